@@ -205,7 +205,7 @@ static char *help_text(void)
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    facts_keys_help(file);
+    facts_keys_help(FACTS_KEY_COUNT, file);
     fclose(file);
     return text;
 }

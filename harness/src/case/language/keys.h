@@ -136,7 +136,7 @@ facts_key facts_key_find(const char *word, size_t length);
 const char *facts_key_nearest(const char *word, size_t length);
 /* The values that are allowed, without the blank at their end. */
 int facts_key_allowed_letters(facts_key key);
-/* Prints the table for people: one key a line with values, default and help; docs/cases.md holds the same text. */
-void facts_keys_help(FILE *out);
+/* Prints one key for people, with its values, default and help, or all keys (FACTS_KEY_COUNT); docs/cases.md holds the same text. */
+void facts_keys_help(facts_key key, FILE *out);
 
 #endif

@@ -1,122 +1,12 @@
-#include "options.h"
+#include "option_table.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/keys.h"
 #include "case/words/case_text.h"
 #include "search/said.h"
-
-typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY, RECORDS } kind;
-
-#define ON(symbol) (1u << FACTS_COMMAND_##symbol)
-#define CASES (ON(LIST) | ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
-#define ASKS (ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
-#define BATCH (ON(DECIDE) | ON(COMPILE) | ON(RUN))
-#define MEASURES (ON(CALIBRATE) | ON(BENCH))
-#define HUNTS (ON(SHRINK) | ON(FUZZ))
-#define COMPARES (ON(GATE) | ON(DIFF))
-#define VERSIONS (ON(GATE) | ON(BISECT) | ON(IMPORT) | ON(AUDIT) | ON(EXPECT) | ON(KNOWN)) /* ask builds, keep a record */
-#define EVERY ((1u << FACTS_COMMAND_COUNT) - 1u)
-
-/* X("name", 'letter', KIND, field, "ARGUMENT", commands, "help") */
-#define OPTION_LIST(X)                                                                                                             \
-    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)),                               \
-      "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default, latest")                                                    \
-    X("device", 0, TEXT, device, "D,D", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                           \
-      "GPU numbers, all (one target on every GPU here), cpu, names of lib/devices, JSON files")                                    \
-    X("where", 0, TEXT, where, "EXPR", CASES | ON(FUZZ) | MEASURES | COMPARES | ON(AUDIT),                                         \
-      "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                                                            \
-    X("with", 0, TEXT, with, "KEY=VALUE", BATCH | ON(LIST) | ON(FUZZ) | MEASURES,                                                  \
-      "every case gets these instead of its own: 'engine=all'")                                                                    \
-    X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE) | MEASURES | VERSIONS,                           \
-      "where the record (matrix: the folder) goes")                                                                                \
-    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | ON(BENCH) | COMPARES | (VERSIONS & ~ON(EXPECT)),   \
-      "one JSON object a line on stdout")                                                                                          \
-    X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                    \
-    X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS | (VERSIONS & ~ON(EXPECT)), "also compile what was accepted")                \
-    X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                     \
-    X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | ON(CALIBRATE) | VERSIONS,                                         \
-      "workers at once (default: one for each core, and on a GPU for each 4 GB of its free memory; 1 times a launch alone)")       \
-    X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                    \
-    X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT),                                                      \
-      "go on with the record of -o: only what has no row, or where we were late")                                                  \
-    X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE) | MEASURES | VERSIONS, "replace the record of -o")          \
-    X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                      \
-      "seconds for one case (default: decide and fuzz 60, compile and run 300)")                                                   \
-    X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                   \
-    X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "of each case, compare only until something is wrong") \
-    X("plan-dir", 0, TEXT, plan_dir, "DIR", BATCH | ON(BENCH) | ON(GATE),                                                          \
-      "keep plans and cuDNN's refusals here, and load them from here")                                                             \
-    X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy, and check.py beside them")                             \
-    X("standalone", 0, TEXT, standalone, "DIR", ON(REPRO),                                                                         \
-      "write a C program on cuDNN's backend API alone that runs and checks the case")                                              \
-    X("frontend", 0, FLAG, frontend, NULL, ON(REPRO), "of --standalone: a Python script on cudnn-frontend instead")                \
-    X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")                                     \
-    X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO),                                                            \
-      "who computes what is due (default: a GPU where there is one); both: and compare")                                           \
-    X("force", 0, FLAG, force, NULL, ON(MERGE), "join records of different suites all the same")                                   \
-    X("liar", 0, TEXT, liar, "ID", ON(SELF), "only this liar, or those with this in their id: bwd.")                               \
-    X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2 e4m3-hopper e5m2-hopper")                 \
-    X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                          \
-    X("clean", 0, NUMBER, clean, "N", ON(SELF),                                                                                    \
-      "only evaluations of a right kernel, N of them (without it: the liars, then 2000)")                                          \
-    X("first", 0, NUMBER, first, "I", ON(SELF), "of --clean: begin with this one (--clean 1 --first I repeats a false alarm)")     \
-    X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                           \
-    X("markdown", 0, FLAG, markdown, NULL, ON(SELF) | COMPARES | ON(AUDIT),                                                        \
-      "the answer as Markdown: for a pull request, an issue, the documentation")                                                   \
-    X("minutes", 0, MINUTES, minutes, "N", HUNTS, "stop after so many; with -o FILE, --resume goes on")                            \
-    X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                              \
-    X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                          \
-    X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                     \
-    X("from", 0, RECORDS, from, "RECORD", ON(CALIBRATE) | ON(AUDIT), "of rows that are there, instead of a run; several are one")  \
-    X("write", 0, FLAG, write, NULL, ON(KNOWN), "check, propose: write into cases/known instead of printing the diff")             \
-    X("source", 0, TEXT, source, "TEXT", ON(KNOWN), "note: the record or report that shows the observation")                       \
-    X("known", 0, FLAG, known, NULL, ON(FUZZ), "also known failures (cases/known)")                                                \
-    X("baseline", 0, TEXT, baseline, "V", COMPARES, "what is trusted: a build (of two records, or of one that holds both)")        \
-    X("candidate", 0, TEXT, candidate, "V", COMPARES, "what may replace it")                                                       \
-    X("fail-on", 0, TEXT, fail_on, "CLASS,CLASS", COMPARES,                                                                        \
-      "which classes of change are findings (default worse,changed-kind,lost; any: docs/gate.md lists them)")                      \
-    X("slower", 0, RATIO, slower, "R", COMPARES, "the ratio of times from which a case is slower (default 1.10)")                  \
-    X("bench", 0, FLAG, bench, NULL, ON(GATE), "measure the times, the builds in turns: slower is then a finding (docs/gate.md)")  \
-    X("twice", 0, FLAG, twice, NULL, ON(BENCH), "two workers of each build: what they differ by is noise")                         \
-    X("junit", 0, TEXT, junit, "FILE", COMPARES, "the answer as JUnit too")                                                        \
-    X("errata", 0, TEXT, errata, "FILE", COMPARES, "the engines to leave out, in cudnn-frontend's form")                           \
-    X("annotations", 0, FLAG, annotations, NULL, COMPARES, "the rows as GitHub annotations too")                                   \
-    X("by", 0, BY, by, "WHAT", ON(BISECT) | ON(SHRINK),                                                                            \
-      "what is compared: verdict (bisect's default), class, engine, engines, knobs, reason; shrink without it: failures")          \
-    X("all", 0, FLAG, all, NULL, ON(BISECT), "every edge: ask all versions, not only those that a search needs")                   \
-    X("decide", 0, FLAG, decide, NULL, ON(IMPORT), "also ask --cudnn about them")                                                  \
-    X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run them")                                                                      \
-    X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                  \
-      "refuse a downloaded cuDNN that is not in ci/cudnn.lock")                                                                    \
-    X("help", 'h', FLAG, help, NULL, EVERY, "this text")
-
-typedef struct option {
-    const char *name;
-    char letter;
-    kind kind;
-    size_t offset;
-    const char *argument;
-    unsigned commands;
-    const char *help;
-} option;
-
-#define AS_ROW(name, letter, kind, field, argument, commands, help)                                                                \
-    { name, letter, kind, offsetof(facts_options, field), argument, commands, help },
-static const option options[] = { OPTION_LIST(AS_ROW) };
-#undef AS_ROW
-#define OPTION_COUNT (sizeof options / sizeof options[0])
-
-typedef struct command_words {
-    const char *name, *rest, *help;
-} command_words;
-
-#define AS_WORDS(symbol, name, rest, help) [FACTS_COMMAND_##symbol] = { name, rest, help },
-static const command_words commands[FACTS_COMMAND_COUNT] = { FACTS_COMMAND_LIST(AS_WORDS) };
-#undef AS_WORDS
 
 facts_command facts_command_parse(const char *word, FILE *err)
 {
@@ -313,44 +203,4 @@ void facts_options_free(facts_options *out)
     free(out->words);
     free(out->records);
     out->words = out->records = NULL;
-}
-
-static void help_one(facts_command command, FILE *out)
-{
-    fprintf(out, "facts %s %s\n  %s\n\n", commands[command].name, commands[command].rest, commands[command].help);
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        char left[64];
-        const option *o = &options[i];
-        if (!(o->commands & (1u << command)))
-            continue;
-        int n = snprintf(left, sizeof left, "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-                         o->letter ? "," : " ", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
-        fprintf(out, "  %s%*s  %s\n", left, n < 24 ? 24 - n : 0, "", o->help);
-    }
-    if (command == FACTS_COMMAND_LIST) {
-        fputs("\nThe keys of a case:\n", out);
-        facts_keys_help(out);
-    }
-    if (command <= FACTS_COMMAND_REPRO && commands[command].rest[0])
-        fputs("\nCASES is a case or pattern in quotes ('pass=fwd d=64,128 mask=causal'), a suite (smoke core reject regress), or a "
-              "file.\n",
-              out);
-}
-
-void facts_options_help(facts_command command, FILE *out)
-{
-    if (command < FACTS_COMMAND_COUNT) {
-        help_one(command, out);
-        return;
-    }
-    fputs("facts: fused attention of cuDNN: accepted or why not, by which engine, and is it right\n\n", out);
-    for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
-        char left[64];
-        snprintf(left, sizeof left, "%s %s", commands[c].name, commands[c].rest);
-        fprintf(out, "  facts %-32s %s\n", left, commands[c].help);
-    }
-    fputs("\n`facts COMMAND --help` lists its options.\n"
-          "Exit: 0 as expected, 1 findings, 2 bad input, 3 the environment cannot do it, 4 incomplete, 5 nothing selected, 130 "
-          "interrupted.\n",
-          out);
 }

@@ -16,7 +16,7 @@ typedef enum facts_exit {
     FACTS_EXIT_INTERRUPTED = 130
 } facts_exit;
 
-/* What was said on the command line. Strings are the caller's argv. */
+/* The command line, parsed. Strings are the caller's argv. */
 typedef struct facts_options {
     const char **words; /* CASES, IN..., owned array of argv's strings */
     size_t word_count;
@@ -24,16 +24,16 @@ typedef struct facts_options {
     int jobs, shard, shards; /* shard 1..shards; shards 0: not sharded */
     double timeout_s;
     const char *liar, *dtype;
-    int clean, seed; /* -1: not said */
+    int clean, seed; /* -1: not given */
     int first;
     bool quick, markdown;
     const char *weights, *from; /* the first of: */
     const char **records;       /* of --from, owned array of argv's strings */
     size_t record_count;
-    double minutes;   /* 0: not said */
-    int cases, steps; /* 0: not said */
+    double minutes;   /* 0: not given */
+    int cases, steps; /* 0: not given */
     const char *baseline, *candidate, *junit, *errata, *fail_on, *by;
-    double slower; /* 0: not said */
+    double slower; /* 0: not given */
     bool annotations, all, decide, run, bench, twice;
     bool known, write, pinned_only, frontend;
     const char *source;
@@ -41,38 +41,33 @@ typedef struct facts_options {
     bool help;
 } facts_options;
 
-/* X(SYMBOL, "name", "what follows it", "one line")  Commands that take this table's options; cudnn and report have their own. */
+/* X(SYMBOL, "name", "what follows it", "one line")  cudnn, report and adopt have options of their own. */
 #define FACTS_COMMAND_LIST(X)                                                                                                      \
-    X(MATRIX, "matrix", "", "the main job: several cuDNN builds x suite smoke x devices; records and a report")                    \
-    X(DOCTOR, "doctor", "", "what is here and what can be run: GPUs, driver, builds; compiles one plan to prove it")               \
-    X(LIST, "list", "CASES...", "expand; one canonical name a line")                                                               \
-    X(DECIDE, "decide", "CASES...", "ask each cuDNN for each device: accepted, by which engines, or why not (needs no GPU)")       \
-    X(COMPILE, "compile", "CASES...",                                                                                              \
-      "make the plans of a later `facts run` on any machine, without a GPU; what is in --plan-dir already is kept")                \
-    X(RUN, "run", "CASES...", "compile, execute, compare with the reference, judge")                                               \
+    X(MATRIX, "matrix", "", "ask several cuDNN builds about suite smoke on two devices; write a page")                             \
+    X(DOCTOR, "doctor", "", "show GPUs, driver and cuDNN builds; compile one plan as a test")                                      \
+    X(LIST, "list", "[CASES...]", "expand cases, one canonical name a line; without CASES: list the suites")                       \
+    X(KEYS, "keys", "[KEY]", "the keys of the case language, with values and defaults")                                            \
+    X(DEVICES, "devices", "", "the described GPUs, and what they stand for")                                                       \
+    X(DECIDE, "decide", "CASES...", "ask cuDNN: accepted, by which engines, or why not; needs no GPU")                             \
+    X(COMPILE, "compile", "CASES...", "make plans for a later `facts run`, on a machine without a GPU")                            \
+    X(RUN, "run", "CASES...", "compile, execute, and compare with the reference results")                                          \
     X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                   \
-    X(SHRINK, "shrink", "CASE", "the simplest case that fails the same way, and the path to it")                                   \
-    X(BENCH, "bench", "[CASES...]",                                                                                                \
-      "times of every engine, the builds in turns on one device: what is slower, what is fastest (default: suite bench)")          \
-    X(GATE, "gate", "[CASES... | RECORDS]",                                                                                        \
-      "may CI move from one cuDNN to another? one answer, and what changed in at most ten rows")                                   \
-    X(DIFF, "diff", "A B", "what changed between two records, case by case, by class and likely cause")                            \
-    X(BISECT, "bisect", "CASE", "the last good and the first bad version, each edge asked twice")                                  \
-    X(FUZZ, "fuzz", "", "draw cases over all axes, ask, judge; what fails is shrunk and written down once")                        \
-    X(IMPORT, "import", "LOG...", "cases out of cudnn-frontend's logs, cuDNN's own logs and plans")                                \
-    X(AUDIT, "audit", "[CLAIMS...]", "what others say is supported, held against what cuDNN answers on both sides of each rule")   \
-    X(EXPECT, "expect", "golden [check|add]",                                                                                      \
-      "the golden support matrix: made, compared with the reviewed one, extended by a version")                                    \
-    X(KNOWN, "known", "list|show|check|propose|note [...]",                                                                        \
-      "the known failures: what fails, in which versions; check asks a build about each of them")                                  \
-    X(MERGE, "merge", "IN...", "join records; refuses other suites, names what is missing")                                        \
-    X(SELF, "self", "", "the liars: which kernels that are wrong on purpose are found, and how often a right one is called wrong") \
-    X(CALIBRATE, "calibrate", "CASES...",                                                                                          \
-      "what engines' errors say about the constants of the error model: rows for cases/calibration.json")                          \
-    X(REPORT, "report", "IN... -o DIR", "the HTML page, CSV, JSON, Markdown and JUnit from records")                               \
-    X(CUDNN, "cudnn", "list|install|lock|remove|path", "cuDNN builds: found, installable, installed; versions into ci/cudnn.lock") \
-    X(ADOPT, "adopt", "VERSION",                                                                                                   \
-      "a new cuDNN release: lock, install, known failures, gate, golden matrix; a summary for a pull request")
+    X(SHRINK, "shrink", "CASE", "find the simplest case that fails the same way")                                                  \
+    X(BENCH, "bench", "[CASES...]", "time the engines of one or more builds on one GPU")                                           \
+    X(GATE, "gate", "[CASES... | RECORDS]", "may CI move from one cuDNN to another? one answer, at most ten groups")               \
+    X(DIFF, "diff", "A B", "compare two records, case by case")                                                                    \
+    X(BISECT, "bisect", "CASE", "find the cuDNN version where an answer changed")                                                  \
+    X(FUZZ, "fuzz", "", "draw random cases; shrink and describe what fails")                                                       \
+    X(IMPORT, "import", "LOG...", "turn logs of cuDNN or cudnn-frontend into cases")                                               \
+    X(AUDIT, "audit", "[CLAIMS...]", "compare the support rules of other projects with cuDNN's answers")                           \
+    X(EXPECT, "expect", "golden [check|add]", "print, compare or extend the golden matrix of supported cases")                     \
+    X(KNOWN, "known", "list|show|check|propose|note [...]", "list, show and check known failures, or add one")                     \
+    X(MERGE, "merge", "IN...", "join records; name what is missing")                                                               \
+    X(SELF, "self", "", "run kernels that are wrong on purpose; show which ones FACTS finds")                                      \
+    X(CALIBRATE, "calibrate", "CASES...", "fit the constants of the error model to the errors of an engine")                       \
+    X(REPORT, "report", "IN... -o DIR", "write the HTML page, CSV, JSON, Markdown and JUnit from records")                         \
+    X(CUDNN, "cudnn", "list|install|lock|remove|path", "list, install, lock and remove cuDNN builds")                              \
+    X(ADOPT, "adopt", "VERSION", "adopt a new cuDNN release: lock, install, gate, golden matrix")
 
 #define AS_ENUM(symbol, name, rest, help) FACTS_COMMAND_##symbol,
 typedef enum facts_command { FACTS_COMMAND_LIST(AS_ENUM) FACTS_COMMAND_COUNT } facts_command;
@@ -86,5 +81,10 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
 void facts_options_free(facts_options *options);
 /* --help of a command, or of all (FACTS_COMMAND_COUNT). */
 void facts_options_help(facts_command command, FILE *out);
+/* The two examples that end a command's help. */
+const char *const *facts_options_examples(facts_command command);
+/* `facts help WORDS...`: the help of a command, or all commands in another form (markdown, man COMMAND, bash, zsh, fish, names).
+ * Returns an exit code; one line on `err` when it does not know the words. */
+int facts_help(int argc, char **argv, FILE *out, FILE *err);
 
 #endif
