@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "case/words/case_text.h"
-#include "commands/session/options.h"
+#include "commands/options/options.h"
 
 static char said[4096];
 
