@@ -87,7 +87,7 @@ class Audit(unittest.TestCase):
         done = e2e.facts("audit", self.rules, "--markdown", "--from", self.record)
         self.assertIn("| test 1.0 | 5 | 0 | 1 | 1 | 0 | 1 | 0 | 0 | 2 |", done.out)
         self.assertIn("## Too loose", done.out)
-        self.assertIn("| t/loose | decision |", done.out)
+        self.assertIn("- **t/loose** (decision): ", done.out)
 
     def test_a_record_is_judged_as_the_run_that_made_it(self):
         asked, again = self.asked, e2e.facts("audit", self.rules, "--json", "--from", self.record)
