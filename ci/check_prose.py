@@ -131,7 +131,8 @@ def page_findings(text, wrong):
     """(line, what) of a Markdown page."""
     for number, kind, piece in blocks(text):
         if kind == "line":
-            if len(piece) > LINE and max(map(len, piece.split())) < LINE // 2:
+            whole = re.findall(r"!?\[[^\]]*\]\([^)]*\)|`[^`]*`|\S+", piece)  # what a line cannot break inside
+            if len(piece) > LINE and max(map(len, whole)) < LINE // 2:
                 yield number, f"a line of {len(piece)} columns"
         elif kind == "cell":
             if len(shown(piece)) > CELL:
