@@ -215,7 +215,7 @@ def describe(engine, limits):
     if engine.sum_loss.value > 0:
         yield f"  fill=unip, V = 1: 1 - O is at most {engine.sum_loss.value:.3g}, bound {engine.sum_loss.bound:.3g}"
     if engine.has_wide_partials():
-        yield f"  constants: partials_cast false (dk of grouped heads {means['dk_grouped']:.3f}, of single heads {means['dk']:.3f})"
+        yield f"  constants: partials_cast false (dk of GQA {means['dk_grouped']:.3f}, of single heads {means['dk']:.3f})"
     for constant, value, limit, peak in engine.proposals(limits):
         beyond = ", beyond which a liar passes: no row may have it" if value > limit else ""
         yield f"  proposed: {constant} {value:.3g}, limit {limit:.3g}{beyond}; the case that forces it: {_shown(peak)}"

@@ -119,8 +119,8 @@ def unasked(why, args):
 
 # ---- errata ----
 
-WARNING = ("the form has no SM and no condition on the problem: a rule leaves its engine out on every GPU and for every problem of that graph; "
-           "check before it is shipped (an engine that was left out for all made others 80 % slower: pytorch/pytorch#189207)")
+WARNING = ("a rule of this format has no SM and no condition: it removes its engine on every GPU, for every problem of that graph. "
+           "Check it before you ship it: such a rule once made other problems 80 % slower (pytorch/pytorch#189207)")
 
 
 def _version_number(version):

@@ -260,7 +260,7 @@ static int ask(const facts_invocation *call, const facts_import *m)
     const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
     const char **names = malloc(facts_import_count(m) * sizeof *names);
     if (!o->device && o->run && facts_gpus_here() == 0) {
-        fputs("facts import --run: no GPU here; say --device cpu (our own CPU backend), or --decide, which needs none\n", stderr);
+        fputs("facts import --run: no GPU here; give --device cpu (the CPU backend), or --decide, which needs no GPU\n", stderr);
         free(names);
         return FACTS_EXIT_ENVIRONMENT;
     }
@@ -298,7 +298,7 @@ static int exit_of(const facts_import *m)
     if (unread > 0)
         fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread, unread == 1 ? "" : "s");
     if (stand_ins > 0)
-        fprintf(stderr, "facts import: %zu problem%s not all in the log: see what stands in\n", stand_ins,
+        fprintf(stderr, "facts import: %zu problem%s with assumed values: see the comments\n", stand_ins,
                 stand_ins == 1 ? " is" : "s are");
     return unread > 0 || stand_ins > 0 ? FACTS_EXIT_INCOMPLETE : FACTS_EXIT_OK;
 }

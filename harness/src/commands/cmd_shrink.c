@@ -167,7 +167,7 @@ static void report_answer(facts_hunt *hunt)
         printf(": '%s'\n", facts_case_name(&s->result.control[i], name));
     }
     if (s->state == DONE && s->again < 2)
-        puts("  asked again, it was answered otherwise");
+        puts("  asked again, it gave another answer");
 }
 
 /* What a person reads, and the exit code. */

@@ -116,7 +116,7 @@ class Audit(unittest.TestCase):
             file.write(lines)
         done = e2e.facts("audit", self.rules, "--from", self.record)
         self.assertEqual(done.status, 1, done.text)
-        self.assertIn("too strict: it refuses what every engine offered computes right\n  t/strict (decision)", done.out)
+        self.assertIn("too strict: the rule refuses a case that every offered engine computes right\n  t/strict (decision)", done.out)
 
     def test_a_record_without_these_rules_or_of_nothing_is_said(self):
         self.assertEqual(e2e.facts("audit", "fe/C12", "--from", self.record).status, 5)
@@ -127,7 +127,7 @@ class Audit(unittest.TestCase):
 
     def test_bad_input_is_one_line_with_its_place(self):
         for text, place in (("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: mas=causal\n", ":5:9: mas is not a key; did you mean mask?"),
-                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0 & sm=90 &\n", ":5:28: a key is due here"),
+                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0 & sm=90 &\n", ":5:28: expected a key here"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: sm=90\nedge: pass=fwd | d=100 | dd=104\n", ":6:26: dd is not a key"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd s=1..65 | d=100 | d=104\n",
                              ":6:1: a rule has at most 64 pairs of cases"),
