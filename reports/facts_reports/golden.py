@@ -18,7 +18,7 @@ OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
 _REFUSED, _DIED, _OPEN = "-", "!", "?"
 _HEAD = """\
 # The cases of suite golden that cuDNN accepts, and the first engine. Made by `facts expect golden`, never edited by hand; docs/expectations.md.
-# group  device  versions  taken  the first engine of each case of the group, as listed above it (- refused, ! the process died, * taken, engine not told)
+# group  device  versions  accepted  the first engine of each case of the group, as listed above it (- refused, ! the process died, * accepted, engine not known)
 """
 
 

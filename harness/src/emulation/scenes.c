@@ -147,7 +147,7 @@ typedef struct blind_spot {
 
 static const blind_spot blind_spots[] = {
     { FACTS_LIAR_O_TRUNC_TILE, NARROW, AT(S200), false, "within a step of the type, and the last tile has too few rows for TG" },
-    { FACTS_LIAR_O_GAIN_5E4, BIT(BF16), AT(DECODE), true, "what 64 rows cannot tell from the roundings of P" },
+    { FACTS_LIAR_O_GAIN_5E4, BIT(BF16), AT(DECODE), true, "64 rows cannot separate this from the roundings of P" },
     { FACTS_LIAR_O_GAIN_5E4, NARROW, ALL_SIZES, false, "less than the rounding of P to 8 bits moves a sum" },
     { FACTS_LIAR_O_GAIN_1E3, NARROW, ALL_SIZES, false, "less than the rounding of P to 8 bits moves a sum" },
     { FACTS_LIAR_O_GAIN_1PCT, BIT(E5M2) | BIT(E5M2_HOPPER), ALL_SIZES, false, "less than the rounding of P to e5m2 moves a sum" },

@@ -6,7 +6,7 @@
 
 #define CASES_NOTE "CASES is a case or a pattern in quotes ('pass=fwd d=64,128 mask=causal'), a suite (`facts list`), or a file."
 #define EXIT_NOTE                                                                                                                  \
-    "0 as expected, 1 findings, 2 bad input, 3 not possible on this machine, 4 incomplete, 5 nothing selected, 130 interrupted."
+    "0 as expected, 1 findings, 2 bad input, 3 not possible here, 4 incomplete, 5 nothing selected, 130 interrupted."
 
 static const char *const examples[FACTS_COMMAND_COUNT][2] = {
     [FACTS_COMMAND_MATRIX] = { "facts matrix", "facts matrix --cudnn 9.20.0,9.27.0 --device h100-sxm,sm100-spec -o matrix" },
@@ -129,7 +129,7 @@ static void markdown_options(facts_command command, FILE *out)
 static void help_markdown(FILE *out)
 {
     fputs("# Commands\n\nPrinted by `facts help markdown`; a test compares. `facts COMMAND --help` prints the same text.\n\n"
-          "Exit codes: " EXIT_NOTE "\n\n" CASES_NOTE "\n",
+          "Exit codes:\n" EXIT_NOTE "\n\n" CASES_NOTE "\n",
           out);
     for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
         fprintf(out, "\n## facts %s\n\n    facts %s %s\n\n%s\n", commands[c].name, commands[c].name, commands[c].rest,
