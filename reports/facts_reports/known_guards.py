@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from . import predicate
 
 # Keys that only guards may use: {key: it is a number}. For predicate.parse.
-FACTS = {"misaligned": False, "training": False, "capture": False, "ragged": False, "stats_packed": False, "packed_alone": False, "offsets_apart": False,
+FACTS = {"misaligned": False, "training": False, "capture": False, "ragged": False, "stats_packed": False, "packed_alone": False, "dense_gradient": False, "offsets_apart": False,
          "mod_gradient_reads": False, "bias_square": False, "q_order": False, "query_tiles": True, "stride_qkv": True, "stride_o": True, "stride_dq": True}
 
 
@@ -101,7 +101,7 @@ KEYS = {
     "misaligned": Word("fattn__problem_misaligned(p)", {"none": "FATTN__ROLE_COUNT", **_ROLES}, "fattn__fact_misaligned_word(p)"),
     "training": _switch("p->training"), "capture": _switch("p->capture"), "ragged": Tests({"=0": "p->ragged_bits == 0", "=1": "p->ragged_bits != 0"}),
     "stats_packed": _switch("fattn__problem_ragged(p, FATTN__ROLE_STATS)"), "packed_alone": _switch("fattn__fact_packed_alone(p)"),
-    "offsets_apart": _switch("fattn__fact_offsets_apart(p)"), "mod_gradient_reads": _switch("fattn__fact_mod_gradient_reads(p)"),
+    "dense_gradient": _switch("fattn__fact_dense_gradient(p)"), "offsets_apart": _switch("fattn__fact_offsets_apart(p)"), "mod_gradient_reads": _switch("fattn__fact_mod_gradient_reads(p)"),
     "bias_square": _switch("fattn__fact_bias_square(p)"), "q_order": _order("Q", {word: word for word in ("bshd", "sbhd", "bhsd")}),
     "query_tiles": Number("fattn__fact_query_tiles(p)"), "stride_qkv": Number("fattn__fact_stride_qkv(p)"), "stride_o": Number("fattn__fact_stride_o(p)"),
     "stride_dq": Number("fattn__fact_stride_dq(p)"),

@@ -69,6 +69,11 @@ class Calibrate(unittest.TestCase):
         infinite = record(FWD, {"o": {"ratio": "inf", "gate": "t0", "rms": 0.7, "checked": 9, "not_finite": 1, "gates": {}}})
         self.assertEqual(measured(*wrong, infinite).rows(), 60)
 
+    def test_what_a_known_failure_explains_says_nothing(self):
+        known = {**gradient(FWD, "o", 100, 500), "verdict": "wrong", "expectation": {"verdict": "wrong", "met": True}}
+        self.assertEqual((measured(*GOOD, known).rows(), only_row(*GOOD, known)["calibrated"]), (60, True))
+        self.assertFalse(only_row(*GOOD, {**known, "expectation": {"verdict": "nan", "met": False}})["calibrated"], "it explains another verdict")
+
     def test_an_answer_that_any_gate_refuses_does_not_calibrate(self):
         """T1 has room in each of these rows, and so have the means."""
         for gate in ("t2", "t3", "tg"):

@@ -43,7 +43,7 @@ class Guard:
 STUBS = """
 #define AS_FACT(type, name, place) type name(const fattn_problem *p) { return (type)(place < 4 ? p->dk_strides : p->dv_strides)[place % 4]; }
 AS_FACT(bool, fattn__fact_mod_gradient_reads, 0) AS_FACT(bool, fattn__fact_packed_alone, 0) AS_FACT(bool, fattn__fact_offsets_apart, 0)
-AS_FACT(bool, fattn__fact_bias_square, 0) AS_FACT(int64_t, fattn__fact_query_tiles, 1) AS_FACT(int64_t, fattn__fact_stride_qkv, 2)
+AS_FACT(bool, fattn__fact_dense_gradient, 0) AS_FACT(bool, fattn__fact_bias_square, 0) AS_FACT(int64_t, fattn__fact_query_tiles, 1) AS_FACT(int64_t, fattn__fact_stride_qkv, 2)
 AS_FACT(int64_t, fattn__fact_stride_o, 3) AS_FACT(int64_t, fattn__fact_stride_dq, 4) AS_FACT(bool, fattn__is_unified, 5)
 AS_FACT(fattn__role, fattn__problem_misaligned, 6)
 bool fattn__problem_ragged(const fattn_problem *p, fattn__role which) { return (p->ragged >> which & 1) != 0; }
@@ -92,7 +92,7 @@ HOLDS = [
     ("misaligned=none", ".dv_strides = {[2] = FATTN__ROLE_COUNT}", ".dv_strides = {[2] = FATTN__ROLE_K}"),
     ("misaligned in (k, dbias)", ".dv_strides = {[2] = FATTN__ROLE_DBIAS}", ".dv_strides = {[2] = FATTN__ROLE_Q}"), ("training=1", ".training = 1", "0"),
     ("capture=1", ".capture = 1", "0"), ("ragged=1", ".ragged_bits = 32", "0"), ("ragged=0", "0", ".ragged_bits = 64"), ("stats_packed=1", ".ragged = 16", ".ragged = 8"),
-    ("packed_alone=1", ".dk_strides = {1}", "0"), ("offsets_apart=0", "0", ".dk_strides = {1}"), ("mod_gradient_reads=1", ".dk_strides = {1}", "0"),
+    ("packed_alone=1", ".dk_strides = {1}", "0"), ("dense_gradient=1", ".dk_strides = {1}", "0"), ("offsets_apart=0", "0", ".dk_strides = {1}"), ("mod_gradient_reads=1", ".dk_strides = {1}", "0"),
     ("bias_square=1", ".dk_strides = {1}", "0"), ("q_order in (bshd, sbhd)", ".dv_strides = {[3] = 2}", ".dv_strides = {[3] = 3}"),
     ("query_tiles>128", ".dk_strides = {[1] = 129}", ".dk_strides = {[1] = 128}"), ("stride_qkv>=2 | stride_dq>=2", ".dv_strides = {[0] = 2}", ".dk_strides = {[3] = 2}"),
 ]

@@ -75,6 +75,15 @@ bool fattn__fact_packed_alone(const fattn_problem *p)
     return false;
 }
 
+bool fattn__fact_dense_gradient(const fattn_problem *p)
+{
+    static const fattn__role outputs[] = { FATTN__ROLE_DK, FATTN__ROLE_DV };
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        if (fattn__problem_shape(p, outputs[i]).written && !fattn__problem_ragged(p, outputs[i]) && fattn__problem_ragged(p, fattn__problem_input(outputs[i])))
+            return true;
+    return false;
+}
+
 bool fattn__fact_offsets_apart(const fattn_problem *p)
 {
     static const fattn__role outputs[] = { FATTN__ROLE_DK, FATTN__ROLE_DV };

@@ -8,6 +8,8 @@
 bool fattn__fact_mod_gradient_reads(const fattn_problem *p);
 /* This pass writes a ragged tensor whose input is not ragged. */
 bool fattn__fact_packed_alone(const fattn_problem *p);
+/* This pass writes a dK or dV that is dense, and K or V is ragged. */
+bool fattn__fact_dense_gradient(const fattn_problem *p);
 /* dK or dV is ragged, and its tokens have another size than those of K or V. The offsets of the two then differ. */
 bool fattn__fact_offsets_apart(const fattn_problem *p);
 /* The bias has an element for each query and key. */

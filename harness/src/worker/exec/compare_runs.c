@@ -1,9 +1,11 @@
 /* The first run against the expected values, and every later run against the first. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "judging.h"
 #include "numbers/check/judge_keep.h"
+#include "numbers/expect/expect_arrays.h"
 #include "runs.h"
 #include "worker/clock/spent.h"
 
@@ -55,12 +57,23 @@ static void judge_again(facts_runs *r, facts_tensor_id id)
     r->second[id] = both;
 }
 
-/* Numbers of a call over poison B have to be right too; a sum of them need not be the same. */
-static void judge_arrays_again(facts_runs *r)
+/* The same numbers of the same tensor are as right as those of the first run, which are judged with it. */
+static bool is_same_array(const facts_runs *r, facts_array_id id, const bool differs[FACTS_TENSOR_COUNT])
+{
+    const facts_tensor_id of = facts_amax_of(id);
+    facts_memory *m = &r->truth->memory;
+    return (of == FACTS_TENSOR_COUNT || !differs[of]) &&
+           memcmp(facts_memory_array(m, id, FACTS_PATTERN_A), facts_memory_array(m, id, FACTS_PATTERN_B),
+                  (size_t)r->problem->array[id].count * sizeof(float)) == 0;
+}
+
+/* Numbers of a call over poison B have to be right too; a sum of them need not be the same. `differs`: the tensors that do from the
+ * first run; NULL: all are judged. */
+static void judge_arrays_again(facts_runs *r, const bool *differs)
 {
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
         facts_judgement found;
-        if (!r->problem->array[id].output || r->problem->array[id].count == 0 ||
+        if (!r->problem->array[id].output || r->problem->array[id].count == 0 || (differs && is_same_array(r, id, differs)) ||
             !facts_runs_check(r, facts_judging_array(&found, r->truth, id, FACTS_PATTERN_B), NULL))
             continue;
         const facts_verdict verdict = later_verdict(r, &found);
@@ -72,6 +85,7 @@ static void judge_arrays_again(facts_runs *r)
 
 static void compare(facts_runs *r, const char *how)
 {
+    bool differs[FACTS_TENSOR_COUNT] = { false };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         int64_t at[4] = { 0 }, different = 0;
         bool output = facts_tensor_is_output(r->problem, id),
@@ -80,6 +94,7 @@ static void compare(facts_runs *r, const char *how)
             return;
         if (!different)
             continue;
+        differs[id] = true;
         if (output)
             judge_again(r, id);
         int64_t far = unlike(r, id, different, at);
@@ -91,7 +106,7 @@ static void compare(facts_runs *r, const char *how)
     }
     if (facts_tensor_is_output(r->problem, FACTS_TENSOR_RNG_DUMP))
         judge_again(r, FACTS_TENSOR_RNG_DUMP);
-    judge_arrays_again(r);
+    judge_arrays_again(r, differs);
 }
 
 void facts_runs_compare(facts_runs *r, const char *how)
@@ -110,7 +125,7 @@ void facts_runs_judge_all(facts_runs *r, const char *how)
         if (r->second[id] != FACTS_VERDICT_PASS)
             facts_runs_find(r, r->second[id], "%s: %s", facts_tensor_word(id), how);
     }
-    judge_arrays_again(r);
+    judge_arrays_again(r, NULL);
 }
 
 /* ---- the first run ---------------------------------------------------------------------------------------------------------- */
