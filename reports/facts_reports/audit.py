@@ -412,7 +412,7 @@ class Command:
         asked = self._collect(targets, measured, known)
         audit = Audit(self.reader.claims, self.chosen, targets, measured, _answers(rows, measured), " ".join(records))
         if args.records:
-            audit.unasked = "the record has none of its edges, or none for a version and device that it refuses for"
+            audit.unasked = "the record has no case of its edges, or none for a version and device where it refuses"
         audit.judge(asked)
         self._print(audit)
         return audit.exit() if whole else INCOMPLETE
@@ -436,7 +436,7 @@ class Command:
     def _grade(rows):
         grades = {row["grade"] == "measured" for row in rows}
         if len(grades) > 1:
-            raise AuditError(BAD_INPUT, "the records hold what ran and what was only decided; audit them one after the other")
+            raise AuditError(BAD_INPUT, "some records have measured rows and some decided ones; audit them separately")
         return grades == {True}
 
     def _print(self, audit):

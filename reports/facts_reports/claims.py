@@ -280,7 +280,7 @@ class Reader:
             raise ClaimsError(f"{edge.where}:{edge.line}:1: {what}")
 
         if len({len(side) for side in sides}) > 1:
-            fail("the two sides of an edge have as many cases each")
+            fail("both sides of an edge need the same number of cases")
         if len(claim.pairs) + len(sides[0]) > MOST_PAIRS:
             fail(f"a rule has at most {MOST_PAIRS} pairs of cases")
         if len(sides) == 1:

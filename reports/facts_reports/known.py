@@ -405,7 +405,7 @@ def _check_failure(failure, families):
     if both:
         fail("right", f"{word(min(both))} was seen failing and is also listed as right")
     if failure.guarded != ("instead" in failure.said):
-        fail("guard", "guard and instead belong together: what the library says, and what the user can do")
+        fail("guard", "guard and instead belong together: the sentence of the refusal, and what the user can do")
     if not failure.guarded and ("ask" in failure.said or "knobs" in failure.said):
         fail("guard", "ask and knobs belong to a guard")
     if failure.said.get("ask", "never") != "never":

@@ -105,7 +105,7 @@ class Edges(unittest.TestCase):
             self.assertEqual(str(caught.exception), f"x.claims:7:1: t/1 has no edge here: {case(names[0])} {what}")
 
     def test_the_sides_of_an_edge_are_as_many_cases_and_differ_in_one_key(self):
-        for sides, what in ((([case("d=100"), case("d=101")], [case("d=104")]), "the two sides of an edge have as many cases each"),
+        for sides, what in ((([case("d=100"), case("d=101")], [case("d=104")]), "both sides of an edge need the same number of cases"),
                             (([case("d=100")], [case("s=64 d=104")]), "the two sides of an edge differ in exactly one key (mask, window and align are one); these differ in s d"),
                             (([case("d=100")] * 65, [case("d=104")] * 65), "a rule has at most 64 pairs of cases")):
             with self.subTest(what), self.assertRaises(claims.ClaimsError) as caught:

@@ -132,7 +132,7 @@ class Audit(unittest.TestCase):
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd s=1..65 | d=100 | d=104\n",
                              ":6:1: a rule has at most 64 pairs of cases"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd | d=100,101 | d=104\n",
-                             ":6:1: the two sides of an edge have as many cases each"),
+                             ":6:1: both sides of an edge need the same number of cases"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk>128\nedge: pass=fwd | d=64 | d=32\n",
                              ":6:1: x/1 has no edge here: pass=fwd dtype=bf16 d=64 is never refused by the rule")):
             bad = os.path.join(self.folder.name, "x.claims")
