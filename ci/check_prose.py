@@ -45,7 +45,6 @@ BANNED = {
 LATER = {
     "docs/numerics.md",      # the derivations; docs/explain-judging.md is the page for people
     "docs/findings.md",      # printed from cases/known: old texts of failures
-    "harness/PROTOCOL.md",   # between supervisor and worker
 }
 
 
