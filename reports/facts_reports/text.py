@@ -91,7 +91,7 @@ def _fill(lines, first, rest, width):
     return [re.sub("\0(\\d+)\0\1*", lambda found: kept[int(found[1])], part) for part in filled]
 
 
-def wrapped(page, width=120):
+def wrapped(page, width=118):
     """A Markdown page with its paragraphs and list items in lines of at most `width` columns. Tables, headings and code stay."""
     out, held, first, rest, code = [], [], "", "", False
 
