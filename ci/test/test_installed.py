@@ -99,6 +99,7 @@ class Installed(unittest.TestCase):
             run("cmake", "--build", build)
             for name in EXAMPLES:
                 run(build / f"example_{name}", "--device", "cpu", env=self.environment(OMP_NUM_THREADS="2"))
+            run(build / "example_first_call_cpp")
             linked = run("objdump", "-p", build / "example_guard")
             self.assertEqual("libfattn.so" in linked, form == "fattn")
 
@@ -114,19 +115,25 @@ class Installed(unittest.TestCase):
                 run(self.at / f"{compiler}-{form}-guard", env=self.environment(LD_LIBRARY_PATH=str(self.lib)))
 
     def test_the_example_of_the_header_is_a_program(self):
-        """The lines at the top of fattn.h are those of examples/first_call.c, which the tests above build and run."""
-        shown = re.search(r"first_call\.c:\n \*\n((?: \*     .*\n)+) \*\n", (self.prefix / "include/fattn/fattn.h").read_text())[1]
-        lines = re.search(r"/\* begin \*/\n(.*?) */\* end \*/", (HOME / "examples/first_call.c").read_text(), flags=re.S)[1]
-        self.assertEqual([line.removeprefix(" *").strip() for line in shown.splitlines()], [line.strip() for line in lines.splitlines()])
+        """The lines at the top of fattn.h and fattn.hpp are those of the first calls in examples/, which the tests build and run."""
+        for header, example in (("fattn.h", "first_call.c"), ("fattn.hpp", "first_call.cpp")):
+            shown = re.search(rf"{example}:\n \*\n((?: \*     .*\n)+) \*\n", (self.prefix / "include/fattn" / header).read_text())[1]
+            lines = re.search(r"/\* begin \*/\n(.*?) */\* end \*/", (HOME / "examples" / example).read_text(), flags=re.S)[1]
+            self.assertEqual([line.removeprefix(" *").strip() for line in shown.splitlines()], [line.strip() for line in lines.splitlines()])
 
     def test_a_program_in_cpp(self):
-        source = self.at / "program.cpp"
-        source.write_text('#include <fattn/fattn.h>\n#include <cstdio>\nint main() {\n    fattn_problem p{};\n    p.struct_size = sizeof p;\n'
-                          "    p.batch = p.heads_q = p.seq_q = p.seq_kv = p.dim_qk = 8;\n    fattn_problem out;\n"
-                          "    if (fattn_problem_resolve(&p, &out) != FATTN_OK)\n        return std::puts(fattn_last_error()), 1;\n    return out.dim_v == 8 ? 0 : 1;\n}\n")
         for compiler in here("g++", "clang++"):
-            program = self.at / f"program-{compiler}"
-            run(compiler, "-std=c++17", *STRICT, *self.flags("--cflags"), source, *self.flags("--libs"), "-o", program)
+            for std in ("c++17", "c++20"):
+                program = self.at / f"program-{compiler}-{std}"
+                run(compiler, f"-std={std}", *STRICT, *self.flags("--cflags"), HOME / "examples/first_call.cpp", *self.flags("--libs"), "-o", program)
+            run(program, env=self.environment(LD_LIBRARY_PATH=str(self.lib)))
+
+    def test_the_header_for_cpp_works_without_exceptions(self):
+        source = self.at / "noexcept.cpp"
+        source.write_text("#include <fattn/fattn.hpp>\nint main() { return fattn::context::try_create(fattn::context_options()) ? 1 : 0; }\n")
+        for compiler in here("g++", "clang++"):
+            program = self.at / f"noexcept-{compiler}"
+            run(compiler, "-std=c++17", "-fno-exceptions", *STRICT, *self.flags("--cflags"), source, *self.flags("--libs"), "-o", program)
             run(program, env=self.environment(LD_LIBRARY_PATH=str(self.lib)))
 
     def test_examples_with_a_described_device(self):

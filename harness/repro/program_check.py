@@ -182,7 +182,7 @@ class Program:
         eight = self.narrow and not self.mx
         if eight:
             lines.append("    GAMMA = scalar(B_SCALE_S) * scalar(B_DESCALE_S);")
-            lines.append("    ETA_P /= scalar(B_SCALE_S)" + (";" if self.backward else " / 16; /* a rescale threshold of 2^4 */"))
+            lines.append("    ETA_P /= scalar(B_SCALE_S)" + (" / 16; /* a rescale threshold of 2^4 */" if self.case["sm"] >= 100 and not self.backward else ";"))
         if self.mx:
             lines.append(f"    ETA_P /= {256 if self.backward else 16};")
         if self.backward:

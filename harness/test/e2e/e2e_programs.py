@@ -93,6 +93,20 @@ class Answers(Compiling):
         self.assertStatus(done, 1)
         self.assertRegex(done.out, r"(?m)^o .*got -?nan.*FAIL$")
 
+    def test_what_is_written_behind_the_lengths_fails(self):
+        self.need_numpy()
+        self.assertStatus(self.answered("pass=fwd b=3 h=2 s=64 d=16 lens=64+20+40"), 0)
+        (answer,) = glob.glob(self.path("program", "answers", "*"))
+        with open(answer, "r+b") as file:
+            file.seek(2 * (2 * 64 - 1) * 2 * 16)  # the last row of the second entry, in bf16
+            file.write(b"\x80\x3f" * 3)
+        env = {**os.environ, "FAKE_ANSWERS": self.path("program", "answers")}
+        done = e2e.Done(
+            subprocess.run([self.path("program", "repro")], cwd=self.path("program"), env=env, capture_output=True, text=True, timeout=60, check=False)
+        )
+        self.assertStatus(done, 1)
+        self.assertRegex(done.out, r"(?m)^o +3 elements of rows behind the lengths are neither 0 nor as they were: FAIL$")
+
     # ---- cudnn-frontend
 
     FRONTEND = {

@@ -52,7 +52,8 @@ typedef enum fattn_device_kind {
  * Memory   the library copies the strings. */
 typedef struct fattn_context_options {
     size_t struct_size;
-    const char *cudnn_dir;   /* folder that holds libcudnn.so.9, libcudnn_graph.so.9, libcudnn_engines_runtime_compiled.so.9 */
+    const char *cudnn_dir;   /* folder that holds libcudnn.so.9, libcudnn_graph.so.9, libcudnn_engines_runtime_compiled.so.9;
+                              * NULL: that of the libcudnn.so.9 that this process has mapped, with its NVRTC (PyTorch's own, say) */
     const char *nvrtc;       /* libnvrtc.so.N, mapped before cuDNN (needed below 9.21); NULL: none */
     const char *driver;      /* libcuda.so.1 to map; NULL: the system's. For a described device: the null driver */
     const char *device_json; /* described device: the JSON text (not a path) */

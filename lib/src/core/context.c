@@ -1,5 +1,6 @@
 #include "context.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "cudnn/backend/cudnn_device.h"
 #include "error.h"
 #include "fattn/cache.h"
+#include "libraries.h"
 #include "math/math_kernels.h"
 #include "math/math_sum.h"
 #include "sized.h"
@@ -92,8 +94,24 @@ static uint64_t device_id(const fattn_context_info *info)
     return XXH3_64bits(text, (size_t)n);
 }
 
-static fattn_status open_build(fattn_context *context, const fattn_context_options *options)
+/* The cuDNN and the NVRTC that this process has mapped, PyTorch's for example. The folder is that of the link, not of what it points to. */
+static fattn_status use_mapped(fattn_context_options *options, char dir[PATH_MAX], char nvrtc[PATH_MAX])
 {
+    if (!fattn__mapped_library("libcudnn.so.9", dir))
+        return fattn__fail(FATTN_ENVIRONMENT, "this process has mapped no libcudnn.so.9: name its folder in cudnn_dir");
+    *strrchr(dir, '/') = '\0';
+    options->cudnn_dir = dir;
+    if (options->nvrtc == NULL && fattn__mapped_library("libnvrtc.so", nvrtc))
+        options->nvrtc = nvrtc;
+    return FATTN_OK;
+}
+
+static fattn_status open_build(fattn_context *context, const fattn_context_options *given)
+{
+    char dir[PATH_MAX], nvrtc[PATH_MAX];
+    fattn_context_options asked = *given, *options = &asked;
+    if (asked.cudnn_dir == NULL)
+        TRY(use_mapped(&asked, dir, nvrtc));
     TRY(fattn__cudnn_load(&context->api, options->cudnn_dir, options->nvrtc, options->driver));
     context->info.cudnn_version = context->api->version;
     if (options->nvrtc != NULL) {

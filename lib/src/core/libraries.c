@@ -84,6 +84,23 @@ bool fattn__foreign_nvrtc(const char *path, char *out, size_t capacity)
     return dl_iterate_phdr(is_foreign, &s) != 0;
 }
 
+typedef struct mapped {
+    const char *prefix;
+    char *out; /* PATH_MAX */
+} mapped;
+
+static int is_mapped(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    const mapped *m = user;
+    return starts_with(base_name(info->dlpi_name), m->prefix) && snprintf(m->out, PATH_MAX, "%s", info->dlpi_name) < PATH_MAX;
+}
+
+bool fattn__mapped_library(const char *prefix, char out[PATH_MAX])
+{
+    return dl_iterate_phdr(is_mapped, &(mapped){ prefix, out }) != 0;
+}
+
 fattn_status fattn__fail_mixed(const char *foreign, const char *dir)
 {
     return fattn__fail(FATTN_ENVIRONMENT,

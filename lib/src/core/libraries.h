@@ -2,6 +2,7 @@
 #ifndef FATTN_LIBRARIES_H
 #define FATTN_LIBRARIES_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,5 +20,7 @@ fattn_status fattn__fail_mixed(const char *foreign, const char *dir);
 
 /* The first mapped libnvrtc.so* that is not the file `path` (real path); false when there is none. */
 bool fattn__foreign_nvrtc(const char *path, char *out, size_t capacity);
+/* The path, as the loader knows it, of a library of this process whose name begins with `prefix`. false: none is mapped. */
+bool fattn__mapped_library(const char *prefix, char out[PATH_MAX]);
 
 #endif

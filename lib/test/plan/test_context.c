@@ -158,6 +158,24 @@ Test(context, a_second_build_is_refused)
     fattn_context_destroy(context);
 }
 
+Test(context, without_a_folder_it_takes_what_is_mapped)
+{
+    fattn_context_options options = h100_options();
+    char path[512];
+    snprintf(path, sizeof path, "%s/libcudnn.so.9", options.cudnn_dir);
+    options.cudnn_dir = NULL;
+    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
+    cr_expect_not_null(strstr(fattn_last_error(), "mapped no libcudnn.so.9"), "%s", fattn_last_error());
+    cr_assert_not_null(dlopen(path, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
+    fattn_context *context = open_options(&options);
+    fattn_library library[32];
+    const size_t count = fattn_context_libraries(context, library, 32);
+    for (size_t i = 0; i < count && i < 32; i++)
+        cr_expect(strstr(library[i].path, "libcudnn") == NULL || library[i].in_build, "%s", library[i].path);
+    cr_expect_eq(fattn_context_verify(context), FATTN_OK, "%s", fattn_last_error());
+    fattn_context_destroy(context);
+}
+
 Test(context, a_missing_library_is_the_environment)
 {
     fattn_context_options options = h100_options();

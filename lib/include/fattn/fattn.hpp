@@ -1,0 +1,347 @@
+/* fattn.hpp: fattn.h for C++17, in this header alone. Handles own what they hold and can be moved. The lines of examples/first_call.cpp:
+ *
+ *     auto options = fattn::context_options();
+ *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and addresses of device memory
+ *     const fattn::context context(options);
+ *     auto problem = fattn::problem(); // what stays 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
+ *     problem.dtype = FATTN_F32, problem.batch = 2, problem.heads_q = 8, problem.heads_k = 2;
+ *     problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64, problem.has_right = 1; // causal
+ *     const fattn::plan plan(context, problem);
+ *     auto tensors = fattn::tensors();
+ *     tensors.q = data(q), tensors.k = data(k), tensors.v = data(v), tensors.o = data(o);
+ *     const fattn::buffer workspace(context, plan.workspace_bytes());
+ *     tensors.workspace = workspace.get(), tensors.workspace_bytes = workspace.size();
+ *     plan.forward(tensors);
+ *
+ * Errors   Each operation has two forms. The plain one throws fattn::error. The one called try_... throws nothing: it returns a status, or a
+ *          result<T> with a status and, if that is FATTN_OK, a value. With exceptions switched off only the second form exists.
+ * Memory   A handle frees what it holds when it goes. get() gives the C handle, which stays the C++ handle's; release() gives it away.
+ * The rest (shapes, stream order, threads, status of each call) is as fattn.h says.
+ */
+#ifndef FATTN_HPP
+#define FATTN_HPP
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device.h"
+#include "fattn.h"
+
+#if defined(__cpp_exceptions)
+#include <stdexcept>
+#endif
+
+namespace fattn {
+
+/* ---- errors ------------------------------------------------------------------------------------------------------------------- */
+
+#if defined(__cpp_exceptions)
+/* what() is the sentence for people; status() is the contract. */
+class error : public std::runtime_error {
+public:
+    error(fattn_status status, const std::string &text) : std::runtime_error(text), status_(status) {}
+    fattn_status status() const noexcept { return status_; }
+
+private:
+    fattn_status status_;
+};
+
+/* Throws the failure that the library has just reported on this thread. */
+inline void check(fattn_status status)
+{
+    if (status != FATTN_OK)
+        throw error(status, fattn_last_error());
+}
+#endif
+
+/* A value, or why there is none. */
+template <typename T> class result {
+public:
+    explicit result(T value) : value_(std::move(value)) {}
+    explicit result(fattn_status status) : status_(status), text_(fattn_last_error()) {}
+
+    explicit operator bool() const noexcept { return status_ == FATTN_OK; }
+    fattn_status status() const noexcept { return status_; }
+    const std::string &text() const noexcept { return text_; } /* the sentence for people; empty where there is a value */
+    /* The value; only where there is one. */
+    T &operator*() noexcept { return value_; }
+    const T &operator*() const noexcept { return value_; }
+    T *operator->() noexcept { return &value_; }
+    const T *operator->() const noexcept { return &value_; }
+#if defined(__cpp_exceptions)
+    /* The value, moved out; throws where there is none. */
+    T value() &&
+    {
+        if (status_ != FATTN_OK)
+            throw error(status_, text_);
+        return std::move(value_);
+    }
+#endif
+
+private:
+    T value_;
+    fattn_status status_ = FATTN_OK;
+    std::string text_;
+};
+
+/* ---- what a caller fills: with its size, all else at its default ------------------------------------------------------------------ */
+
+inline fattn_context_options context_options() noexcept
+{
+    fattn_context_options out{};
+    out.struct_size = sizeof out;
+    return out;
+}
+
+inline fattn_problem problem() noexcept
+{
+    fattn_problem out{};
+    out.struct_size = sizeof out;
+    return out;
+}
+
+inline fattn_plan_options plan_options() noexcept
+{
+    fattn_plan_options out{};
+    out.struct_size = sizeof out;
+    out.engine = out.config = FATTN_ENGINE_AUTO;
+    return out;
+}
+
+inline fattn_tensors tensors() noexcept
+{
+    fattn_tensors out{};
+    out.struct_size = sizeof out;
+    return out;
+}
+
+/* The problem with every derived field filled in (fattn_problem_resolve). */
+inline result<fattn_problem> try_resolve(const fattn_problem &problem)
+{
+    fattn_problem out{};
+    const fattn_status status = fattn_problem_resolve(&problem, &out);
+    return status == FATTN_OK ? result<fattn_problem>(out) : result<fattn_problem>(status);
+}
+
+/* ---- handles ------------------------------------------------------------------------------------------------------------------- */
+
+namespace detail {
+struct deleter {
+    void operator()(fattn_context *handle) const noexcept { fattn_context_destroy(handle); }
+    void operator()(fattn_decision *handle) const noexcept { fattn_decision_destroy(handle); }
+    void operator()(fattn_plan *handle) const noexcept { fattn_plan_destroy(handle); }
+};
+
+template <typename T> class handle {
+public:
+    handle() noexcept = default; /* holds nothing */
+    T *get() const noexcept { return handle_.get(); }
+    T *release() noexcept { return handle_.release(); }
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+protected:
+    explicit handle(T *owned) noexcept : handle_(owned) {}
+    std::unique_ptr<T, deleter> handle_;
+};
+
+/* A result of a function that makes a handle. */
+template <typename H, typename T> result<H> made(fattn_status status, T *handle)
+{
+    return status == FATTN_OK ? result<H>(H::own(handle)) : result<H>(status);
+}
+} // namespace detail
+
+/* One cuDNN on one device. */
+class context : public detail::handle<fattn_context> {
+public:
+    using handle::handle;
+    static context own(fattn_context *owned) noexcept { return context(owned); }
+    static result<context> try_create(const fattn_context_options &options)
+    {
+        fattn_context *out = nullptr;
+        const fattn_status status = fattn_context_create(&out, &options);
+        return detail::made<context>(status, out);
+    }
+#if defined(__cpp_exceptions)
+    explicit context(const fattn_context_options &options) : context(try_create(options).value()) {}
+#endif
+    fattn_context_info info() const noexcept
+    {
+        fattn_context_info out{};
+        out.struct_size = sizeof out;
+        fattn_context_info_get(get(), &out);
+        return out;
+    }
+
+private:
+    explicit context(fattn_context *owned) noexcept : handle(owned) {}
+};
+
+/* May this target run the problem, by which engines, and if not why not? Strings and elements live as long as the decision. */
+class decision : public detail::handle<fattn_decision> {
+public:
+    using handle::handle;
+    static decision own(fattn_decision *owned) noexcept { return decision(owned); }
+    static result<decision> try_create(const context &context, const fattn_problem &problem, uint32_t ask = FATTN_ASK_A)
+    {
+        fattn_decision *out = nullptr;
+        fattn_status status = fattn_decide(&out, context.get(), &problem, ask);
+        if (status == FATTN_BAD_PROBLEM && out != nullptr)
+            status = FATTN_OK; /* the question was answered */
+        return detail::made<decision>(status, out);
+    }
+#if defined(__cpp_exceptions)
+    decision(const context &context, const fattn_problem &problem, uint32_t ask = FATTN_ASK_A) : decision(try_create(context, problem, ask).value()) {}
+#endif
+    bool supported() const noexcept { return fattn_decision_supported(get()); }
+    fattn_backend backend() const noexcept { return fattn_decision_backend(get()); }
+    fattn_reason reason() const noexcept { return fattn_decision_reason(get()); }
+    const char *status() const noexcept { return fattn_decision_status(get()); }
+    const char *text() const noexcept { return fattn_decision_text(get()); }
+    const char *remedy() const noexcept { return fattn_decision_remedy(get()); }
+    std::vector<fattn_engine> engines(fattn_mode mode = FATTN_MODE_A) const
+    {
+        std::vector<fattn_engine> out;
+        for (size_t i = 0; const fattn_engine *engine = fattn_decision_engine(get(), mode, i); i++)
+            out.push_back(*engine);
+        return out;
+    }
+
+private:
+    explicit decision(fattn_decision *owned) noexcept : handle(owned) {}
+};
+
+/* A compiled problem. It outlives its context. */
+class plan : public detail::handle<fattn_plan> {
+public:
+    using handle::handle;
+    static plan own(fattn_plan *owned) noexcept { return plan(owned); }
+    static result<plan> try_create(const context &context, const fattn_problem &problem, const fattn_plan_options *options = nullptr)
+    {
+        fattn_plan *out = nullptr;
+        const fattn_status status = fattn_plan_create(&out, context.get(), &problem, options);
+        return detail::made<plan>(status, out);
+    }
+    /* What save() gave, for the same problem. A plan is executable code: load only what you trust. */
+    static result<plan> try_load(const context &context, const fattn_problem &problem, const std::string &bytes)
+    {
+        fattn_plan *out = nullptr;
+        const fattn_status status = fattn_plan_load(&out, context.get(), &problem, bytes.data(), bytes.size());
+        return detail::made<plan>(status, out);
+    }
+    result<std::string> try_save() const
+    {
+        char *bytes = nullptr;
+        size_t count = 0;
+        const fattn_status status = fattn_plan_save(get(), &bytes, &count);
+        if (status != FATTN_OK)
+            return result<std::string>(status);
+        const std::unique_ptr<char, void (*)(void *)> owned(bytes, fattn_free);
+        return result<std::string>(std::string(bytes, count));
+    }
+    fattn_status try_forward(const fattn_tensors &tensors, CUstream_st *stream = nullptr) const noexcept { return fattn_forward(get(), &tensors, stream); }
+    fattn_status try_backward(const fattn_tensors &tensors, CUstream_st *stream = nullptr) const noexcept { return fattn_backward(get(), &tensors, stream); }
+#if defined(__cpp_exceptions)
+    plan(const context &context, const fattn_problem &problem, const fattn_plan_options *options = nullptr) :
+        plan(try_create(context, problem, options).value())
+    {
+    }
+    static plan load(const context &context, const fattn_problem &problem, const std::string &bytes) { return try_load(context, problem, bytes).value(); }
+    std::string save() const { return try_save().value(); }
+    void forward(const fattn_tensors &tensors, CUstream_st *stream = nullptr) const { check(try_forward(tensors, stream)); }
+    void backward(const fattn_tensors &tensors, CUstream_st *stream = nullptr) const { check(try_backward(tensors, stream)); }
+#endif
+    size_t workspace_bytes() const noexcept { return fattn_plan_workspace_bytes(get()); }
+    fattn_backend backend() const noexcept { return fattn_plan_backend(get()); }
+    const fattn_engine &engine() const noexcept { return *fattn_plan_engine(get()); }
+    double milliseconds() const noexcept { return fattn_plan_ms(get()); }
+    bool covers(const fattn_problem &problem) const noexcept { return fattn_plan_covers(get(), &problem); }
+
+private:
+    explicit plan(fattn_plan *owned) noexcept : handle(owned) {}
+};
+
+/* ---- memory and streams, for programs without a CUDA runtime (device.h) ---------------------------------------------------------- */
+
+/* Memory of the context's device, not cleared. The context outlives it. */
+class buffer {
+public:
+    buffer() noexcept = default;
+    static result<buffer> try_create(const context &context, size_t bytes)
+    {
+        buffer out;
+        out.owner_ = context.get(), out.bytes_ = bytes;
+        const fattn_status status = fattn_buffer_create(&out.memory_, context.get(), bytes);
+        return status == FATTN_OK ? result<buffer>(std::move(out)) : result<buffer>(status);
+    }
+#if defined(__cpp_exceptions)
+    buffer(const context &context, size_t bytes) : buffer(try_create(context, bytes).value()) {}
+    void write(const void *from, size_t bytes) const { check(fattn_buffer_write(owner_, memory_, from, bytes)); }
+    void read(void *to, size_t bytes) const { check(fattn_buffer_read(owner_, to, memory_, bytes)); }
+#endif
+    buffer(buffer &&other) noexcept { swap(other); }
+    buffer &operator=(buffer &&other) noexcept
+    {
+        buffer(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~buffer()
+    {
+        if (memory_ != nullptr)
+            fattn_buffer_destroy(owner_, memory_);
+    }
+    void *get() const noexcept { return memory_; }
+    size_t size() const noexcept { return bytes_; }
+
+private:
+    void swap(buffer &other) noexcept
+    {
+        std::swap(owner_, other.owner_);
+        std::swap(memory_, other.memory_);
+        std::swap(bytes_, other.bytes_);
+    }
+    fattn_context *owner_ = nullptr;
+    void *memory_ = nullptr;
+    size_t bytes_ = 0;
+};
+
+/* A stream of the context's device. The context outlives it. */
+class stream {
+public:
+    stream() noexcept = default;
+    static result<stream> try_create(const context &context)
+    {
+        stream out;
+        out.owner_ = context.get();
+        const fattn_status status = fattn_stream_create(&out.stream_, context.get());
+        return status == FATTN_OK ? result<stream>(std::move(out)) : result<stream>(status);
+    }
+    fattn_status try_synchronize() const noexcept { return fattn_stream_synchronize(owner_, stream_); }
+#if defined(__cpp_exceptions)
+    explicit stream(const context &context) : stream(try_create(context).value()) {}
+    void synchronize() const { check(try_synchronize()); }
+#endif
+    stream(stream &&other) noexcept : owner_(std::exchange(other.owner_, nullptr)), stream_(std::exchange(other.stream_, nullptr)) {}
+    stream &operator=(stream &&other) noexcept
+    {
+        std::swap(owner_, other.owner_);
+        std::swap(stream_, other.stream_);
+        return *this;
+    }
+    ~stream()
+    {
+        if (owner_ != nullptr)
+            fattn_stream_destroy(owner_, stream_);
+    }
+    CUstream_st *get() const noexcept { return stream_; }
+
+private:
+    fattn_context *owner_ = nullptr;
+    CUstream_st *stream_ = nullptr;
+};
+
+} // namespace fattn
+
+#endif
