@@ -3,8 +3,7 @@
 
     python3 ci/check_prose.py [FILE...]     every page and every printed text, or these alone
 
-A finding is one line: FILE:LINE: what is wrong. Exit 1 when there is one. Pages that nobody has rewritten yet are on the list LATER; the script
-prints them, and reports a page that no longer needs its place there. docs/glossary.md says which spellings are wrong ("Not: ...").
+A finding is one line: FILE:LINE: what is wrong. Exit 1 when there is one. docs/glossary.md says which spellings are wrong ("Not: ...").
 """
 import ast
 import re
@@ -39,11 +38,6 @@ BANNED = {
     r"\bwhich of it\b": "the noun",
     r"\banew\b": "again",
     r"\bthe same(?: \w+)? holds\b": "name the thing",
-}
-
-# Not rewritten yet. Take a page off when it passes; add none.
-LATER = {
-    "docs/numerics.md",      # the derivations; docs/explain-judging.md is the page for people
 }
 
 
@@ -193,19 +187,13 @@ def findings(path, wrong):
 
 
 def main(arguments):
-    """Prints the findings; 1 when there is one outside of LATER, or a page that stands there needlessly."""
+    """Prints the findings; 1 when there is one."""
     wrong, status = glossary(), 0
     for path in [Path(a).resolve() for a in arguments] or files():
-        name = str(path.relative_to(HOME))
-        found = findings(path, wrong)
-        if name in LATER and not arguments:
-            print(f"{name}: {len(found)} findings, to be rewritten later" if found else f"{name}: is clean; take it off LATER")
-            status |= not found
-            continue
-        for line, what in found:
-            print(f"{name}:{line}: {what}")
-        status |= bool(found)
-    return int(status)
+        for line, what in findings(path, wrong):
+            print(f"{path.relative_to(HOME)}:{line}: {what}")
+            status = 1
+    return status
 
 
 if __name__ == "__main__":

@@ -174,7 +174,7 @@ static const blind_spot blind_spots[] = {
       "one more rounding a head, near what a right kernel may do" },
     { FACTS_LIAR_B_DQ_NARROW, BIT(F16), AT(S200), true, "two tiles: one more rounding" },
     { FACTS_LIAR_DROPOUT_8BIT, NARROW, AT(DECODE), true,
-      "of 16 rows a few keys in 2000, below the step of P; probe P3 counts bits" },
+      "few keys of 2000, below the step of P; probe P3 counts bits" },
     { FACTS_LIAR_SCALE_1E5, HOPPER, ALL_SIZES, false, "below what logits are off by that are added in 14 bits" },
     { FACTS_LIAR_LOG2E_SHORT, HOPPER, ALL_SIZES, false, "below what logits are off by that are added in 14 bits" },
     { FACTS_LIAR_SCALE_1E3, HOPPER, AT(S200) | AT(S500) | AT(DECODE), true, "what logits are off by that are added in 14 bits" },
