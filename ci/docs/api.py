@@ -16,7 +16,7 @@ HEADERS = ("fattn.h", "problem.h", "status.h", "policy.h", "score_mod.h", "cache
 HEAD = """# C API
 
 Printed from the headers in `lib/include/fattn` by `ci/docs/api.py`; a test compares. [install.md](install.md) says how
-to link the library, and `examples/` has short programs.
+to link the library, and `examples/` has short programs. `fattn.hpp` wraps these functions for C++17.
 """
 NOISE = re.compile(r'#ifndef \w+_H$|#define \w+_H$|#endif|#include|#undef|#ifdef __cplusplus|extern "C"|\}$')
 
