@@ -240,7 +240,7 @@ class Fuzz(e2e.TestCase):
     def test_shrink_of_what_does_not_fail_says_so(self):
         done = e2e.facts("shrink", "pass=fwd s=20 d=8 h=1", "--device", "cpu")
         self.assertStatus(done, 0)
-        self.assertEqual(done.out, "it does not fail here (pass): there is nothing to shrink\n")
+        self.assertEqual(done.out, "the case does not fail here (pass), so there is nothing to shrink\n")
 
     def test_shrink_survives_what_kills_its_workers(self):
         build = e2e.need(e2e.NEW)
