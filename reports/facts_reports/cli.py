@@ -68,7 +68,7 @@ def main(argv=None):
     if not args.inputs:
         return _fail("give a record, or a folder of records", BAD_INPUT)
     if not (args.output or args.issue or args.decisions):
-        return _fail("say where to write: -o DIR (or --issue CASE, --decisions A B, --bits A B)", BAD_INPUT)
+        return _fail("give -o DIR (or --issue CASE, --decisions A B, --bits A B)", BAD_INPUT)
     try:
         store = load(args.inputs)
     except reader.InputError as error:

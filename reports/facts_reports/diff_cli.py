@@ -13,7 +13,7 @@ BAD_INPUT, ENVIRONMENT = 2, 3
 def _parser():
     table = "\n".join(f"  {c.word:17} {'finding' if c.exit == 1 else f'exit {c.exit}' if c.exit else '-':8} {c.says}" for c in CHANGES)
     parser = argparse.ArgumentParser(prog="facts diff", add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS,
-                                     description="Classes of change, gravest first, and what each makes of the exit code without --fail-on:\n" + table)
+                                     description="Classes of change, worst first, and their exit codes without --fail-on:\n" + table)
     parser.add_argument("inputs", nargs="*", help=argparse.SUPPRESS)
     for name in ("--baseline", "--candidate", "--where", "--junit", "--errata", "--fail-on", "--command", "--unasked"):
         parser.add_argument(name, help=argparse.SUPPRESS)

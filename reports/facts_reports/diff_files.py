@@ -119,8 +119,8 @@ def unasked(why, args):
 
 # ---- errata ----
 
-WARNING = ("the form has no SM and no condition on the problem: a rule leaves its engine out on every GPU and for every problem of that graph; "
-           "check before it is shipped (an engine that was left out for all made others 80 % slower: pytorch/pytorch#189207)")
+WARNING = ("a rule of this format has no SM and no condition: it removes its engine on every GPU, for every problem of that graph. "
+           "Check it before you ship it: such a rule once made other problems 80 % slower (pytorch/pytorch#189207)")
 
 
 def _version_number(version):
@@ -162,7 +162,7 @@ def errata(diff):
         rules.append({"rule_id": f"facts_{word}_engine_{engine}_{'_'.join(sorted(every['verdicts']))}", "operation": "Matmul_Matmul" if word == "fwd" else "Matmul_Matmul_Matmul",
                       "engine": engine, "knob": _frontend_knobs(settings), "cudnn_version_start": _version_number(cudnn[0]), "cudnn_version_end": _version_number(cudnn[-1]) + 1,
                       "comment": f"{len(set(every['cases']))} cases, e.g. {every['cases'][0]}; seen on sm {', '.join(sorted(str(s) for s in every['sm']))}; {WARNING}"})
-    return {"version": 1, "comment": "operation: cudnn-frontend calls a graph by its operations; write what its log says of yours. " + WARNING, "rules": rules}
+    return {"version": 1, "comment": "operation: cudnn-frontend names a graph by its operations; copy the name from its log. " + WARNING, "rules": rules}
 
 
 def _frontend_knobs(settings):

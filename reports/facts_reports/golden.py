@@ -17,8 +17,8 @@ from .vocabulary import is_good
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
 _REFUSED, _DIED, _OPEN = "-", "!", "?"
 _HEAD = """\
-# What cuDNN takes of suite golden, by which engine first. Made by `facts expect golden`, never edited by hand; docs/expectations.md.
-# group  device  versions  taken  the first engine of each case of the group, as listed above it (- refused, ! the process died, * taken, engine not told)
+# The cases of suite golden that cuDNN accepts, and the first engine. Made by `facts expect golden`, never edited by hand; docs/expectations.md.
+# group  device  versions  accepted  the first engine of each case of the group, as listed above it (- refused, ! the process died, * accepted, engine not known)
 """
 
 
@@ -132,7 +132,7 @@ def parse(text, name):
             first, _, last = words[2].partition("..")
             lines.setdefault((words[0], words[1]), []).append((first, last or first, words[6:], number))
     if not suite or not versions:
-        raise GoldenError(f"{name}:1:1: no matrix: its head names no suite or no build")
+        raise GoldenError(f"{name}:1:1: not a matrix: its head has no suite or no build")
     return suite, versions, lines
 
 
@@ -222,7 +222,7 @@ def main(argv):
         store = load([args.record])
         matrix = Matrix(store)
         if any(_OPEN in marks for by in matrix.answers.values() for marks in by.values()) or not store.complete():
-            raise GoldenError("not every question has an answer; a matrix with holes is none")
+            raise GoldenError("some questions have no answer; the matrix must be complete")
         return {"check": _check, "add": _add, "print": _print}[args.task](matrix, store, args)
     except (reader.InputError, GoldenError) as error:
         print(f"facts expect golden: {error}", file=sys.stderr)

@@ -172,8 +172,7 @@ static int remove_builds(int argc, char **argv)
         }
         if (removed == 0) {
             (void)fprintf(
-                stderr,
-                "facts cudnn: %s: not in the cache (what was not installed by FACTS is never removed); see ./facts cudnn list\n",
+                stderr, "facts cudnn: %s: not in the cache; FACTS removes only builds that it installed; see ./facts cudnn list\n",
                 argv[a]);
             status = 2;
         }

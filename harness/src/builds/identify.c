@@ -230,7 +230,8 @@ int facts_build_identify(facts_build *out, const char *folder, facts_error *mess
             out->cuda_major = toolkit_folder_major(out->dir);
     }
     if (numbers < 3 || number[0] != 9 || !out->cuda_major)
-        return facts_fail_as(2, message, "%s: cannot tell %s of this cuDNN: no package metadata, and none in " FACTS_ENGINES,
+        return facts_fail_as(2, message,
+                             "%s: %s of this cuDNN is not known: the package has no metadata, and neither has " FACTS_ENGINES,
                              out->dir, numbers < 3 || number[0] != 9 ? "the version" : "the CUDA major");
     out->three_libraries = !precompiled;
     facts_build_set_name(out, number, numbers);

@@ -109,9 +109,9 @@ static bool is_locked(const resolver *r, const facts_build *build)
 
 static int refuse_unpinned(resolver *r, const char *word)
 {
-    return facts_fail_as(
-        3, r->message, "cuDNN %s is not in ci/cudnn.lock, and --pinned-only takes nothing else; add it with: ./facts cudnn lock %s",
-        word, word);
+    return facts_fail_as(3, r->message,
+                         "cuDNN %s is not in ci/cudnn.lock, and --pinned-only allows no other; add it with: ./facts cudnn lock %s",
+                         word, word);
 }
 
 static int add(resolver *r, const facts_build *build)

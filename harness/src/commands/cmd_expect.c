@@ -58,14 +58,14 @@ static int golden(const facts_invocation *call)
     const char *task = o->word_count > 1 ? o->words[1] : "print";
     bool print = o->word_count < 2, known = print || strcmp(task, "check") == 0 || strcmp(task, "add") == 0;
     if (!known || o->word_count > 2)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden: \"%.60s\": only check or add may follow",
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden: \"%.60s\": expected check or add",
                               o->words[known ? 2 : 1]);
     if (!print && o->output)
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts expect golden %s: leave -o out: check writes nothing, add changes cases/golden/support.txt",
                               task);
     if (strcmp(task, "add") == 0 && !o->cudnn)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden add: say which version: --cudnn 9.28.1");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden add: give the version: --cudnn 9.28.1");
     if (!facts_suite_dir(folder) || !facts_join(matrix, folder, "golden/support.txt"))
         return FACTS_EXIT_ENVIRONMENT;
     FILE *file = facts_open_temporary(record);

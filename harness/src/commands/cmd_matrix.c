@@ -52,7 +52,7 @@ static int choose_builds(facts_text *out)
         if (status == 0 && n == 0)
             status = FACTS_EXIT_ENVIRONMENT;
         else if (n && !installed)
-            fprintf(stderr, "facts: going on with what is here: %s\n", out->data);
+            fprintf(stderr, "facts: continuing with the installed builds: %s\n", out->data);
     }
     facts_builds_free(&builds);
     return status;
@@ -133,7 +133,7 @@ static int run_parts(const facts_invocation *call, const char *folder, const cha
     if (!given)
         parts[n++] = (part){ "cpu", "cpu", cudnn, FACTS_TASK_RUN };
     if (n == 0 && status == FACTS_EXIT_OK) {
-        fputs("facts matrix: --device names nothing\n", stderr);
+        fputs("facts matrix: --device is empty\n", stderr);
         status = FACTS_EXIT_BAD_INPUT;
     }
     for (size_t i = 0; i < n && !interrupted; i++) {
@@ -170,7 +170,8 @@ int facts_command_matrix(const facts_invocation *call)
     size_t count = 0;
     facts_text cudnn = { 0 };
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts matrix: %s: %s; say where with -o DIR", folder, strerror(errno));
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts matrix: %s: %s; give another folder with -o DIR", folder,
+                              strerror(errno));
     int status = o->cudnn ? 0 : choose_builds(&cudnn);
     if (status != 0 || (!o->cudnn && !cudnn.data)) {
         fputs("facts matrix: no cuDNN build to ask; facts cudnn install 9.20.0\n", stderr);

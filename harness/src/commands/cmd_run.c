@@ -20,7 +20,7 @@ int facts_open_plan_dir(char out[FACTS_PATH], const char *path)
     if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022))
         return facts_complain(
             FACTS_EXIT_ENVIRONMENT,
-            "facts: --plan-dir %s: must be a folder of your own, no link, that nobody else may write to (chmod go-w)", path);
+            "facts: --plan-dir %s: must be your own folder, no link, and nobody else may write to it (chmod go-w)", path);
     char *real = realpath(path, NULL);
     int status = real && strlen(real) < FACTS_PATH ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK)
@@ -73,8 +73,8 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
         status = facts_session_exit(&s);
         if (status == FACTS_EXIT_OK && task == FACTS_TASK_RUN &&
             facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED) == s.targets.count)
-            status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts run: nothing ran: --device names descriptions alone, for which "
-                                                            "cuDNN decides; `facts decide` asks for just that");
+            status = facts_complain(FACTS_EXIT_ENVIRONMENT,
+                                    "facts run: nothing ran: --device names only described devices; use `facts decide` for them");
     }
     facts_session_free(&s);
     return status;
@@ -90,7 +90,7 @@ int facts_command_compile(const facts_invocation *call)
 {
     const char *devices = call->options->device ? call->options->device : "h100-sxm";
     if (!call->options->plan_dir)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts compile: --plan-dir DIR is missing: where the plans are kept");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts compile: --plan-dir DIR is missing: the folder for the plans");
     return batch(call, FACTS_TASK_PLAN, devices);
 }
 
@@ -100,6 +100,6 @@ int facts_command_run(const facts_invocation *call)
     if (!devices && facts_gpus_here() == 0)
         return facts_complain(
             FACTS_EXIT_ENVIRONMENT,
-            "facts run: no GPU here; say --device cpu (our own CPU backend), or use `facts decide`, which needs none");
+            "facts run: no GPU here; give --device cpu (the CPU backend), or use `facts decide`, which needs no GPU");
     return batch(call, FACTS_TASK_RUN, devices ? devices : "0");
 }

@@ -167,7 +167,7 @@ static void report_answer(facts_hunt *hunt)
         printf(": '%s'\n", facts_case_name(&s->result.control[i], name));
     }
     if (s->state == DONE && s->again < 2)
-        puts("  asked again, it was answered otherwise");
+        puts("  asked again, it gave another answer");
 }
 
 /* What a person reads, and the exit code. */
@@ -181,7 +181,7 @@ static int conclude(facts_hunt *hunt, int status)
     case PASSES:
         if (s->verdict == FACTS_VERDICT_INCONCLUSIVE)
             return FACTS_EXIT_ENVIRONMENT;
-        printf("it does not fail here (%s): there is nothing to shrink%s\n", facts_verdict_name(s->verdict),
+        printf("the case does not fail here (%s), so there is nothing to shrink%s\n", facts_verdict_name(s->verdict),
                s->verdict == FACTS_VERDICT_UNSUPPORTED ? "; --by reason finds the simplest case that is refused for the same reason"
                                                        : "");
         return status;

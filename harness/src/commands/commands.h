@@ -7,6 +7,8 @@
 #include "commands/session/session.h"
 
 int facts_command_list(const facts_invocation *call);
+int facts_command_keys(const facts_invocation *call);
+int facts_command_devices(const facts_invocation *call);
 int facts_command_decide(const facts_invocation *call);
 int facts_command_compile(const facts_invocation *call);
 int facts_command_run(const facts_invocation *call);

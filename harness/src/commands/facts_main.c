@@ -13,6 +13,10 @@ static int dispatch(facts_command command, const facts_invocation *call)
         return facts_command_doctor(call);
     case FACTS_COMMAND_LIST:
         return facts_command_list(call);
+    case FACTS_COMMAND_KEYS:
+        return facts_command_keys(call);
+    case FACTS_COMMAND_DEVICES:
+        return facts_command_devices(call);
     case FACTS_COMMAND_DECIDE:
         return facts_command_decide(call);
     case FACTS_COMMAND_COMPILE:
@@ -58,10 +62,12 @@ static bool is_help(const char *word)
 int main(int argc, char **argv)
 {
     setlocale(LC_ALL, "C");
-    if (argc < 2 || is_help(argv[1])) {
-        facts_options_help(FACTS_COMMAND_COUNT, argc < 2 ? stderr : stdout);
-        return argc < 2 ? FACTS_EXIT_BAD_INPUT : FACTS_EXIT_OK;
+    if (argc < 2) {
+        facts_options_help(FACTS_COMMAND_COUNT, stderr);
+        return FACTS_EXIT_BAD_INPUT;
     }
+    if (is_help(argv[1]))
+        return facts_help(argc - 2, argv + 2, stdout, stderr);
     if (strcmp(argv[1], "--version") == 0) {
         puts("facts " FACTS_VERSION);
         return FACTS_EXIT_OK;

@@ -266,7 +266,8 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     facts_target_state *state = &run->targets[slot->target];
     double wall_ms = ms_since(slot->since);
     const bool goes_on = run->order->more || run->order->another_round;
-    const bool feeds = goes_on && !run->order->work[slot->work].alone, nothing_left = state->todo == (slot->alone ? 0 : state->crowded);
+    const bool feeds = goes_on && !run->order->work[slot->work].alone,
+               nothing_left = state->todo == (slot->alone ? 0 : state->crowded);
     const bool final = !bye && (run->stopping || (nothing_left && !goes_on) || run->order->work[slot->work].alone);
     state->busy_ms += wall_ms;
     state->answers++;
@@ -376,7 +377,7 @@ static void lost_at_start(facts_slot *slot, const facts_death *death)
         return;
     facts_describe_death(how, sizeof how, death);
     snprintf(text, sizeof text, "the worker was not ready after %d tries: %s", tries, how);
-    facts_fail_target(run, slot->target, "environment", text, "`facts doctor` tells what is missing");
+    facts_fail_target(run, slot->target, "environment", text, "`facts doctor` shows what is missing");
 }
 
 static const char *late_by_ours(const facts_slot *slot, const facts_death *death)

@@ -80,7 +80,7 @@ Test(case, an_error_says_where_what_is_allowed_and_what_was_meant)
         { "b", "case:1:1: b is not key=value" },
         { "b=", "case:1:3: b= has no value" },
         { "b=-1", "case:1:3: b=-1 is not a value" },
-        { "b=1,2", "case:1:1: b= lists several values where one case is due" },
+        { "b=1,2", "case:1:1: b= lists several values, but this must be one case" },
         { "want=stats+foo", "case:1:12: want=foo is not a value" },
         { "lens=3+", "case:1:6: lens takes" },
         { "lens=-2", "case:1:6: lens takes" },
@@ -205,7 +205,7 @@ static char *help_text(void)
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    facts_keys_help(file);
+    facts_keys_help(FACTS_KEY_COUNT, file);
     fclose(file);
     return text;
 }

@@ -44,7 +44,7 @@ class Expectations(e2e.TestCase):
         home = self.home("suites: tiny\n" + LINE.replace("s.q=1", "s.q=2"), suite)
         done = self.decide(home)
         self.assertStatus(done, 1)
-        self.assertRegex(done.err, r"x\.expect:2:18: no result needs this any more: of 1 that it could be about none is crash")
+        self.assertRegex(done.err, r"x\.expect:2:18: no result needs this expectation any more: of 1 results that it could explain none is crash")
 
     def test_a_run_of_another_version_or_of_one_case_says_nothing_of_a_line(self):
         home = self.home("suites: tiny\n" + LINE.replace("s.q=1", "s.q=2"), SUITE.replace(CRASH + "\n", ""))

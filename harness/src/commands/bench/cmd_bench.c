@@ -10,7 +10,7 @@ static int choose(facts_session *s, const facts_options *o)
     static const char *const suite[] = { "bench" };
     const char *devices = o->device;
     if (!devices && facts_gpus_here() == 0)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts bench: no GPU here; --device cpu times our own CPU backend");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts bench: no GPU here; --device cpu times the CPU backend");
     int status = facts_session_prepare(s, o->word_count ? o->words : suite, o->word_count ? o->word_count : 1, o->cudnn,
                                        devices ? devices : "0");
     if (status == FACTS_EXIT_OK && facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED))

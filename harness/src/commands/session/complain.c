@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "options.h"
+#include "commands/options/options.h"
 
 int facts_complain(int status, const char *format, ...)
 {

@@ -68,10 +68,9 @@ static int check_oracle(const facts_session *s)
     const char *oracle = s->options->oracle;
     for (size_t i = 0; oracle && strcmp(oracle, "cpu") != 0 && i < s->targets.count; i++)
         if (s->targets.at[i].kind != FACTS_TARGET_GPU)
-            return facts_complain(
-                FACTS_EXIT_BAD_INPUT,
-                "facts: --oracle %s: %s is no GPU here that could compute what is due; --oracle cpu is for any device", oracle,
-                s->targets.at[i].device);
+            return facts_complain(FACTS_EXIT_BAD_INPUT,
+                                  "facts: --oracle %s: %s is no GPU that can compute the reference; use --oracle cpu", oracle,
+                                  s->targets.at[i].device);
     return FACTS_EXIT_OK;
 }
 

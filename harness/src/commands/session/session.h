@@ -7,7 +7,7 @@
 #include "case/suites/planned_cases.h"
 #include "complain.h"
 #include "expected.h"
-#include "options.h"
+#include "commands/options/options.h"
 #include "progress.h"
 #include "supervisor/order.h"
 #include "tally.h"

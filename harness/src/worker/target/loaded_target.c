@@ -97,7 +97,7 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     worker->info.struct_size = sizeof worker->info;
     fattn_status status = fattn_context_create(&worker->context, &options);
     if (status != FATTN_OK)
-        return failed(status, fattn_last_error(), "facts doctor says what is here");
+        return failed(status, fattn_last_error(), "facts doctor shows what is here");
     status = fattn_context_info_get(worker->context, &worker->info);
     if (status == FATTN_OK)
         status = facts_plans_open(&worker->plans, worker->context);

@@ -96,7 +96,7 @@ static void read_device(reader *r, facts_target_request *out)
     out->ordinal = (int32_t)read_integer(&device, "ordinal", 0, 1023, 0);
     json_t *json = json_object_get(device.object, "json");
     if (out->device == FACTS_DEVICE_DESCRIBED && !json_is_string(json))
-        complain(&device, "json", "a described device needs its description");
+        complain(&device, "json", "the description of the described device is missing");
     r->ok = device.ok;
     if (r->ok && out->device == FACTS_DEVICE_DESCRIBED) {
         out->device_json = strdup(json_string_value(json));

@@ -80,7 +80,7 @@ fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, 
     char *text;
     *out = NULL;
     if (json == NULL)
-        return fattn__fail(FATTN_ENVIRONMENT, "a described device needs its description");
+        return fattn__fail(FATTN_ENVIRONMENT, "the description of the described device is missing");
     if (api->version < FIRST_DESCRIBED)
         return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d cannot be asked about a described device: that came with 9.8",
                            api->version);
