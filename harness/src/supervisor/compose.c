@@ -1,5 +1,6 @@
 #include "compose.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -180,6 +181,18 @@ static facts_span last_line(const char *text)
     return (facts_span){ text + start, end - start };
 }
 
+/* sigabbrev_np() needs glibc 2.32. */
+static const char *signal_name(int signal)
+{
+#define AS_NAME(name) [SIG##name] = #name,
+    static const char *const names[] = { AS_NAME(HUP) AS_NAME(INT) AS_NAME(QUIT) AS_NAME(ILL) AS_NAME(TRAP) AS_NAME(ABRT)
+                                             AS_NAME(BUS) AS_NAME(FPE) AS_NAME(KILL) AS_NAME(USR1) AS_NAME(SEGV) AS_NAME(USR2)
+                                                 AS_NAME(PIPE) AS_NAME(ALRM) AS_NAME(TERM) AS_NAME(XCPU) AS_NAME(XFSZ)
+                                                     AS_NAME(SYS) };
+#undef AS_NAME
+    return signal > 0 && (size_t)signal < sizeof names / sizeof *names && names[signal] ? names[signal] : "?";
+}
+
 void facts_describe_death(char *out, size_t capacity, const facts_death *death)
 {
     char how[96];
@@ -188,7 +201,7 @@ void facts_describe_death(char *out, size_t capacity, const facts_death *death)
     else if (death->late)
         snprintf(how, sizeof how, "it did not answer in time%s", death->abandoned ? ", and could not be killed" : "");
     else if (death->signal)
-        snprintf(how, sizeof how, "it died of SIG%s", sigabbrev_np(death->signal) ? sigabbrev_np(death->signal) : "?");
+        snprintf(how, sizeof how, "it died of SIG%s", signal_name(death->signal));
     else
         snprintf(how, sizeof how, "it exited with status %d", death->status);
     facts_span last = last_line(death->stderr_tail ? death->stderr_tail : "");
@@ -202,7 +215,7 @@ void facts_compose_evidence(facts_text *out, const facts_evidence *evidence)
     const facts_death *death = evidence->death;
     char status[32] = "", text[512] = "";
     if (death && death->signal)
-        snprintf(status, sizeof status, "SIG%s", sigabbrev_np(death->signal) ? sigabbrev_np(death->signal) : "?");
+        snprintf(status, sizeof status, "SIG%s", signal_name(death->signal));
     else if (death)
         snprintf(status, sizeof status, "EXIT_%d", death->status);
     if (death && !evidence->text)
