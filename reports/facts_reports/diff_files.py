@@ -14,7 +14,8 @@ ANNOTATIONS = 10
 _CASES = 20   # named for each group, in JUnit
 
 
-def _about(diff, group):
+def about(diff, group):
+    """A group as an object."""
     before, after = diff_words.before_after(diff, group)
     pair = diff.sides.slots[group.slot]
     return {"class": group.word, "fails": group.word in diff.fail_on and group.news > 0, "change": group.alike, "where": group.where, "cases": group.hits, "of": group.total,
@@ -37,7 +38,7 @@ def json_lines(diff):
             "targets": targets, "provenance": diff_words.provenance(diff), "scope": diff_words.SCOPE}
     yield json.dumps({"diff": head}, ensure_ascii=False)
     for group in diff.groups:
-        yield json.dumps({"group": _about(diff, group)}, ensure_ascii=False)
+        yield json.dumps({"group": about(diff, group)}, ensure_ascii=False)
 
 
 def write_junit(diff, path):

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
 
-from . import cases, features, findings as wrong, words
-from .vocabulary import OUTCOMES, is_good
+from . import cases, features, findings as wrong, sides, words
+from .page import opening, steps
+from .vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
 
 _HERE = Path(__file__).parent / "page"
-_SCRIPTS = ("predicate.js", "data.js", "state.js", "matrix.js", "boundary.js", "rows.js", "app.js")
+_SCRIPTS = ("predicate.js", "data.js", "document.js", "state.js", "keys.js", "matrix.js", "heat.js", "boundary.js", "trust.js", "timeline.js", "detail.js", "rows.js", "compare.js", "save.js", "app.js")
+_STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
 _ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
 
 
@@ -46,13 +48,25 @@ def _reason(row):
     reason = dict(row.get("reason") or {})
     chain = [c for c in reason.get("chain") or [] if isinstance(c, dict)] if isinstance(reason.get("chain"), list) else []
     reason["chain"] = chain[:24]
+    reason["ours"] = row["verdict"] == "unsupported" and sides.is_ours(*(str(reason.get(k) or "") for k in ("class", "status", "text"))) or None
     return {k: v for k, v in reason.items() if v not in ("", None, [])}
 
 
+def _runs(store):
+    """{run: when it began, its suite, its builds, and what judged it}."""
+    out = {}
+    for name, run in store.runs.items():
+        targets = [t for t in run.get("targets") or [] if isinstance(t, dict)] if isinstance(run.get("targets"), list) else []
+        out[name] = {"started": str(run.get("started", "")), "suite": str(run.get("suite_hash", "")), "suites": words.suites_of(run), "builds": sorted({str(t.get("build")) for t in targets}),
+                     "tolerance": f"FACTS {run.get('facts', '')}".strip()}
+    return out
+
+
 def payload(store, title, answer):
+    """The data of the page, and the steps.Steps in it."""
     builds, devices = store.builds(), store.devices()
     labels = words.build_labels(builds)
-    dictionaries = {n: _Dictionary() for n in ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group")}
+    dictionaries = {n: _Dictionary() for n in ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group", "run")}
     sms = dict(store.db.execute("SELECT device, max(json_extract(json, '$.sm')) FROM row GROUP BY device").fetchall())
     for device in devices:
         for build, version in builds:
@@ -60,11 +74,11 @@ def payload(store, title, answer):
                 dictionaries["target"].add([build, device])
     place = {o.word: i for i, o in enumerate(OUTCOMES)}
     columns = {n: [] for n in (*dictionaries, "outcome", "config", "supported", "ratio", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")}
-    details, many = {}, store.one("SELECT count(*) FROM row") > _ALL_DETAILS
+    details, known, many = {}, [], store.one("SELECT count(*) FROM row") > _ALL_DETAILS
     for i, (outcome, row) in enumerate(store.rows()):
         values = {"case": row["case"], "target": [row["build"], row["device"]], "verdict": row["verdict"], "grade": row.get("grade"),
                   "backend": row.get("backend") or None, "engine": row.get("engine"), "reason": _reason(row), "engines": row.get("engines") or [],
-                  "group": row.get("group") or ""}
+                  "group": row.get("group") or "", "run": row.get("run") or ""}
         for name, value in values.items():
             columns[name].append(dictionaries[name].add(value))
         columns["outcome"].append(place[outcome])
@@ -72,6 +86,8 @@ def payload(store, title, answer):
         for name in ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt"):
             value = row.get(name)
             columns[name].append(_short(value) if isinstance(value, (int, float)) else None)
+        if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN:
+            known.append(i)
         if not many or not is_good(outcome):
             kept = {"errors": _errors(row), "padded": row.get("padded"), "expectation": row.get("expectation"), "inputs_from": row.get("inputs_from"),
                     "tflops": row.get("tflops"), "wall_ms": row.get("wall_ms")}
@@ -79,18 +95,20 @@ def payload(store, title, answer):
             if kept:
                 details[i] = kept
     found, still = features.of(dictionaries["case"].items)
+    every = [*features.groups(store), *features.heat(dictionaries["case"].items, found)]
     versions, by_device = dict(builds), {d: words.device_labels(store, d) for d in devices}
+    changed = steps.Steps(store, {name: place for place, name in enumerate(dictionaries["case"].items)})
     return {
-        "title": title, "answer": answer, "totals": store.totals(), "complete": store.complete(),
+        "title": title, "answer": answer, "steps": changed.steps, "others": changed.others, "changes": {c.word: c.mark for c in CHANGES}, "runs": _runs(store), "totals": store.totals(), "complete": store.complete(),
         "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "keys": cases.key_table(),
         "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(),
         "numbers": sorted(cases.numbers()),
         "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)}
                     for b, d in dictionaries["target"].items],
-        "features": [[f.axis, f.label, f.where, f.why] for f in [*features.groups(store), *found]], "still": still,
+        "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone] for f in every], "still": still,
         "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()],
-        "dictionaries": {n: d.items for n, d in dictionaries.items() if n != "target"}, "columns": columns, "details": details, "details_cut": many,
-    }
+        "dictionaries": {n: d.items for n, d in dictionaries.items() if n != "target"}, "columns": columns, "details": details, "known": known,
+    }, changed
 
 
 def embedded(value):
@@ -118,7 +136,7 @@ def provenance(store):
 
 
 def render(store, title):
-    style, script = (_HERE / "page.css").read_text(encoding="utf-8"), "\n".join((_HERE / s).read_text(encoding="utf-8") for s in _SCRIPTS)
+    style, script = ("\n".join((_HERE / name).read_text(encoding="utf-8") for name in names) for names in (_STYLES, _SCRIPTS))
     script = '"use strict";\n(() => {\n' + script + "})();\n"
     environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     findings = wrong.of(store)
@@ -128,9 +146,8 @@ def render(store, title):
     known = [f for f in findings if f["known"]]
     findings = [f for f in findings if not f["known"]]
     targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, _ in store.builds() for d in store.devices()]
-    head, sentence = answer = words.answer(store)
-    data = payload(store, title, answer)
+    data, changed = payload(store, title, words.answer(store))
     return environment.get_template("index.html.j2").render(
-        title=title, head=head, sentence=sentence, totals=store.totals(), complete=store.complete(),
+        title=title, first=opening.of(store, changed, findings + known), totals=store.totals(), complete=store.complete(),
         provenance=provenance(store), findings=findings, known=known, target_counts=[t for t in targets if t[2]], outcomes={o.word: o for o in OUTCOMES},
         style=style, style_digest=_digest(style), script=script, script_digest=_digest(script), still=", ".join(data["still"]).lower(), data=embedded(data))

@@ -138,6 +138,7 @@ class Page(unittest.TestCase):
     def test_levels_hide_and_show_and_nothing_is_hidden_at_first(self):
         page = self.open()
         self.assertTrue(self.rows(page).endswith(" of 608"))
+        page.click("#unfold")
         page.click("[data-level=pass]")
         self.assertTrue(self.rows(page).endswith(" of 343"))
         self.assertEqual(page.get_attribute("[data-level=pass]", "aria-pressed"), "false")
@@ -150,6 +151,7 @@ class Page(unittest.TestCase):
 
     def test_a_cell_leads_to_its_rows_and_its_boundary(self):
         page = self.open()
+        page.click("[data-axis='Groups of the suite']")
         cell = page.locator("#matrix tr", has_text="very negative rows").locator("button.segment").first
         self.assertIn("9.14.0 – 9.20.0", cell.inner_text())
         cell.click()
@@ -169,18 +171,24 @@ class Page(unittest.TestCase):
 
     def test_everything_is_reached_with_the_keyboard(self):
         page = self.open()
-        page.focus("#matrix button.segment >> nth=0")
+        page.focus("#heat button.cell >> nth=0")
+        before = page.locator("#heat-tip").inner_text()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")
+        self.assertIn("9.19.0: ", page.locator("#heat-tip").inner_text())
+        self.assertNotEqual(page.locator("#heat-tip").inner_text(), before)
         page.keyboard.press("Enter")
+        self.assertIn("Pass: backward, h100-sxm, 9.19.0", page.locator("#cell-name").inner_text())
         self.assertEqual(page.evaluate("document.activeElement.id"), "rows-title")
         page.focus("#rows button.open >> nth=0")
         page.keyboard.press("Enter")
         self.assertEqual(page.locator("#rows .detail").count(), 1)
         self.assertEqual(page.evaluate("document.activeElement.getAttribute('aria-expanded')"), "true")
 
-    def test_a_dozen_views_come_back_from_their_address(self):
+    def test_twenty_views_come_back_from_their_address(self):
         rng = random.Random(7)
         page = self.open()
-        for i in range(12):
+        for i in range(20):
             page.click("#all")
             if rng.random() < 0.6:
                 self.ask(page, rng.choice(QUERIES))
@@ -192,7 +200,14 @@ class Page(unittest.TestCase):
                 page.click(f"[data-view={rng.choice(('columns', 'ranges'))}]")
             if rng.random() < 0.5:
                 page.click("#split")
-            cells = page.locator("#matrix button.segment")
+            if rng.random() < 0.5:
+                page.click("#unfold")
+            if rng.random() < 0.5:
+                page.select_option("#from", rng.choice(("9.14.0-jit-cu13", "9.19.0-jit-cu13")))
+                groups = page.locator("button.group")
+                if groups.count():
+                    groups.nth(rng.randrange(groups.count())).click()
+            cells = page.locator(rng.choice(("#matrix button.segment", "#heat button.cell:not(.none)")))
             if rng.random() < 0.5 and cells.count():
                 cells.nth(rng.randrange(cells.count())).click()
             if not page.locator("#after").is_disabled() and rng.random() < 0.5:
@@ -224,6 +239,7 @@ class Page(unittest.TestCase):
 
     def test_a_laptop_is_wide_enough(self):
         page = self.open()
+        page.click("#unfold")
         for view in ("ranges", "columns"):
             page.click(f"[data-view={view}]")
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 1366)
@@ -249,7 +265,7 @@ class Page(unittest.TestCase):
         start = time.monotonic()
         self.ask(page, "pass=bwd & d.qk>128 & cudnn<9.20")
         page.wait_for_function("/ of [0-9,]+$/.test(document.getElementById('rows-count').textContent)")
-        self.assertIn("9.14.0", page.inner_text("#matrix"))
+        self.assertIn("9.14.0", page.inner_text("#heat"))
         asked = time.monotonic() - start
         start = time.monotonic()
         page.click("[data-level=pass]")
