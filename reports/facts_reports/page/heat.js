@@ -59,7 +59,7 @@ const Heat = (() => {
 
   // {counts, total, accepted, state, changed: cases that end otherwise than in the column before} of one row, for each column.
   function line(holds, { out: cells, news }, width) {
-    const out = Array.from({ length: width }, () => ({ counts: new Map(), total: 0, accepted: 0, guarded: 0, news: 0, changed: 0, before: -1 }));
+    const out = Array.from({ length: width }, () => ({ counts: new Map(), total: 0, accepted: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, before: -1 }));
     for (let c = 0; c < Data.dict.case.length; c++) {
       if (!holds[c]) continue;
       let last = NONE, from = -1;
@@ -72,7 +72,12 @@ const Heat = (() => {
         one.total++;
         one.news += news[c * width + i];
         if (outcomes[o].kind === "good") one.accepted++;
-        if (last !== NONE && outcomes[last].kind !== outcomes[o].kind) { one.changed++; one.before = from; }
+        if (last !== NONE && outcomes[last].kind !== outcomes[o].kind) {
+          one.changed++;
+          one.before = from;
+          if (outcomes[last].kind === "good") one.lost++;
+          if (outcomes[o].kind === "good") one.gained++;
+        }
         last = o;
         from = i;
       }
@@ -96,10 +101,11 @@ const Heat = (() => {
 
   function cellOf(feature, device, across, i, one, selected, wide) {
     const list = ofDevice.get(device), part = { first: list.indexOf(across[i].list[0]), last: list.indexOf(across[i].list[across[i].list.length - 1]) };
-    const changed = one.changed ? `; ${count(one.changed)} changed since ${across[one.before].label}` : "", said = `${feature.label}, ${across[i].label}: ${words(one)}${changed}`;
+    const moved = [one.lost ? `${count(one.lost)} lost` : "", one.gained ? `${count(one.gained)} gained` : "", one.changed > one.lost + one.gained ? `${count(one.changed - one.lost - one.gained)} changed otherwise` : ""].filter(Boolean);
+    const changed = one.changed ? `; since ${across[one.before].label} ${moved.join(", ")}` : "", said = `${feature.label}, ${across[i].label}: ${words(one)}${changed}`;
     const ref = one.total + one.guarded ? Matrix.reference(feature.id, list, part, [0, 1]) : "";
-    const button = element("button", { type: "button", class: `cell ${one.state}${one.changed ? " edge" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),
-      wide ? element("span", { class: "n" }, one.total ? `${count(one.accepted)}/${count(one.total)}` : "") : null);
+    const button = element("button", { type: "button", class: `cell ${one.state}${one.lost ? " lost" : ""}${one.gained ? " gained" : ""}${one.changed && !one.lost && !one.gained ? " edge" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),
+      wide ? element("span", { class: "n" }, one.total ? `${count(one.accepted)}/${count(one.total)}` : "", one.lost ? element("b", { class: "less" }, ` −${count(one.lost)}`) : "", one.gained ? element("b", {}, ` +${count(one.gained)}`) : "") : null);
     if (one.state === "mixed") button.style.setProperty("--share", `${Math.round(100 * one.accepted / one.total)}%`);
     return element("td", {}, button);
   }
@@ -150,7 +156,7 @@ const Heat = (() => {
     for (const kind of ["focusin", "mouseover"]) table.addEventListener(kind, (event) => { const b = event.target.closest("button.cell"); if (b) tell(b); });
     for (const kind of ["focusout", "mouseleave"]) table.addEventListener(kind, () => tell(null));
     at("heat-legend").append(...Object.entries(STATES).map(([word, [sign, says]]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, sign), ` ${{ none: "not asked", open: "no answer", known: "known failure" }[word] ?? word}`)),
-      element("span", { title: "a case ends otherwise than in the version before" }, element("span", { class: "cell edge", "aria-hidden": "true" }, " "), " changed"));
+      ...[["lost", "fewer accepted than in the version before"], ["gained", "more accepted"], ["edge", "changed otherwise"]].map(([word, says]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, " "), ` ${word === "edge" ? "changed" : word}`)));
   }
 
   return { start, render, deviceOf, columnsOf, stateOf, STATES };

@@ -79,10 +79,17 @@ def _members(found, group, places):
     return out
 
 
+def _words(found, group):
+    """Where a group is, in words; with the pass where all of its cases have one, which those around it may not show."""
+    said = features.words_of(group.where)
+    passes = {"backward" if found.names[pair].startswith("pass=bwd") else "forward" for pair in separate.members(group.members, len(found.names))}
+    return f"{said}, {passes.pop()}" if len(passes) == 1 and group.where and "=" not in said and "ward" not in said else said
+
+
 def _group(found, group, places):
     about, members = diff_files.about(found, group), _members(found, group, places)
     kept = ("class", "fails", "change", "where", "cases", "known", "example", "repro", "bisect", "ratio")
-    return {**{name: about[name] for name in kept}, "words": features.words_of(group.where), "exactness": diff_words.exactness(group),
+    return {**{name: about[name] for name in kept}, "words": _words(found, group), "exactness": diff_words.exactness(group),
             "before": about["baseline"]["answer"], "after": about["candidate"]["answer"],
             "members": {device: cases[:_MEMBERS] for device, cases in members.items()}, "counts": {device: len(cases) for device, cases in members.items()}}
 
