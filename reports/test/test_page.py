@@ -1,71 +1,19 @@
-"""The page in a real browser. Needs chromium and Python's playwright; skipped with a word where one is missing, but not in CI."""
+"""The page's rows, queries and addresses in a real browser. Needs chromium and Python's playwright; skipped with a word where one is missing, but not in CI."""
 import json
-import os
 import random
-import shutil
-import tempfile
 import time
 import unittest
-from pathlib import Path
 
 import support
 import synthetic
+from browser import WithPages
 from test_predicate import VECTORS
 
-try:
-    from playwright.sync_api import sync_playwright
-except ImportError:
-    sync_playwright = None
-CHROMIUM = os.environ.get("FACTS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-MISSING = "" if sync_playwright and CHROMIUM else ("chromium (FACTS_CHROMIUM)" if sync_playwright else "Python's playwright") + " is missing"
 QUERIES = ("pass=bwd", "d.qk>128", "cudnn<9.20 & device=h100-sxm", "verdict in (nan, wrong)", "layout~bs*", "!(dtype=bf16)", "grade=decided & h~*/*", "class=unsupported", "engine=2", "s.kv<=192 | mask=causal", "s.kv%128=64 & s.q<=s.kv", "engine!=2", "fill=neglse & sm=90")
 
 
-@unittest.skipIf(MISSING and not os.environ.get("FACTS_CI"), f"no browser test: {MISSING}")
-class Page(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        if MISSING:
-            raise RuntimeError(MISSING)
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.at = Path(cls.folder.name)
-        (cls.at / "good.jsonl").write_text(synthetic.text(synthetic.record()))
-        (cls.at / "bad.jsonl").write_bytes(synthetic.hostile())
-        for name in ("good", "bad"):
-            support.run(cls.at / f"{name}.jsonl", "-o", cls.at / name)
-        cls.play = sync_playwright().start()
-        cls.browser = cls.play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"])
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.play.stop()
-        cls.folder.cleanup()
-
-    def open(self, name="good", fragment="", **options):
-        context = self.browser.new_context(viewport={"width": 1366, "height": 900}, **options)
-        self.addCleanup(context.close)
-        page = context.new_page()
-        self.noise, self.requests = [], []
-        page.on("console", lambda m: self.noise.append(m.text))
-        page.on("pageerror", lambda e: self.noise.append(str(e)))
-        page.on("request", lambda r: self.requests.append(r.url))
-        page.goto((self.at / name / "index.html").as_uri() + fragment)
-        page.wait_for_selector("html[data-ready]")
-        return page
-
-    def quiet(self):
-        self.assertEqual(self.noise, [])
-        self.assertTrue(all(u.startswith("file:") for u in self.requests), self.requests)
-        self.assertEqual(len(self.requests), 1)
-
-    @staticmethod
-    def rows(page):
-        return page.locator("#rows-count").inner_text()
-
-    def ask(self, page, text):
-        page.fill("#query", text)
-        page.press("#query", "Enter")
+class Page(WithPages):
+    records = {**WithPages.records, "bad": synthetic.hostile}
 
     def test_predicates_hold_as_in_python(self):
         page = self.open()

@@ -37,7 +37,7 @@ function copyable(text) {
 }
 
 function smallTable(heads, lines, caption) {
-  return element("div", { class: "scroll" }, element("table", { class: "small" }, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads.map((h) => element("th", { scope: "col" }, h)))),
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, element("table", { class: "small" }, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads.map((h) => element("th", { scope: "col" }, h)))),
     element("tbody", {}, ...lines.map((cells) => element("tr", {}, ...cells.map((c) => element("td", {}, c instanceof Node ? c : shown(c))))))));
 }
 
