@@ -103,7 +103,7 @@ def heat(names, found):
 def _labels():
     """{comparison: words} of the comparisons that a slice names."""
     spelled = {where: label for slices in _SPELLED.values() for label, where in slices}
-    return {**spelled, "impl=unified": "unified", "impl=composite": "composite", "engine=all": "every engine"}
+    return {**{where: label for _, label, where in _HEAT}, **spelled, "align=br": "bottom-right", "impl=unified": "unified", "impl=composite": "composite", "engine=all": "every engine"}
 
 
 def words_of(where):

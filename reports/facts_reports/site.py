@@ -11,7 +11,7 @@ from .page import opening, steps
 from .vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
 
 _HERE = Path(__file__).parent / "page"
-_SCRIPTS = ("predicate.js", "data.js", "document.js", "state.js", "keys.js", "matrix.js", "heat.js", "boundary.js", "trust.js", "timeline.js", "detail.js", "rows.js", "compare.js", "save.js", "app.js")
+_SCRIPTS = ("predicate.js", "data.js", "document.js", "state.js", "keys.js", "matrix.js", "heat.js", "boundary.js", "trust.js", "timeline.js", "detail.js", "rows.js", "compare.js", "drop.js", "save.js", "app.js")
 _STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
 _ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
 

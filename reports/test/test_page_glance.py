@@ -1,5 +1,6 @@
 """The page's first screen, and what changed between two versions: in a real browser, on a laptop, a desktop and a phone, light and dark."""
 import contextlib
+import gzip
 import io
 import json
 import unittest
@@ -24,9 +25,18 @@ def calm(device=DECIDED[0]):
     return synthetic.gate(device, "no such case")
 
 
+def grown():
+    """A matrix in which 9.19.0 gains a mask and 9.20.0 loses a head dim."""
+    for one in synthetic.record(devices=DECIDED):
+        case, version = one.get("case", ""), one.get("cudnn", "")
+        if "verdict" in one and ("mask=causal_br" in case and version == "9.14.0" or "d=512" in case and version in ("9.20.0", "9.27.0")):
+            one |= {"verdict": "unsupported", "supported": False, "engines": [], "reason": {"class": "unsupported", "status": "CUDNN_STATUS_NOT_SUPPORTED", "text": "not in this version"}}
+        yield one
+
+
 class Glance(WithPages):
     records = {**WithPages.records, "gate": lambda: synthetic.text(synthetic.gate()), "calm": lambda: synthetic.text(calm()),
-               "cut": lambda: synthetic.text(list(calm())[:-40]), "matrix": lambda: synthetic.text(synthetic.record(devices=DECIDED))}
+               "cut": lambda: synthetic.text(list(calm())[:-40]), "matrix": lambda: synthetic.text(grown())}
 
     def diffs(self, name, *options):
         out = io.StringIO()
@@ -52,8 +62,10 @@ class Glance(WithPages):
 
     def test_a_matrix_says_what_changed_newest_first(self):
         page = self.open("matrix")
-        self.assertEqual(page.locator("h1").inner_text(), "cuDNN 9.27.0: accepts and refuses what 9.20.0 does.")
+        self.assertEqual(page.locator("h1").inner_text(), "cuDNN 9.27.0 accepts and refuses what 9.20.0 does. Support last changed with 9.20.0.")
         self.assertEqual(page.locator("#news h3").all_inner_texts(), ["9.20.0 → 9.27.0", "9.19.0 → 9.20.0", "9.14.0 → 9.19.0"])
+        self.assertIn("8 lost: d.qk=512", page.locator("#news li").nth(0).inner_text())
+        self.assertIn("8 gained: bottom-right", page.locator("#news li").nth(1).inner_text())
 
     def test_a_run_names_its_findings_and_folds_what_is_known(self):
         page = self.open()
@@ -113,6 +125,24 @@ class Glance(WithPages):
         again.goto(address)
         again.wait_for_selector("html[data-ready]")
         self.assertEqual(again.inner_text("main"), page.inner_text("main"))
+        self.quiet()
+
+    def test_two_dropped_records_stand_verdict_beside_verdict(self):
+        lines = {version: synthetic.text(one for one in synthetic.record((version,), (synthetic.DEVICES[0],))) for version in ("9.20.0", "9.27.0")}
+        packed = gzip.compress(lines["9.27.0"].encode())
+        files = [{"name": "a.jsonl", "mimeType": "text/plain", "buffer": lines["9.20.0"].encode() + b"cut"}, {"name": "b.jsonl.gz", "mimeType": "application/gzip", "buffer": packed}]
+        page = self.open()
+        page.set_input_files("#files", files)
+        result = page.locator("#drop-result")
+        result.locator("details").first.wait_for()
+        ways = dict(line.rsplit(": ", 1) for line in result.locator("summary").all_inner_texts())
+        self.assertEqual(ways, {"nan → pass": "6", "unwritten → pass": "1", "pass → wrong": "1"})
+        self.assertIn("68 verdicts are the same, 8 differ. 1 line could not be read.", result.inner_text())
+        self.assertIn("facts diff a.jsonl b.jsonl.gz", result.inner_text())
+        for wrong, said in (([files[0]], "Choose two records; this was 1."), ([files[0], {**files[1], "name": "b.jsonl.xz"}], "b.jsonl.xz is packed with xz"),
+                            ([files[0], {**files[0], "name": "two.jsonl", "buffer": "".join(lines.values()).encode()}], "two.jsonl holds 2 builds"), ([files[0], {**files[0], "name": "c", "buffer": b"{}"}], "c holds no row")):
+            page.set_input_files("#files", wrong)
+            page.wait_for_function("(said) => document.getElementById('drop-result').textContent.includes(said)", arg=said)
         self.quiet()
 
     def test_the_groups_are_those_of_facts_diff(self):

@@ -188,6 +188,7 @@ const App = (() => {
   for (const e of document.querySelectorAll("[data-link]")) e.replaceChildren(linked(e.dataset.link) || "no link");
   Heat.start();
   Compare.start();
+  Drop.start();
   controls();
   news();
   cells();

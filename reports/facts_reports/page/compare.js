@@ -70,7 +70,7 @@ const Compare = (() => {
   }
 
   function start() {
-    if (!every.length) { at("compare").hidden = true; return; }
+    if (!every.length) { at("versions").hidden = true; return; }
     for (const id of ["from", "to"]) {
       at(id).append(...builds.map((b) => element("option", { value: b }, label(b))));
       at(id).addEventListener("change", () => State.set({ a: at("from").value, b: at("to").value }));

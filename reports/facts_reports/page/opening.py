@@ -2,8 +2,9 @@
 from .. import text, words
 from ..vocabulary import BY_CHANGE, BY_WORD, KNOWN
 
-_FINDINGS, _STEPS, _GROUPS, _LINES = 5, 12, 3, 16
+_FINDINGS, _GROUPS, _GATE, _LINES = 8, 2, 6, 30
 _FIRST = ("worse", "changed kind", "lost", "missing", "inconclusive", "better", "gained")   # of a step: before engines, knobs and times
+_APART = ("not asked", "new knobs", "reason changed")
 _KINDS = {"worse": "failure", "changed kind": "failure", "lost": "failure", "missing": "open", "inconclusive": "open", "better": "good", "gained": "good"}
 
 
@@ -15,17 +16,31 @@ def _group_line(step, place, group, on_page):
             "a": step["a"], "b": step["b"], "group": place, "fails": group["fails"]}
 
 
-def _rest(step, shown):
-    """The classes that no line shows, as one line."""
-    return [said for word, said in step["sentences"].items() if word not in shown and word not in ("not asked", "new knobs", "reason changed")]
-
-
 def _step(step, labels):
-    lines = [_group_line(step, i, g, False) for i, g in enumerate(step["groups"]) if g["class"] in _FIRST][:_GROUPS]
-    more = sum(g["class"] in _FIRST for g in step["groups"]) - len(lines)
-    rest = _rest(step, _FIRST)
-    return {"title": f"{labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])}", "a": step["a"], "b": step["b"], "lines": lines, "more": more, "rest": ", ".join(rest),
-            "same": not lines and not rest}
+    """A step that lost or gained something, for the list."""
+    lines = [_group_line(step, i, g, False) for i, g in enumerate(step["groups"]) if g["class"] in _FIRST]
+    return {"title": f"{labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])}", "a": step["a"], "b": step["b"], "lines": lines[:_GROUPS], "more": max(0, len(lines) - _GROUPS),
+            "rest": ", ".join(said for word, said in step["sentences"].items() if word not in _FIRST and word not in _APART), "quiet": not lines}
+
+
+def _quiet(first, last):
+    """Several steps that lost and gained nothing are one entry."""
+    return {**last, "title": f"{first['title'].split(' → ')[0]} → {last['title'].split(' → ')[1]}", "a": first["a"], "b": last["b"], "rest": ""}
+
+
+def _steps(every, labels):
+    """(the entries that have room, steps that have none), newest first."""
+    out, room, shown = [], _LINES, 0
+    for step in (_step(s, labels) for s in every):
+        if step["quiet"] and out and out[-1]["quiet"] and out[-1]["a"] == step["b"]:
+            out[-1] = _quiet(step, out[-1])
+        else:
+            room -= 2 + 2 * len(step["lines"])
+            if room < 0:
+                break
+            out.append(step)
+        shown += 1
+    return out, len(every) - shown
 
 
 def _finding(found):
@@ -34,11 +49,14 @@ def _finding(found):
             "when": next((when for word, when, _ in found["history"] if word == found["outcome"]), "")}
 
 
-def _change_words(step, labels):
+def _change_words(steps, labels):
     """What the newest version changed, as a headline."""
-    old, new = labels.get(step["a"], step["a"]), labels.get(step["b"], step["b"])
-    said = [step["sentences"][word] for word in _FIRST if word in step["sentences"]]
-    return f"cuDNN {new}: " + (f"{', '.join(said)} ({old} before)." if said else f"accepts and refuses what {old} does.")
+    old, new = (labels.get(steps[0][side], steps[0][side]) for side in "ab")
+    said = [steps[0]["sentences"][word] for word in _FIRST if word in steps[0]["sentences"]]
+    if said:
+        return f"cuDNN {new}, after {old}: {', '.join(said)}."
+    last = next((labels.get(s["b"], s["b"]) for s in steps if any(word in s["sentences"] for word in _FIRST)), "")
+    return f"cuDNN {new} accepts and refuses what {old} does." + (f" Support last changed with {last}." if last else "")
 
 
 def of(store, steps, findings):
@@ -52,18 +70,13 @@ def of(store, steps, findings):
         devices = text.count(len(steps.gate["devices"]), "device") + f" ({words.several(steps.gate['devices'])})"
         out |= {"kind": "gate", "tone": {0: "good", 1: "bad"}.get(steps.code, "open"), "head": word, "clause": clause,
                 "sentence": f"cuDNN {labels.get(steps.gate['a'], steps.gate['a'])} → {labels.get(steps.gate['b'], steps.gate['b'])} on {devices}.",
-                "groups": [_group_line(steps.gate, i, g, True) for i, g in enumerate(steps.gate["groups"])][:_GROUPS * 2], "older": max(0, len(steps.gate["groups"]) - _GROUPS * 2),
+                "groups": [_group_line(steps.gate, i, g, True) for i, g in enumerate(steps.gate["groups"])][:_GATE], "older": max(0, len(steps.gate["groups"]) - _GATE),
                 "notes": [n for n in (steps.gate["known"],) if n]}
         return out
-    room, shown = _LINES - len(out["findings"]), []
-    for step in (_step(s, labels) for s in steps.steps):
-        room -= 1 + len(step["lines"])
-        if room < 0 or len(shown) == _STEPS:
-            break
-        shown.append(step)
-    out |= {"steps": shown, "older": len(steps.steps) - len(shown)}
+    shown, older = _steps(steps.steps, labels) if not out["findings"] else ([], 0)
+    out |= {"steps": shown, "older": older}
     measured = store.one("SELECT EXISTS(SELECT 1 FROM row WHERE json_extract(json, '$.grade')='measured' AND build<>?)", (words.NO_BUILD,))
     if steps.steps and not news and not measured and store.complete():
-        out |= {"kind": "matrix", "head": _change_words(steps.steps[0], labels)}
+        out |= {"kind": "matrix", "head": _change_words(steps.steps, labels)}
         out["tone"] = "bad" if any(w in steps.steps[0]["totals"] for w in ("worse", "changed kind", "lost")) else "good"
     return out

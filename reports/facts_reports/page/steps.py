@@ -3,7 +3,7 @@ from .. import decision, diff, diff_files, diff_words, features, separate, sides
 from ..versions import version_key
 from ..vocabulary import APART, CHANGES
 
-_ANSWERS = 60000   # beside neighbours, other pairs of versions are compared until so many answers were
+_ANSWERS = 20000   # beside neighbours, other pairs of versions are compared until so many answers were
 _MEMBERS = 400     # cases of a group that its table can show, on each device
 _NOT_SHOWN = APART | {"reason changed"}
 
@@ -56,17 +56,21 @@ def _neighbours(chains):
     for device, chain in chains.items():
         for pair in zip(chain, chain[1:]):
             steps.setdefault(pair, []).append(device)
-    return dict(sorted(steps.items(), key=lambda item: tuple(version_key(b) for b in reversed(item[0])), reverse=True))
+    return _newest_first(steps)
 
 
 def _others(chains):
-    """Every other pair of versions, the farthest first."""
+    """Every other pair of versions, first those that end at the newest."""
     out = {}
     for device, chain in chains.items():
         for i, old in enumerate(chain):
             for new in chain[i + 2:]:
                 out.setdefault((old, new), []).append(device)
-    return out
+    return _newest_first(out)
+
+
+def _newest_first(pairs):
+    return dict(sorted(pairs.items(), key=lambda item: tuple(version_key(b) for b in reversed(item[0])), reverse=True))
 
 
 def _members(found, group, places):
