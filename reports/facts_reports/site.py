@@ -7,11 +7,11 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 
 from . import cases, features, findings as wrong, sides, words
-from .page import opening, steps
+from .page import numbers, opening, steps, trusted
 from .vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
 
 _HERE = Path(__file__).parent / "page"
-_SCRIPTS = ("predicate.js", "data.js", "document.js", "state.js", "keys.js", "matrix.js", "heat.js", "boundary.js", "trust.js", "timeline.js", "detail.js", "rows.js", "compare.js", "drop.js", "save.js", "app.js")
+_SCRIPTS = ("predicate.js", "data.js", "document.js", "state.js", "keys.js", "matrix.js", "heat.js", "boundary.js", "trust.js", "timeline.js", "numbers.js", "detail.js", "rows.js", "compare.js", "drop.js", "save.js", "app.js")
 _STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
 _ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
 
@@ -52,16 +52,6 @@ def _reason(row):
     return {k: v for k, v in reason.items() if v not in ("", None, [])}
 
 
-def _runs(store):
-    """{run: when it began, its suite, its builds, and what judged it}."""
-    out = {}
-    for name, run in store.runs.items():
-        targets = [t for t in run.get("targets") or [] if isinstance(t, dict)] if isinstance(run.get("targets"), list) else []
-        out[name] = {"started": str(run.get("started", "")), "suite": str(run.get("suite_hash", "")), "suites": words.suites_of(run), "builds": sorted({str(t.get("build")) for t in targets}),
-                     "tolerance": f"FACTS {run.get('facts', '')}".strip()}
-    return out
-
-
 def payload(store, title, answer):
     """The data of the page, and the steps.Steps in it."""
     builds, devices = store.builds(), store.devices()
@@ -74,6 +64,7 @@ def payload(store, title, answer):
                 dictionaries["target"].add([build, device])
     place = {o.word: i for i, o in enumerate(OUTCOMES)}
     columns = {n: [] for n in (*dictionaries, "outcome", "config", "supported", "ratio", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")}
+    errors = numbers.Errors()
     details, known, many = {}, [], store.one("SELECT count(*) FROM row") > _ALL_DETAILS
     for i, (outcome, row) in enumerate(store.rows()):
         values = {"case": row["case"], "target": [row["build"], row["device"]], "verdict": row["verdict"], "grade": row.get("grade"),
@@ -83,13 +74,14 @@ def payload(store, title, answer):
             columns[name].append(dictionaries[name].add(value))
         columns["outcome"].append(place[outcome])
         columns["ratio"].append(_worst_ratio(row))
+        errors.add(row)
         for name in ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt"):
             value = row.get(name)
             columns[name].append(_short(value) if isinstance(value, (int, float)) else None)
         if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN:
             known.append(i)
         if not many or not is_good(outcome):
-            kept = {"errors": _errors(row), "padded": row.get("padded"), "expectation": row.get("expectation"), "inputs_from": row.get("inputs_from"),
+            kept = {"errors": _errors(row), "padded": row.get("padded"), "pictures": row.get("pictures"), "expectation": row.get("expectation"), "inputs_from": row.get("inputs_from"),
                     "tflops": row.get("tflops"), "wall_ms": row.get("wall_ms")}
             kept = {k: v for k, v in kept.items() if v}
             if kept:
@@ -99,7 +91,7 @@ def payload(store, title, answer):
     versions, by_device = dict(builds), {d: words.device_labels(store, d) for d in devices}
     changed = steps.Steps(store, {name: place for place, name in enumerate(dictionaries["case"].items)})
     return {
-        "title": title, "answer": answer, "steps": changed.steps, "others": changed.others, "changes": {c.word: c.mark for c in CHANGES}, "runs": _runs(store), "totals": store.totals(), "complete": store.complete(),
+        "title": title, "answer": answer, "steps": changed.steps, "others": changed.others, "changes": {c.word: c.mark for c in CHANGES}, "runs": trusted.runs(store), "claims": trusted.rules(), "figures": {"errors": errors.as_object(), "speeds": numbers.speeds(store)}, "totals": store.totals(), "complete": store.complete(),
         "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "keys": cases.key_table(),
         "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(),
         "numbers": sorted(cases.numbers()),

@@ -64,9 +64,11 @@ const App = (() => {
     }
   }
 
+  const inCell = (cell, rows) => rows.filter((r) => cell.targets.has(columns.target[r]) && cell.passes.includes(Data.backward[columns.case[r]]) && Data.inFeature(r, cell.feature));
+
   function table(state, rows) {
     const cell = state.cell ? Matrix.resolve(state.cell) : null;
-    listed = cell ? rows.filter((r) => cell.targets.has(columns.target[r]) && cell.passes.includes(Data.backward[columns.case[r]]) && Data.inFeature(r, cell.feature)) : rows;
+    listed = cell ? inCell(cell, rows) : rows;
     at("cell-name").textContent = cell ? cell.words : state.cell ? "This cell is not in this record" : "";
     at("cell-clear").hidden = !state.cell;
     boundary(cell, listed);
@@ -126,6 +128,7 @@ const App = (() => {
         if (State.get().cell) toRows();
       });
     }
+    for (const kind of ["focusin", "mouseover"]) at("matrix").addEventListener(kind, (event) => { const b = event.target.closest("[data-cell]"), cell = b && Matrix.resolve(b.dataset.cell); if (cell) b.title = Trust.spread(inCell(cell, current)); });
     at("unfold").addEventListener("click", () => State.set({ axes: State.get().axes.length ? [] : [...Matrix.axes].sort() }));
     Keys.rove(at("matrix"), MATRIX_KEYS);
     Keys.rove(at("rows"), "button.open");
@@ -186,9 +189,10 @@ const App = (() => {
   function measure() { document.documentElement.style.setProperty("--bar", `${at("bar").offsetHeight}px`); }
 
   for (const e of document.querySelectorAll("[data-link]")) e.replaceChildren(linked(e.dataset.link) || "no link");
-  Heat.start();
+  Heat.start((text) => { const cell = Matrix.resolve(text); return cell ? inCell(cell, current) : []; });
   Compare.start();
   Drop.start();
+  Numbers.start();
   controls();
   news();
   cells();

@@ -31,7 +31,8 @@ const Compare = (() => {
     const list = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => cases.map((c) => [d, c]));
     const body = list.slice(0, MOST).map(([d, c]) => element("tr", {}, element("td", { class: "case" }, element("code", {}, dict.case[c])), element("td", {}, d),
       element("td", {}, ...answer(c, step.a, d).filter(Boolean)), element("td", {}, ...answer(c, step.b, d).filter(Boolean))));
-    return element("div", { class: "inside" }, element("p", { class: "quiet" }, `${group.exactness}. ${group.change}`), copyable(group.repro), group.bisect ? copyable(group.bisect) : "",
+    const lines = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${d}, of ${count(cases.length)} cases`), Timeline.ofCases(cases, d)]);
+    return element("div", { class: "inside" }, element("p", { class: "quiet" }, `${group.exactness}. ${group.change}`), ...lines, copyable(group.repro), group.bisect ? copyable(group.bisect) : "",
       element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The cases of the group, before and after" }, element("table", { class: "beside" }, element("caption", { class: "hidden" }, "The cases of the group, before and after"),
         element("thead", {}, element("tr", {}, ...["Case", "Device", label(step.a), label(step.b)].map((h) => element("th", { scope: "col" }, h)))), element("tbody", {}, ...body))),
       list.length > MOST ? element("p", { class: "quiet" }, `${count(list.length - MOST)} more cases.`) : "");

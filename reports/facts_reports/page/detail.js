@@ -27,7 +27,7 @@ const Detail = (() => {
   function of(r) {
     const o = Data.outcome(r), t = Data.target(r), d = Data.raw.details[r] || {}, reason = dict.reason[columns.reason[r]], box = element("div", { class: "detail" });
     const grade = dict.grade[columns.grade[r]] ?? "no grade", backend = dict.backend[columns.backend[r]];
-    box.append(element("p", { class: "lead" }, mark(o), element("strong", {}, ` ${o.word}`), `: ${o.says}. `, element("span", { class: "quiet" }, `Evidence: ${grade}${backend ? `, backend ${backend}` : ""}, build ${t.build}.`)));
+    box.append(element("p", { class: "lead" }, mark(o), element("strong", {}, ` ${o.word}`), `: ${o.says}. `, element("span", { class: "quiet" }, `Evidence: ${grade}${backend ? `, backend ${backend}` : ""}, build ${t.build}, ${Trust.words(r)}.`)));
     if (d.expectation) box.append(expectation(d.expectation));
     box.append(...Timeline.of(r).filter(Boolean));
     if (reason.text || reason.status || reason.chain) {
@@ -35,6 +35,7 @@ const Detail = (() => {
       if (reason.remedy) box.append(element("p", { class: "line" }, element("b", {}, "Remedy "), shown(reason.remedy)));
       if (reason.chain) box.append(smallTable(["engine", "status", "why", "condition"], reason.chain.map((c) => [c.engine, c.status, c.text, c.condition]), "What each engine said"));
     }
+    for (const rule of Trust.otherwise(r)) box.append(element("p", { class: "line" }, element("b", {}, "Claimed otherwise "), `${rule.project} refuses this (${rule.id}): ${rule.says} `, linked(rule.link)));
     if (o.kind === "refused") {
       const near = neighbours(r);
       box.append(element("p", { class: "line" }, element("b", {}, "Nearest accepted "), near.length ? near.map((n) => n.words).join("; ") : "none in this record that differs in one key"));
@@ -44,6 +45,7 @@ const Detail = (() => {
         Object.entries(d.errors).map(([n, e]) => [n, e.ratio, e.gate, e.rms, Array.isArray(e.worst_index) ? e.worst_index.join(", ") : e.worst_index, e.got, e.want, e.bound, e.checked]),
         "Errors: ratio is the worst error as a part of its bound; above 1 is wrong"));
     } else if (columns.ratio[r] !== null) box.append(element("p", { class: "line" }, element("b", {}, "Worst error "), `${shown(columns.ratio[r])} of its bound (each tensor: results.json)`));
+    if (d.pictures && typeof d.pictures === "object") box.append(...Object.entries(d.pictures).map(([tensor, text]) => Numbers.picture(tensor, text)));
     if (d.padded) box.append(smallTable(["tensor", "poison", "zero", "other"], Object.entries(d.padded).filter(([, v]) => v && typeof v === "object").map(([n, v]) => [n, v.poison, v.zero, v.other]), "What padded rows hold"));
     const engines = dict.engines[columns.engines[r]].filter((e) => e && typeof e === "object");
     if (engines.length) {

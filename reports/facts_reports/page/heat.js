@@ -143,11 +143,15 @@ const Heat = (() => {
   }
 
   // The line above the map: what the cell under the pointer or the focus counts.
+  let rowsIn = () => [];
   function tell(button) {
-    at("heat-tip").textContent = button ? button.getAttribute("aria-label") : at("heat-tip").dataset.rest;
+    const dates = button?.dataset.cell ? Trust.spread(rowsIn(button.dataset.cell)) : "";
+    at("heat-tip").textContent = button ? `${button.getAttribute("aria-label")}${dates ? `; ${dates}` : ""}` : at("heat-tip").dataset.rest;
   }
 
-  function start() {
+  // `rows`: those of a cell.
+  function start(rows) {
+    rowsIn = rows;
     const table = at("heat");
     at("devices").append(...devices.map((d) => element("button", { type: "button", "data-device": d, "aria-pressed": "false" }, d)));
     at("devices").addEventListener("click", (event) => { const d = event.target.closest("button")?.dataset.device; if (d) State.set({ device: d }); });

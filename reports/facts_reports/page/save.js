@@ -19,7 +19,7 @@ const Save = (() => {
 
   function text(kind, listed) {
     const list = listed.map(seen), state = State.get(), only = (key) => [...new Set(list.map((o) => o[key]))].filter(Boolean).sort(), dates = only("asked");
-    const about = { title: Data.raw.title, query: state.q, view: State.write(state), rows: list.length, suites: only("suite_hash"), tolerances: only("tolerance"), asked: [dates[0], dates[dates.length - 1]].filter(Boolean).join(" to ") };
+    const about = { title: Data.raw.title, query: state.q, view: State.write(state), rows: list.length, suites: only("suite_hash"), tolerances: only("tolerance"), asked: [...new Set([dates[0], dates[dates.length - 1]])].filter(Boolean).join(" to ") };
     if (kind === "json") return JSON.stringify({ ...about, rows: list }, null, 1);
     if (kind === "md") return asMarkdown(about, list, listed);
     return list.length ? [[...Object.keys(list[0]), "query"].join(","), ...list.map((o) => [...Object.values(o), state.q].map(csv).join(","))].join("\n") + "\n" : "";

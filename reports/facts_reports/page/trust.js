@@ -1,6 +1,6 @@
 // When a row was asked, how old that is, and whether something newer asked the same build.
 const Trust = (() => {
-  const { columns, dict, raw } = Data, UNKNOWN = { started: "", suite: "", tolerance: "" };
+  const { columns, dict, raw } = Data, UNKNOWN = { started: "", suite: "", suites: [], builds: [], tolerance: "", by: "" };
   const run = (r) => raw.runs[dict.run[columns.run[r]]] ?? UNKNOWN;
 
   // The newest run of each build and of each suite, by its date.
@@ -44,5 +44,19 @@ const Trust = (() => {
     return low ? `asked ${low}${high > low ? ` to ${high}` : ""}${late ? `, ${count(late)} stale` : ""}` : "";
   }
 
-  return { run, age, words, stale, spread };
+  // Rules of other projects that refuse a case which cuDNN accepts here.
+  let rules = null;
+  function compiled() {
+    const all = (texts) => texts.map((text) => Data.compile(Data.parse(text)));
+    return raw.claims.flatMap((rule) => {
+      try { return [{ ...rule, refuse: all(rule.refuse), unless: all(rule.unless) }]; } catch (error) { if (error instanceof Predicate.QueryError) return []; throw error; }
+    });
+  }
+  function otherwise(r) {
+    if (Data.outcome(r).kind !== "good" || !raw.claims.length) return [];
+    rules ??= compiled();
+    return rules.filter((rule) => rule.refuse.some((f) => f(r)) && !rule.unless.some((f) => f(r)));
+  }
+
+  return { run, age, words, stale, spread, otherwise };
 })();
