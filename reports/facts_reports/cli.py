@@ -30,11 +30,12 @@ def _fail(message, code):
     return code
 
 
-def write_site(store, folder, title):
+def write_site(store, folder, title, compared=None):
+    """`compared`: the diff.Diff that the page is about; else the page finds out from the record."""
     from . import site  # the one part that needs Jinja2
 
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "index.html").write_text(site.render(store, title), encoding="utf-8")
+    (folder / "index.html").write_text(site.render(store, title, compared), encoding="utf-8")
     exports.write_csv(store, folder / "results.csv")
     about = {"title": title, "answer": words.answer(store), "complete": store.complete(), "totals": store.totals(), "runs": store.runs,
              "targets": list(store.targets.values())}

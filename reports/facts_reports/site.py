@@ -52,7 +52,7 @@ def _reason(row):
     return {k: v for k, v in reason.items() if v not in ("", None, [])}
 
 
-def payload(store, title, answer):
+def payload(store, title, answer, compared=None):
     """The data of the page, and the steps.Steps in it."""
     builds, devices = store.builds(), store.devices()
     labels = words.build_labels(builds)
@@ -89,7 +89,7 @@ def payload(store, title, answer):
     found, still = features.of(dictionaries["case"].items)
     every = [*features.groups(store), *features.heat(dictionaries["case"].items, found)]
     versions, by_device = dict(builds), {d: words.device_labels(store, d) for d in devices}
-    changed = steps.Steps(store, {name: place for place, name in enumerate(dictionaries["case"].items)})
+    changed = steps.Steps(store, {name: place for place, name in enumerate(dictionaries["case"].items)}, compared)
     return {
         "title": title, "answer": answer, "steps": changed.steps, "others": changed.others, "changes": {c.word: c.mark for c in CHANGES}, "runs": trusted.runs(store), "claims": trusted.rules(), "figures": {"errors": errors.as_object(), "speeds": numbers.speeds(store)}, "totals": store.totals(), "complete": store.complete(),
         "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "keys": cases.key_table(),
@@ -127,7 +127,7 @@ def provenance(store):
     return {"runs": runs, "targets": targets, "files": store.files}
 
 
-def render(store, title):
+def render(store, title, compared=None):
     style, script = ("\n".join((_HERE / name).read_text(encoding="utf-8") for name in names) for names in (_STYLES, _SCRIPTS))
     script = '"use strict";\n(() => {\n' + script + "})();\n"
     environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -138,7 +138,7 @@ def render(store, title):
     known = [f for f in findings if f["known"]]
     findings = [f for f in findings if not f["known"]]
     targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, _ in store.builds() for d in store.devices()]
-    data, changed = payload(store, title, words.answer(store))
+    data, changed = payload(store, title, words.answer(store), compared)
     return environment.get_template("index.html.j2").render(
         title=title, first=opening.of(store, changed, findings + known), totals=store.totals(), complete=store.complete(),
         provenance=provenance(store), findings=findings, known=known, target_counts=[t for t in targets if t[2]], outcomes={o.word: o for o in OUTCOMES},

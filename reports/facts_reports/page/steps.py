@@ -110,21 +110,25 @@ def as_object(found, places):
 class Steps:
     """Comparisons of versions in one store: between neighbours, of the gate, and as many other pairs as are quick."""
 
-    def __init__(self, store, places, answers=_ANSWERS):
+    def __init__(self, store, places, compared=None, answers=_ANSWERS):
         both = sides.Sides()
         record, self.steps, self.others, self.gate, self.code = both.read_store(store), [], [], None, None
-        named = gated(store, record)
-        if named:
-            ours, theirs = ({d for b, d in record.targets if b == build} for build in named)
-            pairs = [((named[0], d), (named[1], d)) for d in store.devices() if d in ours & theirs]
-            if pairs:
-                found = diff.of_targets(both, pairs, "gate")
-                self.gate, self.code = as_object(found, places), found.exit_code()
-                self.steps = [self.gate]
-                return
+        found = compared or self._gate(both, store, record)
+        if found and found.axes == ["build"]:
+            self.gate, self.code = as_object(found, places), found.exit_code()
+            self.steps = [self.gate]
+            return
         chains = _chains(store)
         self.steps = self._compared(both, _neighbours(chains), places, None)
         self.others = self._compared(both, _others(chains), places, answers)
+
+    @staticmethod
+    def _gate(both, store, record):
+        """The comparison that a gate's record was made for, or None."""
+        named = gated(store, record)
+        ours, theirs = ({d for b, d in record.targets if b == build} for build in named or ("", ""))
+        pairs = [((named[0], d), (named[1], d)) for d in store.devices() if d in ours & theirs]
+        return diff.of_targets(both, pairs, "gate") if pairs else None
 
     @staticmethod
     def _compared(both, wanted, places, most):

@@ -33,8 +33,8 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
       "every case gets these instead of its own: 'engine=all'")                                                                    \
     X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE) | MEASURES | VERSIONS,                           \
       "where the record (matrix: the folder) goes")                                                                                \
-    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | ON(BENCH) | COMPARES | (VERSIONS & ~ON(EXPECT)),   \
-      "one JSON object a line on stdout")                                                                                          \
+    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | ON(BENCH) | COMPARES | VERSIONS,                   \
+      "one JSON object a line on stdout (expect: the golden matrix as it is)")                                                     \
     X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                    \
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS | (VERSIONS & ~ON(EXPECT)), "also compile what was accepted")                \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                     \
@@ -84,6 +84,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("twice", 0, FLAG, twice, NULL, ON(BENCH), "two workers of each build: what they differ by is noise")                         \
     X("junit", 0, TEXT, junit, "FILE", COMPARES, "the answer as JUnit too")                                                        \
     X("errata", 0, TEXT, errata, "FILE", COMPARES, "the engines to leave out, in cudnn-frontend's form")                           \
+    X("page", 0, TEXT, page, "DIR", COMPARES, "also write the report page there: the decision, what changed, each case")           \
     X("annotations", 0, FLAG, annotations, NULL, COMPARES, "the rows as GitHub annotations too")                                   \
     X("by", 0, BY, by, "WHAT", ON(BISECT) | ON(SHRINK),                                                                            \
       "what is compared: verdict (bisect's default), class, engine, engines, knobs, reason; shrink without it: failures")          \
