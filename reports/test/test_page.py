@@ -17,7 +17,7 @@ class Page(WithPages):
 
     def test_predicates_hold_as_in_python(self):
         page = self.open()
-        source = (support.HERE.parent / "facts_reports/page/predicate.js").read_text(encoding="utf-8")
+        source = (support.HERE.parent / "facts_reports/page/scripts/predicate.js").read_text(encoding="utf-8")
         data = json.loads(page.locator("#data").text_content())
         said = page.evaluate("""([source, vectors, keys, list]) => {
             const numbers = new Set(list);

@@ -20,14 +20,13 @@ def option(command, name):
 
 
 def gated(store, record):
-    """(baseline, candidate) when the record is that of a gate, else None."""
+    """(baseline, candidate) when every run is one gate's, else None."""
+    asked = set()
     for run in store.runs.values():
-        command = run.get("command")
-        if isinstance(command, list) and "gate" in command[:2]:
-            named = [sides.builds_named(record, str(option(command, name) or "")) for name in ("baseline", "candidate")]
-            if all(len(found) == 1 for found in named):
-                return named[0][0], named[1][0]
-    return None
+        command = run.get("command") if isinstance(run.get("command"), list) else []
+        asked.add(tuple(str(option(command, name) or "") for name in ("baseline", "candidate")) if "gate" in command[:2] else None)
+    named = [sides.builds_named(record, word) for word in asked.pop() or ()] if len(asked) == 1 else []
+    return (named[0][0], named[1][0]) if named and all(len(found) == 1 for found in named) else None
 
 
 def _chain(builds):

@@ -54,6 +54,7 @@ const Detail = (() => {
     }
     const times = [["decide", columns.decide_us[r], "µs"], ["plan", columns.plan_ms[r], "ms"], ["execute", columns.exec_us[r], "µs"], ["workspace", columns.workspace_bytes[r], "bytes"]].filter((x) => x[1] !== null);
     if (times.length) box.append(element("p", { class: "line" }, element("b", {}, "Cost "), times.map(([n, v, u]) => `${n} ${shown(v)} ${u}`).join(", ")));
+    if (Data.raw.home) box.append(element("p", { class: "line" }, element("b", {}, "In every run "), element("a", { href: `${Data.raw.home}?case=${encodeURIComponent(Data.name(r))}` }, "the address of this case")));
     box.append(element("p", { class: "line" }, element("b", {}, "Repeat it")), copyable(Rows.command(r, "repro")), copyable(`${Rows.command(r, "decide")} --explain`));
     return box;
   }

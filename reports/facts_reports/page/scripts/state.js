@@ -1,4 +1,4 @@
-// The whole view is one small object, and the address says all of it: what is not default stands in the fragment. `?a=V&b=V&device=D` may be given as well.
+// The whole view is one small object, and the address says all of it: what is not default stands in the fragment. `?a=V&b=V&device=D` or `?case=NAME` may be given as well.
 const State = (() => {
   const fresh = () => ({ q: "", off: [], device: "", view: "ranges", split: false, axes: [], cell: "", row: "", page: 0, a: "", b: "", group: "" });
   const ROWS = ["q", "off", "device", "cell"];   // what chooses the rows
@@ -18,7 +18,7 @@ const State = (() => {
   function read(fragment, search = "") {
     const p = new URLSearchParams(fragment.replace(/^#/, "")), s = fresh(), said = new URLSearchParams(search);
     const text = (key, most) => (p.get(key) || said.get(key) || "").slice(0, most), list = (key, known) => (p.get(key) || "").split(",").filter((w) => known.has(w)).sort();
-    s.q = text("q", 4000);
+    s.q = text("q", 4000) || (said.get("case") ? `case="${said.get("case").slice(0, 1500).trim().split(/\s+/).join(" ").replaceAll('"', "")}"` : "");
     s.off = list("off", new Set(Data.outcomes.map((o) => o.word)));
     s.axes = list("axes", new Set(Data.features.map((f) => f.axis)));
     s.device = Data.devices.includes(text("device", 200)) ? text("device", 200) : "";
