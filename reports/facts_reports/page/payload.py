@@ -105,7 +105,7 @@ def payload(store, title, compared=None, home=""):
     language = {"outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "changes": {c.word: c.mark for c in CHANGES}, "keys": cases.key_table(),
                 "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(), "numbers": sorted(cases.numbers())}
     seen = {"steps": changed.steps, "others": changed.others, "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},
-            "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone] for f in every]}
+            "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone, f.inside] for f in every]}
     data = {"targets": _targets(store, rows.dictionaries["target"].items), "dictionaries": {n: d.items for n, d in rows.dictionaries.items() if n != "target"},
             "columns": rows.columns, "details": rows.details, "known": rows.known}
     return {**about, **language, **seen, **data}, changed

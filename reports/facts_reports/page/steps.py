@@ -1,9 +1,11 @@
 """What changed between two versions, as objects for the page: the comparison of `facts diff`, made once here and only shown there."""
+import math
+
 from .. import decision, diff, diff_files, diff_words, features, separate, sides, words
 from ..versions import version_key
 from ..vocabulary import APART, CHANGES
 
-_ANSWERS = 20000   # beside neighbours, other pairs of versions are compared until so many answers were
+_ANSWERS = 20000   # after the neighbours, other pairs of versions are compared until so many answers were
 _MEMBERS = 400     # cases of a group that its table can show, on each device
 _NOT_SHOWN = APART | {"reason changed"}
 
@@ -118,8 +120,8 @@ class Steps:
             self.steps = [self.gate]
             return
         chains = _chains(store)
-        self.steps = self._compared(both, _neighbours(chains), places, None)
-        self.others = self._compared(both, _others(chains), places, answers)
+        self.steps = self._compared(both, _neighbours(chains), places)
+        self.others = self._compared(both, _others(chains), places, answers - sum(step["compared"] for step in self.steps))
 
     @staticmethod
     def _gate(both, store, record):
@@ -130,18 +132,13 @@ class Steps:
         return diff.of_targets(both, pairs, "gate") if pairs else None
 
     @staticmethod
-    def _compared(both, wanted, places, most):
+    def _compared(both, wanted, places, most=math.inf):
         done, out = 0, []
         for (old, new), devices in wanted.items():
-            if most is not None and done >= most:
+            if done >= most:
                 break
             found = diff.of_targets(both, [((old, d), (new, d)) for d in devices])
             done += len(found.names)
             if found.names:
                 out.append(as_object(found, places))
         return out
-
-
-def finds(step):
-    """Does a step show anything that a person looks for first?"""
-    return any(word in step["totals"] for word in ("worse", "changed kind", "lost", "better", "gained"))

@@ -9,21 +9,26 @@ const Data = (() => {
   const when = new Map(raw.keys.filter((k) => k.when).map((k) => [k.key, k.when]));
   const parts = new Map(Object.entries(raw.parts));
 
-  const said = dict.case.map((name) => {
-    const map = new Map();
-    for (const token of name.split(" ")) {
-      const at = token.indexOf("=");
-      if (at > 0 && at < token.length - 1) map.set(token.slice(0, at), token.slice(at + 1));
+  // What a name says, read when it is first asked for.
+  const read = [];
+  function said(c) {
+    if (!read[c]) {
+      const map = read[c] = new Map();
+      for (const token of dict.case[c].split(" ")) {
+        const at = token.indexOf("=");
+        if (at > 0 && at < token.length - 1) map.set(token.slice(0, at), token.slice(at + 1));
+      }
     }
-    return map;
-  });
+    return read[c];
+  }
 
   function valueOf(c, key) {
     if (parts.has(key)) {
       const [whole, place] = parts.get(key), numbers = valueOf(c, whole).split(/[/:]/);
       return numbers[Math.min(place, numbers.length - 1)];
     }
-    if (said[c].has(key)) return said[c].get(key);
+    const own = said(c).get(key);
+    if (own !== undefined) return own;
     if (!defaults.has(key)) return null;
     for (const [other, start, value] of when.get(key) ?? []) {
       const has = valueOf(c, other);
@@ -103,18 +108,18 @@ const Data = (() => {
     return (r) => words.every((w, i) => cases[columns.case[r]][i] || reasons[columns.reason[r]][i] || outcomes[columns.outcome[r]].word === w || linked(r, w));
   }
 
-  const features = raw.features.map(([axis, label, where, why, heat, alone], id) => ({ id, axis, label, where, why, heat, alone, group: where === "" }));
+  const features = raw.features.map(([axis, label, where, why, heat, alone, packed], id) => ({ id, axis, label, where, why, heat, alone, packed, group: where === "" }));
   // Which cases are in a feature, found when it is first asked for. Groups of the suite belong to rows.
   const inside = [];
   function members(f) {
-    if (!inside[f]) {
-      const test = compile(parse(features[f].where), true);
-      inside[f] = Uint8Array.from(dict.case, (_, c) => (test(c) ? 1 : 0));
-    }
-    return inside[f];
+    if (inside[f]) return inside[f];
+    const out = inside[f] = new Uint8Array(dict.case.length), { packed, where } = features[f];
+    const bits = packed ? atob(packed) : "", test = packed ? (c) => (bits.charCodeAt(c >> 3) >> (c & 7)) & 1 : compile(parse(where), true);
+    for (let c = 0; c < out.length; c++) out[c] = test(c) ? 1 : 0;
+    return out;
   }
   const groupFeature = dict.group.map((name) => features.findIndex((f) => f.group && f.label === name));
-  const backward = Uint8Array.from(dict.case, (_, c) => (valueOf(c, "pass") === "bwd" ? 1 : 0));
+  const backward = Uint8Array.from(dict.case, (_, c) => (/(^| )pass=bwd( |$)/.test(dict.case[c]) ? 1 : 0));
 
   const devices = [...new Set(targets.map((t) => t.device))];
   const ofDevice = new Map(devices.map((d) => [d, targets.map((t, i) => (t.device === d ? i : -1)).filter((i) => i >= 0)]));
@@ -129,7 +134,7 @@ const Data = (() => {
     }
     return out;
   }
-  const every = Array.from({ length: rows }, (_, r) => r);
+  const every = new Int32Array(rows).map((_, r) => r);
   let worst = null;
   const rowOf = (c, t) => { worst ??= worstOf(every); return worst[c * targets.length + t]; };
   const name = (r) => dict.case[columns.case[r]];

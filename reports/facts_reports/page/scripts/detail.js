@@ -4,10 +4,10 @@ const Detail = (() => {
 
   // Accepted cases of the same target that differ in one key.
   function neighbours(r) {
-    const mine = Data.said[columns.case[r]], keys = [...new Set([...mine.keys()])], out = [], seen = new Set();
+    const mine = Data.said(columns.case[r]), keys = [...new Set([...mine.keys()])], out = [], seen = new Set();
     for (let i = 0; i < Data.rows && out.length < 6; i++) {
       if (columns.target[i] !== columns.target[r] || Data.outcome(i).kind !== "good" || seen.has(columns.case[i])) continue;
-      const other = Data.said[columns.case[i]];
+      const other = Data.said(columns.case[i]);
       if (Math.abs(other.size - mine.size) > 1) continue;
       let differs = 0, which = null;
       for (const k of keys) if (other.get(k) !== mine.get(k) && Data.valueOf(columns.case[i], k) !== Data.valueOf(columns.case[r], k)) { differs++; which = k; }

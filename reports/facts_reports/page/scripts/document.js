@@ -10,7 +10,8 @@ function element(tag, attributes = {}, ...children) {
   return e;
 }
 const at = (id) => document.getElementById(id);
-const count = (n) => n.toLocaleString("en");
+const NUMBER = new Intl.NumberFormat("en");
+const count = (n) => (n < 1000 ? String(n) : NUMBER.format(n));
 const mark = (o) => element("span", { class: `mark ${o.kind}`, "aria-hidden": "true" }, o.mark);
 const shell = (word) => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 const shown = (v) => (v === null || v === undefined ? "" : typeof v === "number" ? (Number.isInteger(v) ? count(v) : String(Number(v.toPrecision(5)))) : typeof v === "object" ? JSON.stringify(v) : String(v));

@@ -18,7 +18,7 @@ const Save = (() => {
   }
 
   function text(kind, listed) {
-    const list = listed.map(seen), state = State.get(), only = (key) => [...new Set(list.map((o) => o[key]))].filter(Boolean).sort(), dates = only("asked");
+    const list = Array.from(listed, seen), state = State.get(), only = (key) => [...new Set(list.map((o) => o[key]))].filter(Boolean).sort(), dates = only("asked");
     const about = { title: Data.raw.title, query: state.q, view: State.write(state), rows: list.length, suites: only("suite_hash"), tolerances: only("tolerance"), asked: [...new Set([dates[0], dates[dates.length - 1]])].filter(Boolean).join(" to ") };
     if (kind === "json") return JSON.stringify({ ...about, rows: list }, null, 1);
     if (kind === "md") return asMarkdown(about, list, listed);
