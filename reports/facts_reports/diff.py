@@ -58,6 +58,7 @@ class Diff:
     command: str = "diff"
     names: list = field(default_factory=list)
     slots: array = field(default_factory=lambda: array("H"))
+    seconds: array = field(default_factory=lambda: array("f"))      # what asking both sides took
     counts: dict = field(default_factory=dict)      # (slot, side): {outcome: cases}
     classes: dict = field(default_factory=dict)     # class: {alike: [pair]}
     about: dict = field(default_factory=dict)       # (pair, class): (ratio, known, engine)
@@ -126,6 +127,7 @@ def _add(diff, slot, case, first, second):
     pair = len(diff.names)
     diff.names.append(case)
     diff.slots.append(slot)
+    diff.seconds.append(sum(answer.wall_ms or 0 for answer in first + second) / 1000)
     ends = [sides.worst(answers) if answers else None for answers in (first, second)]
     for side, end in enumerate(ends):
         tally = diff.counts.setdefault((slot, side), {})

@@ -20,7 +20,7 @@ CREATE TABLE seen({latest.COLUMNS}, record INT, answer TEXT);
 """
 _PAIRED = "(slot INT, side INT, case_name TEXT, config INT, answer TEXT)"
 _LOOKED_AT = ("case", "cudnn", "build", "device", "sm", "grade", "backend", "verdict", "supported", "engine", "config", "workspace_bytes", "plan_ms",
-              "exec_us", "reason", "errors", "expectation", "attempt", "run", "stage")
+              "exec_us", "wall_ms", "reason", "errors", "expectation", "attempt", "run", "stage")
 _REASON = ("class", "status", "text", "rule")
 
 
@@ -43,6 +43,7 @@ class Answer:
     workspace_bytes: object
     plan_ms: object
     exec_us: object
+    wall_ms: object
     reason: tuple       # class, status, text, rule
     why: str            # one line of words
 
@@ -113,7 +114,7 @@ def answer_of(row, lists):
     why = "" if is_good(row["verdict"]) else words.why(row, 300)
     return Answer(row["verdict"], outcome, known, named, met is False, row["grade"] or "", row["sm"],
                   (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs), row["offered"], _number(row.get("workspace_bytes")), _number(row.get("plan_ms")),
-                  _number(row.get("exec_us")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
+                  _number(row.get("exec_us")), _number(row.get("wall_ms")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
 
 
 _FIELDS = tuple(Answer.__dataclass_fields__)
