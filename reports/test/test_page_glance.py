@@ -88,6 +88,23 @@ class Glance(WithPages):
         page.hover("#heat button.cell >> nth=3")
         self.assertIn(page.get_attribute("#heat button.cell >> nth=3", "aria-label"), page.inner_text("#heat-tip"))
 
+    def test_a_refusal_by_facts_itself_is_not_asked_in_the_map(self):
+        lines = list(synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[1],)))
+        for one in lines:
+            if one.get("cudnn") == "9.27.0" and "dtype=f16" in one.get("case", ""):
+                one |= {"verdict": "unsupported", "supported": False, "engines": [], "reason": {"class": "policy", "text": "a guard", "rule": "some-guard"}}
+        (self.at / "guarded.jsonl").write_text(synthetic.text(lines))
+        support.run(self.at / "guarded.jsonl", "-o", self.at / "guarded")
+        page = self.open("guarded")
+        self.assertEqual(page.locator("#heat button[aria-label^='f16, 9.27.0']").get_attribute("aria-label"), "f16, 9.27.0: not asked, 8 refused by FACTS itself")
+        self.assertEqual(page.locator("h1").inner_text(), "cuDNN 9.27.0 accepts and refuses what 9.20.0 does.")
+
+    def test_what_a_query_hides_is_not_drawn_as_absent(self):
+        page = self.open(fragment="#axes=Pass&view=columns&q=cudnn=9.20.0")
+        self.assertIn("filtered away", page.inner_text("#matrix"))
+        self.assertNotIn("no row", page.inner_text("#matrix"))
+        self.assertIn("no row in this view", page.get_attribute("#heat button.cell >> nth=0", "aria-label"))
+
     def test_the_device_of_the_map_is_switched(self):
         page = self.open("matrix")
         page.click("#devices button >> text=sm80-spec")
