@@ -53,7 +53,9 @@ class Glance(WithPages):
 
     def test_a_gate_says_what_to_do(self):
         for name, word in (("gate", "DO NOT MOVE"), ("calm", "OK TO MOVE"), ("cut", "CANNOT TELL")):
-            self.assertTrue(self.open(name).locator("h1").inner_text().startswith(word), name)
+            h1 = self.open(name).locator("h1")
+            self.assertTrue(h1.inner_text().startswith(word), name)
+            self.assertEqual(h1.get_attribute("class"), {"gate": "bad", "calm": "good", "cut": "open"}[name])
         page = self.open("gate", screen=LAPTOP)
         self.assertIn("2 accepted cases are refused now", page.locator("h1").inner_text())
         lost = page.locator("#news li", has_text="2 lost")
@@ -171,6 +173,13 @@ class Glance(WithPages):
             self.assertEqual([(g["class"], g["where"], g["cases"], g["repro"]) for g in step["groups"]], [d for d in due if d[0] != "reason changed"])
         self.assertEqual(len(data["steps"] + data["others"]), 6)
 
+    def test_versions_are_compared_by_the_cases_that_both_were_asked(self):
+        runs = [synthetic.record((version,), (synthetic.DEVICES[1],), extra=extra, run=version) for version, extra in (("9.20.0", 0), ("9.27.0", 5))]
+        (self.at / "uneven.jsonl").write_text("".join(map(synthetic.text, runs)))
+        support.run(self.at / "uneven.jsonl", "-o", self.at / "uneven")
+        (step,) = json.loads(self.open("uneven").locator("#data").text_content())["steps"]
+        self.assertEqual((step["compared"], step["totals"].get("missing")), (76, None))
+
     def test_few_tab_stops_stand_before_the_rows(self):
         for name in self.records:
             page = self.open(name)
@@ -199,6 +208,8 @@ class Glance(WithPages):
                 page = self.open(name, fragment, PHONE)
                 self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), PHONE[0], (name, fragment))
                 self.assertLessEqual(page.evaluate("document.getElementById('bar').offsetHeight"), 48)
+                if "columns" not in fragment:   # devices stand one under the other: nothing has to be pushed aside, and nothing overprints
+                    self.assertEqual(page.evaluate("[...document.querySelectorAll('#matrix .segment, #rows td, #news *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"), 0, (name, fragment))
                 self.quiet()
 
     def test_it_prints_on_two_pages(self):
