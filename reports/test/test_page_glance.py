@@ -209,7 +209,7 @@ class Glance(WithPages):
                 self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), PHONE[0], (name, fragment))
                 self.assertLessEqual(page.evaluate("document.getElementById('bar').offsetHeight"), 48)
                 if "columns" not in fragment:   # devices stand one under the other: nothing has to be pushed aside, and nothing overprints
-                    self.assertEqual(page.evaluate("[...document.querySelectorAll('#matrix .segment, #rows td, #news *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"), 0, (name, fragment))
+                    self.assertEqual(page.evaluate("[...document.querySelectorAll('#matrix .segment, #rows > tbody > tr > td, #news *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"), 0, (name, fragment))
                 self.quiet()
 
     def test_it_prints_on_two_pages(self):
