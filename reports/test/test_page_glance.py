@@ -10,10 +10,6 @@ import synthetic
 from browser import DESKTOP, LAPTOP, PHONE, WithPages
 from facts_reports import diff_cli
 
-try:
-    from axe_playwright_python.sync_playwright import Axe
-except ImportError:
-    Axe = None
 DECIDED = (synthetic.DEVICES[1], ("h100-spec", 90, "decided"))
 TAB_STOPS = """() => [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')].filter((e) => e.tabIndex >= 0 && !e.disabled && e.getClientRects().length
   && (document.getElementById('rows').compareDocumentPosition(e) & Node.DOCUMENT_POSITION_PRECEDING)).length"""
@@ -210,20 +206,13 @@ class Glance(WithPages):
                 self.assertLessEqual(page.evaluate("document.getElementById('bar').offsetHeight"), 48)
                 if "columns" not in fragment:   # devices stand one under the other: nothing has to be pushed aside, and nothing overprints
                     self.assertEqual(page.evaluate("[...document.querySelectorAll('#matrix .segment, #rows > tbody > tr > td, #news *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"), 0, (name, fragment))
+                    self.assertLessEqual(len(page.evaluate("[...new Set([...document.querySelectorAll('#matrix td')].map((e) => e.getBoundingClientRect().left))]")), 1, (name, fragment))
                 self.quiet()
 
     def test_it_prints_on_two_pages(self):
         for name in self.records:
             page = self.open(name, EVERYTHING)
             self.assertLessEqual(page.pdf(format="A4").count(b"/Type /Page\n"), 2, name)
-
-    @unittest.skipUnless(Axe, "axe-playwright-python is missing")
-    def test_no_violation_of_accessibility(self):
-        for name, fragment in (("good", ""), ("good", EVERYTHING), ("gate", ""), ("matrix", "")):
-            for screen, scheme in ((DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light"), (PHONE, "dark")):
-                page = self.open(name, fragment, screen, color_scheme=scheme, bypass_csp=True)
-                found = Axe().run(page).response["violations"]
-                self.assertEqual([(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found], [], (name, screen, scheme, fragment))
 
 
 if __name__ == "__main__":
