@@ -212,7 +212,19 @@ class Glance(WithPages):
     def test_it_prints_on_two_pages(self):
         for name in self.records:
             page = self.open(name, EVERYTHING)
-            self.assertLessEqual(page.pdf(format="A4").count(b"/Type /Page\n"), 2, name)
+            self.assertLessEqual(page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n"), 2, name)
+
+    def test_a_printed_map_of_every_version_is_whole(self):
+        versions = [f"9.{minor}.{patch}" for minor in range(8, 25) for patch in (0, 1)]
+        (self.at / "many.jsonl").write_text(synthetic.text(synthetic.record(versions, (synthetic.DEVICES[1],))))
+        support.run(self.at / "many.jsonl", "-o", self.at / "many")
+        page = self.open("many", screen=(1045, 700))   # A4, landscape, without its margins
+        page.emulate_media(media="print")
+        self.assertEqual(page.locator("#heat thead th").count(), 34)
+        self.assertLessEqual(page.evaluate("document.getElementById('heat').getBoundingClientRect().right"), 1045)
+        page = self.open("many", screen=LAPTOP)
+        self.assertLessEqual(page.evaluate("document.getElementById('heat').getBoundingClientRect().right"), LAPTOP[0])
+        self.assertLessEqual(page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"), LAPTOP[1])
 
 
 if __name__ == "__main__":
