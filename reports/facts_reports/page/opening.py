@@ -16,10 +16,10 @@ def _group_line(step, place, group, on_page):
             "a": step["a"], "b": step["b"], "group": place, "fails": group["fails"]}
 
 
-def _step(step, labels):
-    """A step that lost or gained something, for the list."""
+def _step(step, labels, groups):
+    """A step that lost or gained something, for the list, with at most so many groups."""
     lines = [_group_line(step, i, g, False) for i, g in enumerate(step["groups"]) if g["class"] in _FIRST]
-    return {"title": f"{labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])}", "a": step["a"], "b": step["b"], "lines": lines[:_GROUPS], "more": max(0, len(lines) - _GROUPS),
+    return {"title": f"{labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])}", "a": step["a"], "b": step["b"], "lines": lines[:groups], "more": max(0, len(lines) - groups),
             "rest": ", ".join(said for word, said in step["sentences"].items() if word not in _FIRST and word not in _APART), "quiet": not lines}
 
 
@@ -31,7 +31,7 @@ def _quiet(first, last):
 def _steps(every, labels):
     """(the entries that have room, steps that have none), newest first."""
     out, room, shown = [], _LINES, 0
-    for step in (_step(s, labels) for s in every):
+    for step in (_step(s, labels, _GROUPS if len(every) > 3 else 2 * _GROUPS) for s in every):
         if step["quiet"] and out and out[-1]["quiet"] and out[-1]["a"] == step["b"]:
             out[-1] = _quiet(step, out[-1])
         else:

@@ -119,7 +119,7 @@ const Data = (() => {
     return out;
   }
   const groupFeature = dict.group.map((name) => features.findIndex((f) => f.group && f.label === name));
-  const backward = Uint8Array.from(dict.case, (_, c) => (/(^| )pass=bwd( |$)/.test(dict.case[c]) ? 1 : 0));
+  const backward = Uint8Array.from(dict.case, (name) => (/(^| )pass=bwd( |$)/.test(name) ? 1 : 0));
 
   const devices = [...new Set(targets.map((t) => t.device))];
   const ofDevice = new Map(devices.map((d) => [d, targets.map((t, i) => (t.device === d ? i : -1)).filter((i) => i >= 0)]));

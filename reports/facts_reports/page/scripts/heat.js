@@ -59,7 +59,7 @@ const Heat = (() => {
 
   // {counts, total, accepted, state, changed: cases that end otherwise than in the column before} of one row, for each column.
   function line(holds, { out: cells, news }, width) {
-    const out = Array.from({ length: width }, () => ({ counts: new Map(), total: 0, accepted: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, before: -1 }));
+    const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, before: -1 }));
     for (let c = 0; c < Data.dict.case.length; c++) {
       if (!holds[c]) continue;
       let last = NONE, from = -1;
@@ -68,7 +68,7 @@ const Heat = (() => {
         if (o === NONE) continue;
         const one = out[i];
         if (o === GUARDED) { one.guarded++; continue; }
-        one.counts.set(o, (one.counts.get(o) ?? 0) + 1);
+        one.counts[o]++;
         one.total++;
         one.news += news[c * width + i];
         if (outcomes[o].kind === "good") one.accepted++;
@@ -87,14 +87,14 @@ const Heat = (() => {
   }
 
   function stateOf({ counts, news }) {
-    const said = new Set([...counts.keys()].map((o) => kinds[o]));
+    const said = new Set(kinds.filter((_, o) => counts[o]));
     if (!said.size) return "none";
     if (said.has("failure")) return news ? "fails" : "known";
     if (said.has("good") || said.has("pass")) return said.has("refused") ? "mixed" : said.has("open") ? "open" : said.has("good") ? "supported" : "pass";
     return said.has("open") ? "open" : "refused";
   }
 
-  const counted = (one) => [...one.counts].sort((a, b) => a[0] - b[0]).map(([o, n]) => `${count(n)} ${outcomes[o].word}`).join(", ");
+  const counted = (one) => outcomes.flatMap((o, i) => (one.counts[i] ? [`${count(one.counts[i])} ${o.word}`] : [])).join(", ");
   let filtered = false;   // a query hides rows: an empty cell then says so
   const words = (one) => (one.total ? counted(one) : filtered ? "no row in this view" : "not asked") + (one.guarded ? `, ${count(one.guarded)} refused by FACTS itself` : "");
   const glyph = (one) => (one.state === "mixed" ? (one.accepted * 3 < one.total ? "◔" : one.accepted * 3 < one.total * 2 ? "◑" : "◕") : STATES[one.state][0]);
@@ -116,7 +116,7 @@ const Heat = (() => {
 
   function render(state, rows) {
     filtered = state.q.trim() !== "";
-    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = ended(rows, across), table = at("heat"), wide = across.length <= 8;
+    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = ended(rows, across), table = at("heat"), wide = across.length <= 7;
     const focus = document.activeElement?.closest?.("#heat") ? document.activeElement.dataset.cell : "";
     table.className = `heat${wide ? " wide" : ""}`;
     table.replaceChildren(element("caption", { class: "hidden" }, `Support by feature and version on ${device}. Arrow keys move, Enter shows the rows.`), head(across));

@@ -1,6 +1,6 @@
-// The rows behind a view, at most 200 in the document at a time.
+// The rows behind a view, at most 50 in the document at a time.
 const Rows = (() => {
-  const PAGE = 200;
+  const PAGE = 50;
   const { columns, dict, targets } = Data;
   const key = (r) => `${Data.name(r)}@${Data.target(r).build}@${Data.target(r).device}@${columns.config[r] ?? ""}`;
   // [tensor, numbers] of the worst one, from the details when they are here.
