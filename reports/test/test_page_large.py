@@ -51,7 +51,7 @@ class Large(WithPages):
         self.assertLessEqual(page.locator("#rows tr.row").count(), 50)
         print(f"\n100,608 rows: {(self.at / 'large/index.html').stat().st_size / 1e6:.1f} MB, its data alone parsed in {plain:.2f} s, loaded {loaded:.2f} s, first filter {asked:.2f} s, level {levels:.2f} s")
         self.assertLess(loaded, 1.5 * plain)
-        self.assertLess(asked, 2)
+        self.assertLess(asked, 3 * plain)
         self.quiet()
 
 
