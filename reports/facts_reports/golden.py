@@ -210,15 +210,17 @@ def _compare_one(lines, group, device, version, marks, name, matrix):
 
 
 def main(argv):
-    """facts_reports golden print|check|add --golden FILE [-o FILE] RECORD"""
+    """facts_reports golden print|check|add --golden FILE [-o FILE] RECORD; facts_reports golden json --golden FILE [-o FILE]"""
     parser = argparse.ArgumentParser(prog="facts expect golden")
-    parser.add_argument("task", choices=("print", "check", "add"))
-    parser.add_argument("record")
+    parser.add_argument("task", choices=("print", "check", "add", "json"))
+    parser.add_argument("record", nargs="?")
     parser.add_argument("--golden", required=True, help="cases/golden/support.txt")
     parser.add_argument("-o", "--output", help="print: write there instead")
     parser.add_argument("--overwrite", action="store_true")
-    args = parser.parse_args(argv)
+    args = parser.parse_intermixed_args(argv)
     try:
+        if args.task == "json":
+            return _written(_as_json(Path(args.golden)), args)
         store = load([args.record])
         matrix = Matrix(store)
         if any(_OPEN in marks for by in matrix.answers.values() for marks in by.values()) or not store.complete():
@@ -258,12 +260,31 @@ def _add(matrix, store, args):
     aside = path.with_name(f"{path.name}.new")
     aside.write_text(add(matrix, store, before, args.golden), encoding="utf-8")
     os.replace(aside, path)
+    _renew_json(path)
     print(f"{path}: added {', '.join(new)}; review the change like code")
     return OK
 
 
+def _as_json(path):
+    from . import golden_json  # which reads what this module writes
+
+    return golden_json.as_text(path.read_text(encoding="utf-8"), str(path), path.resolve().parents[2] / "lib" / "devices")
+
+
+def _renew_json(path):
+    """The JSON beside the text follows it."""
+    if (beside := path.with_name("golden.json")).exists():
+        beside.write_text(_as_json(path), encoding="utf-8")
+
+
 def _print(matrix, store, args):
-    shown = render(matrix, store)
+    status = _written(render(matrix, store), args)
+    if args.output:
+        _renew_json(Path(args.output))
+    return status
+
+
+def _written(shown, args):
     if not args.output:
         print(shown, end="")
         return OK

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Outcome:
     word: str
-    mark: str   # differs in shape for each word: colour is never the only sign
+    mark: str   # differs in shape for each word: colour is never the only sign; of DejaVu Sans, which a bare Debian has
     kind: str   # good, refused, failure, error, open
     says: str   # for people
 
@@ -17,7 +17,7 @@ class Outcome:
 # Worst first: the order of rows, and of the outcomes in a cell.
 OUTCOMES = (
     Outcome("crash", "☠", "error", "the worker died while it had this case"),
-    Outcome("hang", "⧗", "error", "the worker passed its deadline with this case"),
+    Outcome("hang", "∞", "error", "the worker passed its deadline with this case"),
     Outcome("exit_crash", "⏏", "error", "the worker died after its last case"),
     Outcome("overrun", "»", "failure", "guard bytes outside the output changed"),
     Outcome("wrong", "✗", "failure", "the numbers are outside the bound"),

@@ -81,6 +81,13 @@ class Golden(e2e.TestCase):
         self.assertStatus(done, 0)
         self.assertRegex(done.out, r"of 2 versions on 5 devices, 0 differ")
 
+    def test_the_matrix_for_programs_is_the_one_that_was_reviewed(self):
+        done = e2e.facts("expect", "golden", "--json")
+        self.assertStatus(done, 0)
+        with open(os.path.join(e2e.SOURCE, "cases/golden/golden.json"), encoding="utf-8") as file:
+            self.assertEqual(done.out, file.read())
+        self.assertOneLine(e2e.facts("expect", "golden", "check", "--json"), 2, "leave --json out")
+
     def test_bad_words(self):
         self.assertOneLine(e2e.facts("expect", "golden", "chek"), 2)
         self.assertOneLine(e2e.facts("expect", "golden", "check", "-o", self.path("x")), 2)

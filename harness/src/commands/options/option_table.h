@@ -28,7 +28,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("with", 0, TEXT, with, "KEY=VALUE", BATCH | ON(LIST) | ON(FUZZ) | MEASURES, "set these keys in every case: 'engine=all'")    \
     X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE) | MEASURES | VERSIONS,                           \
       "write the record to this file (matrix: the folder)")                                                                        \
-    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | ON(BENCH) | COMPARES | (VERSIONS & ~ON(EXPECT)),   \
+    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | ON(BENCH) | COMPARES | VERSIONS,                   \
       "print one JSON object a line")                                                                                              \
     X("count", 0, FLAG, count, NULL, ON(LIST), "print only the number of cases")                                                   \
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS | (VERSIONS & ~ON(EXPECT)), "also compile what cuDNN accepts")               \
@@ -77,6 +77,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("twice", 0, FLAG, twice, NULL, ON(BENCH), "two workers of each build: their difference is noise")                            \
     X("junit", 0, TEXT, junit, "FILE", COMPARES, "also write the answer as JUnit")                                                 \
     X("errata", 0, TEXT, errata, "FILE", COMPARES, "also write the engines to avoid, in cudnn-frontend's format")                  \
+    X("page", 0, TEXT, page, "DIR", COMPARES, "also write the report page there")                                                  \
     X("annotations", 0, FLAG, annotations, NULL, COMPARES, "also print the groups as GitHub annotations")                          \
     X("by", 0, BY, by, "WHAT", ON(BISECT) | ON(SHRINK), "what to compare: verdict, class, engine, engines, knobs or reason")       \
     X("all", 0, FLAG, all, NULL, ON(BISECT), "ask all versions and print every change, not only one")                              \

@@ -32,7 +32,7 @@ typedef struct facts_options {
     size_t record_count;
     double minutes;   /* 0: not given */
     int cases, steps; /* 0: not given */
-    const char *baseline, *candidate, *junit, *errata, *fail_on, *by;
+    const char *baseline, *candidate, *junit, *errata, *page, *fail_on, *by;
     double slower; /* 0: not given */
     bool annotations, all, decide, run, bench, twice;
     bool known, write, pinned_only, frontend;
