@@ -2,6 +2,8 @@
 #ifndef FACTS_BUILD_PARTS_H
 #define FACTS_BUILD_PARTS_H
 
+#include <glob.h>
+
 #include "builds.h"
 
 #define FACTS_ENGINES "libcudnn_engines_runtime_compiled.so.9"
@@ -30,6 +32,9 @@ int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *da
 /* What the package index has for a version, a build's name or "latest" (ci/cudnn_lock.py --find; network): `out` is a build of
  * origin `index`. Returns 0; 2 not on the index (the nearest are named); 3 no network, no Python. */
 int facts_index_find(facts_build *out, const char *word, facts_error *message);
+
+/* The files that fit a pattern, to be freed with globfree. False: none, or `trouble` says why nobody knows. */
+bool facts_builds_glob(const char *pattern, glob_t *out, facts_error *trouble);
 
 /* A package name ("nvidia-cudnn-jit-cu13", "_" for "-" allowed) -> kind and CUDA major. */
 bool facts_package_parse(const char *package, facts_build_kind *kind, int *cuda_major);

@@ -1,5 +1,6 @@
 #include "build_parts.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -39,23 +40,37 @@ bool facts_builds_add(facts_builds *builds, const facts_build *build)
 
 typedef struct search {
     facts_builds *out;
-    bool out_of_memory;
+    facts_error *message;
+    bool failed; /* `message` says how */
 } search;
 
-/* A folder that cannot be identified is not a build: discovery is silent about it, `facts_build_identify` is not. */
+bool facts_builds_glob(const char *pattern, glob_t *out, facts_error *trouble)
+{
+    const int failed = glob(pattern, 0, NULL, out);
+    if (failed && failed != GLOB_NOMATCH)
+        facts_fail(trouble, "%s: %s", pattern, strerror(failed == GLOB_NOSPACE ? ENOMEM : EIO));
+    return failed == 0;
+}
+
+/* A folder that cannot be identified is not a build, and discovery is silent about it. One that cannot be read may be one. */
 static void look(search *s, const char *folder, facts_origin origin)
 {
     facts_build build;
     char library[FACTS_PATH];
-    if (!facts_join(library, folder, "libcudnn.so.9") || access(library, R_OK) != 0 ||
-        facts_build_identify(&build, folder, NULL) != 0)
+    facts_error why;
+    if (!facts_join(library, folder, "libcudnn.so.9") || access(library, R_OK) != 0)
+        return;
+    const int status = facts_build_identify(&build, folder, &why);
+    if (status == 3 && !s->failed)
+        s->failed = !facts_fail(s->message, "%s", why.text);
+    if (status != 0)
         return;
     for (size_t i = 0; i < s->out->count; i++)
         if (strcmp(s->out->at[i].dir, build.dir) == 0)
             return;
     build.origin = origin;
     if (!facts_builds_add(s->out, &build))
-        s->out_of_memory = true;
+        s->failed = !facts_fail(s->message, "out of memory");
 }
 
 static void look_all(search *s, const char *root, const char *pattern, facts_origin origin)
@@ -64,9 +79,12 @@ static void look_all(search *s, const char *root, const char *pattern, facts_ori
     if (!facts_join(full, root, pattern))
         return;
     glob_t found;
-    if (glob(full, 0, NULL, &found) == 0)
+    facts_error why = { 0 };
+    if (facts_builds_glob(full, &found, &why))
         for (size_t i = 0; i < found.gl_pathc; i++)
             look(s, found.gl_pathv[i], origin);
+    if (why.text[0] && !s->failed)
+        s->failed = !facts_fail(s->message, "%s", why.text);
     globfree(&found);
 }
 
@@ -137,10 +155,10 @@ static void look_on_system(search *s)
         look(s, SYSTEM[i], FACTS_ORIGIN_SYSTEM);
 }
 
-int facts_builds_discover(facts_builds *out)
+int facts_builds_discover(facts_builds *out, facts_error *message)
 {
     *out = (facts_builds){ 0 };
-    search s = { .out = out };
+    search s = { .out = out, .message = message };
     char folder[FACTS_PATH];
     if (facts_cache_path("cudnn", folder))
         look_all(&s, folder, "*/lib", FACTS_ORIGIN_CACHE);
@@ -148,7 +166,7 @@ int facts_builds_discover(facts_builds *out)
         look_all(&s, folder, "*/lib", FACTS_ORIGIN_BUNDLE);
     look_in_pythons(&s);
     look_on_system(&s);
-    if (s.out_of_memory) {
+    if (s.failed) {
         facts_builds_free(out);
         return 3;
     }

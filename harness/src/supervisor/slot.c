@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/words/worker_exit.h"
 #include "supervision.h"
 
 #define START_TIMEOUT_S 120.0
@@ -379,6 +380,11 @@ static void lost_at_start(facts_slot *slot, const facts_death *death)
     facts_fail_target(run, slot->target, "environment", text, "`facts doctor` tells what is missing");
 }
 
+static bool had_no_memory(const facts_death *death)
+{
+    return !death->signal && !death->late && death->status == FACTS_WORKER_NO_MEMORY;
+}
+
 static const char *late_by_ours(const facts_slot *slot, const facts_death *death)
 {
     if (!death->late || !is_ours(slot))
@@ -401,6 +407,9 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
     if (ours)
         evidence.verdict = "inconclusive", evidence.class_word = "internal", evidence.text = ours,
         evidence.remedy = "use --timeout SECONDS; --resume asks it again";
+    if (had_no_memory(death))
+        evidence.verdict = "inconclusive", evidence.class_word = "no_memory", evidence.text = "the worker ran out of memory",
+        evidence.remedy = "give the machine more memory, or --jobs fewer workers; --resume asks it again";
     if (slot->nonsense)
         evidence.text = "its reply was no row; it was killed";
     facts_text_clear(&run->evidence);
@@ -435,7 +444,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
     char how[512], note[600];
     facts_row_extra extra = { .wall_ms = slot->held_ms };
     bool by_order = death->stopped && run->signals_seen > 1;
-    bool bad = (death->signal || death->status || death->late) && !by_order;
+    bool bad = (death->signal || death->status || death->late) && !by_order && !had_no_memory(death);
     if (!slot->held || (slot->told && !(bad && exit_matters(slot))))
         return;
     if (bad && exit_matters(slot)) {

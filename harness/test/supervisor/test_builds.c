@@ -174,9 +174,10 @@ Test(builds, a_folder_that_is_none_gets_one_line)
 Test(builds, discovery_orders_newest_first_and_jit_before_full)
 {
     facts_builds found;
+    facts_error m;
     make_three();
     make_bare("toolkit/lib64", 20, 0, 13, true);
-    cr_assert_eq(facts_builds_discover(&found), 0);
+    cr_assert_eq(facts_builds_discover(&found, &m), 0, "%s", m.text);
     const char *expected[] = { "9.24.1-jit-cu13", "9.20.0-jit-cu13", "9.20.0-jit-cu12", "9.20.0-full-cu13" };
     size_t seen = 0;
     for (size_t i = 0; i < found.count; i++)
