@@ -63,7 +63,8 @@ static int context_create(void)
     fattn_context *context = (fattn_context *)arrays;
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     options.device_kind = FATTN_DEVICE_CPU;
-    const int status = made(fattn_context_create(&context, &options), context);
+    const fattn_status answered = fattn_context_create(&context, &options);
+    const int status = made(answered, context);
     fattn_context_destroy(status == FATTN_OK ? context : NULL);
     return status;
 }
@@ -71,7 +72,8 @@ static int context_create(void)
 static int context_create_described(void)
 {
     fattn_context *context = (fattn_context *)arrays;
-    const int status = made(fattn_context_create(&context, &described_options), context);
+    const fattn_status answered = fattn_context_create(&context, &described_options);
+    const int status = made(answered, context);
     fattn_context_destroy(status == FATTN_OK ? context : NULL);
     return status;
 }
@@ -79,7 +81,8 @@ static int context_create_described(void)
 static int decide_on(fattn_context *context, const fattn_problem *p, bool expected)
 {
     fattn_decision *decision = (fattn_decision *)arrays;
-    int status = made(fattn_decide(&decision, context, p, FATTN_ASK_A | FATTN_ASK_FALLBACK), decision);
+    const fattn_status answered = fattn_decide(&decision, context, p, FATTN_ASK_A | FATTN_ASK_FALLBACK);
+    int status = made(answered, decision);
     if (status == FATTN_OK && fattn_decision_supported(decision) != expected)
         status = fattn_decision_reason(decision) == FATTN_REASON_NONE ? OWNER_LEFT : 100 + (int)fattn_decision_reason(decision);
     if (decision && decision != (fattn_decision *)arrays)
@@ -116,7 +119,8 @@ static int explain_cudnn(void)
 static int plan_with(fattn_context *context, const fattn_problem *p, bool cached)
 {
     fattn_plan *plan = (fattn_plan *)arrays;
-    const int status = made(cached ? fattn_plan_get(&plan, context, p, NULL) : fattn_plan_create(&plan, context, p, NULL), plan);
+    const fattn_status answered = cached ? fattn_plan_get(&plan, context, p, NULL) : fattn_plan_create(&plan, context, p, NULL);
+    const int status = made(answered, plan);
     fattn_plan_destroy(status == FATTN_OK ? plan : NULL);
     fattn_cache_drop(NULL);
     return status;
@@ -151,7 +155,8 @@ static int plan_load(void)
 {
     fattn_plan *plan = (fattn_plan *)arrays;
     const fattn_problem p = problem_of_cudnn(64);
-    const int status = made(fattn_plan_load(&plan, described, &p, saved, saved_bytes), plan);
+    const fattn_status answered = fattn_plan_load(&plan, described, &p, saved, saved_bytes);
+    const int status = made(answered, plan);
     fattn_plan_destroy(status == FATTN_OK ? plan : NULL);
     return status;
 }
@@ -162,7 +167,8 @@ static int plan_save(void)
 {
     char *bytes = (char *)arrays;
     size_t count = 0;
-    const int status = made(fattn_plan_save(held, &bytes, &count), bytes);
+    const fattn_status answered = fattn_plan_save(held, &bytes, &count);
+    const int status = made(answered, bytes);
     if (status == FATTN_OK)
         fattn_free(bytes);
     return status;
@@ -172,7 +178,8 @@ static int descriptors(void)
 {
     char *text = (char *)arrays;
     const fattn_problem p = problem_of_cudnn(64);
-    const int status = made(fattn_descriptors(&text, &p, 92700, 90), text);
+    const fattn_status answered = fattn_descriptors(&text, &p, 92700, 90);
+    const int status = made(answered, text);
     if (status == FATTN_OK)
         fattn_free(text);
     return status;
@@ -219,7 +226,8 @@ static int backward(void)
 static int buffer(void)
 {
     void *memory = arrays;
-    const int status = made(fattn_buffer_create(&memory, cpu, 4096), memory);
+    const fattn_status answered = fattn_buffer_create(&memory, cpu, 4096);
+    const int status = made(answered, memory);
     if (status == FATTN_OK)
         fattn_buffer_destroy(cpu, memory);
     return status;
@@ -252,7 +260,8 @@ static fattn_value soft(fattn_recorder *r, fattn_value score, void *user)
 static int mod(fattn_status (*create)(fattn_score_mod **))
 {
     fattn_score_mod *m = (fattn_score_mod *)arrays;
-    const int status = made(create(&m), m);
+    const fattn_status answered = create(&m);
+    const int status = made(answered, m);
     fattn_score_mod_destroy(status == FATTN_OK ? m : NULL);
     return status;
 }
@@ -297,7 +306,8 @@ static int mod_check(void)
     static const int64_t extents[4] = { 1, HEADS, SEQ, SEQ };
     static const void *const of[1] = { arrays[9] };
     fattn_score_mod *m = NULL;
-    int status = made(create_soft(&m), m);
+    const fattn_status answered = create_soft(&m);
+    int status = made(answered, m);
     if (status == FATTN_OK)
         status = (int)fattn_score_mod_check(m, extents, of, 4, 1, 1e-6);
     fattn_score_mod_destroy(m);
@@ -308,7 +318,8 @@ static int mod_planned(void)
 {
     fattn_problem p = problem_of(FATTN_BACKWARD);
     fattn_score_mod *m = NULL;
-    int status = made(create_cap(&m), m);
+    const fattn_status answered = create_cap(&m);
+    int status = made(answered, m);
     p.score_mod = m;
     if (status == FATTN_OK)
         status = plan_with(cpu, &p, false);

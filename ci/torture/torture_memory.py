@@ -41,5 +41,5 @@ def judged(scene, place, ended, base):
     if ended.status in scene.statuses:
         return "harmless" if now == base else "silent"
     if ended.status in (2, 3, 4) or ended.status == 1 and "python" in scene.program:
-        return "refused" if ended.err.strip() else "mute"
+        return "refused" if ended.err.strip() or b"inconclusive" in ended.out else "mute"
     return "silent"

@@ -44,11 +44,20 @@ typedef struct search {
     bool failed; /* `message` says how */
 } search;
 
+/* True: a folder that is there could not be listed. */
+static int is_trouble(const char *folder, int error)
+{
+    (void)folder;
+    return error != ENOENT && error != ENOTDIR && error != EACCES && error != ELOOP;
+}
+
 bool facts_builds_glob(const char *pattern, glob_t *out, facts_error *trouble)
 {
-    const int failed = glob(pattern, 0, NULL, out);
+    const int failed = glob(pattern, 0, is_trouble, out);
     if (failed && failed != GLOB_NOMATCH)
-        facts_fail(trouble, "%s: %s", pattern, strerror(failed == GLOB_NOSPACE ? ENOMEM : EIO));
+        facts_fail(trouble, "%s: a folder cannot be listed: %s", pattern, failed == GLOB_NOSPACE ? strerror(ENOMEM) : "input/output error");
+    if (failed)
+        *out = (glob_t){ 0 }; /* glibc may have freed it already */
     return failed == 0;
 }
 

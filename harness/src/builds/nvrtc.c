@@ -2,7 +2,6 @@
  * older than 12.8 (older ones decide "yes" for Blackwell and then cannot compile). */
 #include "build_parts.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@ static int builtins_version(const char *folder, int cuda_major)
         return 0;
     glob_t found;
     int newest = 0;
-    if (glob(pattern, 0, NULL, &found) == 0)
+    if (facts_builds_glob(pattern, &found, NULL))
         for (size_t i = 0; i < found.gl_pathc; i++) {
             int number[4];
             const char *version = strstr(strrchr(found.gl_pathv[i], '/'), ".so.") + 4;
@@ -49,7 +48,7 @@ static void offer_all(const char *root, const char *pattern, int cuda_major, int
     if (!facts_join(full, root, pattern))
         return;
     glob_t found;
-    if (glob(full, 0, NULL, &found) == 0)
+    if (facts_builds_glob(full, &found, NULL))
         for (size_t i = 0; i < found.gl_pathc; i++)
             offer(found.gl_pathv[i], cuda_major, best, out);
     globfree(&found);

@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "no_memory.h"
 #include "replace.h"
 #include "reply.h"
 #include "serve.h"
@@ -86,8 +85,6 @@ static int open_target(facts_worker *worker, lines *in)
     }
     const bool replaces = in->file != STDIN_FILENO;
     in->target = strndup(line, length);
-    if (!in->target)
-        facts_no_memory_for_row();
     if (!facts_target_request_read(&request, line, length, &error))
         return bad_input(error.text);
     if (request.supervisor > 0 && request.supervisor != (int64_t)getppid()) {
@@ -121,7 +118,7 @@ static int serve_all(facts_worker *worker, lines *in)
         }
         if (!facts_request_read(&request, line, length, &error))
             return bad_input(error.text);
-        if (facts_replace_due(worker, &request))
+        if (in->target && facts_replace_due(worker, &request))
             facts_replace(worker, &request,
                           &(facts_in_hand){ in->target, line, in->buffer + in->start, length, in->end - in->start });
         facts_serve(worker, &request);
@@ -134,13 +131,10 @@ int facts_worker_run(void)
     facts_worker worker = { 0 };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
-    facts_json_is_whole();
     const int replaced = facts_replaced_lines();
     lines in = { .buffer = malloc(FACTS_REQUEST_MAX), .file = replaced < 0 ? STDIN_FILENO : replaced };
     int status = EXIT_ENVIRONMENT;
-    if (!in.buffer)
-        facts_no_memory_for_row();
-    if (facts_reply_open()) {
+    if (in.buffer && facts_reply_open()) {
         status = open_target(&worker, &in);
         if (status == EXIT_SUCCESS)
             status = serve_all(&worker, &in);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "no_memory.h"
+#include "case/words/worker_exit.h"
 
 /* Of a double: they identify every float, and what is measured has no more. */
 #define DIGITS 9
@@ -44,7 +44,7 @@ void facts_reply(json_t *object)
     size_t length = text ? strlen(text) : 0;
     json_decref(object);
     if (!text)
-        facts_no_memory_for_row();
+        _exit(FACTS_WORKER_NO_MEMORY);
     text[length] = '\n'; /* over the final NUL: one write */
     put(text, length + 1);
     free(text);

@@ -15,7 +15,6 @@
 #include "worker/gpu/measure_peak.h"
 #include "worker/gpu/watch_gpu.h"
 #include "worker/memory/further_plans.h"
-#include "worker/no_memory.h"
 #include "worker/row/dump.h"
 #include "worker/row/pictures.h"
 #include "worker/row/row.h"
@@ -494,7 +493,7 @@ void facts_serve(facts_worker *worker, const facts_request *request)
     facts_serve_forget(worker);
     job *j = calloc(1, sizeof *j);
     if (!j)
-        facts_no_memory_for_row();
+        exit(EXIT_FAILURE); /* no memory for a row: the supervisor writes one */
     *j = (job){ .worker = worker, .request = *request, .config = -1, .depth = -1 };
     facts_spent_start();
     facts_plans_begin(worker->plans, request->plan_dir);

@@ -8,7 +8,6 @@
 #include "fattn/graph.h"
 #include "numbers/judge/calibration.h"
 #include "worker/gpu/watch_gpu.h"
-#include "worker/no_memory.h"
 
 #define MOST_LIBRARIES 64
 
@@ -66,11 +65,8 @@ static json_t *ready(facts_worker *worker, double since_ms)
     fattn_library library[MOST_LIBRARIES];
     size_t count = fattn_context_libraries(worker->context, library, MOST_LIBRARIES);
     json_t *libraries = json_array();
-    for (size_t i = 0; i < count && i < MOST_LIBRARIES; i++)
-        if (!library[i].path[0]) /* what it has no room for it gives no name */
-            facts_no_memory_for_row();
-        else
-            json_array_append_new(libraries, json_pack("{s:s,s:I,s:b}", "path", library[i].path, "bytes", (json_int_t)library[i].bytes,
+    for (size_t i = 0; i < count && i < MOST_LIBRARIES && library[i].path[0]; i++)
+        json_array_append_new(libraries, json_pack("{s:s,s:I,s:b}", "path", library[i].path, "bytes", (json_int_t)library[i].bytes,
                                                    "in_build", library[i].in_build));
     char version[32], nearest[16];
     snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100,

@@ -1,22 +1,23 @@
-/* A supervisor without memory has nothing to go on with. It says so and ends with 3, as a SIGKILL would end it: the workers die with it,
- * every line of the record is whole, and --resume goes on. Linked over what the program's own code, libuv and jansson ask for (--wrap), so
- * that none of them can go on with an answer that is missing. */
+/* A program that goes on with a part of its answer missing tells something else. Without memory facts and facts-worker say so and end,
+ * as a SIGKILL would end them: every line of the record is whole, workers die with their supervisor, and --resume goes on. Linked by --wrap
+ * over what their own code, libuv, jansson and OpenMP ask for. The build says how each program ends: FACTS_ENDS_WITH, FACTS_ENDS_SAYING.
+ * An allocation above FACTS_ENDS_BELOW bytes is a tensor's, and its caller's answer. */
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "session/options.h"
-
 static _Noreturn void end_without_memory(void)
 {
-    static const char text[] = "facts: out of memory; a record is whole up to here, and --resume goes on with it\n";
+    static const char text[] = FACTS_ENDS_SAYING "\n";
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
-        _exit(FACTS_EXIT_ENVIRONMENT);
-    _exit(FACTS_EXIT_ENVIRONMENT);
+        _exit(FACTS_ENDS_WITH);
+    _exit(FACTS_ENDS_WITH);
 }
 
 static void *or_end(void *memory)
@@ -54,21 +55,34 @@ void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
-    return or_end(__real_malloc(size ? size : 1));
+    void *memory = __real_malloc(size ? size : 1);
+    return size > FACTS_ENDS_BELOW ? memory : or_end(memory);
 }
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return or_end(__real_calloc(count ? count : 1, size ? size : 1));
+    void *memory = __real_calloc(count ? count : 1, size ? size : 1);
+    return size && count > FACTS_ENDS_BELOW / size ? memory : or_end(memory);
 }
 
 void *__real_realloc(void *memory, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void *__wrap_realloc(void *memory, size_t size)
 {
-    return or_end(__real_realloc(memory, size ? size : 1));
+    void *more = __real_realloc(memory, size ? size : 1);
+    return size > FACTS_ENDS_BELOW ? more : or_end(more);
+}
+
+int __real_glob(const char *pattern, int flags, int (*trouble)(const char *, int), glob_t *out);
+int __wrap_glob(const char *pattern, int flags, int (*trouble)(const char *, int), glob_t *out);
+int __wrap_glob(const char *pattern, int flags, int (*trouble)(const char *, int), glob_t *out)
+{
+    const int failed = __real_glob(pattern, flags, trouble, out);
+    if (failed == GLOB_NOSPACE)
+        end_without_memory();
+    return failed;
 }
 
 int __wrap_asprintf(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
