@@ -1,7 +1,5 @@
 #include "build_parts.h"
 
-#include <errno.h>
-#include <glob.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,26 +38,10 @@ bool facts_builds_add(facts_builds *builds, const facts_build *build)
 
 typedef struct search {
     facts_builds *out;
+    facts_origin origin; /* of what look_all finds */
     facts_error *message;
     bool failed; /* `message` says how */
 } search;
-
-/* True: a folder that is there could not be listed. */
-static int is_trouble(const char *folder, int error)
-{
-    (void)folder;
-    return error != ENOENT && error != ENOTDIR && error != EACCES && error != ELOOP;
-}
-
-bool facts_builds_glob(const char *pattern, glob_t *out, facts_error *trouble)
-{
-    const int failed = glob(pattern, 0, is_trouble, out);
-    if (failed && failed != GLOB_NOMATCH)
-        facts_fail(trouble, "%s: a folder cannot be listed: %s", pattern, failed == GLOB_NOSPACE ? strerror(ENOMEM) : "input/output error");
-    if (failed)
-        *out = (glob_t){ 0 }; /* glibc may have freed it already */
-    return failed == 0;
-}
 
 /* A folder that cannot be identified is not a build, and discovery is silent about it. One that cannot be read may be one. */
 static void look(search *s, const char *folder, facts_origin origin)
@@ -82,19 +64,19 @@ static void look(search *s, const char *folder, facts_origin origin)
         s->failed = !facts_fail(s->message, "out of memory");
 }
 
+static void look_there(void *to, const char *folder)
+{
+    search *s = to;
+    look(s, folder, s->origin);
+}
+
 static void look_all(search *s, const char *root, const char *pattern, facts_origin origin)
 {
-    char full[FACTS_PATH];
-    if (!facts_join(full, root, pattern))
-        return;
-    glob_t found;
     facts_error why = { 0 };
-    if (facts_builds_glob(full, &found, &why))
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            look(s, found.gl_pathv[i], origin);
+    s->origin = origin;
+    facts_find_paths(root, pattern, look_there, s, &why);
     if (why.text[0] && !s->failed)
         s->failed = !facts_fail(s->message, "%s", why.text);
-    globfree(&found);
 }
 
 static void look_in_prefix(search *s, const char *prefix)

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static bool exists(const char *folder, const char *file)
 /* A file that is there and cannot be read is no file that is missing: `trouble` says so, and the folder is not called something else. */
 static bool opened(bool open, const char *path, facts_error *trouble)
 {
-    if (!open && errno != ENOENT && errno != ENOTDIR && errno != EACCES && errno != ELOOP && errno != ENAMETOOLONG)
+    if (!open && !facts_is_absent(errno))
         facts_fail(trouble, "%s: %s", path, strerror(errno));
     return open;
 }
@@ -99,20 +98,29 @@ static bool from_dist_info(const char *folder, const char *dir, facts_build *out
     return true;
 }
 
+typedef struct package {
+    const char *dir;
+    facts_build *out;
+    int *number, *numbers;
+    facts_error *trouble;
+    bool known;
+} package;
+
+static void try_package(void *to, const char *folder)
+{
+    package *p = to;
+    p->known = p->known || from_dist_info(folder, p->dir, p->out, p->number, p->numbers, p->trouble);
+}
+
 static bool from_package(const char *dir, facts_build *out, int number[4], int *numbers, facts_error *trouble)
 {
-    char above[FACTS_PATH], pattern[FACTS_PATH];
-    if (facts_join(above, dir, "..") && from_dist_info(above, dir, out, number, numbers, trouble))
-        return true;
-    if (!facts_join(pattern, dir, "../../../nvidia_cudnn*.dist-info"))
-        return false;
-    glob_t found;
-    bool known = false;
-    if (facts_builds_glob(pattern, &found, trouble))
-        for (size_t i = 0; i < found.gl_pathc && !known; i++)
-            known = from_dist_info(found.gl_pathv[i], dir, out, number, numbers, trouble);
-    globfree(&found);
-    return known;
+    char above[FACTS_PATH];
+    package p = { dir, out, number, numbers, trouble, false };
+    if (facts_join(above, dir, ".."))
+        try_package(&p, above);
+    if (!p.known)
+        facts_find_paths(dir, "../../../nvidia_cudnn*.dist-info", try_package, &p, trouble);
+    return p.known;
 }
 
 /* ".../cuda-13.2/bin/" or ".../r12.9/bin/...": the last such word before the mark. */

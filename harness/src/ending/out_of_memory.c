@@ -4,7 +4,6 @@
  * An allocation above FACTS_ENDS_BELOW bytes is a tensor's, and its caller's answer. */
 #include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -75,14 +74,16 @@ void *__wrap_realloc(void *memory, size_t size)
     return size > FACTS_ENDS_BELOW ? more : or_end(more);
 }
 
-int __real_glob(const char *pattern, int flags, int (*trouble)(const char *, int), glob_t *out);
-int __wrap_glob(const char *pattern, int flags, int (*trouble)(const char *, int), glob_t *out);
-int __wrap_glob(const char *pattern, int flags, int (*trouble)(const char *, int), glob_t *out)
+typedef int choose(const struct dirent *entry);
+typedef int order(const struct dirent **a, const struct dirent **b);
+int __real_scandir(const char *folder, struct dirent ***out, choose *chosen, order *in);
+int __wrap_scandir(const char *folder, struct dirent ***out, choose *chosen, order *in);
+int __wrap_scandir(const char *folder, struct dirent ***out, choose *chosen, order *in)
 {
-    const int failed = __real_glob(pattern, flags, trouble, out);
-    if (failed == GLOB_NOSPACE)
+    const int count = __real_scandir(folder, out, chosen, in);
+    if (count < 0 && errno == ENOMEM)
         end_without_memory();
-    return failed;
+    return count;
 }
 
 int __wrap_asprintf(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -95,4 +96,12 @@ int __wrap_asprintf(char **out, const char *format, ...)
     if (length < 0)
         end_without_memory();
     return length;
+}
+
+/* OpenMP leaves so where it gets no thread. Nothing else that is linked in calls it. */
+_Noreturn void __wrap_exit(int status);
+_Noreturn void __wrap_exit(int status)
+{
+    (void)status;
+    end_without_memory();
 }

@@ -141,8 +141,10 @@ static fattn_value add_tensor(fattn_recorder *recorder, const char *name, fattn_
     }
     if (mod->tensor_count == FATTN_MOD_MAX_TENSORS)
         return fail(recorder, "tensor \"%.*s\": more than %d tensors", SHORT(name), FATTN_MOD_MAX_TENSORS);
-    if ((tensor.name = strdup(name)) == NULL)
+    if ((tensor.name = strdup(name)) == NULL) {
+        recorder->no_memory = true;
         return fail(recorder, "no memory");
+    }
     mod->tensors[mod->tensor_count] = tensor;
     return done(recorder, fattn__mod_leaf(recorder->builder, FATTN__MOD_TENSOR, mod->tensor_count++));
 }
@@ -171,7 +173,7 @@ fattn_status fattn__recorder_close(fattn_recorder *recorder, fattn_value returne
     if (!recorder->failed && !is_ours(recorder, returned))
         fail(recorder, "%" PRId32 ", which the callback returned, is not a value of this recording", returned);
     if (recorder->failed)
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s: %s", callback, recorder->message);
+        return fattn__fail(recorder->no_memory ? FATTN_NO_MEMORY : FATTN_BAD_PROBLEM, "%s: %s", callback, recorder->message);
     *place = fattn__mod_as_result(recorder->builder, place_of(returned));
     return FATTN_OK;
 }

@@ -25,7 +25,7 @@ struct fattn_recorder {
     fattn__mod_builder *builder;
     int32_t tag; /* of this recorder's values: those of another one are not taken */
     int operations;
-    bool failed;
+    bool failed, no_memory; /* no_memory: that is why */
     char message[320];
 };
 
