@@ -252,6 +252,16 @@ char *strndup(const char *text, size_t size)
     return copy;
 }
 
+/* Does a read or write of it count? Not what libuv wakes itself up with: a pipe of its own and an eventfd, which cannot fail. */
+static bool counts_as_file(int file)
+{
+    struct stat info;
+    const int error = errno;
+    const bool known = fstat(file, &info) == 0 && (info.st_mode & S_IFMT) && !(S_ISFIFO(info.st_mode) && file > 2);
+    errno = error;
+    return known;
+}
+
 /* ---- files -------------------------------------------------------------------------------------------------------------------- */
 
 #define MODE(flags)                                                                                                                                        \
@@ -305,7 +315,7 @@ SIMPLE(char *, mkdtemp, mkdir, NULL, (char *path), path)
 ssize_t read(int file, void *bytes, size_t count)
 {
     NEXT(read)
-    if (!HIT(read))
+    if (!counts_as_file(file) || !HIT(read))
         return next(file, bytes, count);
     return plan.way == WAY_SHORT ? next(file, bytes, count > 1 ? count / 2 : count) : -1;
 }
@@ -313,7 +323,7 @@ ssize_t read(int file, void *bytes, size_t count)
 ssize_t write(int file, const void *bytes, size_t count)
 {
     NEXT(write)
-    if (!HIT(write))
+    if (!counts_as_file(file) || !HIT(write))
         return next(file, bytes, count);
     const ssize_t wrote = plan.way == WAY_ERRNO ? -1 : next(file, bytes, count > 1 ? count / 2 : count);
     if (plan.way == WAY_TORN)

@@ -30,7 +30,7 @@ class Scene:
 
 def run_cpu(name, **more):
     words = ("facts", "run", CPU, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl")
-    return Scene(name, words, record="r.jsonl", again=(*words, "--resume"), same_out=False, **more)
+    return Scene(name, words, record="r.jsonl", again=(*words, "--resume"), same_out=False, seconds=20, **more)
 
 
 def decide(name, words, **more):
@@ -49,7 +49,7 @@ SCENES = (
     Scene("import", ("facts", "import", LOG, "--json"), statuses=(0, 4)),
     run_cpu("run"),
     run_cpu("run, worker", program="facts-worker"),
-    Scene("resume", ("facts", "run", HALF_SUITE, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl", "--resume"), record="r.jsonl", before=BROKEN, same_out=False),
+    Scene("resume", ("facts", "run", HALF_SUITE, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl", "--resume"), record="r.jsonl", before=BROKEN, same_out=False, seconds=20),
     decide("decide", ("decide", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64,100")),
     decide("compile", ("compile", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64,100", "--plan-dir", "{}/plans")),
     Scene("bisect", ("facts", "bisect", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64", "--cudnn", f"9.20.0-jit-cu13,{CUDNN}", "--device", "h100-sxm", "-o", "{}/r.jsonl"),

@@ -172,6 +172,10 @@ static void out_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
     facts_process *p = stream->data;
     if (got > 0)
         take_output(p, buffer->base, (size_t)got);
+    if (got < 0 && got != UV_EOF && !facts_process_doomed(p)) { /* nobody would hear its answer */
+        p->death.unheard = true;
+        facts_process_kill(p);
+    }
     if (got < 0) {
         p->out_ended = true;
         bury_if_ended(p);

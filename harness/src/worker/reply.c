@@ -32,7 +32,7 @@ static void put(const char *text, size_t length)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            _exit(1);
+            _exit(FACTS_WORKER_NO_CHANNEL);
         text += n;
         length -= (size_t)n;
     }
