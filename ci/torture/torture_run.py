@@ -135,7 +135,7 @@ def parent(pid):
 
 def rows(path):
     """What a record says: a sorted list of (case, build, device, config, verdict); how many lines are no JSON; does it say that it is complete?"""
-    found, bad, complete = [], 0, False
+    found, without, bad, complete = [], {}, 0, False
     if not os.path.exists(path):
         return found, bad, complete
     with open(path, "rb") as file:
@@ -149,5 +149,11 @@ def rows(path):
                 continue
             complete |= bool(line.get("end", {}).get("complete"))
             if "verdict" in line and "case" in line:
-                found.append((line["case"], line.get("build", ""), line.get("device", ""), line.get("config", -1), line["verdict"]))
-    return sorted(found), bad, complete
+                key = (line["case"], line.get("build", ""), line.get("device", ""))
+                row = (*key, line.get("config", -1), line["verdict"])
+                if line["verdict"] == "inconclusive" and line.get("stage"):
+                    without[key] = row  # no answer: it is asked again, and the answer counts
+                else:
+                    without.pop(key, None)
+                    found.append(row)
+    return sorted(found + list(without.values())), bad, complete

@@ -387,7 +387,7 @@ static bool had_no_memory(const facts_death *death)
 
 static bool had_no_channel(const facts_death *death)
 {
-    return death->unheard || (!death->signal && !death->late && death->status == FACTS_WORKER_NO_CHANNEL);
+    return death->cut_off || (!death->signal && !death->late && death->status == FACTS_WORKER_NO_CHANNEL);
 }
 
 static const char *late_by_ours(const facts_slot *slot, const facts_death *death)
@@ -412,6 +412,8 @@ static void blame_ourselves(facts_evidence *out, const facts_slot *slot, const f
     else
         return;
     out->verdict = "inconclusive";
+    if (!out->stage[0])
+        strcpy(out->stage, "request"); /* with a stage it is no answer: --resume asks again */
 }
 
 static void lost_in_flight(facts_slot *slot, const facts_death *death)

@@ -254,7 +254,7 @@ int facts_session_run(facts_session *s)
     status = facts_supervise(&s->order, &s->counts);
     facts_progress_end(&s->progress);
     if (status == 0 && s->resume && !facts_session_recount(s))
-        status = facts_no_memory();
+        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: %s: cannot be read again: %s", s->record, strerror(errno));
     if (s->writer && s->before_end)
         s->before_end(s);
     if (s->writer)
