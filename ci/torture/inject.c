@@ -187,23 +187,27 @@ static bool is_early(const void *p)
     return (const char *)p >= early && (const char *)p < early + sizeof early;
 }
 
+/* dlsym itself asks for memory and gives some back: what it does while we look for the allocator is done here. */
+static _Thread_local volatile bool looking; /* volatile: glibc promises that dlsym does not come back here, and it does */
+#define NEXT_UNLESS_LOOKING(name, otherwise)                                                                                                               \
+    static __typeof__(name) *next;                                                                                                                         \
+    if (!next) {                                                                                                                                           \
+        if (looking)                                                                                                                                       \
+            return otherwise;                                                                                                                              \
+        looking = true;                                                                                                                                    \
+        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                                                                         \
+        looking = false;                                                                                                                                   \
+    }
+
 void *malloc(size_t size)
 {
-    NEXT(malloc)
+    NEXT_UNLESS_LOOKING(malloc, early_room(size))
     return HIT(memory) ? NULL : next(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    static void *(*next)(size_t, size_t);
-    static _Thread_local bool looking;
-    if (!next) {
-        if (looking)
-            return early_room(count * size);
-        looking = true;
-        *(void **)&next = dlsym(RTLD_NEXT, "calloc");
-        looking = false;
-    }
+    NEXT_UNLESS_LOOKING(calloc, early_room(count * size))
     return HIT(memory) ? NULL : next(count, size);
 }
 
@@ -215,7 +219,7 @@ void *realloc(void *p, size_t size)
 
 void free(void *p)
 {
-    NEXT(free)
+    NEXT_UNLESS_LOOKING(free, (void)0)
     if (!is_early(p))
         next(p);
 }

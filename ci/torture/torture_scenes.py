@@ -90,4 +90,4 @@ def produced(scene, place, ended):
         path = place.path(name)
         files.append(os.path.getsize(path) > 0 if os.path.exists(path) else None)
     found, bad, complete = rows(place.path(scene.record)) if scene.record else ([], 0, False)
-    return {"rows": found, "files": files, "out": ended.out if scene.same_out else b"", "complete": complete, "bad": 0 if scene.before and "cut" in scene.before[-1] else bad}
+    return {"rows": found, "files": files, "out": ended.out.replace(place.folder.encode(), b"{}") if scene.same_out else b"", "complete": complete, "bad": 0 if scene.before and "cut" in scene.before[-1] else bad}
