@@ -15,7 +15,8 @@ import torture_scenes as scenes
 from torture_run import SOURCE, Place, adopt_orphans
 
 PARTS = {"memory": "each allocation fails once, and from there on for ever", "calls": "each system call on files fails once, or does half of its work",
-         "kills": "SIGKILL at each system call that changes a file, then the next run"}
+         "kills": "SIGKILL at each system call that changes a file, then the next run",
+         "surroundings": "full disks, closed files, limits, strange paths"}
 
 
 def arguments():

@@ -5,7 +5,7 @@ from torture_run import Fault
 
 COLUMNS = ("points", "whole", "worse", "lost", "doubled", "bettered", "orphan", "hang", "blocked", "torn")
 MUST_BE_ZERO = COLUMNS[3:]
-NAMES = ("run", "run, worker", "resume", "decide", "compile", "bisect", "merge", "merge, Python", "report, Python")
+NAMES = ("run of 48", "run of 48, worker", "resume", "decide", "compile", "bisect", "merge", "merge, Python", "report, Python")
 CHANGES = "open,write,fsync,rename,close,mkdir"
 DEAD = ("crash", "exit_crash", "hang", "inconclusive")
 
@@ -35,10 +35,9 @@ def attempt(scene, place, point, base):
 def compared(now, base):
     if now == {**base, "out": now["out"], "bad": now["bad"]}:
         return "whole" if now["bad"] <= 1 else "torn"
-    cases = lambda rows: sorted(row[:-1] for row in rows)
-    if len(set(cases(now["rows"]))) < len(cases(now["rows"])):
+    if len({row[:-1] for row in now["rows"]}) < len(now["rows"]):
         return "doubled"
-    if set(cases(base["rows"])) - set(cases(now["rows"])) or now["files"] != base["files"]:
+    if {row[:3] for row in base["rows"]} - {row[:3] for row in now["rows"]} or now["files"] != base["files"]:
         return "lost"
     changed = [row for row in now["rows"] if row not in base["rows"]]
     return "worse" if all(row[-1] in DEAD for row in changed) else "bettered"

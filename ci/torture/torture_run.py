@@ -85,17 +85,16 @@ class Place:
         kept.update(more)
         return kept
 
-    def run(self, arguments, fault=None, timeout=60.0, then=None, **more):
-        """`then(process)` is called once the command runs."""
+    def run(self, arguments, fault=None, timeout=60.0, before=None, out=None, prefix=(), **more):
+        """`before()` is called in the new process; `out` is another standard output; `prefix` are words before the command."""
         count = self.path("count")
         with open(count, "wb") as file:
             file.write(bytes(16))
         started, hung = time.monotonic(), False
-        with open(self.path("out"), "wb") as out, open(self.path("err"), "wb") as err:
-            process = subprocess.Popen([os.path.join(self.programs, arguments[0]), *arguments[1:]], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                       cwd=self.folder, env=self.environment(fault, count, **more), start_new_session=True)
-            if then:
-                then(process)
+        with open(self.path("out"), "wb") as printed, open(self.path("err"), "wb") as err:
+            process = subprocess.Popen([*prefix, os.path.join(self.programs, arguments[0]), *arguments[1:]], stdin=subprocess.DEVNULL,
+                                       stdout=printed if out is None else out, stderr=err, cwd=self.folder, preexec_fn=before,
+                                       env={k: v for k, v in self.environment(fault, count, **more).items() if v is not None}, start_new_session=True)
             try:
                 process.wait(timeout)
             except subprocess.TimeoutExpired:
@@ -104,9 +103,9 @@ class Place:
                 process.wait()
         seconds = time.monotonic() - started
         orphans = reap()
-        with open(self.path("out"), "rb") as out, open(self.path("err"), "rb") as err, open(count, "rb") as counted:
+        with open(self.path("out"), "rb") as printed, open(self.path("err"), "rb") as err, open(count, "rb") as counted:
             calls, fired = struct.unpack("QQ", counted.read(16))
-            return Ended(process.returncode, out.read(), err.read().decode(errors="replace"), seconds, hung, orphans, calls, fired)
+            return Ended(process.returncode, printed.read(), err.read().decode(errors="replace"), seconds, hung, orphans, calls, fired)
 
 
 def reap():

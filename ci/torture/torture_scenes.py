@@ -5,6 +5,7 @@ import os
 from torture_run import SOURCE, rows
 
 CUDNN = "9.27.0-jit-cu13"
+CPU_48 = "pass=fwd,bwd dtype=f32,bf16,f16 b=1 h=1 s=16 d=16,24,32,40,48,56,64,72"
 CPU = "pass=fwd,bwd dtype=f32,bf16 b=1 h=1 s=16 d=16"
 LOG = os.path.join(SOURCE, "harness/test/data/import/frontend-1.32-features.log")
 HALF_SUITE = "pass=fwd dtype=f32,bf16,f16 b=1 h=1 s=16 d=16,24"
@@ -28,8 +29,8 @@ class Scene:
         return [word.replace("{}", folder) for word in getattr(self, which)]
 
 
-def run_cpu(name, **more):
-    words = ("facts", "run", CPU, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl")
+def run_cpu(name, cases=CPU, **more):
+    words = ("facts", "run", cases, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl")
     return Scene(name, words, record="r.jsonl", again=(*words, "--resume"), same_out=False, seconds=20, **more)
 
 
@@ -49,6 +50,8 @@ SCENES = (
     Scene("import", ("facts", "import", LOG, "--json"), statuses=(0, 4)),
     run_cpu("run"),
     run_cpu("run, worker", program="facts-worker"),
+    run_cpu("run of 48", CPU_48),
+    run_cpu("run of 48, worker", CPU_48, program="facts-worker"),
     Scene("resume", ("facts", "run", HALF_SUITE, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl", "--resume"), record="r.jsonl", before=BROKEN, same_out=False, seconds=20),
     decide("decide", ("decide", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64,100")),
     decide("compile", ("compile", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64,100", "--plan-dir", "{}/plans")),

@@ -390,7 +390,6 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
         return 3;
     }
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
     const int failed = start_loop(run);
     if (failed) {
         snprintf(out->trouble, sizeof out->trouble, "the workers cannot be watched: %s", uv_strerror(failed));

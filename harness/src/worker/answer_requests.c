@@ -134,6 +134,7 @@ int facts_worker_run(void)
     facts_worker worker = { 0 };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     const int replaced = facts_replaced_lines();
     lines in = { .buffer = malloc(FACTS_REQUEST_MAX), .file = replaced < 0 ? STDIN_FILENO : replaced };
     int status = EXIT_ENVIRONMENT;
