@@ -50,6 +50,8 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "of each case, compare only until something is wrong") \
     X("plan-dir", 0, TEXT, plan_dir, "DIR", BATCH | ON(BENCH) | ON(GATE),                                                          \
       "keep plans and cuDNN's refusals here, and load them from here")                                                             \
+    X("trust-plans", 0, TEXT, trust_plans, "DIR", BATCH | ON(BENCH) | ON(GATE),                                                    \
+      "as --plan-dir, and load what others compiled: that is native code; the record says so")                                     \
     X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy, and check.py beside them")                             \
     X("standalone", 0, TEXT, standalone, "DIR", ON(REPRO),                                                                         \
       "write a C program on cuDNN's backend API alone that runs and checks the case")                                              \

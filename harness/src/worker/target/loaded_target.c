@@ -100,7 +100,7 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
         return failed(status, fattn_last_error(), "facts doctor says what is here");
     status = fattn_context_info_get(worker->context, &worker->info);
     if (status == FATTN_OK)
-        status = facts_plans_open(&worker->plans, worker->context);
+        status = facts_plans_open(&worker->plans, worker->context, request->plan_key, request->trust_plans);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "");
     if (request->device == FACTS_DEVICE_CPU)
