@@ -29,6 +29,7 @@ def arguments():
     parser.add_argument("--programs", default=os.path.join(SOURCE, "build/release/bin"), help="the folder of facts and facts-worker")
     parser.add_argument("--injector", default=os.path.join(SOURCE, "build/torture/inject.so"))
     parser.add_argument("--state", default=os.path.join(SOURCE, "build/torture/state"), help="what was done is not done again")
+    parser.add_argument("--fresh", action="store_true", help="forgets what was done")
     parser.add_argument("--table", help="writes the table here too")
     parser.add_argument("--show", type=int, default=3, help="so many examples of each fault of ours")
     return parser.parse_args()
@@ -46,9 +47,11 @@ def build_of(programs):
 class Ledger:
     """The points that were done, one line each."""
 
-    def __init__(self, folder, build):
+    def __init__(self, folder, build, fresh):
         os.makedirs(folder, exist_ok=True)
         self.path, self.done = os.path.join(folder, build + ".jsonl"), {}
+        if fresh and os.path.exists(self.path):
+            os.unlink(self.path)
         if os.path.exists(self.path):
             with open(self.path, encoding="utf-8") as file:
                 for text in file:
@@ -133,7 +136,7 @@ def table(part, module, counts):
 def main():
     options = arguments()
     options.scratch = tempfile.mkdtemp(prefix="facts-torture-")
-    ledger = Ledger(options.state, build_of(options.programs))
+    ledger = Ledger(options.state, build_of(options.programs), options.fresh)
     text, worst = [], 0
     try:
         with concurrent.futures.ProcessPoolExecutor(options.jobs, initializer=adopt_orphans) as pool:

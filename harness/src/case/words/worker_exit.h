@@ -2,7 +2,7 @@
 #ifndef FACTS_WORKER_EXIT_H
 #define FACTS_WORKER_EXIT_H
 
-#define FACTS_WORKER_NO_CHANNEL 5 /* EIO: a request could not be read, or an answer not be written */
-#define FACTS_WORKER_NO_MEMORY 12 /* ENOMEM */
+#define FACTS_WORKER_NO_CHANNEL 74 /* EX_IOERR: a request could not be read, or an answer not be written */
+#define FACTS_WORKER_NO_MEMORY 71  /* EX_OSERR */
 
 #endif

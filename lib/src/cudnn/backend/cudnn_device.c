@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/json_text.h"
+#include "cudnn/backend/json_text.h"
 #include "log.h"
 #include "steps.h"
 

@@ -7,7 +7,7 @@
 
 #include "builders.h"
 #include "core/error.h"
-#include "core/json_text.h"
+#include "cudnn/backend/json_text.h"
 #include "cudnn/backend/backend.h"
 
 /* ---- cuDNN's numbers in cuDNN's words
