@@ -59,7 +59,7 @@ for name; do
             ;;
         targets) step targets env FACTS_FUZZ_SECONDS="${TARGET_SECONDS:-300}" ctest --test-dir "$targets" -L fuzz --no-tests=error -j "${JOBS:-$(nproc)}" ;;
         programs) step programs env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^e2e_(dump|programs|standalone)$' --no-tests=error ;;
-        torture) step torture bash "$home/ci/torture.sh" --points "${TORTURE_POINTS:-0}" --table "$out/torture.md" ;;
+        torture) step torture "${TORTURE:-$home/ci/torture.sh}" --points "${TORTURE_POINTS:-0}" --table "$out/torture.md" ;;
         tidy) step tidy env FACTS_TIDY_NODES=225000 bash "$home/ci/tidy.sh" "${targets%/*}/release" ;;
         *)
             echo "nightly.sh: there is no step $name" >&2

@@ -1,13 +1,11 @@
-/* Lets call number N of some functions of libc fail, stop short, or kill the process. For LD_PRELOAD, and for a program that links it and
- * calls torture_arm. ci/torture/README.md says what uses it. Environment:
- *   TORTURE_PROGRAM  names of programs, separated by commas; every other program runs untouched
- *   TORTURE_CALLS    which calls count: memory, or a list of open read write fsync rename close mkdir
- *   TORTURE_AT       the number of the call, from 1; 0 or absent: calls are only counted
- *   TORTURE_DO       ENOMEM (default), ENOSPC, EIO, EINTR: the call fails so; short: half of a read or write is done; kill, stop: the
- *                    process gets SIGKILL or SIGSTOP before the call; torn: half of a write is done, then SIGKILL
- *   TORTURE_EVER     set: all later calls fail too
- *   TORTURE_COUNT    a file of 16 bytes: how many calls there were, how many did not go through. It survives the process.
- *   TORTURE_TRACE    set: the call that fails shows its callers on stderr */
+/* Lets call number N of some functions of libc fail, stop short, or kill the process. For LD_PRELOAD, and for a program that links
+ * it and calls torture_arm. ci/torture/README.md says what uses it. Environment: TORTURE_PROGRAM  names of programs, separated by
+ * commas; every other program runs untouched TORTURE_CALLS    which calls count: memory, or a list of open read write fsync rename
+ * close mkdir TORTURE_AT       the number of the call, from 1; 0 or absent: calls are only counted TORTURE_DO       ENOMEM
+ * (default), ENOSPC, EIO, EINTR: the call fails so; short: half of a read or write is done; kill, stop: the process gets SIGKILL or
+ * SIGSTOP before the call; torn: half of a write is done, then SIGKILL TORTURE_EVER     set: all later calls fail too TORTURE_COUNT
+ * a file of 16 bytes: how many calls there were, how many did not go through. It survives the process. TORTURE_TRACE    set: the
+ * call that fails shows its callers on stderr */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -39,8 +37,9 @@ static const struct {
     const char *name;
     enum way way;
     int error;
-} ways[] = { { "ENOMEM", WAY_ERRNO, ENOMEM }, { "ENOSPC", WAY_ERRNO, ENOSPC }, { "EIO", WAY_ERRNO, EIO }, { "EINTR", WAY_ERRNO, EINTR },
-             { "short", WAY_SHORT, 0 },       { "kill", WAY_KILL, 0 },         { "stop", WAY_STOP, 0 },  { "torn", WAY_TORN, 0 } };
+} ways[] = { { "ENOMEM", WAY_ERRNO, ENOMEM }, { "ENOSPC", WAY_ERRNO, ENOSPC }, { "EIO", WAY_ERRNO, EIO },
+             { "EINTR", WAY_ERRNO, EINTR },   { "short", WAY_SHORT, 0 },       { "kill", WAY_KILL, 0 },
+             { "stop", WAY_STOP, 0 },         { "torn", WAY_TORN, 0 } };
 
 typedef struct counts {
     _Atomic uint64_t calls, fired;
@@ -109,8 +108,8 @@ static int whole_program(struct dl_phdr_info *info, size_t size, void *unused)
     return 1; /* the first is the program itself */
 }
 
-/* For a program that asks function after function: allocation number `at` from now on fails, and with `ever` all behind it. Only calls
- * out of the program's own code count: what a library of others does without memory is not ours. */
+/* For a program that asks function after function: allocation number `at` from now on fails, and with `ever` all behind it. Only
+ * calls out of the program's own code count: what a library of others does without memory is not ours. */
 void torture_arm(uint64_t at, bool ever);
 void torture_arm(uint64_t at, bool ever)
 {
@@ -164,14 +163,15 @@ static bool hit(enum call call, const void *caller)
 }
 
 /* The next definition of a function. While dlsym itself asks for memory there is none yet. */
-#define NEXT(name)                                                                                                                                         \
-    static __typeof__(name) *next;                                                                                                                         \
-    if (!next) {                                                                                                                                           \
-        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                                                                         \
+#define NEXT(name)                                                                                                                 \
+    static __typeof__(name) *next;                                                                                                 \
+    if (!next) {                                                                                                                   \
+        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                                                 \
     }
 #define HIT(call) hit(CALL_##call, __builtin_return_address(0))
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------------------------------
+ */
 
 static char early[4096]; /* what dlsym asks for before there is an allocator; never given back */
 static _Atomic size_t early_used;
@@ -189,14 +189,14 @@ static bool is_early(const void *p)
 
 /* dlsym itself asks for memory and gives some back: what it does while we look for the allocator is done here. */
 static _Thread_local volatile bool looking; /* volatile: glibc promises that dlsym does not come back here, and it does */
-#define NEXT_UNLESS_LOOKING(name, otherwise)                                                                                                               \
-    static __typeof__(name) *next;                                                                                                                         \
-    if (!next) {                                                                                                                                           \
-        if (looking)                                                                                                                                       \
-            return otherwise;                                                                                                                              \
-        looking = true;                                                                                                                                    \
-        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                                                                         \
-        looking = false;                                                                                                                                   \
+#define NEXT_UNLESS_LOOKING(name, otherwise)                                                                                       \
+    static __typeof__(name) *next;                                                                                                 \
+    if (!next) {                                                                                                                   \
+        if (looking)                                                                                                               \
+            return otherwise;                                                                                                      \
+        looking = true;                                                                                                            \
+        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                                                 \
+        looking = false;                                                                                                           \
     }
 
 void *malloc(size_t size)
@@ -266,29 +266,30 @@ static bool counts_as_file(int file)
     return known;
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------------------------------------------
+ */
 
-#define MODE(flags)                                                                                                                                        \
-    mode_t mode = 0;                                                                                                                                       \
-    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                                                                                 \
-        va_list rest;                                                                                                                                      \
-        va_start(rest, flags);                                                                                                                             \
-        mode = va_arg(rest, mode_t);                                                                                                                       \
-        va_end(rest);                                                                                                                                      \
+#define MODE(flags)                                                                                                                \
+    mode_t mode = 0;                                                                                                               \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                                                         \
+        va_list rest;                                                                                                              \
+        va_start(rest, flags);                                                                                                     \
+        mode = va_arg(rest, mode_t);                                                                                               \
+        va_end(rest);                                                                                                              \
     }
-#define OPEN(name)                                                                                                                                         \
-    int name(const char *path, int flags, ...)                                                                                                             \
-    {                                                                                                                                                      \
-        NEXT(name)                                                                                                                                         \
-        MODE(flags)                                                                                                                                        \
-        return HIT(open) ? -1 : next(path, flags, mode);                                                                                                   \
+#define OPEN(name)                                                                                                                 \
+    int name(const char *path, int flags, ...)                                                                                     \
+    {                                                                                                                              \
+        NEXT(name)                                                                                                                 \
+        MODE(flags)                                                                                                                \
+        return HIT(open) ? -1 : next(path, flags, mode);                                                                           \
     }
-#define OPENAT(name)                                                                                                                                       \
-    int name(int folder, const char *path, int flags, ...)                                                                                                 \
-    {                                                                                                                                                      \
-        NEXT(name)                                                                                                                                         \
-        MODE(flags)                                                                                                                                        \
-        return HIT(open) ? -1 : next(folder, path, flags, mode);                                                                                           \
+#define OPENAT(name)                                                                                                               \
+    int name(int folder, const char *path, int flags, ...)                                                                         \
+    {                                                                                                                              \
+        NEXT(name)                                                                                                                 \
+        MODE(flags)                                                                                                                \
+        return HIT(open) ? -1 : next(folder, path, flags, mode);                                                                   \
     }
 OPEN(open)
 OPEN(open64)
@@ -296,11 +297,11 @@ OPENAT(openat)
 OPENAT(openat64)
 
 /* SIMPLE(type, name, call, failed, parameters, arguments): a function whose failure has one form. */
-#define SIMPLE(type, name, call, failed, parameters, ...)                                                                                                  \
-    type name parameters                                                                                                                                   \
-    {                                                                                                                                                      \
-        NEXT(name)                                                                                                                                         \
-        return HIT(call) ? failed : next(__VA_ARGS__);                                                                                                     \
+#define SIMPLE(type, name, call, failed, parameters, ...)                                                                          \
+    type name parameters                                                                                                           \
+    {                                                                                                                              \
+        NEXT(name)                                                                                                                 \
+        return HIT(call) ? failed : next(__VA_ARGS__);                                                                             \
     }
 SIMPLE(FILE *, fopen, open, NULL, (const char *path, const char *mode), path, mode)
 SIMPLE(FILE *, fopen64, open, NULL, (const char *path, const char *mode), path, mode)

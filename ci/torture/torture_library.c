@@ -1,7 +1,8 @@
-/* Each public function of libfattn and libfref that asks for memory, with each allocation of its own code failing: once, and from there on for
- * ever. It must answer FATTN_NO_MEMORY (libfref: ENOMEM) and leave its owner NULL, or not need the memory and answer as always; the same
- * question without a fault is right again behind it. Prints a line for each function; exit 1 when one answered otherwise.
- * With FACTS_TEST_CUDNN (a folder) also the functions that ask cuDNN. Built with ASan it also finds what was not given back. */
+/* Each public function of libfattn and libfref that asks for memory, with each allocation of its own code failing: once, and from
+ * there on for ever. It must answer FATTN_NO_MEMORY (libfref: ENOMEM) and leave its owner NULL, or not need the memory and answer
+ * as always; the same question without a fault is right again behind it. Prints a line for each function; exit 1 when one answered
+ * otherwise. With FACTS_TEST_CUDNN (a folder) also the functions that ask cuDNN. Built with ASan it also finds what was not given
+ * back. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,8 @@ static int made(fattn_status status, const void *owner)
     return status != FATTN_OK && owner ? OWNER_LEFT : (int)status;
 }
 
-/* ---- contexts, decisions, plans --------------------------------------------------------------------------------------------------- */
+/* ---- contexts, decisions, plans
+ * --------------------------------------------------------------------------------------------------- */
 
 static int context_create(void)
 {
@@ -203,7 +205,8 @@ static int resolve(void)
     return (int)fattn_problem_resolve(&p, &out);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- calls
+ * ------------------------------------------------------------------------------------------------------------------------ */
 
 static fattn_tensors tensors(void)
 {
@@ -244,7 +247,8 @@ static int buffer(void)
     return status;
 }
 
-/* ---- policies and modifications of the score ---------------------------------------------------------------------------------------- */
+/* ---- policies and modifications of the score
+ * ---------------------------------------------------------------------------------------- */
 
 static int policy(void)
 {
@@ -338,7 +342,8 @@ static int mod_planned(void)
     return status;
 }
 
-/* ---- the oracle ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the oracle
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 static int oracle(bool backwards)
 {
@@ -347,12 +352,29 @@ static int oracle(bool backwards)
     fref_tensor t[6];
     for (int i = 0; i < 6; i++)
         t[i] = (fref_tensor){ .data = arrays[i], .type = FREF_F32, .stride = { stride[0], stride[1], stride[2], stride[3] } };
-    const fref_problem p = { .batch = 1, .heads_q = HEADS, .heads_k = HEADS, .heads_v = HEADS, .rows = SEQ, .keys = SEQ,
-                             .dim_qk = DIM, .dim_v = DIM, .scale = 0.25, .has_right = true };
+    const fref_problem p = { .batch = 1,
+                             .heads_q = HEADS,
+                             .heads_k = HEADS,
+                             .heads_v = HEADS,
+                             .rows = SEQ,
+                             .keys = SEQ,
+                             .dim_qk = DIM,
+                             .dim_v = DIM,
+                             .scale = 0.25,
+                             .has_right = true };
     const fref_rounding rounding = fref_rounding_of(FREF_F32, FREF_F32);
     const fref_forward_out f = { .o = o[0], .o_sigma = o[1], .o_bound = o[2], .lse = o[3], .lse_tau = o[4] };
-    const fref_backward_out b = { .dq = o[0], .dq_sigma = o[1], .dq_bound = o[2], .dk = o[3], .dk_sigma = o[4], .dk_bound = o[5], .dv = o[6], .dv_sigma = o[7], .dv_bound = o[8] };
-    const int status = backwards ? fref_backward(&p, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &rounding, &b) : fref_forward(&p, &t[0], &t[1], &t[2], &rounding, &f);
+    const fref_backward_out b = { .dq = o[0],
+                                  .dq_sigma = o[1],
+                                  .dq_bound = o[2],
+                                  .dk = o[3],
+                                  .dk_sigma = o[4],
+                                  .dk_bound = o[5],
+                                  .dv = o[6],
+                                  .dv_sigma = o[7],
+                                  .dv_bound = o[8] };
+    const int status = backwards ? fref_backward(&p, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &rounding, &b)
+                                 : fref_forward(&p, &t[0], &t[1], &t[2], &rounding, &f);
     return status == ENOMEM ? FATTN_NO_MEMORY : status;
 }
 
@@ -366,7 +388,8 @@ static int oracle_backward(void)
     return oracle(true);
 }
 
-/* ---- the loop --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the loop
+ * --------------------------------------------------------------------------------------------------------------------- */
 
 static const struct job {
     const char *name;
@@ -414,12 +437,14 @@ static void point(const struct job *job, uint64_t at, bool ever, int status, tal
         t->harmless++;
     } else {
         t->wrong++;
-        fprintf(stderr, "%s: allocation %llu%s: answers %d (%s)\n", job->name, (unsigned long long)at, ever ? " and later" : "", status, fattn_last_error());
+        fprintf(stderr, "%s: allocation %llu%s: answers %d (%s)\n", job->name, (unsigned long long)at, ever ? " and later" : "",
+                status, fattn_last_error());
     }
     const int behind = job->ask();
     if (behind != FATTN_OK) {
         t->wrong++;
-        fprintf(stderr, "%s: after allocation %llu%s: the next answer is %d (%s)\n", job->name, (unsigned long long)at, ever ? " and later" : "", behind, fattn_last_error());
+        fprintf(stderr, "%s: after allocation %llu%s: the next answer is %d (%s)\n", job->name, (unsigned long long)at,
+                ever ? " and later" : "", behind, fattn_last_error());
     }
 }
 
@@ -446,7 +471,8 @@ static bool torture(const struct job *job, unsigned most)
     return !t.wrong && !t.leaks;
 }
 
-/* ---- what stands there before ----------------------------------------------------------------------------------------------------- */
+/* ---- what stands there before
+ * ----------------------------------------------------------------------------------------------------- */
 
 static char *text_of(const char *path)
 {
@@ -483,8 +509,8 @@ static bool open_described(const char *cudnn)
     described_options.driver = getenv("FACTS_TEST_DRIVER");
     described_options.device_json = text_of(getenv("FACTS_TEST_DEVICE"));
     described_options.device_kind = FATTN_DEVICE_DESCRIBED;
-    return fattn_context_create(&described, &described_options) == FATTN_OK && fattn_plan_create(&held, described, &p, NULL) == FATTN_OK &&
-           fattn_plan_save(held, &saved, &saved_bytes) == FATTN_OK;
+    return fattn_context_create(&described, &described_options) == FATTN_OK &&
+           fattn_plan_create(&held, described, &p, NULL) == FATTN_OK && fattn_plan_save(held, &saved, &saved_bytes) == FATTN_OK;
 }
 
 int main(int argc, char **argv)
@@ -496,7 +522,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "torture_library: %s\n", fattn_last_error());
         return 3;
     }
-    puts("| library: each allocation fails once, and from there on for ever | points | refused | harmless | wrong | leaks |\n|---|---:|---:|---:|---:|---:|");
+    puts("| library: each allocation fails once, and from there on for ever | points | refused | harmless | wrong | leaks "
+         "|\n|---|---:|---:|---:|---:|---:|");
     for (size_t i = 0; i < sizeof JOBS / sizeof JOBS[0]; i++)
         if ((cudnn || !JOBS[i].cudnn) && strstr(JOBS[i].name, pattern))
             good &= torture(&JOBS[i], most);

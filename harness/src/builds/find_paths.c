@@ -1,4 +1,5 @@
-/* Paths that fit a pattern. Not glob(3): without memory glibc's frees twice, and it takes a folder that it cannot list for an empty one. */
+/* Paths that fit a pattern. Not glob(3): without memory glibc's frees twice, and it takes a folder that it cannot list for an empty
+ * one. */
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -59,7 +60,8 @@ static void find(const finding *f, const char *folder, const char *pattern)
         free(entries);
 }
 
-void facts_find_paths(const char *folder, const char *pattern, void (*each)(void *to, const char *path), void *to, facts_error *trouble)
+void facts_find_paths(const char *folder, const char *pattern, void (*each)(void *to, const char *path), void *to,
+                      facts_error *trouble)
 {
     find(&(finding){ each, to, trouble }, folder, pattern);
 }

@@ -24,7 +24,8 @@ static bool exists(const char *folder, const char *file)
     return facts_join(path, folder, file) && access(path, R_OK) == 0;
 }
 
-/* A file that is there and cannot be read is no file that is missing: `trouble` says so, and the folder is not called something else. */
+/* A file that is there and cannot be read is no file that is missing: `trouble` says so, and the folder is not called something
+ * else. */
 static bool opened(bool open, const char *path, facts_error *trouble)
 {
     if (!open && !facts_is_absent(errno))

@@ -19,7 +19,8 @@ int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
     if (!path)
         return FACTS_EXIT_OK;
     if (options->plan_dir && strcmp(options->plan_dir, path) != 0)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --plan-dir %s and --trust-plans %s: give one folder", options->plan_dir, path);
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --plan-dir %s and --trust-plans %s: give one folder", options->plan_dir,
+                              path);
     if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &info) != 0)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir %s: %s", path, strerror(errno));
     if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022))

@@ -58,8 +58,8 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
-/* A file size limit is an error of a write, not the end of us. A standard stream that is closed stays one that cannot be used: libuv's
- * pipes, and our record, would get its number. */
+/* A file size limit is an error of a write, not the end of us. A standard stream that is closed stays one that cannot be used:
+ * libuv's pipes, and our record, would get its number. */
 static void settle(void)
 {
     signal(SIGXFSZ, SIG_IGN);

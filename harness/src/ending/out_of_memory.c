@@ -1,7 +1,7 @@
-/* A program that goes on with a part of its answer missing tells something else. Without memory facts and facts-worker say so and end,
- * as a SIGKILL would end them: every line of the record is whole, workers die with their supervisor, and --resume goes on. Linked by --wrap
- * over what their own code, libuv, jansson and OpenMP ask for. The build says how each program ends: FACTS_ENDS_WITH, FACTS_ENDS_SAYING.
- * An allocation above FACTS_ENDS_BELOW bytes is a tensor's, and its caller's answer. */
+/* A program that goes on with a part of its answer missing tells something else. Without memory facts and facts-worker say so and
+ * end, as a SIGKILL would end them: every line of the record is whole, workers die with their supervisor, and --resume goes on.
+ * Linked by --wrap over what their own code, libuv, jansson and OpenMP ask for. The build says how each program ends:
+ * FACTS_ENDS_WITH, FACTS_ENDS_SAYING. An allocation above FACTS_ENDS_BELOW bytes is a tensor's, and its caller's answer. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>

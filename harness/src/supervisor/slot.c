@@ -267,7 +267,8 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     facts_target_state *state = &run->targets[slot->target];
     double wall_ms = ms_since(slot->since);
     const bool goes_on = run->order->more || run->order->another_round;
-    const bool feeds = goes_on && !run->order->work[slot->work].alone, nothing_left = state->todo == (slot->alone ? 0 : state->crowded);
+    const bool feeds = goes_on && !run->order->work[slot->work].alone,
+               nothing_left = state->todo == (slot->alone ? 0 : state->crowded);
     const bool final = !bye && (run->stopping || (nothing_left && !goes_on) || run->order->work[slot->work].alone);
     state->busy_ms += wall_ms;
     state->answers++;

@@ -40,7 +40,7 @@ static void put(const char *text, size_t length)
 
 void facts_reply(json_t *object)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(DIGITS)) : NULL;
     size_t length = text ? strlen(text) : 0;
     json_decref(object);
     if (!text)

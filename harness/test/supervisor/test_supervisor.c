@@ -87,7 +87,8 @@ Test(supervisor, a_reference_that_is_late_is_no_hang_of_the_engine)
 Test(supervisor, a_worker_that_lacks_memory_or_its_channel_says_nothing_of_the_engine_and_is_asked_again)
 {
     static const char *const faults[][2] = { { "no_memory@d=40", "the worker ran out of memory" },
-                                             { "no_channel@d=40", "a request or an answer of the worker could not be read or written" } };
+                                             { "no_channel@d=40",
+                                               "a request or an answer of the worker could not be read or written" } };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         setenv("FACTS_FAULT", faults[i][0], 1);
         cr_expect_eq(facts("decide '" FEW "' --device cpu --overwrite -o r"), 3, "%s", faults[i][0]);

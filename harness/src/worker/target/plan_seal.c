@@ -33,8 +33,8 @@ static void begin(SHA2_CTX *hash, const unsigned char key[FACTS_SEAL_KEY], unsig
     SHA256Update(hash, block, sizeof block);
 }
 
-void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char key[FACTS_SEAL_KEY], const char *name, const char *bytes,
-                     size_t count)
+void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char key[FACTS_SEAL_KEY], const char *name,
+                     const char *bytes, size_t count)
 {
     SHA2_CTX hash;
     unsigned char inner[SHA256_DIGEST_LENGTH], of_key[SHA256_DIGEST_LENGTH];

@@ -1,5 +1,6 @@
-/* What we wrote into a plan folder, we know again: before the bytes stand a mark and an HMAC-SHA256 by the user's key (PROTOCOL.md), over the
- * file's name, which is a hash of build, device and problem, and the bytes. A plan is native code: what has no seal of ours is not ours. */
+/* What we wrote into a plan folder, we know again: before the bytes stand a mark and an HMAC-SHA256 by the user's key
+ * (PROTOCOL.md), over the file's name, which is a hash of build, device and problem, and the bytes. A plan is native code: what has
+ * no seal of ours is not ours. */
 #ifndef FACTS_PLAN_SEAL_H
 #define FACTS_PLAN_SEAL_H
 
@@ -13,8 +14,8 @@ typedef enum facts_seal { FACTS_SEAL_OURS, FACTS_SEAL_BROKEN, FACTS_SEAL_FOREIGN
 
 /* 64 hexadecimal digits; false: they are none. */
 bool facts_seal_key(unsigned char out[FACTS_SEAL_KEY], const char *digits);
-void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char key[FACTS_SEAL_KEY], const char *name, const char *bytes,
-                     size_t count);
+void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char key[FACTS_SEAL_KEY], const char *name,
+                     const char *bytes, size_t count);
 /* OURS; BROKEN: by our key, of other bytes or another name; FOREIGN: by another key; NONE. `count` is with the seal. */
 facts_seal facts_seal_check(const unsigned char key[FACTS_SEAL_KEY], const char *name, const char *bytes, size_t count);
 

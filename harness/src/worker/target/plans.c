@@ -35,7 +35,8 @@ static void refuse(facts_plans *plans, const char *name, const char *why)
     note(plans, name, why);
 }
 
-/* A file without its seal; NULL: there is none to be taken. A damaged one is dropped; what others wrote stays, and is not written over. */
+/* A file without its seal; NULL: there is none to be taken. A damaged one is dropped; what others wrote stays, and is not written
+ * over. */
 static char *read_sealed(facts_plans *plans, const char *name, size_t most, size_t *count)
 {
     char *bytes = facts_folder_read(plans->folder, name, most + FACTS_SEAL_BYTES, count);
@@ -59,7 +60,8 @@ static char *read_sealed(facts_plans *plans, const char *name, size_t most, size
 static bool is_of_others(const facts_plans *plans, const char *name)
 {
     size_t count;
-    char *there = plans->has_key && !plans->trusts ? facts_folder_read(plans->folder, name, PLAN_MAX + FACTS_SEAL_BYTES, &count) : NULL;
+    char *there =
+        plans->has_key && !plans->trusts ? facts_folder_read(plans->folder, name, PLAN_MAX + FACTS_SEAL_BYTES, &count) : NULL;
     const facts_seal seal = there ? facts_seal_check(plans->key, name, there, count) : FACTS_SEAL_BROKEN;
     free(there);
     return seal == FACTS_SEAL_FOREIGN || seal == FACTS_SEAL_NONE;

@@ -7,8 +7,8 @@
 
 #include "builders.h"
 #include "core/error.h"
-#include "cudnn/backend/json_text.h"
 #include "cudnn/backend/backend.h"
+#include "cudnn/backend/json_text.h"
 
 /* ---- cuDNN's numbers in cuDNN's words
  * -------------------------------------------------------------------------------------------- */
