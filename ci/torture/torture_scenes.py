@@ -5,6 +5,7 @@ import os
 from torture_run import SOURCE, rows
 
 CUDNN = "9.27.0-jit-cu13"
+BUILDS = ("9.20.0-jit-cu13", CUDNN)
 CPU_48 = "pass=fwd,bwd dtype=f32,bf16,f16 b=1 h=1 s=16 d=16,24,32,40,48,56,64,72"
 CPU = "pass=fwd,bwd dtype=f32,bf16 b=1 h=1 s=16 d=16"
 LOG = os.path.join(SOURCE, "harness/test/data/import/frontend-1.32-features.log")

@@ -398,11 +398,14 @@ Test(supervisor, a_record_that_exists_is_not_overwritten_unasked)
 
 Test(supervisor, two_runs_never_write_one_record)
 {
+    char who[32];
     setenv("FACTS_FAULT", "slow", 1);
     pid_t first = start("decide '" MANY "' --device cpu -j 1 -o r");
     nap_ms(300);
+    snprintf(who, sizeof who, "(process %d)", (int)first);
     cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 3);
     cr_expect(output_says("another run is writing this record"));
+    cr_expect(output_says(who));
     kill(first, SIGKILL);
     finish(first);
 }
