@@ -336,11 +336,21 @@ ssize_t write(int file, const void *bytes, size_t count)
     return wrote;
 }
 
+/* Closing what was only read loses nothing. */
+static bool was_written(int file)
+{
+    struct stat info;
+    const int error = errno, flags = fcntl(file, F_GETFL);
+    const bool written = flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+    errno = error;
+    return written;
+}
+
 /* On Linux the descriptor is gone, whatever close returns. */
 int close(int file)
 {
     NEXT(close)
-    const bool failed = HIT(close);
+    const bool failed = was_written(file) && HIT(close);
     const int error = errno, status = next(file);
     if (!failed)
         return status;
@@ -351,7 +361,7 @@ int close(int file)
 int fclose(FILE *file)
 {
     NEXT(fclose)
-    const bool failed = HIT(close);
+    const bool failed = was_written(fileno(file)) && HIT(close);
     const int error = errno, status = next(file);
     if (!failed)
         return status;

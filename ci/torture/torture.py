@@ -31,6 +31,7 @@ def arguments():
     parser.add_argument("--injector", default=os.path.join(SOURCE, "build/torture/inject.so"))
     parser.add_argument("--state", default=os.path.join(SOURCE, "build/torture/state"), help="what was done is not done again")
     parser.add_argument("--fresh", action="store_true", help="forgets what was done")
+    parser.add_argument("--done", action="store_true", help="only prints what was done before")
     parser.add_argument("--table", help="writes the table here too")
     parser.add_argument("--show", type=int, default=3, help="so many examples of each fault of ours")
     return parser.parse_args()
@@ -99,11 +100,12 @@ def unbroken(options, part, scene):
 
 def torture(options, pool, ledger, part, scene):
     module = importlib.import_module("torture_" + part)
-    found = pool.submit(unbroken, options, part, scene).result()
-    if found is None:
-        return None
-    base, points = found
-    points = drawn(points, options, scene.name)
+    base, points = None, []
+    if not options.done:
+        found = pool.submit(unbroken, options, part, scene).result()
+        if found is None:
+            return None
+        base, points = found[0], drawn(found[1], options, scene.name)
     count = dict.fromkeys(module.COLUMNS, 0)
     running, prefix = {}, json.dumps([part, scene.name])[:-1] + ","
     for line in [line for key, line in ledger.done.items() if key.startswith(prefix)]:  # all that was ever done with these programs
