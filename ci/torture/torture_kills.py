@@ -5,7 +5,7 @@ from torture_run import Fault
 
 COLUMNS = ("points", "whole", "worse", "lost", "doubled", "bettered", "orphan", "hang", "blocked", "torn")
 MUST_BE_ZERO = COLUMNS[3:]
-NAMES = ("run of 48", "run of 48, worker", "resume", "decide", "compile", "bisect", "merge", "merge, Python", "report, Python")
+NAMES = ("run of 48", "run of 48, worker", "resume", "decide", "compile", "bisect", "merge, Python", "report, Python")
 CHANGES = "open,write,fsync,rename,close,mkdir"
 DEAD = ("crash", "exit_crash", "hang", "inconclusive")
 
