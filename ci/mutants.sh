@@ -28,6 +28,7 @@ asks() {
     torture) PYTHONDONTWRITEBYTECODE=1 python3 "$home/ci/torture/torture.py" --programs "$bin" --injector "$home/build/release/bin/torture-inject.so" --fresh \
         --state "$copy/torture" --part "${2%%:*}" --scene "${2#*:}" --points 150 ;;
     torture_library) OMP_NUM_THREADS=1 "$bin/$1" "$2" ;;
+    harness_supervisor) FACTS_BIN=$bin "$bin/$1" --filter "$2" -j2 ;; # it starts facts
     *) "$bin/$1" --filter "$2" -j2 ;;
     esac >"$copy/test.log" 2>&1
 }
@@ -50,6 +51,7 @@ while IFS='~' read -r file from to test; do
     fi
     targets=$program
     [[ $program != torture ]] || targets="facts facts-worker"
+    [[ $program != harness_supervisor ]] || targets+=" facts facts-fake-worker"
     # shellcheck disable=SC2086
     if ! cmake --build "$copy/build/release" --target $targets >"$copy/build.log" 2>&1; then
         tail -n 5 "$copy/build.log"
