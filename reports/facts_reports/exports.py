@@ -18,7 +18,7 @@ def _cell(value):
     if value is None:
         return ""
     value = str(value) if not isinstance(value, bool) else str(int(value))
-    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t") and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
+    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
 
 
 def write_csv(store, path):

@@ -135,8 +135,9 @@ int facts_command_doctor(const facts_invocation *call)
     bool json = call->options->json, numbers = false, decisions = false;
     facts_builds builds = { 0 };
     char index[16];
-    if (facts_builds_discover(&builds) != 0)
-        return FACTS_EXIT_ENVIRONMENT;
+    facts_error message;
+    if (facts_builds_discover(&builds, &message) != 0)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts doctor: %s", message.text);
     list_parts(json);
     list_builds(json, &builds);
     bool reports = check_reports(json);

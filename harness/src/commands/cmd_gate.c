@@ -177,10 +177,8 @@ static int ask_and_compare(const facts_invocation *call)
     int status = choose_builds(&options, names, &cudnn, why);
     options.json = false;                     /* stdout is the answer's */
     options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of ours */
-    if (status == FACTS_EXIT_OK && options.plan_dir) {
-        status = facts_open_plan_dir(plans, options.plan_dir);
-        options.plan_dir = plans;
-    }
+    if (status == FACTS_EXIT_OK)
+        status = facts_open_plan_dir(plans, &options);
     if (status == FACTS_EXIT_OK)
         status = ask(call, &options, cudnn, record);
     if (status == FACTS_EXIT_OK && options.bench)

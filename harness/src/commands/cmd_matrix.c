@@ -38,7 +38,7 @@ static int choose_builds(facts_text *out)
 {
     facts_builds builds = { 0 };
     facts_error message = { 0 };
-    int status = facts_builds_discover(&builds);
+    int status = facts_builds_discover(&builds, &message);
     if (status == 0 && name_builds(out, &builds) < ENOUGH_VERSIONS) {
         fputs("facts: fewer than three cuDNN versions here; installing " DEFAULT_BUILDS "\n", stderr);
         facts_builds wanted = { 0 };
@@ -47,7 +47,7 @@ static int choose_builds(facts_text *out)
         if (!installed)
             fprintf(stderr, "facts: %s\n", message.text);
         facts_builds_free(&builds);
-        status = facts_builds_discover(&builds);
+        status = facts_builds_discover(&builds, &message);
         size_t n = status == 0 ? name_builds(out, &builds) : 0;
         if (status == 0 && n == 0)
             status = FACTS_EXIT_ENVIRONMENT;
@@ -55,7 +55,7 @@ static int choose_builds(facts_text *out)
             fprintf(stderr, "facts: continuing with the installed builds: %s\n", out->data);
     }
     facts_builds_free(&builds);
-    return status;
+    return status == 3 && message.text[0] ? facts_complain(status, "facts matrix: %s", message.text) : status;
 }
 
 static int run_part(const facts_invocation *call, const char *folder, const part *p, bool *interrupted)

@@ -1,6 +1,9 @@
 /* facts: the supervisor's command line. Never loads CUDA or cuDNN; what runs kernels is the worker. */
+#include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -59,8 +62,19 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
+/* A file size limit is an error of a write, not the end of us. A standard stream that is closed stays one that cannot be used:
+ * libuv's pipes, and our record, would get its number. */
+static void settle(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    for (int file = 0; file <= 2; file++)
+        if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != file)
+            _exit(FACTS_EXIT_ENVIRONMENT);
+}
+
 int main(int argc, char **argv)
 {
+    settle();
     setlocale(LC_ALL, "C");
     if (argc < 2) {
         facts_options_help(FACTS_COMMAND_COUNT, stderr);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "case/problem/case_problem.h"
+#include "case/words/worker_exit.h"
 #include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
 #include "reply.h"
@@ -493,7 +495,7 @@ void facts_serve(facts_worker *worker, const facts_request *request)
     facts_serve_forget(worker);
     job *j = calloc(1, sizeof *j);
     if (!j)
-        exit(EXIT_FAILURE); /* no memory for a row: the supervisor writes one */
+        _exit(FACTS_WORKER_NO_MEMORY); /* the supervisor writes a row */
     *j = (job){ .worker = worker, .request = *request, .config = -1, .depth = -1 };
     facts_spent_start();
     facts_plans_begin(worker->plans, request->plan_dir);

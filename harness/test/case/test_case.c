@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "case/words/fail.h"
 #include "random_case.h"
 
 static const char *name_of(const char *text)
@@ -245,4 +246,15 @@ Test(case, the_documentation_holds_the_table_that_the_program_prints)
     }
     free(table);
     free(text);
+}
+
+Test(case, what_a_terminal_obeys_does_not_reach_it)
+{
+    char text[] =
+        "a\x1b[31m\x7f\tb \xc2\x9b c \xe2\x80\xae d \xe2\x81\xa6 e \xd8\x9c f \xef\xbb\xbf \xc3\xa4 \xe2\x80\x93 \xd8\xa8";
+    facts_plain(text);
+    cr_expect_str_eq(text, "a?[31m??b ?? c ??? d ??? e ?? f ??? \xc3\xa4 \xe2\x80\x93 \xd8\xa8");
+    char cut[] = "\xe2\x80";
+    facts_plain(cut);
+    cr_expect_str_eq(cut, "\xe2\x80");
 }

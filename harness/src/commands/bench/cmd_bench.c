@@ -40,9 +40,7 @@ int facts_command_bench(const facts_invocation *call)
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     options.json = false; /* the rows; the report has the answer */
     options.with = o->with ? o->with : "engine=all";
-    int status = o->plan_dir ? facts_open_plan_dir(plans, o->plan_dir) : FACTS_EXIT_OK;
-    if (o->plan_dir)
-        options.plan_dir = plans;
+    int status = facts_open_plan_dir(plans, &options);
     if (status == FACTS_EXIT_OK)
         status = choose(&s, &options);
     if (status == FACTS_EXIT_OK)

@@ -45,6 +45,8 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "stop comparing a case at its first wrong output")     \
     X("plan-dir", 0, TEXT, plan_dir, "DIR", BATCH | ON(BENCH) | ON(GATE),                                                          \
       "keep plans and cuDNN's refusals in DIR, and load them from there")                                                          \
+    X("trust-plans", 0, TEXT, trust_plans, "DIR", BATCH | ON(BENCH) | ON(GATE),                                                    \
+      "as --plan-dir, but load plans that others compiled (native code)")                                                           \
     X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy, with a script check.py")                               \
     X("standalone", 0, TEXT, standalone, "DIR", ON(REPRO), "write a C program without FACTS that runs and checks the case")        \
     X("frontend", 0, FLAG, frontend, NULL, ON(REPRO), "with --standalone: write a Python script on cudnn-frontend instead")        \
