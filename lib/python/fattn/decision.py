@@ -84,28 +84,28 @@ class Decision:
         return "\n".join(lines)
 
 
-def asked(problem: Any, k: Any, v: Any, context: Optional[Context], fields: dict[str, Any], **arrays: Any) -> tuple[Problem, Context]:
+def asked(q: Any, k: Any, v: Any, context: Optional[Context], fields: dict[str, Any], **arrays: Any) -> tuple[Problem, Context]:
     """What is asked, and of whom: a problem, or arrays with the fields that they do not say."""
-    if isinstance(problem, Problem):
-        return (problem.replace(**fields) if fields else problem), context or default_context("cpu")
-    given = read({"q": problem, "k": k, "v": v, **arrays})
+    if isinstance(q, Problem):
+        return (q.replace(**fields) if fields else q), context or default_context("cpu")
+    given = read({"q": q, "k": k, "v": v, **arrays})
     kind, number = given["q"].device
     return of_arrays(given, fields), context or default_context("cpu" if kind == CPU else number)
 
 
-def decide(problem: Union[Problem, Any], k: Any = None, v: Any = None, *, context: Optional[Context] = None, **fields: Any) -> Decision:
+def decide(q: Union[Problem, Any], k: Any = None, v: Any = None, *, context: Optional[Context] = None, **fields: Any) -> Decision:
     """May this target run the problem, and by which engines? Heuristics alone: nothing is compiled.
 
     fattn.decide(fattn.Problem(...), context=context), or fattn.decide(q, k, v, causal=True): the arrays give extents, strides, types and device.
     Shapes, Errors: as Problem. A refusal is an answer, not an error; Error with status "no_memory" or "internal" when there is none.
     """
-    made, target = asked(problem, k, v, context, fields)
+    made, target = asked(q, k, v, context, fields)
     return Decision(target, made)
 
 
-def explain(problem: Union[Problem, Any], k: Any = None, v: Any = None, *, context: Optional[Context] = None, budget: int = 0, **fields: Any) -> list[Neighbour]:
+def explain(q: Union[Problem, Any], k: Any = None, v: Any = None, *, context: Optional[Context] = None, budget: int = 0, **fields: Any) -> list[Neighbour]:
     """Supported problems near a refused one, nearest first, found by at most `budget` questions (0: 200). Nothing is compiled."""
-    made, target = asked(problem, k, v, context, fields)
+    made, target = asked(q, k, v, context, fields)
     found, count = (abi.fattn_neighbour * abi.CONSTANTS["FATTN_MAX_NEIGHBOURS"])(), ctypes.c_size_t()
     call("fattn_explain", target.handle, ctypes.byref(made.struct), budget, found, ctypes.byref(count))
     out = []

@@ -13,6 +13,8 @@ PACKAGE = pathlib.Path(__file__).resolve().parent
 class Error(Exception):
     """A call failed. The message is the library's own sentence; `status` is the contract: "bad_problem", "unsupported", "environment", ... (status.h)."""
 
+    __module__ = "fattn"  # where users find it
+
     def __init__(self, status: str, text: str):
         super().__init__(text)
         self.status = status

@@ -195,7 +195,7 @@ class Plan:
         check(getattr(library(), function)(self.handle, ctypes.byref(tensors), current_stream(q, stream)))
 
 
-def plan(problem: Union[Problem, Any], k: Any = None, v: Any = None, *, context: Optional[Context] = None, cache: bool = True, engine: Optional[int] = None,
+def plan(q: Union[Problem, Any], k: Any = None, v: Any = None, *, context: Optional[Context] = None, cache: bool = True, engine: Optional[int] = None,
          config: Optional[int] = None, load: Optional[bytes] = None, **fields: Any) -> Plan:
     """Compiles a problem: fattn.plan(fattn.Problem(...), context=context), or fattn.plan(q, k, v, causal=True) for the problem of these arrays.
 
@@ -204,7 +204,7 @@ def plan(problem: Union[Problem, Any], k: Any = None, v: Any = None, *, context:
     load     bytes of Plan.save, instead of compiling. A plan is executable code: load what you trust alone
     Errors   Error with status "unsupported", "policy", "bad_problem" (fattn.decide says why), "build_failed", "environment", "bad_plan".
     """
-    made, target = asked(problem, k, v, context, fields)
+    made, target = asked(q, k, v, context, fields)
     return Plan(target, made, cache=cache, engine=engine, config=config, load=load)
 
 
