@@ -226,10 +226,11 @@ def attention(q: Any, k: Any, v: Any, *, out: Any = None, stats: Any = False, bi
     return Plan(target, made).forward(q, k, v, out, stats, stream=stream, **given)
 
 
-def attention_backward(q: Any, k: Any, v: Any, out: Any, d_out: Any, stats: Any, *, bias: Any = None, seq_len_q: Any = None, seq_len_kv: Any = None, mod_tensors: Any = None,
-                       context: Optional[Context] = None, stream: Any = None, tensors: Optional[Mapping[str, Any]] = None, **fields: Any) -> tuple[Any, Any, Any]:
-    """(dq, dk, dv) of attention(q, k, v, stats=True, ...) with the same arguments. The rest as attention."""
-    given = {**(tensors or {}), "bias": bias, "seq_len_q": seq_len_q, "seq_len_kv": seq_len_kv, "mod_tensors": mod_tensors}
+def attention_backward(q: Any, k: Any, v: Any, out: Any, d_out: Any, stats: Any, *, dq: Any = None, dk: Any = None, dv: Any = None, bias: Any = None, seq_len_q: Any = None,
+                       seq_len_kv: Any = None, mod_tensors: Any = None, context: Optional[Context] = None, stream: Any = None, tensors: Optional[Mapping[str, Any]] = None,
+                       **fields: Any) -> tuple[Any, Any, Any]:
+    """(dq, dk, dv) of attention(q, k, v, stats=True, ...) with the same arguments; dq=, dk=, dv=: arrays to write to. The rest as attention."""
+    given = {**(tensors or {}), "bias": bias, "seq_len_q": seq_len_q, "seq_len_kv": seq_len_kv, "mod_tensors": mod_tensors, "dq": dq, "dk": dk, "dv": dv}
     fields = {**fields, "pass_": "bwd", "training": 1}
-    made, target = asked(q, k, v, context, fields, out=out, d_out=d_out, bias=bias, seq_len_q=seq_len_q, seq_len_kv=seq_len_kv)
+    made, target = asked(q, k, v, context, fields, out=out, d_out=d_out, dq=dq, dk=dk, dv=dv, bias=bias, seq_len_q=seq_len_q, seq_len_kv=seq_len_kv)
     return Plan(target, made).backward(q, k, v, out, d_out, stats, stream=stream, **given)

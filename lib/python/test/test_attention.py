@@ -228,6 +228,9 @@ class Backward(unittest.TestCase):
         wanted = fattn.attention_backward(**given, out=out, d_out=d_out, stats=stats)[0]
         self.assertIs(plan.backward(**given, out=out, d_out=d_out, stats=stats, dq=dq)[0], dq)
         self.assertTrue(np.array_equal(dq, wanted))
+        turned = np.zeros((BATCH, QUERIES, HEADS, CHANNELS), np.float32).transpose(0, 2, 1, 3)
+        self.assertIs(fattn.attention_backward(**given, out=out, d_out=d_out, stats=stats, dq=turned)[0], turned)
+        self.assertTrue(np.array_equal(turned, wanted))
 
 
 if __name__ == "__main__":
