@@ -52,7 +52,7 @@ class Array:
 
     @property
     def on_cpu(self) -> bool:
-        return self.device[0] == CPU
+        return bool(self.device[0] == CPU)
 
 
 def _capsule(name: str, owner: Any) -> Any:
@@ -124,7 +124,7 @@ def current_stream(like: Array, stream: Any) -> Optional[int]:
     module = module_of(like.owner)
     if module is None:
         refuse(f"stream: the current stream of {type(like.owner).__module__.partition('.')[0]} is not known; give stream=")
-    return module.cuda.current_stream(like.device[1]).cuda_stream if module.__name__ == "torch" else module.cuda.get_current_stream().ptr
+    return int(module.cuda.current_stream(like.device[1]).cuda_stream if module.__name__ == "torch" else module.cuda.get_current_stream().ptr)
 
 
 def workspace(like: Array, count: int, stream: Any) -> Any:

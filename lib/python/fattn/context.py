@@ -56,7 +56,8 @@ class Context:
     def _info(self) -> dict[str, Any]:
         info = abi.fattn_context_info(struct_size=ctypes.sizeof(abi.fattn_context_info))
         call("fattn_context_info_get", self.handle, ctypes.byref(info))
-        values = {name: getattr(info, name) for name, _ in info._fields_ if name not in ("struct_size", "reserved")}
+        names = [field[0] for field in info._fields_]
+        values = {name: getattr(info, name) for name in names if name not in ("struct_size", "reserved")}
         return {name: text(value) if isinstance(value, bytes) else value for name, value in values.items()}
 
     @property

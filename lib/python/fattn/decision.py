@@ -12,7 +12,7 @@ from .problem import Problem, of_arrays, read
 
 class Engine(NamedTuple):
     """One configuration that the heuristics returned. workspace_bytes is -1 where it is not stated; knobs: (name, value)."""
-    index: int
+    number: int
     config: int
     workspace_bytes: int
     removed: bool
@@ -74,13 +74,13 @@ class Decision:
             lines.append(f"  why: {': '.join(part for part in (self.status, self.text) if part)}")
             if self.remedy:
                 lines.append(f"  remedy: {self.remedy}")
-            for step in self.refusals:
+            for step in {step.engine: step for step in reversed(self.refusals)}.values():  # of each engine its first; cuDNN's callers follow it
                 who = f"engine {step.engine}" if step.engine >= 0 else "cuDNN"
-                lines.append(f"  {who}: {step.status}: {step.text}" + (f" ({step.condition})" if step.condition else ""))
+                lines.append(f"  {who}: {': '.join(part for part in (step.status, step.text.strip()) if part)}" + (f" ({step.condition})" if step.condition else ""))
             lines.append("  explain() finds problems near this one that are supported")
         for engine in self.engines:
             knobs = " ".join(f"{name}={value}" for name, value in engine.knobs)
-            lines.append(f"  engine {engine.index}{' (removed)' if engine.removed else ''}: workspace {engine.workspace_bytes} bytes {knobs}".rstrip())
+            lines.append(f"  engine {engine.number}{' (removed)' if engine.removed else ''}: workspace {engine.workspace_bytes} bytes {knobs}".rstrip())
         return "\n".join(lines)
 
 

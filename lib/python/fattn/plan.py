@@ -10,7 +10,7 @@ from .decision import Engine, _engine, asked
 from .library import call, check, library, refuse
 from .problem import Problem
 
-TENSORS = [name for name, _ in abi.fattn_tensors._fields_ if name not in ("struct_size", "workspace", "workspace_bytes")]
+TENSORS = [field[0] for field in abi.fattn_tensors._fields_ if field[0] not in ("struct_size", "workspace", "workspace_bytes")]
 ELEMENTS = {"float": "f32", "int32_t": "i32", "uint8_t": "u8"}  # of tensors whose type is fixed
 NAMED = {"o": "out", "d_o": "d_out"}  # the module's names of tensors
 OUTPUTS = {"fwd": ("o", "stats", "max", "sum_exp"), "bwd": ("dq", "dk", "dv", "dbias", "dsink")}
@@ -98,7 +98,7 @@ class Plan:
 
     def _strides(self, name: str) -> tuple[int, ...]:
         field = {"d_o": "do", "max": "stats", "sum_exp": "stats"}.get(name, name) + "_strides"
-        return getattr(self.problem, field)
+        return tuple(getattr(self.problem, field))
 
     def _dtype(self, name: str) -> Optional[str]:
         p = self.problem
@@ -123,7 +123,8 @@ class Plan:
 
     def _of_mod(self, name: str, given: Any) -> list[Optional[Array]]:
         """The arrays of a score modification, in the order of its recording."""
-        names = list(self.problem.score_mod.tensors) if self.problem.score_mod else []
+        recorded = self.problem.score_mod.tensors if self.problem.score_mod else {}
+        names = list(recorded)
         if not isinstance(given, Mapping):
             refuse(f"{name}: a dictionary is needed: {{{', '.join(f'{one!r}: array' for one in names)}}}")
         if unknown := [one for one in given if one not in names]:
@@ -132,7 +133,7 @@ class Plan:
             refuse(f"{name}: {missing[0]!r} is missing")
         arrays = [Array(f"{name}[{one!r}]", given[one]) if one in given else None for one in names]
         for one, array in zip(names, arrays):
-            dtype, shape, strides = self.problem.score_mod.tensors[one]
+            dtype, shape, strides = recorded[one]
             if name == "mod_tensors" and array and (array.dtype, array.shape) != (dtype, shape):
                 refuse(f"{name}[{one!r}]: {array.dtype} {array.shape}; recorded was {dtype} {shape}")
             if array and not same_strides(shape, array.strides, strides or dense(shape)):

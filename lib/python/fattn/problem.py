@@ -7,7 +7,7 @@ from .arrays import Array
 from .library import call, refuse
 from .score_mod import ScoreMod
 
-FIELDS = {name: kind for name, kind in abi.fattn_problem._fields_ if name not in ("struct_size", "reserved")}
+FIELDS: dict[str, Any] = {field[0]: field[1] for field in abi.fattn_problem._fields_ if field[0] not in ("struct_size", "reserved")}
 BITS = {"outputs": "FATTN_WANT_", "ragged": "FATTN_RAGGED_", "cumulative": "FATTN_CUMULATIVE_"}  # sets of words
 IMPLIED = {"attn_scale": "has_attn_scale", "window_left": "has_left", "window_right": "has_right"}  # a given value is one to be read
 Value = Union[int, float, str, Sequence[int], Sequence[str], ScoreMod, None]
@@ -74,8 +74,9 @@ class Problem:
             return
         try:
             if issubclass(FIELDS[name], ctypes.Array):
-                value = FIELDS[name](*value)  # type: ignore[misc]
-            setattr(self.struct, name, number(name, value))
+                setattr(self.struct, name, FIELDS[name](*value))  # type: ignore[misc]
+            else:
+                setattr(self.struct, name, number(name, value))
         except (TypeError, ValueError, IndexError, RuntimeError) as why:
             refuse(f"{name}: {value!r}: {why}")
         if name in IMPLIED:

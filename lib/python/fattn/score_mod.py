@@ -117,7 +117,7 @@ class ScoreMod:
     def _tensor(self, recorder: int, name: str) -> int:
         dtype, shape, strides = self.tensors[name]
         four = ctypes.c_int64 * 4
-        return library().fattn_record_tensor(recorder, name.encode(), abi.WORDS["dtype"][dtype], four(*shape), four(*strides) if strides else None)
+        return int(library().fattn_record_tensor(recorder, name.encode(), abi.WORDS["dtype"][dtype], four(*shape), four(*strides) if strides else None))
 
     def evaluate(self, score: float, at: Sequence[int] = (0, 0, 0, 0)) -> tuple[float, float]:
         """The new score and its slope at one place (batch, head, query, key), in double; for modifications without tensors."""

@@ -90,6 +90,7 @@ class Decisions(unittest.TestCase):
         q = ones()
         decision = fattn.decide(q, q, q, causal=True)
         self.assertTrue(decision)
+        self.assertEqual((decision.problem.has_right, decision.problem.seq_q), (1, 16))
         self.assertEqual((decision.backend, decision.reason), ("cpu", "ok"))
         self.assertTrue(repr(decision).startswith("supported: cpu on <fattn.Context cpu>"))
 
@@ -122,7 +123,8 @@ class Decisions(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"(?s)^supported: cudnn on <fattn.Context h100-sxm: .*, sm_90, cuDNN 9.27.0>\n  engine \d+: workspace \d+ bytes \w+=")
-        self.assertRegex(done.stdout, r"\nunsupported: cudnn .*\n  why: CUDNN_STATUS_NOT_SUPPORTED")
+        self.assertRegex(done.stdout, r"\nunsupported: cudnn .*\n  why: CUDNN_STATUS_NOT_SUPPORTED_SHAPE: .*\n  remedy: pad the head dimension")
+        self.assertRegex(done.stdout, r"\n  engine \d+: CUDNN_STATUS_NOT_SUPPORTED_SHAPE: .* \(d_qk % 8 != 0\)\n")
         self.assertIn("dim_qk and dim_v 104 instead of 100", done.stdout)
         self.assertTrue(done.stdout.endswith("True cudnn\n"), done.stdout)
 
