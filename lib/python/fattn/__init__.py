@@ -15,8 +15,9 @@ from .context import Context, default_context
 from .decision import Decision, Engine, Neighbour, Refusal, decide, explain
 from .library import Error
 from .plan import Plan, attention, attention_backward, plan
+from .policy import policy
 from .problem import Problem
 from .score_mod import ScoreMod, where
 
 __all__ = ["Context", "Decision", "Engine", "Error", "Neighbour", "Plan", "Problem", "Refusal", "ScoreMod", "attention", "attention_backward", "decide",
-           "default_context", "explain", "plan", "score_mod", "where"]
+           "default_context", "explain", "plan", "policy", "score_mod", "where"]

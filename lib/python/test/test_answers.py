@@ -34,6 +34,7 @@ class Refused(unittest.TestCase):
                                 r"^q_strides: \(1, 2, 3, 4, 5\)": dict(q_strides=(1, 2, 3, 4, 5)), r"^causal: the window": dict(causal=True, window=(3, 1)),
                                 r"^outputs: 'lse': one of": dict(outputs=("stats", "lse")), r"^dtype: one word": dict(dtype=("f16", "bf16"))}.items():
             self.refused(pattern, fattn.Problem, **fields)
+        self.refused("^policy: 'cuda': one of cudnn, math, cpu", fattn.policy("cuda").__enter__)
         self.refused("dim_qk", fattn.Problem(batch=1, heads_q=1, seq_q=8, seq_kv=8).resolve)
 
     def test_arrays(self):
@@ -119,6 +120,9 @@ class Decisions(unittest.TestCase):
             again = fattn.plan(fattn.Problem(**ask), context=context, load=plan.save())
             print(again.engine == plan.engine, plan.backend)
             context.verify()
+            with fattn.policy("cudnn", "math"):
+                allowed = bool(fattn.decide(no.problem, context=context))
+            print(allowed == bool(context.info["math_kernels"]), bool(fattn.decide(no.problem, context=context)))
         """
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -126,7 +130,7 @@ class Decisions(unittest.TestCase):
         self.assertRegex(done.stdout, r"\nunsupported: cudnn .*\n  why: CUDNN_STATUS_NOT_SUPPORTED_SHAPE: .*\n  remedy: pad the head dimension")
         self.assertRegex(done.stdout, r"\n  engine \d+: CUDNN_STATUS_NOT_SUPPORTED_SHAPE: .* \(d_qk % 8 != 0\)\n")
         self.assertIn("dim_qk and dim_v 104 instead of 100", done.stdout)
-        self.assertTrue(done.stdout.endswith("True cudnn\n"), done.stdout)
+        self.assertTrue(done.stdout.endswith("True cudnn\nTrue False\n"), done.stdout)
 
 
 def capsule(device, address, shape, offset=0):
