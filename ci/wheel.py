@@ -67,7 +67,7 @@ def run(*command):
 
 def stage(build, at):
     """The wheel's files as a folder. Returns the newest glibc that they need: "2.34"."""
-    tree, module = at / NAME / "tree", at / "fattn"
+    tree = at / NAME / "tree"
     tree.mkdir(parents=True)
 
     def bundle(*step):
@@ -75,22 +75,12 @@ def stage(build, at):
 
     for step in ("bundle_programs", "bundle_data", "bundle_licences"):
         bundle(step, tree)
+    bundle("bundle_module", at)
     (tree / "facts").unlink()  # a link; the entry point stands for it
     (at / NAME / "__init__.py").write_text(LAUNCHER)
     (at / NAME / "__main__.py").write_text("from . import main\n\nmain()\n")
-    shutil.copytree(HOME / "lib/python/fattn", module, ignore=shutil.ignore_patterns("__pycache__"))
-    shared = build / "package/libfattn.so.0"
-    if not shared.exists():
-        fail(f"{shared} is missing: build target fattn_shared")
-    shutil.copy(shared, module / "libfattn.so.0")
-    run("strip", "--strip-debug", module / "libfattn.so.0")
-    if openmp := re.search(r"libgomp\.so\.1 => (\S+)", run("ldd", shared)):  # fattn/library.py maps it first
-        shutil.copy(openmp[1], module / "libgomp.so.1")
-        licence = pathlib.Path("/usr/share/doc/libgomp1/copyright")
-        if licence.is_file():
-            shutil.copy(licence, tree / "licences/libgomp1")
     binaries = [path for path in sorted(at.rglob("*")) if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
-    if foreign := set(bundle("foreign_libraries", *binaries).split()) - {"libgomp.so.1"}:
+    if foreign := set(bundle("foreign_libraries", *binaries).split()) - {"libgomp.so.1"}:  # which lies beside the library
         fail(f"not relocatable: {', '.join(sorted(foreign))} is needed")
     return bundle("newest_glibc", *binaries)
 

@@ -52,7 +52,7 @@ class Array:
 
     @property
     def on_cpu(self) -> bool:
-        return bool(self.device[0] == CPU)
+        return self.device[0] in (CPU, CUDA_HOST)
 
 
 def _capsule(name: str, owner: Any) -> Any:

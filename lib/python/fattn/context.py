@@ -82,7 +82,8 @@ class Context:
 
 
 def _null_driver() -> Optional[str]:
-    found = shared("wheel:bin/nulldriver/libcuda.so.1", "lib:fattn/nulldriver/libcuda.so.1", "build:bin/nulldriver/libcuda.so.1")
+    found = shared("wheel:bin/nulldriver/libcuda.so.1", "lib:fattn/nulldriver/libcuda.so.1", "build:bin/nulldriver/libcuda.so.1",
+                   "bundle:bin/nulldriver/libcuda.so.1")
     return str(found) if found else None
 
 

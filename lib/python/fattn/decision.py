@@ -5,7 +5,6 @@ from typing import Any, NamedTuple, Optional, Union
 
 from . import abi
 from .context import Context, default_context
-from .arrays import CPU
 from .library import call, check, library, text
 from .problem import Problem, of_arrays, read
 
@@ -89,8 +88,8 @@ def asked(q: Any, k: Any, v: Any, context: Optional[Context], fields: dict[str, 
     if isinstance(q, Problem):
         return (q.replace(**fields) if fields else q), context or default_context("cpu")
     given = read({"q": q, "k": k, "v": v, **arrays})
-    kind, number = given["q"].device
-    return of_arrays(given, fields), context or default_context("cpu" if kind == CPU else number)
+    first = given["q"]
+    return of_arrays(given, fields), context or default_context("cpu" if first.on_cpu else first.device[1])
 
 
 def decide(q: Union[Problem, Any], k: Any = None, v: Any = None, *, context: Optional[Context] = None, **fields: Any) -> Decision:

@@ -66,7 +66,8 @@ def text(raw: Optional[bytes]) -> str:
 def shared(*choices: str) -> Optional[pathlib.Path]:
     """The first of these files that exists: in a wheel, beside an installed library, in the sources and their build."""
     beside = pathlib.Path(path()).resolve().parent
-    roots = {"wheel": PACKAGE.parent / "facts_cudnn/tree", "prefix": beside.parent, "lib": beside, "source": PACKAGE.parent.parent, "build": beside.parent}
+    roots = {"wheel": PACKAGE.parent / "facts_cudnn/tree", "prefix": beside.parent, "lib": beside, "source": PACKAGE.parent.parent, "build": beside.parent,
+             "bundle": PACKAGE.parent.parent.parent}
     for choice in choices:
         root, _, name = choice.partition(":")
         if (roots[root] / name).is_file():

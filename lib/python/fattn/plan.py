@@ -4,7 +4,7 @@ import weakref
 from typing import Any, Iterable, Mapping, Optional, Union
 
 from . import abi
-from .arrays import CPU, CUDA, CUDA_MANAGED, Array, current_stream, dense, empty, same_strides, workspace as make_workspace
+from .arrays import CUDA, CUDA_MANAGED, Array, current_stream, dense, empty, same_strides, workspace as make_workspace
 from .context import Context
 from .decision import Engine, _engine, asked
 from .library import call, check, library, refuse
@@ -160,8 +160,9 @@ class Plan:
             return
         if self.context.kind == "described":
             refuse("a described device runs nothing: use Context(\"cpu\") or Context(0)")
-        good = (CPU,) if self.context.kind == "cpu" else (CUDA, CUDA_MANAGED)
-        if array.device[0] not in good or (array.device[0] == CUDA and array.device[1] != self.context.device):
+        kind, number = array.device
+        reached = array.on_cpu if self.context.kind == "cpu" else kind == CUDA_MANAGED or (kind == CUDA and number == self.context.device)
+        if not reached:
             refuse(f"{name}: lies on device {array.device} (DLPack), the plan is for {self.context.device}")
 
     def _outputs(self, given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
