@@ -1,5 +1,6 @@
 """The wheel, installed into a fresh environment without a network: the program and the Python module run there."""
 import base64
+import calendar
 import hashlib
 import os
 import pathlib
@@ -56,11 +57,13 @@ class Wheel(unittest.TestCase):
         return found or self.skipTest(f"needs ./facts cudnn install {CUDNN}")
 
     def test_the_same_bytes_again(self):
-        again = self.made("two", TZ="Asia/Tokyo")
+        commit = run("git", "-C", HOME, "log", "-1", "--format=%ct").strip()
+        again = self.made("two", TZ="Asia/Tokyo", SOURCE_DATE_EPOCH=commit)
         self.assertEqual(again.name, self.wheel.name)
         self.assertEqual(again.read_bytes(), self.wheel.read_bytes())
-        with zipfile.ZipFile(self.made("three", SOURCE_DATE_EPOCH="1700000000")) as dated:
-            self.assertEqual({entry.date_time for entry in dated.infolist()}, {(2023, 11, 14, 22, 13, 20)})
+        with zipfile.ZipFile(again) as wheel:
+            seconds = {calendar.timegm((*entry.date_time, 0, 0, 0)) for entry in wheel.infolist()}
+        self.assertEqual(seconds, {int(commit) // 2 * 2})  # a zip file counts in twos
 
     def test_the_record_names_every_file_with_its_hash(self):
         with zipfile.ZipFile(self.wheel) as wheel:
