@@ -13,7 +13,7 @@ or out of a bundle that was made with --tests, or with a build of FACTS:
     PYTHONPATH=facts/lib/python python facts/examples/torch_attention.py
     PYTHONPATH=lib/python FATTN_LIBRARY=build/release/package/libfattn.so python examples/torch_attention.py
 
-The cuDNN is the one that PyTorch has mapped; --cudnn FOLDER names another folder with the same libraries. --device cpu uses the cpu backend in fp32.
+The cuDNN is the one that PyTorch has mapped; --cudnn FOLDER names its folder where PyTorch has mapped none. --device cpu uses the cpu backend in fp32.
 
 Checks, each one line with its number and its bound:
   forward, gradients   against attention in float64. Bound: twice the error of PyTorch's own scaled_dot_product_attention (SDPA) in the same type, and one
@@ -192,11 +192,11 @@ def check_graph(dtype):
         return [out, *attention_backward(q, k, v, out, d_out, stats, True)]
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):  # plans are made and kernels loaded before the capture
+    with torch.cuda.stream(side):  # plans and cuDNN's handle of this stream are made, and kernels loaded, before the capture
         both()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=side):
         got = both()
     fresh = inputs("cuda", dtype, seed=1)
     for old, new in zip(held, fresh):
