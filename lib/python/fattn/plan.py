@@ -219,7 +219,7 @@ def attention(q: Any, k: Any, v: Any, *, out: Any = None, stats: Any = False, bi
              are arrays; `tensors` has others by the names of fattn_tensors.
     Returns  out, made by the library of q where it is not given; with stats=True (out, stats), for attention_backward.
     Context  None: the cpu, or the GPU of q with the cuDNN that the process has mapped.
-    Order, Errors  as Plan.forward and fattn.plan.
+    Order, Errors  as Plan.forward and fattn.plan. Who captures a CUDA graph keeps fattn.plan(...) of the same problem as long as the graph.
     """
     if stats is not False:
         fields.setdefault("training", 1)

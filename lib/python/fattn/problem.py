@@ -1,5 +1,6 @@
 """One attention problem: the fields of fattn_problem (problem.h) as keyword arguments."""
 import ctypes
+import functools
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from . import abi
@@ -13,6 +14,7 @@ IMPLIED = {"attn_scale": "has_attn_scale", "window_left": "has_left", "window_ri
 Value = Union[int, float, str, Sequence[int], Sequence[str], ScoreMod, None]
 
 
+@functools.cache
 def words_of(field: str) -> Optional[Mapping[str, int]]:
     """{"bf16": 1} for dtype, o_dtype, ...; None: the field is a number."""
     for name, words in abi.WORDS.items():
