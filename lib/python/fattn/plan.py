@@ -34,6 +34,10 @@ class Plan:
         weakref.finalize(self, library().fattn_plan_destroy, self.handle).atexit = False
         self.workspace_bytes: int = library().fattn_plan_workspace_bytes(self.handle)
         self.backend = next(word for word, value in abi.WORDS["backend"].items() if value == library().fattn_plan_backend(self.handle))
+        self.pass_: str = self.problem.pass_
+        self._writes_stats = bool(self.problem.training or {"stats", "stats_log2"} & set(self.problem.outputs or ()))
+        self._packed = bool(self.problem.ragged_bits)
+        self._expected: dict[str, tuple[Optional[tuple[int, ...]], Optional[str], tuple[int, ...]]] = {}
         self.ms: float = library().fattn_plan_ms(self.handle)  # time to compile or load
 
     @property
@@ -61,10 +65,9 @@ class Plan:
         """
         self._pass("fwd")
         given = self._given({"q": q, "k": k, "v": v, "o": out, "stats": None if isinstance(stats, bool) else stats, **tensors})
-        writes_stats = bool(self.problem.training or {"stats", "stats_log2"} & set(self.problem.outputs or ()))
-        if stats is not False and not writes_stats:
+        if stats is not False and not self._writes_stats:
             refuse("stats: the plan does not write it; make the problem with training=1")
-        made = self._outputs(given, ("o", "stats") if writes_stats else ("o",))
+        made = self._outputs(given, ("o", "stats") if self._writes_stats else ("o",))
         self._run("fattn_forward", given, stream, workspace)
         return made["o"] if stats is False else (made["o"], made["stats"])
 
@@ -77,8 +80,8 @@ class Plan:
         return made["dq"], made["dk"], made["dv"]
 
     def _pass(self, wanted: str) -> None:
-        if self.problem.pass_ != wanted:
-            refuse(f"the plan is of pass {self.problem.pass_}, not {wanted}: make one with pass_={wanted!r}")
+        if self.pass_ != wanted:
+            refuse(f"the plan is of pass {self.pass_}, not {wanted}: make one with pass_={wanted!r}")
 
     # ---- the arrays of a call ------------------------------------------------------------------------------------------------------
 
@@ -106,6 +109,13 @@ class Plan:
         own = {"q": p.dtype, "k": p.dtype, "v": p.dtype, "o": p.o_dtype, "d_o": p.do_dtype or p.o_dtype, "dq": p.grad_dtype, "dk": p.grad_dtype, "dv": p.grad_dtype,
                "bias": p.bias_dtype, "dbias": p.bias_dtype}.get(name)
         return fixed or (own.removeprefix("mx") if own else None)
+
+    def expected(self, name: str) -> tuple[Optional[tuple[int, ...]], Optional[str], tuple[int, ...]]:
+        """(shape, dtype, strides) of a tensor, as far as the problem says them; looked up once for a plan."""
+        if name not in self._expected:
+            shape = self.shape(name)
+            self._expected[name] = (shape, self._dtype(name), self._strides(name) if shape else ())
+        return self._expected[name]
 
     def _given(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Each array read and held against the problem."""
@@ -142,16 +152,16 @@ class Plan:
         return arrays
 
     def _fits(self, name: str, array: Array) -> None:
-        said, shape, dtype = NAMED.get(name, name), self.shape(name), self._dtype(name)
+        said, (shape, dtype, strides) = NAMED.get(name, name), self.expected(name)
         if shape and array.shape != shape:
             refuse(f"{said}: shape {array.shape}; the plan is for {shape}")
         if dtype and array.dtype != dtype:
             refuse(f"{said}: {array.dtype}; the plan is for {dtype}")
-        if shape and not same_strides(shape, array.strides, self._strides(name)):
-            refuse(f"{said}: strides {array.strides}; the plan is for {self._strides(name)}")
-        if not shape and not self.problem.ragged_bits and name not in ("k", "v", "q_offsets") and not same_strides(array.shape, array.strides, dense(array.shape)):
+        if shape and not same_strides(shape, array.strides, strides):
+            refuse(f"{said}: strides {array.strides}; the plan is for {strides}")
+        if not shape and not self._packed and name not in ("k", "v", "q_offsets") and not same_strides(array.shape, array.strides, dense(array.shape)):
             refuse(f"{said}: strides {array.strides}: a dense array is needed")
-        if name in OUTPUTS[self.problem.pass_] and not array.writable:
+        if name in OUTPUTS[self.pass_] and not array.writable:
             refuse(f"{said}: the array is read-only")
         self._reached(said, array)
 
@@ -170,10 +180,10 @@ class Plan:
         out = {}
         for name in names:
             if name not in given:
-                shape = self.shape(name)
+                shape, dtype, strides = self.expected(name)
                 if shape is None:
                     refuse(f"{NAMED.get(name, name)}: give an array: the problem does not say its shape")
-                given[name] = Array(name, empty(NAMED.get(name, name), given["q"], shape, self._dtype(name) or "f32", self._strides(name)))
+                given[name] = Array(name, empty(NAMED.get(name, name), given["q"], shape, dtype or "f32", strides))
             out[name] = given[name].owner
         return out
 
