@@ -50,6 +50,7 @@ class Context:
         handle = ctypes.c_void_p()
         call("fattn_context_create", ctypes.byref(handle), ctypes.byref(options))
         self.device, self.handle = device, handle
+        self.plans: dict[Any, Any] = {}  # of fattn.attention, by problem
         self.info = self._info()
         weakref.finalize(self, library().fattn_context_destroy, handle).atexit = False
 

@@ -15,6 +15,8 @@ ELEMENTS = {"float": "f32", "int32_t": "i32", "uint8_t": "u8"}  # of tensors who
 NAMED = {"o": "out", "d_o": "d_out"}  # the module's names of tensors
 OUTPUTS = {"fwd": ("o", "stats", "max", "sum_exp"), "bwd": ("dq", "dk", "dv", "dbias", "dsink")}
 
+MOST_PLANS = 256  # that a context remembers for attention; the library's cache holds more
+
 
 class Plan:
     """A compiled problem (fattn_plan_create). Made by fattn.plan.
@@ -220,6 +222,18 @@ def plan(q: Union[Problem, Any], k: Any = None, v: Any = None, *, context: Optio
     return Plan(target, made, cache=cache, engine=engine, config=config, load=load)
 
 
+def _shared(context: Context, problem: Problem) -> Plan:
+    """The plan of an earlier call. A policy is not part of the problem, so under one the library's own cache is asked."""
+    if library().fattn_policy_depth():
+        return Plan(context, problem)
+    found = context.plans.get(problem)
+    if found is None:
+        if len(context.plans) >= MOST_PLANS:
+            context.plans.pop(next(iter(context.plans)), None)
+        found = context.plans[problem] = Plan(context, problem)
+    return found
+
+
 def attention(q: Any, k: Any, v: Any, *, out: Any = None, stats: Any = False, bias: Any = None, seq_len_q: Any = None, seq_len_kv: Any = None, mod_tensors: Any = None,
               context: Optional[Context] = None, stream: Any = None, tensors: Optional[Mapping[str, Any]] = None, **fields: Any) -> Any:
     """Attention of these arrays: fattn.attention(q, k, v, causal=True). The plan is made once for a problem and shared in the process.
@@ -235,7 +249,7 @@ def attention(q: Any, k: Any, v: Any, *, out: Any = None, stats: Any = False, bi
         fields.setdefault("training", 1)
     given = {**(tensors or {}), "bias": bias, "seq_len_q": seq_len_q, "seq_len_kv": seq_len_kv, "mod_tensors": mod_tensors}
     made, target = asked(q, k, v, context, fields, out=out, bias=bias, seq_len_q=seq_len_q, seq_len_kv=seq_len_kv)
-    return Plan(target, made).forward(q, k, v, out, stats, stream=stream, **given)
+    return _shared(target, made).forward(q, k, v, out, stats, stream=stream, **given)
 
 
 def attention_backward(q: Any, k: Any, v: Any, out: Any, d_out: Any, stats: Any, *, dq: Any = None, dk: Any = None, dv: Any = None, bias: Any = None, seq_len_q: Any = None,
@@ -245,4 +259,4 @@ def attention_backward(q: Any, k: Any, v: Any, out: Any, d_out: Any, stats: Any,
     given = {**(tensors or {}), "bias": bias, "seq_len_q": seq_len_q, "seq_len_kv": seq_len_kv, "mod_tensors": mod_tensors, "dq": dq, "dk": dk, "dv": dv}
     fields = {**fields, "pass_": "bwd", "training": 1}
     made, target = asked(q, k, v, context, fields, out=out, d_out=d_out, dq=dq, dk=dk, dv=dv, bias=bias, seq_len_q=seq_len_q, seq_len_kv=seq_len_kv)
-    return Plan(target, made).backward(q, k, v, out, d_out, stats, stream=stream, **given)
+    return _shared(target, made).backward(q, k, v, out, d_out, stats, stream=stream, **given)

@@ -11,6 +11,7 @@ except ImportError:
     sys.exit(1 if os.environ.get("FACTS_CI") else 77)
 import numbers64
 import fattn
+from fattn.plan import MOST_PLANS
 
 BATCH, HEADS, GROUPS, QUERIES, KEYS, CHANNELS = 2, 4, 2, 40, 56, 32
 EPSILON = 2.0 ** -23  # of fp32
@@ -113,6 +114,18 @@ class Forward(Numbers):
         one, other = fattn.plan(**given, causal=True), fattn.plan(**given, causal=True)
         self.assertEqual(one.handle.value, other.handle.value)
         self.assertNotEqual(one.handle.value, fattn.plan(**given, causal=True, cache=False).handle.value)
+
+    def test_a_context_remembers_plans(self):
+        context, given = fattn.Context("cpu"), inputs()
+        for causal in (False, True, False):
+            fattn.attention(**given, causal=causal, context=context)
+        self.assertEqual(len(context.plans), 2)
+        with fattn.policy("cpu"):
+            fattn.attention(**given, window=(4, 4), context=context)
+        self.assertEqual(len(context.plans), 2)
+        for places in range(MOST_PLANS):
+            fattn.attention(**given, window=(places + 1, 0), context=context)
+        self.assertEqual(len(context.plans), MOST_PLANS)
 
     def test_threads(self):
         given, wanted = inputs(), numbers64.attention(**inputs())[0]
