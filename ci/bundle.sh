@@ -12,10 +12,14 @@ foreign_libraries() {
 }
 
 bundle_programs() {
-    local tree=$1
+    local tree=$1 glibc=$2 from=$release/bin
     mkdir -p "$tree/bin/nulldriver"
-    cp "$release/bin/facts" "$release/bin/facts-worker" "$release/bin/facts-self" "$tree/bin/"
-    cp -L "$release/bin/nulldriver/libcuda.so.1" "$tree/bin/nulldriver/"
+    if [[ -n $glibc ]]; then
+        from=$tree/../relinked
+        step "linking for glibc $glibc" env FACTS_PYTHON="$venv/bin/python" bash "$home/ci/relink.sh" "$release" "$from" "$glibc" bin/facts{,-worker,-self}
+    fi
+    cp "$from/facts" "$from/facts-worker" "$from/facts-self" "$tree/bin/"
+    cp -L "$release/bin/nulldriver/libcuda.so.1" "$tree/bin/nulldriver/" # asks for nothing but glibc 2.2.5
     strip --strip-debug "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1
     ln -s bin/facts "$tree/facts"
 }
@@ -98,23 +102,25 @@ bundle_tests() {
 }
 
 make_bundle() {
-    local out= spec= tests= level=-1 stage tree glibc foreign
+    local out= spec= tests= oldest= level=-1 stage tree glibc foreign
     while [[ $# -gt 0 ]]; do
         case $1 in
         -o) out=${2-}; shift 2 || die 2 "-o needs a file" ;;
+        --glibc) oldest=${2-}; shift 2 || die 2 "--glibc needs a version: 2.28" ;;
         --cudnn) spec=${2-}; shift 2 || die 2 "--cudnn needs versions" ;;
         --tests) tests=1; level=-6; shift ;; # every program holds the kernels: a window that reaches from one to the next
-        *) die 2 "bundle: $1: not understood; usage: ./facts bundle -o FILE.tar.xz [--cudnn V,V] [--tests]" ;;
+        *) die 2 "bundle: $1: not understood; usage: ./facts bundle -o FILE.tar.xz [--glibc 2.28] [--cudnn V,V] [--tests]" ;;
         esac
     done
-    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "usage: ./facts bundle -o FILE.tar.xz [--cudnn V,V] [--tests]"
+    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "usage: ./facts bundle -o FILE.tar.xz [--glibc 2.28] [--cudnn V,V] [--tests]"
+    [[ -z $oldest || $oldest =~ ^2\.[0-9]+$ ]] || die 2 "--glibc $oldest: not a version of glibc: 2.28"
     [[ -d $(dirname -- "$out") && -w $(dirname -- "$out") ]] || die 3 "$(dirname -- "$out"): no such folder, or not writable"
     stage=$(mktemp -d "$build/bundle.XXXXXX")
     # shellcheck disable=SC2064
     trap "rm -rf '$stage' '$out.part'" EXIT
     tree=$stage/facts
     mkdir "$tree"
-    bundle_programs "$tree"
+    bundle_programs "$tree" "$oldest"
     foreign=$(foreign_libraries "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1 | tr '\n' ' ')
     [[ -z $foreign ]] || die 3 "not relocatable: the programs need $foreign"
     glibc=$(newest_glibc "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1)
@@ -126,10 +132,13 @@ make_bundle() {
         bundle_cudnn "$tree"
     fi
     say "packing ($(du -sh "$tree" | cut -f1))"
+    # The same bytes from the same commit: names in order, one time, nobody's.
+    local -a pack=(tar -C "$stage" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-$(git -C "$home" log -1 --format=%ct 2>/dev/null || echo 0)}"
+        --owner=0 --group=0 --numeric-owner --format=gnu -cf - facts)
     case $out in
-    *.xz) tar -C "$stage" --owner=0 --group=0 -cf - facts | xz -T0 $level >"$out.part" ;;
-    *.gz) tar -C "$stage" --owner=0 --group=0 -czf "$out.part" facts ;;
-    *) tar -C "$stage" --owner=0 --group=0 -cf "$out.part" facts ;;
+    *.xz) "${pack[@]}" | xz -T0 $level >"$out.part" ;;
+    *.gz) "${pack[@]}" | gzip -n >"$out.part" ;;
+    *) "${pack[@]}" >"$out.part" ;;
     esac
     mv -- "$out.part" "$out"
     say "$out: $(du -h --apparent-size "$out" | cut -f1); needs x86-64 Linux with glibc $glibc or newer; unpack it and run facts/facts"

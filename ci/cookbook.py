@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the commands that a page shows and puts what they print under them, so that no output in the documentation is typed by hand.
+"""Runs the commands that a page shows and prints the page with what they print now, so that nobody types output by hand.
 
-    python3 ci/cookbook.py [--check] PAGE...
+    python3 ci/cookbook.py PAGE >NEW          print the page; the file stays as it is
+    python3 ci/cookbook.py --check PAGE...    exit 1 when a page is not what its commands print
+    python3 ci/cookbook.py --check --cudnn 9.20.0,9.27.0 PAGE...    only the commands that need no other version
 
 In a page a command stands in a comment, what it printed in the block under it:
 
@@ -11,11 +13,11 @@ In a page a command stands in a comment, what it printed in the block under it:
     ...
     ```
 
-"20 lines: " cuts what is longer. Files are named from the project's folder. Needs the cuDNN versions that the commands name; --check writes nothing and
-exits 1 when a page is not what its commands print now. A command that answers nothing (it prints nothing, or exits 2, 3 or 130) ends it with that
-command's exit, and its page stays as it is.
+"20 lines: " cuts what is longer. Files are named from the project's folder. Times of day and places of records are left out. A command that answers nothing (it prints
+nothing, or exits 2, 3 or 130) ends the script with that command's exit.
 """
 import argparse
+import difflib
 import os
 import re
 import shlex
@@ -35,7 +37,8 @@ def run(command):
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd=HOME, check=False)
     if done.returncode in NO_ANSWER or done.returncode < 0 or not done.stdout.strip():
         raise subprocess.CalledProcessError(done.returncode, command)
-    return "\n".join(line.rstrip() for line in done.stdout.split("\n") if not line.startswith("record: "))
+    shown = re.sub(r"\d{4}-\d\d-\d\dT[\d:]{8}Z", "(time)", re.sub(r"\S+/facts/runs/\S+\.jsonl", "RECORD", done.stdout))
+    return "\n".join(line.rstrip() for line in shown.split("\n") if not line.startswith("record: "))
 
 
 def cut(text, most):
@@ -47,12 +50,21 @@ def cut(text, most):
     return "\n".join(lines)
 
 
-def renew(page, ask=run):
-    """The text of a page with every block as its command prints it."""
+def needs(command):
+    """The cuDNN versions that a command names."""
+    words = shlex.split(command)
+    given = [words[i + 1] for i, word in enumerate(words[:-1]) if word in ("--cudnn", "--baseline", "--candidate")]
+    return {version.split("-")[0] for value in given for version in value.split(",")}
+
+
+def renew(page, ask=run, only=None):
+    """The text of a page with every block as its command prints it; `only`: the versions that are here."""
 
     def block(found):
         """One block anew."""
         most, command = found.groups()
+        if only is not None and not needs(command) <= only:
+            return found[0]
         head = found[0].split("\n", 1)[0]
         return f"{head}\n```text\n$ {command}\n{cut(ask(command), int(most or 0))}\n```"
 
@@ -60,29 +72,32 @@ def renew(page, ask=run):
 
 
 def main():
-    """Renews or checks the pages named on the command line."""
+    """Prints a page, or checks the pages named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something would change")
+    parser.add_argument("--check", action="store_true", help="print no page; exit 1 when one would change")
+    parser.add_argument("--cudnn", metavar="V,V", type=lambda text: set(text.split(",")), help="leave commands as they are that need another version")
     parser.add_argument("pages", nargs="+", metavar="PAGE", type=Path)
     options = parser.parse_args()
-    changed = 0
+    if not options.check and len(options.pages) > 1:
+        parser.error("one page at a time; --check takes several")
+    stale = 0
     for page in options.pages:
         before = page.read_text(encoding="utf-8")
         if not BLOCK.search(before):
             print(f"{page}: no command in it", file=sys.stderr)
             return 2
         try:
-            after = renew(before)
+            after = renew(before, only=options.cudnn)
         except subprocess.CalledProcessError as failed:  # it has said why
             print(f"{page}: exit {failed.returncode}: {failed.cmd}", file=sys.stderr)
             return failed.returncode if failed.returncode > 0 else 3
-        if after == before:
-            continue
-        changed += 1
-        print(f"{page}: {'is not what its commands print' if options.check else 'renewed'}", file=sys.stderr)
         if not options.check:
-            page.write_text(after, encoding="utf-8")
-    return 1 if changed and options.check else 0
+            sys.stdout.write(after)
+        elif after != before:
+            stale = 1
+            print(f"{page}: is not what its commands print; python3 ci/cookbook.py {page} >NEW", file=sys.stderr)
+            sys.stderr.writelines(difflib.unified_diff(before.splitlines(True), after.splitlines(True), "page", "now", n=1))
+    return stale
 
 
 if __name__ == "__main__":

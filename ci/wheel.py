@@ -74,7 +74,7 @@ def stage(build, at):
         return run("bash", "-c", BUNDLE, "bundle", HOME, build, build.parent / "venv", tree, *step)
 
     for step in ("bundle_programs", "bundle_data", "bundle_licences"):
-        bundle(step, tree)
+        bundle(step, tree, "")  # as it was linked: for no other glibc
     bundle("bundle_module", at)
     (tree / "facts").unlink()  # a link; the entry point stands for it
     (at / NAME / "__init__.py").write_text(LAUNCHER)

@@ -53,7 +53,7 @@ static int explain(example e, const fattn_problem *problem)
             return 1;
     }
     if (count == 0)
-        printf("  nothing near it is accepted\n");
+        printf("  no similar case is accepted is accepted\n");
     return 0;
 }
 
@@ -61,7 +61,8 @@ int main(int argc, char **argv)
 {
     example e = example_open(argc, argv);
 
-    /* Everything that the call will be belongs to the question. What stays 0 is the default: bf16, dense b,s,h,d, scale 1/sqrt(d). */
+    /* Everything that the call will be belongs to the question. What stays 0 is the default: bf16, dense b,s,h,d, scale 1/sqrt(d).
+     */
     fattn_problem problem = FATTN_PROBLEM_INIT;
     problem.batch = 2;
     problem.heads_q = 16;

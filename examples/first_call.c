@@ -14,7 +14,7 @@ int main(void)
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and addresses of device memory
     CHECK(fattn_context_create(&context, &options));
-    fattn_problem problem = FATTN_PROBLEM_INIT; // what stays 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
+    fattn_problem problem = FATTN_PROBLEM_INIT; // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
     problem.dtype = FATTN_F32, problem.batch = 2, problem.heads_q = 8, problem.heads_k = 2;
     problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64, problem.has_right = 1; // causal
     CHECK(fattn_plan_create(&plan, context, &problem, NULL));

@@ -244,27 +244,27 @@ def _times(judged):
     return "; ".join(parts) or "no times in these records"
 
 
-SECTIONS = (("reproduced", "Reproduced", "what an affected case ended with, where"),
-            ("not reproduced", "Not reproduced", "what it ended with where it was asked"),
-            ("confirmed", "Confirmed as it is meant", "where the answers are right with that meaning"),
-            ("caller", "Somebody else's code", "what our library gives for the same question, and the tests that hold it"),
-            ("speed", "Speed", "what was measured"),
-            ("untested", "Not testable with these records", "what is lacking"))
+SECTIONS = (("reproduced", "Reproduced", "Answers"),
+            ("not reproduced", "Not reproduced", "Answers"),
+            ("confirmed", "Intended behaviour", "Right with this meaning"),
+            ("caller", "Failures of other code", "FACTS's library, asked the same"),
+            ("speed", "Speed", "Measured"),
+            ("untested", "Not testable with these records", "Missing"))
 
 
-def _cell(told):
+def _said(told):
     return "; ".join(text.markdown(part) for part in told.split("; "))   # each part is short, the whole may not be
 
 
-def _line(judged):
+def _lines(judged, label):
     entry = judged.entry
     reported = entry.reported + (f" (seen: {entry.seen})" if entry.seen else "")
-    return (f"| {text.code(entry.name)} | {' '.join(entry.verdicts)} | {text.code(reported) if reported else 'found here'} | {_cell(_told(judged))} "
-            f"| {text.markdown(', '.join(entry.links)) or f'[findings](findings.md#{entry.name})'} |")
+    yield (f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}. " + (f"Reported for {text.code(reported)}. " if reported else "") + f"{label}: {_said(_told(judged))}. "
+           + (text.markdown(', '.join(entry.links)) or f"[findings](findings.md#{entry.name})") + ".")
 
 
-def _section(title, column, judged):
-    return ["", f"## {title}", "", f"| entry | verdict | reported | {column} | link |", "|---|---|---|---|---|", *map(_line, judged)] if judged else []
+def _section(title, label, judged):
+    return ["", f"## {title}", "", *(line for one in judged for line in _lines(one, label))] if judged else []
 
 
 def _count(judged, state):
@@ -273,9 +273,10 @@ def _count(judged, state):
 
 def _sum(judged, what):
     broken = sum(j.broken_on_gpu for j in judged)
-    return (f"**{_count(judged, 'reproduced')} of {len(judged)} {what} reproduced**, {broken} of them wrong numbers, NaN, memory faults, crashes or hangs measured on a GPU; "
-            f"{_count(judged, 'confirmed')} confirmed as it is meant, {_count(judged, 'not reproduced')} asked and not reproduced, {_count(judged, 'caller')} of somebody else's code, {_count(judged, 'speed')} about speed, "
-            f"{_count(judged, 'untested')} not testable with these records.")
+    counted = [("reproduced", _count(judged, "reproduced")), ("of them wrong numbers, NaN, memory faults, crashes or hangs on a GPU", broken),
+               ("intended behaviour", _count(judged, "confirmed")), ("asked and not reproduced", _count(judged, "not reproduced")),
+               ("failures of other code", _count(judged, "caller")), ("about speed", _count(judged, "speed")), ("not testable with these records", _count(judged, "untested"))]
+    return [f"**{_count(judged, 'reproduced')} of {len(judged)} {what} reproduced**:", "", "| | entries |", "|---|--:|", *(f"| {word} | {n} |" for word, n in counted)]
 
 
 def table(store, entries):
@@ -286,15 +287,16 @@ def table(store, entries):
     versions = {a.version for answers_ in found.values() for a in answers_}
     gpus = sorted({a.target[1] for answers_ in found.values() for a in answers_ if a.measured})
     described = sorted({a.target[1] for answers_ in found.values() for a in answers_ if not a.measured})
-    lines = ["# Reported failures, and what became of them", "",
+    lines = ["# Public failure reports, and what became of them", "",
              f"Printed from records by `ci/docs/page.py catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
-             f"decided for {', '.join(described) or 'none'}.",
-             "An entry is reproduced where an affected case ended as reported, inside the range, and a control passed on the same target and did not end so, or the same case is right in another "
-             "version there; what ends so in every version before the range, or behind it, does not count. A refusal counts when cuDNN made it. The entries are the files of `cases/known/`; `facts known show ID` and `facts list regress/ID` show one.", "", _sum(reports, "reports")]
+             f"decided for {', '.join(described) or 'none'}.", "",
+             "An entry is a file of `cases/known/`. It is reproduced if an affected case ended as reported, inside the reported range. A control on the same target must have passed, or the "
+             "same case must be right in another version there. A failure in every version before or behind the range does not count. A refusal counts if cuDNN made it. "
+             "`facts known show ID` and `facts list regress/ID` show an entry.", "", *_sum(reports, "reports")]
     if ours:
-        lines += ["", _sum(ours, "failures that were found here")]
+        lines += ["", *_sum(ours, "failures that FACTS found")]
     for state, title, column in SECTIONS:
         lines += _section(title, column, [j for j in reports if j.state == state])
     for state, title, column in SECTIONS:
-        lines += _section(f"Found here: {title[0].lower() + title[1:]}", column, [j for j in ours if j.state == state])
-    return "\n".join(lines) + "\n", _count(reports, "reproduced"), sum(j.broken_on_gpu for j in reports)
+        lines += _section(f"Found by FACTS: {title[0].lower() + title[1:]}", column, [j for j in ours if j.state == state])
+    return text.wrapped("\n".join(lines)) + "\n", _count(reports, "reproduced"), sum(j.broken_on_gpu for j in reports)

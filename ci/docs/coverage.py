@@ -79,8 +79,8 @@ def table(store):
                 never.append(f"{key}={word}")
             lines.append(f"| {text.code(key)} | {text.code(word)} | {len(value.cases):,} | {_versions(value.decided | value.run)} | {_versions(value.run)} |")
     versions = {v for values in counted.values() for value in values.values() for v in value.decided | value.run}
-    head = [f"{store.one('SELECT count(DISTINCT case_name) FROM row'):,} cases, {len(versions)} versions ({_versions(versions)}). A value of numbers stands for all of its kind: "
-            "N a number, and lengths any list of them. A decision without a run is a yes or a no of cuDNN for a described device.", ""]
+    head = [f"{store.one('SELECT count(DISTINCT case_name) FROM row'):,} cases, {len(versions)} versions ({_versions(versions)}). `N` stands for every number, and",
+            "`lengths` for every list of lengths. \"Decided\" is cuDNN's answer for a described device.", ""]
     tail = ["", "**Nothing asks:** " + (", ".join(text.code(n) for n in never) if never else "every value was asked.")]
     return "\n".join([*head, *lines, *tail]) + "\n", len(never)
 

@@ -50,7 +50,7 @@ def _lacking(made):
 
 
 PAGES = {
-    "readme": (_readme, "README's table: features by version range, at most sixteen lines"),
+    "readme": (_readme, "README's table: cases of each cuDNN version, by their worst answer"),
     "items": (lambda store, args: _lacking(items.table(store, items.read(args.list))), "what was promised, beside what the records answer"),
     "coverage": (lambda store, _: _lacking(coverage.table(store)), "each key and value of the case language: its cases, and the versions that decided and ran it"),
     "implementations": (lambda store, _: _lacking(coverage.implementations(store)), "the composite beside the unified implementation: verdicts, engines, bits"),

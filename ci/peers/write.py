@@ -12,8 +12,8 @@ import te  # noqa: E402
 
 SUITES = Path(__file__).resolve().parents[2] / "cases/suites"
 HEADS = {
-    "peers-fe": "# Every configuration that cudnn-frontend's test_mhas_v2 draws, 2336 in 22 functions: the comment is the number of its test.",
-    "peers-te": "# TransformerEngine's tables of attention configurations, in the layouts that its tests run them in: the comment is its name.",
+    "peers-fe": "# Every configuration of cudnn-frontend's test_mhas_v2; comments name its tests.",
+    "peers-te": "# TransformerEngine's attention configurations; comments have their names.",
 }
 NOTE = "# Made by ci/peers/write.py; docs/peers.md says what is not the same. Not to be edited here."
 

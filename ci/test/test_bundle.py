@@ -40,6 +40,7 @@ class Bundle(unittest.TestCase):
         if made.returncode != 0:
             raise RuntimeError(made.stderr)
         with tarfile.open(cls.at / "facts.tar") as packed:
+            cls.members = packed.getmembers()
             cls.names = packed.getnames()
             packed.extractall(cls.at)
         cls.tree = cls.at / "facts"
@@ -56,6 +57,12 @@ class Bundle(unittest.TestCase):
         """With a plain Python and nothing else of this machine: no cache, no FACTS_ variable, another folder."""
         return subprocess.run([self.tree / "facts", *arguments], capture_output=True, text=True, cwd=self.at, timeout=90,
                               env={"PATH": f"{self.at}/bin:/usr/bin:/bin", "HOME": str(self.at), "TMPDIR": str(self.at)})
+
+    def test_the_archive_says_nothing_of_who_made_it_and_when(self):
+        commit = subprocess.run(["git", "-C", HOME, "log", "-1", "--format=%ct"], capture_output=True, text=True, check=False).stdout.strip() or "0"
+        self.assertEqual({(m.mtime, m.uid, m.gid, m.uname, m.gname) for m in self.members}, {(int(os.environ.get("SOURCE_DATE_EPOCH", commit)), 0, 0, "", "")})
+        folders = [name for name in self.names if name.count("/") == 1]
+        self.assertEqual(folders, sorted(folders))
 
     def test_it_needs_nothing_but_glibc(self):
         for program in PROGRAMS:

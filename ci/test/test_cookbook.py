@@ -1,4 +1,5 @@
 """A page's blocks become what its commands print; the rest of it stays."""
+import os
 import subprocess
 import sys
 import tempfile
@@ -50,12 +51,38 @@ class Cookbook(unittest.TestCase):
                 self.assertIn(f"{page}: exit", done.stderr)
                 self.assertIn("facts list 'pass=fwd d=64'", done.stderr)
 
-    def test_the_pages_show_commands(self):
-        for name in ("bisect", "cookbook"):
-            page = (HOME / f"docs/{name}.md").read_text(encoding="utf-8")
-            self.assertGreaterEqual(len(cookbook.BLOCK.findall(page)), 3)
-            for _, command in cookbook.BLOCK.findall(page):
-                self.assertIn(f"```text\n$ {command}\n", page, "python3 ci/cookbook.py docs/*.md")
+    def test_a_page_is_printed_and_never_rewritten(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page, facts = Path(folder) / "page.md", Path(folder) / "facts"
+            page.write_text(PAGE, encoding="utf-8")
+            facts.write_text("#!/bin/sh\necho new at 2026-11-22T19:17:13Z\n", encoding="utf-8")
+            facts.chmod(0o755)
+            run = lambda *words: subprocess.run([sys.executable, HOME / "ci/cookbook.py", *words, page], capture_output=True, text=True, env={"FACTS": str(facts)}, check=False)
+            self.assertIn("$ facts doctor\nnew at (time)\n```\n", run().stdout)
+            checked = run("--check")
+            self.assertEqual((checked.returncode, checked.stdout), (1, ""))
+            self.assertIn("+new at (time)", checked.stderr)
+            self.assertEqual(page.read_text(encoding="utf-8"), PAGE)
+
+    def test_only_commands_of_these_versions_run(self):
+        page = PAGE.replace("facts doctor", "facts decide x --cudnn 9.20.0-jit-cu13,9.27.0")
+        asked = []
+        cookbook.renew(page, lambda command: asked.append(command) or "x", {"9.20.0"})
+        self.assertEqual(asked, ["facts list 'pass=fwd d=64'"])
+        cookbook.renew(page, lambda command: asked.append(command) or "x", {"9.20.0", "9.27.0"})
+        self.assertEqual(len(asked), 3)
+
+    def test_no_page_is_stale(self):
+        """Of the commands that need no other versions than those that ./facts test installs."""
+        pages = [page for page in sorted((HOME / "docs").glob("*.md")) if cookbook.BLOCK.search(page.read_text(encoding="utf-8"))]
+        self.assertGreater(len(pages), 4)
+        facts = Path(os.environ.get("FACTS_BIN", HOME / "build/release/bin")) / "facts"
+        here = facts.exists() and not any(subprocess.run([facts, "cudnn", "path", version], capture_output=True, check=False).returncode for version in ("9.20.0", "9.27.0"))
+        if not os.environ.get("FACTS_CI") and not here:
+            self.skipTest("cuDNN 9.20.0 and 9.27.0 are not here")
+        done = subprocess.run([sys.executable, HOME / "ci/cookbook.py", "--check", "--cudnn", "9.20.0,9.27.0", *pages], capture_output=True, text=True,
+                              env={**os.environ, "FACTS": str(facts), "FACTS_HOME": str(HOME)}, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

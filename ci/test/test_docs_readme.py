@@ -19,19 +19,21 @@ class Readme(unittest.TestCase):
         text = (HOME / "README.md").read_text(encoding="utf-8")
         self.assertIn(table.strip(), text[text.index(begin):text.index(end)])
 
-    def test_ranges_join_only_what_ended_alike(self):
-        """Equal totals, other cases: two ranges, never one."""
-        lines = [i for i in synthetic.record(builds=("9.19.0", "9.20.0"), devices=(("h100-sxm", 90, "measured"),)) if "case" in i and "dtype=f16" in i["case"] and "pass=fwd" in i["case"]]
-        for i, item in enumerate(lines):
-            item["verdict"] = "unsupported" if i in (0, len(lines) - 1) else "pass"
+    def test_a_case_counts_once_by_its_worst_answer(self):
+        lines = [i for i in synthetic.record(builds=("9.19.0",), devices=(("h100-sxm", 90, "measured"),)) if "case" in i][:6]
+        for item, verdict in zip(lines, ("pass", "unsupported", "wrong", "nan", "inconclusive", "pass")):
+            item["verdict"] = verdict
+            item.pop("expectation", None)
+        lines[3]["expectation"] = {"verdict": "nan", "met": True}
+        lines.append(dict(lines[0], config=1, verdict="crash"))
         with tempfile.TemporaryDirectory() as folder:
-            record = Path(folder) / "swap.jsonl"
+            record = Path(folder) / "six.jsonl"
             record.write_text(synthetic.text(lines))
             _, out, _ = run("readme", record)
-        mixed = next(line for line in out.splitlines() if line.startswith("| mask: ") and "unsupported" in line)
-        self.assertIn("9.19.0", mixed)
-        self.assertIn("since 9.20.0", mixed)
+        self.assertIn("| 9.19.0 | 6 | 1 | 1 | 1 | 2 | 1 |", out)
 
+    def test_readme_is_one_screen_and_a_bit(self):
+        self.assertLessEqual(len((HOME / "README.md").read_text(encoding="utf-8").splitlines()), 90)
 
 if __name__ == "__main__":
     unittest.main()

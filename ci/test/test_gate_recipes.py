@@ -53,12 +53,24 @@ class Recipes(unittest.TestCase):
             for line in re.findall(r"gate (?:\"\$5/gate.jsonl\" )?--baseline.*", joined):
                 self.assertLessEqual(set(re.findall(r" --([a-z-]+)", line)), known, path.name)
 
+    def test_the_nightly_recipes_are_valid_shell_and_publish_a_site(self):
+        recipes = sorted((SOURCE / "ci" / "nightly").glob("*.yml"))
+        self.assertEqual([p.name for p in recipes], ["github-pages.yml", "gitlab-pages.yml"])
+        said = subprocess.run([FACTS, "report", "--help"], capture_output=True, text=True).stdout
+        for path in recipes:
+            shell = shell_of(path)
+            done = subprocess.run(["bash", "-n"], input=shell, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), path.name)
+            self.assertRegex(shell, r"facts/facts decide core --cudnn .* --overwrite")
+            self.assertRegex(shell, r"facts/facts report --site \w+ records")
+            self.assertIn("--site DIR", said)
+
     def test_the_yaml_parses(self):
         try:
             import yaml
         except ImportError:
             self.skipTest("no PyYAML; the shell inside is tested without")
-        for path in RECIPES.glob("*.yml"):
+        for path in [*RECIPES.glob("*.yml"), *(SOURCE / "ci" / "nightly").glob("*.yml")]:
             self.assertIsInstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
 
     def test_the_slurm_recipe_ends_with_the_gate_s_answer(self):

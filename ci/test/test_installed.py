@@ -59,6 +59,11 @@ class Installed(unittest.TestCase):
         text = re.sub(r"^\s*#.*(\\\n.*)*", "", text, flags=re.M)
         return set(re.findall(r"\b(fattn_[a-z]\w*)\s*\((?!\*)", text))
 
+    def test_man_pages_and_completions_are_installed(self):
+        for name in ("man/man1/facts.1", "man/man1/facts-gate.1", "bash-completion/completions/facts", "zsh/site-functions/_facts",
+                     "fish/vendor_completions.d/facts.fish"):
+            self.assertIn("gate", (self.prefix / "share" / name).read_text(encoding="utf-8"), name)
+
     def test_each_header_compiles_alone_in_every_language(self):
         self.assertGreaterEqual(len(self.headers), 5)
         languages = [(cc, "c", std) for cc in here("gcc", "clang") for std in ("c11", "c17")]

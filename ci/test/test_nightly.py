@@ -21,7 +21,7 @@ class Nightly(unittest.TestCase):
         """The exit status, and what each step asked."""
         out = self.folder / "out"
         done = subprocess.run([SCRIPT, self.facts, "9.20.0", device, out, *steps], capture_output=True, text=True, check=False,
-                              env={**os.environ, "TARGETS": str(self.folder / "fuzz"), "TARGET_SECONDS": "77", "PATH": f"{self.folder}:{os.environ['PATH']}"})
+                              env={**os.environ, "TARGETS": str(self.folder / "fuzz"), "TARGET_SECONDS": "77", "TORTURE": "/bin/true", "PATH": f"{self.folder}:{os.environ['PATH']}"})
         self.said = done.stdout
         return done.returncode, {path.stem: path.read_text().strip() for path in out.glob("*.txt")}
 
@@ -53,6 +53,7 @@ class Nightly(unittest.TestCase):
         (self.folder / "clang-tidy").write_text('#!/bin/sh\ncase "$*" in *max-nodes=225000*) ;; *) exit 1 ;; esac\n')
         (self.folder / "clang-tidy").chmod(0o755)
         self.assertIn("targets", self.night("0")[1])
+        self.assertIn("== torture: exit 0", self.said)
         self.assertIn("== tidy: exit 0", self.said)
         tests.write_text("")
         self.assertNotEqual(self.night("0", "targets")[0], 0)

@@ -1,12 +1,25 @@
+import contextlib
 import os
+import sqlite3
 import sys
 
 from . import cli, diff_cli
 
+
+def _drop_output():
+    """What could not be printed is not tried again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 try:
     code = diff_cli.main(sys.argv[2:]) if sys.argv[1:2] == ["--diff"] else cli.main()
-    sys.stdout.flush()
+    print(end="", flush=True)
 except BrokenPipeError:  # the reader of our output has seen enough
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
     code = 0
+except (OSError, MemoryError, sqlite3.Error) as error:  # a full disk, no memory: nothing that the records say
+    _drop_output()
+    code = 3
+    with contextlib.suppress(OSError):
+        print(f"facts report: {str(error) or 'out of memory'}", file=sys.stderr, flush=True)
 sys.exit(code)

@@ -13,15 +13,15 @@ from . import claims, predicate, reader, text
 from .vocabulary import is_finding, is_good
 
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING = 0, 1, 2, 3, 4, 5
-# What is said of a rule for one version and device. Several of those before AGREES may be; the others only alone.
+# The verdict about a rule for one version and device. Several of those before AGREES may apply; the others only alone.
 MEANINGS = {
-    "too strict": "it refuses what every engine offered computes right",
-    "too loose": "no rule of the project refuses it, and the backend does, or gets it wrong; told under the first rule that shows it",
-    "accepted, numbers not known": "it refuses what the backend accepts; a GPU has to say whether the numbers are right",
-    "not answered": "the backend could not be asked, or the data could not tell",
-    "agrees": "the backend refuses (or gets wrong) what it refuses, and takes the other side",
-    "both sides refused": "the backend refuses the other side too, for a reason that another rule tells: no edge is to be seen",
-    "not asked": "our own library refuses it before cuDNN sees it: nobody could compute it, or no graph of that version can say it",
+    "too strict": "the rule refuses a case that every offered engine computes right",
+    "too loose": "cuDNN refuses a case, or gets it wrong, and no rule of the project refuses it; counted for the first rule that shows it",
+    "accepted, numbers not known": "the rule refuses a case that cuDNN accepts; only a GPU can show whether the numbers are right",
+    "not answered": "cuDNN could not be asked, or the data could not show an error",
+    "agrees": "cuDNN refuses (or gets wrong) what the rule refuses, and accepts the other side",
+    "both sides refused": "cuDNN refuses the other side too, for the reason of another rule: there is no edge",
+    "not asked": "FACTS itself refuses the case: nobody could compute it, or no graph of this version can express it",
 }
 STRICT, LOOSE, ACCEPTED, UNKNOWN, AGREES, BLIND, OURS = MEANINGS
 DISAGREE = (STRICT, LOOSE, ACCEPTED, UNKNOWN)
@@ -280,8 +280,12 @@ def _where(rows):
     return "; ".join(f"{', '.join(names)} {versions}" for versions, names in devices.items())
 
 
-def _table(heading, columns):
-    return ["", f"## {heading[0].upper()}{heading[1:]}", "", "| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+def _heading(title):
+    return ["", f"## {title[0].upper()}{title[1:]}", ""]
+
+
+def _item(rule, said):
+    return f"- **{rule['rule']}** ({rule['kind']}): {said}"
 
 
 class Tables:
@@ -326,19 +330,20 @@ class Tables:
         yield from self.counts()
         for word in self.words:
             groups, last = self.groups(word), None
-            if word != AGREES and groups:
-                yield from _table(word, ("rule", "kind", "says", "where", "case", "the backend"))
-            for rule, rows in groups if word != AGREES else ():
-                named = ("", "", "") if rule is last else (rule["rule"], rule["kind"], _cell(rule["says"]))
-                yield f"| {' | '.join(named)} | {_where(rows)} | {text.code(rows[0]['case'])} | {_cell(rows[0]['backend'])} |"
+            if groups or word == AGREES:
+                yield from _heading(word)
+            for rule, rows in groups:
+                if word == AGREES:
+                    yield _item(rule, f"{text.code(rule['refuses'])}, {_where(rows)}")
+                    continue
+                if rule is not last:
+                    yield _item(rule, _cell(rule["says"]))
+                yield f"  - {_where(rows)}: {text.code(rows[0]['case'])}: {_cell(rows[0]['backend'])}"
                 last = rule
-        yield from _table(AGREES, ("rule", "kind", "refuses", "where"))
-        for rule, rows in self.groups(AGREES):
-            yield f"| {rule['rule']} | {rule['kind']} | {text.code(rule['refuses'])} | {_where(rows)} |"
-        yield from _table("Untestable here", ("rule", "kind", "says", "why"))
+        yield from _heading("Untestable here")
         for rule in self.rules.values():
             if rule["verdict"] == UNTESTABLE:
-                yield f"| {rule['rule']} | {rule['kind']} | {_cell(rule['says'])} | {_cell(rule['why'])} |"
+                yield _item(rule, f"{_cell(rule['says'])}: {_cell(rule['why'])}")
 
 
 # ---- the three steps --------------------------------------------------------------------------------------------------------------------
@@ -407,7 +412,7 @@ class Command:
         asked = self._collect(targets, measured, known)
         audit = Audit(self.reader.claims, self.chosen, targets, measured, _answers(rows, measured), " ".join(records))
         if args.records:
-            audit.unasked = "the record has none of its edges, or none for a version and device that it refuses for"
+            audit.unasked = "the record has no case of its edges, or none for a version and device where it refuses"
         audit.judge(asked)
         self._print(audit)
         return audit.exit() if whole else INCOMPLETE
@@ -431,7 +436,7 @@ class Command:
     def _grade(rows):
         grades = {row["grade"] == "measured" for row in rows}
         if len(grades) > 1:
-            raise AuditError(BAD_INPUT, "the records hold what ran and what was only decided; audit them one after the other")
+            raise AuditError(BAD_INPUT, "some records have measured rows and some decided ones; audit them separately")
         return grades == {True}
 
     def _print(self, audit):
@@ -439,7 +444,7 @@ class Command:
             for row in audit.rows():
                 print(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
         elif self.args.markdown:
-            print("\n".join(Tables(audit.rows()).markdown()))
+            print(text.wrapped("\n".join(Tables(audit.rows()).markdown())))
         else:
             print("\n".join(audit.plain()))
 

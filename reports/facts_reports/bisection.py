@@ -28,7 +28,7 @@ def why_not(said):
     if said["flaky"]:
         return f"is not repeatable: {said['value']}, then {said['again']}"
     if said["verdict"] == "mistrusted":
-        return "gave an answer that its data cannot judge (mistrusted)"
+        return "answered with data that could not show an error (mistrusted)"
     return f"could not be asked: {said['why'] or said['text'] or 'its worker gave no answer'}"
 
 
@@ -112,7 +112,7 @@ class Bisection:
         if about["outcome"] == "nothing":
             yield "no answer: fewer than two versions could be asked"
         asked = sum(said["asked"] for said in versions)
-        yield f"{asked} of {len(versions)} versions asked" + ("; both sides of an edge twice, with the same answer" if self.edges else "")
+        yield f"{asked} of {len(versions)} versions asked" + ("; both sides of a change twice, with the same answer" if self.edges else "")
 
     # ---- for programs: an object for each edge, and one for the whole ------------------------------------------------------------
 

@@ -185,12 +185,12 @@ def _rounded(value):
 
 def _meaning(mean):
     if mean < MISSING:
-        return "far quieter than the model: a rounding of it does not happen (P in fp32; partial sums in fp32), or thr or acc_pv of 8 bits is too wide"
+        return "errors are far below the model: one of its roundings does not happen (P or partial sums in fp32), or thr or acc_pv of 8 bits is too wide"
     if mean < LOW:
         return "quieter than the model"
     if mean <= HIGH:
         return "as the model says"
-    return "louder than the model" if mean <= EXTRA else "one rounding more than the model has"
+    return "louder than the model" if mean <= EXTRA else "the engine rounds once more than the model"
 
 
 def _shown(p):
@@ -220,9 +220,9 @@ def describe(engine, limits):
     if engine.sum_loss.value > 0:
         yield f"  fill=unip, V = 1: 1 - O is at most {engine.sum_loss.value:.3g}, bound {engine.sum_loss.bound:.3g}"
     if engine.has_wide_partials():
-        yield f"  constants: partials_cast false (dk of grouped heads {means['dk_grouped']:.3f}, of single heads {means['dk']:.3f})"
+        yield f"  constants: partials_cast false (dk of GQA {means['dk_grouped']:.3f}, of single heads {means['dk']:.3f})"
     for constant, value, limit, peak in engine.proposals(limits):
-        beyond = ", beyond which a liar passes: no row may have it" if value > limit else ""
+        beyond = ", above which a liar would pass; no row may have it" if value > limit else ""
         yield f"  proposed: {constant} {value:.3g}, limit {limit:.3g}{beyond}; the case that forces it: {_shown(peak)}"
 
 

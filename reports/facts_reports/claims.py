@@ -170,7 +170,7 @@ class Reader:
         for number, raw in enumerate(text.split("\n"), 1):
             self.line, self.raw = number, raw
             if len(raw) > MOST_LETTERS:
-                self.fail(0, "the line is longer than a line may be")
+                self.fail(0, "the line is too long")
             comment = re.search(r"(?:^|(?<=[ \t\r]))#", raw)
             line = (raw[:comment.start()] if comment else raw).rstrip(_BLANK)
             if line.strip(_BLANK):
@@ -188,7 +188,7 @@ class Reader:
             self.fail(0, f"{_quoted(word)} begins no line of claims; allowed: {' '.join(w + ':' for w in LINES)}{_hint(word, LINES)}")
         said = rest.strip(_BLANK)
         if not said:
-            self.fail(len(line), "something is due after the colon")
+            self.fail(len(line), "a value is missing after the colon")
         at = len(line) - len(rest.lstrip(_BLANK))
         if word in ("link", "rule") and self.project is None:
             self.fail(0, "belongs to a project; project: NAME VERSION opens one")
@@ -280,7 +280,7 @@ class Reader:
             raise ClaimsError(f"{edge.where}:{edge.line}:1: {what}")
 
         if len({len(side) for side in sides}) > 1:
-            fail("the two sides of an edge have as many cases each")
+            fail("both sides of an edge need the same number of cases")
         if len(claim.pairs) + len(sides[0]) > MOST_PAIRS:
             fail(f"a rule has at most {MOST_PAIRS} pairs of cases")
         if len(sides) == 1:
@@ -299,7 +299,7 @@ def _check_edge(claim, edge, name, other):
     refused = claim.refused(name, EVERYWHERE)
     let = claim.refused(other, EVERYWHERE) if other else EVERYWHERE.all if refused == EVERYWHERE.all else 0
     if let & ~refused:
-        what = "is refused on the side that the rule is said to let through"
+        what = "is refused on the side that the rule should let through"
     elif refused & ~let:
         return
     elif not refused:

@@ -16,6 +16,7 @@ def _parser():
                                      "4 written, but a record is incomplete; 5 nothing could be compared.")
     parser.add_argument("inputs", metavar="IN", nargs="*", help="a record (.jsonl, .jsonl.gz, .jsonl.xz) or a folder of them")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for index.html, results.csv, results.json, summary.md, junit.xml")
+    parser.add_argument("--site", metavar="DIR", help="several records as a site: an index over the runs, a page for each record, and one of every case (cases/?case=NAME)")
     parser.add_argument("--title", default="cuDNN fused attention: what is supported, and is it right", help="title of the page")
     parser.add_argument("--issue", metavar="CASE", help="print the body of an issue about this case, in Markdown")
     parser.add_argument("--decisions", metavar=("A", "B"), nargs=2, help="do devices A and B (names as in the records) get the same decisions? Compares yes or no and "
@@ -30,17 +31,35 @@ def _fail(message, code):
     return code
 
 
-def write_site(store, folder, title):
+def write_site(store, folder, title, compared=None, home=""):
+    """`compared`: the diff.Diff that the page is about; else the page finds out from the record. Returns the site.Page."""
     from . import site  # the one part that needs Jinja2
 
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "index.html").write_text(site.render(store, title), encoding="utf-8")
+    page = site.make(store, title, compared, home)
+    (folder / "index.html").write_text(page.html, encoding="utf-8")
     exports.write_csv(store, folder / "results.csv")
     about = {"title": title, "answer": words.answer(store), "complete": store.complete(), "totals": store.totals(), "runs": store.runs,
              "targets": list(store.targets.values())}
     exports.write_json(store, folder / "results.json", about)
     (folder / "summary.md").write_text(markdown.summary(store, title), encoding="utf-8")
     exports.write_junit(store, folder / "junit.xml", title)
+    return page
+
+
+def _publish(args, title):
+    try:
+        from . import publish
+
+        runs = publish.write(args.inputs, Path(args.site), title)
+    except ModuleNotFoundError as error:
+        return _fail(f"the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)", ENVIRONMENT)
+    except OSError as error:
+        return _fail(f"{error.filename or args.site}: {error.strerror or error}", ENVIRONMENT)
+    except ValueError as error:
+        return _fail(str(error), BAD_INPUT)
+    print(f"{runs[0].head} {runs[0].clause}".strip() + f"\n{text.count(len(runs), 'run')}: {Path(args.site) / 'index.html'}")
+    return OK if all(run.complete for run in runs) else INCOMPLETE
 
 
 def _bits(names):
@@ -67,8 +86,11 @@ def main(argv=None):
         return _bits(args.bits)
     if not args.inputs:
         return _fail("give a record, or a folder of records", BAD_INPUT)
-    if not (args.output or args.issue or args.decisions):
-        return _fail("say where to write: -o DIR (or --issue CASE, --decisions A B, --bits A B)", BAD_INPUT)
+    if not (args.output or args.site or args.issue or args.decisions):
+        return _fail("give -o DIR (or --site DIR, --issue CASE, --decisions A B, --bits A B)", BAD_INPUT)
+    title = text.line(args.title, 200)
+    if args.site:
+        return _publish(args, title)
     try:
         store = load(args.inputs)
     except reader.InputError as error:
@@ -76,7 +98,6 @@ def main(argv=None):
     reader.warn(store.files, _WHO)
     if not store.one("SELECT EXISTS(SELECT 1 FROM row)") and not store.runs:
         return _fail("no record in " + ", ".join(args.inputs), BAD_INPUT)
-    title = text.line(args.title, 200)
     if args.issue:
         body = markdown.issue(store, args.issue)
         if body is None:

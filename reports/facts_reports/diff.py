@@ -58,6 +58,7 @@ class Diff:
     command: str = "diff"
     names: list = field(default_factory=list)
     slots: array = field(default_factory=lambda: array("H"))
+    seconds: array = field(default_factory=lambda: array("f"))      # what asking both sides took
     counts: dict = field(default_factory=dict)      # (slot, side): {outcome: cases}
     classes: dict = field(default_factory=dict)     # class: {alike: [pair]}
     about: dict = field(default_factory=dict)       # (pair, class): (ratio, known, engine)
@@ -126,6 +127,7 @@ def _add(diff, slot, case, first, second):
     pair = len(diff.names)
     diff.names.append(case)
     diff.slots.append(slot)
+    diff.seconds.append(sum(answer.wall_ms or 0 for answer in first + second) / 1000)
     ends = [sides.worst(answers) if answers else None for answers in (first, second)]
     for side, end in enumerate(ends):
         tally = diff.counts.setdefault((slot, side), {})
@@ -297,10 +299,20 @@ def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail
     both.pair([((0, *a), (len(both.records) - 1, *b)) for a, b in pairs])
     findings = FINDINGS | {"slower"} if measured else FINDINGS
     diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {}, findings if fail_on is None else fail_on, command, times=bench.load(inputs)[0] if measured else None)
+    return _filled(diff, lambda slot, case, one, other: not tree or _kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second))
+
+
+def of_targets(both, pairs, command="diff", alone=((), ())):
+    """A Diff of targets of one record, [(target, target)]. A `diff` leaves out the cases that only one of the two was asked; a `gate` has them as missing."""
+    axes = [name for place, name in enumerate(("build", "device")) if any(a[place] != b[place] for a, b in pairs)]
+    mine = both.apart([((0, *a), (0, *b)) for a, b in pairs])
+    return _filled(Diff(mine, axes, alone, {}, FINDINGS, command), lambda slot, case, one, other: command == "gate" or one and other)
+
+
+def _filled(diff, is_kept):
     for slot, case, one, other in _read_pairs(diff):
-        if tree and not (_kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second)):
-            continue
-        _add(diff, slot, case, one, other)
+        if is_kept(slot, case, one, other):
+            _add(diff, slot, case, one, other)
     if diff.classes:
         diff.groups = _grouped(diff, separate.Columns(diff.names, _subjects(diff)))
     return diff

@@ -4,7 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from . import diff, diff_files, diff_words, predicate, reader, sides, text
+from . import decision, diff, diff_files, diff_words, predicate, reader, sides, text
+from .store import load
 from .vocabulary import BY_CHANGE, CHANGES
 
 BAD_INPUT, ENVIRONMENT = 2, 3
@@ -13,9 +14,9 @@ BAD_INPUT, ENVIRONMENT = 2, 3
 def _parser():
     table = "\n".join(f"  {c.word:17} {'finding' if c.exit == 1 else f'exit {c.exit}' if c.exit else '-':8} {c.says}" for c in CHANGES)
     parser = argparse.ArgumentParser(prog="facts diff", add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS,
-                                     description="Classes of change, gravest first, and what each makes of the exit code without --fail-on:\n" + table)
+                                     description="Classes of change, worst first, and their exit codes without --fail-on:\n" + table)
     parser.add_argument("inputs", nargs="*", help=argparse.SUPPRESS)
-    for name in ("--baseline", "--candidate", "--where", "--junit", "--errata", "--fail-on", "--command", "--unasked"):
+    for name in ("--baseline", "--candidate", "--where", "--junit", "--errata", "--page", "--fail-on", "--command", "--unasked"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     parser.add_argument("--slower", type=float, help=argparse.SUPPRESS)
     for name in ("--json", "--markdown", "--annotations", "--classes", "--bench"):
@@ -50,6 +51,10 @@ def _write_files(found, args):
         made = diff_files.errata(found)
         Path(args.errata).write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         print(f"{args.errata}: {text.count(len(made['rules']), 'rule')}; {diff_files.WARNING}", file=sys.stderr)
+    if args.page:
+        from . import cli  # the one part that needs Jinja2
+        cli.write_site(load(args.inputs), Path(args.page), f"{args.command or 'diff'}: {decision.decision(found)}", found)
+        print(f"page: {Path(args.page) / 'index.html'}", file=sys.stderr)
 
 
 def main(argv):
@@ -80,6 +85,8 @@ def main(argv):
         print("\n".join(diff_files.annotations(found)), file=sys.stderr if args.json or args.markdown else sys.stdout)
     try:
         _write_files(found, args)
+    except ModuleNotFoundError as error:
+        return _fail(f"--page: the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)", ENVIRONMENT, command)
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror or error}", ENVIRONMENT, command)
     return found.exit_code()

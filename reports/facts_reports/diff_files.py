@@ -14,7 +14,8 @@ ANNOTATIONS = 10
 _CASES = 20   # named for each group, in JUnit
 
 
-def _about(diff, group):
+def about(diff, group):
+    """A group as an object."""
     before, after = diff_words.before_after(diff, group)
     pair = diff.sides.slots[group.slot]
     return {"class": group.word, "fails": group.word in diff.fail_on and group.news > 0, "change": group.alike, "where": group.where, "cases": group.hits, "of": group.total,
@@ -37,7 +38,7 @@ def json_lines(diff):
             "targets": targets, "provenance": diff_words.provenance(diff), "scope": diff_words.SCOPE}
     yield json.dumps({"diff": head}, ensure_ascii=False)
     for group in diff.groups:
-        yield json.dumps({"group": _about(diff, group)}, ensure_ascii=False)
+        yield json.dumps({"group": about(diff, group)}, ensure_ascii=False)
 
 
 def write_junit(diff, path):
@@ -51,21 +52,26 @@ def write_junit(diff, path):
         open_class = change.exit > 1 and not fails
         bad = sum(g.news > 0 for g in groups)
         body = "".join(_junit_case(diff, g, "failure" if fails and g.news else "error" if open_class else "") for g in groups)
-        suites.append(f"<testsuite name={quoteattr(change.word)} tests=\"{len(groups)}\" failures=\"{bad if fails else 0}\" errors=\"{len(groups) if open_class else 0}\">\n"
+        suites.append(f"<testsuite name={quoteattr(change.word)} time=\"{sum(_seconds(diff, g) for g in groups):.3f}\" tests=\"{len(groups)}\" failures=\"{bad if fails else 0}\" errors=\"{len(groups) if open_class else 0}\">\n"
                       f"<properties><property name=\"cases\" value=\"{diff.total(change.word)}\"/><property name=\"known\" value=\"{diff.known(change.word)}\"/></properties>\n{body}</testsuite>\n")
         total, failed = total + len(groups), failed + bad * fails
     properties = f"<properties><property name=\"compared\" value=\"{diff.compared()}\"/><property name=\"same\" value=\"{diff.same}\"/></properties>\n"
-    _write_suites(path, decision.headline(diff), diff.exit_code(), properties, suites, total, failed)
+    _write_suites(path, decision.headline(diff), diff.exit_code(), properties, suites, total, failed, sum(diff.seconds))
 
 
-def _write_suites(path, headline, code, properties="", suites=(), total=0, failed=0):
-    """The decision as a test of its own, then the other suites."""
+def _seconds(diff, group):
+    """What asking about a group's cases took, on both sides."""
+    return sum(diff.seconds[i] for i in members(group.members, len(diff.names)))
+
+
+def _write_suites(path, headline, code, properties="", suites=(), total=0, failed=0, seconds=0.0):
+    """The decision as a test of its own, then the other suites. `seconds`: what all took."""
     said = quoteattr(text.line(headline, 500))
     tag = {0: "system-out", 1: "failure"}.get(code, "error")
     inner = f"<system-out>{escape(text.line(headline, 500))}</system-out>" if not code else f"<{tag} message={said}/>"
     bad, silent = int(code == 1), int(code > 1)
-    answer = (f"<testsuite name=\"decision\" tests=\"1\" failures=\"{bad}\" errors=\"{silent}\">\n{properties}"
-              f"<testcase classname=\"facts.diff\" name=\"decision\">{inner}</testcase>\n</testsuite>\n")
+    answer = (f"<testsuite name=\"decision\" time=\"{seconds:.3f}\" tests=\"1\" failures=\"{bad}\" errors=\"{silent}\">\n{properties}"
+              f"<testcase classname=\"facts.diff\" name=\"decision\" time=\"{seconds:.3f}\">{inner}</testcase>\n</testsuite>\n")
     path.write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="facts diff" tests="{total + 1}" failures="{failed + bad}">\n' + "".join([answer, *suites]) + "</testsuites>\n",
                     encoding="utf-8")
 
@@ -78,7 +84,7 @@ def _junit_case(diff, group, tag):
     cases = [diff.names[i] for i in members(group.members, len(diff.names))[:_CASES]]
     detail = [diff_words.exactness(group), f"{before} -> {after}", d.repro(diff, group), d.bisect(diff, group), *cases, *([f"and {group.hits - len(cases):,} more"] if group.hits > len(cases) else [])]
     details = escape("\n".join(text.line(line, 3500) for line in detail if line))
-    head = f"<testcase classname={quoteattr('facts.diff.' + group.word.replace(' ', '_'))} name={quoteattr(name)}>"
+    head = f"<testcase classname={quoteattr('facts.diff.' + group.word.replace(' ', '_'))} name={quoteattr(name)} time=\"{_seconds(diff, group):.3f}\">"
     inner = f"<{tag} message={quoteattr(message)} type={quoteattr(group.word)}>{details}</{tag}>" if tag else f"<system-out>{details}</system-out>"
     return f"{head}{inner}</testcase>\n"
 
@@ -119,8 +125,8 @@ def unasked(why, args):
 
 # ---- errata ----
 
-WARNING = ("the form has no SM and no condition on the problem: a rule leaves its engine out on every GPU and for every problem of that graph; "
-           "check before it is shipped (an engine that was left out for all made others 80 % slower: pytorch/pytorch#189207)")
+WARNING = ("a rule of this format has no SM and no condition: it removes its engine on every GPU, for every problem of that graph. "
+           "Check it before you ship it: such a rule once made other problems 80 % slower (pytorch/pytorch#189207)")
 
 
 def _version_number(version):
@@ -162,7 +168,7 @@ def errata(diff):
         rules.append({"rule_id": f"facts_{word}_engine_{engine}_{'_'.join(sorted(every['verdicts']))}", "operation": "Matmul_Matmul" if word == "fwd" else "Matmul_Matmul_Matmul",
                       "engine": engine, "knob": _frontend_knobs(settings), "cudnn_version_start": _version_number(cudnn[0]), "cudnn_version_end": _version_number(cudnn[-1]) + 1,
                       "comment": f"{len(set(every['cases']))} cases, e.g. {every['cases'][0]}; seen on sm {', '.join(sorted(str(s) for s in every['sm']))}; {WARNING}"})
-    return {"version": 1, "comment": "operation: cudnn-frontend calls a graph by its operations; write what its log says of yours. " + WARNING, "rules": rules}
+    return {"version": 1, "comment": "operation: cudnn-frontend names a graph by its operations; copy the name from its log. " + WARNING, "rules": rules}
 
 
 def _frontend_knobs(settings):

@@ -25,7 +25,7 @@ def notes(diff):
         out.append(f"The times of {text.count(diff.unsteady, 'case')} could not be compared: the clocks were not steady.")
     grades = [{g for slot in diff.sides.slots for g in diff.record(side).targets[(slot.first, slot.second)[side]]["grades"]} for side in (0, 1)]
     if "measured" in grades[1] and grades[0] == {"decided"}:
-        out.append("The first side was only decided, the second measured: what fails now may have failed before.")
+        out.append("The first side was only decided, the second was measured. A case that fails now may have failed before.")
     if all(g == {"decided"} for g in grades):
         out.append("Decisions only: nothing ran on a GPU, no number was computed.")
     for side, alone in enumerate(diff.alone):
@@ -37,7 +37,7 @@ def notes(diff):
             out.append(f"Incomplete: {', '.join(text.line(n, 120) for n in record.names[:3])}: {what}.")
     hashes = [{str(run.get("suite_hash")) for run in record.runs.values()} for record in diff.sides.records]
     if len(hashes) == 2 and hashes[0] != hashes[1]:
-        out.append("The two are of different suites (or shards of one): cases of one alone are missing.")
+        out.append("The records have different suites or shards: cases of only one record are missing.")
     return out
 
 
@@ -96,7 +96,7 @@ def exactness(group):
     """How well the predicate separates: both ways."""
     among = BY_CHANGE[group.word].among
     if group.where is None:
-        return f"{group.hits:,} of {group.total:,}; nothing separates them from the {group.among:,} others {among}"
+        return f"{group.hits:,} of {group.total:,}; no predicate separates them from the {group.among:,} others {among}"
     if group.where == "":
         return f"all {group.total:,} {among}"
     hits = f"all {group.total:,} of {group.total:,}" if group.hits == group.total else f"{group.hits:,} of {group.total:,}"

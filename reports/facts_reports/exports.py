@@ -18,7 +18,7 @@ def _cell(value):
     if value is None:
         return ""
     value = str(value) if not isinstance(value, bool) else str(int(value))
-    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t") and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
+    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
 
 
 def write_csv(store, path):
@@ -77,9 +77,10 @@ def write_junit(store, path, title):
 def _suite(store, out, build, version, device, labels, everything):
     here, args = "build=? AND device=?", (build, device)
     tally = {"failure": 0, "error": 0, "skipped": 0}
-    body, total = [], 0
+    body, total, taken = [], 0, 0.0
     for outcome, row in store.rows(here, args):
         total += 1
+        taken += float(_seconds(row))
         tag, message = _tag(outcome, row)
         if tag:
             tally[tag] += 1
@@ -88,11 +89,9 @@ def _suite(store, out, build, version, device, labels, everything):
         body.append(_testcase(store, row, version, tag, message, outcome, labels))
     if not total:
         return
-    listed = "" if everything else f"; {total - len(body)} passing rows are counted, not listed"
-    name = f"{labels[build]} on {device}{listed}"
-    # Readers add up what is listed; what is only counted is said in the properties.
-    out.write(f"<testsuite name={quoteattr(name)} tests=\"{len(body)}\" failures=\"{tally['failure']}\" errors=\"{tally['error']}\" skipped=\"{tally['skipped']}\">\n"
-              f"<properties><property name=\"rows\" value=\"{total}\"/>")
+    # Readers add up what is listed; what is only counted is said in the properties. A name has no count: it stays from run to run.
+    out.write(f"<testsuite name={quoteattr(f'{labels[build]} on {device}')} time=\"{taken:.3f}\" tests=\"{len(body)}\" failures=\"{tally['failure']}\" errors=\"{tally['error']}\" skipped=\"{tally['skipped']}\">\n"
+              f"<properties><property name=\"rows\" value=\"{total}\"/><property name=\"passing rows not listed\" value=\"{total - len(body)}\"/>")
     for outcome, n in store.counts(here, args).items():
         out.write(f"<property name={quoteattr('rows.' + outcome)} value=\"{n}\"/>")
     out.write("</properties>\n" + "".join(body) + "</testsuite>\n")

@@ -2,7 +2,9 @@
 
 An axis that no case varies has nothing to show and is named as such, never dropped in silence.
 """
-from dataclasses import dataclass
+import base64
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from . import cases, predicate
 
@@ -28,6 +30,20 @@ _BY_VALUE = (("Type", "dtype"), ("Output type", "out"), ("Layout", "layout"), ("
              ("Implementation", "impl"), ("Spelling", "spelling"), ("Rope", "rope"), ("Data", "fill"), ("Poison", "poison"))
 _ORDER = ("Pass", "Type", "Mask", "Padding", "Head dim", "Heads", "Lengths", "Layout", "Strides", "Outputs")
 _SLICES_PER_AXIS = 16
+# The rows of the heat map: what people ask first. A row that no case of a record has is left out.
+_HEAT = (
+    ("Pass", "forward", "pass=fwd"), ("Pass", "backward", "pass=bwd"),
+    ("Type", "bf16", "dtype=bf16"), ("Type", "f16", "dtype=f16"), ("Type", "f32", "dtype=f32"), ("Type", "fp8", "dtype~e*"), ("Type", "mxfp8", "dtype~mx*"),
+    ("Implementation", "unified forward", "impl=unified & pass=fwd"), ("Implementation", "unified backward", "impl=unified & pass=bwd"),
+    ("Mask", "causal", "mask~causal*"), ("Mask", "sliding window", "mask=none & window!=inf:inf"),
+    ("Lengths", "decode, s_q = 1", "s.q=1"), ("Lengths", "s_q and s_kv differ", "s~*/* & s.q>1"), ("Lengths", "padding", "padding!=none | lens!=none"),
+    ("Lengths", "ragged (THD)", "layout~t*"), ("Lengths", "paged", "paged!=0"),
+    ("Heads", "grouped queries", "h~*/*"),
+    ("Head dim", "up to 64", "d.qk<=64"), ("Head dim", "65 to 128", "d.qk>64 & d.qk<=128"), ("Head dim", "129 to 256", "d.qk>128 & d.qk<=256"), ("Head dim", "above 256", "d.qk>256"),
+    ("Head dim", "d_qk and d_v differ", "d~*/*"),
+    ("Scores", "bias or ALiBi", "bias!=none | alibi!=0"), ("Scores", "block mask", "blockmask!=none"), ("Scores", "sink", "softmax!=vanilla"), ("Scores", "score mod", "mod!=none"),
+    ("Scores", "dropout", "dropout!=0"), ("Run", "deterministic", "deterministic!=0"),
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +52,9 @@ class Feature:
     label: str
     where: str      # "" for a group of the suite
     why: str = ""
+    heat: int = 0         # its row of the heat map, from 1; 0: none
+    alone: bool = False   # in the heat map, not in the range tables
+    inside: str = ""      # of the heat map: which cases, packed
 
 
 def _by_value(axis, key, said):
@@ -69,6 +88,40 @@ def of(names):
         found[axis] = _by_value(axis, key, said)
     order = [*_ORDER, *(a for a in found if a not in _ORDER)]
     return [f for axis in order for f in found[axis]], [axis for axis in order if not found[axis]]
+
+
+def heat(names, found):
+    """The features, those of the heat map marked; what only the heat map has comes last."""
+    said, rows = [cases.asked_of(n) for n in names], {}
+    for axis, label, where in _HEAT:
+        tree = predicate.parse(where)
+        inside = [predicate.holds(tree, get) for get in said]
+        if any(inside):
+            rows[axis, label, where] = (len(rows) + 1, _packed(inside))
+    marked = [replace(f, heat=row[0], inside=row[1]) if (row := rows.pop((f.axis, f.label, f.where), None)) else f for f in found]
+    return marked + [Feature(*row, heat=place, alone=True, inside=inside) for row, (place, inside) in rows.items()]
+
+
+def _packed(flags):
+    """A bit for each case, the first in the lowest bit, as base64: the page draws its map without reading a single case name."""
+    bits = bytes(sum(flag << i for i, flag in enumerate(flags[at:at + 8])) for at in range(0, len(flags), 8))
+    return base64.b64encode(bits).decode()
+
+
+@lru_cache(maxsize=1)
+def _labels():
+    """{comparison: words} of the comparisons that a slice names."""
+    spelled = {where: label for slices in _SPELLED.values() for label, where in slices}
+    return {**{where: label for _, label, where in _HEAT}, **spelled, "align=br": "bottom-right", "impl=unified": "unified", "impl=composite": "composite", "engine=all": "every engine"}
+
+
+def words_of(where):
+    """A predicate of diff in words, where each of its comparisons has some; else the predicate."""
+    if not where:
+        return "every case" if where == "" else "no predicate found"
+    terms = where.split(" & ")
+    said = [_labels().get(t) or (t.removeprefix("dtype=") if t.startswith("dtype=") else "") for t in terms]
+    return ", ".join(said) if all(said) else where
 
 
 def groups(store):

@@ -52,7 +52,7 @@ def _worst(bucket, form):
         parts.append(f"The worst element is {_tensor(bucket)}{form['index']}: got {form['got']}, want {form['want']}, bound {form['bound']} "
                      f"({form['ratio']} times what gate {bucket['gate'] or '?'} allows{counts}).")
     reason = form["reason"].rstrip(" .")[:300]
-    return " ".join(parts + [f"What was said: {reason}."] if reason else parts)
+    return " ".join(parts + [f"cuDNN's message: {reason}."] if reason else parts)
 
 
 def difference(one, other):

@@ -17,8 +17,8 @@ from .vocabulary import is_good
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
 _REFUSED, _DIED, _OPEN = "-", "!", "?"
 _HEAD = """\
-# What cuDNN takes of suite golden, by which engine first. Made by `facts expect golden`, never edited by hand; docs/expectations.md.
-# group  device  versions  taken  the first engine of each case of the group, as listed above it (- refused, ! the process died, * taken, engine not told)
+# The cases of suite golden that cuDNN accepts, and the first engine. Made by `facts expect golden`, never edited by hand; docs/expectations.md.
+# group  device  versions  accepted  the first engine of each case of the group, as listed above it (- refused, ! the process died, * accepted, engine not known)
 """
 
 
@@ -132,7 +132,7 @@ def parse(text, name):
             first, _, last = words[2].partition("..")
             lines.setdefault((words[0], words[1]), []).append((first, last or first, words[6:], number))
     if not suite or not versions:
-        raise GoldenError(f"{name}:1:1: no matrix: its head names no suite or no build")
+        raise GoldenError(f"{name}:1:1: not a matrix: its head has no suite or no build")
     return suite, versions, lines
 
 
@@ -210,19 +210,21 @@ def _compare_one(lines, group, device, version, marks, name, matrix):
 
 
 def main(argv):
-    """facts_reports golden print|check|add --golden FILE [-o FILE] RECORD"""
+    """facts_reports golden print|check|add --golden FILE [-o FILE] RECORD; facts_reports golden json --golden FILE [-o FILE]"""
     parser = argparse.ArgumentParser(prog="facts expect golden")
-    parser.add_argument("task", choices=("print", "check", "add"))
-    parser.add_argument("record")
+    parser.add_argument("task", choices=("print", "check", "add", "json"))
+    parser.add_argument("record", nargs="?")
     parser.add_argument("--golden", required=True, help="cases/golden/support.txt")
     parser.add_argument("-o", "--output", help="print: write there instead")
     parser.add_argument("--overwrite", action="store_true")
-    args = parser.parse_args(argv)
+    args = parser.parse_intermixed_args(argv)
     try:
+        if args.task == "json":
+            return _written(_as_json(Path(args.golden)), args)
         store = load([args.record])
         matrix = Matrix(store)
         if any(_OPEN in marks for by in matrix.answers.values() for marks in by.values()) or not store.complete():
-            raise GoldenError("not every question has an answer; a matrix with holes is none")
+            raise GoldenError("some questions have no answer; the matrix must be complete")
         return {"check": _check, "add": _add, "print": _print}[args.task](matrix, store, args)
     except (reader.InputError, GoldenError) as error:
         print(f"facts expect golden: {error}", file=sys.stderr)
@@ -258,12 +260,31 @@ def _add(matrix, store, args):
     aside = path.with_name(f"{path.name}.new")
     aside.write_text(add(matrix, store, before, args.golden), encoding="utf-8")
     os.replace(aside, path)
+    _renew_json(path)
     print(f"{path}: added {', '.join(new)}; review the change like code")
     return OK
 
 
+def _as_json(path):
+    from . import golden_json  # which reads what this module writes
+
+    return golden_json.as_text(path.read_text(encoding="utf-8"), str(path), path.resolve().parents[2] / "lib" / "devices")
+
+
+def _renew_json(path):
+    """The JSON beside the text follows it."""
+    if (beside := path.with_name("golden.json")).exists():
+        beside.write_text(_as_json(path), encoding="utf-8")
+
+
 def _print(matrix, store, args):
-    shown = render(matrix, store)
+    status = _written(render(matrix, store), args)
+    if args.output:
+        _renew_json(Path(args.output))
+    return status
+
+
+def _written(shown, args):
     if not args.output:
         print(shown, end="")
         return OK

@@ -403,9 +403,9 @@ def _check_failure(failure, families):
             fail("engine", f"'{name}' is no number and no family of cases/known/engines.families; did you mean {predicate.nearest(name, families)}?")
     both = failure.versions("seen") & failure.versions("right")
     if both:
-        fail("right", f"{word(min(both))} was seen failing and is said to be right")
+        fail("right", f"{word(min(both))} was seen failing and is also listed as right")
     if failure.guarded != ("instead" in failure.said):
-        fail("guard", "guard and instead belong together: what the library says, and what the user can do")
+        fail("guard", "guard and instead belong together: the sentence of the refusal, and what the user can do")
     if not failure.guarded and ("ask" in failure.said or "knobs" in failure.said):
         fail("guard", "ask and knobs belong to a guard")
     if failure.said.get("ask", "never") != "never":

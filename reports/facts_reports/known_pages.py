@@ -6,10 +6,10 @@ _ARCHITECTURES = {(0, 0): "all"}
 _HEAD = """# Known failures of cuDNN's fused attention
 
 Printed from `cases/known` by `ci/generate_known.py --page docs/findings.md`; a test fails when this page is out of date.
-[known.md](known.md) says how to read and add a failure. [catalogue.md](catalogue.md) says what became of each public report.
+[known.md](known.md) explains the files. [catalogue.md](catalogue.md) lists the public reports.
 
 A failure holds from the first version that was seen failing up to the next version that was seen right. With none, it holds for every newer version.
-"suspected" architectures have the same engine and were not asked.
+"Suspected" architectures have the same engine and were not asked.
 """
 
 
@@ -76,4 +76,4 @@ def findings(entries):
     lines += ["", "Behaviour that is no failure: " + ", ".join(f"[{e.name}](#{e.name})" for e in shown if not e.failures) + "."]
     for entry in shown:
         lines += section(entry)
-    return "\n".join(lines) + "\n"
+    return text.wrapped("\n".join(lines)) + "\n"

@@ -130,7 +130,7 @@ class Merge:
         report.run = str(run.get("id") or "?")
         suite = str(run.get("suite_hash") or "")
         if self.suite and suite != self.suite and not self.force:
-            raise MergeError(report.name, "is of another suite than the records before it; --force joins them all the same", BAD_INPUT)
+            raise MergeError(report.name, "belongs to another suite than the earlier records; --force joins them anyway", BAD_INPUT)
         self.suite = self.suite or suite
         self.runs.setdefault(report.run, run)
         self.run_places.setdefault(report.run, place)

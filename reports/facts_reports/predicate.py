@@ -1,6 +1,6 @@
 """Predicates of the case language: `d.qk>128 & pass=bwd & cudnn<9.10.2 & layout~thd*`.
 
-The page has the same parser in JavaScript (page/predicate.js); test/predicates.json holds both to one behaviour.
+The page has the same parser in JavaScript (page/scripts/predicate.js); test/predicates.json holds both to one behaviour.
 
     or    := and ('|' and)*        and := not ('&' not)*        not := '!' not | '(' or ')' | leaf
     leaf  := field ('='|'!='|'<'|'<='|'>'|'>=') value | field ('~'|'!~') glob | field 'in' '(' value (',' value)* ')'

@@ -53,8 +53,7 @@ def bits_of(members, size):
     return int(bytes(digits), 2) if size else 0
 
 
-def count(bits):
-    return bits.bit_count() if hasattr(int, "bit_count") else bin(bits).count("1")
+count = int.bit_count if hasattr(int, "bit_count") else lambda bits: bin(bits).count("1")   # Python below 3.10
 
 
 def first(bits, size):
@@ -220,20 +219,21 @@ def _leaves(columns, changed, universe):
     return sorted(best.values(), key=use, reverse=True)[:_LEAVES]
 
 
-def _score(bits, changed, universe, cost):
-    hits, others = count(bits & changed), count(bits & universe & ~changed)
-    exact = hits == count(changed) and others == 0
-    return (2 if exact else 0) + (hits - 2 * others) / count(changed) - 0.02 * cost
+def _score(bits, changed, total, cost):
+    """`bits` lie in the universe; `total` is how many changed."""
+    hits = count(bits & changed)
+    others = count(bits) - hits
+    return (2 if hits == total and not others else 0) + (hits - 2 * others) / total - 0.02 * cost
 
 
 def _best(columns, changed, universe):
     """The conjunction that covers most of `changed` and least else: (leaves, bits), or None. More than three comparisons only where they make it exact."""
     leaves = _leaves(columns, changed, universe)
-    best, found, beam = 0.0, None, []
+    best, found, beam, total = 0.0, None, [], count(changed)
 
     def offer(chosen, bits):
         nonlocal best, found
-        score = _score(bits, changed, universe, sum(leaf.cost for leaf in chosen))
+        score = _score(bits, changed, total, sum(leaf.cost for leaf in chosen))
         if score > best:
             best, found = score, (chosen, bits)
     for leaf in leaves:

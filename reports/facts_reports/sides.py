@@ -6,6 +6,7 @@ A side is a list of targets (build, device); a slot pairs one target of each. Wh
 import json
 import re
 import sqlite3
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -16,10 +17,10 @@ from .vocabulary import RANK, is_finding, is_good, is_met, outcome_of
 _SCHEMA = f"""
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;
 CREATE TABLE seen({latest.COLUMNS}, record INT, answer TEXT);
-CREATE TABLE row(slot INT, side INT, case_name TEXT, config INT, answer TEXT);
 """
+_PAIRED = "(slot INT, side INT, case_name TEXT, config INT, answer TEXT)"
 _LOOKED_AT = ("case", "cudnn", "build", "device", "sm", "grade", "backend", "verdict", "supported", "engine", "config", "workspace_bytes", "plan_ms",
-              "exec_us", "reason", "errors", "expectation", "attempt", "run", "stage")
+              "exec_us", "wall_ms", "reason", "errors", "expectation", "attempt", "run", "stage")
 _REASON = ("class", "status", "text", "rule")
 
 
@@ -42,6 +43,7 @@ class Answer:
     workspace_bytes: object
     plan_ms: object
     exec_us: object
+    wall_ms: object
     reason: tuple       # class, status, text, rule
     why: str            # one line of words
 
@@ -56,9 +58,13 @@ class Answer:
 
     @property
     def ours(self):
-        """FACTS itself refused: a guard, or a table of what a version has. cuDNN's own refusal has a status, or says that it gives no reason."""
-        word, status, said, _ = self.reason
-        return self.kind == "no" and (word in ("policy", "internal") or not status and bool(said) and not said.startswith("cuDNN offers no engine"))
+        """FACTS itself refused."""
+        return self.kind == "no" and is_ours(*self.reason[:3])
+
+
+def is_ours(word, status, said):
+    """Is a refusal's reason (its class, status, text) one of FACTS: a guard, or a table of what a version has? cuDNN's own has a status, or says that it gives no reason."""
+    return word in ("policy", "internal") or not status and bool(said) and not said.startswith("cuDNN offers no engine")
 
 
 def _knobs(value):
@@ -108,7 +114,7 @@ def answer_of(row, lists):
     why = "" if is_good(row["verdict"]) else words.why(row, 300)
     return Answer(row["verdict"], outcome, known, named, met is False, row["grade"] or "", row["sm"],
                   (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs), row["offered"], _number(row.get("workspace_bytes")), _number(row.get("plan_ms")),
-                  _number(row.get("exec_us")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
+                  _number(row.get("exec_us")), _number(row.get("wall_ms")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
 
 
 _FIELDS = tuple(Answer.__dataclass_fields__)
@@ -207,7 +213,7 @@ class Sides:
     def __init__(self):
         self.db = sqlite3.connect("")   # a file of SQLite's own, gone at the end
         self.db.executescript(_SCHEMA)
-        self.records, self.slots, self.lists = [], [], Lists()
+        self.records, self.slots, self.lists, self.table = [], [], Lists(), "row"
 
     def read(self, inputs):
         """One record, of a file, a folder or several. Raises reader.InputError."""
@@ -219,19 +225,44 @@ class Sides:
         self.records.append(record)
         return record
 
+    def read_store(self, store):
+        """The rows of a store.Store as a record: those that count, without what is missing."""
+        record = Record([f.name for f in store.files], store.files, store.runs, {}, store.gpus)
+        reading = _Reading(self.db, len(self.records), record, self.lists)
+        for outcome, row in store.rows(order="id"):
+            if outcome != "missing":
+                reading.add_row({**row, **reading.only(row)})
+        reading.lines = list(store.target_lines)
+        reading.finish()
+        self.records.append(record)
+        self.db.execute("CREATE INDEX seen_of ON seen(record, build, device)")
+        return record
+
     def pair(self, slots):
-        """`slots`: [((record, build, device), (record, build, device))]."""
+        """`slots`: [((record, build, device), (record, build, device))]. No other pairs can be made afterwards."""
+        self._pair(slots)
+        self.db.execute("DELETE FROM seen")
+
+    def apart(self, slots):
+        """The same records with pairs of their own, until the next call."""
+        other = copy(self)
+        other.slots, other.table = [], "apart"
+        self.db.execute("DROP TABLE IF EXISTS apart")
+        other._pair(slots)
+        return other
+
+    def _pair(self, slots):
+        self.db.execute(f"CREATE TABLE {self.table}{_PAIRED}")
         for number, sides in enumerate(slots):
             for side, (record, build, device) in enumerate(sides):
-                self.db.execute("INSERT INTO row SELECT ?, ?, case_name, config, answer FROM " + latest.that_count("record=? AND build=? AND device=?"),
+                self.db.execute(f"INSERT INTO {self.table} SELECT ?, ?, case_name, config, answer FROM " + latest.that_count("record=? AND build=? AND device=?"),
                                 (number, side, record, build, device))
             self.slots.append(Slot(*(tuple(side[1:]) for side in sides)))
-        self.db.execute("DELETE FROM seen")
-        self.db.execute("CREATE INDEX row_order ON row(slot, case_name, side, config)")
+        self.db.execute(f"CREATE INDEX {self.table}_order ON {self.table}(slot, case_name, side, config)")
 
     def pairs(self):
         """(slot, case, [first side's answers], [second side's]) in order; an absent side is an empty list."""
-        rows = self.db.execute("SELECT slot, case_name, side, answer FROM row ORDER BY slot, case_name, side, config")
+        rows = self.db.execute(f"SELECT slot, case_name, side, answer FROM {self.table} ORDER BY slot, case_name, side, config")
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             sides = ([], [])
             for _, _, side, data in group:
@@ -241,7 +272,7 @@ class Sides:
     def offers(self):
         """(slot, case, first side's list of engines, second side's) of every case that both were asked; of several configurations the first."""
         place = _FIELDS.index("offered")
-        rows = self.db.execute(f"SELECT slot, case_name, side, json_extract(answer, '$[{place}]') FROM row ORDER BY slot, case_name, side, config")
+        rows = self.db.execute(f"SELECT slot, case_name, side, json_extract(answer, '$[{place}]') FROM {self.table} ORDER BY slot, case_name, side, config")
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             found = {}
             for _, _, side, number in group:
@@ -252,7 +283,7 @@ class Sides:
     def answers(self, slot, case):
         """Both sides' answers to one case."""
         sides = ([], [])
-        for side, data in self.db.execute("SELECT side, answer FROM row WHERE slot=? AND case_name=? ORDER BY side, config", (slot, case)):
+        for side, data in self.db.execute(f"SELECT side, answer FROM {self.table} WHERE slot=? AND case_name=? ORDER BY side, config", (slot, case)):
             sides[side].append(_unpack(data, self.lists))
         return sides
 

@@ -1,96 +1,20 @@
-"""The page's data: columns with dictionaries, so that 100,000 rows stay a few megabytes and filter in milliseconds."""
+"""The page, and the index of several pages: templates filled with what page/ computed."""
 import base64
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
 
-from . import cases, features, findings as wrong, words
-from .vocabulary import OUTCOMES, is_good
+from . import findings as wrong, words
+from .page import opening
+from .page.payload import payload
+from .vocabulary import OUTCOMES
 
 _HERE = Path(__file__).parent / "page"
-_SCRIPTS = ("predicate.js", "data.js", "state.js", "matrix.js", "boundary.js", "rows.js", "app.js")
-_ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
-
-
-class _Dictionary:
-    def __init__(self):
-        self.items, self.index = [], {}
-
-    def add(self, value):
-        key = json.dumps(value, ensure_ascii=False, sort_keys=True)
-        if key not in self.index:
-            self.index[key] = len(self.items)
-            self.items.append(value)
-        return self.index[key]
-
-
-def _short(value):
-    return float(f"{value:.5g}") if isinstance(value, float) else value
-
-
-def _worst_ratio(row):
-    ratios = [words.ratio_of(e.get("ratio")) for e in row["errors"].values() if isinstance(e, dict)] if row.get("errors") else []
-    ratios = [r for r in ratios if r is not None]
-    if not ratios:
-        return None
-    return "inf" if max(ratios) == float("inf") else _short(max(ratios))
-
-
-def _errors(row):
-    return {t: {k: _short(v) for k, v in e.items()} for t, e in row.get("errors", {}).items() if isinstance(e, dict)}
-
-
-def _reason(row):
-    reason = dict(row.get("reason") or {})
-    chain = [c for c in reason.get("chain") or [] if isinstance(c, dict)] if isinstance(reason.get("chain"), list) else []
-    reason["chain"] = chain[:24]
-    return {k: v for k, v in reason.items() if v not in ("", None, [])}
-
-
-def payload(store, title, answer):
-    builds, devices = store.builds(), store.devices()
-    labels = words.build_labels(builds)
-    dictionaries = {n: _Dictionary() for n in ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group")}
-    sms = dict(store.db.execute("SELECT device, max(json_extract(json, '$.sm')) FROM row GROUP BY device").fetchall())
-    for device in devices:
-        for build, version in builds:
-            if store.one("SELECT EXISTS(SELECT 1 FROM row WHERE build=? AND device=?)", (build, device)):
-                dictionaries["target"].add([build, device])
-    place = {o.word: i for i, o in enumerate(OUTCOMES)}
-    columns = {n: [] for n in (*dictionaries, "outcome", "config", "supported", "ratio", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")}
-    details, many = {}, store.one("SELECT count(*) FROM row") > _ALL_DETAILS
-    for i, (outcome, row) in enumerate(store.rows()):
-        values = {"case": row["case"], "target": [row["build"], row["device"]], "verdict": row["verdict"], "grade": row.get("grade"),
-                  "backend": row.get("backend") or None, "engine": row.get("engine"), "reason": _reason(row), "engines": row.get("engines") or [],
-                  "group": row.get("group") or ""}
-        for name, value in values.items():
-            columns[name].append(dictionaries[name].add(value))
-        columns["outcome"].append(place[outcome])
-        columns["ratio"].append(_worst_ratio(row))
-        for name in ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt"):
-            value = row.get(name)
-            columns[name].append(_short(value) if isinstance(value, (int, float)) else None)
-        if not many or not is_good(outcome):
-            kept = {"errors": _errors(row), "padded": row.get("padded"), "expectation": row.get("expectation"), "inputs_from": row.get("inputs_from"),
-                    "tflops": row.get("tflops"), "wall_ms": row.get("wall_ms")}
-            kept = {k: v for k, v in kept.items() if v}
-            if kept:
-                details[i] = kept
-    found, still = features.of(dictionaries["case"].items)
-    versions, by_device = dict(builds), {d: words.device_labels(store, d) for d in devices}
-    return {
-        "title": title, "answer": answer, "totals": store.totals(), "complete": store.complete(),
-        "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "keys": cases.key_table(),
-        "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(),
-        "numbers": sorted(cases.numbers()),
-        "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)}
-                    for b, d in dictionaries["target"].items],
-        "features": [[f.axis, f.label, f.where, f.why] for f in [*features.groups(store), *found]], "still": still,
-        "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()],
-        "dictionaries": {n: d.items for n, d in dictionaries.items() if n != "target"}, "columns": columns, "details": details, "details_cut": many,
-    }
+_SCRIPTS = ("predicate.js", "data.js", "document.js", "state.js", "keys.js", "matrix.js", "heat.js", "boundary.js", "trust.js", "timeline.js", "numbers.js", "detail.js", "rows.js", "compare.js", "drop.js", "save.js", "app.js")
+_STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
 
 
 def embedded(value):
@@ -117,20 +41,38 @@ def provenance(store):
     return {"runs": runs, "targets": targets, "files": store.files}
 
 
-def render(store, title):
-    style, script = (_HERE / "page.css").read_text(encoding="utf-8"), "\n".join((_HERE / s).read_text(encoding="utf-8") for s in _SCRIPTS)
-    script = '"use strict";\n(() => {\n' + script + "})();\n"
+@dataclass
+class Page:
+    html: str
+    first: dict   # its first screen: opening.of
+
+
+def _filled(template, **values):
     environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    style = "\n".join((_HERE / "styles" / name).read_text(encoding="utf-8") for name in _STYLES)
+    return environment.get_template(template).render(style=style, style_digest=_digest(style), **values)
+
+
+def make(store, title, compared=None, home=""):
+    """A Page. `compared`: the diff.Diff that it is about; else the records say. `home`: of payload()."""
+    script = '"use strict";\n(() => {\n' + "\n".join((_HERE / "scripts" / name).read_text(encoding="utf-8") for name in _SCRIPTS) + "})();\n"
     findings = wrong.of(store)
     labels = words.build_labels(store.builds())
     for f in findings:
         f["repro"], f["why"] = words.repro(store, f["row"]), words.why(f["row"])
-    known = [f for f in findings if f["known"]]
-    findings = [f for f in findings if not f["known"]]
     targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, _ in store.builds() for d in store.devices()]
-    head, sentence = answer = words.answer(store)
-    data = payload(store, title, answer)
-    return environment.get_template("index.html.j2").render(
-        title=title, head=head, sentence=sentence, totals=store.totals(), complete=store.complete(),
-        provenance=provenance(store), findings=findings, known=known, target_counts=[t for t in targets if t[2]], outcomes={o.word: o for o in OUTCOMES},
-        style=style, style_digest=_digest(style), script=script, script_digest=_digest(script), still=", ".join(data["still"]).lower(), data=embedded(data))
+    data, changed = payload(store, title, compared, home)
+    first = opening.of(store, changed, findings)
+    html = _filled("index.html.j2", title=title, first=first, home=home, totals=store.totals(), complete=store.complete(), provenance=provenance(store),
+                   findings=[f for f in findings if not f["known"]], known=[f for f in findings if f["known"]], target_counts=[t for t in targets if t[2]],
+                   outcomes={o.word: o for o in OUTCOMES}, script=script, script_digest=_digest(script), still=", ".join(data["still"]).lower(), data=embedded(data))
+    return Page(html, first)
+
+
+def render(store, title, compared=None):
+    return make(store, title, compared).html
+
+
+def index(runs, title):
+    """The index of several pages; `runs`: of publish.write."""
+    return _filled("runs.html.j2", runs=runs, title=title)

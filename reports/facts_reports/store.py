@@ -49,7 +49,7 @@ class Store:
     def __init__(self):
         self.db = sqlite3.connect(":memory:")
         self.db.executescript(_SCHEMA)
-        self.runs, self.targets, self.target_lines, self.files, self.starts = {}, {}, [], [], {}
+        self.runs, self.targets, self.target_lines, self.files, self.starts, self.turns = {}, {}, [], [], {}, []
         self._builds = None   # asked often, and nothing changes after finish()
         self._devices = self._totals = None
         self.gpus = {}   # device: its number, as --device wants it
@@ -65,6 +65,8 @@ class Store:
         elif word == "target":
             self.targets[(str(value.get("build", "")), str(value.get("device", "")))] = value
             self.target_lines.append(value)
+        elif word == "time":
+            self.turns.append(value)
         elif word == "end":
             self.runs.setdefault(run, {})["end"] = value
         elif word == "start":

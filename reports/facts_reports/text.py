@@ -1,8 +1,9 @@
 """Text from elsewhere: made harmless once, here, before anything keeps it."""
 import re
+import textwrap
 from functools import lru_cache
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
 
@@ -67,3 +68,51 @@ def code(value):
 
 def count(n, word, plural=None):
     return f"{n:,} {word if n == 1 else plural or word + 's'}"
+
+
+_WHOLE = re.compile(r"`[^`]*`|\[[^\]]*\]\([^)]*\)")   # code and links: a line does not break inside
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s+")
+_LITERAL = re.compile(r"\s*$|[|#<>]|    ")
+
+
+def _fill(lines, first, rest, width):
+    kept = []
+
+    def keep(found):
+        kept.append(found[0])
+        return f"\0{len(kept) - 1}\0".ljust(len(found[0]), "\1")
+
+    held = _WHOLE.sub(keep, " ".join(line.strip() for line in lines))
+    filled = textwrap.wrap(held, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+    for i in range(1, len(filled)):   # a line that begins like an item would become one
+        mark, _, tail = filled[i].lstrip().partition(" ")
+        if _ITEM.match(mark + " ") or mark[0] in "|#>":
+            filled[i - 1], filled[i] = f"{filled[i - 1]} {mark}", rest + tail
+    return [re.sub("\0(\\d+)\0\1*", lambda found: kept[int(found[1])], part) for part in filled]
+
+
+def wrapped(page, width=118):
+    """A Markdown page with its paragraphs and list items in lines of at most `width` columns. Tables, headings and code stay."""
+    out, held, first, rest, code = [], [], "", "", False
+
+    def flush():
+        if held:
+            out.extend(_fill(held, first, rest, width))
+        held.clear()
+
+    for row in page.split("\n"):
+        item = _ITEM.match(row)
+        if row.strip().startswith("```"):
+            code = not code
+        elif not code and (item or (held or not _LITERAL.match(row)) and row.strip() and row[0] not in "|#<>"):
+            if item:
+                flush()
+            if not held:
+                first = item[0] if item else re.match(r"\s*", row)[0]
+                rest = " " * len(first)
+            held.append(row[len(first):] if item else row)
+            continue
+        flush()
+        out.append(row)
+    flush()
+    return "\n".join(out)

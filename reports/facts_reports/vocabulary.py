@@ -9,7 +9,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Outcome:
     word: str
-    mark: str   # differs in shape for each word: colour is never the only sign
+    mark: str   # differs in shape for each word: colour is never the only sign; of DejaVu Sans, which a bare Debian has
     kind: str   # good, refused, failure, error, open
     says: str   # for people
 
@@ -17,18 +17,18 @@ class Outcome:
 # Worst first: the order of rows, and of the outcomes in a cell.
 OUTCOMES = (
     Outcome("crash", "☠", "error", "the worker died while it had this case"),
-    Outcome("hang", "⧗", "error", "the worker passed its deadline with this case"),
+    Outcome("hang", "∞", "error", "the worker passed its deadline with this case"),
     Outcome("exit_crash", "⏏", "error", "the worker died after its last case"),
     Outcome("overrun", "»", "failure", "guard bytes outside the output changed"),
     Outcome("wrong", "✗", "failure", "the numbers are outside the bound"),
-    Outcome("nan", "∅", "failure", "not finite where a number is due"),
+    Outcome("nan", "∅", "failure", "not finite where a number is expected"),
     Outcome("unwritten", "□", "failure", "poison survived: never written"),
     Outcome("nondeterministic", "≠", "failure", "two runs differ bit for bit"),
     Outcome("graph_mismatch", "≢", "failure", "replay differs from the eager run"),
     Outcome("exec_fail", "⊘", "failure", "built, but would not execute"),
     Outcome("build_fail", "△", "failure", "offered by heuristics, would not compile"),
     Outcome("unexpected", "!", "failure", "not what was expected here"),
-    Outcome("mistrusted", "≈", "open", "the data could not tell"),
+    Outcome("mistrusted", "≈", "open", "the data could not show an error"),
     Outcome("inconclusive", "?", "open", "the target could not be asked"),
     Outcome("missing", "…", "open", "planned, but the record holds no row"),
     Outcome("not_run", "·", "open", "planned, not run"),
@@ -96,7 +96,7 @@ CHANGES = (
     Change("changed kind", "✱", 1, "of an answer before", 0, 0, "a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way"),
     Change("lost", "–", 1, "accepted before", 0, 0, "accepted before, now refused"),
     Change("missing", "…", 4, "planned", 0, 0, "only one side has an answer: never read as the same"),
-    Change("inconclusive", "?", 3, "planned", 0, 0, "one side could not be asked, or its data could not tell: never read as the same"),
+    Change("inconclusive", "?", 3, "planned", 0, 0, "one side could not be asked, or its data could not show an error: never read as the same"),
     Change("slower", "▼", 0, "accepted by both", 1.10, 2, "the kernel takes longer (--slower R; times of one run, not of a benchmark)"),
     Change("engine changed", "⇄", 0, "accepted by both", 0, 0, "other engines are offered, or in another order, or another backend computed"),
     Change("knobs changed", "⚙", 0, "accepted by both", 0, 0, "the same engines, configured otherwise"),

@@ -27,16 +27,16 @@ def several(items, most=6):
 _SUITES = ("smoke", "core", "nightly", "exhaustive", "regress", "reject")
 
 
+def suites_of(run):
+    """What a run asked, as its command line says it."""
+    said = [run.get("suite"), *(run.get("suites") or [] if isinstance(run.get("suites"), list) else [])]
+    command = run.get("command") if isinstance(run.get("command"), list) else []
+    return list(dict.fromkeys([w for w in said if isinstance(w, str) and w] + [w for w in command if w in _SUITES]))
+
+
 def suites(store):
-    """What was asked, as the run's command line says it."""
-    found = []
-    for run in store.runs.values():
-        for word in [run.get("suite"), *(run.get("suites") or [] if isinstance(run.get("suites"), list) else [])]:
-            if isinstance(word, str) and word and word not in found:
-                found.append(word)
-        command = run.get("command") if isinstance(run.get("command"), list) else []
-        found += [w for w in command if w in _SUITES and w not in found]
-    return found
+    """The same of every run."""
+    return list(dict.fromkeys(word for run in store.runs.values() for word in suites_of(run)))
 
 
 def answer(store):

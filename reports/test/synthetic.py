@@ -94,6 +94,17 @@ def record(builds=BUILDS, devices=DEVICES, drop=0, seed=1, extra=0, run="r1"):
     yield {"end": {"run": run, "complete": True, "rows": rows, "counts": counts}}
 
 
+def gate(device=DEVICES[0], lost="stride=gap:8"):
+    """Lines of a gate's record, 9.20.0 against 9.27.0: the newer build refuses the cases with `lost`."""
+    for one in record(("9.20.0", "9.27.0"), (device,), run="g1"):
+        if "run" in one and "facts" in one["run"]:
+            one["run"]["command"] = ["facts", "gate", "--baseline", "9.20.0", "--candidate=9.27.0", "--device", device[0]]
+        if one.get("cudnn") == "9.27.0" and lost in one.get("case", ""):
+            one |= {"verdict": "unsupported", "supported": False, "engine": None, "engines": [], "errors": {},
+                    "reason": {"class": "unsupported", "status": "CUDNN_STATUS_NOT_SUPPORTED_LAYOUT", "text": "strides with gaps are not supported"}}
+        yield one
+
+
 def text(lines):
     return "".join(json.dumps(item, allow_nan=True) + "\n" for item in lines)
 

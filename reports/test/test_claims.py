@@ -65,7 +65,7 @@ class Reading(unittest.TestCase):
                                                  "untestable: note:; did you mean rule?"),
                 ("project: thing 1\nrule: t/1\nkind: decison\n",
                  "x.claims:3:7: decison is not a kind; allowed: decision numbers caller; did you mean decision?"),
-                ("project: thing 1\nrule:\n", "x.claims:2:6: something is due after the colon"),
+                ("project: thing 1\nrule:\n", "x.claims:2:6: a value is missing after the colon"),
                 (HEAD + "refuse: sm=90\nedge: pass=fwd d=100 | d=104\n", "x.claims:7:7: edge: takes COMMON | REFUSED | LET THROUGH"),
                 (HEAD + "refuse: sm=90\nedge: pass=fwd | d=1 |\n", "x.claims:7:7: edge: takes COMMON | REFUSED | LET THROUGH"),
                 (HEAD + "refuse: sm=90\nrule: t/2\n", "x.claims:3:1: the rule t/1 lacks edge:"),
@@ -97,7 +97,7 @@ class Reading(unittest.TestCase):
 class Edges(unittest.TestCase):
     def test_an_edge_that_is_none_is_an_error(self):
         for refuse, names, what in (("d.qk%8!=0", ("d=96", "d=104"), "is never refused by the rule"), ("d.qk%8!=0", ("d=100", "d=101"), "is refused on both sides"),
-                                    ("d.qk%8!=0", ("d=104", "d=100"), "is refused on the side that the rule is said to let through"),
+                                    ("d.qk%8!=0", ("d=104", "d=100"), "is refused on the side that the rule should let through"),
                                     ("d.qk%8!=0", ("d=100",), "is refused by every version for every device"),
                                     ("cudnn<8", ("",), "is never refused by the rule")):
             with self.subTest(refuse, names=names), self.assertRaises(claims.ClaimsError) as caught:
@@ -105,7 +105,7 @@ class Edges(unittest.TestCase):
             self.assertEqual(str(caught.exception), f"x.claims:7:1: t/1 has no edge here: {case(names[0])} {what}")
 
     def test_the_sides_of_an_edge_are_as_many_cases_and_differ_in_one_key(self):
-        for sides, what in ((([case("d=100"), case("d=101")], [case("d=104")]), "the two sides of an edge have as many cases each"),
+        for sides, what in ((([case("d=100"), case("d=101")], [case("d=104")]), "both sides of an edge need the same number of cases"),
                             (([case("d=100")], [case("s=64 d=104")]), "the two sides of an edge differ in exactly one key (mask, window and align are one); these differ in s d"),
                             (([case("d=100")] * 65, [case("d=104")] * 65), "a rule has at most 64 pairs of cases")):
             with self.subTest(what), self.assertRaises(claims.ClaimsError) as caught:

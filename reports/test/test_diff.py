@@ -8,7 +8,7 @@ import unittest
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import support  # noqa: F401
+import support
 import synthetic
 from facts_reports import cases, diff, diff_cli, diff_files, diff_words, predicate, separate
 from facts_reports.vocabulary import BY_CHANGE, CHANGES
@@ -365,6 +365,7 @@ class Output(Case):
         wrong = self.write("w.jsonl", record([row(n, NEW, "wrong" if "f32" in n else "pass", grade="measured") for n in NAMES]))
         code, out, err = self.run_diff(self.old, wrong, "--annotations", "--junit", self.folder / "j.xml", "--errata", self.folder / "e.json")
         self.assertEqual(code, 1)
+        self.assertEqual(support.junit_breaches(self.folder / "j.xml"), [])
         root = ET.parse(self.folder / "j.xml").getroot()
         self.assertEqual((root.get("failures"), len(root.findall("testsuite[@name='worse']/testcase/failure"))), ("2", 1))
         self.assertEqual([case.get("name") for case in root.iter("testcase")], ["decision", "worse: dtype=f32: supported -> wrong"])

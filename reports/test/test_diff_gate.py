@@ -3,7 +3,7 @@ import json
 import unittest
 import xml.etree.ElementTree as ET
 
-import support  # noqa: F401
+import support
 import synthetic
 from test_diff import NAMES, NEW, OLD, Case as Base, record, row
 
@@ -63,6 +63,7 @@ class Decision(Case):
         for words, first in (((), said), (("--markdown",), f"**{said}**"), (("--json",), {"diff": {"decision": "CANNOT TELL", "answer": said}})):
             code, out, _ = self.run_diff("--command=gate", "--unasked=cuDNN 9.28.1 could not be asked (no disk)", "--junit", self.folder / "j.xml", *words)
             self.assertEqual((code, json.loads(out) if "--json" in words else out.rstrip("\n").replace("\\", "")), (3, first))
+            self.assertEqual(support.junit_breaches(self.folder / "j.xml"), [])
             self.assertEqual(ET.parse(self.folder / "j.xml").getroot().find("testsuite/testcase/error").get("message"), said)
 
     def test_a_test_of_junit_has_the_same_name_when_only_the_counts_differ(self):
@@ -73,6 +74,17 @@ class Decision(Case):
         f32 = [n for n in NAMES if "f32" in n]
         self.assertEqual(names(f32), ["decision", "worse: dtype=f32: supported -> crash"])
         self.assertEqual(names(f32), names(f32))
+
+    def test_a_test_of_junit_says_what_asking_took(self):
+        self.gate(record([row(n, wall_ms=1500) for n in NAMES]), record([row(n, NEW, "crash" if "f32" in n else "pass", wall_ms=500) for n in NAMES]), "--junit", self.folder / "j.xml")
+        times = {case.get("name"): case.get("time") for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase")}
+        self.assertEqual(times, {"decision": "32.000", "worse: dtype=f32: supported -> crash": f"{2 * sum('f32' in n for n in NAMES):.3f}"})
+
+    def test_a_gate_writes_its_page(self):
+        old, new = record([row(n) for n in NAMES]), record([row(n, NEW, "unsupported") for n in NAMES])
+        code, _, _ = self.gate(old, new, "--page", self.folder / "page")
+        self.assertEqual(code, 1)
+        self.assertIn("DO NOT MOVE <span class=\"clause\">16 accepted cases are refused now.", (self.folder / "page/index.html").read_text(encoding="utf-8"))
 
 
 class KnownFailures(Case):

@@ -179,11 +179,11 @@ class Expectations(unittest.TestCase):
         code, out, _ = run("golden", "add", "--golden", path, self.folder / "new.jsonl")
         self.assertEqual((code, "already" in out, path.read_text()), (0, True, after))
 
-    def test_a_matrix_with_holes_is_none(self):
+    def test_a_matrix_must_be_complete(self):
         (self.folder / "r.jsonl").write_text(record(("pass=fwd", "inconclusive", {}), do="decide"))
         code, _, err = run("golden", "print", "--golden", "x", self.folder / "r.jsonl")
         self.assertEqual(code, 2)
-        self.assertIn("holes", err)
+        self.assertIn("must be complete", err)
         self.assertNotIn("\n", err.strip())
 
 

@@ -128,7 +128,7 @@ class Files(Temporary):
             (("sm: 90", "sm: sm_90"), ":9:", "is not an architecture"),
             (("seen: 9.14.0 9.19.0; H100, a record", "seen: 9.14.0"), ":11:", "what showed it is missing"),
             (("seen: 9.14.0 9.19.0;", "seen: newest;"), ":11:", "'newest' is not a version"),
-            (("right: 9.27.0;", "right: 9.19.0;"), ":12:", "9.19.0 was seen failing and is said to be right"),
+            (("right: 9.27.0;", "right: 9.19.0;"), ":12:", "9.19.0 was seen failing and is also listed as right"),
             (("date: 2026-11-22", "date: today"), ":13:", "date"),
             (("instead: pad\n", ""), ":14:", "belong together"),
             (("cases:\npass=bwd dtype=e4m3 s=200 guards=off\n", ""), ":1:", "no section 'cases:'"),

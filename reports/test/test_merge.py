@@ -119,7 +119,7 @@ class Joining(Merging):
 
     def test_other_suites_are_refused_unless_forced(self):
         lines = run(), row(case="a"), run("2", "t", "2"), row(case="b", run_id="2")
-        self.assertIn("--force joins them all the same", self.join(*lines, code=2)[2])
+        self.assertIn("--force joins them anyway", self.join(*lines, code=2)[2])
         self.assertEqual(len([line for line in self.join(*lines, force=["--force"])[0] if "case" in line]), 2)
 
     def test_what_could_not_be_read_or_has_no_row_makes_it_incomplete(self):

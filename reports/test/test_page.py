@@ -1,75 +1,22 @@
-"""The page in a real browser. Needs chromium and Python's playwright; skipped with a word where one is missing, but not in CI."""
+"""The page's rows, queries and addresses in a real browser. Needs chromium and Python's playwright; skipped with a word where one is missing, but not in CI."""
 import json
-import os
 import random
-import shutil
-import tempfile
-import time
 import unittest
-from pathlib import Path
 
 import support
 import synthetic
+from browser import WithPages
 from test_predicate import VECTORS
 
-try:
-    from playwright.sync_api import sync_playwright
-except ImportError:
-    sync_playwright = None
-CHROMIUM = os.environ.get("FACTS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-MISSING = "" if sync_playwright and CHROMIUM else ("chromium (FACTS_CHROMIUM)" if sync_playwright else "Python's playwright") + " is missing"
 QUERIES = ("pass=bwd", "d.qk>128", "cudnn<9.20 & device=h100-sxm", "verdict in (nan, wrong)", "layout~bs*", "!(dtype=bf16)", "grade=decided & h~*/*", "class=unsupported", "engine=2", "s.kv<=192 | mask=causal", "s.kv%128=64 & s.q<=s.kv", "engine!=2", "fill=neglse & sm=90")
 
 
-@unittest.skipIf(MISSING and not os.environ.get("FACTS_CI"), f"no browser test: {MISSING}")
-class Page(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        if MISSING:
-            raise RuntimeError(MISSING)
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.at = Path(cls.folder.name)
-        (cls.at / "good.jsonl").write_text(synthetic.text(synthetic.record()))
-        (cls.at / "bad.jsonl").write_bytes(synthetic.hostile())
-        for name in ("good", "bad"):
-            support.run(cls.at / f"{name}.jsonl", "-o", cls.at / name)
-        cls.play = sync_playwright().start()
-        cls.browser = cls.play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"])
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.play.stop()
-        cls.folder.cleanup()
-
-    def open(self, name="good", fragment="", **options):
-        context = self.browser.new_context(viewport={"width": 1366, "height": 900}, **options)
-        self.addCleanup(context.close)
-        page = context.new_page()
-        self.noise, self.requests = [], []
-        page.on("console", lambda m: self.noise.append(m.text))
-        page.on("pageerror", lambda e: self.noise.append(str(e)))
-        page.on("request", lambda r: self.requests.append(r.url))
-        page.goto((self.at / name / "index.html").as_uri() + fragment)
-        page.wait_for_selector("html[data-ready]")
-        return page
-
-    def quiet(self):
-        self.assertEqual(self.noise, [])
-        self.assertTrue(all(u.startswith("file:") for u in self.requests), self.requests)
-        self.assertEqual(len(self.requests), 1)
-
-    @staticmethod
-    def rows(page):
-        return page.locator("#rows-count").inner_text()
-
-    def ask(self, page, text):
-        page.fill("#query", text)
-        page.press("#query", "Enter")
+class Page(WithPages):
+    records = {**WithPages.records, "bad": synthetic.hostile}
 
     def test_predicates_hold_as_in_python(self):
         page = self.open()
-        source = (support.HERE.parent / "facts_reports/page/predicate.js").read_text(encoding="utf-8")
+        source = (support.HERE.parent / "facts_reports/page/scripts/predicate.js").read_text(encoding="utf-8")
         data = json.loads(page.locator("#data").text_content())
         said = page.evaluate("""([source, vectors, keys, list]) => {
             const numbers = new Set(list);
@@ -138,6 +85,7 @@ class Page(unittest.TestCase):
     def test_levels_hide_and_show_and_nothing_is_hidden_at_first(self):
         page = self.open()
         self.assertTrue(self.rows(page).endswith(" of 608"))
+        page.click("#unfold")
         page.click("[data-level=pass]")
         self.assertTrue(self.rows(page).endswith(" of 343"))
         self.assertEqual(page.get_attribute("[data-level=pass]", "aria-pressed"), "false")
@@ -150,6 +98,7 @@ class Page(unittest.TestCase):
 
     def test_a_cell_leads_to_its_rows_and_its_boundary(self):
         page = self.open()
+        page.click("[data-axis='Groups of the suite']")
         cell = page.locator("#matrix tr", has_text="very negative rows").locator("button.segment").first
         self.assertIn("9.14.0 – 9.20.0", cell.inner_text())
         cell.click()
@@ -169,18 +118,24 @@ class Page(unittest.TestCase):
 
     def test_everything_is_reached_with_the_keyboard(self):
         page = self.open()
-        page.focus("#matrix button.segment >> nth=0")
+        page.focus("#heat button.cell >> nth=0")
+        before = page.locator("#heat-tip").inner_text()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")
+        self.assertIn("9.19.0: ", page.locator("#heat-tip").inner_text())
+        self.assertNotEqual(page.locator("#heat-tip").inner_text(), before)
         page.keyboard.press("Enter")
+        self.assertIn("Pass: backward, h100-sxm, 9.19.0", page.locator("#cell-name").inner_text())
         self.assertEqual(page.evaluate("document.activeElement.id"), "rows-title")
         page.focus("#rows button.open >> nth=0")
         page.keyboard.press("Enter")
         self.assertEqual(page.locator("#rows .detail").count(), 1)
         self.assertEqual(page.evaluate("document.activeElement.getAttribute('aria-expanded')"), "true")
 
-    def test_a_dozen_views_come_back_from_their_address(self):
+    def test_twenty_views_come_back_from_their_address(self):
         rng = random.Random(7)
         page = self.open()
-        for i in range(12):
+        for i in range(20):
             page.click("#all")
             if rng.random() < 0.6:
                 self.ask(page, rng.choice(QUERIES))
@@ -192,7 +147,14 @@ class Page(unittest.TestCase):
                 page.click(f"[data-view={rng.choice(('columns', 'ranges'))}]")
             if rng.random() < 0.5:
                 page.click("#split")
-            cells = page.locator("#matrix button.segment")
+            if rng.random() < 0.5:
+                page.click("#unfold")
+            if rng.random() < 0.5:
+                page.select_option("#from", rng.choice(("9.14.0-jit-cu13", "9.19.0-jit-cu13")))
+                groups = page.locator("button.group")
+                if groups.count():
+                    groups.nth(rng.randrange(groups.count())).click()
+            cells = page.locator(rng.choice(("#matrix button.segment", "#heat button.cell:not(.none)")))
             if rng.random() < 0.5 and cells.count():
                 cells.nth(rng.randrange(cells.count())).click()
             if not page.locator("#after").is_disabled() and rng.random() < 0.5:
@@ -224,6 +186,7 @@ class Page(unittest.TestCase):
 
     def test_a_laptop_is_wide_enough(self):
         page = self.open()
+        page.click("#unfold")
         for view in ("ranges", "columns"):
             page.click(f"[data-view={view}]")
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 1366)
@@ -234,30 +197,6 @@ class Page(unittest.TestCase):
         page = context.new_page()
         page.goto((self.at / "good/index.html").as_uri())
         self.assertIn("6 nan", page.inner_text("body"))
-
-    def test_a_hundred_thousand_rows_stay_usable(self):
-        from facts_reports import exports, site
-        store = support.store(self.at, synthetic.text(synthetic.record(extra=12500)), "large.jsonl")
-        (self.at / "large").mkdir()
-        (self.at / "large/index.html").write_text(site.render(store, "large"), encoding="utf-8")
-        exports.write_junit(store, self.at / "large/junit.xml", "large")
-        self.assertLess((self.at / "large/index.html").stat().st_size, 16 << 20)
-        self.assertLess((self.at / "large/junit.xml").stat().st_size, 30 << 20)
-        start = time.monotonic()
-        page = self.open("large")
-        loaded = time.monotonic() - start
-        start = time.monotonic()
-        self.ask(page, "pass=bwd & d.qk>128 & cudnn<9.20")
-        page.wait_for_function("/ of [0-9,]+$/.test(document.getElementById('rows-count').textContent)")
-        self.assertIn("9.14.0", page.inner_text("#matrix"))
-        asked = time.monotonic() - start
-        start = time.monotonic()
-        page.click("[data-level=pass]")
-        levels = time.monotonic() - start
-        self.assertLessEqual(page.locator("#rows tr.row").count(), 200)
-        print(f"\n100,608 rows: {(self.at / 'large/index.html').stat().st_size / 1e6:.1f} MB, loaded {loaded:.2f} s, first filter {asked:.2f} s, level {levels:.2f} s")
-        self.assertLess(loaded + asked, 3)
-        self.quiet()
 
 
 if __name__ == "__main__":

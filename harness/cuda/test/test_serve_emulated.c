@@ -42,7 +42,7 @@ static json_t *last_reply_to(const facts_request *requests, size_t count, bool r
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .ran = ran };
-    cr_assert_eq(facts_plans_open(&worker.plans, context), FATTN_OK);
+    cr_assert_eq(facts_plans_open(&worker.plans, context, "", false), FATTN_OK);
     FILE *file = tmpfile();
     const int before = dup(STDOUT_FILENO);
     cr_assert(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0 && facts_reply_open());

@@ -31,6 +31,13 @@ int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *da
  * origin `index`. Returns 0; 2 not on the index (the nearest are named); 3 no network, no Python. */
 int facts_index_find(facts_build *out, const char *word, facts_error *message);
 
+/* Calls `each` for every path below `folder` that fits the pattern ("*" and "?" in names), in the order of their names. `trouble`
+ * says which folder that is there could not be listed. */
+void facts_find_paths(const char *folder, const char *pattern, void (*each)(void *to, const char *path), void *to,
+                      facts_error *trouble);
+/* Does errno say that there is nothing, or nothing for us? Anything else is trouble. */
+bool facts_is_absent(int error);
+
 /* A package name ("nvidia-cudnn-jit-cu13", "_" for "-" allowed) -> kind and CUDA major. */
 bool facts_package_parse(const char *package, facts_build_kind *kind, int *cuda_major);
 

@@ -67,13 +67,14 @@ void facts_builds_free(facts_builds *builds);
 bool facts_builds_add(facts_builds *builds, const facts_build *build); /* false: out of memory */
 
 /* Looks at one folder (the one with libcudnn.so.9, or one with lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it).
- * Returns 0 and fills *out; 2 with a line in *message: no such folder, no cuDNN 9 in it, not readable, version not to be told. */
+ * Returns 0 and fills *out; 2 with a line in *message: no such folder, no cuDNN 9 in it, not readable, version not to be told; 3: a
+ * file that is there could not be read. */
 int facts_build_identify(facts_build *out, const char *folder, facts_error *message);
 
 /* Everything on this machine: cache, bundle, Python packages (of python3 on PATH, $VIRTUAL_ENV, $FACTS_PYTHON), CUDA toolkits,
  * system folders. Ordered: newest version first, jit before full, cu13 before cu12, then by origin. A folder is listed once. Each
- * has its NVRTC filled in. Returns 0, or 3 (out of memory). */
-int facts_builds_discover(facts_builds *out);
+ * has its NVRTC filled in. Returns 0, or 3 with a line (out of memory, a file that is there could not be read). */
+int facts_builds_discover(facts_builds *out, facts_error *message);
 
 /* What ci/cudnn.lock could install, newest first, origin `lock`. Returns 0, or 3 with a line when the file is missing or broken. */
 int facts_builds_installable(facts_builds *out, facts_error *message);

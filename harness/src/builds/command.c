@@ -47,7 +47,9 @@ static int list(void)
 {
     facts_builds found = { 0 }, installable = { 0 };
     facts_error message = { 0 };
-    int status = facts_builds_discover(&found);
+    int status = facts_builds_discover(&found, &message);
+    if (status != 0)
+        return complain(status, &message);
     for (size_t i = 0; i < found.count; i++)
         print_build(&found.at[i]);
     if (found.count == 0)
@@ -69,14 +71,15 @@ static int list(void)
     }
     facts_builds_free(&found);
     facts_builds_free(&installable);
-    return complain(status ? status : known, &message);
+    return complain(known, &message);
 }
 
 /* For scripts: name, folder, NVRTC ("-": built in), separated by tabs. */
 static int print_installed(const facts_builds *wanted)
 {
     facts_builds found = { 0 };
-    int status = facts_builds_discover(&found);
+    facts_error message = { 0 };
+    int status = complain(facts_builds_discover(&found, &message), &message);
     for (size_t i = 0; i < wanted->count; i++)
         for (size_t k = 0; k < found.count; k++) {
             const facts_build *b = &found.at[k];
@@ -159,7 +162,8 @@ static int remove_build(const facts_build *b)
 static int remove_builds(int argc, char **argv)
 {
     facts_builds found = { 0 };
-    int status = facts_builds_discover(&found);
+    facts_error message = { 0 };
+    int status = complain(facts_builds_discover(&found, &message), &message);
     for (int a = 0; a < argc && status == 0; a++) {
         int removed = 0;
         for (size_t i = 0; i < found.count && status == 0; i++) {
@@ -172,8 +176,7 @@ static int remove_builds(int argc, char **argv)
         }
         if (removed == 0) {
             (void)fprintf(
-                stderr,
-                "facts cudnn: %s: not in the cache (what was not installed by FACTS is never removed); see ./facts cudnn list\n",
+                stderr, "facts cudnn: %s: not in the cache; FACTS removes only builds that it installed; see ./facts cudnn list\n",
                 argv[a]);
             status = 2;
         }
@@ -195,7 +198,7 @@ static int path(const char *spec)
     return complain(status, &message);
 }
 
-int facts_cudnn_command(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     const char *verb = argc > 0 ? argv[0] : "";
     for (int i = 0; i < argc; i++)
@@ -215,4 +218,14 @@ int facts_cudnn_command(int argc, char **argv)
         return path(argv[1]);
     (void)fputs(HELP, stderr);
     return 2;
+}
+
+/* What was printed and is lost, on a full disk, is no list. */
+int facts_cudnn_command(int argc, char **argv)
+{
+    const int status = command(argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    (void)fprintf(stderr, "facts cudnn: standard output: %s\n", strerror(errno));
+    return status ? status : 3;
 }

@@ -35,6 +35,19 @@ const char *facts_device_names(char *out, size_t bytes)
     return out;
 }
 
+/* The description that a product's name probably means: "h100", "A100". Empty when none does. */
+static void find_similar(char out[64], const char *spec, const char *names)
+{
+    char list[512], *rest = NULL;
+    facts_device device;
+    facts_error error = { 0 };
+    out[0] = 0;
+    (void)snprintf(list, sizeof list, "%s", names);
+    for (char *name = strtok_r(list, ", ", &rest); name && !out[0] && strlen(spec) > 1; name = strtok_r(NULL, ", ", &rest))
+        if (strcasestr(name, spec) || (facts_device_load(&device, name, &error) == 0 && strcasestr(device.source, spec)))
+            (void)snprintf(out, 64, "%s", name);
+}
+
 /* Where the description of that name lies. Returns false with a line when nothing does. */
 static bool find(const char *spec, char out[FACTS_PATH], facts_error *message)
 {
@@ -43,11 +56,16 @@ static bool find(const char *spec, char out[FACTS_PATH], facts_error *message)
             return true;
         return facts_fail(message, "the path of the device description is too long");
     }
-    char part[128], names[512];
+    char part[128], names[512], similar[64];
     if (spec[0] && spec[0] != '.' && (size_t)snprintf(part, sizeof part, "devices/%s.json", spec) < sizeof part &&
         facts_home_path(part, out))
         return true;
-    if (*facts_device_names(names, sizeof names))
+    facts_device_names(names, sizeof names);
+    find_similar(similar, spec, names);
+    if (*similar)
+        return facts_fail(message, "--device \"%.64s\": no such name; did you mean %s? (`facts devices` lists them)", spec,
+                          similar);
+    if (*names)
         return facts_fail(message, "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s", spec, names);
     return facts_fail(message, "--device \"%.64s\": no descriptions were found; set FACTS_HOME to the folder that has devices/",
                       spec);

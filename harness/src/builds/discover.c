@@ -1,6 +1,5 @@
 #include "build_parts.h"
 
-#include <glob.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,35 +38,45 @@ bool facts_builds_add(facts_builds *builds, const facts_build *build)
 
 typedef struct search {
     facts_builds *out;
-    bool out_of_memory;
+    facts_origin origin; /* of what look_all finds */
+    facts_error *message;
+    bool failed; /* `message` says how */
 } search;
 
-/* A folder that cannot be identified is not a build: discovery is silent about it, `facts_build_identify` is not. */
+/* A folder that cannot be identified is not a build, and discovery is silent about it. One that cannot be read may be one. */
 static void look(search *s, const char *folder, facts_origin origin)
 {
     facts_build build;
     char library[FACTS_PATH];
-    if (!facts_join(library, folder, "libcudnn.so.9") || access(library, R_OK) != 0 ||
-        facts_build_identify(&build, folder, NULL) != 0)
+    facts_error why;
+    if (!facts_join(library, folder, "libcudnn.so.9") || access(library, R_OK) != 0)
+        return;
+    const int status = facts_build_identify(&build, folder, &why);
+    if (status == 3 && !s->failed)
+        s->failed = !facts_fail(s->message, "%s", why.text);
+    if (status != 0)
         return;
     for (size_t i = 0; i < s->out->count; i++)
         if (strcmp(s->out->at[i].dir, build.dir) == 0)
             return;
     build.origin = origin;
     if (!facts_builds_add(s->out, &build))
-        s->out_of_memory = true;
+        s->failed = !facts_fail(s->message, "out of memory");
+}
+
+static void look_there(void *to, const char *folder)
+{
+    search *s = to;
+    look(s, folder, s->origin);
 }
 
 static void look_all(search *s, const char *root, const char *pattern, facts_origin origin)
 {
-    char full[FACTS_PATH];
-    if (!facts_join(full, root, pattern))
-        return;
-    glob_t found;
-    if (glob(full, 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            look(s, found.gl_pathv[i], origin);
-    globfree(&found);
+    facts_error why = { 0 };
+    s->origin = origin;
+    facts_find_paths(root, pattern, look_there, s, &why);
+    if (why.text[0] && !s->failed)
+        s->failed = !facts_fail(s->message, "%s", why.text);
 }
 
 static void look_in_prefix(search *s, const char *prefix)
@@ -137,10 +146,10 @@ static void look_on_system(search *s)
         look(s, SYSTEM[i], FACTS_ORIGIN_SYSTEM);
 }
 
-int facts_builds_discover(facts_builds *out)
+int facts_builds_discover(facts_builds *out, facts_error *message)
 {
     *out = (facts_builds){ 0 };
-    search s = { .out = out };
+    search s = { .out = out, .message = message };
     char folder[FACTS_PATH];
     if (facts_cache_path("cudnn", folder))
         look_all(&s, folder, "*/lib", FACTS_ORIGIN_CACHE);
@@ -148,7 +157,7 @@ int facts_builds_discover(facts_builds *out)
         look_all(&s, folder, "*/lib", FACTS_ORIGIN_BUNDLE);
     look_in_pythons(&s);
     look_on_system(&s);
-    if (s.out_of_memory) {
+    if (s.failed) {
         facts_builds_free(out);
         return 3;
     }

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +24,32 @@ static bool exists(const char *folder, const char *file)
     return facts_join(path, folder, file) && access(path, R_OK) == 0;
 }
 
-/* The size that a RECORD gives for the engines library; -1: not named. */
-static long long recorded_bytes(const char *record)
+/* A file that is there and cannot be read is no file that is missing: `trouble` says so, and the folder is not called something
+ * else. */
+static bool opened(bool open, const char *path, facts_error *trouble)
 {
-    FILE *file = fopen(record, "re");
+    if (!open && !facts_is_absent(errno))
+        facts_fail(trouble, "%s: %s", path, strerror(errno));
+    return open;
+}
+
+static FILE *open_text(const char *path, facts_error *trouble)
+{
+    FILE *file = fopen(path, "re");
+    return opened(file != NULL, path, trouble) ? file : NULL;
+}
+
+static void close_text(FILE *file, const char *path, facts_error *trouble)
+{
+    if (ferror(file))
+        facts_fail(trouble, "%s: %s", path, strerror(EIO));
+    (void)fclose(file);
+}
+
+/* The size that a RECORD gives for the engines library; -1: not named. */
+static long long recorded_bytes(const char *record, facts_error *trouble)
+{
+    FILE *file = open_text(record, trouble);
     if (!file)
         return -1;
     long long bytes = -1;
@@ -39,22 +60,22 @@ static long long recorded_bytes(const char *record)
         if (size)
             bytes = strtoll(size + 1, NULL, 10);
     }
-    (void)fclose(file);
+    close_text(file, record, trouble);
     return bytes;
 }
 
-static bool record_fits(const char *record, const char *dir)
+static bool record_fits(const char *record, const char *dir, facts_error *trouble)
 {
     char library[FACTS_PATH];
     struct stat info;
     return facts_join(library, dir, FACTS_ENGINES) && stat(library, &info) == 0 &&
-           recorded_bytes(record) == (long long)info.st_size;
+           recorded_bytes(record, trouble) == (long long)info.st_size;
 }
 
 /* "Name: nvidia-cudnn-jit-cu13" and "Version: 9.20.0.48" of a METADATA file. */
-static bool metadata(const char *path, facts_build *out, int number[4], int *numbers)
+static bool metadata(const char *path, facts_build *out, int number[4], int *numbers, facts_error *trouble)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = open_text(path, trouble);
     if (!file)
         return false;
     char line[512], name[64] = "", version[64] = "";
@@ -62,36 +83,45 @@ static bool metadata(const char *path, facts_build *out, int number[4], int *num
         (void)sscanf(line, "Name: %63s", name);
         (void)sscanf(line, "Version: %63s", version);
     }
-    (void)fclose(file);
+    close_text(file, path, trouble);
     *numbers = facts_version_parse(version, number, NULL);
     return *numbers >= 3 && facts_package_parse(name, &out->kind, &out->cuda_major);
 }
 
-static bool from_dist_info(const char *folder, const char *dir, facts_build *out, int number[4], int *numbers)
+static bool from_dist_info(const char *folder, const char *dir, facts_build *out, int number[4], int *numbers, facts_error *trouble)
 {
     char record[FACTS_PATH], meta[FACTS_PATH];
     if (!facts_join(record, folder, "RECORD") || !facts_join(meta, folder, "METADATA"))
         return false;
-    if (!record_fits(record, dir) || !metadata(meta, out, number, numbers))
+    if (!record_fits(record, dir, trouble) || !metadata(meta, out, number, numbers, trouble))
         return false;
     memcpy(out->record, record, sizeof record);
     return true;
 }
 
-static bool from_package(const char *dir, facts_build *out, int number[4], int *numbers)
+typedef struct package {
+    const char *dir;
+    facts_build *out;
+    int *number, *numbers;
+    facts_error *trouble;
+    bool known;
+} package;
+
+static void try_package(void *to, const char *folder)
 {
-    char above[FACTS_PATH], pattern[FACTS_PATH];
-    if (facts_join(above, dir, "..") && from_dist_info(above, dir, out, number, numbers))
-        return true;
-    if (!facts_join(pattern, dir, "../../../nvidia_cudnn*.dist-info"))
-        return false;
-    glob_t found;
-    bool known = false;
-    if (glob(pattern, 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc && !known; i++)
-            known = from_dist_info(found.gl_pathv[i], dir, out, number, numbers);
-    globfree(&found);
-    return known;
+    package *p = to;
+    p->known = p->known || from_dist_info(folder, p->dir, p->out, p->number, p->numbers, p->trouble);
+}
+
+static bool from_package(const char *dir, facts_build *out, int number[4], int *numbers, facts_error *trouble)
+{
+    char above[FACTS_PATH];
+    package p = { dir, out, number, numbers, trouble, false };
+    if (facts_join(above, dir, ".."))
+        try_package(&p, above);
+    if (!p.known)
+        facts_find_paths(dir, "../../../nvidia_cudnn*.dist-info", try_package, &p, trouble);
+    return p.known;
 }
 
 /* ".../cuda-13.2/bin/" or ".../r12.9/bin/...": the last such word before the mark. */
@@ -121,7 +151,7 @@ static bool version_sum(const char *text, int number[4])
     return true;
 }
 
-static bool from_library(const char *dir, facts_build *out, int number[4], int *numbers)
+static bool from_library(const char *dir, facts_build *out, int number[4], int *numbers, facts_error *trouble)
 {
     static const char VERSION[] = "cudnn_version != (", TOOLKIT[] = "ptxExtDesc.txt";
     char path[FACTS_PATH];
@@ -129,12 +159,15 @@ static bool from_library(const char *dir, facts_build *out, int number[4], int *
     if (!facts_join(path, dir, FACTS_ENGINES))
         return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!opened(fd >= 0, path, trouble))
         return false;
-    char *bytes =
-        fstat(fd, &info) == 0 && info.st_size > 0 ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    const bool holds = fstat(fd, &info) == 0 && info.st_size > 0;
+    char *bytes = holds ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    const bool mapped = bytes != MAP_FAILED;
+    if (holds && !mapped)
+        facts_fail(trouble, "%s: %s", path, strerror(errno));
     (void)close(fd);
-    if (bytes == MAP_FAILED)
+    if (!mapped)
         return false;
     size_t size = (size_t)info.st_size;
     const char *mark = memmem(bytes, size, VERSION, sizeof VERSION - 1);
@@ -164,12 +197,12 @@ static bool defines(const char *line, const char *name, int *out)
     return true;
 }
 
-static bool from_header(const char *dir, int number[4], int *numbers)
+static bool from_header(const char *dir, int number[4], int *numbers, facts_error *trouble)
 {
     static const char *const WHERE[] = { "../include/cudnn_version.h", "../include/cudnn_version_v9.h" };
     for (size_t i = 0; i < sizeof WHERE / sizeof *WHERE; i++) {
         char path[FACTS_PATH], line[256];
-        FILE *file = facts_join(path, dir, WHERE[i]) ? fopen(path, "re") : NULL;
+        FILE *file = facts_join(path, dir, WHERE[i]) ? open_text(path, trouble) : NULL;
         if (!file)
             continue;
         int seen = 0;
@@ -178,7 +211,7 @@ static bool from_header(const char *dir, int number[4], int *numbers)
             seen |= defines(line, "#define CUDNN_MINOR ", &number[1]) ? 2 : 0;
             seen |= defines(line, "#define CUDNN_PATCHLEVEL ", &number[2]) ? 4 : 0;
         }
-        (void)fclose(file);
+        close_text(file, path, trouble);
         if (seen == 7) {
             *numbers = 3;
             return true;
@@ -218,19 +251,23 @@ int facts_build_identify(facts_build *out, const char *folder, facts_error *mess
                              "%s: no libcudnn.so.9 here, nor in lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it",
                              folder);
     int number[4] = { 0 }, numbers = 0;
+    facts_error trouble = { 0 };
     bool precompiled = exists(out->dir, "libcudnn_engines_precompiled.so.9") || exists(out->dir, "libcudnn_heuristic.so.9");
     if (!exists(out->dir, FACTS_ENGINES) || !exists(out->dir, "libcudnn_graph.so.9"))
         return facts_fail_as(2, message, "%s: libcudnn.so.9 without libcudnn_graph.so.9 and " FACTS_ENGINES ": not a whole cuDNN 9",
                              out->dir);
-    if (!from_package(out->dir, out, number, &numbers)) {
+    if (!from_package(out->dir, out, number, &numbers, &trouble)) {
         out->kind = precompiled ? FACTS_BUILD_FULL : FACTS_BUILD_JIT;
-        if (!from_library(out->dir, out, number, &numbers))
-            (void)from_header(out->dir, number, &numbers);
+        if (!from_library(out->dir, out, number, &numbers, &trouble))
+            (void)from_header(out->dir, number, &numbers, &trouble);
         if (!out->cuda_major)
             out->cuda_major = toolkit_folder_major(out->dir);
     }
+    if (trouble.text[0])
+        return facts_fail_as(3, message, "%s", trouble.text);
     if (numbers < 3 || number[0] != 9 || !out->cuda_major)
-        return facts_fail_as(2, message, "%s: cannot tell %s of this cuDNN: no package metadata, and none in " FACTS_ENGINES,
+        return facts_fail_as(2, message,
+                             "%s: %s of this cuDNN is not known: the package has no metadata, and neither has " FACTS_ENGINES,
                              out->dir, numbers < 3 || number[0] != 9 ? "the version" : "the CUDA major");
     out->three_libraries = !precompiled;
     facts_build_set_name(out, number, numbers);

@@ -83,7 +83,7 @@ static int install(const facts_builds *wanted, facts_error *message)
 {
     facts_builds found = { 0 };
     order o = { 0 };
-    int status = facts_builds_discover(&found);
+    int status = facts_builds_discover(&found, message);
     if (status == 0)
         status = order_builds(&o, wanted, &found, message);
     facts_builds_free(&found);

@@ -2,7 +2,6 @@
  * older than 12.8 (older ones decide "yes" for Blackwell and then cannot compile). */
 #include "build_parts.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,49 +9,41 @@
 
 #define OLDEST 1208 /* major * 100 + minor */
 
+static void note_version(void *to, const char *path)
+{
+    int number[4], *newest = to;
+    const char *version = strstr(strrchr(path, '/'), ".so.") + 4;
+    if (facts_version_parse(version, number, NULL) >= 2 && number[0] * 100 + number[1] > *newest)
+        *newest = number[0] * 100 + number[1];
+}
+
 /* The version by the name of the builtins in that folder, libnvrtc-builtins.so.13.0; 0: none. */
 static int builtins_version(const char *folder, int cuda_major)
 {
-    char pattern[FACTS_PATH], name[64];
-    (void)snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.*", cuda_major);
-    if (!facts_join(pattern, folder, name))
-        return 0;
-    glob_t found;
+    char name[64];
     int newest = 0;
-    if (glob(pattern, 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            int number[4];
-            const char *version = strstr(strrchr(found.gl_pathv[i], '/'), ".so.") + 4;
-            if (facts_version_parse(version, number, NULL) >= 2 && number[0] * 100 + number[1] > newest)
-                newest = number[0] * 100 + number[1];
-        }
-    globfree(&found);
+    (void)snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.*", cuda_major);
+    facts_find_paths(folder, name, note_version, &newest, NULL);
     return newest;
 }
 
-static void offer(const char *folder, int cuda_major, int *best, char out[FACTS_PATH])
+typedef struct offers {
+    int cuda_major, best;
+    char *out; /* FACTS_PATH */
+} offers;
+
+static void offer(void *to, const char *folder)
 {
+    offers *o = to;
     char path[FACTS_PATH], name[32];
-    (void)snprintf(name, sizeof name, "libnvrtc.so.%d", cuda_major);
-    int version = facts_join(path, folder, name) && access(path, R_OK) == 0 ? builtins_version(folder, cuda_major) : 0;
-    if (version < OLDEST || version <= *best)
+    (void)snprintf(name, sizeof name, "libnvrtc.so.%d", o->cuda_major);
+    int version = facts_join(path, folder, name) && access(path, R_OK) == 0 ? builtins_version(folder, o->cuda_major) : 0;
+    if (version < OLDEST || version <= o->best)
         return;
     char *real = realpath(folder, NULL);
-    if (real && facts_join(out, real, name))
-        *best = version;
+    if (real && facts_join(o->out, real, name))
+        o->best = version;
     free(real);
-}
-
-static void offer_all(const char *root, const char *pattern, int cuda_major, int *best, char out[FACTS_PATH])
-{
-    char full[FACTS_PATH];
-    if (!facts_join(full, root, pattern))
-        return;
-    glob_t found;
-    if (glob(full, 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            offer(found.gl_pathv[i], cuda_major, best, out);
-    globfree(&found);
 }
 
 const char *facts_nvrtc_find(int cuda_major, const char *build_dir, char out[FACTS_PATH])
@@ -60,20 +51,20 @@ const char *facts_nvrtc_find(int cuda_major, const char *build_dir, char out[FAC
     static const char *const BESIDE[] = { "", "../../cuda_nvrtc/lib", "../../cu13/lib" };
     static const char *const SYSTEM[] = { "usr/local/cuda*/lib64", "usr/local/cuda*/targets/x86_64-linux/lib",
                                           "usr/lib/x86_64-linux-gnu", "usr/lib64" };
-    int best = 0;
+    offers o = { .cuda_major = cuda_major, .out = out };
     char root[FACTS_PATH];
     out[0] = 0;
     if (facts_cache_path("nvrtc", root))
-        offer_all(root, "*/lib", cuda_major, &best, out);
+        facts_find_paths(root, "*/lib", offer, &o, NULL);
     if (facts_home_path("cudnn/nvrtc", root))
-        offer_all(root, "*/lib", cuda_major, &best, out);
+        facts_find_paths(root, "*/lib", offer, &o, NULL);
     for (size_t i = 0; build_dir && i < sizeof BESIDE / sizeof *BESIDE; i++)
         if (facts_join(root, build_dir, BESIDE[i]))
-            offer(root, cuda_major, &best, out);
+            offer(&o, root);
     const char *toolkit = getenv("CUDA_HOME");
     if (toolkit && *toolkit)
-        offer_all(toolkit, "lib64", cuda_major, &best, out);
+        facts_find_paths(toolkit, "lib64", offer, &o, NULL);
     for (size_t i = 0; i < sizeof SYSTEM / sizeof *SYSTEM; i++)
-        offer_all("/", SYSTEM[i], cuda_major, &best, out);
-    return best ? out : NULL;
+        facts_find_paths("/", SYSTEM[i], offer, &o, NULL);
+    return o.best ? out : NULL;
 }

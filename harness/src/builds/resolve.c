@@ -109,9 +109,9 @@ static bool is_locked(const resolver *r, const facts_build *build)
 
 static int refuse_unpinned(resolver *r, const char *word)
 {
-    return facts_fail_as(
-        3, r->message, "cuDNN %s is not in ci/cudnn.lock, and --pinned-only takes nothing else; add it with: ./facts cudnn lock %s",
-        word, word);
+    return facts_fail_as(3, r->message,
+                         "cuDNN %s is not in ci/cudnn.lock, and --pinned-only allows no other; add it with: ./facts cudnn lock %s",
+                         word, word);
 }
 
 static int add(resolver *r, const facts_build *build)
@@ -329,7 +329,7 @@ int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, fa
     facts_fail(note, "%s", "");
     facts_builds found = { 0 }, installable = { 0 }, none = { 0 };
     bool lock_only = flags & FACTS_RESOLVE_LOCK_ONLY, from_lock = flags & (FACTS_RESOLVE_LOCK_ONLY | FACTS_RESOLVE_INSTALLABLE);
-    int status = lock_only && !(flags & FACTS_RESOLVE_INDEX) ? 0 : facts_builds_discover(&found);
+    int status = lock_only && !(flags & FACTS_RESOLVE_INDEX) ? 0 : facts_builds_discover(&found, message);
     if (lock_only)
         keep_cached(&found);
     /* Without the lock file everything that is here can still be used. */

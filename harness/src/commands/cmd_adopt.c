@@ -13,7 +13,7 @@ int facts_command_adopt(int argc, char **argv)
     const char *words[MOST_WORDS + 4] = { script, "--facts", program };
     facts_error message = { 0 };
     if (argc > MOST_WORDS)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts adopt: more words than it can take");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts adopt: too many words");
     if (!facts_home_path("ci/adopt.py", script))
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts adopt: ci/adopt.py: not found; run it in a checkout of FACTS");
     if (!facts_program_dir(folder) || !facts_join(program, folder, "facts"))

@@ -221,8 +221,8 @@ static int load_record(facts_bisection *b)
         for (int attempt = 0; attempt < FACTS_BISECT_ATTEMPTS; attempt++)
             if (b->at[i].known[attempt] && !facts_said_has(&b->at[i].said[attempt], b->by))
                 return facts_complain(FACTS_EXIT_BAD_INPUT,
-                                      "facts bisect: %s: what %s answered is there without its knobs; --by knobs needs another -o",
-                                      path, facts_bisection_version(b, i));
+                                      "facts bisect: %s: the answer of %s has no knobs; --by knobs needs another -o", path,
+                                      facts_bisection_version(b, i));
     if (b->at[0].target.kind == FACTS_TARGET_GPU && strcmp(l.device, b->at[0].target.device) != 0)
         snprintf(b->device, sizeof b->device, "%s", l.device);
     return FACTS_EXIT_OK;
@@ -246,9 +246,9 @@ static int read_device(facts_bisection *b, facts_target *out)
     int status = FACTS_EXIT_BAD_INPUT;
     *out = (facts_target){ .ordinal = 0 };
     if (strchr(word, ','))
-        facts_fail(&message, "--device %s: give one; every device has edges of its own", word);
+        facts_fail(&message, "--device %s: give one device; answers of devices change in different versions", word);
     else if (strcmp(word, "cpu") == 0)
-        facts_fail(&message, "--device cpu is our own backend: no version of cuDNN has a part in it");
+        facts_fail(&message, "--device cpu: the CPU backend does not use cuDNN");
     else
         status = facts_target_device(out, word, &message);
     if (status != 0)
@@ -324,8 +324,7 @@ static int bisect(facts_bisection *b)
     const facts_verdict good = b->task == FACTS_TASK_RUN ? FACTS_VERDICT_PASS : FACTS_VERDICT_SUPPORTED;
     const facts_bisect_order order = {
         .versions = b->versions,
-        .good = b->by == FACTS_BY_VERDICT ? (int)facts_intern_id(b->values, facts_verdict_name(good))
-                                          : FACTS_BISECT_NO_VALUE,
+        .good = b->by == FACTS_BY_VERDICT ? (int)facts_intern_id(b->values, facts_verdict_name(good)) : FACTS_BISECT_NO_VALUE,
         .all = b->options->all,
         .lookahead = facts_session_jobs(b->options),
         .dear = b->dear,

@@ -13,7 +13,7 @@ static int check(const facts_options *o)
     if (o->from && (o->word_count > 0 || o->cudnn || o->device || o->where || o->with))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: --from reads records: no cases, builds or devices beside it");
     if (o->output && !o->overwrite && access(o->output, F_OK) == 0)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: %s is there already: --overwrite replaces it", o->output);
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: %s exists already; --overwrite replaces it", o->output);
     return FACTS_EXIT_OK;
 }
 
@@ -25,7 +25,7 @@ static int run(const facts_invocation *call, char record[FACTS_PATH])
     options.overwrite = false;
     const char *devices = options.device;
     if (!devices && facts_gpus_here() == 0)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts calibrate: no GPU here; say --device cpu for our own CPU backend");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts calibrate: no GPU here; give --device cpu for the CPU backend");
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     int status = facts_session_ask(&s, options.words, options.word_count, options.cudnn, devices ? devices : "0");
     if (status == FACTS_EXIT_OK) {

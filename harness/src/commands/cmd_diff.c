@@ -4,7 +4,7 @@
 
 #include "commands.h"
 
-#define WORDS_MAX 16 /* beside the inputs */
+#define WORDS_MAX 20 /* beside the inputs */
 
 /* Words for the report package. Options are joined to their values, so that no value can be taken for an option. */
 typedef struct words {
@@ -46,6 +46,7 @@ int facts_run_diff(const char *command, const facts_options *o, const char *unas
         add(&w, "--fail-on=", o->fail_on);
         add(&w, "--junit=", o->junit);
         add(&w, "--errata=", o->errata);
+        add(&w, "--page=", o->page);
         add(&w, "--slower=", o->slower > 0 ? slower : NULL);
         add_flag(&w, "--bench", o->bench);
         add_flag(&w, "--json", o->json);

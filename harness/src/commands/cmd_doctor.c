@@ -98,7 +98,7 @@ static bool prove(const facts_invocation *call, const char *what, const char *cu
         if (p.description[0])
             line(json, "device", true, p.description, "");
         if (t->kind == FACTS_TARGET_CPU && p.math[0]) { /* the library is the same for every target: said once */
-            snprintf(text, sizeof text, "%s%s", p.has_math ? "our kernels by " : "our kernels are missing: ", p.math);
+            snprintf(text, sizeof text, "%s%s", p.has_math ? "our kernels by " : "the math backend is missing: ", p.math);
             line(json, "math", p.has_math, text, p.has_math ? "" : "./facts setup tries again");
         }
     }
@@ -125,7 +125,7 @@ static bool check_reports(bool json)
     facts_error message = { 0 };
     const char *const words[] = { "-c", "import facts_reports, jinja2", NULL };
     bool ok = facts_python_run(words, &message) == 0;
-    line(json, "reports", ok, ok ? "Python and Jinja2 are there" : "the report package cannot be loaded",
+    line(json, "reports", ok, ok ? "Python and Jinja2 are installed" : "the report package cannot be loaded",
          ok ? "" : "./facts sets up its own Python environment, or set FACTS_PYTHON");
     return ok;
 }
@@ -135,8 +135,9 @@ int facts_command_doctor(const facts_invocation *call)
     bool json = call->options->json, numbers = false, decisions = false;
     facts_builds builds = { 0 };
     char index[16];
-    if (facts_builds_discover(&builds) != 0)
-        return FACTS_EXIT_ENVIRONMENT;
+    facts_error message;
+    if (facts_builds_discover(&builds, &message) != 0)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts doctor: %s", message.text);
     list_parts(json);
     list_builds(json, &builds);
     bool reports = check_reports(json);
@@ -146,7 +147,7 @@ int facts_command_doctor(const facts_invocation *call)
         numbers |= prove(call, "gpu", "default", index, FACTS_TASK_RUN);
     }
     if (!gpus)
-        line(json, "gpu", true, "none here: cuDNN can be asked and can compile for described devices; numbers need a GPU", "");
+        line(json, "gpu", true, "none here: cuDNN can decide and compile for described devices; numbers need a GPU", "");
     if (builds.count)
         decisions = prove(call, "decide", "default", "h100-sxm", FACTS_TASK_PLAN);
     bool cpu = prove(call, "cpu", "default", "cpu", FACTS_TASK_RUN);

@@ -1,5 +1,6 @@
 /* facts expect golden: the support matrix (case group x version range x device) from real answers, as a text that is reviewed. It
- * is printed or, with -o, written; `check` compares the answers with cases/golden/support.txt; `add` adds versions to that file. */
+ * is printed or, with -o, written; `check` compares the answers with cases/golden/support.txt; `add` adds versions to that file.
+ * `--json` asks nothing: it prints that file for other programs. */
 #include "commands.h"
 
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static int show(const facts_options *o, const char *task, const char *record, co
     }
     if (o->overwrite)
         words[n++] = "--overwrite";
-    words[n++] = record;
+    if (record)
+        words[n++] = record;
     return facts_run_report(words, n);
 }
 
@@ -58,16 +60,21 @@ static int golden(const facts_invocation *call)
     const char *task = o->word_count > 1 ? o->words[1] : "print";
     bool print = o->word_count < 2, known = print || strcmp(task, "check") == 0 || strcmp(task, "add") == 0;
     if (!known || o->word_count > 2)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden: \"%.60s\": only check or add may follow",
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden: \"%.60s\": expected check or add",
                               o->words[known ? 2 : 1]);
     if (!print && o->output)
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts expect golden %s: leave -o out: check writes nothing, add changes cases/golden/support.txt",
                               task);
     if (strcmp(task, "add") == 0 && !o->cudnn)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden add: say which version: --cudnn 9.28.1");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden add: give the version: --cudnn 9.28.1");
+    if (o->json && !print)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden %s: leave --json out: it prints the matrix as it is",
+                              task);
     if (!facts_suite_dir(folder) || !facts_join(matrix, folder, "golden/support.txt"))
         return FACTS_EXIT_ENVIRONMENT;
+    if (o->json)
+        return show(o, "json", NULL, matrix);
     FILE *file = facts_open_temporary(record);
     if (!file)
         return FACTS_EXIT_ENVIRONMENT;

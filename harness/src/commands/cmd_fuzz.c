@@ -131,7 +131,7 @@ static void print_forms(const facts_bucket *bucket, const char *flags)
                                           : "smallest:",
                facts_case_name(&form->best, name), flags);
         if (bucket->explained)
-            printf("  is this known failure, with more features:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
+            printf("  is this known failure, plus these features:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
     }
 }
 
@@ -170,15 +170,15 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
             printf("%s %zu %s", first ? "" : ",", z->verdicts[v], facts_verdict_name(v));
             first = false;
         }
-    printf("%s\n%zu asked in all, with what shrinking asked\n", first ? " none" : "", facts_memo_answered(hunt->memo));
+    printf("%s\n%zu cases asked in all, with those of shrinking\n", first ? " none" : "", facts_memo_answered(hunt->memo));
     if (z->known)
         printf("%zu of them are known failures; --known shrinks them too\n", z->known);
     if (z->verdicts[FACTS_VERDICT_MISTRUSTED])
-        puts("what is mistrusted is no finding: its data could not tell; `facts shrink` makes such a case small");
+        puts("mistrusted cases are no findings: their data could not show an error; `facts shrink` makes such a case small");
     if (hunt->given_up)
-        printf("%zu were left alone: each start of them ended everything\n", hunt->given_up);
+        printf("%zu cases were left out: each of them ended the whole run three times\n", hunt->given_up);
     if (z->exhausted)
-        puts("the weights (and --where) give nothing new any more");
+        puts("the weights (and --where) give no new case any more");
     print_buckets(z, flags);
     putchar('\n');
     if (explained)
@@ -195,7 +195,7 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
 static int check(const facts_options *o)
 {
     if (!(o->minutes > 0) && !o->cases)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts fuzz: say how long: --minutes N or --cases N");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts fuzz: give --minutes N or --cases N");
     return FACTS_EXIT_OK;
 }
 

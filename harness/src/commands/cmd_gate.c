@@ -111,7 +111,7 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
         if (described == s.targets.count)
             s.task = o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
         else if (o->plan && described)
-            fputs("facts gate: beside a GPU a described device is only decided, not compiled for\n", stderr);
+            fputs("facts gate: --plan compiles for described devices only without a GPU\n", stderr);
         if (o->bench && described)
             status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate --bench: a described device runs nothing; give --device 0");
         else
@@ -163,7 +163,7 @@ static int confirm(const facts_invocation *call, const facts_options *o, const c
     const char *const words[] = { "bench", record, into, baseline, candidate, least };
     int status = facts_run_report(words, o->slower > 0 ? 6 : 5);
     if (status == FACTS_EXIT_OK && stat(suite, &info) == 0 && info.st_size > 0) {
-        fputs("facts gate: what seems to be slower is measured again\n", stderr);
+        fputs("facts gate: measuring again the cases that seem slower\n", stderr);
         status = ask_again(call, o, names, suite, again);
     }
     unlink(suite);
@@ -177,10 +177,8 @@ static int ask_and_compare(const facts_invocation *call)
     int status = choose_builds(&options, names, &cudnn, why);
     options.json = false;                     /* stdout is the answer's */
     options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of ours */
-    if (status == FACTS_EXIT_OK && options.plan_dir) {
-        status = facts_open_plan_dir(plans, options.plan_dir);
-        options.plan_dir = plans;
-    }
+    if (status == FACTS_EXIT_OK)
+        status = facts_open_plan_dir(plans, &options);
     if (status == FACTS_EXIT_OK)
         status = ask(call, &options, cudnn, record);
     if (status == FACTS_EXIT_OK && options.bench)

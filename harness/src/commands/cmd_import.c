@@ -4,10 +4,10 @@
 
 #include "case/problem/case_problem.h"
 #include "case/suites/expectation_lines.h"
+#include "case/suites/planned_cases.h"
 #include "commands.h"
 #include "import/import.h"
 #include "record/text.h"
-#include "case/suites/planned_cases.h"
 
 /* What stands behind a problem that was imported: lines of expectations and groups of cases, both from cases/known. */
 typedef struct knowledge {
@@ -18,8 +18,8 @@ typedef struct knowledge {
 enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
 
 static const char nowhere[] =
-    "data (fill, seed, poison), values of lengths, of page tables and of block masks, pointers (offset, misaligned), "
-    "how it is called (exec, threads, workspace, repeat)";
+    "data (fill, seed, poison), values of lengths, page tables and block masks, pointers (offset, misaligned), "
+    "and the way of the call (exec, threads, workspace, repeat)";
 
 static void version(char out[24], int packed)
 {
@@ -132,16 +132,17 @@ static void print_text(const facts_import *m, const knowledge *k)
         scales += facts_import_at(m, i)->notes.scale_unsaid;
     }
     if (count)
-        printf("# not in a log, so at their defaults: %s\n", nowhere);
+        printf("# A log does not contain these, so they have their defaults: %s\n", nowhere);
     if (scales)
-        printf("# of %zu of these problems neither is the scale's number: the usual one stands for it\n", scales);
+        printf("# The log does not contain the attention scale of %zu problem%s; assuming 1/sqrt(d).\n", scales,
+               scales == 1 ? "" : "s");
     for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_unread(m, i, &unread)); i++)
         printf("# could not be read: %s\n", text);
     facts_import_unread(m, 0, &unread);
     if (unread > UNREAD_SHOWN)
         printf("# could not be read: %zu more\n", unread - UNREAD_SHOWN);
     for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_orphan(m, i, &orphans)); i++)
-        printf("# said of a graph that the log does not have: %s\n", text);
+        printf("# An error whose graph is not in the log: %s\n", text);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
@@ -259,7 +260,7 @@ static int ask(const facts_invocation *call, const facts_import *m)
     const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
     const char **names = malloc(facts_import_count(m) * sizeof *names);
     if (!o->device && o->run && facts_gpus_here() == 0) {
-        fputs("facts import --run: no GPU here; say --device cpu (our own CPU backend), or --decide, which needs none\n", stderr);
+        fputs("facts import --run: no GPU here; give --device cpu (the CPU backend), or --decide, which needs no GPU\n", stderr);
         free(names);
         return FACTS_EXIT_ENVIRONMENT;
     }
@@ -297,7 +298,7 @@ static int exit_of(const facts_import *m)
     if (unread > 0)
         fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread, unread == 1 ? "" : "s");
     if (stand_ins > 0)
-        fprintf(stderr, "facts import: %zu problem%s not all in the log: see what stands in\n", stand_ins,
+        fprintf(stderr, "facts import: %zu problem%s with assumed values: see the comments\n", stand_ins,
                 stand_ins == 1 ? " is" : "s are");
     return unread > 0 || stand_ins > 0 ? FACTS_EXIT_INCOMPLETE : FACTS_EXIT_OK;
 }

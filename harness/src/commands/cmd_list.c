@@ -1,7 +1,13 @@
-/* facts list: what a suite, a file or a pattern expands to. */
+/* facts list, keys, devices: what there is. A suite, a file or a pattern expanded; the suites, the keys of a case, the described
+ * GPUs. */
+#include <string.h>
+
+#include "builds/described_device.h"
+#include "case/language/keys.h"
+#include "case/suites/planned_cases.h"
+#include "case/words/text_file.h"
 #include "commands.h"
 #include "record/text.h"
-#include "case/suites/planned_cases.h"
 
 static void print_json(const facts_session *s)
 {
@@ -24,8 +30,70 @@ static void print_json(const facts_session *s)
     facts_text_free(&line);
 }
 
+/* The first line of a suite's file, without its "# ": why the suite is there. */
+static void print_why(const char *path)
+{
+    char line[512] = "";
+    FILE *file = fopen(path, "r");
+    if (file && fgets(line, sizeof line, file) && line[0] == '#')
+        fputs(line + 1 + strspn(line + 1, " "), stdout);
+    else
+        putchar('\n');
+    if (file)
+        fclose(file);
+}
+
+static int print_suite(const char *folder, const char *name)
+{
+    facts_cases *cases = NULL;
+    facts_error error = { 0 };
+    int status = facts_cases_expand(&cases, &name, 1, folder, NULL, &error);
+    if (status != 0)
+        return facts_complain(status, "facts list: %s", error.text);
+    printf("%-24s %7zu  ", name, facts_cases_count(cases));
+    facts_cases_destroy(cases);
+    return FACTS_EXIT_OK;
+}
+
+/* The suites of one folder below cases/suites; `above` is its name with a slash, or "". */
+static int list_folder(const char *cases, const char *above)
+{
+    char folder[FACTS_PATH + 16], name[FACTS_PATH], **paths;
+    snprintf(folder, sizeof folder, "%s/suites/%s", cases, above);
+    size_t count = facts_folder_files(folder, ".cases", &paths);
+    int status = FACTS_EXIT_OK;
+    for (size_t i = 0; i < count && status == FACTS_EXIT_OK; i++) {
+        const char *base = strrchr(paths[i], '/') + 1;
+        snprintf(name, sizeof name, "%s%.*s", above, (int)(strlen(base) - strlen(".cases")), base);
+        status = print_suite(cases, name);
+        if (status == FACTS_EXIT_OK)
+            print_why(paths[i]);
+    }
+    facts_folder_free(paths, count);
+    return status;
+}
+
+static int list_suites(void)
+{
+    static const char *const folders[] = { "", "models/", "nightly/" };
+    static const char *const others[][2] = { { "models", "all files of models/" },
+                                             { "nightly", "all files of nightly/" },
+                                             { "regress", "the cases of all known failures; regress/ID: of one" },
+                                             { "reject", "problems that must be refused, with the reason" } };
+    char cases[FACTS_PATH];
+    int status = facts_suite_dir(cases) ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && status == FACTS_EXIT_OK; i++)
+        status = list_folder(cases, folders[i]);
+    for (size_t i = 0; i < sizeof others / sizeof *others && status == FACTS_EXIT_OK; i++)
+        if ((status = print_suite(cases, others[i][0])) == FACTS_EXIT_OK)
+            puts(others[i][1]);
+    return status;
+}
+
 int facts_command_list(const facts_invocation *call)
 {
+    if (!call->options->word_count)
+        return list_suites();
     facts_session s = { .options = call->options };
     int status = facts_session_cases(&s, call->options->words, call->options->word_count);
     if (status == FACTS_EXIT_OK && call->options->count)
@@ -37,4 +105,37 @@ int facts_command_list(const facts_invocation *call)
             puts(s.work[i].name);
     facts_session_free(&s);
     return status;
+}
+
+int facts_command_keys(const facts_invocation *call)
+{
+    const facts_options *o = call->options;
+    if (!o->word_count)
+        facts_keys_help(FACTS_KEY_COUNT, stdout);
+    for (size_t i = 0; i < o->word_count; i++) {
+        const char *word = o->words[i];
+        facts_key key = facts_key_find(word, strlen(word));
+        const char *nearest = facts_key_nearest(word, strlen(word));
+        if (key == FACTS_KEY_COUNT)
+            return facts_complain(FACTS_EXIT_BAD_INPUT, "facts keys: no key \"%.40s\"%s%s (`facts keys` lists them)", word,
+                                  nearest ? "; did you mean " : "", nearest ? nearest : "");
+        facts_keys_help(key, stdout);
+    }
+    return FACTS_EXIT_OK;
+}
+
+int facts_command_devices(const facts_invocation *call)
+{
+    char names[512], *rest = NULL;
+    facts_device device;
+    facts_error error = { 0 };
+    (void)call;
+    facts_device_names(names, sizeof names);
+    for (char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+        if (facts_device_load(&device, name, &error) != 0)
+            return facts_complain(FACTS_EXIT_BAD_INPUT, "facts devices: %s", error.text);
+        printf("%-12s sm_%-4d %4d multiprocessors  %s\n", name, device.sm, device.multiprocessors, device.source);
+    }
+    puts("GPUs of this machine have numbers (`facts doctor` lists them); cpu is the CPU backend.");
+    return FACTS_EXIT_OK;
 }

@@ -38,7 +38,7 @@ static int choose_builds(facts_text *out)
 {
     facts_builds builds = { 0 };
     facts_error message = { 0 };
-    int status = facts_builds_discover(&builds);
+    int status = facts_builds_discover(&builds, &message);
     if (status == 0 && name_builds(out, &builds) < ENOUGH_VERSIONS) {
         fputs("facts: fewer than three cuDNN versions here; installing " DEFAULT_BUILDS "\n", stderr);
         facts_builds wanted = { 0 };
@@ -47,15 +47,15 @@ static int choose_builds(facts_text *out)
         if (!installed)
             fprintf(stderr, "facts: %s\n", message.text);
         facts_builds_free(&builds);
-        status = facts_builds_discover(&builds);
+        status = facts_builds_discover(&builds, &message);
         size_t n = status == 0 ? name_builds(out, &builds) : 0;
         if (status == 0 && n == 0)
             status = FACTS_EXIT_ENVIRONMENT;
         else if (n && !installed)
-            fprintf(stderr, "facts: going on with what is here: %s\n", out->data);
+            fprintf(stderr, "facts: continuing with the installed builds: %s\n", out->data);
     }
     facts_builds_free(&builds);
-    return status;
+    return status == 3 && message.text[0] ? facts_complain(status, "facts matrix: %s", message.text) : status;
 }
 
 static int run_part(const facts_invocation *call, const char *folder, const part *p, bool *interrupted)
@@ -133,7 +133,7 @@ static int run_parts(const facts_invocation *call, const char *folder, const cha
     if (!given)
         parts[n++] = (part){ "cpu", "cpu", cudnn, FACTS_TASK_RUN };
     if (n == 0 && status == FACTS_EXIT_OK) {
-        fputs("facts matrix: --device names nothing\n", stderr);
+        fputs("facts matrix: --device is empty\n", stderr);
         status = FACTS_EXIT_BAD_INPUT;
     }
     for (size_t i = 0; i < n && !interrupted; i++) {
@@ -170,7 +170,8 @@ int facts_command_matrix(const facts_invocation *call)
     size_t count = 0;
     facts_text cudnn = { 0 };
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts matrix: %s: %s; say where with -o DIR", folder, strerror(errno));
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts matrix: %s: %s; give another folder with -o DIR", folder,
+                              strerror(errno));
     int status = o->cudnn ? 0 : choose_builds(&cudnn);
     if (status != 0 || (!o->cudnn && !cudnn.data)) {
         fputs("facts matrix: no cuDNN build to ask; facts cudnn install 9.20.0\n", stderr);

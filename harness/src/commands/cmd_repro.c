@@ -23,10 +23,11 @@ static void say_what_is_open(const facts_session *s)
         const facts_target *t = &s->targets.at[i];
         if (t->kind != FACTS_TARGET_DESCRIBED)
             continue;
-        printf("\nNumbers need a GPU; %s is only described. On a machine with one (sm_%d):\n  facts repro '%s' --cudnn %s --device "
+        printf("\nNumbers need a GPU; %s is a described device. On a machine with a GPU (sm_%d):\n  facts repro '%s' --cudnn %s "
+               "--device "
                "0\n",
                t->device, t->described.sm, s->work[0].name, t->build.version);
-        printf("Our CPU backend's numbers for the same problem need none:\n  facts repro '%s' --device cpu\n", s->work[0].name);
+        printf("The CPU backend computes the same problem without a GPU:\n  facts repro '%s' --device cpu\n", s->work[0].name);
         return;
     }
 }
@@ -43,8 +44,9 @@ static int check(facts_session *s)
 static int check_targets(const facts_session *s)
 {
     if (s->options->standalone && (s->targets.count != 1 || s->targets.at[0].kind == FACTS_TARGET_CPU))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: --standalone needs one cuDNN build and one GPU, real or described: "
-                                                    "--cudnn 9.27.0 --device h100-sxm");
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts repro: --standalone needs one cuDNN build and one GPU, real or described: "
+                              "--cudnn 9.27.0 --device h100-sxm");
     return FACTS_EXIT_OK;
 }
 

@@ -12,19 +12,25 @@
 
 /* Plans are code: a worker keeps and takes them only where nobody else can put one. Elsewhere it would compile and keep nothing,
  * without a word. */
-int facts_open_plan_dir(char out[FACTS_PATH], const char *path)
+int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
 {
     struct stat info;
+    const char *path = options->trust_plans ? options->trust_plans : options->plan_dir;
+    if (!path)
+        return FACTS_EXIT_OK;
+    if (options->plan_dir && strcmp(options->plan_dir, path) != 0)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --plan-dir %s and --trust-plans %s: give one folder", options->plan_dir,
+                              path);
     if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &info) != 0)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir %s: %s", path, strerror(errno));
     if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022))
         return facts_complain(
             FACTS_EXIT_ENVIRONMENT,
-            "facts: --plan-dir %s: must be a folder of your own, no link, that nobody else may write to (chmod go-w)", path);
+            "facts: --plan-dir %s: must be your own folder, no link, and nobody else may write to it (chmod go-w)", path);
     char *real = realpath(path, NULL);
     int status = real && strlen(real) < FACTS_PATH ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK)
-        strcpy(out, real);
+        options->plan_dir = strcpy(out, real);
     else
         fprintf(stderr, "facts: --plan-dir %s: %s\n", path, real ? "too long" : strerror(errno));
     free(real);
@@ -53,11 +59,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     if (o->explain && !o->json)
         s.on_row = show_nearest;
-    int status = FACTS_EXIT_OK;
-    if (o->plan_dir) {
-        status = facts_open_plan_dir(plans, o->plan_dir);
-        options.plan_dir = plans;
-    }
+    int status = facts_open_plan_dir(plans, &options);
     if (status == FACTS_EXIT_OK)
         status = facts_session_ask(&s, o->words, o->word_count, o->cudnn, devices);
     if (status == FACTS_EXIT_OK) {
@@ -67,14 +69,14 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
             facts_print_changes(&s.tally, s.record, out);
             facts_print_findings(&s.tally, FINDINGS_SHOWN, out);
         }
-        if (o->plan_dir)
+        if (options.plan_dir)
             print_plans(&s.plans, out);
         fprintf(out, "\nrecord: %s\n", s.record);
         status = facts_session_exit(&s);
         if (status == FACTS_EXIT_OK && task == FACTS_TASK_RUN &&
             facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED) == s.targets.count)
-            status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts run: nothing ran: --device names descriptions alone, for which "
-                                                            "cuDNN decides; `facts decide` asks for just that");
+            status = facts_complain(FACTS_EXIT_ENVIRONMENT,
+                                    "facts run: nothing ran: --device names only described devices; use `facts decide` for them");
     }
     facts_session_free(&s);
     return status;
@@ -89,8 +91,8 @@ int facts_command_decide(const facts_invocation *call)
 int facts_command_compile(const facts_invocation *call)
 {
     const char *devices = call->options->device ? call->options->device : "h100-sxm";
-    if (!call->options->plan_dir)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts compile: --plan-dir DIR is missing: where the plans are kept");
+    if (!call->options->plan_dir && !call->options->trust_plans)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts compile: --plan-dir DIR is missing: the folder for the plans");
     return batch(call, FACTS_TASK_PLAN, devices);
 }
 
@@ -100,6 +102,6 @@ int facts_command_run(const facts_invocation *call)
     if (!devices && facts_gpus_here() == 0)
         return facts_complain(
             FACTS_EXIT_ENVIRONMENT,
-            "facts run: no GPU here; say --device cpu (our own CPU backend), or use `facts decide`, which needs none");
+            "facts run: no GPU here; give --device cpu (the CPU backend), or use `facts decide`, which needs no GPU");
     return batch(call, FACTS_TASK_RUN, devices ? devices : "0");
 }

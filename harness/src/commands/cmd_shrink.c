@@ -64,6 +64,11 @@ static bool examine(facts_hunt *hunt, shrinking *s)
             known = false;
             break;
         }
+        if (answer.verdict == FACTS_VERDICT_INCONCLUSIVE) { /* no answer is not another answer */
+            s->verdict = answer.verdict;
+            s->state = PASSES;
+            return true;
+        }
         s->asked++;
         s->failed += facts_answer_find(&answer, &s->symptom) != NULL;
     }
@@ -167,7 +172,7 @@ static void report_answer(facts_hunt *hunt)
         printf(": '%s'\n", facts_case_name(&s->result.control[i], name));
     }
     if (s->state == DONE && s->again < 2)
-        puts("  asked again, it was answered otherwise");
+        puts("  asked again, it gave another answer");
 }
 
 /* What a person reads, and the exit code. */
@@ -180,8 +185,9 @@ static int conclude(facts_hunt *hunt, int status)
         return status;
     case PASSES:
         if (s->verdict == FACTS_VERDICT_INCONCLUSIVE)
-            return FACTS_EXIT_ENVIRONMENT;
-        printf("it does not fail here (%s): there is nothing to shrink%s\n", facts_verdict_name(s->verdict),
+            return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                                  "facts shrink: cuDNN could not be asked about the case (inconclusive); facts repro shows the reason");
+        printf("the case does not fail here (%s), so there is nothing to shrink%s\n", facts_verdict_name(s->verdict),
                s->verdict == FACTS_VERDICT_UNSUPPORTED ? "; --by reason finds the simplest case that is refused for the same reason"
                                                        : "");
         return status;

@@ -7,6 +7,8 @@
 #include "commands/session/session.h"
 
 int facts_command_list(const facts_invocation *call);
+int facts_command_keys(const facts_invocation *call);
+int facts_command_devices(const facts_invocation *call);
 int facts_command_decide(const facts_invocation *call);
 int facts_command_compile(const facts_invocation *call);
 int facts_command_run(const facts_invocation *call);
@@ -39,7 +41,7 @@ int facts_invoke_program(const char *name, char **argv);
 /* Runs a prepared session whose targets take turns (facts bench, facts gate --bench). twice: two workers of each target. */
 int facts_bench(facts_session *session, bool twice);
 /* The folder that --plan-dir names, made if need be. An exit code: whether it is ours alone is checked. */
-int facts_open_plan_dir(char out[FACTS_PATH], const char *path);
+int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options);
 
 /* Runs the report package over the records that `diff` and `gate` compare, with the options about the answer. `command` names the
  * command in messages. `unasked` (may be NULL): why there is no record; the answer is then CANNOT TELL in the form that the options

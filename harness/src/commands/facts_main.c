@@ -1,6 +1,9 @@
 /* facts: the supervisor's command line. Never loads CUDA or cuDNN; what runs kernels is the worker. */
+#include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -13,6 +16,10 @@ static int dispatch(facts_command command, const facts_invocation *call)
         return facts_command_doctor(call);
     case FACTS_COMMAND_LIST:
         return facts_command_list(call);
+    case FACTS_COMMAND_KEYS:
+        return facts_command_keys(call);
+    case FACTS_COMMAND_DEVICES:
+        return facts_command_devices(call);
     case FACTS_COMMAND_DECIDE:
         return facts_command_decide(call);
     case FACTS_COMMAND_COMPILE:
@@ -55,13 +62,26 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
+/* A file size limit is an error of a write, not the end of us. A standard stream that is closed stays one that cannot be used:
+ * libuv's pipes, and our record, would get its number. */
+static void settle(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    for (int file = 0; file <= 2; file++)
+        if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != file)
+            _exit(FACTS_EXIT_ENVIRONMENT);
+}
+
 int main(int argc, char **argv)
 {
+    settle();
     setlocale(LC_ALL, "C");
-    if (argc < 2 || is_help(argv[1])) {
-        facts_options_help(FACTS_COMMAND_COUNT, argc < 2 ? stderr : stdout);
-        return argc < 2 ? FACTS_EXIT_BAD_INPUT : FACTS_EXIT_OK;
+    if (argc < 2) {
+        facts_options_help(FACTS_COMMAND_COUNT, stderr);
+        return FACTS_EXIT_BAD_INPUT;
     }
+    if (is_help(argv[1]))
+        return facts_help(argc - 2, argv + 2, stdout, stderr);
     if (strcmp(argv[1], "--version") == 0) {
         puts("facts " FACTS_VERSION);
         return FACTS_EXIT_OK;

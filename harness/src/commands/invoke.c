@@ -19,8 +19,8 @@ int facts_invoke(facts_command command, int argc, char **argv, int (*run)(facts_
         }
     }
     facts_options_free(&options);
-    if (fflush(stdout) != 0 && status == FACTS_EXIT_OK)
-        status = FACTS_EXIT_ENVIRONMENT;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && (status == FACTS_EXIT_OK || status == FACTS_EXIT_INCOMPLETE))
+        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: standard output: %s", strerror(errno));
     return status;
 }
 

@@ -147,7 +147,7 @@ typedef struct blind_spot {
 
 static const blind_spot blind_spots[] = {
     { FACTS_LIAR_O_TRUNC_TILE, NARROW, AT(S200), false, "within a step of the type, and the last tile has too few rows for TG" },
-    { FACTS_LIAR_O_GAIN_5E4, BIT(BF16), AT(DECODE), true, "what 64 rows cannot tell from the roundings of P" },
+    { FACTS_LIAR_O_GAIN_5E4, BIT(BF16), AT(DECODE), true, "64 rows cannot separate this from the roundings of P" },
     { FACTS_LIAR_O_GAIN_5E4, NARROW, ALL_SIZES, false, "less than the rounding of P to 8 bits moves a sum" },
     { FACTS_LIAR_O_GAIN_1E3, NARROW, ALL_SIZES, false, "less than the rounding of P to 8 bits moves a sum" },
     { FACTS_LIAR_O_GAIN_1PCT, BIT(E5M2) | BIT(E5M2_HOPPER), ALL_SIZES, false, "less than the rounding of P to e5m2 moves a sum" },
@@ -174,7 +174,7 @@ static const blind_spot blind_spots[] = {
       "one more rounding a head, near what a right kernel may do" },
     { FACTS_LIAR_B_DQ_NARROW, BIT(F16), AT(S200), true, "two tiles: one more rounding" },
     { FACTS_LIAR_DROPOUT_8BIT, NARROW, AT(DECODE), true,
-      "of 16 rows a few keys in 2000, below the step of P; probe P3 counts bits" },
+      "few keys of 2000, below the step of P; probe P3 counts bits" },
     { FACTS_LIAR_SCALE_1E5, HOPPER, ALL_SIZES, false, "below what logits are off by that are added in 14 bits" },
     { FACTS_LIAR_LOG2E_SHORT, HOPPER, ALL_SIZES, false, "below what logits are off by that are added in 14 bits" },
     { FACTS_LIAR_SCALE_1E3, HOPPER, AT(S200) | AT(S500) | AT(DECODE), true, "what logits are off by that are added in 14 bits" },

@@ -40,12 +40,18 @@ static void end(facts_import *m)
     m->block_length = 0;
 }
 
+/* Of fattn_plan_save, or of a plan folder, where a seal stands before it. */
+static bool is_saved(const char *bytes, size_t count)
+{
+    return facts_import_starts(bytes, count, "FATTNPLN") || facts_import_starts(bytes, count, "FACTSEAL");
+}
+
 /* A file of one JSON object, or of fattn_plan_save: a header, then such an object. */
 static bool whole(facts_import *m, const char *bytes, size_t count)
 {
     const char *at = bytes;
     size_t left = count;
-    bool saved = facts_import_starts(bytes, count, "FATTNPLN");
+    bool saved = is_saved(bytes, count);
     if (saved && (at = facts_import_find(bytes, count, "{\"cudnnVersion\"")) == NULL) {
         facts_import_say_unread(m, 1, "a saved plan without cuDNN's JSON in it");
         return true;
@@ -67,7 +73,7 @@ static bool is_whole(const char *bytes, size_t count)
     size_t i = 0;
     while (i < count && (bytes[i] == ' ' || bytes[i] == '\n' || bytes[i] == '\r' || bytes[i] == '\t'))
         i++;
-    return facts_import_starts(bytes, count, "FATTNPLN") || (i < count && bytes[i] == '{');
+    return is_saved(bytes, count) || (i < count && bytes[i] == '{');
 }
 
 static void lines(facts_import *m, const char *bytes, size_t count)

@@ -93,7 +93,7 @@ static int64_t keys_of(const facts_import_attention *a, facts_import_notes *note
     if (!has(a, FACTS_IMPORT_ROLE_TABLE_V))
         return v->dim[2];
     int64_t keys = part(a, FACTS_IMPORT_ROLE_TABLE_K)->dim[2] * k->dim[2];
-    note(notes, "most keys of a page table: %" PRId64 ", all that its entries hold", keys);
+    note(notes, "assuming that a page table is full: %" PRId64 " keys", keys);
     return keys;
 }
 
@@ -110,14 +110,14 @@ static void write_band(tokens *w, const facts_import_attention *a, int64_t keys,
     int64_t left = a->left.value, right = a->right.value;
     if (a->left.given && !a->left.known) {
         left = keys > 2 ? keys / 2 : 1;
-        note(notes, "the left bound is not in the log: %" PRId64 " stands for it", left);
+        note(notes, "the log does not contain the left bound; assuming %" PRId64, left);
     }
     if (a->right.given && !a->right.known) {
         right = 1;
-        note(notes, "the right bound is not in the log, but that it is not 0: 1 stands for it");
+        note(notes, "the log only says that the right bound is not 0; assuming 1");
     }
     if (a->left.given && !a->left.known && !a->right.given && !has(a, FACTS_IMPORT_ROLE_LEN_Q))
-        note(notes, "which corner a left bound alone counts from is not in the log: the top-left one stands for it");
+        note(notes, "the log does not contain the corner of the left bound; assuming top-left");
     if (!a->left.given && !a->right.given)
         return;
     if (!a->left.given && right == 0) {
@@ -193,12 +193,12 @@ static void write_dropout(tokens *w, const facts_import_attention *a, facts_impo
 {
     if (has(a, FACTS_IMPORT_ROLE_DROPOUT_MASK)) {
         add(w, "dropout=0.1 dropout_mask=1");
-        note(notes, "how much the given mask drops is not in the log: 0.1 stands for it");
+        note(notes, "the log does not contain how much the given mask drops; assuming 0.1");
     } else if (has(a, FACTS_IMPORT_ROLE_SEED)) {
         double p = a->dropout_known ? a->dropout : 0.1;
         char text[32];
         if (!a->dropout_known)
-            note(notes, "how much is dropped is not in the log: 0.1 stands for it");
+            note(notes, "the log does not contain the dropout probability; assuming 0.1");
         snprintf(text, sizeof text, "%.6g", p); /* the log has it as a float, or as one minus it */
         add(w, "dropout=%s", text);
         if (part(a, FACTS_IMPORT_ROLE_SEED)->type == FACTS_IMPORT_I32)
@@ -259,11 +259,11 @@ static void write_mod(tokens *w, const facts_import_attention *a, facts_import_n
     switch (a->mod) {
     case FACTS_IMPORT_MOD_SOFTCAP:
         add(w, "mod=softcap:30");
-        note(notes, "the cap of the scores is not in the log: 30 stands for it");
+        note(notes, "the log does not contain the cap of the scores; assuming 30");
         break;
     case FACTS_IMPORT_MOD_TEMPERATURE:
         add(w, "mod=temperature:2");
-        note(notes, "what the scores are divided by is not in the log: 2 stands for it");
+        note(notes, "the log does not contain the temperature; assuming 2");
         break;
     case FACTS_IMPORT_MOD_RELPOS:
         add(w, "mod=relpos");
@@ -274,7 +274,7 @@ static void write_mod(tokens *w, const facts_import_attention *a, facts_import_n
         break;
     case FACTS_IMPORT_MOD_PREFIX:
         add(w, "mod=prefix:64");
-        note(notes, "the length of the prefix is not in the log: 64 stands for it");
+        note(notes, "the log does not contain the length of the prefix; assuming 64");
         break;
     default:
         break;

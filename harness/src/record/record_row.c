@@ -81,7 +81,8 @@ void facts_row_said(const facts_line *row, const char *key, char *out, size_t ca
     if (!reason.at || !facts_scan_object(reason.at, reason.length, members, MEMBERS, &count))
         return;
     facts_json_string(facts_member_find(members, count < MEMBERS ? count : MEMBERS, key), out, capacity);
-    for (char *p = out; *p; p++)
+    for (char *p = out; *p; p++) /* lines become one */
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = ' ';
+    facts_plain(out);
 }

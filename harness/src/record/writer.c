@@ -31,13 +31,37 @@ static bool end_torn_line(int fd, off_t size)
     return write(fd, "\n", 1) == 1;
 }
 
+/* The process that has locked the file; 0: the kernel does not say. */
+static long holder_of(const struct stat *file)
+{
+    char line[256];
+    long process = 0;
+    FILE *locks = fopen("/proc/locks", "re");
+    while (locks && !process && fgets(line, sizeof line, locks)) {
+        unsigned long inode;
+        if (sscanf(line, "%*s FLOCK %*s %*s %ld %*x:%*x:%lu", &process, &inode) != 2 || inode != (unsigned long)file->st_ino)
+            process = 0;
+    }
+    if (locks)
+        (void)fclose(locks);
+    return process;
+}
+
+static int refuse_second(facts_error *error, const char *path, const struct stat *file)
+{
+    const long process = holder_of(file);
+    if (process)
+        return facts_fail_as(3, error, "%s: another run is writing this record (process %ld)", path, process);
+    return refuse(error, 3, path, "another run is writing this record");
+}
+
 static int prepare(int fd, const char *path, facts_open_mode mode, facts_error *error)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return refuse(error, 3, path, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        return refuse(error, 3, path, errno == EWOULDBLOCK ? "another run is writing this record" : strerror(errno));
+        return errno == EWOULDBLOCK ? refuse_second(error, path, &st) : refuse(error, 3, path, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return 0;
     if (mode == FACTS_OPEN_NEW && st.st_size > 0)

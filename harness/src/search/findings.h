@@ -33,8 +33,8 @@ typedef struct facts_findings_limits {
 
 facts_findings *facts_findings_new(const facts_findings_limits *limits);
 void facts_findings_free(facts_findings *findings);
-/* A drawn case failed (each way is a finding; known ones are left out unless wanted, and what the data could not tell always:
- * nothing is known to be wrong). False: out of memory. */
+/* A drawn case failed (each way is a finding; known ones are left out unless wanted, and what the data could not show an error
+ * always: nothing is known to be wrong). False: out of memory. */
 bool facts_findings_add(facts_findings *findings, const facts_case *drawn, const facts_answer *answer, bool known_too);
 /* Goes on as far as the answers reach. False: out of memory. */
 bool facts_findings_advance(facts_findings *findings, const facts_asker *asker);

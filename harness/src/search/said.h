@@ -35,7 +35,7 @@ typedef struct facts_said {
 int facts_said_weight(facts_verdict verdict);
 /* One more row of the case. */
 void facts_said_row(facts_said *said, const facts_line *row);
-/* Is it an answer? Not where the version could not be asked, or the data could not tell. */
+/* Is it an answer? Not where the version could not be asked, or the data could not show an error. */
 bool facts_said_answers(const facts_said *said);
 /* Can it be compared? Not by knobs where the row of an engine of cuDNN does not say them. */
 bool facts_said_has(const facts_said *said, facts_by by);

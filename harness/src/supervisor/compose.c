@@ -1,5 +1,6 @@
 #include "compose.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,6 +145,10 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
     facts_text_member_int(out, "threads", threads);
     facts_text_member_int(out, "supervisor", getpid());
     facts_text_member(out, "fault", order->fault);
+    if (order->plan_key && order->plan_key[0])
+        facts_text_member(out, "plan_key", order->plan_key);
+    if (order->trust_plans)
+        add_flag(out, "trust_plans", true);
     if (order->oracle && order->oracle[0])
         facts_text_member(out, "oracle", order->oracle);
     if (errata)
@@ -180,6 +185,18 @@ static facts_span last_line(const char *text)
     return (facts_span){ text + start, end - start };
 }
 
+/* sigabbrev_np() needs glibc 2.32. */
+static const char *signal_name(int signal)
+{
+#define AS_NAME(name) [SIG##name] = #name,
+    static const char *const names[] = { AS_NAME(HUP) AS_NAME(INT) AS_NAME(QUIT) AS_NAME(ILL) AS_NAME(TRAP) AS_NAME(ABRT)
+                                             AS_NAME(BUS) AS_NAME(FPE) AS_NAME(KILL) AS_NAME(USR1) AS_NAME(SEGV) AS_NAME(USR2)
+                                                 AS_NAME(PIPE) AS_NAME(ALRM) AS_NAME(TERM) AS_NAME(XCPU) AS_NAME(XFSZ)
+                                                     AS_NAME(SYS) };
+#undef AS_NAME
+    return signal > 0 && (size_t)signal < sizeof names / sizeof *names && names[signal] ? names[signal] : "?";
+}
+
 void facts_describe_death(char *out, size_t capacity, const facts_death *death)
 {
     char how[96];
@@ -188,7 +205,7 @@ void facts_describe_death(char *out, size_t capacity, const facts_death *death)
     else if (death->late)
         snprintf(how, sizeof how, "it did not answer in time%s", death->abandoned ? ", and could not be killed" : "");
     else if (death->signal)
-        snprintf(how, sizeof how, "it died of SIG%s", sigabbrev_np(death->signal) ? sigabbrev_np(death->signal) : "?");
+        snprintf(how, sizeof how, "it died of SIG%s", signal_name(death->signal));
     else
         snprintf(how, sizeof how, "it exited with status %d", death->status);
     facts_span last = last_line(death->stderr_tail ? death->stderr_tail : "");
@@ -202,7 +219,7 @@ void facts_compose_evidence(facts_text *out, const facts_evidence *evidence)
     const facts_death *death = evidence->death;
     char status[32] = "", text[512] = "";
     if (death && death->signal)
-        snprintf(status, sizeof status, "SIG%s", sigabbrev_np(death->signal) ? sigabbrev_np(death->signal) : "?");
+        snprintf(status, sizeof status, "SIG%s", signal_name(death->signal));
     else if (death)
         snprintf(status, sizeof status, "EXIT_%d", death->status);
     if (death && !evidence->text)

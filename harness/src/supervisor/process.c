@@ -167,11 +167,22 @@ static void take_output(facts_process *p, const char *bytes, size_t length)
     }
 }
 
+/* Nobody would hear it, or it would not hear us: waiting for the deadline helps nobody. Whoever closed his end is about to end. */
+static void cut_off(facts_process *p)
+{
+    if (facts_process_doomed(p) || p->exited)
+        return;
+    p->death.cut_off = true;
+    facts_process_kill(p);
+}
+
 static void out_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
 {
     facts_process *p = stream->data;
     if (got > 0)
         take_output(p, buffer->base, (size_t)got);
+    if (got < 0 && got != UV_EOF)
+        cut_off(p);
     if (got < 0) {
         p->out_ended = true;
         bury_if_ended(p);
@@ -257,7 +268,9 @@ facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **env
 
 static void sent(uv_write_t *request, int status)
 {
-    (void)status;
+    facts_process *p = request->handle->data;
+    if (status < 0 && status != UV_EPIPE && status != UV_ECANCELED)
+        cut_off(p);
     free(request);
 }
 
@@ -268,6 +281,8 @@ void facts_process_send(facts_process *p, const char *text, size_t length)
         return;
     int tried = uv_try_write((uv_stream_t *)&p->in, &buffer, 1);
     size_t done = tried > 0 ? (size_t)tried : 0;
+    if (tried < 0 && tried != UV_EAGAIN && tried != UV_EPIPE)
+        cut_off(p);
     if (done == length || (tried < 0 && tried != UV_EAGAIN))
         return;
     uv_write_t *request = malloc(sizeof *request + length - done);

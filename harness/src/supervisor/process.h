@@ -19,6 +19,7 @@ typedef struct facts_death {
     bool stopped;            /* facts_process_kill */
     bool abandoned;          /* SIGKILL did not end it within 10 s */
     bool too_long;           /* a reply was longer than FACTS_REPLY_MAX */
+    bool cut_off;            /* its input could not be written, or its output not be read: we killed it */
     const char *stderr_tail; /* its last FACTS_STDERR_KEPT bytes, terminated */
 } facts_death;
 

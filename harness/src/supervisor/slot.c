@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/words/worker_exit.h"
 #include "supervision.h"
 
 #define START_TIMEOUT_S 120.0
@@ -266,7 +267,8 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     facts_target_state *state = &run->targets[slot->target];
     double wall_ms = ms_since(slot->since);
     const bool goes_on = run->order->more || run->order->another_round;
-    const bool feeds = goes_on && !run->order->work[slot->work].alone, nothing_left = state->todo == (slot->alone ? 0 : state->crowded);
+    const bool feeds = goes_on && !run->order->work[slot->work].alone,
+               nothing_left = state->todo == (slot->alone ? 0 : state->crowded);
     const bool final = !bye && (run->stopping || (nothing_left && !goes_on) || run->order->work[slot->work].alone);
     state->busy_ms += wall_ms;
     state->answers++;
@@ -376,7 +378,17 @@ static void lost_at_start(facts_slot *slot, const facts_death *death)
         return;
     facts_describe_death(how, sizeof how, death);
     snprintf(text, sizeof text, "the worker was not ready after %d tries: %s", tries, how);
-    facts_fail_target(run, slot->target, "environment", text, "`facts doctor` tells what is missing");
+    facts_fail_target(run, slot->target, "environment", text, "`facts doctor` shows what is missing");
+}
+
+static bool had_no_memory(const facts_death *death)
+{
+    return !death->signal && !death->late && death->status == FACTS_WORKER_NO_MEMORY;
+}
+
+static bool had_no_channel(const facts_death *death)
+{
+    return death->cut_off || (!death->signal && !death->late && death->status == FACTS_WORKER_NO_CHANNEL);
 }
 
 static const char *late_by_ours(const facts_slot *slot, const facts_death *death)
@@ -384,6 +396,25 @@ static const char *late_by_ours(const facts_slot *slot, const facts_death *death
     if (!death->late || !is_ours(slot))
         return NULL;
     return strcmp(slot->stage, "judge") == 0 ? "judging took too long" : "the reference was not ready in time";
+}
+
+/* What says nothing of cuDNN is no crash of it. */
+static void blame_ourselves(facts_evidence *out, const facts_slot *slot, const facts_death *death)
+{
+    const char *late = late_by_ours(slot, death);
+    if (late)
+        out->class_word = "internal", out->text = late, out->remedy = "use --timeout SECONDS; --resume asks it again";
+    else if (had_no_memory(death))
+        out->class_word = "no_memory", out->text = "the worker ran out of memory",
+        out->remedy = "give the machine more memory, or --jobs fewer workers; --resume asks it again";
+    else if (had_no_channel(death))
+        out->class_word = "environment", out->text = "a request or an answer of the worker could not be read or written",
+        out->remedy = "--resume asks it again";
+    else
+        return;
+    out->verdict = "inconclusive";
+    if (!out->stage[0])
+        strcpy(out->stage, "request"); /* with a stage it is no answer: --resume asks again */
 }
 
 static void lost_in_flight(facts_slot *slot, const facts_death *death)
@@ -397,10 +428,7 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
     bool goes_on = slot->config >= item->from_config && slot->config >= 0 && strstr(name, "engine=all") != NULL;
     facts_evidence evidence = { .verdict = death->late ? "hang" : "crash", .config = slot->config, .death = death };
     memcpy(evidence.stage, slot->stage, sizeof evidence.stage);
-    const char *ours = late_by_ours(slot, death);
-    if (ours)
-        evidence.verdict = "inconclusive", evidence.class_word = "internal", evidence.text = ours,
-        evidence.remedy = "use --timeout SECONDS; --resume asks it again";
+    blame_ourselves(&evidence, slot, death);
     if (slot->nonsense)
         evidence.text = "its reply was no row; it was killed";
     facts_text_clear(&run->evidence);
@@ -435,7 +463,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
     char how[512], note[600];
     facts_row_extra extra = { .wall_ms = slot->held_ms };
     bool by_order = death->stopped && run->signals_seen > 1;
-    bool bad = (death->signal || death->status || death->late) && !by_order;
+    bool bad = (death->signal || death->status || death->late) && !by_order && !had_no_memory(death) && !had_no_channel(death);
     if (!slot->held || (slot->told && !(bad && exit_matters(slot))))
         return;
     if (bad && exit_matters(slot)) {

@@ -360,18 +360,21 @@ static void release(facts_supervision *run)
     free(run);
 }
 
-static void start_loop(facts_supervision *run)
+/* Returns 0, or why there is no loop (libuv's number). */
+static int start_loop(facts_supervision *run)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-    uv_loop_init(&run->loop);
-    for (size_t i = 0; i < 3; i++) {
-        uv_signal_init(&run->loop, &run->signals[i]);
+    int failed = uv_loop_init(&run->loop);
+    if (!failed)
+        failed = uv_timer_init(&run->loop, &run->tick);
+    for (size_t i = 0; i < 3 && !failed; i++) {
+        failed = uv_signal_init(&run->loop, &run->signals[i]);
         run->signals[i].data = run;
-        uv_signal_start(&run->signals[i], on_signal, numbers[i]);
+        if (!failed)
+            failed = uv_signal_start(&run->signals[i], on_signal, numbers[i]);
     }
-    uv_timer_init(&run->loop, &run->tick);
     run->tick.data = run;
-    uv_timer_start(&run->tick, on_tick, TICK_MS, TICK_MS);
+    return failed ? failed : uv_timer_start(&run->tick, on_tick, TICK_MS, TICK_MS);
 }
 
 int facts_supervise(const facts_order *order, facts_outcome_counts *out)
@@ -387,9 +390,13 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
         return 3;
     }
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
+    const int failed = start_loop(run);
+    if (failed) {
+        snprintf(out->trouble, sizeof out->trouble, "the workers cannot be watched: %s", uv_strerror(failed));
+        release(run);
+        return 3;
+    }
     uv_mutex_init(&run->hashes.lock);
-    start_loop(run);
     for (size_t i = 0; i < order->target_count; i++)
         if (order->targets[i].kind != FACTS_TARGET_GPU) /* a GPU's name is known once its first worker is ready */
             facts_look_up(run, i);

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "case/words/worker_exit.h"
 #include "replace.h"
 #include "reply.h"
 #include "serve.h"
@@ -47,12 +48,14 @@ static next next_line(lines *l, const char **line, size_t *length)
         ssize_t n = read(l->file, l->buffer + l->end, FACTS_REQUEST_MAX - l->end);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0)
+            _exit(FACTS_WORKER_NO_CHANNEL);
         if (n == 0 && l->file != STDIN_FILENO) {
             close(l->file);
             l->file = STDIN_FILENO;
             continue;
         }
-        if (n <= 0) {
+        if (n == 0) {
             *line = l->buffer;
             *length = l->end;
             l->end = 0;
@@ -131,6 +134,7 @@ int facts_worker_run(void)
     facts_worker worker = { 0 };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     const int replaced = facts_replaced_lines();
     lines in = { .buffer = malloc(FACTS_REQUEST_MAX), .file = replaced < 0 ? STDIN_FILENO : replaced };
     int status = EXIT_ENVIRONMENT;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "case/words/worker_exit.h"
+
 /* Of a double: they identify every float, and what is measured has no more. */
 #define DIGITS 9
 
@@ -30,7 +32,7 @@ static void put(const char *text, size_t length)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            _exit(1);
+            _exit(FACTS_WORKER_NO_CHANNEL);
         text += n;
         length -= (size_t)n;
     }
@@ -38,11 +40,11 @@ static void put(const char *text, size_t length)
 
 void facts_reply(json_t *object)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(DIGITS)) : NULL;
     size_t length = text ? strlen(text) : 0;
     json_decref(object);
     if (!text)
-        _exit(3);        /* no memory for a row: the supervisor writes one */
+        _exit(FACTS_WORKER_NO_MEMORY);
     text[length] = '\n'; /* over the final NUL: one write */
     put(text, length + 1);
     free(text);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "case/problem/case_problem.h"
+#include "case/words/worker_exit.h"
 #include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
 #include "reply.h"
@@ -187,7 +189,7 @@ static json_t *decide(job *j)
     if (is_refused_in_vain(j)) {
         facts_row_verdict(row, FACTS_VERDICT_WRONG);
         facts_row_reason(row, "internal", NULL,
-                         "decided as not supported, and yet a plan of it was made: the question was not the call", NULL);
+                         "cuDNN refused the case, and yet compiled a plan of it: the question and the call differ", NULL);
     }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     if (j->request.explain && !unasked)
@@ -283,8 +285,8 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     facts_verdict verdict = FACTS_VERDICT_SUPPORTED;
     if (!is_as_decided(j, plan)) {
         verdict = FACTS_VERDICT_BUILD_FAIL;
-        facts_row_reason(row, NULL, NULL,
-                         "what was compiled is not what was decided: another engine, knob or workspace at its place", NULL);
+        facts_row_reason(row, NULL, NULL, "cuDNN compiled another configuration than it decided: engine, knob or workspace differ",
+                         NULL);
     } else if (execute) {
         verdict = run(j, row, &plan);
     } else if (plans->folder >= 0) {
@@ -382,8 +384,8 @@ static json_t *answer_engine(job *j, int64_t index)
         answer(j, &options, engine, true);
         return NULL;
     }
-    json_t *row = ended(j, FACTS_VERDICT_UNSUPPORTED, "unsupported", "engine: heuristics do not offer this one here");
-    facts_row_reason(row, NULL, NULL, NULL, "engines[] lists those that are");
+    json_t *row = ended(j, FACTS_VERDICT_UNSUPPORTED, "unsupported", "engine: the heuristics do not offer this engine here");
+    facts_row_reason(row, NULL, NULL, NULL, "engines[] lists the engines that they offer");
     return row;
 }
 
@@ -493,7 +495,7 @@ void facts_serve(facts_worker *worker, const facts_request *request)
     facts_serve_forget(worker);
     job *j = calloc(1, sizeof *j);
     if (!j)
-        exit(EXIT_FAILURE); /* no memory for a row: the supervisor writes one */
+        _exit(FACTS_WORKER_NO_MEMORY); /* the supervisor writes a row */
     *j = (job){ .worker = worker, .request = *request, .config = -1, .depth = -1 };
     facts_spent_start();
     facts_plans_begin(worker->plans, request->plan_dir);

@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "case/words/fail.h"
 #include "random_case.h"
 
 static const char *name_of(const char *text)
@@ -80,7 +81,7 @@ Test(case, an_error_says_where_what_is_allowed_and_what_was_meant)
         { "b", "case:1:1: b is not key=value" },
         { "b=", "case:1:3: b= has no value" },
         { "b=-1", "case:1:3: b=-1 is not a value" },
-        { "b=1,2", "case:1:1: b= lists several values where one case is due" },
+        { "b=1,2", "case:1:1: b= lists several values, but this must be one case" },
         { "want=stats+foo", "case:1:12: want=foo is not a value" },
         { "lens=3+", "case:1:6: lens takes" },
         { "lens=-2", "case:1:6: lens takes" },
@@ -205,7 +206,7 @@ static char *help_text(void)
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    facts_keys_help(file);
+    facts_keys_help(FACTS_KEY_COUNT, file);
     fclose(file);
     return text;
 }
@@ -245,4 +246,15 @@ Test(case, the_documentation_holds_the_table_that_the_program_prints)
     }
     free(table);
     free(text);
+}
+
+Test(case, what_a_terminal_obeys_does_not_reach_it)
+{
+    char text[] =
+        "a\x1b[31m\x7f\tb \xc2\x9b c \xe2\x80\xae d \xe2\x81\xa6 e \xd8\x9c f \xef\xbb\xbf \xc3\xa4 \xe2\x80\x93 \xd8\xa8";
+    facts_plain(text);
+    cr_expect_str_eq(text, "a?[31m??b ?? c ??? d ??? e ?? f ??? \xc3\xa4 \xe2\x80\x93 \xd8\xa8");
+    char cut[] = "\xe2\x80";
+    facts_plain(cut);
+    cr_expect_str_eq(cut, "\xe2\x80");
 }

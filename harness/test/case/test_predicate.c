@@ -104,7 +104,7 @@ Test(predicate, engine_is_the_one_that_ran_or_else_the_one_that_is_asked_for)
 Test(predicate, an_error_names_the_column_and_the_nearest_word)
 {
     static const char *const wrong[][2] = {
-        { "", "where:1:1: a key is due here" },
+        { "", "where:1:1: expected a key here" },
         { "pas=fwd", "where:1:1: pas is not a key; did you mean pass?" },
         { "pass=fwd & mask=cusal", "where:1:17: mask=cusal is not a value; allowed: none causal causal_br; did you mean causal?" },
         { "verdict=nam", "where:1:9: nam is not a verdict" },
@@ -112,7 +112,7 @@ Test(predicate, an_error_names_the_column_and_the_nearest_word)
         { "layout<3", "where:1:7: layout has no order" },
         { "pass=fwd pass=bwd", "where:1:10: pass=bwd is left over" },
         { "(pass=fwd", "where:1:10: a ) is missing" },
-        { "pass", "where:1:5: one of = != < <= > >= ~ in is due here" },
+        { "pass", "where:1:5: expected one of = != < <= > >= ~ in here" },
         { "pass=", "where:1:6: a value is missing" },
         { "b in 1,2", "where:1:6: in takes values in parentheses" },
         { "b in (1,2", "where:1:10: a ) is missing" },

@@ -87,7 +87,7 @@ class Audit(unittest.TestCase):
         done = e2e.facts("audit", self.rules, "--markdown", "--from", self.record)
         self.assertIn("| test 1.0 | 5 | 0 | 1 | 1 | 0 | 1 | 0 | 0 | 2 |", done.out)
         self.assertIn("## Too loose", done.out)
-        self.assertIn("| t/loose | decision |", done.out)
+        self.assertIn("- **t/loose** (decision): ", done.out)
 
     def test_a_record_is_judged_as_the_run_that_made_it(self):
         asked, again = self.asked, e2e.facts("audit", self.rules, "--json", "--from", self.record)
@@ -116,7 +116,7 @@ class Audit(unittest.TestCase):
             file.write(lines)
         done = e2e.facts("audit", self.rules, "--from", self.record)
         self.assertEqual(done.status, 1, done.text)
-        self.assertIn("too strict: it refuses what every engine offered computes right\n  t/strict (decision)", done.out)
+        self.assertIn("too strict: the rule refuses a case that every offered engine computes right\n  t/strict (decision)", done.out)
 
     def test_a_record_without_these_rules_or_of_nothing_is_said(self):
         self.assertEqual(e2e.facts("audit", "fe/C12", "--from", self.record).status, 5)
@@ -127,12 +127,12 @@ class Audit(unittest.TestCase):
 
     def test_bad_input_is_one_line_with_its_place(self):
         for text, place in (("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: mas=causal\n", ":5:9: mas is not a key; did you mean mask?"),
-                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0 & sm=90 &\n", ":5:28: a key is due here"),
+                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0 & sm=90 &\n", ":5:28: expected a key here"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: sm=90\nedge: pass=fwd | d=100 | dd=104\n", ":6:26: dd is not a key"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd s=1..65 | d=100 | d=104\n",
                              ":6:1: a rule has at most 64 pairs of cases"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd | d=100,101 | d=104\n",
-                             ":6:1: the two sides of an edge have as many cases each"),
+                             ":6:1: both sides of an edge need the same number of cases"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk>128\nedge: pass=fwd | d=64 | d=32\n",
                              ":6:1: x/1 has no edge here: pass=fwd dtype=bf16 d=64 is never refused by the rule")):
             bad = os.path.join(self.folder.name, "x.claims")

@@ -119,7 +119,7 @@ class Bisect(Versions):
         self.assertRegex(done.out, r"changed: (engine \d+) KERNEL_CFG=\d+ up to 9\.20\.0, \1 KERNEL_CFG=\d+ STREAM_K=\d+ \S+ \S+ \S+ from 9\.27\.0\n")
         with open(record, encoding="utf-8") as file:
             self.write("old.jsonl", re.sub(r'"knobs":\{[^}]*\},', "", file.read()))
-        self.assertOneLine(self.bisect(KEPT, "--by", "knobs", "-o", self.path("old.jsonl"), "--resume"), 2, "without its knobs")
+        self.assertOneLine(self.bisect(KEPT, "--by", "knobs", "-o", self.path("old.jsonl"), "--resume"), 2, "has no knobs")
         self.assertStatus(self.bisect(KEPT, "--by", "engine", "-o", self.path("old.jsonl"), "--resume"), 0)
 
     def test_bad_input_is_one_line(self):

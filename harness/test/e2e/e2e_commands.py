@@ -223,7 +223,7 @@ class BadInput(e2e.TestCase):
 
     def test_of_predicates_and_options(self):
         for arguments, words in ((("list", "smoke", "--where", "dd>64"), ("dd", "did you mean d?")), (("list", "smoke", "--wher", "d=64"), ("--where",)),
-                                 (("decid", "smoke"), ("did you mean decide?",)), (("list",), ("CASES",)),
+                                 (("decid", "smoke"), ("did you mean decide?",)), (("run",), ("CASES",)),
                                  (("decide", "smoke", "--shard", "3/2"), ("--shard", "I/N")), (("decide", "smoke", "--jobs", "x"), ("--jobs", "number")),
                                  (("decide", "smoke", "--timeout", "-1"), ("--timeout",))):
             with self.subTest(arguments=arguments):

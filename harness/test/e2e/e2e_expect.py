@@ -44,7 +44,7 @@ class Expectations(e2e.TestCase):
         home = self.home("suites: tiny\n" + LINE.replace("s.q=1", "s.q=2"), suite)
         done = self.decide(home)
         self.assertStatus(done, 1)
-        self.assertRegex(done.err, r"x\.expect:2:18: no result needs this any more: of 1 that it could be about none is crash")
+        self.assertRegex(done.err, r"x\.expect:2:18: no result needs this expectation any more: of 1 results that it could explain none is crash")
 
     def test_a_run_of_another_version_or_of_one_case_says_nothing_of_a_line(self):
         home = self.home("suites: tiny\n" + LINE.replace("s.q=1", "s.q=2"), SUITE.replace(CRASH + "\n", ""))
@@ -80,6 +80,13 @@ class Golden(e2e.TestCase):
         done = e2e.facts("expect", "golden", "check", "--cudnn", builds, timeout=300)
         self.assertStatus(done, 0)
         self.assertRegex(done.out, r"of 2 versions on 5 devices, 0 differ")
+
+    def test_the_matrix_for_programs_is_the_one_that_was_reviewed(self):
+        done = e2e.facts("expect", "golden", "--json")
+        self.assertStatus(done, 0)
+        with open(os.path.join(e2e.SOURCE, "cases/golden/golden.json"), encoding="utf-8") as file:
+            self.assertEqual(done.out, file.read())
+        self.assertOneLine(e2e.facts("expect", "golden", "check", "--json"), 2, "leave --json out")
 
     def test_bad_words(self):
         self.assertOneLine(e2e.facts("expect", "golden", "chek"), 2)

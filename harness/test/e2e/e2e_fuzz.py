@@ -144,7 +144,7 @@ class Fuzz(e2e.TestCase):
         done = self.fuzz("--cases", "30", *self.small(), "--where", "mask=causal", worker=self.liar("mod-no-gradient"), home=self.path("home"))
         self.assertStatus(done, 0)
         self.assertRegex(done.out, r"\nknown: wrong \w+ \(\w+\), backend cpu: [1-9]\d* drawn cases?\n")
-        self.assertRegex(done.out, r"is this known failure, with more features:\n    pass=bwd [^\n]*s=\S+ d=\d mod=\w+:\d  https://example.org/1\n")
+        self.assertRegex(done.out, r"is this known failure, plus these features:\n    pass=bwd [^\n]*s=\S+ d=\d mod=\w+:\d  https://example.org/1\n")
         self.assertIn("is a known failure once features are left out, and no finding\n0 findings, 0 of them ordinary\n", done.out)
         self.assertEqual(list(self.findings()), ["README.md"])
 
@@ -240,7 +240,7 @@ class Fuzz(e2e.TestCase):
     def test_shrink_of_what_does_not_fail_says_so(self):
         done = e2e.facts("shrink", "pass=fwd s=20 d=8 h=1", "--device", "cpu")
         self.assertStatus(done, 0)
-        self.assertEqual(done.out, "it does not fail here (pass): there is nothing to shrink\n")
+        self.assertEqual(done.out, "the case does not fail here (pass), so there is nothing to shrink\n")
 
     def test_shrink_survives_what_kills_its_workers(self):
         build = e2e.need(e2e.NEW)

@@ -61,8 +61,12 @@ class Gate(e2e.TestCase):
         return e2e.facts("gate", "--baseline", e2e.need(e2e.OLD).version, "--candidate", e2e.need(e2e.NEW).version, *DEVICES, "-o", self.path("r.jsonl"), *words, *cases)
 
     def test_what_9_27_refuses_and_9_20_took_comes_out_with_its_predicate(self):
-        done = self.gate("--json", "--junit", self.path("j.xml"))
+        done = self.gate("--json", "--junit", self.path("j.xml"), "--page", self.path("page"))
         self.assertStatus(done, 1)
+        with open(self.path("page/index.html"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertRegex(page, r'<h1 class="bad">DO NOT MOVE <span class="clause">4 accepted cases are refused now\.')
+        self.assertIn("<b>4 lost</b>: f32, unified, forward", page, "on the first screen")
         lines = [json.loads(line) for line in done.out.splitlines()]
         head, groups = lines[0]["diff"], [line["group"] for line in lines[1:]]
         self.assertEqual((head["compared"], head["classes"]["lost"], head["axes"], head["complete"]), (16, {"cases": 4, "known": 0, "fails": True}, ["build"], True))

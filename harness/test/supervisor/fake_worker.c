@@ -248,6 +248,10 @@ static void serve(const json_t *request)
         fflush(replies);
         hang();
     }
+    if (has_rule("no_memory", name)) /* as facts-worker ends: case/words/worker_exit.h */
+        exit(71);
+    if (has_rule("no_channel", name))
+        exit(74);
     if (has_rule("long_reference", name)) {
         fprintf(replies, "{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);
         fflush(replies);

@@ -168,15 +168,16 @@ Test(builds, a_folder_that_is_none_gets_one_line)
     put(at("half/libcudnn_graph.so.9"), "");
     put(at("half/libcudnn_engines_runtime_compiled.so.9"), "nothing in it");
     cr_expect_eq(facts_build_identify(&b, at("half"), &m), 2);
-    cr_expect(strstr(m.text, "cannot tell the version"), "%s", m.text);
+    cr_expect(strstr(m.text, "the version of this cuDNN is not known"), "%s", m.text);
 }
 
 Test(builds, discovery_orders_newest_first_and_jit_before_full)
 {
     facts_builds found;
+    facts_error m;
     make_three();
     make_bare("toolkit/lib64", 20, 0, 13, true);
-    cr_assert_eq(facts_builds_discover(&found), 0);
+    cr_assert_eq(facts_builds_discover(&found, &m), 0, "%s", m.text);
     const char *expected[] = { "9.24.1-jit-cu13", "9.20.0-jit-cu13", "9.20.0-jit-cu12", "9.20.0-full-cu13" };
     size_t seen = 0;
     for (size_t i = 0; i < found.count; i++)
@@ -345,4 +346,24 @@ Test(builds, a_library_is_compared_with_its_package_s_record)
     cr_expect_eq(facts_library_check(&b, library, NULL), FACTS_INTEGRITY_MISMATCH);
     unlink(library);
     cr_expect_eq(facts_library_check(&b, library, NULL), FACTS_INTEGRITY_MISMATCH);
+}
+
+Test(builds, the_key_of_plans_is_the_users_alone_and_is_whole)
+{
+    char key[65], again[65];
+    facts_error m;
+    cr_assert_eq(facts_plan_key(key, &m), 0, "%s", m.text);
+    cr_assert_eq(facts_plan_key(again, &m), 0, "%s", m.text);
+    cr_expect_str_eq(key, again);
+    chmod(at("cache/facts/plan.key"), 0644);
+    cr_expect_eq(facts_plan_key(again, &m), 3);
+    cr_expect(strstr(m.text, "chmod 600") != NULL, "%s", m.text);
+    chmod(at("cache/facts/plan.key"), 0600);
+    cr_assert_eq(truncate(at("cache/facts/plan.key"), 31), 0);
+    cr_expect_eq(facts_plan_key(again, &m), 3);
+    unlink(at("cache/facts/plan.key"));
+    put(at("cache/facts/other.key"), "0123456789abcdef0123456789abcdef");
+    chmod(at("cache/facts/other.key"), 0600);
+    cr_assert_eq(symlink("other.key", at("cache/facts/plan.key")), 0);
+    cr_expect_eq(facts_plan_key(again, &m), 3);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "case/words/case_text.h"
-#include "commands/session/options.h"
+#include "commands/options/options.h"
 
 static char said[4096];
 
@@ -20,6 +20,34 @@ static bool parse(facts_options *out, facts_command command, int argc, char **ar
 
 #define PARSE(out, command, ...)                                                                                                   \
     parse(out, FACTS_COMMAND_##command, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)), (char *[]){ __VA_ARGS__ })
+
+/* A line as a shell takes it: words, and words in single quotes. */
+static int split(char *line, char *words[32])
+{
+    int count = 0;
+    while (*(line += strspn(line, " ")) && count < 32) {
+        bool quoted = *line == '\'';
+        words[count++] = line += quoted;
+        line += strcspn(line, quoted ? "'" : " ");
+        if (*line)
+            *line++ = '\0';
+    }
+    return count;
+}
+
+static void expect_parsed(const char *example)
+{
+    char line[256], *words[32];
+    facts_options o;
+    snprintf(line, sizeof line, "%s", example);
+    int count = split(line, words);
+    cr_assert_str_eq(words[0], "facts");
+    facts_command command = facts_command_parse(words[1], stderr);
+    if (command == FACTS_COMMAND_CUDNN || command == FACTS_COMMAND_REPORT || command == FACTS_COMMAND_ADOPT)
+        return; /* their own parsers */
+    cr_expect(facts_options_parse(&o, command, count - 2, words + 2, stderr), "%s", example);
+    facts_options_free(&o);
+}
 
 Test(options, values_come_beside_or_behind_an_equals_sign)
 {
@@ -96,13 +124,49 @@ Test(options, help_of_a_command_lists_what_its_parser_takes)
     cr_expect(strstr(text, "--shard") == NULL);
 }
 
-Test(options, help_of_list_names_the_keys_of_a_case)
+/* Every example of the help is a line that the parser takes. */
+Test(options, the_examples_of_the_help_parse)
+{
+    for (facts_command command = 0; command < FACTS_COMMAND_COUNT; command++) {
+        for (size_t i = 0; i < 2; i++) {
+            const char *example = facts_options_examples(command)[i];
+            cr_assert_not_null(example, "command %d has no two examples", command);
+            expect_parsed(example);
+        }
+    }
+}
+
+Test(options, no_help_text_is_longer_than_a_table_cell)
+{
+    static char text[1 << 17];
+    FILE *out = fmemopen(text, sizeof text, "w");
+    char *word = strdup("markdown");
+    cr_assert_eq(facts_help(1, &word, out, stderr), 0);
+    fclose(out);
+    free(word);
+    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        const char *cell = *line == '|' ? strstr(line, "` | ") : NULL;
+        cr_expect(!cell || strlen(cell + 4) <= 82, "%s", cell);
+    }
+}
+
+Test(options, help_knows_commands_forms_and_nothing_else)
 {
     static char text[1 << 16];
-    FILE *out = fmemopen(text, sizeof text, "w");
-    facts_options_help(FACTS_COMMAND_LIST, out);
-    fclose(out);
-    cr_expect(strstr(text, "\n  stats_dtype ") != NULL);
+    char *const good[][2] = { { "gate", NULL }, { "man", "gate" }, { "man", NULL },
+                              { "bash", NULL }, { "zsh", NULL },   { "fish", NULL } };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        FILE *out = fmemopen(text, sizeof text, "w");
+        char *words[2] = { good[i][0], good[i][1] };
+        cr_expect_eq(facts_help(words[1] ? 2 : 1, words, out, stderr), FACTS_EXIT_OK);
+        fclose(out);
+        cr_expect(strstr(text, "gate") != NULL, "%s", good[i][0]);
+    }
+    FILE *err = fmemopen(text, sizeof text, "w");
+    char *wrong = "gaet";
+    cr_expect_eq(facts_help(1, &wrong, stdout, err), FACTS_EXIT_BAD_INPUT);
+    fclose(err);
+    cr_expect(strstr(text, "did you mean gate") != NULL, "%s", text);
 }
 
 Test(nearest, fewest_edits_win)

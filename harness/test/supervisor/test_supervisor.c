@@ -84,6 +84,24 @@ Test(supervisor, a_reference_that_is_late_is_no_hang_of_the_engine)
     cr_expect_str_eq(s.last_reason, "the reference was not ready in time");
 }
 
+Test(supervisor, a_worker_that_lacks_memory_or_its_channel_says_nothing_of_the_engine_and_is_asked_again)
+{
+    static const char *const faults[][2] = { { "no_memory@d=40", "the worker ran out of memory" },
+                                             { "no_channel@d=40",
+                                               "a request or an answer of the worker could not be read or written" } };
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        setenv("FACTS_FAULT", faults[i][0], 1);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu --overwrite -o r"), 3, "%s", faults[i][0]);
+        summary s = sum_up("r");
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_CRASH], 0);
+        cr_expect(output_says(faults[i][1]));
+        unsetenv("FACTS_FAULT");
+        cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0, "%s", faults[i][0]);
+    }
+}
+
 Test(supervisor, an_engine_has_all_of_its_time_after_a_reference_that_took_long)
 {
     setenv("FACTS_FAULT", "long_reference@d=40", 1);
@@ -380,11 +398,14 @@ Test(supervisor, a_record_that_exists_is_not_overwritten_unasked)
 
 Test(supervisor, two_runs_never_write_one_record)
 {
+    char who[32];
     setenv("FACTS_FAULT", "slow", 1);
     pid_t first = start("decide '" MANY "' --device cpu -j 1 -o r");
     nap_ms(300);
+    snprintf(who, sizeof who, "(process %d)", (int)first);
     cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 3);
     cr_expect(output_says("another run is writing this record"));
+    cr_expect(output_says(who));
     kill(first, SIGKILL);
     finish(first);
 }

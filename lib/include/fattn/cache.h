@@ -1,7 +1,7 @@
 /* cache.h: the process-wide cache of plans, and refusals that outlive a process.
  *
- * Keyed by the whole resolved problem (score_mod by structure), context, engine and the policy that holds; bounded in entries and bytes, least
- * recently used goes first; one build for each key however many threads ask.
+ * The key is the whole resolved problem (score_mod by structure), the context, the engine and the policy. The cache is bounded in entries and
+ * bytes and drops the least recently used plan first. It builds each key once, even if many threads ask for it.
  */
 #ifndef FATTN_CACHE_H
 #define FATTN_CACHE_H
@@ -12,27 +12,27 @@
 extern "C" {
 #endif
 
-/* As fattn_plan_create, but a plan that is there already is shared. Give it back with fattn_plan_destroy; it lives on while it is
- * held, also when the cache has dropped it.
- * Threads  any; several that ask for one key at once wait for one build, and share its failure too.
+/* As fattn_plan_create, but shares a plan that exists already. Give it back with fattn_plan_destroy. You keep the plan until then, even if
+ * the cache drops it.
+ * Threads  any. Threads that ask for one key at once wait for one build, and share its failure too.
  * Returns  as fattn_plan_create. */
 fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
 
 typedef struct fattn_cache_limits {
     size_t struct_size;
     size_t entries; /* 0: nothing is kept */
-    size_t bytes;   /* of what plans hold on the host, as far as it is known (cuDNN does not tell: the plan as text stands for it) */
+    size_t bytes;   /* host memory of the plans, estimated: of cuDNN's part the size of the plan as text counts */
 } fattn_cache_limits;
 #define FATTN_CACHE_LIMITS_INIT { .struct_size = sizeof(fattn_cache_limits), .entries = 1024, .bytes = (size_t)1 << 30 }
-fattn_status fattn_cache_limit(const fattn_cache_limits *limits); /* drops what is too much now */
+fattn_status fattn_cache_limit(const fattn_cache_limits *limits); /* drops plans beyond the limits at once */
 
 typedef struct fattn_cache_counters {
     size_t struct_size;
-    /* Every question about a problem that resolves is one of hits, misses and waits: a plan was there, or had to be built, or another
-     * thread was building it. failures: builds that failed, of the misses. evictions: what a limit pushed out, not what was dropped. */
+    /* Each request is a hit (the plan existed), a miss (it had to be built) or a wait (another thread was building it). failures: misses
+     * whose build failed. evictions: plans that a limit removed; dropped plans do not count. */
     uint64_t hits, misses, evictions, failures, waits;
     uint64_t entries, bytes; /* now */
-    double plan_ms;          /* spent building what succeeded, in total */
+    double plan_ms;          /* total time of successful builds */
 } fattn_cache_counters;
 fattn_status fattn_cache_count(fattn_cache_counters *out);
 /* Drops every plan of a context (NULL: all). fattn_context_destroy does it for its own. */
@@ -40,25 +40,24 @@ void fattn_cache_drop(fattn_context *context);
 
 /* ---- refusals that the caller keeps --------------------------------------------------------------------------------------------- */
 
-/* Where cuDNN's refusals are kept between processes: for some graphs cuDNN takes a second to say no. Keys are 32 hexadecimal digits, of the
- * build, the device, the graph, and the engine with its knobs: what may be told from the problem alone is not part of the answer and is
- * worked out anew (rules, remedies). cuDNN also reads its own environment variables (CUDNN_LIB_CONFIG, CUDNN_RESCALE_THRESHOLD): a caller
- * who changes them keeps another store for each setting.
- * Only a refusal that speaks of the graph is kept. One that names an error inside of cuDNN, a lack of memory, a driver or a missing library
- * is never given to `keep`, nor is a plan that fails to compile in another way than as not supported. */
+/* Keeps cuDNN's refusals between processes, because cuDNN needs a second to refuse some graphs. A key has 32 hexadecimal digits: a hash of the
+ * build, the device, the graph, and the engine with its knobs. Rules and remedies are not part of the stored refusal; the library computes them
+ * each time. cuDNN also reads its own environment variables (CUDNN_LIB_CONFIG, CUDNN_RESCALE_THRESHOLD): use another store for each setting.
+ * The library keeps only refusals that depend on the graph. It never gives `keep` an internal error of cuDNN, a lack of memory, a missing driver
+ * or library, or a compile error other than "not supported". */
 typedef struct fattn_refusal_store {
     size_t struct_size;
     void *user;
-    /* What lies under the key: *bytes is malloc'ed, and the library frees it. False: nothing. */
+    /* Reads the entry of the key: *bytes is malloc'ed, and the library frees it. False: no entry. */
     bool (*find)(void *user, const char *key, char **bytes, size_t *count);
-    /* Keeps the bytes (0.2 to 30 kB), which are valid during the call. `bytes` NULL: what `find` gave is damaged; it is to be dropped. */
+    /* Keeps the bytes (0.2 to 30 kB), which are valid during the call. `bytes` NULL: the entry is damaged; drop it. */
     void (*keep)(void *user, const char *key, const char *bytes, size_t count);
 } fattn_refusal_store;
 #define FATTN_REFUSAL_STORE_INIT { .struct_size = sizeof(fattn_refusal_store) }
 
-/* From now on fattn_decide and fattn_plan_create look into the store before they ask cuDNN, and give it what cuDNN refuses. Both functions or
- * none; `store` NULL: no store any more.
- * Threads  before the context is used by others. The functions are called from every thread that asks.
+/* From now on fattn_decide and fattn_plan_create read the store before they ask cuDNN, and write cuDNN's refusals to it. Give both functions or
+ * none; `store` NULL: stop using a store.
+ * Threads  call it before other threads use the context. The functions are called from every thread that asks.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM. */
 fattn_status fattn_context_keep_refusals(fattn_context *context, const fattn_refusal_store *store);
 

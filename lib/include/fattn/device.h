@@ -43,8 +43,8 @@ void fattn_context_leave(fattn_context *context, struct CUctx_st *previous);
 
 /* ---- a call's small arrays ------------------------------------------------------------------------------------------------------ */
 
-/* Checks what no launch can see without waiting: reads lengths, offsets, page tables, scale factors and scales of a call back from the device
- * and looks at their values. `elements`: how many elements each buffer of FATTN_RAGGED_LIST holds, 0 where unknown; NULL: none is known.
+/* Checks values that a launch cannot check without waiting. It reads lengths, offsets, page tables, scale factors and scales of a call back from
+ * the device. `elements`: how many elements each buffer of FATTN_RAGGED_LIST holds, 0 where unknown; NULL: none is known.
  * Order    waits for `stream`; launches nothing. Not for a stream that is being captured.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (argument, index, value and what is allowed in the message); FATTN_DEVICE_FAULT. */
 fattn_status fattn_call_check(const fattn_plan *plan, const fattn_tensors *tensors, const int64_t elements[FATTN_RAGGED_TENSORS],

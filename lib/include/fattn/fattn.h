@@ -1,9 +1,9 @@
-/* fattn.h: fused attention on cuDNN's backend API, in plain C. The lines of examples/first_call.c:
+/* fattn.h: fused attention on cuDNN's backend API, in plain C. From examples/first_call.c:
  *
  *     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
  *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and addresses of device memory
  *     CHECK(fattn_context_create(&context, &options));
- *     fattn_problem problem = FATTN_PROBLEM_INIT; // what stays 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
+ *     fattn_problem problem = FATTN_PROBLEM_INIT; // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
  *     problem.dtype = FATTN_F32, problem.batch = 2, problem.heads_q = 8, problem.heads_k = 2;
  *     problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64, problem.has_right = 1; // causal
  *     CHECK(fattn_plan_create(&plan, context, &problem, NULL));
@@ -12,20 +12,20 @@
  *     tensors.workspace_bytes = fattn_plan_workspace_bytes(plan), tensors.workspace = malloc(tensors.workspace_bytes);
  *     CHECK(fattn_forward(plan, &tensors, NULL));
  *
- * A problem says everything about one attention call. The same problem is asked (fattn_decide), compiled (fattn_plan_create) and run
- * (fattn_forward, fattn_backward), so that the call that was promised is the call that is launched.
+ * A problem describes one attention call completely. fattn_decide asks about it, fattn_plan_create compiles it, and fattn_forward and
+ * fattn_backward run it. So the library launches exactly the call that it decided about.
  *
  * Shapes   b batch, h head, s query or key, d channel. Every tensor has rank 4 in the order b,h,s,d, with any strides whose last is 1:
  *            Q, dQ [batch, heads_q, seq_q,  dim_qk]     O, dO [batch, heads_q, seq_q,  dim_v]
  *            K, dK [batch, heads_k, seq_kv, dim_qk]     V, dV [batch, heads_v, seq_kv, dim_v]
  *            Stats, Max, Sum_exp [batch, heads_q, seq_q, 1], fp32
- * Errors   Every function that can fail returns a fattn_status, which is the contract. fattn_last_error() is the sentence for people.
- *          Owners are NULL after a failure.
+ * Errors   Every function that can fail returns a fattn_status. fattn_last_error() has the sentence for people. Owners are NULL after a
+ *          failure.
  * Threads  A context, a plan and a decision may be used from many threads at once. Creating and destroying one handle may not overlap
  *          with its use.
  * Quiet    The library never prints, exits, reads the environment, or synchronises behind the caller's back.
- * Headers  This one includes problem.h (what is asked) and status.h (errors). The others are included by who needs them: cache.h (shared
- *          plans, kept refusals), graph.h (CUDA graphs), policy.h (which backends and engines may be used), score_mod.h (changes of the score),
+ * Headers  This one includes problem.h (the problem) and status.h (errors). Include the others where you need them: cache.h (shared plans,
+ *          kept refusals), graph.h (CUDA graphs), policy.h (which backends and engines may be used), score_mod.h (changes of the score),
  *          device.h (buffers, streams and time for programs without a CUDA runtime).
  */
 #ifndef FATTN_H
@@ -48,8 +48,8 @@ typedef enum fattn_device_kind {
     FATTN_DEVICE_CPU = 2        /* the cpu backend; needs no cuDNN */
 } fattn_device_kind;
 
-/* What a context is made of. Paths are absolute. Nothing is searched for, and nothing is read from the environment.
- * Memory   strings are copied. */
+/* The parts of a context. Paths are absolute. The library searches for nothing and does not read the environment.
+ * Memory   the library copies the strings. */
 typedef struct fattn_context_options {
     size_t struct_size;
     const char *cudnn_dir;   /* folder that holds libcudnn.so.9, libcudnn_graph.so.9, libcudnn_engines_runtime_compiled.so.9;
@@ -77,10 +77,10 @@ fattn_status fattn_context_create(fattn_context **out, const fattn_context_optio
  * Threads  any thread, also from exit handlers and destructors, with the CUDA context alive or gone.
  * Memory   plans that are still held keep what they need of the context: contexts and plans may be destroyed in either order, and
  *          a plan still runs after its context was destroyed. Buffers, streams and graphs need the context itself.
- *          What was made in a CUDA context that is gone (a device reset, the driver's end) is leaked: nobody can free it. */
+ *          Objects of a CUDA context that is gone (a device reset, the driver's end) are leaked: nobody can free them. */
 void fattn_context_destroy(fattn_context *context);
-/* The same without asking cuDNN or the driver for anything, now or when its plans are destroyed: for callers whose CUDA context is
- * torn down already. The library's own memory is freed; cuDNN's and the driver's is leaked. */
+/* As fattn_context_destroy, but calls neither cuDNN nor the driver, now or when its plans are destroyed. For callers whose CUDA context
+ * is gone already. Frees the library's own memory; cuDNN's and the driver's memory is leaked. */
 void fattn_context_abandon(fattn_context *context);
 
 typedef struct fattn_context_info {
@@ -93,15 +93,15 @@ typedef struct fattn_context_info {
     char device_uuid[48];  /* "GPU-…" or empty */
     int32_t math_kernels;  /* 1: this library holds the kernels of the math backend */
     int32_t reserved;      /* 0 */
-    char math_about[120];  /* what compiled them and for what: "nvcc 13.0.88: sm_80 …"; or why there are none */
-    uint64_t build_id;     /* of the content of cuDNN's libraries, whatever folder they lie in; 0 for the cpu */
-    uint64_t device_id;    /* of sm, multiprocessors and name: the same for a GPU and for a description of it; 0 for the cpu */
+    char math_about[120];  /* the compiler and architectures: "nvcc 13.0.88: sm_80 …"; or why there are none */
+    uint64_t build_id;     /* hash of cuDNN's libraries, in any folder; 0 for the cpu */
+    uint64_t device_id;    /* hash of sm, multiprocessors and name: equal for a GPU and its description; 0 for the cpu */
 } fattn_context_info;
 
 /* Fills what the caller's struct_size has room for. Returns FATTN_OK; FATTN_BAD_PROBLEM (struct_size is not set). */
 fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_info *out);
 
-/* One mapped library of this process that matters for an answer. Strings live as long as the context. */
+/* A library of this process on which an answer depends. Strings live as long as the context. */
 typedef struct fattn_library {
     const char *path;
     int64_t bytes;
@@ -130,7 +130,7 @@ typedef enum fattn_mode { FATTN_MODE_LIST(FATTN_AS_ENUM_) } fattn_mode;         
 #undef FATTN_AS_ENUM_
 #define FATTN_BACKEND_COUNT 3
 
-/* Why a target said no. Same numbers as the statuses that carry them. */
+/* Why a target refuses. The numbers are those of fattn_status. */
 typedef enum fattn_reason {
     FATTN_REASON_NONE = FATTN_OK,
     FATTN_REASON_BAD_PROBLEM = FATTN_BAD_PROBLEM,
@@ -151,30 +151,30 @@ typedef struct fattn_knob {
 /* One engine configuration that the heuristics returned. */
 typedef struct fattn_engine {
     int32_t mode;             /* fattn_mode */
-    int32_t config;           /* its place in that mode's list, from 0 */
-    int64_t index;            /* engine number; a name only together with the cuDNN version */
+    int32_t config;           /* its index in that mode's list, from 0 */
+    int64_t index;            /* engine number; it means something only with the cuDNN version */
     int64_t workspace_bytes;  /* as stated before compiling; -1: not stated */
     uint32_t numerical_notes; /* bit i: cudnnBackendNumericalNote_t i */
     uint32_t behavior_notes;  /* bit i: cudnnBackendBehaviorNote_t i */
     int32_t knob_count;
-    int32_t removed; /* 1: a rule of a policy or a guard takes it out (fattn_answer.rule names it): it is listed and never used */
+    int32_t removed; /* 1: a policy or a guard removed it (fattn_answer.rule names the rule): listed, never used */
     fattn_knob knobs[FATTN_MAX_KNOBS];
 } fattn_engine;
 
-/* One step of cuDNN's own refusal: the engine tried, its status, its sentence, the failed condition. */
+/* One step of cuDNN's refusal: the engine that it tried, the status, the sentence, the failed condition. */
 typedef struct fattn_refusal {
-    int64_t engine;     /* -1: not of one engine */
+    int64_t engine;     /* -1: no single engine */
     const char *status; /* "CUDNN_STATUS_NOT_SUPPORTED_SHAPE" */
     const char *text;
     const char *condition; /* "d_qk % 8 != 0"; may be empty */
 } fattn_refusal;
 
-/* What one backend answered. */
+/* The answer of one backend. */
 typedef struct fattn_answer {
     int32_t backend; /* fattn_backend */
-    int32_t reason;  /* fattn_reason; NONE: yes */
-    const char *status, *text, *remedy; /* as those of the decision */
-    const char *rule; /* the rule that said no, or removed an engine; "" */
+    int32_t reason;  /* fattn_reason; NONE: accepted */
+    const char *status, *text, *remedy; /* as of the decision */
+    const char *rule; /* the rule that refused, or removed an engine; or "" */
 } fattn_answer;
 
 #define FATTN_ASK_A 1u
@@ -184,16 +184,16 @@ typedef struct fattn_answer {
 
 typedef struct fattn_decision fattn_decision;
 
-/* May this target run this problem, by which engines, and if not why not? A probe is cheap: it never compiles, asks one pass (a forward never
- * asks the backward), and costs cuDNN 2 to 5 ms of one core. Each backend that this thread's policy names answers; the first yes is the
- * decision, otherwise the first no. Mode A decides; the other modes of `ask` (FATTN_ASK_ bits; A is always asked) are recorded only.
- * Returns  FATTN_OK when the question was answered, yes or no; FATTN_BAD_PROBLEM also answers (a decision is made, reason class
+/* Can this target run this problem, by which engines, and if not, why? A decision is cheap: it compiles nothing, asks about one pass, and takes
+ * cuDNN 2 to 5 ms on one core. Each backend of this thread's policy answers. The first backend that accepts makes the decision; if none
+ * accepts, the first refusal does. Mode A decides. The other modes of `ask` (FATTN_ASK_ bits) are only recorded.
+ * Returns  FATTN_OK when the target answered, yes or no; FATTN_BAD_PROBLEM also answers (a decision is made, reason class
  *          bad_problem). FATTN_NO_MEMORY and FATTN_INTERNAL leave *out NULL. */
 fattn_status fattn_decide(fattn_decision **out, fattn_context *context, const fattn_problem *problem, uint32_t ask);
 void fattn_decision_destroy(fattn_decision *decision);
 
 bool fattn_decision_supported(const fattn_decision *decision);
-fattn_backend fattn_decision_backend(const fattn_decision *decision); /* who would compute, or who refused */
+fattn_backend fattn_decision_backend(const fattn_decision *decision); /* the backend that would compute, or that refused */
 fattn_reason fattn_decision_reason(const fattn_decision *decision);   /* NONE when supported */
 /* Strings below live as long as the decision; never NULL. */
 const char *fattn_decision_status(const fattn_decision *decision); /* cuDNN's status name of the reason, or empty */
@@ -216,9 +216,9 @@ typedef struct fattn_neighbour {
     int32_t changes; /* number of fields changed: 1, or 2 */
     int32_t reserved;
 } fattn_neighbour;
-/* Finds accepted neighbours of a refused problem by asking (fattn_decide), nearest first: one field changed (or both head dims, where they are
- * equal), and only if none helps two. Nothing is compiled.
- * At most `budget` questions (0: 200). Returns the status of the asking; *count neighbours in out[FATTN_MAX_NEIGHBOURS]. */
+/* Finds problems near a refused one that the target accepts, nearest first. It calls fattn_decide and compiles nothing. It changes one field
+ * (or both head dims, if they are equal), and two only if no single change helps. `budget`: most decisions (0: 200).
+ * Returns  the status of fattn_decide; *count neighbours in out[FATTN_MAX_NEIGHBOURS]. */
 fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem, int budget, fattn_neighbour *out, size_t *count);
 
 /* cuDNN's numbers in words; "?" when unknown. Static strings. */
@@ -234,12 +234,12 @@ const char *fattn_behavior_note_name(int32_t bit);     /* "RUNTIME_COMPILATION" 
 typedef struct fattn_plan_options {
     size_t struct_size;
     int64_t engine; /* FATTN_ENGINE_AUTO: the first of mode A that compiles; N: the first configuration of engine N */
-    int32_t config; /* FATTN_ENGINE_AUTO, or the place in mode A's list (then `engine` is not read) */
+    int32_t config; /* FATTN_ENGINE_AUTO, or the index in mode A's list (then `engine` is not read) */
     int32_t knob_count;      /* of knobs: 0 to FATTN_MAX_KNOBS */
     int32_t override_shapes; /* 1: fattn_forward_as may run the plan with other extents and strides; cuDNN has it from 9.21, impl unified */
     int32_t reserved;        /* 0 */
-    const fattn_knob *knobs; /* with `engine`, not NULL: a pin, past the heuristics: that engine with exactly these knobs. cuDNN refuses
-                              * knobs that the engine lacks or misses. Read during the call alone */
+    const fattn_knob *knobs; /* with `engine`, not NULL: pin this engine with exactly these knobs, without the heuristics. cuDNN refuses
+                              * unknown or missing knobs. Read only during the call */
 } fattn_plan_options;
 
 #define FATTN_PLAN_OPTIONS_INIT { .struct_size = sizeof(fattn_plan_options), .engine = FATTN_ENGINE_AUTO, .config = FATTN_ENGINE_AUTO }
@@ -247,24 +247,24 @@ typedef struct fattn_plan_options {
 typedef struct fattn_plan fattn_plan;
 
 /* Compiles (cudnn: 0.25 to 2 s). `options` may be NULL.
- * Order    the backends that this thread's policy names, in its order; the first that succeeds computes (fattn_plan_backend). When all fail,
- *          status and sentence are those of the first.
- * Memory   the plan keeps what it needs, of the context and of the score_mod too.
+ * Order    the backends of this thread's policy, in its order. The first that succeeds computes (fattn_plan_backend). If all fail, status
+ *          and sentence are those of the first.
+ * Memory   the plan keeps the parts of the context and of the score_mod that it needs.
  * Returns  FATTN_OK; FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as decided; FATTN_BUILD_FAILED; FATTN_ENVIRONMENT. */
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
 
-/* The name under which a saved plan is found again: 32 hexadecimal digits and a NUL, of the problem, the options, the build of cuDNN, the device,
- * and the rules of this thread's policy that hold for the problem. The same in every process, and for a GPU and its description.
+/* The key of a saved plan: 32 hexadecimal digits and a NUL. It hashes the problem, the options, the build of cuDNN, the device, and the rules of
+ * this thread's policy that hold for the problem. It is equal in every process, and for a GPU and its description.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM. */
 fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33]);
 
-/* The plan as bytes (cuDNN's JSON with a header of ours); a plan built for a described device loads on the GPU that it describes.
+/* The plan as bytes: a header of the library and cuDNN's JSON. A plan for a described device loads on the GPU that it describes.
  * Memory   *bytes is malloc'ed; free with fattn_free.
  * Returns  FATTN_OK; FATTN_UNSUPPORTED (the cpu has nothing to save); FATTN_NO_MEMORY. */
 fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count);
-/* The same problem must be given again. Before cuDNN sees a byte the checksums, the problem, its graph, the build of cuDNN (build_id) and the
- * device (device_id) are checked, and that no rule of this thread's policy removes the plan's engine.
- * A plan is executable code: load only what you trust.
+/* Give the same problem again. Before cuDNN gets a byte, the library checks the checksums, the problem, its graph, the build of cuDNN (build_id)
+ * and the device (device_id), and that no rule of this thread's policy removes the plan's engine.
+ * A plan is executable code: load only files that you trust.
  * Returns  FATTN_OK; FATTN_BAD_PLAN. */
 fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const char *bytes, size_t count);
 void fattn_plan_destroy(fattn_plan *plan); /* NULL is fine */
@@ -275,22 +275,22 @@ size_t fattn_plan_workspace_bytes(const fattn_plan *plan);
 fattn_backend fattn_plan_backend(const fattn_plan *plan);
 const fattn_engine *fattn_plan_engine(const fattn_plan *plan); /* the configuration that was compiled; lives as long as the plan */
 double fattn_plan_ms(const fattn_plan *plan);                  /* time to compile or load it */
-/* May `problem` be run with this plan? True only when every field that the graph bakes in is the same. Not baked in are: capture; training (it
- * has become a bit of outputs); layouts and types of tensors that the pass does not touch; total_q and total_kv of a forward; deterministic,
- * where the plan repeats and the problem need not.
- * Batch    Every extent is baked in: another batch is another plan. In the middle of a run it costs a decision (1 to 3 ms) and a compile (0.5 to
- *          1 s forward, 0.7 to 1 s backward), so make the plans for coming batches before, or save and load them. cuDNN's dynamic shapes with
- *          a kernel cache are not used: of 9.13 to 9.28 only 9.19 and 9.20 offer an engine for them, and only forward. */
+/* Can this plan run `problem`? True only if every field is equal that the graph contains. The graph does not contain: capture; training (it
+ * became a bit of outputs); layouts and types of tensors that the pass does not use; total_q and total_kv of a forward; deterministic, if the
+ * plan repeats and the problem need not.
+ * Batch    The graph contains every extent: another batch needs another plan. That costs a decision (1 to 3 ms) and a compile (0.5 to 1 s
+ *          forward, 0.7 to 1 s backward), so make the plans of later batches before, or save and load them. The library does not use cuDNN's
+ *          dynamic shapes with a kernel cache: of 9.13 to 9.28 only 9.19 and 9.20 offer an engine for them, and only forward. */
 bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem);
 
 /* ---- call --------------------------------------------------------------------------------------------------------------------- */
 
-/* Addresses for one call: device addresses (host addresses for the cpu backend), 16-byte aligned. Addresses that the problem does not use are
- * not read.
+/* Addresses for one call: device addresses (host addresses for the cpu backend), 16-byte aligned. The library does not read addresses that
+ * the problem does not use.
  * Lengths  int32 [batch] on the device, when the problem has padding (cumulative: batch + 1). Both lengths of an entry of a ragged problem may
- *          be -1: the sequence is unused, as one of length 0. The cpu refuses any other length outside 0..seq. On a GPU such a call is
- *          undefined: no launch can look at a length without waiting (fattn_call_check of device.h can).
- * Overlap  outputs and the workspace share no byte with one another or with an input. Interleaved tensors (packed layouts) do not share any. */
+ *          be -1: the sequence is unused. The cpu refuses any other length outside 0..seq. On a GPU such a call is undefined, because a
+ *          launch cannot check a length without waiting. fattn_call_check of device.h can.
+ * Overlap  outputs and the workspace must not share a byte with each other or with an input. Interleaved tensors share none. */
 typedef struct fattn_tensors {
     size_t struct_size;
     const void *q, *k, *v;
@@ -307,7 +307,7 @@ typedef struct fattn_tensors {
     void *dbias;
     const void *const *mod_tensors; /* one address for each tensor of the score_mod, in the order of its recording */
     void *const *mod_gradients;     /* backward: as many, NULL where mod_gradients has no bit */
-    /* Each where the problem asks for it. */
+    /* Each only if the problem asks for it. */
     const void *q_offsets, *k_offsets, *v_offsets, *o_offsets, *stats_offsets; /* int32 or int64 [batch + 1] */
     const void *do_offsets, *dq_offsets, *dk_offsets, *dv_offsets;
     const int32_t *page_table_k, *page_table_v; /* [batch, table_k]; packed: entry by entry */
@@ -319,8 +319,8 @@ typedef struct fattn_tensors {
     const void *seed, *offset; /* [1] */
     const void *dropout_mask; /* dense b,h,s,s of dtype; of 8-bit types bf16 */
     const float *dropout_scale, *dropout_scale_inverse; /* [1]; the inverse: backward; cuDNN's graph has the first alone */
-    void *rng_dump;           /* dense b,h,s,s, fp32: written where a query may see the key. cuDNN skips tiles that the band or the lengths
-                               * mask completely and leaves their numbers as they were; how many tiles differs from engine to engine */
+    void *rng_dump;           /* dense b,h,s,s, fp32: written where a query may see the key. cuDNN skips tiles that the window or the lengths
+                               * mask completely and leaves their numbers unchanged; engines skip different tiles */
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit i % 8 of byte i / 8 is tile i */
     /* Angles: [seq_q, rope_dim], [seq_kv, rope_dim]; for cuDNN the same ones (docs/findings.md#rope-more-keys-than-rows). */
     const float *rope_q, *rope_k;
@@ -340,22 +340,22 @@ typedef struct fattn_tensors {
  * Order    asynchronous on `stream`; never synchronises; may be captured in a CUDA graph, which then refers to these addresses and
  *          must not outlive the plan. The cpu backend computes before it returns and ignores `stream`.
  * Threads  one plan may be launched from many threads at once, each with its own workspace.
- * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a pointer is NULL or misaligned, or the plan's GPU reaches nothing by that address; an output shares
- *          memory; the workspace is too small: nothing was launched or written); FATTN_DEVICE_FAULT; FATTN_NO_MEMORY (on the GPU). With guards_off only NULL and the
- *          workspace are checked. The plan remembers a set of addresses that passed: do not call with memory that was given back.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a pointer is NULL, misaligned, or no memory of the plan's GPU; an output shares memory; the workspace
+ *          is too small: nothing was launched or written); FATTN_DEVICE_FAULT; FATTN_NO_MEMORY (on the GPU). With guards_off the library
+ *          checks only NULL and the workspace. The plan remembers addresses that passed: do not call with freed memory.
  * Source   cuDNN backend API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 
-/* The same with a plan that was made with override_shapes, for a problem that differs from the plan's in batch, seq_q, seq_kv (each at most the
- * plan's) and strides alone; the tensors are the other problem's. No second compile, and no promise of the best engine.
- * Returns  as fattn_forward; FATTN_UNSUPPORTED (what the graph bakes in differs with the extents: the message names the field; a backend other
- *          than cuDNN, or cuDNN itself: nothing was launched); FATTN_POLICY (a stride that is not a multiple of 16 bytes; strides other than
- *          the plan's, which cuDNN 9.28.0 takes and does not use: docs/findings.md#override-strides). Rows of O and Stats behind seq_q, up
- *          to the plan's, may be written.
+/* Runs a plan with override_shapes for another problem. The problem may differ only in batch, seq_q, seq_kv (each at most the plan's) and
+ * strides. The tensors belong to the other problem. Nothing is compiled, and the engine need not be the best one.
+ * Returns  as fattn_forward; FATTN_UNSUPPORTED (a field that the graph contains differs: the message names it; or a backend other than cuDNN,
+ *          or cuDNN itself, refuses: nothing was launched); FATTN_POLICY (a stride that is not a multiple of 16 bytes; strides other than the
+ *          plan's, which cuDNN 9.28.0 accepts and ignores: docs/findings.md#override-strides). Rows of O and Stats beyond seq_q, up to the
+ *          plan's, may be written.
  * Source   cuDNN backend API, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES and _STRIDES. */
 fattn_status fattn_forward_as(const fattn_plan *plan, const fattn_problem *problem, const fattn_tensors *tensors, struct CUstream_st *stream);
 
-/* Enqueues dQ, dK, dV from dO, with O and Stats of a forward call. The rest as fattn_forward. */
+/* Enqueues dQ, dK, dV from dO, with O and Stats of a forward call. Everything else as for fattn_forward. */
 fattn_status fattn_backward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 
 #ifdef __cplusplus

@@ -50,8 +50,8 @@ typedef struct fattn_rule {
 
 #define FATTN_RULE_INIT { .struct_size = sizeof(fattn_rule), .pass = FATTN_ANY, .engine = FATTN_ANY }
 
-/* Backends in the order of preference; those that the context's device lacks are passed over. The default policy is cuDNN alone on a GPU
- * and the cpu backend on the CPU: the math backend is never chosen unless a policy allows it. */
+/* Backends in the order of preference; backends that the context's device lacks are skipped. The default policy is cuDNN alone on a GPU
+ * and the cpu backend on the CPU. The library chooses the math backend only if a policy allows it. */
 typedef struct fattn_policy {
     size_t struct_size;
     int32_t order[FATTN_BACKEND_COUNT]; /* fattn_backend */
@@ -66,11 +66,12 @@ typedef struct fattn_policy {
  * *depth is for fattn_policy_pop.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the rule, and what is wrong with it: nothing was pushed); FATTN_NO_MEMORY. */
 fattn_status fattn_policy_push(const fattn_policy *policy, int *depth);
-/* Back to what held before the push that gave `depth`, whatever was pushed since and forgotten. A depth that is not held (0, below, or
- * above fattn_policy_depth(): popped already) does nothing. */
+/* Restores the state before the push that gave `depth`, and drops everything that was pushed since. A depth that is not on the stack does
+ * nothing (0, below, or above fattn_policy_depth()). */
 void fattn_policy_pop(int depth);
 int fattn_policy_depth(void);
-/* push, body(argument), pop: exactly what held before holds again, also when body leaves pushes behind or pops what is not its own. Returns what body returns, or why not pushed. */
+/* push, body(argument), pop: restores the earlier stack, even if body leaves pushes behind or pops too much. Returns the status of body, or
+ * of a failed push. */
 fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(void *argument), void *argument);
 
 /* The library's own rules. Static. Several may have one name: one rule for each engine and range of versions. */

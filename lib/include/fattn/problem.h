@@ -1,4 +1,4 @@
-/* problem.h: one attention problem, as it is asked, compiled and run. Included by fattn.h. */
+/* problem.h: one attention problem, for deciding, compiling and running. fattn.h includes it. */
 #ifndef FATTN_PROBLEM_H
 #define FATTN_PROBLEM_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- the words of its fields; 0 is always the default. X(SYMBOL, value, "word") ----------------------------------------------- */
+/* ---- the values of its fields; 0 is always the default. X(SYMBOL, value, "word") ----------------------------------------------- */
 
 #define FATTN_DTYPE_LIST(X)                                                                                       \
     X(BF16, 1, "bf16") X(F16, 2, "f16") X(F32, 3, "f32") X(E4M3, 4, "e4m3") X(E5M2, 5, "e5m2")                     \
@@ -35,14 +35,14 @@ typedef enum fattn_determinism { FATTN_DETERMINISM_LIST(FATTN_AS_ENUM_) } fattn_
 typedef enum fattn_scaling { FATTN_SCALING_LIST(FATTN_AS_ENUM_) } fattn_scaling;
 #undef FATTN_AS_ENUM_
 
-/* Bits of fattn_problem.outputs: what forward writes beside O. */
+/* Bits of fattn_problem.outputs: the outputs of forward beside O. */
 #define FATTN_WANT_STATS 1u      /* log-sum-exp of every query, fp32, natural log */
 #define FATTN_WANT_MAX 2u        /* largest score of every query, fp32 */
 #define FATTN_WANT_SUM_EXP 4u    /* sum of exp(score - max) of every query, fp32 */
-#define FATTN_WANT_STATS_LOG2 8u /* Stats in base 2 (natural * log2 e) in the place of natural ones; no backward reads them */
-#define FATTN_WANT_RNG_DUMP 16u  /* what dropout kept: 1 or 0 for each score; forward and backward */
+#define FATTN_WANT_STATS_LOG2 8u /* Stats in base 2 (natural * log2 e) instead of natural logarithms; no backward reads them */
+#define FATTN_WANT_RNG_DUMP 16u  /* the scores that dropout kept: 1 or 0 each; forward and backward */
 
-/* Bits of fattn_problem.ragged: which tensors hold packed sequences. X(SYMBOL, name, bit) */
+/* Bits of fattn_problem.ragged: the ragged tensors. X(SYMBOL, name, bit) */
 #define FATTN_RAGGED_LIST(X)                                                                                          \
     X(Q, q, 0) X(K, k, 1) X(V, v, 2) X(O, o, 3) X(STATS, stats, 4) X(DO, do, 5) X(DQ, dq, 6) X(DK, dk, 7) X(DV, dv, 8)
 #define FATTN_AS_RAGGED_(symbol, name, bit) FATTN_RAGGED_##symbol = 1u << (bit),
@@ -59,10 +59,10 @@ typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
 /* ---- the problem --------------------------------------------------------------------------------------------------------------- */
 
 /* A plain value: copy it, print it, compare it. Start from FATTN_PROBLEM_INIT, which sets the size; a field that is 0 has its default.
- * Math     The math backend has all of this, forward and backward, in bf16, f16 and f32. It refuses 8-bit types, rope, unfuse_fma, a
+ * Math     The math backend supports all of this, forward and backward, in bf16, f16 and f32. It refuses 8-bit types, rope, unfuse_fma, a
  *          stats_dtype other than f32, impl unified and spelling single (FATTN_UNSUPPORTED, with a sentence each).
- * Grows    At the end only. An older, smaller struct_size is understood: absent fields are 0. A larger one is refused if a byte that this
- *          library does not know is not zero. */
+ * Grows    New fields come at the end. With an older, smaller struct_size absent fields are 0. With a larger one the library refuses the
+ *          problem if a byte that it does not know is not zero. */
 typedef struct fattn_problem {
     size_t struct_size; /* sizeof(fattn_problem) of the caller */
 
@@ -72,9 +72,9 @@ typedef struct fattn_problem {
     int32_t o_dtype;     /* of O, and of dO (8-bit types: do_dtype); 0: dtype (block-scaled types: bf16) */
     int32_t grad_dtype;  /* of dQ, dK, dV; 0: dtype (block-scaled types: bf16) */
     int32_t do_dtype;    /* 8-bit types: of dO, and what dS is cast to; 0: o_dtype (block-scaled types: dtype). Others: dO is of o_dtype */
-    int32_t stats_dtype; /* 0 or f32; others are for asking alone */
-    int32_t training;    /* forward: 1 writes Stats also without FATTN_WANT_STATS, for a backward to come; backward: always 1 */
-    uint32_t outputs;    /* FATTN_WANT_ bits; backward: FATTN_WANT_RNG_DUMP alone counts */
+    int32_t stats_dtype; /* 0 or f32; other types can only be asked about */
+    int32_t training;    /* forward: 1 also writes Stats without FATTN_WANT_STATS, for a later backward; backward: always 1 */
+    uint32_t outputs;    /* FATTN_WANT_ bits; backward: only FATTN_WANT_RNG_DUMP counts */
 
     /* Extents. */
     int64_t batch;
@@ -108,62 +108,63 @@ typedef struct fattn_problem {
     int32_t block_mask;      /* 1: a bit for each tile of 128 x 128 scores is given: 0 masks it */
 
     /* Lengths. */
-    int32_t padding;       /* 1: lengths per batch entry are given at the call; queries and keys at and past them do not take part */
-    uint32_t cumulative;   /* padding: FATTN_CUMULATIVE_ bits: that side's lengths are given as batch + 1 prefix sums from 0 */
-    int32_t len_broadcast; /* padding: 1: seq_len_q and seq_len_kv hold one length for all entries. cuDNN reads one for each: guarded */
+    int32_t padding;       /* 1: the call gives lengths of batch entries; queries and keys beyond them do not take part */
+    uint32_t cumulative;   /* padding: FATTN_CUMULATIVE_ bits: lengths of this side are batch + 1 prefix sums from 0 */
+    int32_t len_broadcast; /* padding: 1: seq_len_q and seq_len_kv hold one length for all entries. cuDNN reads one for each entry: guarded */
     int32_t len_rank;      /* of the length tensors: 0 or 4: [batch,1,1,1]; 1: [batch] */
 
-    /* Ragged (THD): sequences packed one behind the other; needs padding. Entry b of a ragged tensor starts at its offsets[b]; its stride
-     * of b is not read. A stats tensor has a token of heads_q numbers (stride 1 of h), or lies head by head (stride 1 of s). */
+    /* Ragged (THD): sequences without gaps between them; needs padding. Entry b of a ragged tensor starts at its offsets[b]; its stride of
+     * b is not read. A stats tensor has a token of heads_q numbers (stride 1 of h), or is stored head by head (stride 1 of s). */
     int32_t ragged_bits;   /* 0: nothing is ragged; 32 or 64: width of the offsets */
     uint32_t ragged;       /* FATTN_RAGGED_ bits; 0: all */
-    int32_t ragged_tokens; /* offsets count 0: elements; 1: tokens, one of which is the tensor's stride of s */
+    int32_t ragged_tokens; /* unit of offsets: 0: elements; 1: tokens of the tensor's stride of s */
     int32_t packed_table;  /* pages: 1: the tables are ragged: entry b's pages start at its table_offsets[b] */
-    /* Tokens of the buffers, declared to cuDNN: a backward's workspace is then no larger than they need. 0: not declared. What is known to
-     * give wrong gradients by it (dims that are no multiple of 16; sm_8x and sm_12x from 9.18.1) is not declared, unless guards_off. */
+    /* Tokens of the buffers, declared to cuDNN, so that a backward's workspace is as small as possible. 0: not declared. The library does
+     * not declare them where cuDNN then computes wrong gradients (dims that are no multiple of 16; sm_8x and sm_12x from 9.18.1), unless
+     * guards_off. */
     int64_t total_q, total_kv;
 
     /* Paged K (V): a pool [pages_k, heads_k, page_size_k, dim_qk]. k_strides are the pool's (stride of b: from page to page). Key j of entry b
-     * lies in line j % page_size of page table[b][j / page_size]. Needs padding; forward alone. */
+     * is in line j % page_size of page table[b][j / page_size]. Needs padding; forward only. */
     int64_t page_size_k, page_size_v; /* 0: not paged */
     int64_t pages_k, pages_v;         /* of the pool */
     int64_t table_k, table_v;         /* pages of an entry in its table; 0: as many as seq_kv needs */
 
-    /* Bias: added to the scaled score, after score_mod. bias_dtype FATTN_BOOL is a mask in the bias's place, one byte an element: 0 makes the
-     * score -inf. It has no gradient. cuDNN is wrong with it on sm_90 (refused: docs/findings.md); a bias of 0 and -inf says the same. */
+    /* Bias: added to the scaled score, after score_mod. bias_dtype FATTN_BOOL is a boolean mask, one byte an element: 0 makes the score -inf. It
+     * has no gradient. cuDNN computes it wrongly on sm_90 (refused: docs/findings.md); use a bias of 0 and -inf. */
     int64_t bias_dim[4];      /* 1 or the full extent in b, h, s_q and s_kv; all 0: [1, heads_q, seq_q, seq_kv] */
     int64_t bias_strides[4], dbias_strides[4]; /* derived: dense b,h,s,s of bias_dim; dbias as bias_dim */
-    const fattn_score_mod *score_mod; /* NULL: none. Borrowed: a plan keeps its own reference. Identity is the recording, not the address */
+    const fattn_score_mod *score_mod; /* NULL: none. Borrowed: a plan keeps its own reference. Two recordings that are equal are one modification */
     int32_t has_bias;
     int32_t bias_dtype;     /* 0: dtype; with 8-bit types bf16 */
     int32_t dbias;          /* backward: 1: dbias is written, in bias_dtype */
     uint32_t mod_gradients; /* backward: bit i: the gradient of the score_mod's tensor i is written, fp32 */
 
-    /* Dropout of P after the softmax. Backward drops what its forward dropped. The generator is cuDNN's Philox, with a seed and an offset in
-     * device memory, which the call reads when it runs: a replayed graph sees new ones. The cpu and the math backend share another generator
-     * (lib/src/problem/dropout.h): what they keep of a score is a function of seed, offset, b, h, row and key alone. */
+    /* Dropout of P after the softmax. Backward drops the scores that its forward dropped. The generator is cuDNN's Philox. Seed and offset are
+     * in device memory, and the call reads them when it runs, so a replayed graph reads new ones. The cpu and the math backend share another
+     * generator (lib/src/problem/dropout.h) that depends only on seed, offset, b, h, row and key. */
     double dropout;       /* 0 <= p < 1 */
     int64_t rope_dim;     /* rope: the last channels that rotate; 0: all */
     int32_t rng_bits;     /* of seed and offset: 0 or 64: int64; 32: int32 */
-    int32_t dropout_mask; /* 1: the caller gives the mask, 1 or 0 in dtype (8-bit types: bf16), and the factor of what is kept; dropout is 0 */
+    int32_t dropout_mask; /* 1: the caller gives the mask, 1 or 0 in dtype (8-bit types: bf16), and the factor of kept scores; dropout is 0 */
     int32_t alibi;        /* 1: slope[h] * (col - row) is added to the score, whatever `align` is (fattn_alibi_slopes: the usual slopes) */
-    int32_t sink;         /* 1: one number for each query head joins its denominators (0: softmax off by one). Stats, Max, Sum_exp see it */
+    int32_t sink;         /* 1: the denominator contains one more number for each query head (0: softmax off by one), also in Stats, Max, Sum_exp */
     int32_t dsink;        /* backward: 1: the sink's gradient is written */
-    int32_t rope;         /* 1: Q and K are rotated first, by angles given at the call. cuDNN 9.28.0 reads Q's for both */
+    int32_t rope;         /* 1: Q and K are rotated first, by angles that the call gives. cuDNN 9.28.0 reads Q's angles for both */
 
     /* 8-bit types. cuDNN wants head dims that are multiples of 16.
-     * E4M3, E5M2   value = code * descale. Every product is descaled, and P, dS and 8-bit outputs are scaled before their casts, by numbers in
-     *              device memory: descale_q, _k, _v (backward: _o, _do) of inputs; scale_s and descale_s of P; scale_dp and descale_dp of dS, a
-     *              descale being the inverse of its scale; scale_o, scale_dq, _dk, _dv of 8-bit outputs. A backward with an O of 16 bits still
-     *              gets descale_o, which holds 1 (cuDNN wants the pointer and does not use the number). The largest magnitudes before the
-     *              scales come back: amax_s (of P), amax_o; amax_dp (of dS), amax_dq, _dk, _dv.
-     * MX           MXE4M3, MXE5M2: value = code * factor of its block of 32 along the dimension that a product sums; a factor is E8M0. The
-     *              factors of a head are rows x blocks, padded to 128 x 4, in the order F8_128x4, heads one behind the other. A backward sums
-     *              along queries and keys too: q_t, k_t and do_t are Q, K and dO quantised again in that direction, with factors of their own,
-     *              channels x blocks of rows. do_t is of do_dtype; do_16 is dO in o_dtype. Each lies as Q, K or dO does. sf_v is along the
-     *              keys in the forward and along the channels in the backward. */
-    int32_t scaling;      /* fattn_scaling: scales are of an earlier call (delayed) or of this one (current): the graph is the same */
-    int32_t scale_format; /* fattn_format: the strides that are declared of scale factors; block-scaled types only */
+     * E4M3, E5M2   value = code * descale. Every product is descaled. P, dS and 8-bit outputs are scaled before their casts. The factors are in
+     *              device memory. Inputs: descale_q, _k, _v (backward: _o, _do). P: scale_s and descale_s. dS: scale_dp and descale_dp. A
+     *              descale is the inverse of its scale. 8-bit outputs: scale_o, scale_dq, _dk, _dv. A backward with an O of 16 bits also gets
+     *              descale_o, which holds 1: cuDNN needs the pointer and ignores the number. The largest magnitudes before scaling are
+     *              outputs: amax_s (of P), amax_o; amax_dp (of dS), amax_dq, _dk, _dv.
+     * MX           MXE4M3, MXE5M2: value = code * factor. Each block of 32 along the summed dimension has a factor in E8M0. The factors of a
+     *              head are rows x blocks, padded to 128 x 4, in the order F8_128x4, head after head. A backward also sums along queries and
+     *              keys. q_t, k_t and do_t are Q, K and dO quantised again in that direction, with their own factors (channels x blocks of
+     *              rows). do_t is of do_dtype; do_16 is dO in o_dtype. Their layouts are those of Q, K and dO. sf_v is along the keys in the
+     *              forward and along the channels in the backward. */
+    int32_t scaling;      /* fattn_scaling: scales of an earlier call (delayed) or of this one (current); the graph is the same */
+    int32_t scale_format; /* fattn_format: the declared strides of scale factors; block-scaled types only */
 
     /* How it is computed. */
     int32_t impl;          /* fattn_impl: cuDNN's composite graph or its unified operation */
@@ -172,7 +173,7 @@ typedef struct fattn_problem {
     int32_t deterministic; /* 1: backward repeats bit for bit */
     int32_t determinism;   /* fattn_determinism: how, when deterministic */
     int32_t capture;       /* 1: the call will be captured in a CUDA graph */
-    int32_t guards_off;    /* 1: the library's refusals of what is known to fail are off; the backend is asked as it is */
+    int32_t guards_off;    /* 1: the library does not refuse problems that are known to fail */
     int32_t reserved;      /* 0 */
 } fattn_problem;
 

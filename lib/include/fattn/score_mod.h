@@ -1,15 +1,13 @@
 /* score_mod.h: a user's modification of the score, recorded once.
  *
- * A callback receives the scaled score as a value and says, operation by operation, what shall become of it. What is recorded is the
- * identity: two recordings are the same iff their operations, constants and tensor signatures (type, extents, strides; not names, not
- * addresses) are the same, whatever callback made them. The gradient is derived from the recording; a user may record his own.
+ * A callback receives the scaled score as a value and records operations on it. Two recordings are the same modification if their operations,
+ * constants and tensor signatures (type, extents, strides) are equal. Names, addresses and callbacks do not matter. The library derives the
+ * gradient from the recording; a user may record another one.
  *
- * Identity What is kept is a normal form: steps that the result does not need are gone, equal steps are one, operations on constants only are
- *          carried out, and what computes the same number is written one way: the inputs of add, mul, max, min, eq, ne, and, or in one order,
- *          lt and gt, le and ge as each other's mirror, a - c as a + -c, select(not c, x, y) as select(c, y, x) where that is exact. So the order
- *          of independent steps does not matter. Nothing is rewritten that would change the number. Tensors count in the order in which they
- *          were recorded, also those that nothing uses: it is the order of their addresses. A user's gradient counts where it is not what is
- *          derived.
+ * Identity The library keeps a normal form. It removes steps that the result does not need, merges equal steps, and evaluates constants. It
+ *          sorts the inputs of add, mul, max, min, eq, ne, and, or. It writes gt and ge as lt and le, a - c as a + -c, and select(not c, x, y)
+ *          as select(c, y, x) where that is exact. So the order of independent steps does not matter. It changes no number. Tensors count in the order of recording, also unused ones, because their addresses
+ *          have this order. A user's gradient counts if it differs from the derived one.
  * Values   fp32, one for every (batch, head, row, key); comparisons and logic give 1 or 0.
  * Errors   inside a callback the first failure sticks: later calls return a value below 0 and do nothing, and the creation reports it.
  */
@@ -45,7 +43,7 @@ typedef enum fattn_mod_axis { FATTN_MOD_BATCH = 0, FATTN_MOD_HEAD = 1, FATTN_MOD
 typedef struct fattn_recorder fattn_recorder;
 typedef int32_t fattn_value; /* below 0: a failure */
 
-/* Records one operation; inputs that it does not have are not read. */
+/* Records one operation. The library does not read inputs that the operation lacks. */
 fattn_value fattn_record(fattn_recorder *recorder, fattn_mod_op op, fattn_value a, fattn_value b, fattn_value c);
 fattn_value fattn_record_constant(fattn_recorder *recorder, double value); /* a number that fp32 can hold, or an infinity */
 fattn_value fattn_record_index(fattn_recorder *recorder, fattn_mod_axis axis); /* as a number */

@@ -10,7 +10,8 @@
 #include "layout.h"
 
 /* A byte that hides in padding would be invisible to the key and to the check of unknown bytes. */
-_Static_assert(sizeof(fattn_problem) == sizeof(size_t) + 41 * 4 + 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 2 * 8 + 6 * 8 + 3 * 4 * 8 + sizeof(void *) + 2 * 8,
+_Static_assert(sizeof(fattn_problem) ==
+                   sizeof(size_t) + 41 * 4 + 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 2 * 8 + 6 * 8 + 3 * 4 * 8 + sizeof(void *) + 2 * 8,
                "fattn_problem has padding");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the key is the image of a little-endian machine");
 
@@ -20,9 +21,9 @@ static const int64_t window_limit = (int64_t)1 << 30;
 /* X(field, least, most, what is allowed) */
 #define WORD_FIELDS(X)                                                                                                             \
     X(pass, FATTN_FORWARD, FATTN_BACKWARD, "0 (fwd) or 1 (bwd)")                                                                   \
-    X(dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                       \
-    X(o_dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                     \
-    X(grad_dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                  \
+    X(dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                   \
+    X(o_dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                 \
+    X(grad_dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                              \
     X(align, FATTN_TOP_LEFT, FATTN_BOTTOM_RIGHT, "0 (tl) or 1 (br)")                                                               \
     X(impl, FATTN_IMPL_AUTO, FATTN_IMPL_UNIFIED, "0 (auto) to 2 (unified)")                                                        \
     X(spelling, FATTN_SPELLING_AUTO, FATTN_SPELLING_SINGLE, "0 (auto) to 2 (single)")                                              \
@@ -35,10 +36,11 @@ static const int64_t window_limit = (int64_t)1 << 30;
     X(do_dtype, FATTN_DTYPE_DEFAULT, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")
 
 /* 0 or 1. X(field) */
-#define FLAG_FIELDS(X) \
-    X(has_attn_scale) X(has_left) X(has_right) X(padding) X(deterministic) X(capture) X(guards_off) X(training)                    \
-    X(len_broadcast) X(has_bias) X(dbias) X(ragged_tokens) X(packed_table) X(alibi) X(sink) X(dsink) X(dropout_mask)               \
-    X(scale_in_memory) X(block_mask) X(unfuse_fma) X(rope)
+#define FLAG_FIELDS(X)                                                                                                             \
+    X(has_attn_scale)                                                                                                              \
+    X(has_left) X(has_right) X(padding) X(deterministic) X(capture) X(guards_off) X(training) X(len_broadcast) X(has_bias)         \
+        X(dbias) X(ragged_tokens) X(packed_table) X(alibi) X(sink) X(dsink) X(dropout_mask) X(scale_in_memory) X(block_mask)       \
+            X(unfuse_fma) X(rope)
 
 #define EXTENT_FIELDS(X) X(batch) X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v)
 
@@ -218,12 +220,14 @@ static fattn_status settle_pages(fattn_problem *p, const char *name, int64_t pag
     if (page == 0 && pages == 0 && *table == 0)
         return FATTN_OK;
     if (page < 1 || pages < 1 || page > INT32_MAX || pages > INT32_MAX)
-        return fattn__fail(FATTN_BAD_PROBLEM, "page_size_%s, pages_%s: %" PRId64 ", %" PRId64 " are not allowed; want 1 to 2^31 - 1 of both",
-                           name, name, page, pages);
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "page_size_%s, pages_%s: %" PRId64 ", %" PRId64 " are not allowed; want 1 to 2^31 - 1 of both", name,
+                           name, page, pages);
     const bool is_k = name[0] == 'k';
     const int64_t pool[4] = { pages, is_k ? p->heads_k : p->heads_v, page, is_k ? p->dim_qk : p->dim_v };
     if (!fattn__fits(pool, 4))
-        return fattn__fail(FATTN_BAD_PROBLEM, "pages_%s, heads_%s, page_size_%s, dim: their product must stay below 2^62", name, name, name);
+        return fattn__fail(FATTN_BAD_PROBLEM, "pages_%s, heads_%s, page_size_%s, dim: their product must stay below 2^62", name,
+                           name, name);
     const int64_t needed = (p->seq_kv + page - 1) / page;
     if (*table == 0)
         *table = needed;
@@ -240,7 +244,7 @@ static fattn_status settle_paged(fattn_problem *p)
     if (paged && !p->padding)
         return fattn__fail(FATTN_BAD_PROBLEM, "page_size: pages need lengths; set padding");
     if (paged && p->pass == FATTN_BACKWARD)
-        return fattn__fail(FATTN_BAD_PROBLEM, "page_size: a backward reads K and V as they are; pages are for the forward");
+        return fattn__fail(FATTN_BAD_PROBLEM, "page_size: a backward has no paged keys; pages are for forward");
     if (p->packed_table && !paged)
         return fattn__fail(FATTN_BAD_PROBLEM, "packed_table: there are no pages");
     p->ragged &= ~((p->page_size_k != 0 ? FATTN_RAGGED_K : 0u) | (p->page_size_v != 0 ? FATTN_RAGGED_V : 0u));
@@ -269,7 +273,8 @@ static fattn_status settle_softmax(fattn_problem *p)
     p->stats_dtype = p->stats_dtype == FATTN_DTYPE_DEFAULT ? FATTN_F32 : p->stats_dtype;
     p->attn_scale = p->scale_in_memory ? 0.0 : p->attn_scale;
     if (p->rope_dim < 0 || p->rope_dim > p->dim_qk || p->rope_dim % 2 != 0 || (p->rope_dim != 0 && !p->rope))
-        return fattn__fail(FATTN_BAD_PROBLEM, "rope_dim: %" PRId64 " is not allowed; want an even number up to dim_qk, with rope", p->rope_dim);
+        return fattn__fail(FATTN_BAD_PROBLEM, "rope_dim: %" PRId64 " is not allowed; want an even number up to dim_qk, with rope",
+                           p->rope_dim);
     p->rope_dim = p->rope && p->rope_dim == 0 ? p->dim_qk : p->rope_dim;
     if (p->rope && p->rope_dim % 2 != 0)
         return fattn__fail(FATTN_BAD_PROBLEM, "rope: dim_qk %" PRId64 " is odd; lanes rotate in pairs", p->dim_qk);
@@ -294,11 +299,13 @@ static fattn_status settle_types(fattn_problem *p)
     if (mx && p->grad_dtype == p->dtype)
         p->grad_dtype = FATTN_BF16;
     if (p->o_dtype >= FATTN_MXE4M3 || p->grad_dtype >= FATTN_MXE4M3)
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s: nothing is written in a block-scaled type; want bf16, f16, f32, e4m3 or e5m2",
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s: no output has a block-scaled type; want bf16, f16, f32, e4m3 or e5m2",
                            p->o_dtype >= FATTN_MXE4M3 ? "o_dtype" : "grad_dtype");
     if (!settle_do_dtype(p, mx))
-        return fattn__fail(FATTN_BAD_PROBLEM, "do_dtype: %" PRId32 " is not allowed: without 8 bit types dO is of o_dtype, and it is block-scaled "
-                           "where Q, K and V are", p->do_dtype);
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "do_dtype: %" PRId32 " is not allowed: without 8 bit types dO is of o_dtype, and it is block-scaled "
+                           "where Q, K and V are",
+                           p->do_dtype);
     if (p->has_bias && fattn__dtype_is_mx(p->bias_dtype))
         return fattn__fail(FATTN_BAD_PROBLEM, "bias_dtype: a bias is not block-scaled");
     if (p->dbias && p->bias_dtype == FATTN_BOOL)

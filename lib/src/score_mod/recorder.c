@@ -56,7 +56,8 @@ static bool begin(fattn_recorder *recorder, const char *what)
     if (recorder == NULL || recorder->failed)
         return false;
     if (++recorder->operations > FATTN_MOD_MAX_OPERATIONS)
-        return fail(recorder, "operation %d (%s): more than %d operations", recorder->operations, what, FATTN_MOD_MAX_OPERATIONS) >= 0;
+        return fail(recorder, "operation %d (%s): more than %d operations", recorder->operations, what, FATTN_MOD_MAX_OPERATIONS) >=
+               0;
     return true;
 }
 
@@ -78,8 +79,8 @@ fattn_value fattn_record(fattn_recorder *recorder, fattn_mod_op op, fattn_value 
         return fail(recorder, "operation %d: %d is no operation; want one of FATTN_MOD_OP_LIST", recorder->operations, (int)op);
     for (int i = 0; i < inputs; i++) {
         if (!is_ours(recorder, given[i]))
-            return fail(recorder, "operation %d (%s): input %c, %" PRId32 ", is not a value of this recording", recorder->operations,
-                        fattn__mod_word((int)op), "abc"[i], given[i]);
+            return fail(recorder, "operation %d (%s): input %c, %" PRId32 ", is not a value of this recording",
+                        recorder->operations, fattn__mod_word((int)op), "abc"[i], given[i]);
         places[i] = place_of(given[i]);
     }
     return done(recorder, fattn__mod_apply(recorder->builder, op, places[0], places[1], places[2]));
@@ -102,7 +103,8 @@ fattn_value fattn_record_index(fattn_recorder *recorder, fattn_mod_axis axis)
     if (!begin(recorder, "index"))
         return -1;
     if ((int)axis < FATTN_MOD_BATCH || (int)axis > FATTN_MOD_KEY)
-        return fail(recorder, "operation %d (index): axis %d is not allowed; want 0 (batch) to 3 (key)", recorder->operations, (int)axis);
+        return fail(recorder, "operation %d (index): axis %d is not allowed; want 0 (batch) to 3 (key)", recorder->operations,
+                    (int)axis);
     return done(recorder, fattn__mod_leaf(recorder->builder, FATTN__MOD_INDEX, (int)axis));
 }
 
@@ -114,7 +116,8 @@ static bool check_tensor(fattn_recorder *recorder, const char *name, const fattn
     const int64_t limit = (int64_t)1 << 62;
     int64_t product = 1, span = 0;
     if (t->dtype != FATTN_BF16 && t->dtype != FATTN_F16 && t->dtype != FATTN_F32)
-        return fail(recorder, "tensor \"%.*s\": dtype %" PRId32 " is not allowed; want bf16, f16 or f32", SHORT(name), t->dtype) >= 0;
+        return fail(recorder, "tensor \"%.*s\": dtype %" PRId32 " is not allowed; want bf16, f16 or f32", SHORT(name), t->dtype) >=
+               0;
     for (int i = 0; i < 4; i++) {
         if (t->dim[i] < 1)
             return fail(recorder, "tensor \"%.*s\": extent %d is %" PRId64 "; want 1 or more", SHORT(name), i, t->dim[i]) >= 0;
@@ -135,19 +138,23 @@ static fattn_value add_tensor(fattn_recorder *recorder, const char *name, fattn_
         const fattn_mod_tensor *t = &mod->tensors[i];
         if (strcmp(t->name, name) != 0)
             continue;
-        if (t->dtype != tensor.dtype || memcmp(t->dim, tensor.dim, sizeof t->dim) != 0 || memcmp(t->strides, tensor.strides, sizeof t->strides) != 0)
+        if (t->dtype != tensor.dtype || memcmp(t->dim, tensor.dim, sizeof t->dim) != 0 ||
+            memcmp(t->strides, tensor.strides, sizeof t->strides) != 0)
             return fail(recorder, "tensor \"%.*s\" was recorded before with another type, extents or strides", SHORT(name));
         return done(recorder, fattn__mod_leaf(recorder->builder, FATTN__MOD_TENSOR, i));
     }
     if (mod->tensor_count == FATTN_MOD_MAX_TENSORS)
         return fail(recorder, "tensor \"%.*s\": more than %d tensors", SHORT(name), FATTN_MOD_MAX_TENSORS);
-    if ((tensor.name = strdup(name)) == NULL)
+    if ((tensor.name = strdup(name)) == NULL) {
+        recorder->no_memory = true;
         return fail(recorder, "no memory");
+    }
     mod->tensors[mod->tensor_count] = tensor;
     return done(recorder, fattn__mod_leaf(recorder->builder, FATTN__MOD_TENSOR, mod->tensor_count++));
 }
 
-fattn_value fattn_record_tensor(fattn_recorder *recorder, const char *name, fattn_dtype dtype, const int64_t dim[4], const int64_t strides[4])
+fattn_value fattn_record_tensor(fattn_recorder *recorder, const char *name, fattn_dtype dtype, const int64_t dim[4],
+                                const int64_t strides[4])
 {
     fattn_mod_tensor tensor = { .dtype = (int32_t)dtype };
     if (recorder == NULL || recorder->failed)
@@ -171,7 +178,7 @@ fattn_status fattn__recorder_close(fattn_recorder *recorder, fattn_value returne
     if (!recorder->failed && !is_ours(recorder, returned))
         fail(recorder, "%" PRId32 ", which the callback returned, is not a value of this recording", returned);
     if (recorder->failed)
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s: %s", callback, recorder->message);
+        return fattn__fail(recorder->no_memory ? FATTN_NO_MEMORY : FATTN_BAD_PROBLEM, "%s: %s", callback, recorder->message);
     *place = fattn__mod_as_result(recorder->builder, place_of(returned));
     return FATTN_OK;
 }

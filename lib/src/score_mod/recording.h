@@ -25,7 +25,7 @@ struct fattn_recorder {
     fattn__mod_builder *builder;
     int32_t tag; /* of this recorder's values: those of another one are not taken */
     int operations;
-    bool failed;
+    bool failed, no_memory; /* no_memory: that is why */
     char message[320];
 };
 
@@ -34,8 +34,8 @@ fattn_value fattn__recorder_value(const fattn_recorder *recorder, int place);
 /* The place of what a callback returned. Fails when it is no value of this recorder, or when the recording has failed before. */
 fattn_status fattn__recorder_close(fattn_recorder *recorder, fattn_value returned, const char *callback, int *place);
 
-/* d(loss)/d(score) and d(loss)/d(tensor i) of `program`, whose nodes the builder holds at their own places; roots[0] is the score's, then the
- * tensors', -1 where there is none. */
+/* d(loss)/d(score) and d(loss)/d(tensor i) of `program`, whose nodes the builder holds at their own places; roots[0] is the
+ * score's, then the tensors', -1 where there is none. */
 void fattn__mod_derive(fattn__mod_builder *b, const fattn__mod_program *program, int roots[1 + FATTN_MOD_MAX_TENSORS]);
 
 /* Fills text, text_length and hash. */

@@ -47,7 +47,7 @@ Test(refusal, of_pages_names_the_field)
     BAD((p.padding = 1, p.page_size_k = 16, p.pages_k = 9, p.table_k = 7), "table_k: 7 pages do not fit seq_kv; want 8");
     BAD((p.page_size_k = 16, p.pages_k = 9), "page_size: pages need lengths; set padding");
     BAD((p.padding = 1, p.pass = FATTN_BACKWARD, p.page_size_k = 16, p.pages_k = 9),
-        "page_size: a backward reads K and V as they are");
+        "page_size: a backward has no paged keys");
     BAD((p.padding = 1, p.packed_table = 1), "packed_table: there are no pages");
     BAD((p.padding = 1, p.ragged_bits = 32, p.ragged = FATTN_RAGGED_K, p.page_size_k = 16, p.pages_k = 9),
         "ragged: pages have a table in the place of offsets");
@@ -82,8 +82,8 @@ Test(refusal, of_rotation_and_types_names_the_field)
     BAD((p.rope = 1, p.rope_dim = 66), "rope_dim: 66 is not allowed");
     BAD((p.rope = 1, p.rope_dim = 31), "rope_dim: 31 is not allowed");
     BAD((p.rope = 1, p.dim_qk = 65), "rope: dim_qk 65 is odd");
-    BAD(p.o_dtype = FATTN_MXE4M3, "o_dtype: nothing is written in a block-scaled type");
-    BAD((p.pass = FATTN_BACKWARD, p.grad_dtype = FATTN_MXE5M2), "grad_dtype: nothing is written in a block-scaled type");
+    BAD(p.o_dtype = FATTN_MXE4M3, "o_dtype: no output has a block-scaled type");
+    BAD((p.pass = FATTN_BACKWARD, p.grad_dtype = FATTN_MXE5M2), "grad_dtype: no output has a block-scaled type");
     BAD(p.do_dtype = 8, "do_dtype: 8 is not allowed; want 1 (bf16) to 7 (mxe5m2)");
     BAD((p.pass = FATTN_BACKWARD, p.do_dtype = FATTN_E5M2), "do_dtype: 5 is not allowed: without 8 bit types dO is of o_dtype");
     BAD((p.pass = FATTN_BACKWARD, p.dtype = FATTN_E4M3, p.do_dtype = FATTN_MXE5M2), "do_dtype: 7 is not allowed");

@@ -49,9 +49,10 @@ static const char *also(facts_kind kind)
     }
 }
 
-void facts_keys_help(FILE *out)
+void facts_keys_help(facts_key which, FILE *out)
 {
-    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
+    facts_key end = which == FACTS_KEY_COUNT ? FACTS_KEY_COUNT : which + 1;
+    for (facts_key key = which % FACTS_KEY_COUNT; key < end; key++) {
         const facts_key_row *row = &facts_keys[key];
         fprintf(out, "  %-14s %s\n  %-14s   %.*s%s; default %s\n", row->word, row->help, "", facts_key_allowed_letters(key),
                 row->allowed, also(row->kind), row->otherwise);

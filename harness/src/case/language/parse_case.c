@@ -59,8 +59,7 @@ bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error
     if (complaint != NULL)
         return facts_fail_at(error, facts_keys[at].word, 1, 1, "%s", complaint);
     if (!facts_draft_store(&draft, c))
-        return facts_fail_at(error, facts_keys[key].word, 1, 1, "the case gets longer than a case may be (%d letters)",
-                             FACTS_CASE_TEXT);
+        return facts_fail_at(error, facts_keys[key].word, 1, 1, "the case is too long (at most %d letters)", FACTS_CASE_TEXT);
     return true;
 }
 
@@ -78,13 +77,14 @@ bool facts_case_parse(facts_case *out, const char *text, facts_error *error)
     for (size_t i = 0; i < count; i++) {
         facts_value_fault fault = { 0 };
         if (memchr(token[i].value.at, ',', token[i].value.length) != NULL)
-            return facts_fail_at(error, place.where, 1, token[i].column, "%s= lists several values where one case is due",
+            return facts_fail_at(error, place.where, 1, token[i].column, "%s= lists several values, but this must be one case",
                                  facts_keys[token[i].key].word);
         if (!facts_value_canonical(token[i].key, token[i].value, value, &fault))
             return facts_fail_at(error, place.where, 1, token[i].value_column + (int)fault.at, "%s", fault.text);
         size_t room = strlen(value) + 1;
         if (room > sizeof store - used)
-            return facts_fail_at(error, place.where, 1, token[i].column, "longer than a case may be (%d letters)", FACTS_CASE_TEXT);
+            return facts_fail_at(error, place.where, 1, token[i].column, "too long for a case (at most %d letters)",
+                                 FACTS_CASE_TEXT);
         memcpy(store + used, value, room);
         draft.value[token[i].key] = store + used;
         column[token[i].key] = token[i].column;
@@ -95,7 +95,7 @@ bool facts_case_parse(facts_case *out, const char *text, facts_error *error)
     if (complaint != NULL)
         return facts_fail_at(error, place.where, 1, column[at], "%s", complaint);
     if (!facts_draft_store(&draft, out))
-        return facts_fail_at(error, place.where, 1, 1, "longer than a case may be (%d letters)", FACTS_CASE_TEXT);
+        return facts_fail_at(error, place.where, 1, 1, "too long for a case (at most %d letters)", FACTS_CASE_TEXT);
     return true;
 }
 
@@ -108,7 +108,7 @@ bool facts_case_override(facts_case *c, const char *with, facts_error *error)
         return false;
     for (size_t i = 0; i < count; i++) {
         if (token[i].value.length >= sizeof value)
-            return facts_fail_at(error, "--with", 1, token[i].value_column, "longer than a case may be (%d letters)",
+            return facts_fail_at(error, "--with", 1, token[i].value_column, "too long for a case (at most %d letters)",
                                  FACTS_CASE_TEXT);
         memcpy(value, token[i].value.at, token[i].value.length);
         value[token[i].value.length] = '\0';

@@ -81,14 +81,14 @@ static const char *take_unused(facts_problem *problem, const facts_case *c)
     for (int64_t b = 0; b < problem->ask.batch; b++) {
         any |= problem->unused[b];
         if (problem->unused[b] && problem->len_q[b] != problem->len_kv[b])
-            return "-1 says that a sequence is unused: it must be the length of the queries and of the keys";
+            return "-1 marks an unused sequence: give it for the queries and for the keys";
         if (problem->unused[b])
             problem->len_q[b] = problem->len_kv[b] = 0;
     }
     for (facts_key key = FACTS_KEY_Q; key <= FACTS_KEY_V; key++)
         packed |= facts_layout_ragged(facts_span_of(facts_case_get(c, key)));
     if (any && (!packed || problem->ask.len_broadcast || strcmp(facts_case_get(c, FACTS_KEY_CU), "none") != 0))
-        return "-1 says that a packed sequence is unused: it needs a layout with t (thd), a length for each entry, and cu=none";
+        return "-1 marks an unused ragged sequence: it needs a layout with t (thd), a length for each entry, and cu=none";
     return NULL;
 }
 

@@ -29,7 +29,7 @@ static facts_resolve_status resolve_cumulative(facts_resolution *r)
     out->ask.cumulative = (strcmp(cu, "both") == 0 || strcmp(cu, "q") == 0 ? FATTN_CUMULATIVE_Q : 0u) |
                           (strcmp(cu, "both") == 0 || strcmp(cu, "kv") == 0 ? FATTN_CUMULATIVE_KV : 0u);
     if (out->ask.cumulative != 0 && !out->has_lengths)
-        return facts_resolve_bad(r, FACTS_KEY_CU, "there are no lengths: padding= or lens=, or packed sequences");
+        return facts_resolve_bad(r, FACTS_KEY_CU, "there are no lengths: give padding= or lens=, or a ragged layout");
     if (out->ask.cumulative != 0 && out->ask.len_broadcast)
         return facts_resolve_bad(r, FACTS_KEY_CU, "one length for every batch entry has no prefix sums");
     bool flat = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "b");
@@ -48,10 +48,10 @@ static facts_resolve_status read_slots(facts_resolution *r, facts_span text, con
     if (!given && !facts_read_integer((facts_span){ text.at + 1, text.length - 1 }, 1u << 20, &more))
         return facts_resolve_bad(r, FACTS_KEY_SLOTS, "at most 1048576 tokens more");
     if (given && facts_lengths_read(text, room, FACTS_MAX_BATCH_LENS) != batch)
-        return facts_resolve_bad(r, FACTS_KEY_SLOTS, "as many rooms as batch entries");
+        return facts_resolve_bad(r, FACTS_KEY_SLOTS, "give one room for each batch entry");
     for (size_t b = 0; b < batch; b++) {
         if (given && (room[b] < len[b] || room[b] < 0))
-            return facts_resolve_bad(r, FACTS_KEY_SLOTS, "a sequence is longer than its room");
+            return facts_resolve_bad(r, FACTS_KEY_SLOTS, "a sequence is longer than its room (slots)");
         room[b] = given ? room[b] : len[b] + (int32_t)more;
     }
     return FACTS_RESOLVED;
@@ -116,7 +116,7 @@ facts_resolve_status facts_resolve_packed(facts_resolution *r)
     if (status != FACTS_RESOLVED)
         return status;
     if (!r->packs_q && !r->packs_kv)
-        return facts_resolve_idle(r, of_packed, 5, "nothing is packed: layout=thd or one like it");
+        return facts_resolve_idle(r, of_packed, 5, "nothing is ragged: give layout=thd or a similar layout");
     ask->ragged_bits = facts_key_is(r->c, FACTS_KEY_OFFSETS, "i64") ? 64 : 32;
     ask->ragged_tokens = facts_key_is(r->c, FACTS_KEY_RMULT, "tokens");
     status = resolve_starts(r);

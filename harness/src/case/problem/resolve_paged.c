@@ -24,9 +24,9 @@ facts_resolve_status facts_resolve_paged(facts_resolution *r)
     if (!facts_read_integer(number, INT32_MAX, &page))
         return facts_resolve_bad(r, FACTS_KEY_PAGED, "a page has at most 2^31 - 1 rows");
     if (page == 0)
-        return facts_resolve_idle(r, of_pages, 1, "there are no pages: paged=N");
+        return facts_resolve_idle(r, of_pages, 1, "there are no pages: give paged=N");
     if (ask->pass == FATTN_BACKWARD)
-        return facts_resolve_bad(r, FACTS_KEY_PAGED, "a backward reads K and V as they are; pages are for the forward");
+        return facts_resolve_bad(r, FACTS_KEY_PAGED, "a backward has no paged keys; pages are for forward");
     out->table = (facts_table)facts_key_place(r->c, FACTS_KEY_TABLE);
     const int64_t table = (ask->seq_kv + (int64_t)page - 1) / (int64_t)page, pages = pages_of(out, table);
     if (pages > INT32_MAX)

@@ -253,7 +253,7 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
                                  "a boolean mask holds no numbers; want random, rows_masked, window, all_true or minus_inf");
     if (r->out->fill == FACTS_FILL_BIAS_NEEDLE && r->out->bias_fill != FACTS_BIAS_RANDN)
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL,
-                                 "bias_needle says itself what the bias holds: no bias_fill");
+                                 "bias_needle already sets the bias; leave bias_fill out");
     return FACTS_RESOLVED;
 }
 

@@ -11,9 +11,9 @@ static facts_resolve_status resolve_dropout(facts_resolution *r)
     fattn_problem *ask = &out->ask;
     facts_span offset = facts_span_of(facts_case_get(r->c, FACTS_KEY_RNG)), seed = facts_span_cut(&offset, ':');
     if (!facts_read_real(facts_span_of(facts_case_get(r->c, FACTS_KEY_DROPOUT)), &out->drop) || out->drop >= 1.0)
-        return facts_resolve_bad(r, FACTS_KEY_DROPOUT, "a probability below 1: what drops everything has no scale");
+        return facts_resolve_bad(r, FACTS_KEY_DROPOUT, "the probability must be below 1: with 1 nothing is left to scale");
     if (out->drop == 0.0)
-        return facts_resolve_idle(r, of_dropout, 3, "there is no dropout: dropout=P");
+        return facts_resolve_idle(r, of_dropout, 3, "there is no dropout: give dropout=P");
     ask->dropout_mask = facts_key_is(r->c, FACTS_KEY_DROPOUT_MASK, "1");
     if (ask->dropout_mask)
         return facts_resolve_idle(r, of_dropout, 2, "a given mask needs no random numbers");
@@ -44,7 +44,7 @@ static facts_resolve_status resolve_sink(facts_resolution *r)
     if (!ask->dsink)
         return FACTS_RESOLVED;
     if (!facts_key_is(r->c, FACTS_KEY_SOFTMAX, "sink"))
-        return facts_resolve_bad(r, FACTS_KEY_DSINK, "there is no sink: softmax=sink");
+        return facts_resolve_bad(r, FACTS_KEY_DSINK, "there is no sink: give softmax=sink");
     return ask->pass == FATTN_BACKWARD ? FACTS_RESOLVED : facts_resolve_bad(r, FACTS_KEY_DSINK, "a forward has no gradients");
 }
 

@@ -112,7 +112,7 @@ static const char *wrong_zero(const facts_resolution *r, facts_tensor_id id, con
     const facts_stride_form *input = about[id].gradient ? &r->stride.of[about[about[id].input].form] : &nothing;
     for (int d = 0; d < 4; d++) {
         if (about[id].written && form->broadcast[d])
-            return "is written: two of its elements may not share an address (sum: a gradient over what its input broadcasts)";
+            return "is an output: two of its elements may not share an address (sum: for gradients of broadcast inputs)";
         if (form->sum[d] && !input->broadcast[d])
             return "is summed where its input is not broadcast";
     }

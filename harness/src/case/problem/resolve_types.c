@@ -39,10 +39,9 @@ static facts_resolve_status resolve_do(facts_resolution *r)
     if (ask->pass != FATTN_BACKWARD)
         return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "a forward has no dO");
     if (!mx && !facts_is_fp8(ask->dtype))
-        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE,
-                                 "only beside 8 bit types dO has a type of its own; otherwise it is of out=");
+        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "dO has its own type only with 8-bit types; otherwise out= sets it");
     if (facts_is_mx(ask->do_dtype) != mx)
-        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "dO is block-scaled where Q, K and V are, and only there");
+        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "dO is block-scaled exactly if Q, K and V are");
     return FACTS_RESOLVED;
 }
 
@@ -63,7 +62,7 @@ static facts_resolve_status resolve_scales(facts_resolution *r)
         ask->scaling = facts_key_is(r->c, FACTS_KEY_SCALING, "current") ? FATTN_SCALING_CURRENT : FATTN_SCALING_DELAYED;
     if (facts_key_is(r->c, FACTS_KEY_SCALE_FORMAT, "thd"))
         return facts_resolve_bad(r, FACTS_KEY_SCALE_FORMAT,
-                                 "scale factors of packed sequences have no layout; want bshd, sbhd or bhsd");
+                                 "scale factors of ragged sequences have no layout; want bshd, sbhd or bhsd");
     _Static_assert(FATTN_FORMAT_UNSET == 0 && FATTN_FORMAT_BSHD == 1 && FATTN_FORMAT_SBHD == 2 && FATTN_FORMAT_BHSD == 3,
                    "as scale_format= lists them");
     ask->scale_format = facts_key_place(r->c, FACTS_KEY_SCALE_FORMAT);
@@ -78,9 +77,9 @@ facts_resolve_status facts_resolve_types(facts_resolution *r)
     ask->grad_dtype = facts_key_dtype(r->c, FACTS_KEY_GRAD);
     ask->stats_dtype = facts_key_dtype(r->c, FACTS_KEY_STATS_DTYPE);
     if (facts_is_mx(ask->o_dtype))
-        return facts_resolve_bad(r, FACTS_KEY_OUT, "nothing is written in a block-scaled type");
+        return facts_resolve_bad(r, FACTS_KEY_OUT, "no output has a block-scaled type");
     if (facts_is_mx(ask->grad_dtype))
-        return facts_resolve_bad(r, FACTS_KEY_GRAD, "nothing is written in a block-scaled type");
+        return facts_resolve_bad(r, FACTS_KEY_GRAD, "no output has a block-scaled type");
     if (!facts_is_fp8(ask->dtype) && (facts_is_fp8(ask->o_dtype) || (ask->pass == FATTN_BACKWARD && facts_is_fp8(ask->grad_dtype))))
         return facts_resolve_bad(r, facts_is_fp8(ask->o_dtype) ? FACTS_KEY_OUT : FACTS_KEY_GRAD,
                                  "an 8 bit output needs dtype=e4m3 or e5m2, which have its scale");

@@ -63,7 +63,7 @@ static const char *order_of_request(const facts_place_request *request, char ord
     bool moved = perm[0] != '\0' || form->gap[0] != 0 || form->broadcast[0] || form->broadcast[2] || form->sum[0] || form->sum[1] ||
                  form->sum[2];
     if (strchr(request->order, 't') != NULL && moved)
-        return "packed sequences lie one behind the other: no order, no stride of b, no broadcast of rows";
+        return "ragged sequences follow each other: no order, no stride of b, no broadcast of rows";
     memcpy(order, request->order, 6);
     if (perm[0] != '\0')
         memcpy(order, perm, 5);

@@ -154,7 +154,7 @@ static const char *refuses_law(const facts_problem *p)
     case FACTS_CHECK_SHIFT:
         return p->mod == FACTS_MOD_SOFTCAP ? "shift needs a score that moves as the keys do: no softcap" : NULL;
     case FACTS_CHECK_REPEAT_HEADS:
-        return ask->heads_k == ask->heads_q && ask->heads_v == ask->heads_q ? "repeat_heads needs grouped heads" : NULL;
+        return ask->heads_k == ask->heads_q && ask->heads_v == ask->heads_q ? "repeat_heads needs GQA" : NULL;
     case FACTS_CHECK_OTHERS:
         return hides_nothing(p) ? "others needs what a row does not read: another batch entry or group of heads, lengths, a mask"
                                 : NULL;
@@ -184,7 +184,7 @@ static const char *refuses_law(const facts_problem *p)
     case FACTS_CHECK_DROPOUT_ZERO:
         return p->drop == 0.0 ? "dropout_zero needs dropout: dropout=P" : NULL;
     case FACTS_CHECK_RAGGED:
-        return is_packed(p) ? NULL : "ragged needs packed sequences: layout=thd or one like it";
+        return is_packed(p) ? NULL : "ragged needs a ragged layout: layout=thd or a similar one";
     case FACTS_CHECK_PAGED:
         return is_paged(p) ? NULL : "paged needs pages: paged=N";
     case FACTS_CHECK_IDENTITIES:

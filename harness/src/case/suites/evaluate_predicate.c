@@ -73,7 +73,7 @@ static bool take(parser *p, char letter)
 static int add(parser *p, node n)
 {
     if (p->out->count == MOST_NODES) {
-        wrong_at(p, p->at, "longer than a predicate may be", nothing, "");
+        wrong_at(p, p->at, "too long for a predicate", nothing, "");
         return -1;
     }
     p->out->nodes[p->out->count] = n;
@@ -208,7 +208,7 @@ static bool set_value(parser *p, node *n, facts_span value, size_t at)
 static bool room_for(parser *p, size_t letters)
 {
     return 4 * MOST_LETTERS - p->out->texts_used > letters + FACTS_CASE_TEXT ||
-           wrong_at(p, p->at, "longer than a predicate may be", nothing, "");
+           wrong_at(p, p->at, "too long for a predicate", nothing, "");
 }
 
 static int value_node(parser *p, node n)
@@ -246,7 +246,7 @@ static bool take_field(parser *p, node *n)
     facts_span name = take_name(p);
     size_t at = (size_t)(name.at - p->text);
     if (name.length == 0)
-        return wrong_at(p, at, "a key is due here", nothing, "");
+        return wrong_at(p, at, "expected a key here", nothing, "");
     if (!facts_field_find(name, &n->field, hint))
         return wrong_at(p, at, "is not a key", name, hint);
     if (take(p, '%')) {
@@ -270,7 +270,7 @@ static int test_node(parser *p)
         return list_node(p, n);
     p->at = at;
     if (!take_op(p, &n.op)) {
-        wrong_at(p, at, "one of = != < <= > >= ~ in is due here", nothing, "");
+        wrong_at(p, at, "expected one of = != < <= > >= ~ in here", nothing, "");
         return -1;
     }
     bool order = n.op == OP_LT || n.op == OP_LE || n.op == OP_GT || n.op == OP_GE;
@@ -335,7 +335,7 @@ bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error 
     *out = NULL;
     parser p = { .text = text, .length = strlen(text), .error = error };
     if (p.length > MOST_LETTERS)
-        return wrong_at(&p, 0, "longer than a predicate may be", nothing, "");
+        return wrong_at(&p, 0, "too long for a predicate", nothing, "");
     facts_predicate *made = calloc(1, sizeof *made);
     if (made != NULL) {
         made->nodes = calloc(MOST_NODES, sizeof *made->nodes);

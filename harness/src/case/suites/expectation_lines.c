@@ -1,5 +1,6 @@
 #include "expectation_lines.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,7 +190,9 @@ bool facts_deviations_load(facts_deviations *list, const char *folder, facts_err
 {
     char **paths;
     size_t count = facts_folder_files(folder, ".expect", &paths);
-    bool ok = true;
+    /* A folder that cannot be listed is not one without lines. */
+    bool ok = count > 0 || errno == 0 || errno == ENOENT || errno == ENOTDIR ||
+              facts_fail_at(error, folder, 1, 1, "cannot be listed: %s", strerror(errno));
     for (size_t i = 0; i < count && ok; i++) {
         char *text = facts_file_text(paths[i], error);
         ok = text != NULL && facts_deviations_read(list, text, paths[i], error);

@@ -13,7 +13,7 @@ bool facts_lines_each(facts_lines *in, const char *text, bool (*read)(void *cont
         in->line++;
         in->start = line.at;
         if (in->most > 0 && line.length > in->most)
-            return facts_lines_fail(in, NULL, "the line is longer than a line may be");
+            return facts_lines_fail(in, NULL, "the line is too long");
         line = facts_span_without_comment(line);
         if (line.length > 0 && !read(context, line))
             return false;

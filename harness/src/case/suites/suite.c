@@ -23,7 +23,7 @@ static bool open_group(reader *r, facts_span name)
     facts_suite *suite = r->suite;
     for (size_t i = r->first_group; i < suite->groups; i++) {
         if (name.length > 0 && facts_span_is(name, suite->group[i].name))
-            return facts_lines_fail(&r->in, NULL, "a group of this name is there already");
+            return facts_lines_fail(&r->in, NULL, "a group with this name exists already");
     }
     facts_group *group = facts_grow(suite->group, suite->groups, sizeof *group);
     if (group == NULL)
@@ -156,8 +156,7 @@ static bool read_line(void *context, facts_span text)
     if (starts(text, "where ", &rest)) {
         if (group == NULL || group->where != NULL)
             return facts_lines_fail(&r->in, NULL,
-                                    group == NULL ? "where belongs to a group; name: opens one"
-                                                  : "where is there already for this group");
+                                    group == NULL ? "where belongs to a group; name: opens one" : "this group has a where already");
         return facts_lines_predicate(&r->in, rest, "where: ", &group->where);
     }
     return read_pattern(r, text);

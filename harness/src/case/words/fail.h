@@ -10,9 +10,13 @@ typedef struct facts_error {
     int line, column; /* from 1, of facts_fail_at */
 } facts_error;
 
+/* Replaces what a terminal would obey by '?': control characters, also those of two bytes, and marks that turn the direction of a
+ * text. */
+void facts_plain(char *text);
+
 /* All fill *error, unless it is NULL. A text that does not fit is cut. */
 
-/* Returns false. Control characters become '?': a quoted file or log may be hostile. */
+/* Returns false. The text is plain: a quoted file or log may be hostile. */
 bool facts_fail(facts_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for functions that answer with a number: returns `status`. */
 int facts_fail_as(int status, facts_error *error, const char *format, ...) __attribute__((format(printf, 3, 4)));

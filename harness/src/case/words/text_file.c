@@ -63,8 +63,10 @@ size_t facts_folder_files(const char *folder, const char *suffix, char ***out)
     if (!all) { /* some of a folder would be another suite */
         facts_folder_free(*out, count);
         *out = NULL;
+        errno = ENOMEM;
         return 0;
     }
+    errno = 0;
     if (count > 0)
         qsort(*out, count, sizeof **out, facts_by_text);
     return count;

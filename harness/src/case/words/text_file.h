@@ -8,6 +8,7 @@
 char *facts_file_text(const char *path, facts_error *error);
 /* The paths of a folder's files that end in `suffix`, in the order of their names. 0 also when the folder cannot be read, or not
  * whole. */
+/* 0: errno is 0 where the folder has none, else why it could not be listed. */
 size_t facts_folder_files(const char *folder, const char *suffix, char ***out);
 void facts_folder_free(char **paths, size_t count);
 

@@ -10,7 +10,7 @@ static int choose(facts_session *s, const facts_options *o)
     static const char *const suite[] = { "bench" };
     const char *devices = o->device;
     if (!devices && facts_gpus_here() == 0)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts bench: no GPU here; --device cpu times our own CPU backend");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts bench: no GPU here; --device cpu times the CPU backend");
     int status = facts_session_prepare(s, o->word_count ? o->words : suite, o->word_count ? o->word_count : 1, o->cudnn,
                                        devices ? devices : "0");
     if (status == FACTS_EXIT_OK && facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED))
@@ -40,9 +40,7 @@ int facts_command_bench(const facts_invocation *call)
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     options.json = false; /* the rows; the report has the answer */
     options.with = o->with ? o->with : "engine=all";
-    int status = o->plan_dir ? facts_open_plan_dir(plans, o->plan_dir) : FACTS_EXIT_OK;
-    if (o->plan_dir)
-        options.plan_dir = plans;
+    int status = facts_open_plan_dir(plans, &options);
     if (status == FACTS_EXIT_OK)
         status = choose(&s, &options);
     if (status == FACTS_EXIT_OK)

@@ -25,7 +25,7 @@ static int find_file(char out[FACTS_PATH], const char *name)
     char part[FACTS_PATH];
     if (facts_join(part, "repro", name) && facts_home_path(part, out))
         return FACTS_EXIT_OK;
-    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: there is no file repro/%s here: the installation is not whole",
+    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: the file repro/%s is missing: the installation is not complete",
                           name);
 }
 
@@ -70,7 +70,7 @@ int facts_repro_files_begin(facts_repro_files *out, facts_options *options)
 {
     int status = FACTS_EXIT_OK;
     if (options->frontend && !options->standalone)
-        status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: --frontend says in which form --standalone DIR is written");
+        status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: --frontend needs --standalone DIR");
     if (status == FACTS_EXIT_OK && options->dump)
         status = begin_dump(out, options);
     if (status == FACTS_EXIT_OK && options->standalone)

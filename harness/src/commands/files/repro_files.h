@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "commands/session/options.h"
+#include "commands/options/options.h"
 #include "supervisor/order.h"
 
 typedef struct facts_repro_files {

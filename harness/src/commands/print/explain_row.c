@@ -110,7 +110,7 @@ static void put_nearest(const json_t *row, FILE *out)
     const json_t *nearest = json_object_get(row, "nearest");
     json_array_foreach(nearest, i, change) put_line("accepted", "", change, out);
     if (json_is_array(nearest) && !json_array_size(nearest))
-        fprintf(out, "  %-11s nothing near it\n", "accepted");
+        fprintf(out, "  %-11s no similar case is accepted\n", "accepted");
 }
 
 void facts_explain_nearest(const char *text, size_t length, FILE *out)

@@ -45,7 +45,7 @@ void facts_self_print_table(const facts_survey *s)
         if (f->ratio > 0.0)
             printf(" %10.4g  %s %s of %s", f->ratio, f->fill, f->gate, f->tensor);
         if (f->why)
-            printf("  (%s%s)", f->news ? "news: it was listed as blind: " : "", f->why);
+            printf("  (%s%s)", f->news ? "new: it was listed as blind: " : "", f->why);
         putchar('\n');
     }
 }

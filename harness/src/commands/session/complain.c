@@ -3,15 +3,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "options.h"
+#include "case/words/fail.h"
+#include "commands/options/options.h"
 
 int facts_complain(int status, const char *format, ...)
 {
+    char text[2048];
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
+    facts_plain(text); /* paths and words of the command line among it */
+    fprintf(stderr, "%s\n", text);
     return status;
 }
 

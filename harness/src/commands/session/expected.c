@@ -237,8 +237,8 @@ size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *
             more = candidates(e, i, tally, t, sms[t], task);
         if (more < 0 || asked == 0)
             continue;
-        fprintf(out, "%s:%d:%d: no result needs this any more: of %ld that it could be about none is %s\n", d->file, d->line,
-                d->column, asked, d->verdict);
+        fprintf(out, "%s:%d:%d: no result needs this expectation any more: of %ld results that it could explain none is %s\n",
+                d->file, d->line, d->column, asked, d->verdict);
         stale++;
     }
     return stale;

@@ -176,10 +176,8 @@ static int open_target(facts_hunt *hunt)
     facts_session *s = &hunt->session;
     const char *devices = s->options->device;
     if (!devices && facts_gpus_here() == 0)
-        return facts_complain(
-            FACTS_EXIT_ENVIRONMENT,
-            "facts: no GPU here; say --device cpu (our own CPU backend), or a described device (--device h100-sxm), of which "
-            "cuDNN is only asked");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: no GPU here; give --device cpu (the CPU backend), or a described "
+                                                      "device (--device h100-sxm), for which cuDNN decides");
     int status = facts_session_targets(s, s->options->cudnn, devices ? devices : "0");
     if (status == FACTS_EXIT_OK && s->targets.count != 1)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: that is %zu targets; give one build and one device", s->targets.count);

@@ -3,7 +3,7 @@
 #define FACTS_INPUTS_H
 
 #include "case/language/case.h"
-#include "options.h"
+#include "commands/options/options.h"
 #include "record/reader.h"
 
 /* The whole command line goes along: it stands in the record. */

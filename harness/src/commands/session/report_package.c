@@ -7,7 +7,7 @@
 
 #include "builds/python.h"
 #include "complain.h"
-#include "options.h"
+#include "commands/options/options.h"
 
 int facts_run_report(const char *const *words, size_t count)
 {

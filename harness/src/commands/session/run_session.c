@@ -68,10 +68,9 @@ static int check_oracle(const facts_session *s)
     const char *oracle = s->options->oracle;
     for (size_t i = 0; oracle && strcmp(oracle, "cpu") != 0 && i < s->targets.count; i++)
         if (s->targets.at[i].kind != FACTS_TARGET_GPU)
-            return facts_complain(
-                FACTS_EXIT_BAD_INPUT,
-                "facts: --oracle %s: %s is no GPU here that could compute what is due; --oracle cpu is for any device", oracle,
-                s->targets.at[i].device);
+            return facts_complain(FACTS_EXIT_BAD_INPUT,
+                                  "facts: --oracle %s: %s is no GPU that can compute the reference; use --oracle cpu", oracle,
+                                  s->targets.at[i].device);
     return FACTS_EXIT_OK;
 }
 
@@ -212,6 +211,8 @@ static void fill_order(facts_session *s)
         .dump = o->dump ? o->dump : "",
         .standalone = o->standalone ? o->standalone : "",
         .plan_dir = o->plan_dir ? o->plan_dir : "",
+        .plan_key = s->plan_key,
+        .trust_plans = o->trust_plans != NULL,
         .oracle = o->oracle ? o->oracle : "",
         .targets = s->targets.at,
         .target_count = s->targets.count,
@@ -243,6 +244,8 @@ int facts_session_run(facts_session *s)
         return FACTS_EXIT_ENVIRONMENT;
     if (facts_expectations_load(&s->expectations, s->suites, &error) != 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
+    if (s->options->plan_dir && facts_plan_key(s->plan_key, &error) != 0)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir: %s", error.text);
     s->sms = calloc(s->targets.count, sizeof *s->sms);
     if (!s->sms || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count))
         return facts_no_memory();
@@ -254,7 +257,7 @@ int facts_session_run(facts_session *s)
     status = facts_supervise(&s->order, &s->counts);
     facts_progress_end(&s->progress);
     if (status == 0 && s->resume && !facts_session_recount(s))
-        status = facts_no_memory();
+        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: %s: cannot be read again: %s", s->record, strerror(errno));
     if (s->writer && s->before_end)
         s->before_end(s);
     if (s->writer)

@@ -7,7 +7,7 @@
 #include "case/suites/planned_cases.h"
 #include "complain.h"
 #include "expected.h"
-#include "options.h"
+#include "commands/options/options.h"
 #include "progress.h"
 #include "supervisor/order.h"
 #include "tally.h"
@@ -38,7 +38,8 @@ typedef struct facts_session {
     facts_order order;
     facts_outcome_counts counts;
     char run_id[48], record[FACTS_PATH], worker[FACTS_PATH];
-    int argc; /* as `facts` was called, for the record */
+    char plan_key[65]; /* hexadecimal; "": no plans are kept */
+    int argc;          /* as `facts` was called, for the record */
     char **argv;
     /* Called for each row after the tally; may be NULL. */
     void (*on_row)(struct facts_session *session, const facts_outcome *outcome);

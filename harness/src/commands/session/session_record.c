@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "builds/home.h"
+#include "case/suites/planned_cases.h"
 #include "record/text.h"
 #include "session_parts.h"
-#include "case/suites/planned_cases.h"
 
 #define GROUPS_MAX 256
 #define GROUP_TEXT_MAX 400
@@ -24,7 +24,7 @@ static bool choose_record(facts_session *s)
         return true;
     if (facts_cache_path(part, s->record) && facts_make_folders(s->record))
         return true;
-    fprintf(stderr, "facts: %s: %s; say where the record goes with -o FILE\n", s->record, strerror(errno));
+    fprintf(stderr, "facts: %s: %s; give the record's file with -o FILE\n", s->record, strerror(errno));
     return false;
 }
 
@@ -108,6 +108,8 @@ static bool write_run(facts_session *s, const char *started)
     facts_text_member_int(&line, "planned", (int64_t)(s->work_count * s->targets.count));
     if (s->options->shards)
         facts_text_format(&line, "\"shard\":[%d,%d],", s->options->shard, s->options->shards);
+    if (s->options->trust_plans)
+        facts_text_member(&line, "trusted_plans", s->options->plan_dir);
     add_targets(s, &line);
     add_groups(s, &line);
     facts_text_close(&line);

@@ -1,4 +1,5 @@
 /* What a resumed record held counts with what was asked now. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,11 +41,12 @@ static bool recount_row(void *context, const facts_line *line)
     return true;
 }
 
-/* After --resume the tally is of the whole record, not of this run's part. */
+/* After --resume the tally is of the whole record, not of this run's part. False: errno says why not. */
 bool facts_session_recount(facts_session *s)
 {
     recount r = { .session = s, .index = calloc(s->work_count + 1, sizeof *r.index) };
     facts_tally_free(&s->tally);
+    errno = ENOMEM;
     if (!r.index || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count)) {
         free(r.index);
         return false;
@@ -52,7 +54,7 @@ bool facts_session_recount(facts_session *s)
     for (size_t i = 0; i < s->work_count; i++)
         r.index[i] = (index_entry){ s->work[i].name, i };
     qsort(r.index, s->work_count, sizeof *r.index, by_name);
-    facts_resume_rows(s->resume, recount_row, &r);
+    const bool read = facts_resume_rows(s->resume, recount_row, &r);
     free(r.index);
-    return true;
+    return read;
 }

@@ -119,8 +119,8 @@ static void linear_hold(facts_held *out, const facts_view *base, const facts_vie
             hold_sum(out, run, id, backward ? "gradients are linear in dO" : "O is linear in V");
     for (facts_tensor_id id = FACTS_TENSOR_STATS; id <= FACTS_TENSOR_SUM_EXP && !backward; id++)
         for (int r = 0; r < 3; r++)
-            facts_held_same(out,
-                            &(facts_same){ .law = "statistics do not see V", .a = base, .b = &run[r], .id = id, .bitwise = true });
+            facts_held_same(
+                out, &(facts_same){ .law = "statistics do not depend on V", .a = base, .b = &run[r], .id = id, .bitwise = true });
 }
 
 const facts_check_rule facts_law_linear = {
@@ -194,7 +194,8 @@ static void shift_hold(facts_held *out, const facts_view *base, const facts_view
     for (int i = 0; i < 3; i++)
         if (facts_tensor_is_output(base->problem, same[i]))
             facts_held_same(
-                out, &(facts_same){ .law = "softmax does not see a shift of all keys", .a = &run[0], .b = &run[1], .id = same[i] });
+                out, &(facts_same){
+                         .law = "a shift of all keys does not change the softmax", .a = &run[0], .b = &run[1], .id = same[i] });
     if (base->problem->ask.pass == FATTN_FORWARD)
         hold_moved(out, run);
 }
@@ -368,7 +369,7 @@ static void key_order_hold(facts_held *out, const facts_view *base, const facts_
     int64_t n = shortest(base->problem);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(base->problem, id))
-            facts_held_same(out, &(facts_same){ .law = "a sum does not know its order",
+            facts_held_same(out, &(facts_same){ .law = "the order of a sum does not matter",
                                                 .a = base,
                                                 .b = run,
                                                 .id = id,

@@ -11,7 +11,7 @@ static bool is_keyed(facts_tensor_id id)
     return id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
 }
 
-/* ---- grouped heads are repeated heads ------------------------------------------------------------------------------------------
+/* ---- GQA equals repeated heads ------------------------------------------------------------------------------------------
  */
 
 static void repeat_ask(facts_problem *out, const facts_problem *base, int number)
@@ -47,7 +47,7 @@ static void repeat_hold(facts_held *out, const facts_view *base, const facts_vie
         if (is_keyed(id))
             hold_group(out, base, run, id);
         else
-            facts_held_same(out, &(facts_same){ .law = "grouped heads are repeated heads", .a = base, .b = run, .id = id });
+            facts_held_same(out, &(facts_same){ .law = "GQA equals repeated heads", .a = base, .b = run, .id = id });
     }
 }
 

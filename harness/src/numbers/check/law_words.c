@@ -130,7 +130,7 @@ static void dropout_zero_hold(facts_held *out, const facts_view *base, const fac
                                             .id = id,
                                             .factor = statistic ? 1.0 : half });
         if (statistic)
-            facts_held_same(out, &(facts_same){ .law = "statistics do not see dropout", .a = base, .b = &run[1], .id = id });
+            facts_held_same(out, &(facts_same){ .law = "dropout does not change statistics", .a = base, .b = &run[1], .id = id });
     }
 }
 
@@ -150,7 +150,7 @@ static void ragged_ask(facts_problem *out, const facts_problem *base, int number
 
 static void ragged_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    facts_held_all(out, base, run, (facts_same){ .law = "packed sequences are padded ones" });
+    facts_held_all(out, base, run, (facts_same){ .law = "ragged sequences equal padded ones" });
 }
 
 const facts_check_rule facts_law_ragged = {

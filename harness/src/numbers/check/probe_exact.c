@@ -150,7 +150,7 @@ static void permute_hold(facts_held *out, const facts_view *base, const facts_vi
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(base->problem, id))
-            facts_held_same(out, &(facts_same){ .law = "batch entries and groups of heads know nothing of their place",
+            facts_held_same(out, &(facts_same){ .law = "the position of a batch entry or group of heads does not matter",
                                                 .a = base,
                                                 .b = run,
                                                 .id = id,

@@ -29,7 +29,7 @@ static void hold_bits(facts_held *out, const facts_view *run)
     const facts_tensor_id id = is_backward(p) ? FACTS_TENSOR_DV : FACTS_TENSOR_O;
     for (facts_walk w = facts_walk_of(p->tensor[id].dim); facts_walk_on(&w);)
         if (facts_view_owes(run, id, w.at))
-            facts_held_note(out, "what is kept is what was said to be kept", id, w.at, facts_view_get(run, id, w.at) > 0,
+            facts_held_note(out, "the kept scores are those that the mask names", id, w.at, facts_view_get(run, id, w.at) > 0,
                             facts_view_want(run, id, w.at) > 0, 0.0);
 }
 

@@ -1,7 +1,7 @@
 /* Is an answer right? Pure functions: no I/O, no allocation that outlives the call. docs/numerics.md sections 2, 3 and 8.
  *
  * Two steps: every row adds up to a facts_judged_row (judge_row.h; here or on a GPU), and a judgement is made of the rows.
- * Order of verdicts: overrun > unwritten > nan > wrong > pass; then mistrusted when the data could not tell.
+ * Order of verdicts: overrun > unwritten > nan > wrong > pass; then mistrusted when the data could not show an error.
  */
 #ifndef FACTS_JUDGE_H
 #define FACTS_JUDGE_H

@@ -72,7 +72,7 @@ static void put_due(const facts_npy *d, facts_truth *truth, const facts_tensor *
     const char *word = facts_tensor_word(id);
     facts_answer due;
     if (!facts_due_here(&due, truth, id)) {
-        facts_fail(d->error, "%s: what is due could not be fetched", word);
+        facts_fail(d->error, "%s: the expected values could not be fetched", word);
         return;
     }
     put_doubles(d, t, word, "want", due.want);

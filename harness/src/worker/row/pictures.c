@@ -49,7 +49,7 @@ json_t *facts_pictures(const facts_trial *trial, facts_truth *truth)
             out = out ? out : json_object();
             json_object_set_new(
                 out, facts_tensor_word(id),
-                json_sprintf("  no element by itself: %s refuses what they say together\n", facts_gate_words[j->gate]));
+                json_sprintf("  no single element is wrong: %s refuses all of them together\n", facts_gate_words[j->gate]));
             continue;
         }
         size_t elements = (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);

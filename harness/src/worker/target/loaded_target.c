@@ -65,7 +65,7 @@ static json_t *ready(facts_worker *worker, double since_ms)
     fattn_library library[MOST_LIBRARIES];
     size_t count = fattn_context_libraries(worker->context, library, MOST_LIBRARIES);
     json_t *libraries = json_array();
-    for (size_t i = 0; i < count && i < MOST_LIBRARIES; i++)
+    for (size_t i = 0; i < count && i < MOST_LIBRARIES && library[i].path[0]; i++)
         json_array_append_new(libraries, json_pack("{s:s,s:I,s:b}", "path", library[i].path, "bytes", (json_int_t)library[i].bytes,
                                                    "in_build", library[i].in_build));
     char version[32], nearest[16];
@@ -97,10 +97,10 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     worker->info.struct_size = sizeof worker->info;
     fattn_status status = fattn_context_create(&worker->context, &options);
     if (status != FATTN_OK)
-        return failed(status, fattn_last_error(), "facts doctor says what is here");
+        return failed(status, fattn_last_error(), "facts doctor shows what is here");
     status = fattn_context_info_get(worker->context, &worker->info);
     if (status == FATTN_OK)
-        status = facts_plans_open(&worker->plans, worker->context);
+        status = facts_plans_open(&worker->plans, worker->context, request->plan_key, request->trust_plans);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "");
     if (request->device == FACTS_DEVICE_CPU)

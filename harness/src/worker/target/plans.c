@@ -23,11 +23,62 @@ static void file_name(char out[80], const char *key, const char *ending)
     snprintf(out, 80, "%.32s%s%.16s%s", key, rescale ? "-rescale" : "", rescale ? rescale : "", ending);
 }
 
+static void note(facts_plans *plans, const char *name, const char *why)
+{
+    if (plans->not_loaded[0] == '\0')
+        snprintf(plans->not_loaded, sizeof plans->not_loaded, "%s: %.200s", name, why);
+}
+
 static void refuse(facts_plans *plans, const char *name, const char *why)
 {
     facts_folder_drop(plans->folder, name);
-    if (plans->not_loaded[0] == '\0')
-        snprintf(plans->not_loaded, sizeof plans->not_loaded, "%s: %.200s", name, why);
+    note(plans, name, why);
+}
+
+/* A file without its seal; NULL: there is none to be taken. A damaged one is dropped; what others wrote stays, and is not written
+ * over. */
+static char *read_sealed(facts_plans *plans, const char *name, size_t most, size_t *count)
+{
+    char *bytes = facts_folder_read(plans->folder, name, most + FACTS_SEAL_BYTES, count);
+    if (!bytes)
+        return NULL;
+    const facts_seal seal = facts_seal_check(plans->key, name, bytes, *count);
+    const bool ours = plans->has_key && seal == FACTS_SEAL_OURS;
+    if (ours || (plans->trusts && (seal != FACTS_SEAL_BROKEN || *count == 0))) {
+        if (seal == FACTS_SEAL_OURS || seal == FACTS_SEAL_FOREIGN)
+            memmove(bytes, bytes + FACTS_SEAL_BYTES, *count -= FACTS_SEAL_BYTES);
+        return bytes;
+    }
+    free(bytes);
+    if (plans->has_key && seal == FACTS_SEAL_BROKEN)
+        refuse(plans, name, "is damaged");
+    else
+        note(plans, name, "was not written by this user on this machine; --trust-plans takes it");
+    return NULL;
+}
+
+static bool is_of_others(const facts_plans *plans, const char *name)
+{
+    size_t count;
+    char *there =
+        plans->has_key && !plans->trusts ? facts_folder_read(plans->folder, name, PLAN_MAX + FACTS_SEAL_BYTES, &count) : NULL;
+    const facts_seal seal = there ? facts_seal_check(plans->key, name, there, count) : FACTS_SEAL_BROKEN;
+    free(there);
+    return seal == FACTS_SEAL_FOREIGN || seal == FACTS_SEAL_NONE;
+}
+
+static bool write_sealed(facts_plans *plans, const char *name, const char *bytes, size_t count)
+{
+    if (is_of_others(plans, name))
+        return false;
+    char *sealed = plans->has_key ? malloc(count + FACTS_SEAL_BYTES) : NULL;
+    if (!sealed)
+        return !plans->has_key && plans->trusts && facts_folder_write(plans->folder, name, bytes, count);
+    facts_seal_make((unsigned char *)sealed, plans->key, name, bytes, count);
+    memcpy(sealed + FACTS_SEAL_BYTES, bytes, count);
+    const bool kept = facts_folder_write(plans->folder, name, sealed, count + FACTS_SEAL_BYTES);
+    free(sealed);
+    return kept;
 }
 
 /* ---- refusals -----------------------------------------------------------------------------------------------------------------
@@ -40,7 +91,7 @@ static bool find(void *user, const char *key, char **bytes, size_t *count)
     if (plans->folder < 0)
         return false;
     file_name(name, key, REFUSAL);
-    *bytes = facts_folder_read(plans->folder, name, REFUSAL_MAX, count);
+    *bytes = read_sealed(plans, name, REFUSAL_MAX, count);
     plans->refusal_loaded = *bytes != NULL;
     return plans->refusal_loaded;
 }
@@ -91,7 +142,7 @@ static void keep(void *user, const char *key, const char *bytes, size_t count)
         plans->refusal_loaded = false;
         refuse(plans, name, "the kept refusal is damaged");
     } else if (count <= REFUSAL_MAX && has_room(plans)) {
-        plans->refusals += facts_folder_write(plans->folder, name, bytes, count);
+        plans->refusals += write_sealed(plans, name, bytes, count);
     }
 }
 
@@ -99,12 +150,12 @@ static void keep(void *user, const char *key, const char *bytes, size_t count)
  */
 
 /* A plan that cannot be kept is no reason to fail. */
-static void save(const fattn_plan *plan, int folder, const char *name)
+static void save(const fattn_plan *plan, facts_plans *plans, const char *name)
 {
     char *bytes = NULL;
     size_t count = 0;
     if (fattn_plan_save(plan, &bytes, &count) == FATTN_OK)
-        (void)facts_folder_write(folder, name, bytes, count);
+        (void)write_sealed(plans, name, bytes, count);
     fattn_free(bytes);
 }
 
@@ -113,7 +164,7 @@ static fattn_status load(fattn_plan **out, facts_plans *plans, const char *name,
                          const fattn_problem *problem)
 {
     size_t count = 0;
-    char *bytes = facts_folder_read(plans->folder, name, PLAN_MAX, &count);
+    char *bytes = read_sealed(plans, name, PLAN_MAX, &count);
     fattn_status status = bytes ? fattn_plan_load(out, context, problem, bytes, count) : FATTN_BAD_PLAN;
     if (bytes && status == FATTN_BAD_PLAN)
         refuse(plans, name, fattn_last_error());
@@ -135,7 +186,7 @@ static fattn_status get(fattn_plan **out, facts_plans *plans, fattn_context *con
         return status;
     status = fattn_plan_create(out, context, problem, options);
     if (status == FATTN_OK)
-        save(*out, plans->folder, name);
+        save(*out, plans, name);
     return status;
 }
 
@@ -154,7 +205,7 @@ fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context 
 /* ---- the folder ---------------------------------------------------------------------------------------------------------------
  */
 
-fattn_status facts_plans_open(facts_plans **out, fattn_context *context)
+fattn_status facts_plans_open(facts_plans **out, fattn_context *context, const char *key, bool trusts)
 {
     facts_plans *plans = calloc(1, sizeof *plans);
     const fattn_refusal_store store = { .struct_size = sizeof store, .user = plans, .find = find, .keep = keep };
@@ -162,6 +213,8 @@ fattn_status facts_plans_open(facts_plans **out, fattn_context *context)
     if (!plans)
         return FATTN_NO_MEMORY;
     plans->folder = -1;
+    plans->has_key = facts_seal_key(plans->key, key);
+    plans->trusts = trusts;
     return fattn_context_keep_refusals(context, &store);
 }
 

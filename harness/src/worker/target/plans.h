@@ -6,6 +6,8 @@
 #include <fattn/cache.h>
 #include <sys/types.h>
 
+#include "plan_seal.h"
+
 #define FACTS_RESCALE "CUDNN_RESCALE_THRESHOLD" /* what rescale= of a case sets in the environment; cuDNN reads it */
 #define FACTS_REFUSALS_MOST 65536               /* in a folder: some 200 MB */
 
@@ -18,16 +20,20 @@ typedef struct facts_plans {
     dev_t device;         /* of the folder whose refusals were counted */
     ino_t inode;
     size_t refusals;
+    bool has_key, trusts; /* trusts: what has no seal of ours is taken all the same */
+    unsigned char key[FACTS_SEAL_KEY];
 } facts_plans;
 
-/* From now on the context looks there before it asks cuDNN. Returns FATTN_OK; FATTN_NO_MEMORY. To be freed after the context. */
-fattn_status facts_plans_open(facts_plans **out, fattn_context *context);
+/* From now on the context looks there before it asks cuDNN. `key`: hexadecimal, or "". Returns FATTN_OK; FATTN_NO_MEMORY. To be
+ * freed after the context. */
+fattn_status facts_plans_open(facts_plans **out, fattn_context *context, const char *key, bool trusts);
 /* For one request; "", or a folder that is not the user's own: nothing is kept or loaded. */
 void facts_plans_begin(facts_plans *plans, const char *folder);
 void facts_plans_end(facts_plans *plans);
 
-/* As fattn_plan_create, but a plan that lies in the folder is loaded: where it is whole, of this build of cuDNN and of this device.
- * Another file in its place is dropped. What is compiled is saved there. `plans` and `loaded` may be NULL. */
+/* As fattn_plan_create, but a plan that lies in the folder is loaded: where it is sealed by our key, whole, of this build of cuDNN
+ * and of this device. A damaged file in its place is dropped, one that somebody else sealed is left alone. What is compiled is
+ * saved there. `plans` and `loaded` may be NULL. */
 fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
                             const fattn_plan_options *options, bool *loaded);
 

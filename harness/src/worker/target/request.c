@@ -96,7 +96,7 @@ static void read_device(reader *r, facts_target_request *out)
     out->ordinal = (int32_t)read_integer(&device, "ordinal", 0, 1023, 0);
     json_t *json = json_object_get(device.object, "json");
     if (out->device == FACTS_DEVICE_DESCRIBED && !json_is_string(json))
-        complain(&device, "json", "a described device needs its description");
+        complain(&device, "json", "the description of the described device is missing");
     r->ok = device.ok;
     if (r->ok && out->device == FACTS_DEVICE_DESCRIBED) {
         out->device_json = strdup(json_string_value(json));
@@ -126,6 +126,8 @@ bool facts_target_request_read(facts_target_request *out, const char *line, size
             complain(&r, "errata", "must be the text of a file of rules");
         else if (errata && !(out->errata = strdup(json_string_value(errata))))
             complain(&r, "errata", "no memory");
+        read_text(&r, "plan_key", out->plan_key, sizeof out->plan_key, false);
+        out->trust_plans = read_flag(&r, "trust_plans");
         out->supervisor = read_integer(&r, "supervisor", 0, INT32_MAX, 0);
         if (r.ok)
             read_device(&r, out);

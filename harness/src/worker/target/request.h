@@ -34,6 +34,9 @@ typedef struct facts_target_request {
     facts_device device;
     int32_t ordinal, threads;
     facts_oracle_choice oracle;
+    char plan_key[65];  /* seals what is kept in plan folders, hexadecimal; "": nothing is sealed, and nothing sealed is known again
+                         */
+    bool trust_plans;   /* what has no seal of ours is taken all the same */
     int64_t supervisor; /* process id of the parent; 0: not said */
     char *device_json;  /* owned; NULL unless described */
     char *errata;       /* owned; the rules of policy=guard as JSON text; NULL: none */

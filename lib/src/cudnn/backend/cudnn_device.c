@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "cudnn/backend/json_text.h"
 #include "log.h"
 #include "steps.h"
 
@@ -34,19 +35,34 @@ static fattn_status read_fields(fattn_context_info *info, const json_t *device)
     return FATTN_OK;
 }
 
+/* jansson calls a lack of memory a mistake in the text: what it refuses is read again, where there is memory. */
+static json_t *parse(const char *json, json_error_t *error, bool *no_memory)
+{
+    json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, error);
+    if (root != NULL)
+        return root;
+    void *room = malloc(strlen(json) + 1);
+    *no_memory = room == NULL;
+    free(room);
+    return *no_memory ? NULL : json_loads(json, JSON_REJECT_DUPLICATES, error);
+}
+
 /* *out is cuDNN's object as text, malloc'ed. */
 static fattn_status read_text(char **out, fattn_context_info *info, const char *json)
 {
     json_error_t error;
+    bool no_memory = false;
     *out = NULL;
-    json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = parse(json, &error, &no_memory);
+    if (no_memory)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for a device description");
     if (root == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "device description, line %d column %d: %s", error.line, error.column, error.text);
     const json_t *inner = json_object_get(root, "device");
     const json_t *device = inner != NULL ? inner : root;
     fattn_status st = read_fields(info, device);
     if (st == FATTN_OK) {
-        *out = json_dumps(device, JSON_COMPACT);
+        *out = fattn__json_text(device);
         if (*out == NULL)
             st = fattn__fail(FATTN_NO_MEMORY, "no memory for a device description");
     }
@@ -80,7 +96,7 @@ fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, 
     char *text;
     *out = NULL;
     if (json == NULL)
-        return fattn__fail(FATTN_ENVIRONMENT, "a described device needs its description");
+        return fattn__fail(FATTN_ENVIRONMENT, "the description of the described device is missing");
     if (api->version < FIRST_DESCRIBED)
         return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d cannot be asked about a described device: that came with 9.8",
                            api->version);

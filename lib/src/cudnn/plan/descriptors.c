@@ -8,6 +8,7 @@
 #include "builders.h"
 #include "core/error.h"
 #include "cudnn/backend/backend.h"
+#include "cudnn/backend/json_text.h"
 
 /* ---- cuDNN's numbers in cuDNN's words
  * -------------------------------------------------------------------------------------------- */
@@ -62,6 +63,12 @@ static const char *kind_of(int type)
 /* Of the calling thread: cuDNN's functions have no place for it. A descriptor is its place in the list, counted from 1. */
 static _Thread_local json_t *descriptors;
 static _Thread_local int recorded_version;
+static _Thread_local bool no_memory; /* something is missing in the text */
+
+static void add(json_t *array, json_t *value)
+{
+    no_memory |= json_array_append_new(array, value) != 0;
+}
 
 static json_t *attributes_of(fattn__desc desc)
 {
@@ -72,13 +79,16 @@ static int create(int type, fattn__desc *out)
 {
     const bool scaled = type == fattn__block_scale_dequantize_type(recorded_version);
     const char *name = scaled ? "CUDNN_BACKEND_OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR" : word_of("CUDNN_BACKEND_", type);
-    if (name[0] == '\0' || json_array_append_new(descriptors, json_pack("{s:s, s:[]}", "type", name, "attributes")) != 0)
+    if (name[0] == '\0')
+        return DNN_STATUS_INTERNAL_ERROR;
+    add(descriptors, json_pack("{s:s, s:[]}", "type", name, "attributes"));
+    if (no_memory)
         return DNN_STATUS_INTERNAL_ERROR;
     *out = (fattn__desc)(intptr_t)json_array_size(descriptors);
     return DNN_STATUS_SUCCESS;
 }
 
-static json_t *value_of(int type, const void *elements, int64_t i)
+static json_t *value_of(int type, const void *elements, int64_t i, bool *unknown)
 {
     const char *kind = kind_of(type);
     if (kind != NULL)
@@ -97,7 +107,8 @@ static json_t *value_of(int type, const void *elements, int64_t i)
     case DNN_TYPE_DOUBLE:
         return json_real(((const double *)elements)[i]);
     default:
-        return NULL;
+        *unknown = true;
+        return json_null();
     }
 }
 
@@ -105,12 +116,11 @@ static int set(fattn__desc desc, int name, int type, int64_t count, const void *
 {
     const char *attribute = word_of("CUDNN_ATTR_", name), *kind = word_of("CUDNN_TYPE_", type);
     json_t *values = json_array();
-    int failed = attribute[0] == '\0' || kind[0] == '\0';
+    bool unknown = attribute[0] == '\0' || kind[0] == '\0';
     for (int64_t i = 0; i < count; i++)
-        failed |= json_array_append_new(values, value_of(type, elements, i));
-    failed |=
-        json_array_append_new(attributes_of(desc), json_pack("{s:s, s:s, s:o}", "name", attribute, "type", kind, "values", values));
-    return failed ? DNN_STATUS_INTERNAL_ERROR : DNN_STATUS_SUCCESS;
+        add(values, value_of(type, elements, i, &unknown));
+    add(attributes_of(desc), json_pack("{s:s, s:s, s:o}", "name", attribute, "type", kind, "values", values));
+    return unknown || no_memory ? DNN_STATUS_INTERNAL_ERROR : DNN_STATUS_SUCCESS;
 }
 
 /* The one question of the builders: a tensor's number. */
@@ -177,10 +187,10 @@ static json_t *bindings_of(const fattn__graph *g)
         const fattn__binding *b = &g->bindings[i];
         json_t *one = json_pack("{s:I, s:s}", "uid", (json_int_t)b->uid, "slot", slot_word(b->slot));
         if (b->slot == FATTN__SLOT_VALUE)
-            json_object_set_new(one, "bits", json_integer(b->value.bits));
+            no_memory |= json_object_set_new(one, "bits", json_integer(b->value.bits)) != 0;
         if (b->slot == FATTN__SLOT_SCRATCH)
-            json_object_set_new(one, "offset", json_integer((json_int_t)b->offset));
-        json_array_append_new(out, one);
+            no_memory |= json_object_set_new(one, "offset", json_integer((json_int_t)b->offset)) != 0;
+        add(out, one);
     }
     return out;
 }
@@ -190,8 +200,8 @@ static json_t *sums_of(const fattn__graph *g)
     json_t *out = json_array();
     for (int i = 0; i < g->sum_count; i++) {
         const fattn__graph_sum *sum = &g->sums[i];
-        json_array_append_new(out, json_pack("{s:s, s:I, s:o, s:o}", "slot", slot_word(sum->slot), "offset",
-                                             (json_int_t)sum->offset, "dim", four(sum->dim), "strides", four(sum->strides)));
+        add(out, json_pack("{s:s, s:I, s:o, s:o}", "slot", slot_word(sum->slot), "offset", (json_int_t)sum->offset, "dim",
+                           four(sum->dim), "strides", four(sum->strides)));
     }
     return out;
 }
@@ -201,7 +211,7 @@ static char *text_of(const fattn__graph *g)
     json_t *root = json_pack("{s:O, s:I, s:o, s:I, s:o}", "descriptors", descriptors, "operation_graph",
                              (json_int_t)(intptr_t)g->operation_graph - 1, "bindings", bindings_of(g), "scratch_bytes",
                              (json_int_t)g->scratch_bytes, "sums", sums_of(g));
-    char *out = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+    char *out = root != NULL ? fattn__json_text(root) : NULL;
     json_decref(root);
     return out;
 }
@@ -217,8 +227,11 @@ static fattn_status record(char **out, const fattn__cudnn *recorder, const fattn
         st = fattn__graph_finalize(g, NULL);
     if (st == FATTN_OK)
         *out = text_of(g);
-    if (st == FATTN_OK && *out == NULL)
+    if (no_memory || (st == FATTN_OK && *out == NULL)) {
+        free(*out);
+        *out = NULL;
         st = fattn__fail(FATTN_NO_MEMORY, "no memory for the text of a graph");
+    }
     fattn__graph_release(g);
     free(g);
     return st;
@@ -233,6 +246,7 @@ fattn_status fattn_descriptors(char **out, const fattn_problem *problem, int32_t
         return fattn__fail(FATTN_UNSUPPORTED, "rope: a backward is two graphs");
     fattn__cudnn *recorder = calloc(1, sizeof *recorder);
     descriptors = json_array();
+    no_memory = false;
     fattn_status st =
         recorder == NULL || descriptors == NULL ? fattn__fail(FATTN_NO_MEMORY, "no memory for the text of a graph") : FATTN_OK;
     if (st == FATTN_OK) {

@@ -1,13 +1,12 @@
 // Joins the parts: query, levels, device, view; everything that is seen follows from State.
 const App = (() => {
-  const at = (id) => document.getElementById(id);
   const { outcomes, columns } = Data;
   const total = outcomes.map(() => 0);
   for (let r = 0; r < Data.rows; r++) total[columns.outcome[r]]++;
-  const every = Array.from({ length: Data.rows }, (_, r) => r);
   let current = [];   // rows under query and device, before levels
   let listed = [];    // rows of the table
   let drawn = false;
+  const MATRIX_KEYS = "button.fold, button.segment";
 
   // ---- what is seen ----
 
@@ -26,7 +25,7 @@ const App = (() => {
       }
     }
     const list = state.device ? new Set(Data.ofDevice.get(state.device)) : null;
-    return { rows: every.filter((r) => (!list || list.has(columns.target[r])) && (!test || test(r))), problem };
+    return { rows: !list && !test ? Data.every : Data.every.filter((r) => (!list || list.has(columns.target[r])) && (!test || test(r))), problem };
   }
 
   // A value that no row has is allowed, but seldom meant.
@@ -65,9 +64,11 @@ const App = (() => {
     }
   }
 
+  const inCell = (cell, rows) => rows.filter((r) => cell.targets.has(columns.target[r]) && cell.passes.includes(Data.backward[columns.case[r]]) && Data.inFeature(r, cell.feature));
+
   function table(state, rows) {
     const cell = state.cell ? Matrix.resolve(state.cell) : null;
-    listed = cell ? rows.filter((r) => cell.targets.has(columns.target[r]) && cell.passes.includes(Data.backward[columns.case[r]]) && Data.inFeature(r, cell.feature)) : rows;
+    listed = cell ? inCell(cell, rows) : rows;
     at("cell-name").textContent = cell ? cell.words : state.cell ? "This cell is not in this record" : "";
     at("cell-clear").hidden = !state.cell;
     boundary(cell, listed);
@@ -76,6 +77,15 @@ const App = (() => {
     for (const id of ["before", "before2"]) at(id).disabled = got.page === 0;
     for (const id of ["after", "after2"]) at(id).disabled = got.page >= got.pages - 1;
     at("pager2").hidden = got.pages === 1;
+    Keys.settle(at("rows"), "button.open");
+  }
+
+  function matrix(state, rows) {
+    const focus = document.activeElement?.dataset?.axis, hidden = Matrix.render(at("matrix"), rows, state);
+    at("hidden-features").textContent = hidden ? `${hidden} more features have no row in this view.` : "";
+    at("unfold").textContent = state.axes.length ? "Fold all" : "Unfold all";
+    Keys.settle(at("matrix"), MATRIX_KEYS);
+    if (focus) [...at("matrix").querySelectorAll("[data-axis]")].find((b) => b.dataset.axis === focus)?.focus({ preventScroll: true });
   }
 
   function render(state, before) {
@@ -85,7 +95,7 @@ const App = (() => {
     at("problem").textContent = found.problem;
     box.setAttribute("aria-invalid", String(!!found.bad));
     // With a query that does not parse, the last good view stays.
-    const only = drawn && ["row", "page"].some((k) => before[k] !== state[k]) && ["q", "off", "device", "view", "split", "cell"].every((k) => String(before[k]) === String(state[k]));
+    const same = (...keys) => drawn && keys.every((k) => String(before[k]) === String(state[k]));
     if (found.rows) current = found.rows;
     chips(state, current);
     const off = new Set(state.off), rows = off.size ? current.filter((r) => !off.has(outcomes[columns.outcome[r]].word)) : current;
@@ -94,26 +104,34 @@ const App = (() => {
     at("device").value = state.device;
     document.body.classList.toggle("stale", !!found.bad);
     at("shown").textContent = (found.bad ? "still of the query before: " : "") + (rows.length === Data.rows ? `all ${count(rows.length)} rows` : `${count(rows.length)} of ${count(Data.rows)} rows`);
-    if (!only) {
-      const hidden = Matrix.render(at("matrix"), rows, state);
-      at("hidden-features").textContent = hidden ? `${hidden} more features have no row in this view.` : "";
-    }
+    if (!same("q", "device", "cell")) Heat.render(state, current);
+    if (!same("device", "a", "b", "group")) Compare.render(state);
+    if (!same(...State.ROWS, "view", "split", "axes")) matrix(state, rows);
+    if (!same(...State.ROWS, "row", "page")) table(state, rows);
     drawn = true;
-    table(state, rows);
   }
 
   // ---- what is done ----
 
+  function toRows() {
+    at("rows-title").scrollIntoView();
+    at("rows-title").focus({ preventScroll: true });
+  }
+
   function cells() {
-    at("matrix").addEventListener("click", (event) => {
-      const button = event.target.closest("[data-cell]");
-      if (!button) return;
-      State.set({ cell: button.dataset.cell === State.get().cell ? "" : button.dataset.cell });
-      if (State.get().cell) {
-        at("rows-title").scrollIntoView();
-        at("rows-title").focus({ preventScroll: true });
-      }
-    });
+    for (const id of ["heat", "matrix"]) {
+      at(id).addEventListener("click", (event) => {
+        const { cell, axis } = event.target.closest("[data-cell], [data-axis]")?.dataset ?? {}, open = State.get().axes;
+        if (axis) State.set({ axes: open.includes(axis) ? open.filter((a) => a !== axis) : [...open, axis].sort() });
+        if (!cell) return;
+        State.set({ cell: cell === State.get().cell ? "" : cell });
+        if (State.get().cell) toRows();
+      });
+    }
+    for (const kind of ["focusin", "mouseover"]) at("matrix").addEventListener(kind, (event) => { const b = event.target.closest("[data-cell]"), cell = b && Matrix.resolve(b.dataset.cell); if (cell) b.title = Trust.spread(inCell(cell, current)); });
+    at("unfold").addEventListener("click", () => State.set({ axes: State.get().axes.length ? [] : [...Matrix.axes].sort() }));
+    Keys.rove(at("matrix"), MATRIX_KEYS);
+    Keys.rove(at("rows"), "button.open");
     at("cell-clear").addEventListener("click", () => State.set({ cell: "" }));
     at("boundary").addEventListener("click", (event) => {
       const text = event.target.closest("[data-query]")?.dataset.query;
@@ -141,7 +159,7 @@ const App = (() => {
   function controls() {
     let timer = 0;
     at("query").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => State.set({ q: at("query").value }), Data.rows > 20000 ? 150 : 40); });
-    at("ask").addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); State.set({ q: at("query").value }); });
+    at("bar").addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); State.set({ q: at("query").value }); });
     at("levels").addEventListener("click", (event) => {
       const word = event.target.closest("[data-level]")?.dataset.level, off = State.get().off;
       if (word) State.set({ off: off.includes(word) ? off.filter((w) => w !== word) : [...off, word].sort() });
@@ -152,46 +170,35 @@ const App = (() => {
     at("device").addEventListener("change", () => State.set({ device: at("device").value }));
     for (const b of document.querySelectorAll("[data-view]")) b.addEventListener("click", () => State.set({ view: b.dataset.view }));
     at("split").addEventListener("click", () => State.set({ split: !State.get().split }));
-    at("link").addEventListener("click", () => Rows.copy(State.address(), at("link")));
-    for (const b of document.querySelectorAll("[data-copy]")) b.addEventListener("click", () => Rows.copy(b.dataset.copy, b));
-    for (const b of document.querySelectorAll("[data-find]")) b.addEventListener("click", () => { State.set({ ...State.fresh(), q: b.dataset.find, device: b.dataset.on }); at("rows-title").scrollIntoView(); });
-    for (const b of document.querySelectorAll("[data-save]")) b.addEventListener("click", () => save(b.dataset.save));
+    at("link").addEventListener("click", () => copy(State.address(), at("link")));
+    for (const b of document.querySelectorAll("[data-copy]")) b.addEventListener("click", () => copy(b.dataset.copy, b));
+    for (const b of document.querySelectorAll("[data-save]")) b.addEventListener("click", () => Save.save(b.dataset.save, listed));
   }
 
-  // ---- download what is seen ----
-
-  function seen(r) {
-    const t = Data.target(r), reason = Data.dict.reason[columns.reason[r]];
-    return { case: Data.name(r), cudnn: t.cudnn, build: t.build, device: t.device, grade: Data.dict.grade[columns.grade[r]], outcome: Data.outcome(r).word, engine: Data.dict.engine[columns.engine[r]],
-      config: columns.config[r], ratio: columns.ratio[r], reason_class: reason.class ?? "", reason_status: reason.status ?? "", reason: reason.text ?? "" };
-  }
-
-  const inert = (v) => (/^[=+@\t-]/.test(v) && !/^[+-]?\d+(\.\d+)?$/.test(v) ? `'${v}` : v);
-  const csv = (v) => { const s = inert(v === null || v === undefined ? "" : String(v)); return /[",\n\r]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s; };
-  const md = (v) => String(v ?? "").replace(/[\\`*_[\]<>|#]/g, "\\$&").slice(0, 200);
-
-  function save(kind) {
-    const list = listed.map(seen), state = State.get();
-    const about = { title: Data.raw.title, query: state.q, view: State.write(state), rows: list.length, suites: Data.raw.suite_hashes };
-    let text;
-    if (kind === "json") text = JSON.stringify({ ...about, rows: list }, null, 1);
-    else if (kind === "csv") text = list.length ? [Object.keys(list[0]).join(","), ...list.map((o) => Object.values(o).map(csv).join(","))].join("\n") + "\n" : "";
-    else text = [`${md(about.title)}: ${about.rows} rows, query \`${state.q.replaceAll("`", "'") || "none"}\`, suite ${md(about.suites.join(", "))}`, "", "| outcome | case | cuDNN | device | why |", "|---|---|---|---|---|",
-      ...list.slice(0, 500).map((o, i) => `| ${Data.outcome(listed[i]).mark} ${o.outcome} | ${md(o.case)} | ${md(o.cudnn)} | ${md(o.device)} | ${md(Rows.note(listed[i]))} |`)].join("\n") + "\n";
-    const a = element("a", { download: `facts-view.${kind}`, href: URL.createObjectURL(new Blob([text], { type: "text/plain" })) });
-    a.click();
-    setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+  // The lines of the first screen: a finding leads to its rows, a change to its group.
+  function news() {
+    Keys.rove(at("news"), "button");
+    at("news").addEventListener("click", (event) => {
+      const { find, on, a, b, group } = event.target.closest("button")?.dataset ?? {};
+      if (find) { State.set({ ...State.fresh(), q: `case="${find}"`, device: on }); toRows(); }
+      if (a) Compare.show(a, b, group);
+    });
   }
 
   // Sticky heads stand below the bar, whatever its height is.
   function measure() { document.documentElement.style.setProperty("--bar", `${at("bar").offsetHeight}px`); }
 
-  for (const e of document.querySelectorAll("[data-link]")) e.replaceChildren(Rows.link(e.dataset.link) || "no link");
+  for (const e of document.querySelectorAll("[data-link]")) e.replaceChildren(linked(e.dataset.link) || "no link");
+  Heat.start((text) => { const cell = Matrix.resolve(text); return cell ? inCell(cell, current) : []; });
+  Compare.start();
+  Drop.start();
+  Numbers.start();
   controls();
+  news();
   cells();
   rowClicks();
   State.listen(render);
-  State.set(State.read(location.hash), { quiet: true });
+  State.set(State.read(location.hash, location.search), { quiet: true });
   new ResizeObserver(measure).observe(at("bar"));
   document.documentElement.dataset.ready = "1";
   return { listed: () => listed };

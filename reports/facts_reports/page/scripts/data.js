@@ -9,21 +9,26 @@ const Data = (() => {
   const when = new Map(raw.keys.filter((k) => k.when).map((k) => [k.key, k.when]));
   const parts = new Map(Object.entries(raw.parts));
 
-  const said = dict.case.map((name) => {
-    const map = new Map();
-    for (const token of name.split(" ")) {
-      const at = token.indexOf("=");
-      if (at > 0 && at < token.length - 1) map.set(token.slice(0, at), token.slice(at + 1));
+  // What a name says, read when it is first asked for.
+  const read = [];
+  function said(c) {
+    if (!read[c]) {
+      const map = read[c] = new Map();
+      for (const token of dict.case[c].split(" ")) {
+        const at = token.indexOf("=");
+        if (at > 0 && at < token.length - 1) map.set(token.slice(0, at), token.slice(at + 1));
+      }
     }
-    return map;
-  });
+    return read[c];
+  }
 
   function valueOf(c, key) {
     if (parts.has(key)) {
       const [whole, place] = parts.get(key), numbers = valueOf(c, whole).split(/[/:]/);
       return numbers[Math.min(place, numbers.length - 1)];
     }
-    if (said[c].has(key)) return said[c].get(key);
+    const own = said(c).get(key);
+    if (own !== undefined) return own;
     if (!defaults.has(key)) return null;
     for (const [other, start, value] of when.get(key) ?? []) {
       const has = valueOf(c, other);
@@ -103,46 +108,40 @@ const Data = (() => {
     return (r) => words.every((w, i) => cases[columns.case[r]][i] || reasons[columns.reason[r]][i] || outcomes[columns.outcome[r]].word === w || linked(r, w));
   }
 
-  const features = raw.features.map(([axis, label, where, why], id) => ({ id, axis, label, where, why, group: where === "" }));
-  // Features of each case, flat: list[start[c] .. start[c+1]]. Groups of the suite belong to rows and are added by them.
-  const start = new Uint32Array(dict.case.length + 1), list = [];
-  {
-    const tests = features.filter((f) => !f.group).map((f) => [f.id, compile(parse(f.where), true)]);
-    for (let c = 0; c < dict.case.length; c++) {
-      for (const [id, test] of tests) if (test(c)) list.push(id);
-      start[c + 1] = list.length;
-    }
+  const features = raw.features.map(([axis, label, where, why, heat, alone, packed], id) => ({ id, axis, label, where, why, heat, alone, packed, group: where === "" }));
+  // Which cases are in a feature, found when it is first asked for. Groups of the suite belong to rows.
+  const inside = [];
+  function members(f) {
+    if (inside[f]) return inside[f];
+    const out = inside[f] = new Uint8Array(dict.case.length), { packed, where } = features[f];
+    const bits = packed ? atob(packed) : "", test = packed ? (c) => (bits.charCodeAt(c >> 3) >> (c & 7)) & 1 : compile(parse(where), true);
+    for (let c = 0; c < out.length; c++) out[c] = test(c) ? 1 : 0;
+    return out;
   }
   const groupFeature = dict.group.map((name) => features.findIndex((f) => f.group && f.label === name));
-  const backward = Uint8Array.from(dict.case, (_, c) => (valueOf(c, "pass") === "bwd" ? 1 : 0));
+  const backward = Uint8Array.from(dict.case, (name) => (/(^| )pass=bwd( |$)/.test(name) ? 1 : 0));
 
   const devices = [...new Set(targets.map((t) => t.device))];
   const ofDevice = new Map(devices.map((d) => [d, targets.map((t, i) => (t.device === d ? i : -1)).filter((i) => i >= 0)]));
-  const inFeature = (r, f) => {
-    if (features[f].group) return groupFeature[columns.group[r]] === f;
-    for (let i = start[columns.case[r]]; i < start[columns.case[r] + 1]; i++) if (list[i] === f) return true;
-    return false;
-  };
+  const inFeature = (r, f) => (features[f].group ? groupFeature[columns.group[r]] === f : members(f)[columns.case[r]] === 1);
+
+  // Of the rows the one that a case ends with on a target: with engine=all the worst of its configurations. At case * targets + target; -1: none.
+  function worstOf(list) {
+    const out = new Int32Array(dict.case.length * targets.length).fill(-1);
+    for (const r of list) {
+      const place = columns.case[r] * targets.length + columns.target[r];
+      if (out[place] < 0 || columns.outcome[r] < columns.outcome[out[place]]) out[place] = r;
+    }
+    return out;
+  }
+  const every = new Int32Array(rows).map((_, r) => r);
+  let worst = null;
+  const rowOf = (c, t) => { worst ??= worstOf(every); return worst[c * targets.length + t]; };
   const name = (r) => dict.case[columns.case[r]];
   const target = (r) => targets[columns.target[r]];
   const outcome = (r) => outcomes[columns.outcome[r]];
   const caseKeys = raw.keys.map((k) => k.key);
 
-  return { raw, rows, columns, dict, targets, outcomes, features, start, list, groupFeature, backward, devices, ofDevice, said, valueOf, column, compile, parse, isText, search,
-    inFeature, name, target, outcome, caseKeys, ofRow };
+  return { raw, rows, every, columns, dict, targets, outcomes, features, members, groupFeature, backward, devices, ofDevice, said, valueOf, column, compile, parse, isText, search,
+    inFeature, worstOf, rowOf, name, target, outcome, caseKeys, ofRow };
 })();
-
-// Small helpers for the document.
-function element(tag, attributes = {}, ...children) {
-  const e = document.createElement(tag);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key === "class") e.className = value;
-    else if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) e.setAttribute(key, value === true ? "" : value);
-  }
-  e.append(...children.filter((c) => c !== null && c !== undefined));
-  return e;
-}
-const count = (n) => n.toLocaleString("en");
-const mark = (o) => element("span", { class: `mark ${o.kind}`, "aria-hidden": "true" }, o.mark);
-const shell = (word) => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

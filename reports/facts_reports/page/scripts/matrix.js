@@ -3,13 +3,16 @@ const Matrix = (() => {
   const { targets, features, columns, outcomes, devices, ofDevice } = Data;
   const T = targets.length, O = outcomes.length, BOTH = 2;
   const grades = Data.dict.grade;
+  const axes = [...new Set(features.filter((f) => !f.alone).map((f) => f.axis))];
 
   // Rows join neighbours only when every case ended alike: a sum over (case, outcome), never totals.
   const mix = (x) => { x = Math.imul(x ^ (x >>> 16), 0x45d9f3b); x = Math.imul(x ^ (x >>> 15), 0x2c1b3c6d); return (x ^ (x >>> 13)) >>> 0; };
 
-  function tally(rows) {
+  // Counts of each feature of the unfolded axes.
+  function tally(rows, open) {
     const cells = features.length * T * BOTH;
     const counts = new Uint32Array(cells * O), low = new Uint32Array(cells), high = new Uint32Array(cells), seen = new Uint8Array(cells);
+    const wanted = features.filter((f) => open.has(f.axis) && !f.alone), tests = wanted.filter((f) => !f.group).map((f) => [f.id, Data.members(f.id)]), grouped = wanted.some((f) => f.group);
     const add = (f, r, t, p, o, a, b) => {
       const at = (f * T + t) * BOTH + p;
       counts[at * O + o]++;
@@ -17,19 +20,12 @@ const Matrix = (() => {
       high[at] += b;
       seen[at] |= 1 << columns.grade[r];
     };
-    // With engine=all a case has several rows on a target: it counts once, as the worst of them.
-    const worst = new Int32Array(Data.dict.case.length * T).fill(-1);
-    for (const r of rows) {
-      const at = columns.case[r] * T + columns.target[r];
-      if (worst[at] < 0 || columns.outcome[r] < columns.outcome[worst[at]]) worst[at] = r;
-    }
-    for (const r of worst) {
+    for (const r of Data.worstOf(rows)) {
       if (r < 0) continue;
       const c = columns.case[r], t = columns.target[r], o = columns.outcome[r], p = Data.backward[c];
       const a = mix(c * 67 + o * 7919), b = mix(a ^ (c + 0x9e3779b9));
-      for (let i = Data.start[c]; i < Data.start[c + 1]; i++) add(Data.list[i], r, t, p, o, a, b);
-      const g = Data.groupFeature[columns.group[r]];
-      if (g >= 0) add(g, r, t, p, o, a, b);
+      for (const [f, holds] of tests) if (holds[c]) add(f, r, t, p, o, a, b);
+      if (grouped && Data.groupFeature[columns.group[r]] >= 0) add(Data.groupFeature[columns.group[r]], r, t, p, o, a, b);
     }
     return { counts, low, high, seen };
   }
@@ -65,6 +61,7 @@ const Matrix = (() => {
   }
 
   const passName = ["fwd", "bwd"];
+  // A cell by name: what the address keeps.
   function reference(f, list, segment, passes) {
     const { axis, label } = features[f], device = targets[list[0]].device;
     const pass = passes.length === 1 ? passName[passes[0]] : "";
@@ -93,8 +90,10 @@ const Matrix = (() => {
     return list;
   }
 
+  let filtered = false;   // a query or a level hides rows: an empty cell then says so
+
   function button(f, list, segment, passes, words, selected) {
-    if (!segment.total) return element("div", { class: "segment empty" }, element("span", { class: "when" }, words), element("span", {}, "no row"));
+    if (!segment.total) return element("div", { class: "segment empty" }, element("span", { class: "when" }, words), element("span", {}, filtered ? "filtered away" : "no row"));
     const ref = reference(f, list, segment, passes);
     const worst = outcomes[segment.counts.findIndex((n) => n > 0)].kind;
     return element("button", { type: "button", class: `segment ${worst}`, "data-cell": ref, "aria-pressed": String(ref === selected) },
@@ -132,38 +131,43 @@ const Matrix = (() => {
           list.forEach((t, i) => {
             const one = { ...cell(sums, feature.id, t, passes), first: i, last: i };
             total += one.total;
-            tr.append(element("td", {}, one.total ? button(feature.id, list, one, passes, "", state.cell) : element("span", { class: "none" }, "no row")));
+            tr.append(element("td", {}, one.total ? button(feature.id, list, one, passes, "", state.cell) : element("span", { class: "none" }, filtered ? "filtered away" : "no row")));
           });
           continue;
         }
-        const td = element("td"), parts = segments(sums, feature.id, list, passes);
+        const td = element("td", { "data-device": device }), parts = segments(sums, feature.id, list, passes);
         const any = parts.some((s) => s.total);
         if (any) for (const s of parts) { td.append(button(feature.id, list, s, passes, when(list, s.first, s.last), state.cell)); total += s.total; }
-        else td.append(element("span", { class: "none" }, "no row"));
+        else td.append(element("span", { class: "none" }, filtered ? "filtered away" : "no row"));
         tr.append(td);
       }
     }
     return total ? tr : null;
   }
 
+  // The head of an axis: a button that folds its features.
+  function fold(axis, list, open, width) {
+    return element("tr", { class: "axis" }, element("th", { scope: "rowgroup", colspan: width }, element("button", { type: "button", class: "fold", "data-axis": axis, "aria-expanded": String(open) }, axis),
+      element("span", { class: "sub" }, ` ${list.length} ${list.length === 1 ? "feature" : "features"}`)));
+  }
+
   function render(table, rows, state) {
-    const sums = tally(rows), shown = state.device ? [state.device] : devices;
+    const open = new Set(state.axes), sums = open.size ? tally(rows, open) : null, shown = state.device ? [state.device] : devices;
+    filtered = rows.length < Data.rows;
     table.className = `matrix ${state.view}`;
     table.replaceChildren(element("caption", { class: "hidden" }, "Outcomes by feature, device and cuDNN version"), head(state, shown));
     const width = 1 + [...table.tHead.rows[0].cells].slice(1).reduce((n, c) => n + c.colSpan, 0);
-    let hidden = 0, body = null, axis = null;
-    for (const feature of features) {
-      const tr = line(feature, sums, state, shown);
-      if (!tr) { hidden++; continue; }
-      if (feature.axis !== axis) {
-        axis = feature.axis;
-        body = element("tbody", {}, element("tr", { class: "axis" }, element("th", { scope: "rowgroup", colspan: width }, axis)));
-        table.append(body);
+    let hidden = 0;
+    for (const axis of axes) {
+      const list = features.filter((f) => f.axis === axis && !f.alone), body = element("tbody", {}, fold(axis, list, open.has(axis), width));
+      for (const feature of open.has(axis) ? list : []) {
+        const tr = line(feature, sums, state, shown);
+        if (tr) body.append(tr); else hidden++;
       }
-      body.append(tr);
+      table.append(body);
     }
     return hidden;
   }
 
-  return { render, resolve, when, tallies };
+  return { render, resolve, when, tallies, reference, axes };
 })();

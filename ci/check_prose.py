@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Checks the language of the pages and of the printed texts: lengths, glossary words and banned private words.
+
+    python3 ci/check_prose.py [FILE...]     every page and every printed text, or these alone
+
+A finding is one line: FILE:LINE: what is wrong. Exit 1 when there is one. docs/glossary.md says which spellings are wrong ("Not: ...").
+"""
+import ast
+import re
+import sys
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[1]
+LINE, CELL, WORDS = 120, 80, 40  # columns of a line, characters of a table cell, words of a sentence
+
+# Words that once had a private meaning here, and what to write instead.
+BANNED = {
+    r"\bdue\b(?! to\b)(?!:)": "expected",  # "due:" is a key of cases/known
+    r"\bcourts?\b": "the two programs, by name",
+    r"\btells?\b": "detect, show, say",
+    r"\b(?:told|said)\b": "reported",
+    r"\bstretch(?:es)?\b": "range of versions",
+    r"\bhunts?\b": "search",
+    r"\bmanners?\b": "way",
+    r"\blent\b": "given",
+    r"\bthe truth\b": "reference results",
+    r"\bgrave(?:st|r)?\b": "serious, worst",
+    r"\blate through us\b": "timed out in FACTS",
+    r"\bpacked sequences?\b": "ragged (THD)",
+    r"\bgrouped heads\b": "GQA",
+    r"\b(?:where|when) we were late\b": "timed out in FACTS",
+    r"\bof somebody else's\b": "outside cuDNN",
+    r"\bis asked of\b": "FACTS asks X",
+    r"\bthe judge\b": "the comparison",
+    r"\bmended\b": "fixed",
+    r"\bbut for\b": "except",
+    r"\bof it all\b": "all of it",
+    r"\bwhich of it\b": "the noun",
+    r"\banew\b": "again",
+    r"\bthe same(?: \w+)? holds\b": "name the thing",
+}
+
+
+def glossary():
+    """{wrong spelling: right one} of docs/glossary.md: `- **word**: meaning. Not: one, two.`"""
+    text = re.sub(r"\n +", " ", (HOME / "docs/glossary.md").read_text(encoding="utf-8"))
+    found = re.findall(r"(?m)^- \*\*([^*]+)\*\*.*Not: ([^.]*)\.", text)
+    return {wrong.strip(): right for right, wrongs in found for wrong in wrongs.split(",")}
+
+
+def plain(text):
+    """Markdown as a reader sees it: a link is its text, code is one word."""
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"`[^`]*`", "code", text).replace("**", "")
+
+
+def shown(cell):
+    """What a table cell shows: a link is its text, code keeps its characters."""
+    cell = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", cell)
+    return cell.replace("`", "").replace("**", "").replace("\\", "").strip()
+
+
+def sentences(text):
+    """The sentences of a paragraph."""
+    return re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\"'(0-9\[])", text)
+
+
+def words(text):
+    """The words of a sentence; numbers and signs alone are none."""
+    return [w for w in plain(text).split() if re.search(r"[A-Za-z]", w)]
+
+
+def language(text, wrong):
+    """Findings about one paragraph, without their place."""
+    text = re.sub(r"\bNot: [^.]*\.", "", text)  # the glossary's wrong spellings
+    seen = plain(text)
+    for sentence in sentences(text):
+        count = len(words(sentence))
+        if count > WORDS:
+            yield f"a sentence of {count} words: {plain(sentence)[:60]}..."
+    for pattern, better in BANNED.items():
+        for found in re.finditer(pattern, seen, re.IGNORECASE):
+            yield f'"{found[0]}": write {better}'
+    for spelling, right in wrong.items():
+        if re.search(rf"(?<![\w-]){re.escape(spelling)}(?![\w-])", seen, re.IGNORECASE):
+            yield f'"{spelling}": the glossary has "{right}"'
+
+
+def blocks(text):
+    """(line, kind, text) of a page: kind is line, cell or paragraph. Code and comments are left out."""
+    text = re.sub(r"<!--.*?-->", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
+    paragraph, start, code = [], 0, False
+
+    def flush():
+        nonlocal paragraph
+        if paragraph:
+            yield start, "paragraph", " ".join(paragraph)
+        paragraph = []
+
+    for number, line in enumerate(text.split("\n") + [""], 1):
+        stripped = line.strip()
+        if stripped.startswith("```"):
+            yield from flush()
+            code = not code
+            continue
+        if code or (line.startswith("    ") and not paragraph):
+            continue
+        if stripped.startswith("|"):
+            yield from flush()
+            row = re.sub(r"`[^`]*`", lambda m: m[0].replace("|", "\0"), stripped.replace("\\|", "\0")).strip("|")
+            yield from ((number, "cell", cell.replace("\0", "|").strip()) for cell in row.split("|"))
+            continue
+        yield number, "line", line
+        if not stripped or re.match(r"([-*+]|\d+\.|#+|>)\s", stripped):
+            yield from flush()
+        if stripped:
+            if not paragraph:
+                start = number
+            paragraph.append(re.sub(r"^([-*+]|\d+\.|#+|>)\s+", "", stripped))
+            if stripped.startswith("#"):
+                yield from flush()
+    yield from flush()
+
+
+def page_findings(text, wrong):
+    """(line, what) of a Markdown page."""
+    for number, kind, piece in blocks(text):
+        if kind == "line":
+            whole = re.findall(r"!?\[[^\]]*\]\([^)]*\)|`[^`]*`|\S+", piece)  # what a line cannot break inside
+            if len(piece) > LINE and max(map(len, whole)) < LINE // 2:
+                yield number, f"a line of {len(piece)} columns"
+        elif kind == "cell":
+            if len(shown(piece)) > CELL:
+                yield number, f"a table cell of {len(shown(piece))} characters: {shown(piece)[:40]}..."
+            yield from ((number, what) for what in language(piece, wrong))
+        else:
+            yield from ((number, what) for what in language(piece, wrong))
+
+
+C_STRING = r'"(?:[^"\\\n]|\\.)*"'
+
+
+def c_comments(text):
+    """(line, text) of a header's comments."""
+    for found in re.finditer(r"/\*.*?\*/", text, re.S):
+        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\n *\* {2,}(?=[A-Z]\w* {2})|\n *\* {5,}", ". ", re.sub(r"\n *\* ?$", "", found[0][2:-2])).replace("\n *", "")
+
+
+def c_texts(text):
+    """(line, text) of a C file's string literals that are sentences; neighbours are one."""
+    bare = re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
+    for found in re.finditer(rf"{C_STRING}(?:[\s\\]*{C_STRING})*", bare):
+        joined = "".join(re.findall(C_STRING, found[0])).replace('""', "")[1:-1].replace("\\n", "\n").replace('\\"', '"')
+        if joined.count(" ") >= 2:
+            yield text.count("\n", 0, found.start()) + 1, joined
+
+
+def python_texts(text):
+    """(line, text) of a Python file's string literals that are sentences, without docstrings."""
+    tree = ast.parse(text)
+    docs = {id(node.body[0].value) for node in ast.walk(tree)
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body and isinstance(node.body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs and node.value.count(" ") >= 2 and "SELECT " not in node.value:
+            yield node.lineno, node.value
+
+
+def printed_findings(path, text, wrong):
+    """(line, what) of a source's printed texts."""
+    read = python_texts if path.suffix == ".py" else c_comments if "include" in path.parts else c_texts
+    for number, piece in read(text):
+        for part in piece.split("\n"):
+            yield from ((number, what) for what in language(part, wrong))
+
+
+def files():
+    """Every page and every source that prints."""
+    pages = [p for p in HOME.rglob("*.md") if p.relative_to(HOME).parts[0] not in ("build", ".git") and p.name != "CHANGELOG.md"]
+    sources = [*HOME.glob("harness/src/**/*.[ch]"), *HOME.glob("reports/facts_reports/*.py"), *HOME.glob("lib/include/fattn/*.h")]
+    return sorted(pages) + sorted(sources)
+
+
+def findings(path, wrong):
+    """(line, what) of one file."""
+    text = path.read_text(encoding="utf-8")
+    return list(page_findings(text, wrong) if path.suffix == ".md" else printed_findings(path, text, wrong))
+
+
+def main(arguments):
+    """Prints the findings; 1 when there is one."""
+    wrong, status = glossary(), 0
+    for path in [Path(a).resolve() for a in arguments] or files():
+        for line, what in findings(path, wrong):
+            print(f"{path.relative_to(HOME)}:{line}: {what}")
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

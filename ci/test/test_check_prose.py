@@ -1,0 +1,45 @@
+"""Pages, help and messages keep to the rules of plain English that a script can check."""
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(HOME / "ci"))
+import check_prose  # noqa: E402
+
+LONG = " ".join(["word"] * 41) + "."
+
+
+def found(text):
+    return [what for _, what in check_prose.page_findings(text, {"logsumexp": "log-sum-exp"})]
+
+
+class Prose(unittest.TestCase):
+    def test_each_rule_finds_its_mistake(self):
+        for text, word in (("x " * 61, "line"), ("| a | " + "x" * 81 + " |", "cell"), (LONG, "sentence"), ("The logsumexp of a query.", "glossary"),
+                           ("The answer is due now.", "expected"), ("- An item.\n- " + LONG, "sentence"), ("A line\nthat goes " + LONG, "sentence")):
+            self.assertTrue(any(word in what for what in found(text)), text)
+
+    def test_right_prose_passes(self):
+        for text in ("A short sentence. Another one.", "| a | `x|y` |", "```text\n" + "x " * 90 + "\n```", "It fails due to `due`.", "<!-- " + "x " * 90 + " -->",
+                     "[a link](https://example.org/" + "x" * 130 + ")", "- `" + "x " * 70 + "`"):
+            self.assertEqual(found(text), [], text)
+
+    def test_printed_texts_are_read_and_code_is_not(self):
+        self.assertEqual([text for _, text in check_prose.c_texts('f("one two " /* a b c */\n  "three\\n", "key"); // "no no no no"')], ["one two three\n"])
+        self.assertEqual([text for _, text in check_prose.python_texts('"""A doc string here."""\nx = "one two three"\ny = "word"')], ["one two three"])
+
+    def test_the_glossary_has_forty_words_or_so(self):
+        words = (HOME / "docs/glossary.md").read_text(encoding="utf-8").count("\n- **")
+        self.assertTrue(30 <= words <= 55, words)
+        self.assertIn("logsumexp", check_prose.glossary())
+
+    def test_every_page_and_printed_text(self):
+        done = subprocess.run([sys.executable, "-B", HOME / "ci/check_prose.py"], capture_output=True, text=True, check=False)
+        print(done.stdout)
+        self.assertEqual(done.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,158 @@
+"""One command of FACTS with one fault: which call of which program does not go through, and how the command ended."""
+import ctypes
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(HERE, "../.."))
+ORPHAN_SECONDS = 2.0
+SANITIZERS = "exitcode=99:verify_asan_link_order=0:allocator_may_return_null=1:detect_leaks=1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Call `at` of `calls` in `program` does `do`; with `ever` all later ones too. at=0: the calls are counted."""
+    program: str
+    calls: str
+    at: int = 0
+    do: str = "ENOMEM"
+    ever: bool = False
+
+    def variables(self, count):
+        found = {"TORTURE_PROGRAM": self.program, "TORTURE_CALLS": self.calls, "TORTURE_AT": str(self.at), "TORTURE_DO": self.do, "TORTURE_COUNT": count}
+        return {**found, "TORTURE_EVER": "1"} if self.ever else found
+
+
+@dataclasses.dataclass
+class Ended:
+    status: int  # -N: signal N
+    out: bytes
+    err: str
+    seconds: float
+    hung: bool = False
+    orphans: int = 0
+    calls: int = 0
+    fired: int = 0
+
+
+def adopt_orphans():
+    """A worker that outlives its supervisor becomes our child: it cannot hide."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+
+
+class Place:
+    """A folder for one point, and the programs to start there."""
+
+    def __init__(self, folder, programs, injector):
+        self.folder, self.programs, self.injector = folder, programs, injector
+        os.makedirs(folder, exist_ok=True)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def clear(self):
+        for name in os.listdir(self.folder):
+            path = self.path(name)
+            shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+
+    def worker(self, fault, count):
+        """A worker's environment is the supervisor's to make: a script puts the injector into it."""
+        script = self.path("worker.sh")
+        lines = [f"export {name}='{value}'" for name, value in {**fault.variables(count), "LD_PRELOAD": self.injector}.items()]
+        if os.environ.get("TORTURE_TRACE"):
+            lines.append("export TORTURE_TRACE=1")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("\n".join(["#!/bin/sh", *lines, f"exec '{os.path.join(self.programs, 'facts-worker')}'", ""]))
+        os.chmod(script, 0o700)
+        return script
+
+    def environment(self, fault, count, **more):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FACTS_", "TORTURE_A", "TORTURE_C", "TORTURE_D", "TORTURE_E", "TORTURE_P", "LD_"))}
+        kept.update(FACTS_HOME=SOURCE, TMPDIR=self.folder, PIP_NO_INDEX="1", PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1",
+                    ASAN_OPTIONS=SANITIZERS, UBSAN_OPTIONS="print_stacktrace=1:exitcode=99", LSAN_OPTIONS="exitcode=99")
+        if os.environ.get("FACTS_PYTHON"):
+            kept["FACTS_PYTHON"] = os.environ["FACTS_PYTHON"]
+        if fault and fault.program == "facts-worker":
+            kept["FACTS_WORKER"] = self.worker(fault, count)
+        elif fault:
+            kept.update(fault.variables(count), LD_PRELOAD=self.injector)
+        kept.update(more)
+        return kept
+
+    def run(self, arguments, fault=None, timeout=60.0, before=None, out=None, prefix=(), **more):
+        """`before()` is called in the new process; `out` is another standard output; `prefix` are words before the command."""
+        count = self.path("count")
+        with open(count, "wb") as file:
+            file.write(bytes(16))
+        started, hung = time.monotonic(), False
+        with open(self.path("out"), "wb") as printed, open(self.path("err"), "wb") as err:
+            process = subprocess.Popen([*prefix, os.path.join(self.programs, arguments[0]), *arguments[1:]], stdin=subprocess.DEVNULL,
+                                       stdout=printed if out is None else out, stderr=err, cwd=self.folder, preexec_fn=before,
+                                       env={k: v for k, v in self.environment(fault, count, **more).items() if v is not None}, start_new_session=True)
+            try:
+                process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                hung = True
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        seconds = time.monotonic() - started
+        orphans = reap()
+        with open(self.path("out"), "rb") as printed, open(self.path("err"), "rb") as err, open(count, "rb") as counted:
+            calls, fired = struct.unpack("QQ", counted.read(16))
+            return Ended(process.returncode, printed.read(), err.read().decode(errors="replace"), seconds, hung, orphans, calls, fired)
+
+
+def reap():
+    """Waits for what the command left. Returns how many of its processes still ran after ORPHAN_SECONDS; they are killed."""
+    late = time.monotonic() + ORPHAN_SECONDS
+    while time.monotonic() < late:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.005)
+        except ChildProcessError:
+            return 0
+    left = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == os.getpid()]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    return len(left)
+
+
+def parent(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return int(file.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
+def rows(path):
+    """What a record says: a sorted list of (case, build, device, config, verdict); how many lines are no JSON; does it say that it is complete?"""
+    found, without, bad, complete = [], {}, 0, False
+    if not os.path.exists(path):
+        return found, bad, complete
+    with open(path, "rb") as file:
+        for text in file.read().split(b"\n"):
+            if not text:
+                continue
+            try:
+                line = json.loads(text)
+            except ValueError:
+                bad += 1
+                continue
+            complete |= bool(line.get("end", {}).get("complete"))
+            if "verdict" in line and "case" in line:
+                key = (line["case"], line.get("build", ""), line.get("device", ""))
+                row = (*key, line.get("config", -1), line["verdict"])
+                if line["verdict"] == "inconclusive" and line.get("stage"):
+                    without[key] = row  # no answer: it is asked again, and the answer counts
+                else:
+                    without.pop(key, None)
+                    found.append(row)
+    return sorted(found + list(without.values())), bad, complete

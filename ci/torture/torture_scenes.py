@@ -1,0 +1,97 @@
+"""The commands that are tortured: what stands there before, what must have come out, how a row may differ."""
+import dataclasses
+import os
+
+from torture_run import SOURCE, rows
+
+CUDNN = "9.27.0-jit-cu13"
+BUILDS = ("9.20.0-jit-cu13", CUDNN)
+CPU_48 = "pass=fwd,bwd dtype=f32,bf16,f16 b=1 h=1 s=16 d=16,24,32,40,48,56,64,72"
+CPU = "pass=fwd,bwd dtype=f32,bf16 b=1 h=1 s=16 d=16"
+LOG = os.path.join(SOURCE, "harness/test/data/import/frontend-1.32-features.log")
+HALF_SUITE = "pass=fwd dtype=f32,bf16,f16 b=1 h=1 s=16 d=16,24"
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    name: str
+    words: tuple  # after `facts`; {} is the folder of the point
+    program: str = "facts"  # in which the fault is
+    record: str = ""  # a record that comes out
+    outputs: tuple = ()  # files that must be the same each time
+    before: tuple = ()  # commands that make what stands there before
+    again: tuple = ()  # the command after a kill, which must finish the work; empty: the same one
+    statuses: tuple = (0,)  # of a run without a fault
+    same_out: bool = True  # what is printed is the same each time
+    cudnn: bool = False  # needs the build
+    seconds: float = 60
+
+    def commands(self, folder, which="words"):
+        return [word.replace("{}", folder) for word in getattr(self, which)]
+
+
+def run_cpu(name, cases=CPU, **more):
+    words = ("facts", "run", cases, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl")
+    return Scene(name, words, record="r.jsonl", again=(*words, "--resume"), same_out=False, seconds=20, **more)
+
+
+def decide(name, words, **more):
+    words = ("facts", *words, "--cudnn", CUDNN, "--device", "h100-sxm", "-j", "1", "-o", "{}/r.jsonl")
+    return Scene(name, words, record="r.jsonl", again=(*words, "--resume"), same_out=False, cudnn=True, **more)
+
+
+HALF = (("facts", "run", "pass=fwd dtype=f32 b=1 h=1 s=16 d=16,24", "--device", "cpu", "-j", "1", "-o", "{}/one.jsonl"),
+        ("facts", "run", "pass=fwd dtype=bf16 b=1 h=1 s=16 d=16,24", "--device", "cpu", "-j", "1", "-o", "{}/two.jsonl"))
+BROKEN = (("facts", "run", HALF_SUITE, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl"), ("cut", "r.jsonl"))
+
+SCENES = (
+    Scene("list", ("facts", "list", "smoke", "--json")),
+    Scene("known", ("facts", "known", "list")),
+    Scene("cudnn list", ("facts", "cudnn", "list")),
+    Scene("import", ("facts", "import", LOG, "--json"), statuses=(0, 4)),
+    run_cpu("run"),
+    run_cpu("run, worker", program="facts-worker"),
+    run_cpu("run of 48", CPU_48),
+    run_cpu("run of 48, worker", CPU_48, program="facts-worker"),
+    Scene("resume", ("facts", "run", HALF_SUITE, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl", "--resume"), record="r.jsonl", before=BROKEN, same_out=False, seconds=20),
+    decide("decide", ("decide", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64,100")),
+    decide("compile", ("compile", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64,100", "--plan-dir", "{}/plans")),
+    Scene("bisect", ("facts", "bisect", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64", "--cudnn", f"9.20.0-jit-cu13,{CUDNN}", "--device", "h100-sxm", "-o", "{}/r.jsonl"),
+          record="r.jsonl", again=("facts", "bisect", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64", "--cudnn", f"9.20.0-jit-cu13,{CUDNN}", "--device", "h100-sxm", "-o", "{}/r.jsonl", "--resume"),
+          same_out=False, cudnn=True),
+    Scene("shrink", ("facts", "shrink", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=100", "--by", "class", "--cudnn", CUDNN, "--device", "h100-sxm"), same_out=False, cudnn=True),
+    Scene("merge", ("facts", "merge", "-o", "{}/m.jsonl", "{}/one.jsonl", "{}/two.jsonl", "--force"), record="m.jsonl", before=HALF,
+          again=("facts", "merge", "-o", "{}/m.jsonl", "{}/one.jsonl", "{}/two.jsonl", "--force", "--overwrite")),
+    Scene("merge, Python", ("facts", "merge", "-o", "{}/m.jsonl", "{}/one.jsonl", "{}/two.jsonl", "--force"), program="python,python3", record="m.jsonl", before=HALF,
+          again=("facts", "merge", "-o", "{}/m.jsonl", "{}/one.jsonl", "{}/two.jsonl", "--force", "--overwrite")),
+    Scene("report, Python", ("facts", "report", "{}/one.jsonl", "-o", "{}/site"), program="python,python3", before=HALF[:1], outputs=("site/index.html", "site/results.csv"), same_out=False),
+)
+
+
+def named(names):
+    return [scene for scene in SCENES if scene.name in names]
+
+
+def prepare(scene, place):
+    """False: what has to stand there before could not be made."""
+    for words in scene.before:
+        if words[0] == "cut":  # what a run leaves that was killed in the middle of a line
+            with open(place.path(words[1]), "r+b") as file:
+                lines = file.read().splitlines(keepends=True)
+                half = b"".join(lines[:len(lines) // 2])
+                file.seek(0)
+                file.truncate()
+                file.write(half + lines[len(lines) // 2][:20])
+        elif place.run([word.replace("{}", place.folder) for word in words]).status != 0:
+            return False
+    return True
+
+
+def produced(scene, place, ended):
+    """What a run without a fault always gives: the rows, the files, the text."""
+    files = []
+    for name in scene.outputs:
+        path = place.path(name)
+        files.append(os.path.getsize(path) > 0 if os.path.exists(path) else None)
+    found, bad, complete = rows(place.path(scene.record)) if scene.record else ([], 0, False)
+    return {"rows": found, "files": files, "out": ended.out.replace(place.folder.encode(), b"{}") if scene.same_out else b"", "complete": complete, "bad": 0 if scene.before and "cut" in scene.before[-1] else bad}

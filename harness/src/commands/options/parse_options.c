@@ -1,0 +1,206 @@
+#include "option_table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case/words/case_text.h"
+#include "search/said.h"
+
+facts_command facts_command_parse(const char *word, FILE *err)
+{
+    const char *names[FACTS_COMMAND_COUNT];
+    for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
+        names[c] = commands[c].name;
+        if (strcmp(word, commands[c].name) == 0)
+            return c;
+    }
+    fprintf(err, "facts: no command \"%.60s\"; did you mean %s? (`facts --help` lists them)\n", word,
+            facts_nearest_word(word, names, FACTS_COMMAND_COUNT));
+    return FACTS_COMMAND_COUNT;
+}
+
+static bool unknown(facts_command command, const char *word, FILE *err)
+{
+    if (command == FACTS_COMMAND_GATE && strncmp(word, "--cudnn", strlen("--cudnn")) == 0) {
+        fputs("facts gate: no option \"--cudnn\": name both versions: facts gate --baseline 9.20.0 --candidate 9.27.0\n", err);
+        return false;
+    }
+    const char *names[OPTION_COUNT];
+    size_t n = 0;
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (options[i].commands & (1u << command))
+            names[n++] = options[i].name;
+    fprintf(err, "facts %s: no option \"%.60s\"; did you mean --%s? (`facts %s --help` lists them)\n", commands[command].name, word,
+            facts_nearest_word(word + strspn(word, "-"), names, n), commands[command].name);
+    return false;
+}
+
+static const option *find(facts_command command, const char *name, size_t length)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if ((options[i].commands & (1u << command)) && strlen(options[i].name) == length &&
+            memcmp(options[i].name, name, length) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static bool read_int(const char *text, long most, int *out)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || errno || value < 1 || value > most)
+        return false;
+    *out = (int)value;
+    return true;
+}
+
+static bool read_number(const char *text, int *out)
+{
+    return strcmp(text, "0") == 0 ? (*out = 0, true) : read_int(text, 1000000000, out);
+}
+
+static bool read_shard(const char *text, facts_options *out)
+{
+    char first[16];
+    size_t n = strcspn(text, "/");
+    if (text[n] != '/' || n >= sizeof first)
+        return false;
+    memcpy(first, text, n);
+    first[n] = '\0';
+    return read_int(first, 1000000, &out->shard) && read_int(text + n + 1, 1000000, &out->shards) && out->shard <= out->shards;
+}
+
+/* Sets one option. Returns what is allowed when the value is not, otherwise NULL. */
+static const char *set(facts_options *out, const option *o, const char *value)
+{
+    char *field = (char *)out + o->offset;
+    char *end;
+    switch (o->kind) {
+    case FLAG:
+        *(bool *)field = true;
+        return NULL;
+    case TEXT:
+        *(const char **)field = value;
+        return *value ? NULL : "something that is not empty";
+    case RECORDS:
+        out->records[out->record_count++] = value;
+        out->from = out->records[0];
+        return *value ? NULL : "something that is not empty";
+    case COUNT:
+        return read_int(value, 256, (int *)field) ? NULL : "a number from 1 to 256";
+    case NUMBER:
+        return read_number(value, (int *)field) ? NULL : "a number from 0 to 1000000000";
+    case ORACLE:
+        *(const char **)field = value;
+        return strcmp(value, "cpu") == 0 || strcmp(value, "gpu") == 0 || strcmp(value, "both") == 0 ? NULL : "cpu, gpu or both";
+    case BY:
+        *(const char **)field = value;
+        return facts_by_parse(value) != FACTS_BY_COUNT ? NULL : "verdict, class, engine, engines, knobs or reason";
+    case SHARD:
+        return read_shard(value, out) ? NULL : "I/N with 1 <= I <= N";
+    case MINUTES:
+        *(double *)field = strtod(value, &end);
+        return end != value && !*end && isfinite(*(double *)field) && *(double *)field > 0 && *(double *)field <= 100000
+                   ? NULL
+                   : "minutes above 0, at most 100000";
+    case RATIO:
+        *(double *)field = strtod(value, &end);
+        return end != value && !*end && *(double *)field > 1 && *(double *)field <= 1000 ? NULL : "a ratio above 1, at most 1000";
+    case SECONDS:
+        *(double *)field = strtod(value, &end);
+        return end != value && !*end && isfinite(*(double *)field) && *(double *)field > 0 && *(double *)field <= 86400
+                   ? NULL
+                   : "seconds above 0, at most 86400";
+    }
+    return NULL;
+}
+
+typedef struct arguments {
+    int argc, at;
+    char **argv;
+} arguments;
+
+/* One --name, --name=value or -x. */
+static bool parse_option(facts_options *out, facts_command command, arguments *a, FILE *err)
+{
+    const char *word = a->argv[a->at];
+    bool is_long = word[1] == '-';
+    const char *name = word + (is_long ? 2 : 1);
+    const char *value = is_long ? strchr(name, '=') : NULL;
+    const option *o = NULL;
+    if (is_long)
+        o = find(command, name, value ? (size_t)(value - name) : strlen(name));
+    for (size_t i = 0; !is_long && i < OPTION_COUNT; i++)
+        if (options[i].letter && options[i].letter == name[0] && (options[i].commands & (1u << command)))
+            o = &options[i];
+    if (!o)
+        return unknown(command, word, err);
+    if (value)
+        value++;
+    else if (!is_long && name[1])
+        value = name + 1;
+    if (o->kind == FLAG && value) {
+        fprintf(err, "facts %s: --%s takes no value\n", commands[command].name, o->name);
+        return false;
+    }
+    if (o->kind != FLAG && !value && ++a->at < a->argc)
+        value = a->argv[a->at];
+    if (o->kind != FLAG && !value) {
+        fprintf(err, "facts %s: --%s needs %s\n", commands[command].name, o->name, o->argument);
+        return false;
+    }
+    const char *allowed = set(out, o, value);
+    if (allowed)
+        fprintf(err, "facts %s: --%s \"%.80s\": allowed is %s\n", commands[command].name, o->name, value ? value : "", allowed);
+    return !allowed;
+}
+
+bool facts_options_parse(facts_options *out, facts_command command, int argc, char **argv, FILE *err)
+{
+    arguments a = { .argc = argc, .argv = argv };
+    bool only_words = false;
+    *out = (facts_options){ .clean = -1, .seed = -1 };
+    out->words = calloc((size_t)argc + 1, sizeof *out->words);
+    out->records = calloc((size_t)argc + 1, sizeof *out->records);
+    if (!out->words || !out->records) {
+        fputs("facts: out of memory\n", err);
+        return false;
+    }
+    for (; a.at < argc; a.at++) {
+        const char *word = argv[a.at];
+        if (!only_words && strcmp(word, "--") == 0)
+            only_words = true;
+        else if (only_words || word[0] != '-' || !word[1])
+            out->words[out->word_count++] = word;
+        else if (!parse_option(out, command, &a, err))
+            return false;
+    }
+    if (out->help)
+        return true;
+    if (out->resume && (!out->output || out->overwrite)) {
+        fputs(out->output ? "facts: --resume and --overwrite exclude each other\n"
+                          : "facts: --resume needs the record to go on with: -o FILE\n",
+              err);
+        return false;
+    }
+    bool takes_words = *commands[command].rest != '\0';
+    if (takes_words && commands[command].rest[0] != '[' && !out->word_count && !out->from) {
+        fprintf(err, "facts %s: %s is missing\n", commands[command].name, commands[command].rest);
+        return false;
+    }
+    if (!takes_words && out->word_count) {
+        fprintf(err, "facts %s: takes no \"%.60s\"\n", commands[command].name, out->words[0]);
+        return false;
+    }
+    return true;
+}
+
+void facts_options_free(facts_options *out)
+{
+    free(out->words);
+    free(out->records);
+    out->words = out->records = NULL;
+}

@@ -1,0 +1,22 @@
+/* What we wrote into a plan folder, we know again: before the bytes stand a mark and an HMAC-SHA256 by the user's key
+ * (PROTOCOL.md), over the file's name, which is a hash of build, device and problem, and the bytes. A plan is native code: what has
+ * no seal of ours is not ours. */
+#ifndef FACTS_PLAN_SEAL_H
+#define FACTS_PLAN_SEAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FACTS_SEAL_KEY 32
+#define FACTS_SEAL_BYTES 48 /* mark, the first bytes of the key's hash, the HMAC: 8 + 8 + 32 */
+
+typedef enum facts_seal { FACTS_SEAL_OURS, FACTS_SEAL_BROKEN, FACTS_SEAL_FOREIGN, FACTS_SEAL_NONE } facts_seal;
+
+/* 64 hexadecimal digits; false: they are none. */
+bool facts_seal_key(unsigned char out[FACTS_SEAL_KEY], const char *digits);
+void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char key[FACTS_SEAL_KEY], const char *name,
+                     const char *bytes, size_t count);
+/* OURS; BROKEN: by our key, of other bytes or another name; FOREIGN: by another key; NONE. `count` is with the seal. */
+facts_seal facts_seal_check(const unsigned char key[FACTS_SEAL_KEY], const char *name, const char *bytes, size_t count);
+
+#endif

@@ -1,0 +1,53 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "worker/target/plan_seal.h"
+
+static const char digits[] = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+static unsigned char key[FACTS_SEAL_KEY];
+static char file[FACTS_SEAL_BYTES + 5];
+
+static void write_file(void)
+{
+    cr_assert(facts_seal_key(key, digits));
+    facts_seal_make((unsigned char *)file, key, "a.plan", "bytes", 5);
+    memcpy(file + FACTS_SEAL_BYTES, "bytes", 5);
+}
+
+TestSuite(plan_seal, .init = write_file);
+
+/* RFC 4231 has no key of 32 bytes: this is python3's hmac.new(bytes(range(32)), b"a.plan\0bytes", "sha256"). */
+Test(plan_seal, is_an_hmac)
+{
+    static const unsigned char due[4] = { 0xf0, 0xf8, 0xc4, 0x54 };
+    cr_expect_eq(memcmp(file + 16, due, sizeof due), 0);
+    cr_expect_eq(facts_seal_check(key, "a.plan", file, sizeof file), FACTS_SEAL_OURS);
+}
+
+Test(plan_seal, each_byte_counts)
+{
+    for (size_t i = 0; i < sizeof file; i++) {
+        const facts_seal due = i < 8 ? FACTS_SEAL_NONE : i < 16 ? FACTS_SEAL_FOREIGN : FACTS_SEAL_BROKEN;
+        file[i] ^= 1;
+        cr_expect_eq(facts_seal_check(key, "a.plan", file, sizeof file), due, "byte %zu", i);
+        file[i] ^= 1;
+    }
+    for (size_t count = 1; count < FACTS_SEAL_BYTES; count++)
+        cr_expect_eq(facts_seal_check(key, "a.plan", file, count), FACTS_SEAL_NONE);
+    cr_expect_eq(facts_seal_check(key, "a.plan", file, sizeof file - 1), FACTS_SEAL_BROKEN);
+    cr_expect_eq(facts_seal_check(key, "a.plan", file, 0), FACTS_SEAL_BROKEN);
+}
+
+Test(plan_seal, the_name_and_the_key_count)
+{
+    cr_expect_eq(facts_seal_check(key, "b.plan", file, sizeof file), FACTS_SEAL_BROKEN);
+    key[31] ^= 1;
+    cr_expect_eq(facts_seal_check(key, "a.plan", file, sizeof file), FACTS_SEAL_FOREIGN);
+}
+
+Test(plan_seal, a_key_is_64_hexadecimal_digits)
+{
+    cr_expect_not(facts_seal_key(key, ""));
+    cr_expect_not(facts_seal_key(key, "0001"));
+    cr_expect_not(facts_seal_key(key, "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"));
+}

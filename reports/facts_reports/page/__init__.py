@@ -1,0 +1,1 @@
+"""What the page shows beside the rows: computed here, drawn by the scripts in this folder."""

@@ -1,0 +1,111 @@
+"""The page's data: columns with dictionaries, so that 100,000 rows stay a few megabytes and filter in milliseconds."""
+import json
+
+from .. import cases, features, sides, words
+from ..vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
+from . import numbers, trusted
+from .steps import Steps
+
+_ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
+_PLAIN = ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")
+_NAMED = ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group", "run")
+_PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
+
+
+class _Dictionary:
+    def __init__(self):
+        self.items, self.index = [], {}
+
+    def add(self, value):
+        key = json.dumps(value, ensure_ascii=False, sort_keys=True)
+        if key not in self.index:
+            self.index[key] = len(self.items)
+            self.items.append(value)
+        return self.index[key]
+
+
+def _short(value):
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+def _worst_ratio(row):
+    ratios = [words.ratio_of(e.get("ratio")) for e in row["errors"].values() if isinstance(e, dict)] if row.get("errors") else []
+    ratios = [r for r in ratios if r is not None]
+    if not ratios:
+        return None
+    return "inf" if max(ratios) == float("inf") else _short(max(ratios))
+
+
+def _errors(row):
+    return {t: {k: _short(v) for k, v in e.items()} for t, e in row.get("errors", {}).items() if isinstance(e, dict)}
+
+
+def _reason(row):
+    reason = dict(row.get("reason") or {})
+    chain = [c for c in reason.get("chain") or [] if isinstance(c, dict)] if isinstance(reason.get("chain"), list) else []
+    reason["chain"] = chain[:24]
+    reason["ours"] = row["verdict"] == "unsupported" and sides.is_ours(*(str(reason.get(k) or "") for k in ("class", "status", "text"))) or None
+    return {k: v for k, v in reason.items() if v not in ("", None, [])}
+
+
+class _Rows:
+    """The rows of a store, column by column."""
+
+    def __init__(self, store):
+        self.dictionaries = {name: _Dictionary() for name in _NAMED}
+        for device in store.devices():
+            for build, _ in store.builds():
+                if store.one("SELECT EXISTS(SELECT 1 FROM row WHERE build=? AND device=?)", (build, device)):
+                    self.dictionaries["target"].add([build, device])
+        self.columns = {name: [] for name in (*_NAMED, "outcome", "ratio", *_PLAIN)}
+        self.details, self.known, self.errors = {}, [], numbers.Errors()
+        many = store.one("SELECT count(*) FROM row") > _ALL_DETAILS
+        for place, (outcome, row) in enumerate(store.rows()):
+            self._add(outcome, row)
+            self.errors.add(row)
+            if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN:
+                self.known.append(place)
+            kept = {} if many and is_good(outcome) else self._details(row)
+            if kept:
+                self.details[place] = kept
+
+    def _add(self, outcome, row):
+        values = {"case": row["case"], "target": [row["build"], row["device"]], "verdict": row["verdict"], "grade": row.get("grade"), "backend": row.get("backend") or None,
+                  "engine": row.get("engine"), "reason": _reason(row), "engines": row.get("engines") or [], "group": row.get("group") or "", "run": row.get("run") or ""}
+        for name, value in values.items():
+            self.columns[name].append(self.dictionaries[name].add(value))
+        self.columns["outcome"].append(_PLACE[outcome])
+        self.columns["ratio"].append(_worst_ratio(row))
+        for name in _PLAIN:
+            value = row.get(name)
+            self.columns[name].append(_short(value) if isinstance(value, (int, float)) else None)
+
+    @staticmethod
+    def _details(row):
+        kept = {"errors": _errors(row), **{name: row.get(name) for name in ("padded", "pictures", "expectation", "inputs_from", "tflops", "wall_ms")}}
+        return {name: value for name, value in kept.items() if value}
+
+
+def _targets(store, pairs):
+    labels, versions = words.build_labels(store.builds()), dict(store.builds())
+    by_device = {d: words.device_labels(store, d) for d in store.devices()}
+    sms = dict(store.db.execute("SELECT device, max(json_extract(json, '$.sm')) FROM row GROUP BY device").fetchall())
+    return [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)} for b, d in pairs]
+
+
+def payload(store, title, compared=None, home=""):
+    """The data of the page, and the Steps in it. `home`: where the page of every run is, on a site of several."""
+    rows = _Rows(store)
+    names = rows.dictionaries["case"].items
+    found, still = features.of(names)
+    every = [*features.groups(store), *features.heat(names, found)]
+    changed = Steps(store, {name: place for place, name in enumerate(names)}, compared)
+    about = {"title": title, "home": home, "answer": words.answer(store), "totals": store.totals(), "complete": store.complete(), "still": still,
+             "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()], "runs": trusted.runs(store), "claims": trusted.rules()}
+    language = {"outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "changes": {c.word: c.mark for c in CHANGES}, "keys": cases.key_table(),
+                "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(), "numbers": sorted(cases.numbers())}
+    seen = {"steps": changed.steps, "others": changed.others, "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},
+            "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone, f.inside] for f in every]}
+    data = {"targets": _targets(store, rows.dictionaries["target"].items), "dictionaries": {n: d.items for n, d in rows.dictionaries.items() if n != "target"},
+            "columns": rows.columns, "details": rows.details, "known": rows.known}
+    return {**about, **language, **seen, **data}, changed

@@ -1,0 +1,167 @@
+// The first picture: features down, versions across, for one device. Each cell is a button; what it counts is said when it has the pointer or the focus.
+const Heat = (() => {
+  const { targets, features, columns, outcomes, devices, ofDevice } = Data;
+  const STATES = {
+    fails: ["✗", "at least one case fails"], known: ["x", "every failure is known"], open: ["?", "no answer to some case"], mixed: ["◐", "some cases accepted, some refused"], refused: ["–", "every case refused"],
+    supported: ["○", "every case accepted, not run"], pass: ["✓", "every case ran right"], none: ["·", "not asked"],
+  };
+  const rowsOf = features.filter((f) => f.heat).sort((a, b) => a.heat - b.heat);
+  // A case that FACTS itself refused says nothing of cuDNN.
+  const guarded = (r) => outcomes[columns.outcome[r]].kind === "refused" && Data.dict.reason[columns.reason[r]].ours === true;
+  const known = new Set(Data.raw.known);
+  const kinds = outcomes.map((o) => (o.word === "pass" ? "pass" : o.kind === "error" ? "failure" : o.kind));
+  const NONE = 255, GUARDED = 254;
+
+  // Builds of one version share a column unless a case ends otherwise in one of them.
+  const ends = (c, t) => { const r = Data.rowOf(c, t); return r < 0 || guarded(r) ? null : outcomes[columns.outcome[r]].kind; };
+  function differ(one, other) {
+    let n = 0;
+    for (let c = 0; c < Data.dict.case.length; c++) {
+      const a = ends(c, one), b = ends(c, other);
+      if (a && b && a !== b && a !== "open" && b !== "open") n++;
+    }
+    return n;
+  }
+
+  const made = new Map();
+  function columnsOf(device) {
+    if (!made.has(device)) {
+      const list = ofDevice.get(device), out = [], notes = [];
+      for (const version of [...new Set(list.map((t) => targets[t].cudnn))]) {
+        const same = list.filter((t) => targets[t].cudnn === version), apart = same.slice(1).reduce((n, t) => n + differ(same[0], t), 0);
+        const flavour = (t) => targets[t].build.replace(`${version}-`, "");
+        if (same.length > 1) notes.push(apart ? `${version}: ${same.map(flavour).join(" and ")} differ in ${count(apart)} cases.` : `${version}: ${same.map(flavour).join(" and ")} answer alike.`);
+        if (apart) for (const t of same) out.push({ label: targets[t].build, list: [t] });
+        else out.push({ label: version === "none" || targets[same[0]].build === "none" ? "no cuDNN" : version, list: same });
+      }
+      made.set(device, { columns: out, notes });
+    }
+    return made.get(device);
+  }
+
+  const chief = [...devices].sort((a, b) => new Set(ofDevice.get(b).map((t) => targets[t].cudnn)).size - new Set(ofDevice.get(a).map((t) => targets[t].cudnn)).size)[0];
+  const deviceOf = (state) => state.device || chief;
+
+  // The outcome of each case in each column, at case * columns + column; and which of them are new failures.
+  function ended(rows, across) {
+    const place = new Int16Array(targets.length).fill(-1), out = new Uint8Array(Data.dict.case.length * across.length).fill(NONE), news = new Uint8Array(out.length);
+    across.forEach((column, i) => { for (const t of column.list) place[t] = i; });
+    for (const r of rows) {
+      const i = place[columns.target[r]];
+      if (i < 0) continue;
+      const where = columns.case[r] * across.length + i;
+      const o = guarded(r) ? GUARDED : columns.outcome[r];
+      if (o < out[where]) out[where] = o;
+      if (o !== GUARDED && kinds[o] === "failure" && !known.has(r)) news[where] = 1;
+    }
+    return { out, news };
+  }
+
+  // {counts, total, accepted, state, changed: cases that end otherwise than in the column before} of one row, for each column.
+  function line(holds, { out: cells, news }, width) {
+    const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, before: -1 }));
+    for (let c = 0; c < Data.dict.case.length; c++) {
+      if (!holds[c]) continue;
+      let last = NONE, from = -1;
+      for (let i = 0; i < width; i++) {
+        const o = cells[c * width + i];
+        if (o === NONE) continue;
+        const one = out[i];
+        if (o === GUARDED) { one.guarded++; continue; }
+        one.counts[o]++;
+        one.total++;
+        one.news += news[c * width + i];
+        if (outcomes[o].kind === "good") one.accepted++;
+        if (last !== NONE && outcomes[last].kind !== outcomes[o].kind) {
+          one.changed++;
+          one.before = from;
+          if (outcomes[last].kind === "good") one.lost++;
+          if (outcomes[o].kind === "good") one.gained++;
+        }
+        last = o;
+        from = i;
+      }
+    }
+    for (const one of out) one.state = stateOf(one);
+    return out;
+  }
+
+  function stateOf({ counts, news }) {
+    const said = new Set(kinds.filter((_, o) => counts[o]));
+    if (!said.size) return "none";
+    if (said.has("failure")) return news ? "fails" : "known";
+    if (said.has("good") || said.has("pass")) return said.has("refused") ? "mixed" : said.has("open") ? "open" : said.has("good") ? "supported" : "pass";
+    return said.has("open") ? "open" : "refused";
+  }
+
+  const counted = (one) => outcomes.flatMap((o, i) => (one.counts[i] ? [`${count(one.counts[i])} ${o.word}`] : [])).join(", ");
+  let filtered = false;   // a query hides rows: an empty cell then says so
+  const words = (one) => (one.total ? counted(one) : filtered ? "no row in this view" : "not asked") + (one.guarded ? `, ${count(one.guarded)} refused by FACTS itself` : "");
+  const glyph = (one) => (one.state === "mixed" ? (one.accepted * 3 < one.total ? "◔" : one.accepted * 3 < one.total * 2 ? "◑" : "◕") : STATES[one.state][0]);
+
+  function cellOf(feature, device, across, i, one, selected, wide) {
+    const list = ofDevice.get(device), part = { first: list.indexOf(across[i].list[0]), last: list.indexOf(across[i].list[across[i].list.length - 1]) };
+    const moved = [one.lost ? `${count(one.lost)} lost` : "", one.gained ? `${count(one.gained)} gained` : "", one.changed > one.lost + one.gained ? `${count(one.changed - one.lost - one.gained)} changed otherwise` : ""].filter(Boolean);
+    const changed = one.changed ? `; since ${across[one.before].label} ${moved.join(", ")}` : "", said = `${feature.label}, ${across[i].label}: ${words(one)}${changed}`;
+    const ref = one.total + one.guarded ? Matrix.reference(feature.id, list, part, [0, 1]) : "";
+    const button = element("button", { type: "button", class: `cell ${one.state}${one.lost ? " lost" : ""}${one.gained ? " gained" : ""}${one.changed && !one.lost && !one.gained ? " edge" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),
+      wide ? element("span", { class: "n" }, one.total ? `${count(one.accepted)}/${count(one.total)}` : "", one.lost ? element("b", { class: "less" }, ` −${count(one.lost)}`) : "", one.gained ? element("b", {}, ` +${count(one.gained)}`) : "") : null);
+    if (one.state === "mixed") button.style.setProperty("--share", `${Math.round(100 * one.accepted / one.total)}%`);
+    return element("td", {}, button);
+  }
+
+  function head(across) {
+    return element("thead", {}, element("tr", {}, element("td", { class: "axis" }), element("td"), ...across.map((c) => element("th", { scope: "col" }, element("span", {}, c.label)))));
+  }
+
+  function render(state, rows) {
+    filtered = state.q.trim() !== "";
+    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = ended(rows, across), table = at("heat"), wide = across.length <= 7;
+    const focus = document.activeElement?.closest?.("#heat") ? document.activeElement.dataset.cell : "";
+    table.className = `heat${wide ? " wide" : ""}`;
+    table.replaceChildren(element("caption", { class: "hidden" }, `Support by feature and version on ${device}. Arrow keys move, Enter shows the rows.`), head(across));
+    let body = null, axis = null, first = null;
+    for (const feature of rowsOf) {
+      const one = line(Data.members(feature.id), cells, across.length);
+      if (!one.some((x) => x.total + x.guarded)) continue;
+      const tr = element("tr");
+      if (feature.axis !== axis) {
+        axis = feature.axis;
+        body = element("tbody");
+        first = element("th", { scope: "rowgroup", class: "axis", rowspan: 1 }, axis);
+        tr.append(first);
+        table.append(body);
+      } else first.rowSpan++;
+      tr.append(element("th", { scope: "row", title: feature.where }, feature.label), ...one.map((x, i) => cellOf(feature, device, across, i, x, state.cell, wide)));
+      body.append(tr);
+    }
+    Keys.settle(table, "button.cell");
+    if (focus) [...table.querySelectorAll("button.cell")].find((b) => b.dataset.cell === focus)?.focus({ preventScroll: true });
+    at("heat-notes").textContent = notes.join(" ");
+    for (const b of document.querySelectorAll("#devices button")) b.setAttribute("aria-pressed", String(b.dataset.device === device));
+    tell(null);
+  }
+
+  // The line above the map: what the cell under the pointer or the focus counts.
+  let rowsIn = () => [];
+  function tell(button) {
+    const dates = button?.dataset.cell ? Trust.spread(rowsIn(button.dataset.cell)) : "";
+    at("heat-tip").textContent = button ? `${button.getAttribute("aria-label")}${dates ? `; ${dates}` : ""}` : at("heat-tip").dataset.rest;
+  }
+
+  // `rows`: those of a cell.
+  function start(rows) {
+    rowsIn = rows;
+    const table = at("heat");
+    at("devices").append(...devices.map((d) => element("button", { type: "button", "data-device": d, "aria-pressed": "false" }, d)));
+    at("devices").addEventListener("click", (event) => { const d = event.target.closest("button")?.dataset.device; if (d) State.set({ device: d }); });
+    Keys.rove(at("devices"), "button");
+    Keys.rove(table, "button.cell");
+    for (const kind of ["focusin", "mouseover"]) table.addEventListener(kind, (event) => { const b = event.target.closest("button.cell"); if (b) tell(b); });
+    for (const kind of ["focusout", "mouseleave"]) table.addEventListener(kind, () => tell(null));
+    at("heat-legend").append(...Object.entries(STATES).map(([word, [sign, says]]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, sign), ` ${{ none: "not asked", open: "no answer", known: "known failure" }[word] ?? word}`)),
+      ...[["lost", "fewer accepted than in the version before"], ["gained", "more accepted"], ["edge", "changed otherwise"]].map(([word, says]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, " "), ` ${word === "edge" ? "changed" : word}`)));
+  }
+
+  return { start, render, deviceOf, columnsOf, stateOf, STATES };
+})();

@@ -1,0 +1,144 @@
+"""What changed between two versions, as objects for the page: the comparison of `facts diff`, made once here and only shown there."""
+import math
+
+from .. import decision, diff, diff_files, diff_words, features, separate, sides, words
+from ..versions import version_key
+from ..vocabulary import APART, CHANGES
+
+_ANSWERS = 20000   # after the neighbours, other pairs of versions are compared until so many answers were
+_MEMBERS = 400     # cases of a group that its table can show, on each device
+_NOT_SHOWN = APART | {"reason changed"}
+
+
+def option(command, name):
+    """The value of an option in a run's command line, or None."""
+    said = [str(word) for word in command] if isinstance(command, list) else []
+    for at, word in enumerate(said):
+        if word.startswith(f"--{name}="):
+            return word.partition("=")[2]
+        if word == f"--{name}" and at + 1 < len(said):
+            return said[at + 1]
+    return None
+
+
+def gated(store, record):
+    """(baseline, candidate) when every run is one gate's, else None."""
+    asked = set()
+    for run in store.runs.values():
+        command = run.get("command") if isinstance(run.get("command"), list) else []
+        asked.add(tuple(str(option(command, name) or "") for name in ("baseline", "candidate")) if "gate" in command[:2] else None)
+    named = [sides.builds_named(record, word) for word in asked.pop() or ()] if len(asked) == 1 else []
+    return (named[0][0], named[1][0]) if named and all(len(found) == 1 for found in named) else None
+
+
+def _chain(builds):
+    """Of each version one build, oldest first: of the same kind as the build before it where there is one. `builds`: [(build, version)]."""
+    out = []
+    for version in sorted({v for _, v in builds}, key=version_key):
+        mine = [b for b, v in builds if v == version]
+        like = [b for b in mine if out and b.split("-")[1:] == out[-1].split("-")[1:]]
+        out.append((like or mine)[0])
+    return out
+
+
+def _chains(store):
+    """{device: [build]}"""
+    asked = {}
+    for build, version in store.builds():
+        if build != words.NO_BUILD:
+            for (device,) in store.db.execute("SELECT DISTINCT device FROM row WHERE build=? AND outcome<>'missing'", (build,)):
+                asked.setdefault(device, []).append((build, version))
+    return {device: _chain(builds) for device, builds in asked.items()}
+
+
+def _neighbours(chains):
+    """{(build before, build): [device]}, newest first."""
+    steps = {}
+    for device, chain in chains.items():
+        for pair in zip(chain, chain[1:]):
+            steps.setdefault(pair, []).append(device)
+    return _newest_first(steps)
+
+
+def _others(chains):
+    """Every other pair of versions, first those that end at the newest."""
+    out = {}
+    for device, chain in chains.items():
+        for i, old in enumerate(chain):
+            for new in chain[i + 2:]:
+                out.setdefault((old, new), []).append(device)
+    return _newest_first(out)
+
+
+def _newest_first(pairs):
+    return dict(sorted(pairs.items(), key=lambda item: tuple(version_key(b) for b in reversed(item[0])), reverse=True))
+
+
+def _members(found, group, places):
+    """{device: [place of the case]} of a group."""
+    out = {}
+    for pair in separate.members(group.members, len(found.names)):
+        case = places.get(found.names[pair])
+        if case is not None:
+            out.setdefault(found.sides.slots[found.slots[pair]].second[1], []).append(case)
+    return out
+
+
+def _words(found, group):
+    """Where a group is, in words; with the pass where all of its cases have one, which those around it may not show."""
+    said = features.words_of(group.where)
+    passes = {"backward" if found.names[pair].startswith("pass=bwd") else "forward" for pair in separate.members(group.members, len(found.names))}
+    return f"{said}, {passes.pop()}" if len(passes) == 1 and group.where and "=" not in said and "ward" not in said else said
+
+
+def _group(found, group, places):
+    about, members = diff_files.about(found, group), _members(found, group, places)
+    kept = ("class", "fails", "change", "where", "cases", "known", "example", "repro", "bisect", "ratio")
+    return {**{name: about[name] for name in kept}, "words": _words(found, group), "exactness": diff_words.exactness(group),
+            "before": about["baseline"]["answer"], "after": about["candidate"]["answer"],
+            "members": {device: cases[:_MEMBERS] for device, cases in members.items()}, "counts": {device: len(cases) for device, cases in members.items()}}
+
+
+def as_object(found, places):
+    """A comparison for the page."""
+    slots = found.sides.slots
+    return {"a": slots[0].first[0], "b": slots[0].second[0], "devices": [s.second[1] for s in slots], "compared": found.compared(), "same": found.same,
+            "headline": decision.headline(found), "decision": decision.decision(found), "sentences": {c.word: decision.sentence(found, c.word) for c in CHANGES if found.total(c.word)},
+            "totals": {c.word: found.total(c.word) for c in CHANGES if found.total(c.word)}, "notes": [*diff_words.notes(found), *diff_words.not_asked(found), *diff_words.engines_words(found)],
+            "known": diff_words.known_failures(found)[0], "groups": [_group(found, g, places) for g in found.groups if g.word not in _NOT_SHOWN]}
+
+
+class Steps:
+    """Comparisons of versions in one store: between neighbours, of the gate, and as many other pairs as are quick."""
+
+    def __init__(self, store, places, compared=None, answers=_ANSWERS):
+        both = sides.Sides()
+        record, self.steps, self.others, self.gate, self.code = both.read_store(store), [], [], None, None
+        found = compared or self._gate(both, store, record)
+        if found and found.axes == ["build"]:
+            self.gate, self.code = as_object(found, places), found.exit_code()
+            self.steps = [self.gate]
+            return
+        chains = _chains(store)
+        self.steps = self._compared(both, _neighbours(chains), places)
+        self.others = self._compared(both, _others(chains), places, answers - sum(step["compared"] for step in self.steps))
+
+    @staticmethod
+    def _gate(both, store, record):
+        """The comparison that a gate's record was made for, or None."""
+        named = gated(store, record)
+        ours, theirs = ({d for b, d in record.targets if b == build} for build in named or ("", ""))
+        pairs = [((named[0], d), (named[1], d)) for d in store.devices() if d in ours & theirs]
+        return diff.of_targets(both, pairs, "gate") if pairs else None
+
+    @staticmethod
+    def _compared(both, wanted, places, most=math.inf):
+        done, out = 0, []
+        for (old, new), devices in wanted.items():
+            if done >= most:
+                break
+            found = diff.of_targets(both, [((old, d), (new, d)) for d in devices])
+            done += len(found.names)
+            if found.names:
+                out.append(as_object(found, places))
+        return out

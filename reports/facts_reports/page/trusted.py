@@ -1,0 +1,27 @@
+"""What a reader needs to trust a row: which run asked it and when, and the rules of other projects that say otherwise."""
+from pathlib import Path
+
+from .. import claims, words
+
+_CLAIMS = Path(__file__).resolve().parents[3] / "cases" / "claims"
+
+
+def runs(store):
+    """{run: when it began, its suite, its builds, the command, and what judged it}."""
+    out = {}
+    for name, run in store.runs.items():
+        targets = [t for t in run.get("targets") or [] if isinstance(t, dict)] if isinstance(run.get("targets"), list) else []
+        command = run["command"] if isinstance(run.get("command"), list) else []
+        out[name] = {"started": str(run.get("started", "")), "suite": str(run.get("suite_hash", "")), "suites": words.suites_of(run), "builds": sorted({str(t.get("build")) for t in targets}),
+                     "by": str(command[1]) if len(command) > 1 else "", "tolerance": f"FACTS {run.get('facts', '')}".strip()}
+    return out
+
+
+def rules():
+    """The rules of cases/claims that a backend can answer; [] where that folder is not there."""
+    try:
+        reader, _ = claims.load([], _CLAIMS)
+    except claims.ClaimsError:
+        return []
+    return [{"id": c.id, "project": f"{c.project.name} {c.project.version}", "says": c.says, "link": c.project.link.split(" ")[0], "refuse": [text for _, _, text in c.refuse], "unless": [text for _, _, text in c.unless]}
+            for c in reader.claims if c.refuse]

@@ -1,0 +1,69 @@
+"""Tests of the page in a real browser: pages of synthetic records, opened on a screen that the test chooses."""
+import os
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+import support
+import synthetic
+
+try:
+    from playwright.sync_api import sync_playwright
+except ImportError:
+    sync_playwright = None
+CHROMIUM = os.environ.get("FACTS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+MISSING = "" if sync_playwright and CHROMIUM else ("chromium (FACTS_CHROMIUM)" if sync_playwright else "Python's playwright") + " is missing"
+LAPTOP, DESKTOP, PHONE = (1366, 768), (1400, 900), (390, 844)
+
+
+@unittest.skipIf(MISSING and not os.environ.get("FACTS_CI"), f"no browser test: {MISSING}")
+class WithPages(unittest.TestCase):
+    """`records`: {name of the page: text or bytes of its record}."""
+    records = {"good": lambda: synthetic.text(synthetic.record())}
+
+    @classmethod
+    def setUpClass(cls):
+        if cls is WithPages:
+            raise unittest.SkipTest("the base of the others")
+        if MISSING:
+            raise RuntimeError(MISSING)
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.at = Path(cls.folder.name)
+        for name, made in cls.records.items():
+            data = made()
+            (cls.at / f"{name}.jsonl").write_bytes(data if isinstance(data, bytes) else data.encode())
+            support.run(cls.at / f"{name}.jsonl", "-o", cls.at / name)
+        cls.play = sync_playwright().start()
+        cls.browser = cls.play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.play.stop()
+        cls.folder.cleanup()
+
+    def open(self, name="good", fragment="", screen=(1366, 900), **options):
+        context = self.browser.new_context(viewport={"width": screen[0], "height": screen[1]}, **options)
+        self.addCleanup(context.close)
+        page = context.new_page()
+        self.noise, self.requests = [], []
+        page.on("console", lambda m: self.noise.append(m.text))
+        page.on("pageerror", lambda e: self.noise.append(str(e)))
+        page.on("request", lambda r: self.requests.append(r.url))
+        page.goto((self.at / name / "index.html").as_uri() + fragment)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    def quiet(self):
+        self.assertEqual(self.noise, [])
+        self.assertTrue(all(u.startswith("file:") for u in self.requests), self.requests)
+        self.assertEqual(len(self.requests), 1)
+
+    @staticmethod
+    def rows(page):
+        return page.locator("#rows-count").inner_text()
+
+    def ask(self, page, text):
+        page.fill("#query", text)
+        page.press("#query", "Enter")

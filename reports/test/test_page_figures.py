@@ -1,0 +1,118 @@
+"""What the page draws and says of numbers, times, versions and dates: in a real browser."""
+import json
+import unittest
+
+import synthetic
+from browser import WithPages
+from test_bench import CASE, NEW, OLD, record_of, timed
+
+PICTURE = ("  head 1, from column 64 on\n  12 of 96 elements, 2 of them NaN or Inf\n  . none   - below 10 %   + below half   # half and more   @ all\n"
+           "  batches down, heads across\n              0 |.@|\n  rows down, columns across; a sign is 2 rows by 16 columns\n            0-1 |..#@|\n            2-3 |..-+|\n")
+
+
+def drawn():
+    """A record with a picture, and an older one of a build that is asked again later."""
+    old = list(synthetic.record(("9.14.0",), (synthetic.DEVICES[0],), run="old"))
+    old[0]["run"]["started"] = "2026-10-01T09:30:00Z"
+    for one in old:
+        if one.get("case") == "pass=fwd dtype=f16":
+            one["case"] += " b=7"
+            yield one
+            break
+    found = False
+    for one in synthetic.record():
+        if one.get("verdict") == "wrong" and not found:
+            one["pictures"], found = {"dk": PICTURE}, True
+        yield one
+    yield old[0]
+
+
+def bisected():
+    for one in synthetic.gate():
+        if "run" in one and "facts" in one["run"]:
+            one["run"]["command"] = ["facts", "bisect", "pass=bwd dtype=bf16 stride=gap:8", "--cudnn", "9.20.0..9.27.0"]
+        yield one
+
+
+class Figures(WithPages):
+    records = {"good": lambda: synthetic.text(drawn()), "bench": lambda: record_of(timed(CASE, {OLD: {0: 2000.0}, NEW: {0: 2200.0}})), "bisect": lambda: synthetic.text(bisected())}
+
+    def data(self, page):
+        return json.loads(page.locator("#data").text_content())
+
+    def test_every_error_of_the_record_is_in_a_distribution(self):
+        page = self.open()
+        due = sum(len(d["errors"]) for d in self.data(page)["details"].values() if "errors" in d)
+        found = self.data(page)["figures"]["errors"]["tensors"]
+        self.assertEqual(sum(sum(one["bins"]) for one in found), due)
+        dk = page.locator("svg.bars[aria-label^='dk, gate t1']")
+        self.assertIn("1 above the bound, the largest 2^2 to 2^3 of it", dk.get_attribute("aria-label"))
+        self.assertEqual(dk.locator("rect.above title", has_text=": 1").count(), 1)
+        self.quiet()
+
+    def test_the_map_of_an_error_is_drawn_as_it_is_written(self):
+        page = self.open(fragment="#q=verdict=wrong")
+        page.click("#rows button.open >> nth=0")
+        self.assertIn("head 1, from column 64 on; 12 of 96 elements, 2 of them NaN or Inf", page.inner_text(".pictures"))
+        maps = page.locator("svg.where")
+        self.assertEqual([maps.nth(i).locator("rect").count() for i in range(maps.count())], [2, 8])
+        self.assertEqual([r.get_attribute("fill-opacity") for r in maps.nth(1).locator("rect.wrong").all()], ["0.7", "1", "0.25", "0.45"])
+
+    def test_times_stand_beside_the_peak_of_the_card(self):
+        page = self.open("bench")
+        rows = page.locator("#numbers tbody tr").all_inner_texts()
+        self.assertEqual(len(rows), 2)
+        self.assertRegex(rows[0], r"2000\.\d+\s+500\s+71 % of its gemm")
+        self.assertIn("slower", rows[1])
+        self.assertIn("gpu: 700 TFLOP/s", page.locator("#numbers caption").inner_text())
+        self.assertAlmostEqual(page.evaluate("parseFloat(document.querySelector('.speed .bar').style.getPropertyValue('--part'))"), 500 / 7, delta=0.5)
+
+    def test_a_case_has_a_line_of_versions_with_its_edges(self):
+        page = self.open(fragment="#q=fill=neglse %26 s=192 %26 d=64 %26 device=h100-sxm")
+        page.click("#rows button.open >> nth=0")
+        boxes = page.locator(".detail .timeline li")
+        self.assertEqual([b.split("\n")[0] for b in boxes.all_inner_texts()], list(synthetic.BUILDS))
+        self.assertEqual([("edge" in (b.get_attribute("class") or "")) for b in boxes.all()], [False, False, False, True])
+        self.assertRegex(boxes.last.inner_text(), r"e2\s+\d+(\.\d+)? µs")
+        self.assertIn("since 9.27.0 ✓ pass; 9.14.0 – 9.20.0 ∅ nan", page.inner_text(".detail"))
+        self.assertEqual(page.locator(".timeline .found").count(), 0)
+
+    def test_an_edge_that_bisect_found_is_marked(self):
+        page = self.open("bisect", "#q=stride=gap:8 %26 pass=bwd")
+        page.click("#rows button.open >> nth=0")
+        self.assertEqual(page.locator(".detail .timeline .edge .found").count(), 1)
+
+    def test_rows_and_cells_say_when_they_were_asked_and_what_is_stale(self):
+        page = self.open(fragment="#q=b=7")
+        page.click("#rows button.open >> nth=0")
+        self.assertRegex(page.inner_text(".detail .lead"), r"asked 2026-10-01, (today|[\d,]+ days? ago); stale: older than the newest record of 9\.14\.0-jit-cu13 \(2026-11-20\)")
+        page.click("#all")
+        page.hover("#heat button.cell >> nth=0")
+        self.assertRegex(page.inner_text("#heat-tip"), "asked 2026-10-01 to 2026-11-20, 1 stale")
+        page.hover("#heat button.cell >> nth=1")
+        self.assertTrue(page.inner_text("#heat-tip").endswith("asked 2026-11-20"), page.inner_text("#heat-tip"))
+
+    def test_a_rule_of_another_project_that_says_otherwise_stands_beside_the_decision(self):
+        page = self.open(fragment="#q=pass=fwd %26 d=512 %26 device=h100-sxm %26 mask=none")
+        page.click("#rows button.open >> nth=0")
+        self.assertIn("PyTorch main@001f694a refuses this (pt/head-dim", page.inner_text(".detail"))
+        page = self.open(fragment="#q=pass=fwd %26 dtype=f16 %26 device=h100-sxm %26 mask=none %26 window=inf:inf %26 b=2")
+        page.click("#rows button.open >> nth=0")
+        self.assertNotIn("refuses this", page.inner_text(".detail"))
+
+    def test_downloads_name_query_suite_tolerance_and_date(self):
+        page = self.open(fragment="#q=verdict=wrong")
+        for kind, said in (("csv", ("asked,tolerance,suite_hash,query", "2026-11-20T09:30:00Z,FACTS 0.1.0,5f0c3a9e12d47b68,verdict=wrong")), ("md", ("query `verdict=wrong`", "suite 5f0c3a9e12d47b68", "tolerance FACTS 0.1.0", "asked 2026-11-20T09:30:00Z"))):
+            with page.expect_download() as got:
+                page.click(f"[data-save={kind}]")
+            text = got.value.path().read_text(encoding="utf-8")
+            for word in said:
+                self.assertIn(word, text)
+        with page.expect_download() as got:
+            page.click("[data-save=json]")
+        about = json.loads(got.value.path().read_text(encoding="utf-8"))
+        self.assertEqual([about[k] for k in ("query", "suites", "tolerances", "asked", "rows")][:4], ["verdict=wrong", ["5f0c3a9e12d47b68"], ["FACTS 0.1.0"], "2026-11-20T09:30:00Z"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,231 @@
+"""The page's first screen, and what changed between two versions: in a real browser, on a laptop, a desktop and a phone, light and dark."""
+import contextlib
+import gzip
+import io
+import json
+import unittest
+
+import support
+import synthetic
+from browser import DESKTOP, LAPTOP, PHONE, WithPages
+from facts_reports import diff_cli
+
+DECIDED = (synthetic.DEVICES[1], ("h100-spec", 90, "decided"))
+TAB_STOPS = """() => [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')].filter((e) => e.tabIndex >= 0 && !e.disabled && e.getClientRects().length
+  && (document.getElementById('rows').compareDocumentPosition(e) & Node.DOCUMENT_POSITION_PRECEDING)).length"""
+EVERYTHING = "#axes=Groups of the suite,Head dim,Heads,Mask,Pass&group=9.20.0-jit-cu13..9.27.0-jit-cu13.0&a=9.20.0&b=9.27.0&row=pass=bwd dtype=bf16 d=100@9.14.0-jit-cu13@sm80-spec@&q=d=100"
+
+
+def calm(device=DECIDED[0]):
+    """A gate in which nothing changes."""
+    return synthetic.gate(device, "no such case")
+
+
+def grown():
+    """A matrix in which 9.19.0 gains a mask and 9.20.0 loses a head dim."""
+    for one in synthetic.record(devices=DECIDED):
+        case, version = one.get("case", ""), one.get("cudnn", "")
+        if "verdict" in one and ("mask=causal_br" in case and version == "9.14.0" or "d=512" in case and version in ("9.20.0", "9.27.0")):
+            one |= {"verdict": "unsupported", "supported": False, "engines": [], "reason": {"class": "unsupported", "status": "CUDNN_STATUS_NOT_SUPPORTED", "text": "not in this version"}}
+        yield one
+
+
+class Glance(WithPages):
+    records = {**WithPages.records, "gate": lambda: synthetic.text(synthetic.gate()), "calm": lambda: synthetic.text(calm()),
+               "cut": lambda: synthetic.text(list(calm())[:-40]), "matrix": lambda: synthetic.text(grown())}
+
+    def diffs(self, name, *options):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            diff_cli.main(["--json", *options, str(self.at / f"{name}.jsonl")])
+        return [json.loads(line) for line in out.getvalue().splitlines()]
+
+    def test_the_first_screen_needs_no_scrolling(self):
+        for name in self.records:
+            for screen in (LAPTOP, DESKTOP):
+                page = self.open(name, screen=screen)
+                self.assertLessEqual(page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"), screen[1], (name, screen))
+                self.quiet()
+
+    def test_a_gate_says_what_to_do(self):
+        for name, word in (("gate", "DO NOT MOVE"), ("calm", "OK TO MOVE"), ("cut", "CANNOT TELL")):
+            h1 = self.open(name).locator("h1")
+            self.assertTrue(h1.inner_text().startswith(word), name)
+            self.assertEqual(h1.get_attribute("class"), {"gate": "bad", "calm": "good", "cut": "open"}[name])
+        page = self.open("gate", screen=LAPTOP)
+        self.assertIn("2 accepted cases are refused now", page.locator("h1").inner_text())
+        lost = page.locator("#news li", has_text="2 lost")
+        self.assertIn("stride=gap:8", lost.inner_text())
+        self.assertIn("strides with gaps are not supported", lost.inner_text())
+
+    def test_a_matrix_says_what_changed_newest_first(self):
+        page = self.open("matrix")
+        self.assertEqual(page.locator("h1").inner_text(), "cuDNN 9.27.0 accepts and refuses what 9.20.0 does. Support last changed with 9.20.0.")
+        self.assertEqual(page.locator("#news h3").all_inner_texts(), ["9.20.0 → 9.27.0", "9.19.0 → 9.20.0", "9.14.0 → 9.19.0"])
+        self.assertIn("8 lost: d.qk=512", page.locator("#news li").nth(0).inner_text())
+        self.assertIn("8 gained: bottom-right", page.locator("#news li").nth(1).inner_text())
+
+    def test_a_run_names_its_findings_and_folds_what_is_known(self):
+        page = self.open()
+        self.assertTrue(page.locator("h1").inner_text().startswith("5 findings"), page.locator("h1").inner_text())
+        self.assertEqual(page.locator("#news [data-find]").count(), 3)
+        self.assertIn("18 known and accepted", page.locator("#news").inner_text())
+        self.assertFalse(page.locator("details.fold .findings").is_visible())
+        page.click("#news [data-find] >> nth=0")
+        self.assertIn("case=", page.input_value("#query"))
+        self.assertRegex(self.rows(page), " of [1-9]")
+
+    def test_a_cell_of_the_map_is_legible_without_colour_and_counts_in_words(self):
+        page = self.open("gate")
+        cells = {b.get_attribute("aria-label"): b.inner_text().split() for b in page.locator("#heat button.cell").all()}
+        found = next(label for label in cells if label.startswith("backward, 9.27.0"))
+        self.assertRegex(found, r"backward, 9\.27\.0: 1 wrong, \d+ unsupported, \d+ pass; since 9\.20\.0 2 lost, \d gained, \d changed otherwise|backward, 9\.27\.0: .* since 9\.20\.0 2 lost")
+        self.assertIn("−2", cells[found])
+        states = page.evaluate("Object.fromEntries([...document.querySelectorAll('#heat-legend .cell')].slice(0, 8).map((e) => [e.className, e.textContent]))")
+        self.assertEqual(len(set(states.values())), len(states), states)
+        page.hover("#heat button.cell >> nth=3")
+        self.assertIn(page.get_attribute("#heat button.cell >> nth=3", "aria-label"), page.inner_text("#heat-tip"))
+
+    def test_a_refusal_by_facts_itself_is_not_asked_in_the_map(self):
+        lines = list(synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[1],)))
+        for one in lines:
+            if one.get("cudnn") == "9.27.0" and "dtype=f16" in one.get("case", ""):
+                one |= {"verdict": "unsupported", "supported": False, "engines": [], "reason": {"class": "policy", "text": "a guard", "rule": "some-guard"}}
+        (self.at / "guarded.jsonl").write_text(synthetic.text(lines))
+        support.run(self.at / "guarded.jsonl", "-o", self.at / "guarded")
+        page = self.open("guarded")
+        self.assertEqual(page.locator("#heat button[aria-label^='f16, 9.27.0']").get_attribute("aria-label"), "f16, 9.27.0: not asked, 8 refused by FACTS itself")
+        self.assertEqual(page.locator("h1").inner_text(), "cuDNN 9.27.0 accepts and refuses what 9.20.0 does.")
+
+    def test_what_a_query_hides_is_not_drawn_as_absent(self):
+        page = self.open(fragment="#axes=Pass&view=columns&q=cudnn=9.20.0")
+        self.assertIn("filtered away", page.inner_text("#matrix"))
+        self.assertNotIn("no row", page.inner_text("#matrix"))
+        self.assertIn("no row in this view", page.get_attribute("#heat button.cell >> nth=0", "aria-label"))
+
+    def test_the_device_of_the_map_is_switched(self):
+        page = self.open("matrix")
+        page.click("#devices button >> text=sm80-spec")
+        self.assertEqual(page.input_value("#device"), "sm80-spec")
+        self.assertIn("on sm80-spec", page.locator("#heat caption").inner_text())
+
+    def test_builds_of_one_version_share_a_column_unless_they_differ(self):
+        lines = list(synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[1],)))
+        for kind, refused in (("alike", ""), ("differ", "mask=causal_br")):
+            more = []
+            for one in lines:
+                if one.get("cudnn") == "9.20.0":
+                    bad = bool(refused) and refused in one["case"]
+                    more.append({**one, "build": "9.20.0-full-cu13", **({"verdict": "unsupported", "supported": False, "reason": {"class": "unsupported", "status": "S", "text": "no"}} if bad else {})})
+            name = f"builds-{kind}"
+            (self.at / f"{name}.jsonl").write_text(synthetic.text([*lines[:-1], *more, lines[-1]]))
+            support.run(self.at / f"{name}.jsonl", "-o", self.at / name)
+            page = self.open(name)
+            heads = page.locator("#heat thead th").all_inner_texts()
+            self.assertEqual(heads, ["9.20.0", "9.27.0"] if kind == "alike" else ["9.20.0-full-cu13", "9.20.0-jit-cu13", "9.27.0"])
+            self.assertIn("full-cu13 and jit-cu13 " + ("answer alike" if kind == "alike" else "differ in 4 cases"), page.inner_text("#heat-notes"))
+
+    def test_two_versions_by_address(self):
+        page = self.open(fragment="?a=9.14.0&b=9.27.0&device=h100-sxm")
+        self.assertEqual((page.input_value("#from"), page.input_value("#to"), page.input_value("#device")), ("9.14.0-jit-cu13", "9.27.0-jit-cu13", "h100-sxm"))
+        self.assertIn("9.14.0 → 9.27.0", page.inner_text("#compare-result"))
+        self.assertNotIn("sm80-spec", page.inner_text("#compare-result"))
+        page.click("button.group >> nth=0")
+        beside = page.locator("table.beside")
+        self.assertEqual(beside.locator("thead th").all_inner_texts(), ["Case", "Device", "9.14.0", "9.27.0"])
+        self.assertRegex(beside.locator("tbody tr").first.inner_text(), "engines 2 1")
+        address = page.url
+        self.assertIn("a=9.14.0", address)
+        again = page.context.new_page()
+        again.goto(address)
+        again.wait_for_selector("html[data-ready]")
+        self.assertEqual(again.inner_text("main"), page.inner_text("main"))
+        self.quiet()
+
+    def test_two_dropped_records_stand_verdict_beside_verdict(self):
+        lines = {version: synthetic.text(one for one in synthetic.record((version,), (synthetic.DEVICES[0],))) for version in ("9.20.0", "9.27.0")}
+        packed = gzip.compress(lines["9.27.0"].encode())
+        files = [{"name": "a.jsonl", "mimeType": "text/plain", "buffer": lines["9.20.0"].encode() + b"cut"}, {"name": "b.jsonl.gz", "mimeType": "application/gzip", "buffer": packed}]
+        page = self.open()
+        page.set_input_files("#files", files)
+        result = page.locator("#drop-result")
+        result.locator("details").first.wait_for()
+        ways = dict(line.rsplit(": ", 1) for line in result.locator("summary").all_inner_texts())
+        self.assertEqual(ways, {"nan → pass": "6", "unwritten → pass": "1", "pass → wrong": "1"})
+        self.assertIn("68 verdicts are the same, 8 differ. 1 line could not be read.", result.inner_text())
+        self.assertIn("facts diff a.jsonl b.jsonl.gz", result.inner_text())
+        for wrong, said in (([files[0]], "Choose two records; this was 1."), ([files[0], {**files[1], "name": "b.jsonl.xz"}], "b.jsonl.xz is packed with xz"),
+                            ([files[0], {**files[0], "name": "two.jsonl", "buffer": "".join(lines.values()).encode()}], "two.jsonl holds 2 builds"), ([files[0], {**files[0], "name": "c", "buffer": b"{}"}], "c holds no row")):
+            page.set_input_files("#files", wrong)
+            page.wait_for_function("(said) => document.getElementById('drop-result').textContent.includes(said)", arg=said)
+        self.quiet()
+
+    def test_the_groups_are_those_of_facts_diff(self):
+        page = self.open()
+        data = json.loads(page.locator("#data").text_content())
+        for step in data["steps"] + data["others"]:
+            _, *groups = self.diffs("good", f"--baseline={step['a']}", f"--candidate={step['b']}")
+            due = [(g["group"]["class"], g["group"]["where"], g["group"]["cases"], g["group"]["repro"]) for g in groups]
+            self.assertEqual([(g["class"], g["where"], g["cases"], g["repro"]) for g in step["groups"]], [d for d in due if d[0] != "reason changed"])
+        self.assertEqual(len(data["steps"] + data["others"]), 6)
+
+    def test_versions_are_compared_by_the_cases_that_both_were_asked(self):
+        runs = [synthetic.record((version,), (synthetic.DEVICES[1],), extra=extra, run=version) for version, extra in (("9.20.0", 0), ("9.27.0", 5))]
+        (self.at / "uneven.jsonl").write_text("".join(map(synthetic.text, runs)))
+        support.run(self.at / "uneven.jsonl", "-o", self.at / "uneven")
+        (step,) = json.loads(self.open("uneven").locator("#data").text_content())["steps"]
+        self.assertEqual((step["compared"], step["totals"].get("missing")), (76, None))
+
+    def test_few_tab_stops_stand_before_the_rows(self):
+        for name in self.records:
+            page = self.open(name)
+            self.assertLessEqual(page.evaluate(TAB_STOPS), 60, name)
+            page.click("#unfold")
+            self.assertLessEqual(page.evaluate(TAB_STOPS), 60, name)
+        page.keyboard.press("Home")
+        page.reload()
+        page.keyboard.press("Tab")
+        self.assertEqual(page.evaluate("document.activeElement.textContent"), "Skip to what changed")
+
+    def test_arrow_keys_move_in_each_table(self):
+        page = self.open(fragment="#axes=Heads,Pass")
+        for selector, key in (("#heat button.cell", "ArrowDown"), ("#matrix button.segment", "ArrowDown"), ("#matrix button.fold", "ArrowDown"), ("#rows button.open", "ArrowDown"), ("#devices button", "ArrowRight"),
+                              ("#news button.line", "ArrowDown"), ("button.group", "ArrowDown")):
+            page.focus(f"{selector} >> nth=0")
+            before = page.evaluate("document.activeElement.outerHTML")
+            page.keyboard.press(key)
+            after = page.evaluate("document.activeElement.outerHTML")
+            self.assertNotEqual(after, before, selector)
+            self.assertIn("<button", after)
+
+    def test_nothing_is_wider_than_a_phone(self):
+        for name in self.records:
+            for fragment in ("", EVERYTHING, EVERYTHING + "&view=columns"):
+                page = self.open(name, fragment, PHONE)
+                self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), PHONE[0], (name, fragment))
+                self.assertLessEqual(page.evaluate("document.getElementById('bar').offsetHeight"), 48)
+                if "columns" not in fragment:   # devices stand one under the other: nothing has to be pushed aside, and nothing overprints
+                    self.assertEqual(page.evaluate("[...document.querySelectorAll('#matrix .segment, #rows > tbody > tr > td, #news *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"), 0, (name, fragment))
+                    self.assertLessEqual(len(page.evaluate("[...new Set([...document.querySelectorAll('#matrix td')].map((e) => e.getBoundingClientRect().left))]")), 1, (name, fragment))
+                self.quiet()
+
+    def test_it_prints_on_two_pages(self):
+        for name in self.records:
+            page = self.open(name, EVERYTHING)
+            self.assertLessEqual(page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n"), 2, name)
+
+    def test_a_printed_map_of_every_version_is_whole(self):
+        versions = [f"9.{minor}.{patch}" for minor in range(8, 25) for patch in (0, 1)]
+        (self.at / "many.jsonl").write_text(synthetic.text(synthetic.record(versions, (synthetic.DEVICES[1],))))
+        support.run(self.at / "many.jsonl", "-o", self.at / "many")
+        page = self.open("many", screen=(1045, 700))   # A4, landscape, without its margins
+        page.emulate_media(media="print")
+        self.assertEqual(page.locator("#heat thead th").count(), 34)
+        self.assertLessEqual(page.evaluate("document.getElementById('heat').getBoundingClientRect().right"), 1045)
+        page = self.open("many", screen=LAPTOP)
+        self.assertLessEqual(page.evaluate("document.getElementById('heat').getBoundingClientRect().right"), LAPTOP[0])
+        self.assertLessEqual(page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"), LAPTOP[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
