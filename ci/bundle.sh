@@ -40,11 +40,22 @@ bundle_data() {
     cp "$home/LICENSE" "$tree/"
 }
 
+# bundle_module FOLDER: the Python module fattn with libfattn and its OpenMP, which lie beside it.
+bundle_module() {
+    local to=$1/fattn openmp
+    cp -r "$home/lib/python/fattn" "$1/"
+    find "$to" -name __pycache__ -prune -exec rm -rf {} +
+    cp -L "$release/package/libfattn.so.0" "$to/"
+    strip --strip-debug "$to/libfattn.so.0"
+    openmp=$(ldd "$to/libfattn.so.0" | sed -n 's/.*libgomp\.so\.1 => \([^ ]*\) .*/\1/p')
+    [[ -z $openmp ]] || cp -L "$openmp" "$to/libgomp.so.1"
+}
+
 # The licences of what was linked or copied in.
 bundle_licences() {
     local tree=$1 package file
     mkdir -p "$tree/licences"
-    for package in libjansson-dev libmd-dev libuv1-dev libxxhash-dev libgcc-s1; do
+    for package in libjansson-dev libmd-dev libuv1-dev libxxhash-dev libgcc-s1 libgomp1; do
         file=/usr/share/doc/$package/copyright
         [[ ! -r $file ]] || cp -L "$file" "$tree/licences/$package"
     done
@@ -72,7 +83,7 @@ bundle_tests() {
     install_packages "$packages" "$home/ci/packages-test.txt"
     configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
     mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(\(lib\|bench\|example\)_[a-z0-9_]*\|reference_test_gpu\|harness_test_gpu\)\): .*/\1/p')
-    step "building the tests" cmake --build "$release" --target "${programs[@]##*/}" facts-worker-liars
+    step "building the tests" cmake --build "$release" --target "${programs[@]##*/}" facts-worker-liars fattn_shared
     cp "$release/bin/facts-worker-liars" "$tree/bin/" # the tests' own: it is wrong when it is told to be
     strip --strip-debug "$tree/bin/facts-worker-liars"
     mkdir -p "$tests/bin" "$tests/so" "$tree/lib"
@@ -82,6 +93,9 @@ bundle_tests() {
     done | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv)\.so\.[0-9]+$' | xargs -r cp -L -t "$tests/so"
     strip --strip-debug "$tests"/bin/*
     ln -s ../devices "$tree/lib/devices" # as in the sources
+    mkdir -p "$tree/lib/python" "$tree/examples"
+    bundle_module "$tree/lib/python"
+    cp "$home/examples/torch_attention.py" "$tree/examples/"
     cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home/ci/bench_torch.py" "$tree/ci/"
     sanitizer=$("$FACTS_PYTHON" "$home/ci/cudnn_install.py" --cache "$cache" --tool sanitizer) || return 0
     cp -r "$(dirname "$sanitizer")" "$tree/sanitizer"

@@ -41,6 +41,8 @@ RULES = [
     (r"^harness/src/(supervisor|commands|record|builds)/", r'#\s*include\s*["<](fattn/|fref/|cuda|cudnn|worker/)',
      "the supervisor knows cuDNN, CUDA, libfattn and libfref through its workers only"),
     (r"^reports/facts_reports/.*\.py$", r"^\s*(import|from)\s+(ctypes|subprocess|socket|urllib|requests)\b", "reports read records; they load and fetch nothing"),
+    (r"^lib/python/(?!test/).*\.py$", r"^\s*(import|from)\s+(numpy|torch|cupy|jax|cffi|facts_reports)\b",
+     "the module needs the standard library alone: the library of the inputs makes the outputs"),
 ]
 # Absolute paths of somebody's own folders.
 TEXT = re.compile(r"(?<![\w$.}])(/root/|/home/\w+/|/tmp/build-)")

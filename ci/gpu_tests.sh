@@ -40,4 +40,13 @@ done
 for program in "$bin"/example_*; do
     [[ ! ${program##*/} =~ ^${FACTS_TESTS_ONLY:-.*}$ ]] || one "$program" --device 0 --cudnn "$1" ${2:+--nvrtc "$2"}
 done
+# As an operator of PyTorch, with PyTorch's own cuDNN.
+if python3 -c 'import torch' 2>/dev/null; then
+    unset CUDNN_LIB_CONFIG
+    [[ -e $home/lib/python/fattn/libfattn.so.0 ]] || export FATTN_LIBRARY=$home/build/release/package/libfattn.so
+    export PYTHONPATH=$home/lib/python
+    [[ ! torch_attention =~ ^${FACTS_TESTS_ONLY:-.*}$ ]] || one "$home/examples/torch_attention.py"
+else
+    echo "skipped torch_attention: no PyTorch"
+fi
 exit $worst

@@ -25,6 +25,7 @@ BAD = {
     "harness/src/supervisor/a.c": '#include "fattn/fattn.h"\n',
     "harness/src/commands/a.c": '#include "worker/memory/case_memory.h"\n',
     "reports/facts_reports/a.py": "import subprocess\n",
+    "lib/python/fattn/a.py": "import numpy as np\n",
     "README.md": "see /ro" + "ot/x\n",
 }
 GOOD = {
@@ -34,6 +35,7 @@ GOOD = {
     "lib/gpu/c.c": "#include <gpu/gpu_driver.h>\n#include <dlfcn.h>\n",
     "reference/test/support/flash_answers.h": '#include "flash/flash.h"\n',
     "harness/src/flash/b.c": '#include "numbers/dtype.h"\n#include <fref/fref.h>\n',
+    "lib/python/test/test_b.py": "import numpy as np\n",
     "harness/src/worker/a.c": '#include "fattn/fattn.h"\n#include "fref/fref.h"\n',
 }
 

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Packs a release build into a wheel: `facts` with what it needs (the tree of ./facts bundle), libfattn.so and the Python module.
+
+usage: ci/wheel.py -o FOLDER [--build build/release]     prints the path of the wheel, facts_cudnn-VERSION-py3-none-manylinux_X_Y_ARCH.whl
+
+X.Y is the newest glibc that the programs ask for. The same commit and build give the same bytes: times are SOURCE_DATE_EPOCH, or else the commit's date.
+cuDNN is not in the wheel: `facts cudnn install` gets it from the package index. Exit: 0 written, 3 the build is not complete or cannot be moved.
+"""
+import argparse
+import base64
+import hashlib
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+
+HOME = pathlib.Path(__file__).resolve().parent.parent
+NAME = "facts_cudnn"
+LAUNCHER = '''"""FACTS, installed as a wheel: `facts` and `python -m facts_cudnn` run the program."""
+import os
+import pathlib
+import sys
+
+TREE = pathlib.Path(__file__).resolve().parent / "tree"
+
+
+def main():
+    os.environ.setdefault("FACTS_PYTHON", sys.executable)
+    os.execv(TREE / "bin/facts", ["facts", *sys.argv[1:]])
+'''
+METADATA = """Metadata-Version: 2.1
+Name: facts-cudnn
+Version: {version}
+Summary: Fused-Attention Conformance Test Suite for cuDNN, and the library fattn
+License: Apache-2.0
+Requires-Python: >=3.9
+Description-Content-Type: text/markdown
+
+{about}
+"""
+WHEEL = """Wheel-Version: 1.0
+Generator: ci/wheel.py
+Root-Is-Purelib: false
+Tag: {tag}
+"""
+# The functions of ci/bundle.sh: what a bundle holds is said there alone.
+BUNDLE = 'set -euo pipefail; home=$1 release=$2 venv=$3 tree=$4; . "$home/ci/bundle.sh"; shift 4; "$@"'
+
+
+def fail(text):
+    print(f"wheel: {text}", file=sys.stderr)
+    sys.exit(3)
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        fail(f"{' '.join(map(str, command[-3:]))}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout.strip()
+
+
+def stage(build, at):
+    """The wheel's files as a folder. Returns the newest glibc that they need: "2.34"."""
+    tree = at / NAME / "tree"
+    tree.mkdir(parents=True)
+
+    def bundle(*step):
+        return run("bash", "-c", BUNDLE, "bundle", HOME, build, build.parent / "venv", tree, *step)
+
+    for step in ("bundle_programs", "bundle_data", "bundle_licences"):
+        bundle(step, tree, "")  # as it was linked: for no other glibc
+    bundle("bundle_module", at)
+    (tree / "facts").unlink()  # a link; the entry point stands for it
+    (at / NAME / "__init__.py").write_text(LAUNCHER)
+    (at / NAME / "__main__.py").write_text("from . import main\n\nmain()\n")
+    binaries = [path for path in sorted(at.rglob("*")) if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+    if foreign := set(bundle("foreign_libraries", *binaries).split()) - {"libgomp.so.1"}:  # which lies beside the library
+        fail(f"not relocatable: {', '.join(sorted(foreign))} is needed")
+    return bundle("newest_glibc", *binaries)
+
+
+def describe(at, tag, version):
+    """The .dist-info folder, without RECORD."""
+    info = at / f"{NAME}-{version}.dist-info"
+    info.mkdir()
+    about = (HOME / "README.md").read_text()
+    (info / "METADATA").write_text(METADATA.format(version=version, about=about))
+    (info / "WHEEL").write_text(WHEEL.format(tag=tag))
+    (info / "entry_points.txt").write_text(f"[console_scripts]\nfacts = {NAME}:main\n")
+    (info / "top_level.txt").write_text(f"{NAME}\nfattn\n")
+    shutil.copy(HOME / "LICENSE", info / "LICENSE")
+    return info
+
+
+def pack(at, info, out):
+    """Sorted names, one time for all, and only the two modes that pip knows."""
+    seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", HOME, "log", "-1", "--format=%ct"))
+    when = max(time.gmtime(seconds)[:6], (1980, 1, 1, 0, 0, 0))
+    record = []
+    with zipfile.ZipFile(out, "w") as wheel:
+        def add(name, content, executable=False):
+            entry = zipfile.ZipInfo(name, when)
+            entry.create_system, entry.compress_type = 3, zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o100755 if executable else 0o100644) << 16
+            wheel.writestr(entry, content, compresslevel=9)
+
+        for path in sorted(path for path in at.rglob("*") if path.is_file()):
+            name, content = path.relative_to(at).as_posix(), path.read_bytes()
+            add(name, content, os.access(path, os.X_OK))
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            record.append(f"{name},sha256={digest},{len(content)}\n")
+        listed = f"{info.name}/RECORD"
+        add(listed, "".join(record) + f"{listed},,\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", dest="out", type=pathlib.Path, required=True, metavar="FOLDER")
+    parser.add_argument("--build", type=pathlib.Path, default=HOME / "build/release", metavar="FOLDER")
+    given = parser.parse_args()
+    version = re.search(r"^project\(facts VERSION ([0-9.]+)", (HOME / "CMakeLists.txt").read_text(), re.M)[1]
+    given.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        at = pathlib.Path(folder)
+        glibc = stage(given.build.resolve(), at)
+        tag = f"py3-none-manylinux_{glibc.replace('.', '_')}_{platform.machine()}"
+        out = given.out / f"{NAME}-{version}-{tag}.whl"
+        pack(at, describe(at, tag, version), out)
+    print(out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""Questions, refusals and bad input: one clear line each. What DLPack says of an array is read without a copy, and calls go to its library's stream."""
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+import types
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    sys.exit(1 if os.environ.get("FACTS_CI") else 77)
+import fattn
+from fattn import arrays
+
+CUDNN = "9.27.0-jit-cu13"
+SHAPE = (1, 2, 16, 32)
+
+
+def ones(*shape, dtype=np.float32):
+    return np.ones(shape or SHAPE, dtype)
+
+
+class Refused(unittest.TestCase):
+    def refused(self, pattern, call, *arguments, status="bad_problem", **more):
+        with self.assertRaisesRegex(fattn.Error, pattern) as seen:
+            call(*arguments, **more)
+        self.assertEqual(seen.exception.status, status)
+        self.assertNotIn("\n", str(seen.exception))
+
+    def test_problems(self):
+        for pattern, fields in {r"^dtype: 'f17': one of bf16, f16": dict(dtype="f17"), r"^sequence: not a field of a problem": dict(sequence=1), r"^batch: 'two'": dict(batch="two"),
+                                r"^q_strides: \(1, 2, 3, 4, 5\)": dict(q_strides=(1, 2, 3, 4, 5)), r"^causal: the window": dict(causal=True, window=(3, 1)),
+                                r"^outputs: 'lse': one of": dict(outputs=("stats", "lse")), r"^dtype: one word": dict(dtype=("f16", "bf16"))}.items():
+            self.refused(pattern, fattn.Problem, **fields)
+        self.refused("^policy: 'cuda': one of cudnn, math, cpu", fattn.policy("cuda").__enter__)
+        self.refused("dim_qk", fattn.Problem(batch=1, heads_q=1, seq_q=8, seq_kv=8).resolve)
+
+    def test_arrays(self):
+        q = ones()
+        for pattern, given in {r"^k: a list": (q, [1.0], q), r"^q: shape \(16, 32\); four extents": (q[0, 0], q, q), "^q, k, v are of f32, f16, f32": (q, ones(dtype=np.float16), q),
+                               "^v: shape .* extent 2 differs": (q, q, q[:, :, :3]), "^k: .* extent 3 differs": (q, q[..., :8], q), "^q, k, v are of f64": (ones(dtype=np.float64),) * 3}.items():
+            self.refused(pattern, fattn.attention, *given)
+
+    def test_calls(self):
+        q = ones()
+        plan = fattn.plan(q, q, q)
+        frozen = ones()
+        frozen.flags.writeable = False
+        turned = np.ones((1, 16, 2, 32), np.float32).transpose(0, 2, 1, 3)
+        for pattern, more in {r"^out: shape \(1, 2, 16, 8\); the plan is for \(1, 2, 16, 32\)": dict(out=q[..., :8]), "^out: the array is read-only": dict(out=frozen),
+                              "^out: f16; the plan is for f32": dict(out=ones(dtype=np.float16)), "^out: strides": dict(out=turned), "^stats: the plan does not write it": dict(stats=True),
+                              "^biass: not a tensor of a call": dict(biass=q), "^mod_tensors: 'x': the score modification has no tensors": dict(mod_tensors={"x": q}),
+                              "^workspace: f32": dict(workspace=q), "^o shares memory with q": dict(out=q)}.items():
+            self.refused(pattern, plan.forward, q, q, q, **more)
+        self.refused("^k: strides", plan.forward, q, turned, q)
+        self.refused("^the plan is of pass fwd", plan.backward, q, q, q, q, q, q)
+        slope = ones(1, 2, 1, 1)
+        mod = fattn.ScoreMod(lambda s, b, h, q, k, slope: s * slope, tensors={"slope": slope})
+        plan = fattn.plan(q, q, q, score_mod=mod)
+        self.refused(r"^mod_tensors\['slope'\]: f32 \(1, 1, 1, 1\); recorded was", plan.forward, q, q, q, mod_tensors={"slope": ones(1, 1, 1, 1)})
+        self.refused("^mod_tensors: 'slope' is missing", plan.forward, q, q, q, mod_tensors={})
+        lengths = np.ones(1, np.int64)
+        self.refused("^seq_len_q: i64; the plan is for i32", fattn.attention, q, q, q, seq_len_q=lengths, seq_len_kv=lengths)
+
+    def test_environments(self):
+        self.refused("h999", fattn.Context, "h999", status="environment")
+        self.refused("no_such", fattn.Context, "h100-sxm", cudnn_dir="/no_such", status="environment")
+        self.refused(".", fattn.Context, "h100-sxm", status="environment")  # no cuDNN is mapped
+        done = subprocess.run([sys.executable, "-c", "import fattn; fattn.Context()"], capture_output=True, text=True, env={**os.environ, "FATTN_LIBRARY": "/no/libfattn.so"}, check=False)
+        self.assertIn("set FATTN_LIBRARY to the path of libfattn.so", done.stderr.splitlines()[-1])
+
+
+class Problems(unittest.TestCase):
+    def test_a_problem_prints_as_it_is_made(self):
+        made = fattn.Problem(pass_="bwd", dtype="bf16", batch=2, heads_q=4, seq_q=64, seq_kv=64, dim_qk=64, window=(7, 0), outputs=("stats", "max"), attn_scale=0.5, o_strides=(1, 2, 3, 4))
+        self.assertEqual(eval(repr(made)), made)
+        self.assertEqual(made.replace(), made)
+        self.assertEqual(made.replace(batch=3).batch, 3)
+        self.assertEqual((made.pass_, made.dtype, made.window_left, made.has_right), ("bwd", "bf16", 7, 1))
+        self.assertEqual(fattn.Problem(window=(7, 0)), fattn.Problem(window=(7, None), causal=True))
+        self.assertEqual(eval(repr(fattn.Problem(attn_scale=0.0))).has_attn_scale, 1)
+
+    def test_resolved(self):
+        self.assertEqual(fattn.Problem(batch=1, heads_q=2, seq_q=8, seq_kv=8, dim_qk=16).resolve().q_strides, (256, 16, 32, 1))
+
+
+class Decisions(unittest.TestCase):
+    def test_yes(self):
+        q = ones()
+        decision = fattn.decide(q, q, q, causal=True)
+        self.assertTrue(decision)
+        self.assertEqual((decision.problem.has_right, decision.problem.seq_q), (1, 16))
+        self.assertEqual((decision.backend, decision.reason), ("cpu", "ok"))
+        self.assertTrue(repr(decision).startswith("supported: cpu on <fattn.Context cpu>"))
+
+    def test_no(self):
+        decision = fattn.decide(fattn.Problem(dtype="f32", batch=1, heads_q=3, heads_k=2, seq_q=8, seq_kv=8, dim_qk=16))
+        self.assertFalse(decision)
+        self.assertEqual(decision.reason, "bad_problem")
+        self.assertIn("heads_q", repr(decision))
+
+    def test_a_described_gpu_says_why_not(self):
+        facts = pathlib.Path(os.environ.get("FACTS_BIN", ""), "facts")
+        done = subprocess.run([facts, "cudnn", "path", CUDNN], capture_output=True, text=True, check=False) if facts.is_file() else None
+        if done is None or not done.stdout.strip():
+            if os.environ.get("FACTS_CI"):
+                self.fail(f"{CUDNN} is not installed")
+            self.skipTest(f"needs ./facts cudnn install {CUDNN}")
+        program = f"""if True:
+            import fattn
+            context = fattn.Context("h100-sxm", {done.stdout.strip()!r})
+            ask = dict(dtype="bf16", batch=2, heads_q=4, seq_q=256, seq_kv=256, dim_qk=128)
+            print(fattn.decide(fattn.Problem(**ask), context=context))
+            no = fattn.decide(fattn.Problem(**{{**ask, "dim_qk": 100}}), context=context)
+            print(no)
+            print(no.explain()[0].change)
+            plan = fattn.plan(fattn.Problem(**ask), context=context)
+            again = fattn.plan(fattn.Problem(**ask), context=context, load=plan.save())
+            print(again.engine == plan.engine, plan.backend)
+            context.verify()
+            with fattn.policy("cudnn", "math"):
+                allowed = bool(fattn.decide(no.problem, context=context))
+            print(allowed == bool(context.info["math_kernels"]), bool(fattn.decide(no.problem, context=context)))
+        """
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?s)^supported: cudnn on <fattn.Context h100-sxm: .*, sm_90, cuDNN 9.27.0>\n  engine \d+: workspace \d+ bytes \w+=")
+        self.assertRegex(done.stdout, r"\nunsupported: cudnn .*\n  why: CUDNN_STATUS_NOT_SUPPORTED_SHAPE: .*\n  remedy: pad the head dimension")
+        self.assertRegex(done.stdout, r"\n  engine \d+: CUDNN_STATUS_NOT_SUPPORTED_SHAPE: .* \(d_qk % 8 != 0\)\n")
+        self.assertIn("dim_qk and dim_v 104 instead of 100", done.stdout)
+        self.assertTrue(done.stdout.endswith("True cudnn\nTrue False\n"), done.stdout)
+
+
+def capsule(device, address, shape, offset=0):
+    """A capsule of DLPack before 1.0, dense, as an older library exports it. Returns what has to stay alive too."""
+    extents = (ctypes.c_int64 * len(shape))(*shape)
+    tensor = arrays.DLTensor(data=address, device_type=device[0], device_id=device[1], ndim=len(shape), code=2, bits=32, lanes=1, shape=extents, byte_offset=offset)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(tensor), b"dltensor", None), (tensor, extents)
+
+
+class FakeTensor:
+    """Of a library that is not here, on a GPU that is not here."""
+
+    def __init__(self, offset=0):
+        self.offset, self.asked = offset, []
+
+    def __dlpack_device__(self):
+        return (2, 1)
+
+    def __dlpack__(self, stream=None):  # no max_version: an older library
+        self.asked.append(stream)
+        made, self.kept = capsule((2, 1), 4096, SHAPE, self.offset)
+        return made
+
+
+class Interchange(unittest.TestCase):
+    def test_an_array_is_not_copied(self):
+        whole = np.zeros((2, 16, 4, 32), np.float32)
+        part = whole.transpose(0, 2, 1, 3)[:, 1:3]
+        read = arrays.Array("q", part)
+        self.assertEqual(read.address, whole.ctypes.data + 32 * 4)
+        self.assertEqual((read.shape, read.strides, read.dtype, read.device), ((2, 2, 16, 32), (2048, 32, 128, 1), "f32", (arrays.CPU, 0)))
+
+    def test_a_capsule_of_an_older_library(self):
+        given = FakeTensor(offset=64)
+        read = arrays.Array("q", given)
+        self.assertEqual((read.address, read.strides, read.device, read.dtype), (4160, arrays.dense(SHAPE), (arrays.CUDA, 1), "f32"))
+        self.assertEqual(given.asked[-1], -1)  # the producer has nothing to wait for
+
+    def test_memory_is_released(self):
+        array = ones()
+        before = sys.getrefcount(array)
+        for _ in range(10):
+            arrays.Array("q", array)
+        self.assertEqual(sys.getrefcount(array), before)
+
+    def test_an_array_of_a_gpu_does_not_reach_the_cpu_backend(self):
+        q = ones()
+        with self.assertRaisesRegex(fattn.Error, r"^k: lies on device \(2, 1\)"):
+            fattn.plan(q, q, q).forward(q, FakeTensor(), q)
+
+    def test_calls_go_to_the_current_stream_of_the_arrays_library(self):
+        torch = types.ModuleType("torch")
+        torch.cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=7000 + device))
+        tensor = type("Tensor", (FakeTensor,), {"__module__": "torch", "detach": lambda self: self})()
+        sys.modules["torch"] = torch
+        self.addCleanup(sys.modules.pop, "torch")
+        read = arrays.Array("q", tensor)
+        self.assertEqual(arrays.current_stream(read, None), 7001)
+        self.assertEqual(arrays.current_stream(read, 42), 42)
+        self.assertEqual(arrays.current_stream(read, types.SimpleNamespace(cuda_stream=43)), 43)
+        self.assertIsNone(arrays.current_stream(arrays.Array("q", ones()), None))
+        with self.assertRaisesRegex(fattn.Error, "give stream="):
+            arrays.current_stream(arrays.Array("q", FakeTensor()), None)
+
+    def test_new_arrays_follow_strides(self):
+        like = arrays.Array("q", ones())
+        made = arrays.empty("out", like, (2, 3, 4, 8), "f16", (96, 8, 24, 1))
+        self.assertEqual((made.dtype, made.shape, made.strides), (np.float16, (2, 3, 4, 8), (192, 16, 48, 2)))
+        with self.assertRaisesRegex(fattn.Error, "^out: the problem's strides .* leave gaps; give out="):
+            arrays.empty("out", like, (2, 3, 4, 8), "f16", (192, 16, 48, 1))
+        with self.assertRaisesRegex(fattn.Error, "^out: numpy has no array of bf16"):
+            arrays.empty("out", like, (2, 3), "bf16")
+
+
+if __name__ == "__main__":
+    unittest.main()
