@@ -28,7 +28,7 @@ run evidence
 step described "$facts" decide described --cudnn "$builds" --device "0,$description" -o "$out/described.jsonl"
 run plans
 if [[ -n $plans ]]; then
-    step loaded "$facts" run plans --with engine=all --cudnn "$builds" --device 0 --plan-dir "$plans" -o "$out/loaded.jsonl"
+    step loaded "$facts" run plans --with engine=all --cudnn "$builds" --device 0 --trust-plans "$plans" -o "$out/loaded.jsonl"
     step bits "$facts" report --bits "$out/plans.jsonl" "$out/loaded.jsonl"
 fi
 card=$(grep -o '"device":"[^"]*","planned":"gpu0"' "$out/smoke.jsonl" | head -n 1 | cut -d'"' -f4)
