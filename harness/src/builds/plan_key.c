@@ -51,7 +51,7 @@ static int read_key(unsigned char out[KEY_BYTES], int file, const char *path, fa
 int facts_plan_key(char out[65], facts_error *error)
 {
     char path[FACTS_PATH];
-    unsigned char key[KEY_BYTES];
+    unsigned char key[KEY_BYTES] = { 0 };
     if (!facts_cache_path("plan.key", path))
         return facts_fail_as(3, error, "neither XDG_CACHE_HOME nor HOME is set: there is no folder for the key that seals plans");
     int file = open_key(path);

@@ -38,9 +38,13 @@ static long holder_of(const struct stat *file)
     long process = 0;
     FILE *locks = fopen("/proc/locks", "re");
     while (locks && !process && fgets(line, sizeof line, locks)) {
-        unsigned long inode;
-        if (sscanf(line, "%*s FLOCK %*s %*s %ld %*x:%*x:%lu", &process, &inode) != 2 || inode != (unsigned long)file->st_ino)
-            process = 0;
+        /* "1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF" */
+        char kind[16], owner[24], device[64];
+        if (sscanf(line, "%*s %15s %*s %*s %23s %63s", kind, owner, device) != 3 || strcmp(kind, "FLOCK") != 0)
+            continue;
+        const char *inode = strrchr(device, ':');
+        if (inode && strtoul(inode + 1, NULL, 10) == (unsigned long)file->st_ino)
+            process = strtol(owner, NULL, 10);
     }
     if (locks)
         (void)fclose(locks);
