@@ -6,6 +6,7 @@
 A finding is one line: FILE:LINE: what is wrong. Exit 1 when there is one. docs/glossary.md says which spellings are wrong ("Not: ...").
 """
 import ast
+import os
 import re
 import sys
 from pathlib import Path
@@ -173,9 +174,16 @@ def printed_findings(path, text, wrong):
             yield from ((number, what) for what in language(part, wrong))
 
 
+def _pages():
+    """Markdown of the tree, without build/. os.walk goes on where another test has just removed a folder; rglob ends with an error."""
+    for folder, folders, names in os.walk(HOME):
+        folders[:] = sorted(name for name in folders if name not in ("build", ".git", "__pycache__"))
+        yield from (Path(folder, name) for name in sorted(names) if name.endswith(".md"))
+
+
 def files():
     """Every page and every source that prints."""
-    pages = [p for p in HOME.rglob("*.md") if p.relative_to(HOME).parts[0] not in ("build", ".git") and p.name != "CHANGELOG.md"]
+    pages = [p for p in _pages() if p.name != "CHANGELOG.md"]
     sources = [*HOME.glob("harness/src/**/*.[ch]"), *HOME.glob("reports/facts_reports/*.py"), *HOME.glob("lib/include/fattn/*.h")]
     return sorted(pages) + sorted(sources)
 
