@@ -26,9 +26,8 @@ find_zig() {
 
 zig=${ZIG:-$(find_zig)} || { echo "relink.sh: zig cannot be installed (ci/requirements-relink.txt)" >&2; exit 3; }
 export ZIG_GLOBAL_CACHE_DIR=$build/../zig-cache
-machine=$("$zig" env 2>/dev/null | grep -o 'x86_64\|aarch64' | head -n 1)
 compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
-case $(basename -- "$compiler") in aarch64-*) machine=aarch64 ;; esac
+machine=$("$compiler" -dumpmachine) # x86_64-linux-gnu
 
 for file; do
     # ": && cc FLAGS OBJECTS -o FILE LIBRARIES && :"
@@ -40,5 +39,5 @@ for file; do
     words=${words/ -o $file / -o $out/$(basename -- "$file") }
     words=${words//-static-libgcc/}
     words=${words// -fopenmp / $("$compiler" -print-file-name=libgomp.so) -Wl,--allow-shlib-undefined } # zig would take LLVM's
-    (cd "$build" && bash -c "'$zig' cc -target $machine-linux-gnu.$glibc $words") || exit 1
+    (cd "$build" && bash -c "'$zig' cc -target ${machine%%-*}-linux-gnu.$glibc $words") || exit 1
 done
