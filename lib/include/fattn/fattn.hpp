@@ -156,7 +156,7 @@ template <typename H, typename T> result<H> made(fattn_status status, T *handle)
 /* One cuDNN on one device. */
 class context : public detail::handle<fattn_context> {
 public:
-    using handle::handle;
+    context() noexcept = default; /* holds nothing */
     static context own(fattn_context *owned) noexcept { return context(owned); }
     static result<context> try_create(const fattn_context_options &options)
     {
@@ -182,7 +182,7 @@ private:
 /* May this target run the problem, by which engines, and if not why not? Strings and elements live as long as the decision. */
 class decision : public detail::handle<fattn_decision> {
 public:
-    using handle::handle;
+    decision() noexcept = default; /* holds nothing */
     static decision own(fattn_decision *owned) noexcept { return decision(owned); }
     static result<decision> try_create(const context &context, const fattn_problem &problem, uint32_t ask = FATTN_ASK_A)
     {
@@ -216,7 +216,7 @@ private:
 /* A compiled problem. It outlives its context. */
 class plan : public detail::handle<fattn_plan> {
 public:
-    using handle::handle;
+    plan() noexcept = default; /* holds nothing */
     static plan own(fattn_plan *owned) noexcept { return plan(owned); }
     static result<plan> try_create(const context &context, const fattn_problem &problem, const fattn_plan_options *options = nullptr)
     {
