@@ -7,7 +7,7 @@
   --frontend DIR  a checkout of cudnn-frontend, whose test_mhas_v2.py is run in the same session: the ratio of executed cases a second. Wants a
                   GPU, and a Python (--python) with cudnn, torch and pytest
 
-usage: bench_run.py [--suite peers-fe] [--cudnn 9.27.0] [--device h200-sxm|0] [--shard I/N] [--jobs N] [--plans DIR] [--frontend DIR] [decide] [compile]
+usage: bench_run.py [--suite peers-fe] [--cudnn 9.27.0] [--device h200-sxm|0] [--shard I/N] [--jobs N] [--plans DIR] [--frontend DIR] [--frontend-seconds N] [decide] [compile]
 Exit: 0 printed; 1 the rows of two steps are not the same; 3 a step could not be run.
 """
 import argparse
@@ -145,7 +145,8 @@ def passed_of(output):
 
 def frontend(options):
     folder = os.path.join(options.frontend, "test/python")
-    done = subprocess.run([options.python, "-m", "pytest", "test_mhas_v2.py", "-m", "L0", "-q"], cwd=folder, capture_output=True,
+    limit = ["timeout", "-s", "INT", str(options.frontend_seconds)] if options.frontend_seconds else []
+    done = subprocess.run([*limit, options.python, "-m", "pytest", "test_mhas_v2.py", "-m", "L0", "-q"], cwd=folder, capture_output=True,
                           text=True, check=False)
     executed, seconds = passed_of(done.stdout[-2000:])
     if not executed or not seconds:
@@ -163,6 +164,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--plans", metavar="DIR", help="on a GPU: plans that facts compile made ahead, for the second run")
     parser.add_argument("--frontend", metavar="DIR", help="a checkout of cudnn-frontend")
+    parser.add_argument("--frontend-seconds", type=int, default=0, help="interrupt its tests after so many seconds: the rate is of what ran till then")
     parser.add_argument("--python", default=sys.executable, help="with cudnn, torch and pytest, for --frontend")
     parser.add_argument("--bin", default=os.path.join(HOME, "build/release/bin"))
     parser.add_argument("what", nargs="*", metavar="decide|compile", default=["decide", "compile"], help="without a GPU: only this")

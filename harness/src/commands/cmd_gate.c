@@ -82,8 +82,8 @@ static int find_build(char name[40], const facts_options *o, const char *option,
     return status;
 }
 
-/* The builds as --cudnn wants them: what was named, a folder by its path. */
-static int choose_builds(const facts_options *o, char names[2][40], char **cudnn, char why[FACTS_PATH])
+/* The names of the builds, and in `asked` the words for --cudnn: a folder keeps its path, because its name alone finds nothing. */
+static int choose_builds(const facts_options *o, char names[2][40], const char *asked[2], char why[FACTS_PATH])
 {
     if (!o->baseline || !o->candidate)
         return say_how(o);
@@ -94,15 +94,17 @@ static int choose_builds(const facts_options *o, char names[2][40], char **cudnn
         return status;
     if (strcmp(names[0], names[1]) == 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: --baseline and --candidate are both %s", names[0]);
-    const char *one = strchr(o->baseline, '/') ? o->baseline : names[0],
-               *other = strchr(o->candidate, '/') ? o->candidate : names[1];
-    return asprintf(cudnn, "%s,%s", one, other) < 0 ? FACTS_EXIT_ENVIRONMENT : 0;
+    asked[0] = strchr(o->baseline, '/') ? o->baseline : names[0];
+    asked[1] = strchr(o->candidate, '/') ? o->candidate : names[1];
+    return 0;
 }
 
 /* Asks both builds. A failure is no finding here: only a difference is. */
-static int ask(const facts_invocation *call, const facts_options *o, const char *cudnn, char record[FACTS_PATH])
+static int ask(const facts_invocation *call, const facts_options *o, const char *first, const char *second, char record[FACTS_PATH])
 {
     const char *const suite[] = { o->bench ? BENCH_SUITE : SUITE };
+    char cudnn[2 * FACTS_PATH];
+    snprintf(cudnn, sizeof cudnn, "%s,%s", first, second);
     facts_session s = { .options = o, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     const char *devices = o->device ? o->device : facts_gpus_here() ? "0" : DESCRIBED;
     int status = facts_session_prepare(&s, o->word_count ? o->words : suite, o->word_count ? o->word_count : 1, cudnn, devices);
@@ -125,29 +127,24 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
 }
 
 /* The same suite file for what was slower, its record beside the first. */
-static int ask_again(const facts_invocation *call, const facts_options *o, const char *names[2], const char *suite,
+static int ask_again(const facts_invocation *call, const facts_options *o, const char *asked[2], const char *suite,
                      char record[FACTS_PATH])
 {
     facts_options options = *o;
-    char *cudnn = NULL, *output = NULL;
-    int status = FACTS_EXIT_ENVIRONMENT;
+    char *output = NULL;
     options.words = &suite;
     options.word_count = 1;
     options.where = NULL;
-    if (asprintf(&cudnn, "%s,%s", names[1], names[0]) < 0)
-        cudnn = NULL;
     if (o->output && asprintf(&output, "%s.again.jsonl", o->output) < 0)
-        output = NULL;
+        return FACTS_EXIT_ENVIRONMENT;
     options.output = output;
-    if (cudnn && (output || !o->output))
-        status = ask(call, &options, cudnn, record);
-    free(cudnn);
+    int status = ask(call, &options, asked[1], asked[0], record);
     free(output);
     return status;
 }
 
 /* What seems to be slower is measured again: other workers have other memory, and two times in a row is no accident. */
-static int confirm(const facts_invocation *call, const facts_options *o, const char *names[2], const char *record,
+static int confirm(const facts_invocation *call, const facts_options *o, char names[2][40], const char *asked[2], const char *record,
                    char again[FACTS_PATH])
 {
     char suite[FACTS_PATH], into[FACTS_PATH + 16], baseline[64], candidate[64], least[32];
@@ -157,14 +154,14 @@ static int confirm(const facts_invocation *call, const facts_options *o, const c
         return FACTS_EXIT_ENVIRONMENT;
     fclose(file);
     snprintf(into, sizeof into, "--slower-into=%s", suite);
-    snprintf(baseline, sizeof baseline, "--baseline=%s", names[0]);
-    snprintf(candidate, sizeof candidate, "--candidate=%s", names[1]);
+    snprintf(baseline, sizeof baseline, "--baseline=%.39s", names[0]);
+    snprintf(candidate, sizeof candidate, "--candidate=%.39s", names[1]);
     snprintf(least, sizeof least, "--least=%.6g", o->slower);
     const char *const words[] = { "bench", record, into, baseline, candidate, least };
     int status = facts_run_report(words, o->slower > 0 ? 6 : 5);
     if (status == FACTS_EXIT_OK && stat(suite, &info) == 0 && info.st_size > 0) {
         fputs("facts gate: measuring again the cases that seem slower\n", stderr);
-        status = ask_again(call, o, names, suite, again);
+        status = ask_again(call, o, asked, suite, again);
     }
     unlink(suite);
     return status;
@@ -172,18 +169,18 @@ static int confirm(const facts_invocation *call, const facts_options *o, const c
 
 static int ask_and_compare(const facts_invocation *call)
 {
-    char names[2][40], record[FACTS_PATH] = "", again[FACTS_PATH] = "", why[FACTS_PATH] = "", plans[FACTS_PATH], *cudnn = NULL;
+    char names[2][40], record[FACTS_PATH] = "", again[FACTS_PATH] = "", why[FACTS_PATH] = "", plans[FACTS_PATH];
+    const char *asked[2] = { NULL };
     facts_options options = *call->options;
-    int status = choose_builds(&options, names, &cudnn, why);
+    int status = choose_builds(&options, names, asked, why);
     options.json = false;                     /* stdout is the answer's */
     options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of ours */
     if (status == FACTS_EXIT_OK)
         status = facts_open_plan_dir(plans, &options);
     if (status == FACTS_EXIT_OK)
-        status = ask(call, &options, cudnn, record);
+        status = ask(call, &options, asked[0], asked[1], record);
     if (status == FACTS_EXIT_OK && options.bench)
-        status = confirm(call, &options, (const char *[2]){ names[0], names[1] }, record, again);
-    free(cudnn);
+        status = confirm(call, &options, names, asked, record, again);
     options.json = call->options->json;
     if (status == FACTS_EXIT_NOTHING)
         strcpy(why, "no case is selected");

@@ -29,13 +29,13 @@ STEPS = (
 class Times(e2e.TestCase):
     """Builds that are really here, and a worker that only says how long things take."""
 
-    def gate(self, fault):
+    def gate(self, fault, *folders, **environment):
         worker = os.path.join(e2e.BIN, "facts-fake-worker")
         if not os.path.exists(worker):
             self.skipTest("no facts-fake-worker: build with tests")
-        versions = [e2e.need(name).version for name in (e2e.OLD, e2e.NEW)]
-        done = e2e.facts("gate", "--bench", "--baseline", versions[0], "--candidate", versions[1], "--device", "0", "-o", self.path("r.jsonl"), "pass=fwd d=64,128",
-                         FACTS_WORKER=worker, FACTS_FAULT=fault)
+        builds = folders or [e2e.need(name).version for name in (e2e.OLD, e2e.NEW)]
+        done = e2e.facts("gate", "--bench", "--baseline", builds[0], "--candidate", builds[1], "--device", "0", "-o", self.path("r.jsonl"), "pass=fwd d=64,128",
+                         FACTS_WORKER=worker, FACTS_FAULT=fault, **environment)
         return done, os.path.exists(self.path("r.jsonl.again.jsonl"))
 
     def test_what_is_slower_is_measured_again_and_is_a_finding(self):
@@ -47,6 +47,12 @@ class Times(e2e.TestCase):
         times = e2e.Record(self.path("r.jsonl.again.jsonl")).times
         self.assertEqual(times[0]["build"], e2e.NEW, "in the opposite order")
         self.assertEqual({line["case"] for line in times}, {line["case"] for line in e2e.Record(self.path("r.jsonl")).times})
+
+    def test_builds_that_only_their_folders_name_are_measured_again(self):
+        folders = [e2e.need(name).dir for name in (e2e.OLD, e2e.NEW)]
+        done, again = self.gate("slow_build@9.27", *folders, XDG_CACHE_HOME=self.path("cache"))
+        self.assertStatus(done, 1)
+        self.assertTrue(again)
 
     def test_what_is_not_slower_is_measured_once(self):
         for fault in ("", "slow_build@9.20"):
