@@ -96,7 +96,7 @@ bundle_tests() {
     mkdir -p "$tree/lib/python" "$tree/examples"
     bundle_module "$tree/lib/python"
     cp "$home/examples/torch_attention.py" "$tree/examples/"
-    cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home/ci/bench_torch.py" "$tree/ci/"
+    cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home/ci/bench_torch.py" "$home/ci/standalone.list" "$tree/ci/"
     sanitizer=$("$FACTS_PYTHON" "$home/ci/cudnn_install.py" --cache "$cache" --tool sanitizer) || return 0
     cp -r "$(dirname "$sanitizer")" "$tree/sanitizer"
 }
