@@ -133,6 +133,17 @@ Test(surface, dropout_passes_and_tells_what_was_kept)
     json_decref(rows);
 }
 
+Test(surface, dropout_does_not_hide_why_an_address_is_refused)
+{
+    static const char *const names[] = { "pass=fwd " SMALL "dropout=0.2 workspace=offset:17",
+                                         "pass=bwd " SMALL "dropout=0.2 stride=offset:9" };
+    json_t *rows = run(names, 2);
+    for (size_t i = 0; i < 2; i++)
+        cr_expect_str_eq(text_at(json_array_get(rows, i), "verdict"), "unsupported", "%s: what is drawn depends on no address",
+                         names[i]);
+    json_decref(rows);
+}
+
 Test(surface, what_dropout_kept_is_read_out_of_answers)
 {
     static const char *const names[] = { "pass=fwd " SMALL "dropout=0.2 check=keep",
