@@ -135,10 +135,10 @@ def _take(line, report, store):
 
 
 def _dispatch(item, report, store):
-    for word in ("run", "target", "start", "time", "end"):
+    for word in ("run", "target", "start", "time", "finding", "end"):
         if isinstance(item.get(word), dict):
-            # The many `start` and `time` objects are compared, never shown.
-            value = item[word] if word in ("start", "time") else text.clean_json(item[word])
+            # The many `start`, `time` and `finding` objects are compared, never shown.
+            value = item[word] if word in ("start", "time", "finding") else text.clean_json(item[word])
             if word == "run":
                 refuse_newer(report.name, value)
                 report.runs, report.run, report.closed = report.runs + 1, str(value.get("id") or ""), False

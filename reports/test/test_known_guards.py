@@ -42,7 +42,7 @@ class Guard:
 # What the library computes, here read out of fields that no predicate names. An order is 10 * role + format.
 STUBS = """
 #define AS_FACT(type, name, place) type name(const fattn_problem *p) { return (type)(place < 4 ? p->dk_strides : p->dv_strides)[place % 4]; }
-AS_FACT(bool, fattn__fact_mod_gradient_reads, 0) AS_FACT(bool, fattn__fact_packed_alone, 0) AS_FACT(bool, fattn__fact_offsets_apart, 0)
+AS_FACT(bool, fattn__fact_mod_gradient_reads, 0) AS_FACT(bool, fattn__fact_mod_reads_place, 0) AS_FACT(bool, fattn__fact_packed_alone, 0) AS_FACT(bool, fattn__fact_offsets_apart, 0)
 AS_FACT(bool, fattn__fact_dense_gradient, 0) AS_FACT(bool, fattn__fact_bias_square, 0) AS_FACT(int64_t, fattn__fact_query_tiles, 1) AS_FACT(int64_t, fattn__fact_stride_qkv, 2)
 AS_FACT(int64_t, fattn__fact_stride_o, 3) AS_FACT(int64_t, fattn__fact_stride_dq, 4) AS_FACT(bool, fattn__is_unified, 5)
 AS_FACT(fattn__role, fattn__problem_misaligned, 6)
@@ -85,7 +85,7 @@ HOLDS = [
     ("want~*stats* & want!~*stats2*", ".outputs = 1", ".outputs = 8"), ("want~*max*", ".outputs = 2", ".outputs = 1"), ("want~*sum_exp*", ".outputs = 4", ".outputs = 2"),
     ("want~*rng_dump*", ".outputs = 16", ".outputs = 15"), ("want=none", "0", ".outputs = 1"), ("padding!=none", ".padding = 1", "0"), ("lens=none", "0", ".padding = 1"),
     ("padding!=none | lens!=none", ".padding = 1", "0"), ("lens_shape=bcast", ".len_broadcast = 1", "0"), ("offsets=i64", ".ragged_bits = 64", ".ragged_bits = 32"),
-    ("dropout_mask=0", "0", ".dropout_mask = 1"), ("impl=unified", ".dv_strides = {[1] = 1}", "0"), ("rope!=0", ".rope = 1", "0"), ("paged=0", "0", ".page_size_v = 64"),
+    ("dropout_mask=0", "0", ".dropout_mask = 1"), ("alibi!=0", ".alibi = 1", "0"), ("impl=unified", ".dv_strides = {[1] = 1}", "0"), ("rope!=0", ".rope = 1", "0"), ("paged=0", "0", ".page_size_v = 64"),
     ("paged!=0", ".page_size_k = 64", "0"), ("paged~v:*", ".page_size_v = 64", ".page_size_v = 64, .page_size_k = 64"), ("paged~k:*", ".page_size_k = 64", ".page_size_v = 64"),
     ("paged!=0 & paged!~v:*", ".page_size_v = 64, .page_size_k = 64", ".page_size_v = 64"), ("deterministic!=0", ".deterministic = 1", "0"),
     # facts
@@ -93,6 +93,7 @@ HOLDS = [
     ("misaligned in (k, dbias)", ".dv_strides = {[2] = FATTN__ROLE_DBIAS}", ".dv_strides = {[2] = FATTN__ROLE_Q}"), ("training=1", ".training = 1", "0"),
     ("capture=1", ".capture = 1", "0"), ("ragged=1", ".ragged_bits = 32", "0"), ("ragged=0", "0", ".ragged_bits = 64"), ("stats_packed=1", ".ragged = 16", ".ragged = 8"),
     ("packed_alone=1", ".dk_strides = {1}", "0"), ("dense_gradient=1", ".dk_strides = {1}", "0"), ("offsets_apart=0", "0", ".dk_strides = {1}"), ("mod_gradient_reads=1", ".dk_strides = {1}", "0"),
+    ("mod_reads_place=1", ".dk_strides = {1}", "0"),
     ("bias_square=1", ".dk_strides = {1}", "0"), ("q_order in (bshd, sbhd)", ".dv_strides = {[3] = 2}", ".dv_strides = {[3] = 3}"),
     ("query_tiles>128", ".dk_strides = {[1] = 129}", ".dk_strides = {[1] = 128}"), ("stride_qkv>=2 | stride_dq>=2", ".dv_strides = {[0] = 2}", ".dk_strides = {[3] = 2}"),
 ]

@@ -36,6 +36,10 @@ class Records(unittest.TestCase):
         with self.assertRaisesRegex(reader.InputError, r"newer FACTS \(format 2; this one reads 1\)"):
             self.load({"run": {"id": "r1", "facts": "9.0.0", "format": 2}}, self.row())
 
+    def test_findings_of_a_search_are_no_unreadable_lines(self):
+        store = self.load(self.row(), {"finding": {"run": "r1", "rank": 1, "verdict": "nan", "text": "nan o", "forms": []}})
+        self.assertEqual((store.totals()["unreadable"], store.counts()), (0, {"pass": 1}))
+
     def test_the_latest_attempt_wins_and_order_in_the_file_does_not(self):
         store = self.load(self.row(attempt=2, verdict="nan"), self.row(attempt=1), self.row(attempt=3, verdict="wrong"), self.row(attempt=2))
         self.assertEqual(store.counts(), {"wrong": 1})

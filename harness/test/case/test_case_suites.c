@@ -141,7 +141,7 @@ Test(suites, the_peers_are_implemented)
 
 Test(suites, regress_is_implemented_and_has_titles)
 {
-    is_implemented("regress", 50, 1000);
+    is_implemented("regress", 50, 1500);
     facts_cases *cases = load("regress");
     size_t reports = 0;
     const char *last = "";

@@ -16,6 +16,15 @@ static bool reads_more(const fattn__mod_program *program, int place)
     return more;
 }
 
+bool fattn__fact_mod_reads_place(const fattn_problem *p)
+{
+    const fattn__mod_program *program = p->score_mod ? fattn__score_mod_program(p->score_mod) : NULL;
+    bool reads = false;
+    for (int i = 0; program && i < program->count; i++)
+        reads |= program->at[i].op == FATTN__MOD_INDEX || program->at[i].op == FATTN__MOD_TENSOR;
+    return reads;
+}
+
 bool fattn__fact_mod_gradient_reads(const fattn_problem *p)
 {
     if (p->score_mod == NULL || p->pass != FATTN_BACKWARD)

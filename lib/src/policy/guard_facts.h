@@ -4,6 +4,8 @@
 
 #include "problem/resolved_problem.h"
 
+/* The score_mod reads an index or a tensor: what it does depends on where a score stands. */
+bool fattn__fact_mod_reads_place(const fattn_problem *p);
 /* The gradient of the score_mod reads more than the gradient that it receives: the score, an index or a tensor. Backward only. */
 bool fattn__fact_mod_gradient_reads(const fattn_problem *p);
 /* This pass writes a ragged tensor whose input is not ragged. */
