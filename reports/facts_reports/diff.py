@@ -367,7 +367,7 @@ def ask(diff, slot, case, word=""):
     builds = [b for b in builds if b != words.NO_BUILD]
     first, second = diff.sides.answers(slot, case)
     measured = any(a.grade == "measured" for a in first + second)
-    asked = "repro" if measured and (first and second) else "decide"
+    asked = "bench" if word == "slower" else "repro" if measured and (first and second) else "decide"
     more = " --plan" if not measured and _planned(diff, slot, first, second) else ""
     more += " --explain" if asked == "decide" and word in ("lost", "reason changed", "gained") else ""
     return f"facts {asked} {text.shell(case)}" + (f" --cudnn {text.shell(','.join(builds))}" if builds else "") + f" --device {text.shell(','.join(devices))}{more}"

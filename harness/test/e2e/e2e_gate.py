@@ -43,6 +43,7 @@ class Times(e2e.TestCase):
         self.assertStatus(done, 1)
         self.assertIn("2 cases are slower.", done.out.splitlines()[0])
         self.assertRegex(done.out, r"100(\.\d+)? µs  ->  (149|150)(\.\d+)? µs")
+        self.assertIn("facts bench 'pass=fwd ", done.out, "a time is shown again by a measurement")
         self.assertTrue(again)
         times = e2e.Record(self.path("r.jsonl.again.jsonl")).times
         self.assertEqual(times[0]["build"], e2e.NEW, "in the opposite order")

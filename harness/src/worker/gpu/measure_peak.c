@@ -124,7 +124,8 @@ json_t *facts_measure_peak(fattn_context *context, struct CUstream_st *stream, c
     struct CUctx_st *previous;
     if (fattn_context_enter(&previous, context) != FATTN_OK)
         return out;
-    find(RTLD_DEFAULT, "cuMemcpyDtoDAsync_v2", &p.copy);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* the one in use: the library opens it for itself alone */
+    find(driver, "cuMemcpyDtoDAsync_v2", &p.copy);
     if (fattn_buffer_create(&p.a, context, COPY_BYTES) == FATTN_OK && fattn_buffer_create(&p.b, context, COPY_BYTES) == FATTN_OK &&
         fattn_buffer_create(&p.c, context, COPY_BYTES) == FATTN_OK && fill(&p, p.a) && fill(&p, p.b)) {
         const double us = p.copy ? best_us(&p, launch_copy) : 0;
@@ -132,6 +133,8 @@ json_t *facts_measure_peak(fattn_context *context, struct CUstream_st *stream, c
             json_object_set_new(out, "copy_gbs", json_real(2.0 * (double)COPY_BYTES / us * 1e-3));
         measure_gemm(&p, out, cudnn_dir);
     }
+    if (driver)
+        dlclose(driver);
     fattn_buffer_destroy(context, p.a);
     fattn_buffer_destroy(context, p.b);
     fattn_buffer_destroy(context, p.c);
