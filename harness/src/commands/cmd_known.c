@@ -40,12 +40,6 @@ static void start(words *w, const char *folder, const char *task)
     add(w, task);
 }
 
-static bool is_record(const char *word)
-{
-    const char *end = strrchr(word, '.');
-    return end && (strcmp(end, ".jsonl") == 0 || strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0);
-}
-
 /* The files that say what fails; for described devices only those that such a device can show. A case that hangs can take the GPU
  * with it: those files come last. */
 static size_t choose_files(const char *folder, bool described, char *out[MOST_TEXTS])
@@ -119,7 +113,7 @@ static int check(const facts_invocation *call, const char *folder)
     size_t records = 0;
     words w = { .count = 0 };
     for (size_t i = 1; i < o->word_count; i++)
-        records += is_record(o->words[i]);
+        records += facts_is_record_name(o->words[i]);
     if (records && records + 1 < o->word_count)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known check: give records, or names of failures, not both");
     start(&w, folder, "check");

@@ -32,12 +32,20 @@ int facts_bench(facts_session *s, bool twice)
     return status;
 }
 
+static int show(const facts_options *o, const char *record)
+{
+    const char *const words[] = { "bench", record, "--json" };
+    return facts_run_report(words, o->json ? 3 : 2);
+}
+
 int facts_command_bench(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     char plans[FACTS_PATH];
     facts_options options = *o;
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    if (o->word_count == 1 && facts_is_record_name(o->words[0]))
+        return show(o, o->words[0]);
     options.json = false; /* the rows; the report has the answer */
     options.with = o->with ? o->with : "engine=all";
     int status = facts_open_plan_dir(plans, &options);
@@ -47,10 +55,8 @@ int facts_command_bench(const facts_invocation *call)
         status = facts_bench(&s, o->twice);
     if (s.record[0])
         fprintf(stderr, "record: %s\n", s.record);
-    if (status == FACTS_EXIT_OK) {
-        const char *const words[] = { "bench", s.record, "--json" };
-        status = facts_run_report(words, o->json ? 3 : 2);
-    }
+    if (status == FACTS_EXIT_OK)
+        status = show(o, s.record);
     facts_session_free(&s);
     return status;
 }

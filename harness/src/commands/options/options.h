@@ -53,7 +53,7 @@ typedef struct facts_options {
     X(RUN, "run", "CASES...", "compile, execute, and compare with the reference results")                                          \
     X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                   \
     X(SHRINK, "shrink", "CASE", "find the simplest case that fails the same way")                                                  \
-    X(BENCH, "bench", "[CASES...]", "time the engines of one or more builds on one GPU")                                           \
+    X(BENCH, "bench", "[CASES... | RECORD]", "time the engines of one or more builds on one GPU")                                           \
     X(GATE, "gate", "[CASES... | RECORDS]", "may CI move from one cuDNN to another? one answer, at most ten groups")               \
     X(DIFF, "diff", "A B", "compare two records, case by case")                                                                    \
     X(BISECT, "bisect", "CASE", "find the cuDNN version where an answer changed")                                                  \

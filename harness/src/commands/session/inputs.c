@@ -1,5 +1,7 @@
 #include "inputs.h"
 
+#include <string.h>
+
 #include "complain.h"
 
 int facts_read_case(const char *command, const facts_options *o, facts_case *out)
@@ -22,4 +24,10 @@ int facts_read_record(const char *who, const char *path, bool (*each)(void *, co
         facts_complain(FACTS_EXIT_OK, "%s: %s: %llu line%s could not be read", who, path, (unsigned long long)counts.bad,
                        counts.bad == 1 ? "" : "s");
     return FACTS_EXIT_OK;
+}
+
+bool facts_is_record_name(const char *word)
+{
+    const char *end = strrchr(word, '.');
+    return end && (strcmp(end, ".jsonl") == 0 || strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0);
 }
