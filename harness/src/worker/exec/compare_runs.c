@@ -97,6 +97,8 @@ static void compare(facts_runs *r, const char *how)
         differs[id] = true;
         if (output)
             judge_again(r, id);
+        if (id == FACTS_TENSOR_RNG_DUMP) /* the call may write anything where no key is read */
+            continue;
         int64_t far = unlike(r, id, different, at);
         if (far || r->second[id] == FACTS_VERDICT_GRAPH_MISMATCH)
             facts_runs_find(r, r->otherwise,
@@ -104,8 +106,6 @@ static void compare(facts_runs *r, const char *how)
                             " d %" PRId64,
                             facts_tensor_word(id), far ? far : different, how, at[0], at[1], at[2], at[3]);
     }
-    if (facts_tensor_is_output(r->problem, FACTS_TENSOR_RNG_DUMP))
-        judge_again(r, FACTS_TENSOR_RNG_DUMP);
     judge_arrays_again(r, differs);
 }
 
