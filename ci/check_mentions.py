@@ -17,16 +17,17 @@ MENTIONS = [re.compile(text) for text in (
     rf"\b(?:github|gitlab)\.com/(?P<name>[\w-]+/facts)\b",
     rf"\bghcr\.io/{NAME}:{VERSION}",
     rf"\bghcr\.io/{NAME}\n *newTag: (?P<quote>\"?){VERSION}",
-    rf"\bfacts-cudnn=={VERSION}")]
+    rf"\bfacts-cudnn=={VERSION}", rf"\blibfattn\.so\.{VERSION}", r"\blibfattn\.so\.(?P<major>\d+)(?![\d.])")]
 
 
 def named(text):
-    return DEFINED.search(text).groupdict()
+    found = DEFINED.search(text).groupdict()
+    return found | {"major": found["version"].partition(".")[0]}
 
 
 def mentions(text):
     """(first, last, found word, its kind) of every mention, the last first."""
-    spans = {(*m.span(kind), m[kind], kind) for pattern in MENTIONS for m in pattern.finditer(text) for kind in ("name", "version") if kind in pattern.groupindex}
+    spans = {(*m.span(kind), m[kind], kind) for pattern in MENTIONS for m in pattern.finditer(text) for kind in ("name", "version", "major") if kind in pattern.groupindex}
     return sorted(spans, reverse=True)
 
 
