@@ -62,6 +62,7 @@ build_twice() {
     for name in $(cd "$work/1" && ls) $(cd "$work/2" && ls); do
         cmp -s "$work/1/$name" "$work/2/$name" || missing "two builds of $name differ"
     done
+    [[ -z $not_ready ]] || exit 1
     mkdir -p "$out"
     (cd "$work/1" && sha256sum -- *) >"$work/SHA256SUMS"
     cp "$work"/1/* "$work/SHA256SUMS" "$out/"
@@ -70,7 +71,6 @@ build_twice() {
 check_commit
 [[ -z $not_ready ]] || exit 1
 build_twice
-[[ -z $not_ready ]] || exit 1
 cat "$out/SHA256SUMS"
 if [[ -n $dry ]]; then
     say "ready; no tag was made"
