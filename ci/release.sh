@@ -4,7 +4,7 @@
 #
 # usage: ci/release.sh VERSION [--dry-run] [-o FOLDER]     --dry-run makes no tag; archives and SHA256SUMS go to FOLDER (build/dist)
 #
-# Exit: 0 done, 1 something is not ready (every reason is printed), 2 wrong usage.
+# Exit: 0 done, 1 something is not ready (every reason is printed), 2 wrong usage; another one: that of the build that failed.
 set -euo pipefail
 home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { printf 'release: %s\n' "$*" >&2; }
@@ -42,6 +42,7 @@ make_archives() {
     local to=$1
     git archive --prefix="facts-$version/" -o "$to/facts-$version.tar.gz" HEAD
     ./facts bundle -o "$to/facts-$version-$(uname -m).tar.xz"
+    cmake --build build/release --target fattn_shared
     ci/wheel.py -o "$to"
     ci/abi.sh build/release/package/libfattn.so
 }
