@@ -82,6 +82,16 @@ class Shards(unittest.TestCase):
             return done.returncode, done.stdout + done.stderr
         self.check_a_lost_part_is_named_and_asked_again(gate, self.at / "out")
 
+    def test_slurm_s_own_daemons(self):
+        if not os.environ.get("FACTS_ALL"):
+            return  # 45 seconds: the night
+        if not shutil.which("slurmctld") or os.geteuid() != 0:
+            self.skipTest("needs root, and the packages slurm-wlm and munge")
+        done = subprocess.run([recipes.HOME / "ci/slurm_once.sh", "9.20.0", "9.27.0", self.suite], capture_output=True, text=True, check=False, timeout=250,
+                              env=self.environment | {"SHARDS": "4", "DEVICE": "h100-sxm", "OUT": str(self.at / "out"), "FACTS": str(recipes.FACTS)})
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(LOST, done.stdout)
+
     def test_kubernetes(self):
         (self.at / "facts").symlink_to(recipes.FACTS)
         jobs, config = objects()
