@@ -97,7 +97,7 @@ run_tests() {
     FACTS_CHROMIUM=$(find_browser)
     export FACTS_CHROMIUM # empty: no browser, and no package of one; the page's tests are then skipped, but not in CI
     [[ -n $FACTS_CHROMIUM || -n ${CI:-} ]] || unset FACTS_CI
-    requirements+=("$home/ci/requirements-test.txt")
+    requirements+=("$home/ci/requirements-test.txt" "$home/ci/requirements-recipes.txt")
     set_up
     run_environment
     if [[ ${#options[@]} -gt 0 ]]; then

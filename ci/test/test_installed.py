@@ -76,7 +76,9 @@ class Installed(unittest.TestCase):
                 run(compiler, "-x", language, f"-std={std}", *STRICT, "-fsyntax-only", f"-I{self.prefix}/include", source)
 
     def test_the_functions_of_the_headers_and_nothing_else_are_visible(self):
-        shared = {line.split()[-1] for line in run("nm", "-D", "--defined-only", self.lib / "libfattn.so").splitlines()}
+        shared = [line.split()[-1].split("@@") for line in run("nm", "-D", "--defined-only", self.lib / "libfattn.so").splitlines()]
+        self.assertEqual({node[0] for _, *node in shared if node}, {"FATTN_1.0"})
+        shared = {name for name, *_ in shared} - {"FATTN_1.0"}
         static = {line.split()[-1] for line in run("nm", "-g", "--defined-only", self.lib / "libfattn.a").splitlines() if len(line.split()) == 3}
         self.assertEqual(shared, self.functions())
         self.assertEqual(static, self.functions())
@@ -113,6 +115,13 @@ class Installed(unittest.TestCase):
                     program = self.at / f"{compiler}-{form}-{name}"
                     run(compiler, "-std=c11", "-D_GNU_SOURCE", *STRICT, *self.flags("--cflags"), HOME / f"examples/{name}.c", *libraries, "-lm", "-lpthread", "-o", program)
                 run(self.at / f"{compiler}-{form}-guard", env=self.environment(LD_LIBRARY_PATH=str(self.lib)))
+
+    def test_pkg_config_has_what_a_program_needs_to_run(self):
+        for variable, runs in (("rpath", True), ("devices", False)):
+            program = self.at / f"runs-{variable}"
+            run("gcc", "-std=c11", "-D_GNU_SOURCE", *self.flags("--cflags"), HOME / "examples/first_call.c", *self.flags("--libs"), *(self.flags("--variable=rpath") if runs else []), "-lm", "-o", program)
+            done = subprocess.run([program], capture_output=True, text=True, check=False, env={"PATH": "/usr/bin"})
+            self.assertEqual((done.returncode == 0, "libfattn" in done.stderr), (runs, not runs), done.stderr)
 
     def test_the_example_of_the_header_is_a_program(self):
         """The lines at the top of fattn.h and fattn.hpp are those of the first calls in examples/, which the tests build and run."""

@@ -50,8 +50,8 @@ __device__ static inline void worst_of_lanes(worst *mine, int lanes)
     }
 }
 
-/* The worst of a block, for all of its threads. */
-__device__ static inline void worst_of_block(worst *mine)
+/* The worst of a block, for all of its threads. Shared memory of a static function has the folder of the build in its name; so these three are not. */
+__device__ inline void worst_of_block(worst *mine)
 {
     __shared__ worst of_warp[THREADS / WARP];
     worst_of_lanes(mine, WARP);
@@ -79,7 +79,7 @@ __device__ static inline uint64_t joined(joining how, uint64_t a, uint64_t b)
 }
 
 /* Structs of such numbers: the block's, for all of its threads. how(n): of number n. Joining all by shuffles alone would take ten for each number and warp. */
-template <typename T, typename F> __device__ static inline void join_block(T *mine, const F &how)
+template <typename T, typename F> __device__ inline void join_block(T *mine, const F &how)
 {
     constexpr int count = sizeof(T) / sizeof(uint64_t), pairs = THREADS / 2, joiners = 8; /* threads that join one number */
     __shared__ uint64_t of_pair[count][pairs + joiners];
@@ -282,7 +282,7 @@ struct scattered {
 };
 
 /* Of all slices; every block adds them up for itself. */
-__device__ static inline facts_judged_sums weigh_all(const facts_one_walk &call)
+__device__ inline facts_judged_sums weigh_all(const facts_one_walk &call)
 {
     weighed mine = { 0, 0, 0, 0.0, 0.0 };
     for (int64_t slice = threadIdx.x; slice < call.slices; slice += THREADS) {

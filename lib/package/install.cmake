@@ -4,7 +4,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(FATTN_SOVERSION 0) # structs carry their size and only grow: an older caller keeps working
+set(FATTN_SOVERSION ${PROJECT_VERSION_MAJOR}) # structs carry their size and only grow: an older caller keeps working
 set(packed ${CMAKE_BINARY_DIR}/package)
 set(exports ${CMAKE_CURRENT_SOURCE_DIR}/package/exports.map)
 
@@ -35,7 +35,7 @@ list(TRANSFORM FATTN_STATIC_LIBRARIES PREPEND -l OUTPUT_VARIABLE FATTN_LIBS_PRIV
 list(JOIN FATTN_LIBS_PRIVATE " " FATTN_LIBS_PRIVATE)
 configure_package_config_file(package/fattnConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/fattnConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fattn PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_DATADIR)
-write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/fattnConfigVersion.cmake VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/fattnConfigVersion.cmake VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
 # From the folder of the .pc file to the prefix, so that what was installed may be moved.
 file(RELATIVE_PATH FATTN_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" FATTN_PC_UP "${FATTN_PC_UP}")

@@ -199,6 +199,15 @@ class Planned(Merging):
         self.missing(*first, *second, code=0)
         self.assertEqual(self.missing(*first), "shard 2/2 of B on h100; 1 planned row")
 
+    def test_a_shard_without_a_case_has_no_record(self):
+        one = [run(cases=2, shard=[1, 3], targets=[{"build": "B", "device": "D"}]), row(case="a")]
+        two = [run("2", cases=2, shard=[2, 3], targets=[{"build": "B", "device": "D"}]), row(case="b", run_id="2")]
+        self.missing(*one, *two, code=0)
+        self.assertEqual(self.missing(*one), "shard 2/3 of B on D; shard 3/3 of B on D; 1 planned row")
+        for line in (one[0], two[0]):
+            del line["run"]["cases"]  # an old record: nobody knows
+        self.assertEqual(self.missing(*one, *two), "shard 3/3 of B on D")
+
 
 if __name__ == "__main__":
     unittest.main()

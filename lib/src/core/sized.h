@@ -6,13 +6,16 @@
 #include <stddef.h>
 #include <string.h>
 
+/* A size beyond this was never set: no struct will grow so far. */
+enum { FATTN__STRUCT_SIZE_LIMIT = 4096 };
+
 /* Copies what both know of `from`, whose first member is its size, over the defaults in `to`. False when the caller's struct is too
- * short to hold its size, or longer with something set that this library does not know. */
+ * short to hold its size, absurdly long, or longer with something set that this library does not know. */
 static inline bool fattn__read_sized(void *to, size_t size, const void *from)
 {
     size_t theirs;
     memcpy(&theirs, from, sizeof theirs);
-    if (theirs <= sizeof theirs)
+    if (theirs <= sizeof theirs || theirs > FATTN__STRUCT_SIZE_LIMIT)
         return false;
     for (size_t i = size; i < theirs; i++) {
         if (((const unsigned char *)from)[i] != 0)

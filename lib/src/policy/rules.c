@@ -104,7 +104,7 @@ static fattn_status widen(fattn_rule *out, const fattn_rule *rules, size_t place
     memcpy(&size, rules, sizeof size);
     *out = (fattn_rule)FATTN_RULE_INIT;
     const char *at = (const char *)rules + place * size;
-    if (size < offsetof(fattn_rule, unasked) || size > 4096 || memcmp(at, &size, sizeof size) != 0 ||
+    if (size < offsetof(fattn_rule, unasked) || size > FATTN__STRUCT_SIZE_LIMIT || memcmp(at, &size, sizeof size) != 0 ||
         !fattn__read_sized(out, sizeof *out, at))
         return fattn__fail(FATTN_BAD_PROBLEM,
                            "rule %zu: struct_size is wrong, or an unknown field is set; start from FATTN_RULE_INIT", place);

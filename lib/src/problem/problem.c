@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "core/error.h"
+#include "core/sized.h"
 #include "fattn/score_mod.h"
 #include "layout.h"
 
@@ -15,7 +16,6 @@ _Static_assert(sizeof(fattn_problem) ==
                "fattn_problem has padding");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the key is the image of a little-endian machine");
 
-static const size_t struct_size_limit = 4096;
 static const int64_t window_limit = (int64_t)1 << 30;
 
 /* X(field, least, most, what is allowed) */
@@ -49,7 +49,7 @@ static fattn_status take(const fattn_problem *given, fattn_problem *out)
 {
     size_t size;
     memcpy(&size, &given->struct_size, sizeof size);
-    if (size < sizeof size || size % _Alignof(fattn_problem) != 0 || size > struct_size_limit)
+    if (size < sizeof size || size % _Alignof(fattn_problem) != 0 || size > FATTN__STRUCT_SIZE_LIMIT)
         return fattn__fail(FATTN_BAD_PROBLEM, "struct_size: %zu is not the size of a fattn_problem; start from FATTN_PROBLEM_INIT",
                            size);
     const unsigned char *bytes = (const unsigned char *)given;
