@@ -4,6 +4,9 @@
 # What the build folder says: CMAKE_STRIP
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$release/CMakeCache.txt"; }
 
+# Where the libraries lie that were linked in: a build for another machine has them beside it.
+sysroot() { [[ ! -d $release/sysroot ]] || echo "$release/sysroot"; }
+
 # The machine that the build is for: x86_64
 machine() { "$(cached CMAKE_C_COMPILER)" -dumpmachine | cut -d- -f1; }
 
@@ -67,7 +70,7 @@ bundle_licences() {
     local tree=$1 package file
     mkdir -p "$tree/licences"
     for package in libjansson-dev libmd-dev libuv1-dev libxxhash-dev libgcc-s1 libgomp1; do
-        file=$(cached CMAKE_FIND_ROOT_PATH)/usr/share/doc/$package/copyright
+        file=$(sysroot)/usr/share/doc/$package/copyright
         [[ ! -r $file ]] || cp -L "$file" "$tree/licences/$package"
     done
     find "$venv" -path '*/[Jj]inja2-*' -iname 'LICENSE*' -type f -exec cp {} "$tree/licences/jinja2" \;
@@ -113,19 +116,28 @@ bundle_tests() {
 }
 
 make_bundle() {
-    local out= spec= tests= oldest= level=-1 stage tree glibc foreign
+    local out= spec= tests= oldest=2.28 other= level=-1 stage tree glibc foreign
     while [[ $# -gt 0 ]]; do
         case $1 in
         -o) out=${2-}; shift 2 || die 2 "-o needs a file" ;;
         --glibc) oldest=${2-}; shift 2 || die 2 "--glibc needs a version: 2.28" ;;
+        --machine) other=${2-}; shift 2 || die 2 "--machine needs a name: aarch64" ;;
         --cudnn) spec=${2-}; shift 2 || die 2 "--cudnn needs versions" ;;
         --tests) tests=1; level=-6; shift ;; # every program holds the kernels: a window that reaches from one to the next
-        *) die 2 "bundle: $1: not understood; usage: ./facts bundle -o FILE.tar.xz [--glibc 2.28] [--cudnn V,V] [--tests]" ;;
+        *) die 2 "bundle: $1: not understood; usage: ./facts bundle -o FILE.tar.xz [--machine aarch64] [--glibc 2.28|native] [--cudnn V,V] [--tests]" ;;
         esac
     done
-    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "usage: ./facts bundle -o FILE.tar.xz [--glibc 2.28] [--cudnn V,V] [--tests]"
+    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "usage: ./facts bundle -o FILE.tar.xz [--machine aarch64] [--glibc 2.28|native] [--cudnn V,V] [--tests]"
+    [[ $oldest != native ]] || oldest=
     [[ -z $oldest || $oldest =~ ^2\.[0-9]+$ ]] || die 2 "--glibc $oldest: not a version of glibc: 2.28"
     [[ -d $(dirname -- "$out") && -w $(dirname -- "$out") ]] || die 3 "$(dirname -- "$out"): no such folder, or not writable"
+    if [[ -n $other && $other != "$(machine)" ]]; then
+        [[ $other == aarch64 ]] || die 2 "--machine $other: aarch64 is the other one"
+        [[ -z $tests$spec ]] || die 2 "--tests and --cudnn are for this machine; on the other one: facts cudnn install"
+        release=$build/aarch64
+        step "building for aarch64" bash "$home/ci/package/cross.sh" "$release"
+    fi
+    [[ -z $tests ]] || oldest= # the tests themselves run with this machine's glibc and newer alone
     stage=$(mktemp -d "$build/bundle.XXXXXX")
     # shellcheck disable=SC2064
     trap "rm -rf '$stage' '$out.part'" EXIT

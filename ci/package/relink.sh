@@ -39,6 +39,7 @@ for file; do
     words=${words/ -o $file / -o $out/$(basename -- "$file") }
     words=${words//-static-libgcc/}
     words=${words// -fopenmp / $("$compiler" -print-file-name=libgomp.so) -Wl,--allow-shlib-undefined } # zig would take LLVM's
+    words+=" $("$compiler" -print-libgcc-file-name)" # has what gcc calls for atomics on aarch64
     [[ $words == *" -shared "* ]] || words+=" -pie $here/environ.c"
     (cd "$build" && bash -c "'$zig' cc -target ${machine%%-*}-linux-gnu.$glibc $words") || exit 1
     # A variable of libc that has several names must not be copied under one of them.

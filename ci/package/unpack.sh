@@ -15,5 +15,8 @@ wanted="$suite $machine $*"
 [[ $(cat "$folder/.unpacked" 2>/dev/null) != "$wanted" ]] || exit 0
 command -v mmdebstrap >/dev/null || { echo "unpack.sh: mmdebstrap is missing; run this once: apt-get install mmdebstrap" >&2; exit 3; }
 rm -rf "$folder"
-mmdebstrap --quiet --variant=extract --architectures="$machine" --include="${*// /,}" "$suite" "$folder" >&2 || exit 3
+# The mirror of this machine, and the suite as it was released: older packages of the other archives go away.
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' | head -n 1)
+packages=$*
+mmdebstrap --quiet --variant=extract --architectures="$machine" --include="${packages// /,}" "$suite" "$folder" "deb $mirror $suite main" >&2 || exit 3
 echo "$wanted" >"$folder/.unpacked"
