@@ -29,6 +29,7 @@ link_again() {
 bundle_programs() {
     local tree=$1 glibc=$2
     cmake --install "$release" --component facts --prefix "$tree.installed" >/dev/null
+    mkdir -p "$tree"
     mv "$tree.installed"/lib/facts/* "$tree/"
     rm -r "$tree.installed"
     [[ -z $glibc ]] || link_again "$glibc" "$tree/bin" bin/facts{,-worker,-self} # the driver without a device asks for nothing but glibc 2.2.5
@@ -149,6 +150,7 @@ make_bundle() {
     glibc=$(newest_glibc "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1)
     bundle_reports "$tree"
     bundle_licences "$tree"
+    python3 "$home/ci/package/sbom.py" "$release" "$tree" "$tree/facts.spdx.json" ${oldest:+--relinked}
     [[ -z $tests ]] || bundle_tests "$tree"
     if [[ -n $spec ]]; then
         "$release/bin/facts" cudnn install "$spec" >"$stage/cudnn.tsv" || exit $?

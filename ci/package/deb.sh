@@ -8,7 +8,7 @@ home=$(dirname -- "$(dirname -- "$(dirname -- "$(realpath -- "$0")")")")
 mkdir -p "$1" "${2:-$home/build/deb}"
 out=$(realpath -- "$1")
 BUILD=$(realpath -- "${2:-$home/build/deb}")
-export BUILD DEB_BUILD_OPTIONS=noautodbgsym
+export BUILD SOURCE=$home DEB_BUILD_OPTIONS=noautodbgsym
 command -v dh >/dev/null || { echo "deb.sh: debhelper is missing; run this once: apt-get install debhelper" >&2; exit 3; }
 
 # As Debian builds it: its flags, no run path, and libraries in the folder of their architecture.

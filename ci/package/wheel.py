@@ -20,6 +20,8 @@ import tempfile
 import time
 import zipfile
 
+import sbom
+
 HOME = pathlib.Path(__file__).resolve().parents[2]
 NAME = "facts_cudnn"
 LAUNCHER = '''"""FACTS, installed as a wheel: `facts` and `python -m facts_cudnn` run the program."""
@@ -94,7 +96,7 @@ def number(version):
     return [int(part) for part in version.split(".")]
 
 
-def describe(at, tag, version):
+def describe(at, tag, version, listed):
     """The .dist-info folder, without RECORD."""
     info = at / f"{NAME}-{version}.dist-info"
     info.mkdir()
@@ -104,6 +106,8 @@ def describe(at, tag, version):
     (info / "entry_points.txt").write_text(f"[console_scripts]\nfacts = {NAME}:main\nfacts-cudnn = {NAME}:main\n")
     (info / "top_level.txt").write_text(f"{NAME}\nfattn\n")
     shutil.copy(HOME / "LICENSE", info / "LICENSE")
+    (info / "sboms").mkdir()  # as PEP 770 says
+    (info / "sboms/facts.spdx.json").write_text(listed)
     return info
 
 
@@ -138,9 +142,12 @@ def main():
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         at = pathlib.Path(folder)
-        tag = f"py3-none-{stage(given.build.resolve(), at, '' if given.glibc == 'native' else given.glibc)}"
+        build, glibc = given.build.resolve(), "" if given.glibc == "native" else given.glibc
+        platform = stage(build, at, glibc)
+        openmp = build.parent / f"openmp-{platform.split('_', 3)[3]}" if glibc else pathlib.Path("/")
+        tag = f"py3-none-{platform}"
         out = given.out / f"{NAME}-{version}-{tag}.whl"
-        pack(at, describe(at, tag, version), out)
+        pack(at, describe(at, tag, version, sbom.document(build, at / NAME / "tree", bool(glibc), openmp)), out)
     print(out)
 
 
