@@ -43,7 +43,7 @@ for file; do
     [[ $words == *" -shared "* ]] || words+=" -pie $here/environ.c"
     (cd "$build" && bash -c "'$zig' cc -target ${machine%%-*}-linux-gnu.$glibc $words") || exit 1
     # A variable of libc that has several names must not be copied under one of them.
-    if copied=$(readelf -rW "$out/$(basename -- "$file")" | sed -n 's/.*_COPY .* \([a-z0-9_]*\)@.*/\1/p' | grep -vxE 'std(in|out|err)|in6addr_any'); then
+    if copied=$(readelf -rW "$out/$(basename -- "$file")" | sed -n 's/.*_COPY .* \([A-Za-z0-9_]*\)@.*/\1/p' | grep -vxE 'std(in|out|err)|in6addr_any'); then
         echo "relink.sh: $file: the variable ${copied//$'\n'/, } of libc was copied into the program" >&2
         exit 1
     fi
