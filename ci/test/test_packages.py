@@ -106,8 +106,8 @@ class Packages(unittest.TestCase):
         self.assertIn("supported: cpu", said)
         self.assertRegex(said, r"cpu +pass \d\d\d")
         # glibc 2.31 and Python 3.9: the oldest that Debian's mirrors have.
-        said = inside(root("bullseye", "python3-venv"), install + module + f"facts matrix --cudnn {CUDNN} --device h100-sxm; test -s facts-report/index.html; facts doctor --bundle",
-                      [self.wheels])
+        said = inside(root("bullseye", "python3-venv"), install + module + f"facts cudnn install {CUDNN}; facts matrix --cudnn {CUDNN} --device h100-sxm; "
+                      "test -s facts-report/index.html; facts doctor --bundle", [self.wheels])
         self.assertIn("2.28 or newer; here: 2.31", said)
 
     def test_debian_packages(self):
