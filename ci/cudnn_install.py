@@ -21,6 +21,7 @@ import hashlib
 import io
 import os
 import pathlib
+import platform
 import re
 import shutil
 import signal
@@ -32,7 +33,8 @@ import threading
 import time
 import zipfile
 
-LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock")
+MACHINE = platform.machine()
+LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock")
 KEEP_CUDNN = re.compile(r"(^|/)lib/(libcudnn|libcudnn_graph|libcudnn_engines_runtime_compiled)\.so\.9$|(^|/)include/[^/]+\.h$")
 KEEP_NVRTC = re.compile(r"(^|/)lib/(libnvrtc\.so\.\d+|libnvrtc-builtins\.so\.\d+\.\d+)$")
 

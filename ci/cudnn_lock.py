@@ -7,6 +7,7 @@ usage: cudnn_lock.py                  adds every package that WANTED names and t
 
 The script asks the index that pip is set up for and reads only its page for each package; it downloads no package. It adds lines and changes none:
 when the index publishes another sha256 for a file of the lock, it writes nothing. The new file replaces the old one in one step.
+FACTS_MACHINE=aarch64 asks for that machine's packages and adds them to cudnn-aarch64.lock; else they are this machine's.
 
 Exit: 0 done; 1 the index publishes another sha256 for a file of the lock; 2 no such version; 3 no network, no pip, a file that cannot be written.
 """
@@ -17,14 +18,16 @@ import html
 import logging
 import os
 import pathlib
+import platform
 import re
 import shutil
 import sys
 import tempfile
 import urllib.parse
 
-LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock")
-PLATFORM = re.compile(r"-manylinux[^-]*_x86_64\.whl$")
+MACHINE = os.environ.get("FACTS_MACHINE") or platform.machine()
+LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock")
+PLATFORM = re.compile(rf"-manylinux[^-]*_{re.escape(MACHINE)}\.whl$")
 WORD = re.compile(r"(\d+(?:\.\d+){1,3})(?:-(jit|full)-cu(\d+))?")
 CUDNN = ("nvidia-cudnn-jit-cu13", "nvidia-cudnn-jit-cu12", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12")  # which one is taken first
 WANTED = [  # package, which versions

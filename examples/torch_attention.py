@@ -3,7 +3,7 @@
 
 usage: examples/torch_attention.py [--device cuda|cpu] [--steps N] [--cudnn FOLDER] [--compile inductor|aot_eager|none]
 
-Run it on a machine with a GPU, PyTorch 2.11 or newer, and the wheel of FACTS (ci/wheel.py), in PyTorch's environment:
+Run it on a machine with a GPU, PyTorch 2.11 or newer, and the wheel of FACTS (ci/package/wheel.py), in PyTorch's environment:
 
     pip install --no-deps facts_cudnn-*.whl
     python examples/torch_attention.py

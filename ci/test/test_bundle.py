@@ -36,7 +36,7 @@ class Bundle(unittest.TestCase):
         cls.at = pathlib.Path(cls.folder.name)
         # Kernels for the architectures that the build has: others would compile and link the programs again, under the tests that run beside this one.
         archs = re.search(r"^FACTS_CUDA_ARCHS:[^=]*=(.*)$", (HOME / "build/release/CMakeCache.txt").read_text(), re.M)[1]
-        made = subprocess.run([HOME / "facts", "bundle", "-o", cls.at / "facts.tar"], capture_output=True, text=True, env={**os.environ, "FACTS_CUDA_ARCHS": archs})
+        made = subprocess.run([HOME / "facts", "bundle", "--glibc", "native", "-o", cls.at / "facts.tar"], capture_output=True, text=True, env={**os.environ, "FACTS_CUDA_ARCHS": archs})
         if made.returncode != 0:
             raise RuntimeError(made.stderr)
         with tarfile.open(cls.at / "facts.tar") as packed:

@@ -166,6 +166,16 @@ class Lock(Home):
         self.assertEqual({tuple(line.split()[:2]) for line in set(self.lock.read_text().splitlines()) - before},
                          {(FULL12, "9.11.1.4"), (FULL13, "9.29.0.11"), *OTHERS.items()})
 
+    def test_another_machine_has_a_lock_of_its_own(self):
+        name = wheel_name(JIT13, "9.29.0.11").replace("x86_64", "aarch64")
+        self.index.add(JIT13, "9.29.0.11")
+        self.index.packages[JIT13][name] = ("a" * 64, False)
+        self.index.files[name] = b""
+        before, other = self.lock.read_text(), self.lock.with_name("cudnn-aarch64.lock")
+        other.write_text("# head\n")
+        self.assertEqual(self.run_lock("9.29.0", FACTS_MACHINE="aarch64")[0], 0)
+        self.assertEqual((self.lock.read_text(), other.read_text()), (before, f"# head\n{JIT13} 9.29.0.11 {'a' * 64} 5000000 {name}\n"))
+
     def test_another_sha256_of_a_locked_file_is_refused_loudly(self):
         self.index.add(JIT13, "9.27.0.42", sha256="0" * 64)
         self.index.add(JIT13, "9.29.0.11")

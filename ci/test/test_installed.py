@@ -64,6 +64,12 @@ class Installed(unittest.TestCase):
                      "fish/vendor_completions.d/facts.fish"):
             self.assertIn("gate", (self.prefix / "share" / name).read_text(encoding="utf-8"), name)
 
+    def test_the_program_finds_its_tree_where_it_was_moved(self):
+        alone = {"PATH": "/usr/bin:/bin", "HOME": str(self.at)}
+        self.assertGreater(len(run(self.prefix / "bin/facts", "list", "smoke", env=alone).splitlines()), 50)
+        self.assertIn("pass 1", run(self.prefix / "bin/facts", "run", "pass=fwd s=64 d=32", "--device", "cpu", env=alone, cwd=self.at))
+        self.assertEqual([path for path in self.prefix.rglob("*") if path.is_symlink() and not path.resolve().is_relative_to(self.prefix)], [])
+
     def test_each_header_compiles_alone_in_every_language(self):
         self.assertGreaterEqual(len(self.headers), 5)
         languages = [(cc, "c", std) for cc in here("gcc", "clang") for std in ("c11", "c17")]

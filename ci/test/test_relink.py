@@ -13,7 +13,7 @@ SKIPPED = 77
 
 
 def relink(*arguments):
-    return subprocess.run(["bash", HOME / "ci/relink.sh", *map(str, arguments)], capture_output=True, text=True, check=False)
+    return subprocess.run(["bash", HOME / "ci/package/relink.sh", *map(str, arguments)], capture_output=True, text=True, check=False)
 
 
 def newest_glibc(path):
@@ -26,7 +26,7 @@ class Relink(unittest.TestCase):
         self.out = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def test_bad_input_is_one_line(self):
-        for arguments, words in ((("only",), "usage: ci/relink.sh"), ((BUILD, self.out, "new", "bin/facts"), "new is no version of glibc")):
+        for arguments, words in ((("only",), "usage: ci/package/relink.sh"), ((BUILD, self.out, "new", "bin/facts"), "new is no version of glibc")):
             done = relink(*arguments)
             self.assertEqual((done.returncode, words in done.stderr), (2, True), done.stderr)
 
@@ -43,6 +43,8 @@ class Relink(unittest.TestCase):
         ran = subprocess.run([self.out / "facts", "run", "pass=fwd,bwd b=1 h=2 s=64 d=32", "--device", "cpu", "-o", record], capture_output=True, text=True, check=False,
                              env={**os.environ, "FACTS_HOME": str(HOME), "FACTS_WORKER": str(self.out / "facts-worker")})
         self.assertEqual((ran.returncode, record.read_text().count('"verdict":"pass"')), (0, 2), ran.stdout + ran.stderr)
+        asked = subprocess.run([self.out / "facts", "known", "list", "--cudnn", "9.28.1"], capture_output=True, text=True, check=False, env={**os.environ, "FACTS_HOME": str(HOME)})
+        self.assertEqual(asked.returncode, 0, f"a program that it starts gets no environment: {asked.stderr}")
 
     def test_what_is_not_linked_is_named(self):
         if not (BUILD.parent / "zig/requirements").exists():

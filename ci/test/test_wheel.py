@@ -42,8 +42,8 @@ class Wheel(unittest.TestCase):
 
     @classmethod
     def made(cls, name, **environment):
-        """From another folder, under another umask: neither may show."""
-        return pathlib.Path(run(sys.executable, HOME / "ci/wheel.py", "-o", cls.at / name, "--build", BUILD, cwd=cls.at, umask=0o077 if environment else -1,
+        """As it was linked; from another folder, under another umask: neither may show."""
+        return pathlib.Path(run(sys.executable, HOME / "ci/package/wheel.py", "-o", cls.at / name, "--build", BUILD, "--glibc", "native", cwd=cls.at, umask=0o077 if environment else -1,
                                 env={**os.environ, **environment}).strip())
 
     def installed(self, *command):
@@ -89,7 +89,8 @@ class Wheel(unittest.TestCase):
     def test_it_runs(self):
         self.assertIn(self.version, self.installed("facts", "--version"))
         self.assertGreater(len(self.installed("facts", "list", "smoke").splitlines()), 50)
-        self.assertEqual(self.installed("python", "-m", "facts_cudnn", "--version"), self.installed("facts", "--version"))
+        for command in (("python", "-m", "facts_cudnn"), ("facts-cudnn",)):  # pipx run facts-cudnn
+            self.assertEqual(self.installed(*command, "--version"), self.installed("facts", "--version"))
 
     def test_it_decides_on_a_described_device(self):
         said = self.installed("facts", "decide", "pass=fwd,bwd s=128", "--cudnn", self.cudnn(), "--device", "h100-sxm", "-o", "r.jsonl")

@@ -26,7 +26,8 @@ add_library(fattn_shared SHARED ${packed}/fattn.o)
 target_link_libraries(fattn_shared PRIVATE ${OpenMP_C_FLAGS} m dl)
 target_link_options(fattn_shared PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined)
 set_target_properties(fattn_shared PROPERTIES OUTPUT_NAME fattn LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION ${FATTN_SOVERSION}
-  LINK_DEPENDS ${exports} LIBRARY_OUTPUT_DIRECTORY ${packed})
+  LINK_DEPENDS ${exports} LIBRARY_OUTPUT_DIRECTORY ${packed}
+  BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN") # a wheel has OpenMP beside the library
 
 # What a program that links the archive needs beside it.
 set(FATTN_STATIC_LIBRARIES ${OpenMP_C_LIB_NAMES} m dl pthread)

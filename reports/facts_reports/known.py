@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Optional
 
 from . import predicate
 from .known_guards import FACTS
@@ -65,7 +66,7 @@ class Observation:
 @dataclass(frozen=True)
 class Rule:
     """One row of the library's guards: an engine's number (None: every engine) in versions and architectures, both ends included, 0: open."""
-    engine: int | None
+    engine: Optional[int]
     cudnn_from: int
     cudnn_to: int
     sm_from: int

@@ -16,7 +16,7 @@ void facts_build_set_name(facts_build *build, const int number[4], int numbers);
 /* <0, 0, >0: as lists are ordered (newest first, jit before full, cu13 before cu12, then origin). */
 int facts_build_compare(const void *a, const void *b);
 
-/* One line of ci/cudnn.lock. */
+/* One line of FACTS_LOCK. */
 typedef struct facts_locked {
     char package[48];
     char version[24];

@@ -15,6 +15,17 @@
 
 #include "home.h"
 
+/* The machine that this program is for, what may be installed there, and where a CUDA toolkit has its libraries. */
+#if defined(__aarch64__)
+#define FACTS_LOCK "ci/cudnn-aarch64.lock"
+#define FACTS_MACHINE "aarch64"
+#define FACTS_TOOLKIT_LIB "targets/sbsa-linux/lib"
+#else
+#define FACTS_LOCK "ci/cudnn.lock"
+#define FACTS_MACHINE "x86_64"
+#define FACTS_TOOLKIT_LIB "targets/x86_64-linux/lib"
+#endif
+
 typedef enum facts_build_kind {
     FACTS_BUILD_JIT, /* the three-library set: libcudnn, graph, engines_runtime_compiled; to be run with
                         CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY */
@@ -75,6 +86,9 @@ int facts_build_identify(facts_build *out, const char *folder, facts_error *mess
  * system folders. Ordered: newest version first, jit before full, cu13 before cu12, then by origin. A folder is listed once. Each
  * has its NVRTC filled in. Returns 0, or 3 with a line (out of memory, a file that is there could not be read). */
 int facts_builds_discover(facts_builds *out, facts_error *message);
+
+/* The newest glibc 2.N that this program asks for: N; 0 when the file is no program. */
+int facts_glibc_needed(const char *program);
 
 /* What ci/cudnn.lock could install, newest first, origin `lock`. Returns 0, or 3 with a line when the file is missing or broken. */
 int facts_builds_installable(facts_builds *out, facts_error *message);

@@ -129,10 +129,13 @@ static void look_in_pythons(search *s)
 
 static void look_on_system(search *s)
 {
-    static const char *const TOOLKIT[] = { "lib64", "lib", "targets/x86_64-linux/lib" };
-    static const char *const SYSTEM[] = {
-        "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib", "/usr/local/lib"
-    };
+    static const char *const TOOLKIT[] = { "lib64", "lib", FACTS_TOOLKIT_LIB };
+    static const char *const SYSTEM[] = { "/usr/lib/" FACTS_MACHINE "-linux-gnu",
+                                          "/lib/" FACTS_MACHINE "-linux-gnu",
+                                          "/usr/lib64",
+                                          "/lib64",
+                                          "/usr/lib",
+                                          "/usr/local/lib" };
     const char *homes[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH") };
     for (size_t i = 0; i < sizeof TOOLKIT / sizeof *TOOLKIT; i++) {
         for (size_t j = 0; j < 2; j++)

@@ -229,7 +229,9 @@ static int toolkit_folder_major(const char *dir)
 
 static bool library_folder(const char *folder, char out[FACTS_PATH])
 {
-    static const char *const BELOW[] = { "", "lib", "lib64", "nvidia/cudnn/lib", "nvidia/cudnn_jit/lib", "lib/x86_64-linux-gnu" };
+    static const char *const BELOW[] = {
+        "", "lib", "lib64", "nvidia/cudnn/lib", "nvidia/cudnn_jit/lib", "lib/" FACTS_MACHINE "-linux-gnu"
+    };
     char below[FACTS_PATH];
     for (size_t i = 0; i < sizeof BELOW / sizeof *BELOW; i++) {
         char *real = facts_join(below, folder, BELOW[i]) && exists(below, "libcudnn.so.9") ? realpath(below, NULL) : NULL;

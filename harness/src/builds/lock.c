@@ -15,8 +15,8 @@ static bool is_sha256(const char *text)
 int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *data, facts_error *message)
 {
     char path[FACTS_PATH], text[512];
-    if (!facts_home_path("ci/cudnn.lock", path))
-        return facts_fail_as(3, message, "ci/cudnn.lock: not found; set FACTS_HOME to the folder that has it");
+    if (!facts_home_path(FACTS_LOCK, path))
+        return facts_fail_as(3, message, FACTS_LOCK ": not found; set FACTS_HOME to the folder that has it");
     FILE *file = fopen(path, "re");
     if (!file)
         return facts_fail_as(3, message, "%s: %s", path, strerror(errno));

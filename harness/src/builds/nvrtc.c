@@ -49,8 +49,8 @@ static void offer(void *to, const char *folder)
 const char *facts_nvrtc_find(int cuda_major, const char *build_dir, char out[FACTS_PATH])
 {
     static const char *const BESIDE[] = { "", "../../cuda_nvrtc/lib", "../../cu13/lib" };
-    static const char *const SYSTEM[] = { "usr/local/cuda*/lib64", "usr/local/cuda*/targets/x86_64-linux/lib",
-                                          "usr/lib/x86_64-linux-gnu", "usr/lib64" };
+    static const char *const SYSTEM[] = { "usr/local/cuda*/lib64", "usr/local/cuda*/" FACTS_TOOLKIT_LIB,
+                                          "usr/lib/" FACTS_MACHINE "-linux-gnu", "usr/lib64" };
     offers o = { .cuda_major = cuda_major, .out = out };
     char root[FACTS_PATH];
     out[0] = 0;

@@ -1,4 +1,6 @@
 /* facts doctor: what is here and what can be run with it. Each line says what was found, or what is missing and how to get it. */
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -130,8 +132,44 @@ static bool check_reports(bool json)
     return ok;
 }
 
+/* The newest glibc that a program of this folder asks for. */
+static int newest_glibc(void)
+{
+    static const char *const PROGRAMS[] = { "facts", "facts-worker" };
+    char folder[FACTS_PATH], path[FACTS_PATH];
+    int newest = 0;
+    for (size_t i = 0; facts_program_dir(folder) && i < sizeof PROGRAMS / sizeof *PROGRAMS; i++) {
+        int needed = facts_join(path, folder, PROGRAMS[i]) ? facts_glibc_needed(path) : 0;
+        newest = needed > newest ? needed : newest;
+    }
+    return newest;
+}
+
+static bool can_load(const char *library)
+{
+    void *handle = dlopen(library, RTLD_LAZY);
+    return handle && dlclose(handle) == 0;
+}
+
+/* For one who copies the programs to another machine. What is missing here is marked. */
+static int list_needs(bool json)
+{
+    char text[160];
+    bool libraries = can_load("libstdc++.so.6") && can_load("libz.so.1");
+    line(json, "machine", true, FACTS_MACHINE " Linux", "");
+    snprintf(text, sizeof text, "2.%d or newer; here: %s", newest_glibc(), gnu_get_libc_version());
+    line(json, "glibc", true, text, "");
+    line(json, "cudnn", libraries, "cuDNN needs libstdc++.so.6 and libz.so.1", libraries ? "" : "install libstdc++ and zlib");
+    line(json, "python", true, "Python 3.9 or newer prints reports; with pip it installs cuDNN builds", "");
+    bool reports = check_reports(json);
+    line(json, "driver", true, "NVIDIA's driver 580 or newer runs cases on a GPU; described devices and the cpu need none", "");
+    return libraries && reports ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
+}
+
 int facts_command_doctor(const facts_invocation *call)
 {
+    if (call->options->bundle)
+        return list_needs(call->options->json);
     bool json = call->options->json, numbers = false, decisions = false;
     facts_builds builds = { 0 };
     char index[16];

@@ -36,8 +36,6 @@ def path() -> str:
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    if (openmp := PACKAGE / "libgomp.so.1").exists():  # the loader finds by its name what is mapped already
-        ctypes.CDLL(str(openmp))
     try:
         loaded = ctypes.CDLL(path())
     except OSError as why:

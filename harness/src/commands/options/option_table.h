@@ -46,7 +46,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("plan-dir", 0, TEXT, plan_dir, "DIR", BATCH | ON(BENCH) | ON(GATE),                                                          \
       "keep plans and cuDNN's refusals in DIR, and load them from there")                                                          \
     X("trust-plans", 0, TEXT, trust_plans, "DIR", BATCH | ON(BENCH) | ON(GATE),                                                    \
-      "as --plan-dir, but load plans that others compiled (native code)")                                                           \
+      "as --plan-dir, but load plans that others compiled (native code)")                                                          \
     X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy, with a script check.py")                               \
     X("standalone", 0, TEXT, standalone, "DIR", ON(REPRO), "write a C program without FACTS that runs and checks the case")        \
     X("frontend", 0, FLAG, frontend, NULL, ON(REPRO), "with --standalone: write a Python script on cudnn-frontend instead")        \
@@ -87,6 +87,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run the cases")                                                                 \
     X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                  \
       "refuse a downloaded cuDNN that is not in ci/cudnn.lock")                                                                    \
+    X("bundle", 0, FLAG, bundle, NULL, ON(DOCTOR), "only print what a machine needs to run this bundle or package")                \
     X("help", 'h', FLAG, help, NULL, EVERY, "print this text")
 
 typedef struct option {

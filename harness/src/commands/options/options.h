@@ -37,7 +37,7 @@ typedef struct facts_options {
     bool annotations, all, decide, run, bench, twice;
     bool known, write, pinned_only, frontend;
     const char *source;
-    bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
+    bool json, bundle, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
     bool help;
 } facts_options;
 

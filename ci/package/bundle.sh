@@ -1,54 +1,69 @@
-# Part of ./facts: `./facts bundle`. A tree that runs on any x86-64 Linux with a glibc that is new enough, without packages and network.
+# Part of ./facts: `./facts bundle`. A tree that runs on any x86-64 or aarch64 Linux with a glibc that is new enough, without packages and network.
 # cuDNN may be put in for one's own machines; its licence does not allow handing it on, so by default it is left out.
+
+# What the build folder says: CMAKE_STRIP
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$release/CMakeCache.txt"; }
+
+# Where the libraries lie that were linked in: a build for another machine has them beside it.
+sysroot() { [[ ! -d $release/sysroot ]] || echo "$release/sysroot"; }
+
+# The machine that the build is for: x86_64
+machine() { "$(cached CMAKE_C_COMPILER)" -dumpmachine | cut -d- -f1; }
 
 # The newest glibc symbol that these files ask for, "2.34".
 newest_glibc() {
-    objdump -T "$@" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1
+    readelf -VW "$@" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1
 }
 
 # Nothing may be needed that is not part of glibc.
 foreign_libraries() {
-    objdump -p "$@" | sed -n 's/^ *NEEDED *//p' | sort -u | grep -vE '^(libc|libm|libdl|libpthread|librt)\.so\.[0-9]+$|^ld-linux-x86-64\.so\.2$' || true
+    readelf -dW "$@" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort -u | grep -vE '^(lib(c|m|dl|pthread|rt)|ld-linux-(x86-64|aarch64))\.so\.[0-9]+$' || true
 }
 
+# link_again GLIBC FOLDER FILE...: files of the build for an older glibc, into FOLDER.
+link_again() {
+    FACTS_PYTHON="${FACTS_PYTHON:-$venv/bin/python}" bash "$home/ci/package/relink.sh" "$release" "$2" "$1" "${@:3}"
+}
+
+# bundle_programs TREE GLIBC: what `cmake --install` gives, for an older glibc unless GLIBC is empty.
 bundle_programs() {
-    local tree=$1 glibc=$2 from=$release/bin
-    mkdir -p "$tree/bin/nulldriver"
-    if [[ -n $glibc ]]; then
-        from=$tree/../relinked
-        step "linking for glibc $glibc" env FACTS_PYTHON="$venv/bin/python" bash "$home/ci/relink.sh" "$release" "$from" "$glibc" bin/facts{,-worker,-self}
-    fi
-    cp "$from/facts" "$from/facts-worker" "$from/facts-self" "$tree/bin/"
-    cp -L "$release/bin/nulldriver/libcuda.so.1" "$tree/bin/nulldriver/" # asks for nothing but glibc 2.2.5
-    strip --strip-debug "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1
+    local tree=$1 glibc=$2
+    cmake --install "$release" --component facts --prefix "$tree.installed" >/dev/null
+    mkdir -p "$tree"
+    mv "$tree.installed"/lib/facts/* "$tree/"
+    rm -r "$tree.installed"
+    [[ -z $glibc ]] || link_again "$glibc" "$tree/bin" bin/facts{,-worker,-self} # the driver without a device asks for nothing but glibc 2.2.5
+    "$(cached CMAKE_STRIP)" --strip-debug "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1
     ln -s bin/facts "$tree/facts"
 }
 
-bundle_data() {
+# The packages that the reports need, beside ours: one PYTHONPATH finds both. The pure Python form runs with every Python 3.
+bundle_reports() {
     local tree=$1 site
-    cp -r "$home/cases" "$tree/cases"
-    cp -r "$release/expectations" "$tree/cases/expect" # the build made them of cases/known
-    cp -r "$home/lib/devices" "$tree/devices"
-    cp -r "$home/harness/repro" "$tree/repro"
-    mkdir -p "$tree/ci" "$tree/reports"
-    cp "$home/ci/cudnn.lock" "$home/ci/cudnn_lock.py" "$home/ci/cudnn_install.py" "$tree/ci/"
-    cp -r "$home/reports/facts_reports" "$tree/reports/"
     site=$("$venv/bin/python" -c 'import jinja2, pathlib; print(pathlib.Path(jinja2.__file__).parent.parent)')
-    cp -r "$site/jinja2" "$site/markupsafe" "$tree/reports/" # beside our package: one PYTHONPATH finds both
-    find "$tree" -name __pycache__ -prune -exec rm -rf {} +
-    find "$tree/reports" -name '*.so' -delete # the pure Python form runs with every Python 3
-    cp "$home/LICENSE" "$tree/"
+    cp -r "$site/jinja2" "$site/markupsafe" "$tree/reports/"
+    find "$tree/reports" -name __pycache__ -prune -exec rm -rf {} +
+    find "$tree/reports" -name '*.so' -delete
 }
 
-# bundle_module FOLDER: the Python module fattn with libfattn and its OpenMP, which lie beside it.
+# bundle_module FOLDER GLIBC: the Python module fattn with libfattn and its OpenMP, which lie beside it. With GLIBC both are for an older glibc.
 bundle_module() {
-    local to=$1/fattn openmp
+    local to=$1/fattn glibc=${2-} machine library openmp
+    machine=$(machine)
     cp -r "$home/lib/python/fattn" "$1/"
     find "$to" -name __pycache__ -prune -exec rm -rf {} +
-    cp -L "$release/package/libfattn.so.0" "$to/"
-    strip --strip-debug "$to/libfattn.so.0"
-    openmp=$(ldd "$to/libfattn.so.0" | sed -n 's/.*libgomp\.so\.1 => \([^ ]*\) .*/\1/p')
-    [[ -z $openmp ]] || cp -L "$openmp" "$to/libgomp.so.1"
+    library=$(realpath -- "$release/package/libfattn.so.0")
+    if [[ -n $glibc ]]; then
+        link_again "$glibc" "$to" "package/${library##*/}"
+        mv "$to/${library##*/}" "$to/libfattn.so.0"
+        openmp=$(dirname -- "$release")/openmp-$machine # GCC 10's asks for glibc 2.17, this machine's for its own
+        bash "$home/ci/package/unpack.sh" bullseye "$machine" "$openmp" libgomp1 >&2
+        cp -L "$openmp/usr/lib/$machine-linux-gnu/libgomp.so.1" "$to/"
+    else
+        cp "$library" "$to/libfattn.so.0"
+        cp -L "$("$(cached CMAKE_C_COMPILER)" -print-file-name=libgomp.so.1)" "$to/"
+    fi
+    "$(cached CMAKE_STRIP)" --strip-debug "$to/libfattn.so.0"
 }
 
 # The licences of what was linked or copied in.
@@ -56,7 +71,7 @@ bundle_licences() {
     local tree=$1 package file
     mkdir -p "$tree/licences"
     for package in libjansson-dev libmd-dev libuv1-dev libxxhash-dev libgcc-s1 libgomp1; do
-        file=/usr/share/doc/$package/copyright
+        file=$(sysroot)/usr/share/doc/$package/copyright
         [[ ! -r $file ]] || cp -L "$file" "$tree/licences/$package"
     done
     find "$venv" -path '*/[Jj]inja2-*' -iname 'LICENSE*' -type f -exec cp {} "$tree/licences/jinja2" \;
@@ -94,7 +109,7 @@ bundle_tests() {
     strip --strip-debug "$tests"/bin/*
     ln -s ../devices "$tree/lib/devices" # as in the sources
     mkdir -p "$tree/lib/python" "$tree/examples"
-    bundle_module "$tree/lib/python"
+    bundle_module "$tree/lib/python" "$oldest"
     cp "$home/examples/torch_attention.py" "$tree/examples/"
     cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home/ci/bench_torch.py" "$home/ci/standalone.list" "$tree/ci/"
     sanitizer=$("$FACTS_PYTHON" "$home/ci/cudnn_install.py" --cache "$cache" --tool sanitizer) || return 0
@@ -102,30 +117,40 @@ bundle_tests() {
 }
 
 make_bundle() {
-    local out= spec= tests= oldest= level=-1 stage tree glibc foreign
+    local out= spec= tests= oldest=2.28 other= level=-1 stage tree glibc foreign
     while [[ $# -gt 0 ]]; do
         case $1 in
         -o) out=${2-}; shift 2 || die 2 "-o needs a file" ;;
         --glibc) oldest=${2-}; shift 2 || die 2 "--glibc needs a version: 2.28" ;;
+        --machine) other=${2-}; shift 2 || die 2 "--machine needs a name: aarch64" ;;
         --cudnn) spec=${2-}; shift 2 || die 2 "--cudnn needs versions" ;;
         --tests) tests=1; level=-6; shift ;; # every program holds the kernels: a window that reaches from one to the next
-        *) die 2 "bundle: $1: not understood; usage: ./facts bundle -o FILE.tar.xz [--glibc 2.28] [--cudnn V,V] [--tests]" ;;
+        *) die 2 "bundle: $1: not understood; usage: ./facts bundle -o FILE.tar.xz [--machine aarch64] [--glibc 2.28|native] [--cudnn V,V] [--tests]" ;;
         esac
     done
-    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "usage: ./facts bundle -o FILE.tar.xz [--glibc 2.28] [--cudnn V,V] [--tests]"
+    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "usage: ./facts bundle -o FILE.tar.xz [--machine aarch64] [--glibc 2.28|native] [--cudnn V,V] [--tests]"
+    [[ $oldest != native ]] || oldest=
     [[ -z $oldest || $oldest =~ ^2\.[0-9]+$ ]] || die 2 "--glibc $oldest: not a version of glibc: 2.28"
     [[ -d $(dirname -- "$out") && -w $(dirname -- "$out") ]] || die 3 "$(dirname -- "$out"): no such folder, or not writable"
+    if [[ -n $other && $other != "$(machine)" ]]; then
+        [[ $other == aarch64 ]] || die 2 "--machine $other: aarch64 is the other one"
+        [[ -z $tests$spec ]] || die 2 "--tests and --cudnn are for this machine; on the other one: facts cudnn install"
+        release=$build/aarch64
+        step "building for aarch64" bash "$home/ci/package/cross.sh" "$release"
+    fi
+    [[ -z $tests ]] || oldest= # the tests themselves run with this machine's glibc and newer alone
     stage=$(mktemp -d "$build/bundle.XXXXXX")
     # shellcheck disable=SC2064
     trap "rm -rf '$stage' '$out.part'" EXIT
     tree=$stage/facts
-    mkdir "$tree"
+    [[ -z $oldest ]] || say "linking for glibc $oldest"
     bundle_programs "$tree" "$oldest"
     foreign=$(foreign_libraries "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1 | tr '\n' ' ')
     [[ -z $foreign ]] || die 3 "not relocatable: the programs need $foreign"
     glibc=$(newest_glibc "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1)
-    bundle_data "$tree"
+    bundle_reports "$tree"
     bundle_licences "$tree"
+    python3 "$home/ci/package/sbom.py" "$release" "$tree" "$tree/facts.spdx.json" ${oldest:+--relinked}
     [[ -z $tests ]] || bundle_tests "$tree"
     if [[ -n $spec ]]; then
         "$release/bin/facts" cudnn install "$spec" >"$stage/cudnn.tsv" || exit $?
@@ -141,5 +166,5 @@ make_bundle() {
     *) "${pack[@]}" >"$out.part" ;;
     esac
     mv -- "$out.part" "$out"
-    say "$out: $(du -h --apparent-size "$out" | cut -f1); needs x86-64 Linux with glibc $glibc or newer; unpack it and run facts/facts"
+    say "$out: $(du -h --apparent-size "$out" | cut -f1); needs $(machine) Linux with glibc $glibc or newer; unpack it and run facts/facts"
 }

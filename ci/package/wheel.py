@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Packs a release build into a wheel: `facts` with what it needs (the tree of ./facts bundle), libfattn.so and the Python module.
 
-usage: ci/wheel.py -o FOLDER [--build build/release]     prints the path of the wheel, facts_cudnn-VERSION-py3-none-manylinux_X_Y_ARCH.whl
+usage: ci/package/wheel.py -o FOLDER [--build build/release] [--glibc 2.28|native]
 
-X.Y is the newest glibc that the programs ask for. The same commit and build give the same bytes: times are SOURCE_DATE_EPOCH, or else the commit's date.
+Prints the path of the wheel, facts_cudnn-VERSION-py3-none-manylinux_2_28_x86_64.whl. Everything is linked again for that glibc; `native` packs it as it was
+linked. The same commit and build give the same bytes: times are SOURCE_DATE_EPOCH, or else the commit's date.
 cuDNN is not in the wheel: `facts cudnn install` gets it from the package index. Exit: 0 written, 3 the build is not complete or cannot be moved.
 """
 import argparse
@@ -11,7 +12,6 @@ import base64
 import hashlib
 import os
 import pathlib
-import platform
 import re
 import shutil
 import subprocess
@@ -20,7 +20,9 @@ import tempfile
 import time
 import zipfile
 
-HOME = pathlib.Path(__file__).resolve().parent.parent
+import sbom
+
+HOME = pathlib.Path(__file__).resolve().parents[2]
 NAME = "facts_cudnn"
 LAUNCHER = '''"""FACTS, installed as a wheel: `facts` and `python -m facts_cudnn` run the program."""
 import os
@@ -40,17 +42,18 @@ Version: {version}
 Summary: Fused-Attention Conformance Test Suite for cuDNN, and the library fattn
 License: Apache-2.0
 Requires-Python: >=3.9
+Requires-Dist: pip
 Description-Content-Type: text/markdown
 
 {about}
 """
 WHEEL = """Wheel-Version: 1.0
-Generator: ci/wheel.py
+Generator: ci/package/wheel.py
 Root-Is-Purelib: false
 Tag: {tag}
 """
-# The functions of ci/bundle.sh: what a bundle holds is said there alone.
-BUNDLE = 'set -euo pipefail; home=$1 release=$2 venv=$3 tree=$4; . "$home/ci/bundle.sh"; shift 4; "$@"'
+# The functions of ci/package/bundle.sh: what a bundle holds is said there alone.
+BUNDLE = 'set -euo pipefail; home=$1 release=$2 venv=$3 tree=$4; . "$home/ci/package/bundle.sh"; shift 4; "$@"'
 
 
 def fail(text):
@@ -65,36 +68,46 @@ def run(*command):
     return done.stdout.strip()
 
 
-def stage(build, at):
-    """The wheel's files as a folder. Returns the newest glibc that they need: "2.34"."""
+def stage(build, at, glibc):
+    """The wheel's files as a folder. Returns the platform that they need: "manylinux_2_28_x86_64"."""
     tree = at / NAME / "tree"
     tree.mkdir(parents=True)
 
     def bundle(*step):
-        return run("bash", "-c", BUNDLE, "bundle", HOME, build, build.parent / "venv", tree, *step)
+        return run("bash", "-c", BUNDLE, "bundle", HOME, build, HOME / "build/venv", tree, *step)
 
-    for step in ("bundle_programs", "bundle_data", "bundle_licences"):
-        bundle(step, tree, "")  # as it was linked: for no other glibc
-    bundle("bundle_module", at)
+    bundle("bundle_programs", tree, glibc)
+    bundle("bundle_reports", tree)
+    bundle("bundle_licences", tree)
+    bundle("bundle_module", at, glibc)
     (tree / "facts").unlink()  # a link; the entry point stands for it
     (at / NAME / "__init__.py").write_text(LAUNCHER)
     (at / NAME / "__main__.py").write_text("from . import main\n\nmain()\n")
     binaries = [path for path in sorted(at.rglob("*")) if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
     if foreign := set(bundle("foreign_libraries", *binaries).split()) - {"libgomp.so.1"}:  # which lies beside the library
         fail(f"not relocatable: {', '.join(sorted(foreign))} is needed")
-    return bundle("newest_glibc", *binaries)
+    newest = bundle("newest_glibc", *binaries)
+    if glibc and number(newest) > number(glibc):
+        fail(f"a program needs glibc {newest}")
+    return f"manylinux_{(glibc or newest).replace('.', '_')}_{bundle('machine')}"
 
 
-def describe(at, tag, version):
+def number(version):
+    return [int(part) for part in version.split(".")]
+
+
+def describe(at, tag, version, listed):
     """The .dist-info folder, without RECORD."""
     info = at / f"{NAME}-{version}.dist-info"
     info.mkdir()
     about = (HOME / "README.md").read_text()
     (info / "METADATA").write_text(METADATA.format(version=version, about=about))
     (info / "WHEEL").write_text(WHEEL.format(tag=tag))
-    (info / "entry_points.txt").write_text(f"[console_scripts]\nfacts = {NAME}:main\n")
+    (info / "entry_points.txt").write_text(f"[console_scripts]\nfacts = {NAME}:main\nfacts-cudnn = {NAME}:main\n")
     (info / "top_level.txt").write_text(f"{NAME}\nfattn\n")
     shutil.copy(HOME / "LICENSE", info / "LICENSE")
+    (info / "sboms").mkdir()  # as PEP 770 says
+    (info / "sboms/facts.spdx.json").write_text(listed)
     return info
 
 
@@ -123,15 +136,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", dest="out", type=pathlib.Path, required=True, metavar="FOLDER")
     parser.add_argument("--build", type=pathlib.Path, default=HOME / "build/release", metavar="FOLDER")
+    parser.add_argument("--glibc", default="2.28", metavar="X.Y")
     given = parser.parse_args()
     version = re.search(r"^project\(facts VERSION ([0-9.]+)", (HOME / "CMakeLists.txt").read_text(), re.M)[1]
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         at = pathlib.Path(folder)
-        glibc = stage(given.build.resolve(), at)
-        tag = f"py3-none-manylinux_{glibc.replace('.', '_')}_{platform.machine()}"
+        build, glibc = given.build.resolve(), "" if given.glibc == "native" else given.glibc
+        platform = stage(build, at, glibc)
+        openmp = build.parent / f"openmp-{platform.split('_', 3)[3]}" if glibc else pathlib.Path("/")
+        tag = f"py3-none-{platform}"
         out = given.out / f"{NAME}-{version}-{tag}.whl"
-        pack(at, describe(at, tag, version), out)
+        pack(at, describe(at, tag, version, sbom.document(build, at / NAME / "tree", bool(glibc), openmp)), out)
     print(out)
 
 
