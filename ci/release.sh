@@ -43,7 +43,7 @@ make_archives() {
     git archive --prefix="facts-$version/" -o "$to/facts-$version.tar.gz" HEAD
     ./facts bundle -o "$to/facts-$version-$(uname -m).tar.xz"
     cmake --build build/release --target fattn_shared
-    ci/wheel.py -o "$to"
+    ci/package/wheel.py -o "$to"
     ci/abi.sh build/release/package/libfattn.so
 }
 

@@ -13,7 +13,7 @@ STUBS = {
     "use.yml": "uses: some/body@v1.0.0\n",
     "CHANGELOG.md": "# Changes\n\n## 1.0.0 (2026-12-01)\n\n- all\n\n## 0.4.0 (not released)\n",
     "facts": '#!/bin/sh\necho built >"$3"\n',
-    "ci/wheel.py": '#!/bin/sh\necho wheel >"$2/facts_cudnn-1.0.0.whl"\n',
+    "ci/package/wheel.py": '#!/bin/sh\necho wheel >"$2/facts_cudnn-1.0.0.whl"\n',
     "ci/abi.sh": "#!/bin/sh\n",
 }
 
@@ -79,9 +79,9 @@ class Release(unittest.TestCase):
 
     def test_archives_that_differ_are_no_release(self):
         self.refused("two builds of facts-1.0.0-", "facts", "echo built", "pwd")
-        self.refused("two builds of facts_cudnn-1.0.0.whl differ", "ci/wheel.py", "echo wheel", "echo $TZ")
-        self.refused("two builds of facts_cudnn-1.0.0.whl differ", "ci/wheel.py", "echo wheel >", "[ -n \"$TZ\" ] || echo wheel >")
-        for name in ("ci/abi.sh", "ci/wheel.py"):
+        self.refused("two builds of facts_cudnn-1.0.0.whl differ", "ci/package/wheel.py", "echo wheel", "echo $TZ")
+        self.refused("two builds of facts_cudnn-1.0.0.whl differ", "ci/package/wheel.py", "echo wheel >", "[ -n \"$TZ\" ] || echo wheel >")
+        for name in ("ci/abi.sh", "ci/package/wheel.py"):
             self.put(name, "#!/bin/sh\nexit 1\n")
             self.commit()
             status, said, made = self.release("1.0.0")
