@@ -1,4 +1,5 @@
 """What the tests of the recipes share: their YAML, and skipping where the packages of ci/requirements-recipes.txt are not installed."""
+import importlib
 import os
 import re
 import subprocess
@@ -11,15 +12,20 @@ FACTS = Path(os.environ.get("FACTS_BIN") or HOME / "build/release/bin") / "facts
 SKIPPED = 77
 
 
-def documents(path):
-    """The YAML 1.2 documents of a file or of a text."""
+def package(name):
+    """A package of ci/requirements-recipes.txt."""
     try:
-        import ruamel.yaml
+        return importlib.import_module(name)
     except ImportError as error:
         if os.environ.get("FACTS_CI") and sys.version_info >= (3, 11):
             raise
         raise unittest.SkipTest(f"{error}; ci/requirements-recipes.txt") from None
-    return list(ruamel.yaml.YAML(typ="safe", pure=True).load_all(path.read_text(encoding="utf-8") if isinstance(path, Path) else path))
+
+
+def documents(path):
+    """The YAML 1.2 documents of a file or of a text."""
+    ruamel = package("ruamel.yaml")
+    return list(ruamel.YAML(typ="safe", pure=True).load_all(path.read_text(encoding="utf-8") if isinstance(path, Path) else path))
 
 
 def needs_builds(*builds):

@@ -63,8 +63,7 @@ def actionlint(**files):
 
 def schema(name, text):
     """What the schema of a vendor says of a YAML text: where it is wrong."""
-    import check_jsonschema
-    import jsonschema
+    check_jsonschema, jsonschema = recipes.package("check_jsonschema"), recipes.package("jsonschema")
     wanted = json.loads((Path(check_jsonschema.__file__).parent / f"builtin_schemas/vendor/{name}.json").read_text(encoding="utf-8"))
     return [error.json_path for document in recipes.documents(text) for error in jsonschema.validators.validator_for(wanted)(wanted).iter_errors(document)]
 
