@@ -146,8 +146,9 @@ def rows(path):
             except ValueError:
                 bad += 1
                 continue
-            complete |= bool(line.get("end", {}).get("complete"))
-            if "verdict" in line and "case" in line:
+            end = line.get("end") if isinstance(line, dict) else None
+            complete |= isinstance(end, dict) and bool(end.get("complete"))
+            if isinstance(line, dict) and "verdict" in line and "case" in line:
                 key = (line["case"], line.get("build", ""), line.get("device", ""))
                 row = (*key, line.get("config", -1), line["verdict"])
                 if line["verdict"] == "inconclusive" and line.get("stage"):

@@ -111,6 +111,20 @@ class Records(unittest.TestCase):
         (self.at / "a.jsonl.gz").write_bytes(gzip.compress(data)[:2000])
         self.assertEqual(support.run(self.at / "a.jsonl.gz", "--issue", "pass=fwd dtype=bf16")[0], 4)
 
+    def test_packed_data_that_is_damaged_anywhere_is_counted(self):
+        whole = gzip.compress(synthetic.text(synthetic.record()).encode())
+        for at in range(20, len(whole), len(whole) // 60):
+            store = support.store(self.at, whole[:at] + bytes([whole[at] ^ 0xff]) + whole[at + 1:], "a.jsonl.gz")
+            self.assertFalse(store.complete(), at)
+            self.assertGreater(store.totals()["unreadable"], 0, at)
+
+    def test_a_packed_file_that_does_not_end_is_not_read_to_its_end(self):
+        limit, reader.PACKED_LEAST = reader.PACKED_LEAST, 1 << 20
+        self.addCleanup(setattr, reader, "PACKED_LEAST", limit)
+        store = support.store(self.at, lzma.compress(synthetic.text(synthetic.record()).encode() + b"\n" * (32 << 20)), "a.jsonl.xz")
+        self.assertIn("MiB; not read", store.files[0].samples[-1])
+        self.assertGreater(store.totals()["rows"], 100)
+
 
 if __name__ == "__main__":
     unittest.main()

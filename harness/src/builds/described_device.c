@@ -148,6 +148,8 @@ int facts_device_load(facts_device *out, const char *spec, facts_error *message)
     text_field(file, "date", out->date, sizeof out->date);
     if (!out->name[0])
         name_of_file(path, out->name, sizeof out->name);
+    if (strchr(spec, '/') || suffix(spec, ".json"))
+        (void)facts_join(out->file, spec, "");
     bool good = read_device(out, device ? device : file, path, message);
     json_decref(file);
     return good ? 0 : 2;
