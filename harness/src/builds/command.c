@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "print_line.h"
 #include "python.h"
 
 static const char HELP[] =
@@ -24,15 +25,15 @@ static const char HELP[] =
 static int complain(int status, const facts_error *message)
 {
     if (message->text[0])
-        (void)fprintf(stderr, "facts cudnn: %s\n", message->text);
+        facts_print_line(stderr, "facts cudnn: %s", message->text);
     return status;
 }
 
 static void print_build(const facts_build *b)
 {
     const char *nvrtc = !b->needs_nvrtc ? "built in" : b->nvrtc[0] ? b->nvrtc : "MISSING: ./facts cudnn install it";
-    (void)printf("%-18s %-11s cu%d  %-5s %-8s %s  (NVRTC: %s)\n", b->name, b->full_version, b->cuda_major,
-                 b->kind == FACTS_BUILD_JIT ? "jit" : "full", facts_origin_name(b->origin), b->dir, nvrtc);
+    facts_print_line(stdout, "%-18s %-11s cu%d  %-5s %-8s %s  (NVRTC: %s)", b->name, b->full_version, b->cuda_major,
+                     b->kind == FACTS_BUILD_JIT ? "jit" : "full", facts_origin_name(b->origin), b->dir, nvrtc);
 }
 
 static bool here(const facts_builds *found, const facts_build *b)
@@ -109,7 +110,7 @@ static int install(int argc, char **argv)
     facts_error note = { 0 }, message = { 0 };
     int status = facts_builds_install(&wanted, spec, flags, &note, &message);
     if (status == 0 && strstr(spec, "latest"))
-        (void)fprintf(stderr, "facts cudnn: %s\n", note.text);
+        facts_print_line(stderr, "facts cudnn: %s", note.text);
     status = status ? complain(status, &message) : print_installed(&wanted);
     facts_builds_free(&wanted);
     return status;
@@ -152,10 +153,10 @@ static int remove_build(const facts_build *b)
     *slash = 0;
     (void)snprintf(aside, sizeof aside, "%.*s.removed.%ld", (int)(sizeof aside - 32), top, (long)getpid());
     if (rename(top, aside) != 0 || nftw(aside, unlink_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
-        (void)fprintf(stderr, "facts cudnn: %s: %s\n", top, strerror(errno));
+        facts_print_line(stderr, "facts cudnn: %s: %s", top, strerror(errno));
         return 3;
     }
-    (void)printf("removed %s (%s)\n", b->name, top);
+    facts_print_line(stdout, "removed %s (%s)", b->name, top);
     return 0;
 }
 
@@ -175,8 +176,8 @@ static int remove_builds(int argc, char **argv)
             removed++;
         }
         if (removed == 0) {
-            (void)fprintf(
-                stderr, "facts cudnn: %s: not in the cache; FACTS removes only builds that it installed; see ./facts cudnn list\n",
+            facts_print_line(
+                stderr, "facts cudnn: %s: not in the cache; FACTS removes only builds that it installed; see ./facts cudnn list",
                 argv[a]);
             status = 2;
         }
@@ -191,9 +192,9 @@ static int path(const char *spec)
     facts_error note = { 0 }, message = { 0 };
     int status = facts_builds_resolve(&builds, spec, FACTS_RESOLVE_INDEX, &note, &message);
     if (note.text[0])
-        (void)fprintf(stderr, "facts cudnn: %s\n", note.text);
+        facts_print_line(stderr, "facts cudnn: %s", note.text);
     for (size_t i = 0; i < builds.count; i++)
-        (void)printf("%s\n", builds.at[i].dir);
+        facts_print_line(stdout, "%s", builds.at[i].dir);
     facts_builds_free(&builds);
     return complain(status, &message);
 }

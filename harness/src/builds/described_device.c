@@ -76,9 +76,7 @@ static void text_field(const json_t *file, const char *key, char *out, size_t by
 {
     const char *text = json_string_value(json_object_get(file, key));
     (void)snprintf(out, bytes, "%s", text ? text : "");
-    for (char *c = out; *c; c++)
-        if ((unsigned char)*c < ' ')
-            *c = ' ';
+    facts_plain(out);
 }
 
 static bool whole_number(const json_t *device, const char *key, long long least, long long most, long long *out, const char *path,

@@ -2,6 +2,7 @@
  * times. docs/bench.md. */
 #include <string.h>
 
+#include "builds/print_line.h"
 #include "commands/bench/rounds.h"
 #include "commands/commands.h"
 
@@ -46,7 +47,7 @@ int facts_command_bench(const facts_invocation *call)
     if (status == FACTS_EXIT_OK)
         status = facts_bench(&s, o->twice);
     if (s.record[0])
-        fprintf(stderr, "record: %s\n", s.record);
+        facts_print_line(stderr, "record: %s", s.record);
     if (status == FACTS_EXIT_OK) {
         const char *const words[] = { "bench", s.record, "--json" };
         status = facts_run_report(words, o->json ? 3 : 2);
