@@ -93,6 +93,15 @@ def own_folder(path):
     return path
 
 
+def open_lock(path):
+    """A link would be somebody else's file; what is no file is not waited for."""
+    turn = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600), "rb")
+    if not stat.S_ISREG(os.fstat(turn.fileno()).st_mode):
+        turn.close()
+        raise Refused(f"{path}: is no file; remove it")
+    return turn
+
+
 def bytes_below(folder):
     """How much of the wheel is there: pip writes it below this folder, and copies it at the end."""
     most = 0
@@ -231,6 +240,8 @@ def refuse_hostile(wheel, archive, keep):
             raise Refused(f"{wheel.name}: {entry.filename}: a name that does not belong in a wheel")
         if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
             raise Refused(f"{wheel.name}: {entry.filename} is no file")
+    if any(entry.file_size > 4 << 20 for entry in read if ".dist-info/" in entry.filename):
+        raise Refused(f"{wheel.name}: its RECORD or METADATA is larger than 4 MiB")
     if sum(entry.file_size for entry in read) > PACKED * wheel.stat().st_size:
         raise Refused(f"{wheel.name}: its files are more than {PACKED} times as large as the wheel")
 
@@ -316,7 +327,7 @@ def main():
         raise Refused(f"{unknown[0]}: not in {LOCK.name}, so its sha256 is not known", 2)
     found = {spec: locked.get(spec) or find_unpinned(spec) for spec in args.unpinned}
     cache = own_folder(args.cache)
-    with open(cache / "install.lock", "w", encoding="ascii") as turn:
+    with open_lock(cache / "install.lock") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         for left in cache.glob("install.*"):
             if left.is_dir() and not left.is_symlink():

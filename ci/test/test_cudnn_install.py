@@ -187,7 +187,7 @@ class Install(Folder):
 
         for change, says in ((renamed("../" * 9 + library), "does not belong"), (renamed("/tmp/" + library), "does not belong"), (renamed("a\\..\\" + library), "does not belong"), (link, "is no file"),
                              (lambda entries: recorded([*entries.items(), (library, b"another")]), "twice"), (lambda entries: recorded([*entries.items(), ("other/lib/" + LIBRARIES[0], b"another")]), "one place"),
-                             (content(library, bytes(64 << 20)), "as large as the wheel"), (content(f"{info}/RECORD", bytes(64 << 20)), "as large as the wheel"),
+                             (content(library, bytes(64 << 20)), "as large as the wheel"), (content(f"{info}/RECORD", bytes(64 << 20)), "larger than 4 MiB"),
                              (content(f"{info}/RECORD", b"\xff\xfe"), "cannot be read"), (content(f"{info}/RECORD", b""), "not what"), (lambda entries: recorded([*entries.items(), ("nvidia/include/\x1b[31m\u202e.h", b"h")])[:-1] + [("nvidia/include/\x1b[31m\u202e.h", b"x")], "not what")):
             with self.subTest(says):
                 self.refused(change, says)

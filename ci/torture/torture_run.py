@@ -143,7 +143,7 @@ def rows(path):
                 continue
             try:
                 line = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 bad += 1
                 continue
             end = line.get("end") if isinstance(line, dict) else None

@@ -10,6 +10,7 @@ import math
 import sys
 
 from . import cases, reader
+from .files import replaced
 
 OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING = 0, 2, 3, 4, 5
 WILD = 4.0            # times its tolerance: a mistake, which no constant explains
@@ -255,7 +256,7 @@ def main(argv):
     if args.output:
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         try:
-            with open(args.output, "w", encoding="utf-8") as file:
+            with replaced(args.output) as file:
                 file.write(json.dumps(measured.table(date, args.limits), indent=2, ensure_ascii=False) + "\n")
         except OSError as error:
             return _fail(f"{args.output}: {error.strerror}", ENVIRONMENT)

@@ -141,6 +141,18 @@ static int unlink_one(const char *path, const struct stat *info, int type, struc
     return remove(path);
 }
 
+/* What lies elsewhere, and is only linked from the cache, was not installed by FACTS. */
+static bool lies_in_cache(const char *top)
+{
+    char cache[FACTS_PATH];
+    char *root = facts_cache_path("cudnn", cache) ? realpath(cache, NULL) : NULL, *real = realpath(top, NULL);
+    const size_t n = root ? strlen(root) : 0;
+    const bool inside = root && real && strncmp(real, root, n) == 0 && real[n] == '/' && !strchr(real + n + 1, '/');
+    free(root);
+    free(real);
+    return inside;
+}
+
 /* Renamed first, so that a half removed build is never found. */
 static int remove_build(const facts_build *b)
 {
@@ -151,6 +163,10 @@ static int remove_build(const facts_build *b)
     if (!slash)
         return 3;
     *slash = 0;
+    if (!lies_in_cache(top)) {
+        facts_print_line(stderr, "facts cudnn: %s: is linked from the cache; FACTS removes only builds that it installed", top);
+        return 2;
+    }
     (void)snprintf(aside, sizeof aside, "%.*s.removed.%ld", (int)(sizeof aside - 32), top, (long)getpid());
     if (rename(top, aside) != 0 || nftw(aside, unlink_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
         facts_print_line(stderr, "facts cudnn: %s: %s", top, strerror(errno));

@@ -39,6 +39,13 @@ char *facts_file_text(const char *path, facts_error *error)
     return text;
 }
 
+FILE *facts_file_new(const char *path)
+{
+    (void)unlink(path); /* a folder stays */
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return file >= 0 ? fdopen(file, "wb") : NULL;
+}
+
 static bool ends(const char *name, const char *suffix)
 {
     size_t length = strlen(name), letters = strlen(suffix);
