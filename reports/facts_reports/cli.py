@@ -109,11 +109,13 @@ def main(argv=None):
             return differ or (OK if store.complete() else INCOMPLETE)
     if args.output:
         try:
-            write_site(store, Path(args.output), title)
+            page = write_site(store, Path(args.output), title)
         except ModuleNotFoundError as error:
             return _fail(f"the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)", ENVIRONMENT)
         except OSError as error:
             return _fail(f"{error.filename or args.output}: {error.strerror or error}", ENVIRONMENT)
         head, sentence = words.answer(store)
         print(f"{head} {sentence}\n{Path(args.output) / 'index.html'}")
+        if page.most:
+            print(f"{_WHO}: too many rows for one page, which shows at most {page.most:,}: results.csv has all; for pages, report the records of shards one by one", file=sys.stderr)
     return OK if store.complete() else INCOMPLETE
