@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How much memory and time do many cases take? Each command on the cpu backend, with the smallest cases. Needs no GPU.
 
-usage: ci/size.py [--cases 1000000] [--work DIR] [STEP...]      steps: list decide run merge report diff; all unless given
+usage: ci/size.py [--cases 1000000] [--work DIR] [STEP...]      steps: list decide run merge report diff; all unless given;
+       merge, report and diff take the record of run, or of decide where there is none
 
 `run` computes one query on one key; decide is the cpu backend's, not cuDNN's: what is measured is FACTS. A record in --work is not made again. One line
 of the table is one command: the seconds, the CPU seconds of all its processes, the peak of its largest process, and of `facts` itself.
@@ -65,14 +66,15 @@ def table(options, work):
     cases = f"pass=fwd dtype=f32 b=1 h=1 s=1 d=8,16 seed=1..{options.cases // 2}"
     decided, ran, merged, page = work / "decide.jsonl", work / "run.jsonl", work / "merged.jsonl", work / "page"
     steps = {"list": ("list", cases), "decide": ("decide", cases, "--device", "cpu", "-o", decided), "run": ("run", cases, "--device", "cpu", "-o", ran),
-             "merge": ("merge", "-o", merged, ran, "--overwrite"), "report": ("report", ran, "-o", page), "diff": ("diff", ran, merged)}
+             "merge": ("merge", "-o", merged, "RECORD", "--overwrite"), "report": ("report", "RECORD", "-o", page), "diff": ("diff", "RECORD", merged)}
     print(f"| {options.cases:,} cases | s | CPU s | MB | MB of `facts` |\n|---|---:|---:|---:|---:|")
     failed = []
     for step in options.steps or steps:
         record = {"decide": decided, "run": ran}.get(step)
         if record and record.exists():
             continue
-        status, wall, cpu, most, own = measure((options.facts, *steps[step]), work / f"{step}.out")
+        words = [(ran if ran.exists() else decided) if word == "RECORD" else word for word in steps[step]]
+        status, wall, cpu, most, own = measure((options.facts, *words), work / f"{step}.out")
         print(f"| {step} | {wall:.1f} | {cpu:.1f} | {most:.0f} | {own:.0f} |" if step in ("decide", "run") else f"| {step} | {wall:.1f} | {cpu:.1f} | {most:.0f} | |", flush=True)
         said = (work / f"{step}.out").read_bytes()[-300:].decode(errors="replace")
         if status:
