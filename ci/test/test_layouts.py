@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -106,7 +107,7 @@ class Layouts(unittest.TestCase):
         """(exit, stderr). What stands outside did not change; nothing hangs; an error is one line that names the place."""
         try:
             done = subprocess.run([FACTS, *map(str, words)], cwd=self.at, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=30, check=False,
-                                  env={**os.environ, "FACTS_HOME": str(SOURCE), "XDG_CACHE_HOME": str(self.at / "cache"), "PIP_NO_INDEX": "1", **more})
+                                  env={**os.environ, "FACTS_HOME": str(SOURCE), "XDG_CACHE_HOME": str(self.at / "cache"), "PIP_NO_INDEX": "1", "FACTS_PYTHON": os.environ.get("FACTS_PYTHON") or sys.executable, **more})
         except subprocess.TimeoutExpired:
             self.fail("hangs")
         self.assertEqual(self.tree(), self.before, done.stderr)

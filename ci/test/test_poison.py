@@ -109,7 +109,7 @@ class Poison(unittest.TestCase):
         out.mkdir()
         kept = {k: v for k, v in os.environ.items() if k not in ("FACTS_WORKER", "FACTS_FAULT")}
         done = subprocess.run([FACTS, *words], cwd=self.at, capture_output=True, stdin=subprocess.DEVNULL, timeout=120, check=False,
-                              env={**kept, "FACTS_HOME": str(home or SOURCE), "XDG_CACHE_HOME": str(self.at / cache), "PIP_NO_INDEX": "1", "TMPDIR": str(self.top)})
+                              env={**kept, "FACTS_HOME": str(home or SOURCE), "XDG_CACHE_HOME": str(self.at / cache), "PIP_NO_INDEX": "1", "FACTS_PYTHON": os.environ.get("FACTS_PYTHON") or sys.executable, "TMPDIR": str(self.top)})
         where = " ".join(words).encode("unicode_escape").decode()
         with self.subTest(where):
             self.look(where, done, out)

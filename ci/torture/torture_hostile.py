@@ -1,6 +1,7 @@
 """Part hostile: each command that reads a file is given that file changed. What the report package and the installer read is read in a fork of this process:
 starting them would take longer than the reading."""
 import base64
+import contextlib
 import dataclasses
 import functools
 import glob
@@ -174,7 +175,9 @@ def report(words):
 def load_reports():
     if "facts_reports" not in sys.modules:
         sys.path.insert(0, os.path.join(SOURCE, "reports"))
-        from facts_reports import audit, calibrate, cli, diff_cli, known_cli, merge, site  # noqa: F401: so that a fork has them
+        from facts_reports import audit, calibrate, cli, diff_cli, known_cli, merge  # noqa: F401: so that a fork has them
+        with contextlib.suppress(ModuleNotFoundError):  # Jinja2
+            from facts_reports import site  # noqa: F401
 
 
 @dataclasses.dataclass
