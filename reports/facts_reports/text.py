@@ -1,4 +1,5 @@
 """Text from elsewhere: made harmless once, here, before anything keeps it."""
+import math
 import re
 import textwrap
 from functools import lru_cache
@@ -32,8 +33,10 @@ def clean_json(value, limit=4000, depth=8, items=400):
     kind = type(value)   # of what json makes there is no subclass
     if kind is str:
         return clean(value, limit)
-    if value is None or kind is bool or kind is float:
+    if value is None or kind is bool:
         return value
+    if kind is float:
+        return value if math.isfinite(value) else str(value)   # of 1e999; the reader makes words of NaN and Infinity too
     if kind is int:
         return value if -1 << 63 < value < 1 << 63 else str(value)[:40]
     if depth == 0:

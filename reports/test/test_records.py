@@ -9,6 +9,7 @@ import support
 import synthetic
 
 from facts_reports import reader
+from facts_reports.store import load
 
 
 class Records(unittest.TestCase):
@@ -110,6 +111,15 @@ class Records(unittest.TestCase):
             self.assertIn("sm80-spec", out)
         (self.at / "a.jsonl.gz").write_bytes(gzip.compress(data)[:2000])
         self.assertEqual(support.run(self.at / "a.jsonl.gz", "--issue", "pass=fwd dtype=bf16")[0], 4)
+
+    def test_a_number_that_no_double_holds_is_inf(self):
+        line = synthetic.text([self.row(plan_ms=7)]).replace('"plan_ms": 7', '"plan_ms": 1e999, "exec_us": -1e999')
+        path = self.at / "inf.jsonl"
+        path.write_text(line)
+        code, _, err = support.run(path, "-o", self.at / "page")
+        self.assertEqual((code, err), (4, ""))
+        ((_, row),) = load([path]).rows()
+        self.assertEqual((row["plan_ms"], row["exec_us"]), ("inf", "-inf"))
 
     def test_packed_data_that_is_damaged_anywhere_is_counted(self):
         whole = gzip.compress(synthetic.text(synthetic.record()).encode())
