@@ -12,7 +12,7 @@ mkdir "$work/found" "$work/kept"
 for target in "$1"/bin/fuzz_*; do
     name=$(basename "$target")
     mkdir -p "$work/found/$name" "$work/kept/$name"
-    seeds=("$work/found/$name" "$1/../fuzzing/$name" "$corpus/$name")
+    seeds=("$work/found/$name" "$1/fuzzing/$name" "$corpus/$name")
     for i in 1 2; do [[ -d ${seeds[i]} ]] || unset "seeds[i]"; done
     "$target" -max_total_time="${2:-60}" -timeout=10 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 -artifact_prefix="$work/" "${seeds[@]}" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; exit 1; }
     "$target" -merge=1 -timeout=10 -rss_limit_mb=1024 -max_len=4096 "$work/kept/$name" "${seeds[@]}" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; exit 1; }
