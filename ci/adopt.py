@@ -163,10 +163,16 @@ def summary(run):
     return "\n".join(out) + "\n"
 
 
+def version(word):
+    if not re.fullmatch(r"[A-Za-z0-9.-]{1,40}", word, re.ASCII):
+        raise argparse.ArgumentTypeError("want a version such as 9.28.1")
+    return word
+
+
 def main():
     parser = argparse.ArgumentParser(prog="facts adopt", usage="facts adopt VERSION [--device D,D] [--baseline V] [--plan] [-o FILE]",
                                      description=__doc__.split("\n\n", 2)[2], formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("version", metavar="VERSION", help="9.28.1, 9.28.1.4, 9.28.1-full-cu13 or latest")
+    parser.add_argument("version", metavar="VERSION", type=version, help="9.28.1, 9.28.1.4, 9.28.1-full-cu13 or latest")
     parser.add_argument("--device", help=f"for known and gate; default: GPU 0, without a GPU {DESCRIBED}")
     parser.add_argument("--baseline", help="default: the newest version of cases/golden/support.txt before VERSION")
     parser.add_argument("--plan", action="store_true", help="gate: also compile what was accepted")

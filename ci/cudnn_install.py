@@ -16,6 +16,7 @@ import argparse
 import base64
 import contextlib
 import csv
+import errno
 import fcntl
 import hashlib
 import io
@@ -32,9 +33,12 @@ import tempfile
 import threading
 import time
 import zipfile
+import zlib
 
 MACHINE = platform.machine()
 LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock")
+LINE = re.compile(r"([a-z0-9-]{1,47}) (\d+(?:\.\d+){1,3}) ([0-9a-f]{64}) (\d{1,11}) ([A-Za-z0-9_.+-]{1,200}\.whl)", re.ASCII)
+PACKED = 200  # times smaller than its contents is no wheel, but a bomb; NVIDIA's are 3 times smaller
 KEEP_CUDNN = re.compile(r"(^|/)lib/(libcudnn|libcudnn_graph|libcudnn_engines_runtime_compiled)\.so\.9$|(^|/)include/[^/]+\.h$")
 KEEP_NVRTC = re.compile(r"(^|/)lib/(libnvrtc\.so\.\d+|libnvrtc-builtins\.so\.\d+\.\d+)$")
 
@@ -55,12 +59,19 @@ class Refused(Exception):
         self.status = status
 
 
+def plain(text):
+    """A line in which nothing is left that a terminal would obey: an index and a wheel are somebody else's."""
+    return "".join(c if c.isprintable() else "?" for c in str(text))[:1000]
+
+
 def read_lock():
     locked = {}
-    for line in LOCK.read_text().splitlines():
+    for number, line in enumerate(LOCK.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
         if line and not line.startswith("#"):
-            package, version, sha256, size, wheel = line.split()
-            locked[f"{package}=={version}"] = (sha256, int(size), wheel)
+            found = LINE.fullmatch(line)
+            if not found:
+                raise Refused(f'{LOCK}:{number}: not "package version sha256 bytes wheel"; take it back from git')
+            locked[f"{found[1]}=={found[2]}"] = (found[3], int(found[4]), found[5])
     return locked
 
 
@@ -82,6 +93,15 @@ def own_folder(path):
     if info.st_mode & 0o022:
         raise Refused(f"{path}: others may write to it; chmod go-w {path}")
     return path
+
+
+def open_lock(path):
+    """A link would be somebody else's file; what is no file is not waited for."""
+    turn = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600), "rb")
+    if not stat.S_ISREG(os.fstat(turn.fileno()).st_mode):
+        turn.close()
+        raise Refused(f"{path}: is no file; remove it")
+    return turn
 
 
 def bytes_below(folder):
@@ -169,10 +189,14 @@ def unpack(wheel, keep, out):
     """Only what is kept, each file compared with RECORD."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+        refuse_hostile(wheel, archive, keep)
         info = {name.rsplit("/", 1)[-1]: name for name in names if re.fullmatch(r"[^/]+\.dist-info/(RECORD|METADATA)", name)}
         if set(info) != {"RECORD", "METADATA"}:
             raise Refused(f"{wheel.name}: no RECORD and METADATA in it")
-        recorded = {row[0]: row[1] for row in csv.reader(io.StringIO(archive.read(info["RECORD"]).decode())) if len(row) == 3}
+        try:
+            recorded = {row[0]: row[1] for row in csv.reader(io.StringIO(archive.read(info["RECORD"]).decode())) if len(row) == 3}
+        except (UnicodeDecodeError, csv.Error):
+            raise Refused(f"{wheel.name}: its RECORD cannot be read") from None
         kept = [name for name in names if keep.search(name)]
         absent = {name for name in recorded if keep.search(name)} - set(kept)
         if absent or not kept or keep in (KEEP_CUDNN, KEEP_NVRTC) and sum("/lib/" in name for name in kept) < 2:
@@ -192,6 +216,36 @@ def unpack(wheel, keep, out):
                 place.chmod(0o700)
         for short, name in info.items():
             (out / short).write_bytes(archive.read(name))
+
+
+def unpack_whole(wheel, keep, out):
+    """unpack(), with one sentence for all that the reader of zip files says."""
+    try:
+        unpack(wheel, keep, out)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError) as broken:
+        if isinstance(broken, OSError) and broken.errno != errno.EINVAL:  # of a place before the file's beginning
+            raise
+        raise Refused(f"{wheel.name}: the wheel is damaged ({broken}); nothing was installed") from None
+
+
+def refuse_hostile(wheel, archive, keep):
+    """What no wheel has: a name twice, two libraries for one place, names that lead out, links, contents that do not end."""
+    entries = archive.infolist()
+    kept = [entry for entry in entries if keep.search(entry.filename)]
+    read = kept + [entry for entry in entries if entry.filename.endswith((".dist-info/RECORD", ".dist-info/METADATA"))]
+    for what, wrong in (("is in it twice", len({entry.filename for entry in entries}) < len(entries)),
+                        ("has two files for one place", len({place_of(entry.filename, keep) for entry in kept}) < len(kept))):
+        if wrong:
+            raise Refused(f"{wheel.name}: a name {what}")
+    for entry in read:
+        if entry.filename.startswith("/") or ".." in entry.filename.split("/") or "\\" in entry.filename:
+            raise Refused(f"{wheel.name}: {entry.filename}: a name that does not belong in a wheel")
+        if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
+            raise Refused(f"{wheel.name}: {entry.filename} is no file")
+    if any(entry.file_size > 4 << 20 for entry in read if ".dist-info/" in entry.filename):
+        raise Refused(f"{wheel.name}: its RECORD or METADATA is larger than 4 MiB")
+    if sum(entry.file_size for entry in read) > PACKED * wheel.stat().st_size:
+        raise Refused(f"{wheel.name}: its files are more than {PACKED} times as large as the wheel")
 
 
 def put_in_place(new, target, aside):
@@ -228,7 +282,7 @@ def install(cache, spec, sha256, size, wheel, pinned=True):
         wheel = download(spec, sha256, size, folder, LOCK.name if pinned else "the package index")
         new = folder / "new"
         new.mkdir(mode=0o700)
-        unpack(wheel, keep, new)
+        unpack_whole(wheel, keep, new)
         put_in_place(new, target, folder / "old")
 
 
@@ -247,7 +301,7 @@ def install_tool(cache, tool, locked):
             for number, spec in enumerate(specs):
                 own = folder / str(number)
                 own.mkdir(mode=0o700)
-                unpack(download(spec, *locked[spec][:2], own), keep, new)
+                unpack_whole(download(spec, *locked[spec][:2], own), keep, new)
                 for short in ("RECORD", "METADATA"):
                     (new / short).rename(new / f"{spec.split('==')[0]}.{short}")
             put_in_place(new, target, folder / "old")
@@ -275,7 +329,7 @@ def main():
         raise Refused(f"{unknown[0]}: not in {LOCK.name}, so its sha256 is not known", 2)
     found = {spec: locked.get(spec) or find_unpinned(spec) for spec in args.unpinned}
     cache = own_folder(args.cache)
-    with open(cache / "install.lock", "w", encoding="ascii") as turn:
+    with open_lock(cache / "install.lock") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         for left in cache.glob("install.*"):
             if left.is_dir() and not left.is_symlink():
@@ -292,13 +346,10 @@ if __name__ == "__main__":
     try:
         main()
     except Refused as refused:
-        print(f"facts: {refused}", file=sys.stderr)
+        print(f"facts: {plain(refused)}", file=sys.stderr)
         sys.exit(refused.status)
-    except (zipfile.BadZipFile, EOFError) as broken:
-        print(f"facts: the wheel is damaged ({broken}); nothing was installed", file=sys.stderr)
-        sys.exit(3)
     except OSError as failure:
-        print(f"facts: {failure.filename or 'the cache'}: {failure.strerror or failure}; nothing was installed", file=sys.stderr)
+        print(f"facts: {plain(failure.filename or 'the cache')}: {failure.strerror or failure}; nothing was installed", file=sys.stderr)
         sys.exit(3)
     except KeyboardInterrupt:
         print("facts: interrupted; nothing was installed", file=sys.stderr)

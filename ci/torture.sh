@@ -9,4 +9,4 @@ bin=$home/build/$preset/bin
 [[ -f $bin/torture-inject.so ]] || { echo "torture.sh: build/$preset has no tests: ./facts test -R harness_case" >&2; exit 3; }
 export FACTS_SOURCE=$home FACTS_HOME=$home
 [[ -n ${FACTS_PYTHON:-} || ! -x $home/build/venv/bin/python ]] || export FACTS_PYTHON=$home/build/venv/bin/python
-exec python3 -B "$home/ci/torture/torture.py" --programs "$bin" --injector "$bin/torture-inject.so" "$@"
+exec "${FACTS_PYTHON:-python3}" -B "$home/ci/torture/torture.py" --programs "$bin" --injector "$bin/torture-inject.so" "$@"

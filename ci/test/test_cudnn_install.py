@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import warnings
 import zipfile
 
 CI = pathlib.Path(__file__).resolve().parent.parent
@@ -146,6 +147,58 @@ class Install(Folder):
         status, lines = self.run_script()
         self.assertEqual(status, 3)
         self.assert_nothing_there()
+
+    def refused(self, change, says):
+        """A wheel whose entries `change` has bent is refused in one line, and nothing is written anywhere."""
+        make_wheel(self.folder / "good.whl")
+        with zipfile.ZipFile(self.folder / "good.whl") as good, zipfile.ZipFile(self.index / WHEEL, "w", zipfile.ZIP_DEFLATED) as bad:
+            entries = {name: good.read(name) for name in good.namelist()}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a name that is there twice
+                for name, data in change(entries):
+                    bad.writestr(name, data)
+        self.pin(hashlib.sha256((self.index / WHEEL).read_bytes()).hexdigest())
+        before = {p for p in self.folder.rglob("*") if self.cache not in p.parents}
+        status, lines = self.run_script()
+        self.assertEqual((status, len(lines)), (3, 2), lines)
+        self.assertRegex(lines[1], WHEEL + ": .*" + says)
+        self.assertTrue(lines[1].isprintable())
+        self.assert_nothing_there()
+        self.assertEqual({p for p in self.folder.rglob("*") if self.cache not in p.parents} - {self.cache}, before - {self.cache})
+
+    def test_a_hostile_wheel_is_refused(self):
+        library, info = f"nvidia/cudnn_jit/lib/{LIBRARIES[0]}", f"{PACKAGE.replace('-', '_')}-{VERSION}.dist-info"
+
+        def recorded(entries):
+            """With a RECORD that agrees."""
+            rows = "".join(f"{name if isinstance(name, str) else name.filename},{b64(data)},{len(data)}\n" for name, data in entries if not str(name).endswith("RECORD"))
+            return [(name, rows.encode() if str(name).endswith("RECORD") else data) for name, data in entries]
+
+        def renamed(name):
+            return lambda entries: recorded([(name if old == library else old, data) for old, data in entries.items()])
+
+        def link(entries):
+            info = zipfile.ZipInfo(library)
+            info.external_attr = 0o120777 << 16
+            return recorded([(info if old == library else old, b"/etc/passwd" if old == library else data) for old, data in entries.items()])
+
+        def content(which, data):
+            return lambda entries: [(name, data if name == which else old) for name, old in entries.items()]
+
+        for change, says in ((renamed("../" * 9 + library), "does not belong"), (renamed("/tmp/" + library), "does not belong"), (renamed("a\\..\\" + library), "does not belong"), (link, "is no file"),
+                             (lambda entries: recorded([*entries.items(), (library, b"another")]), "twice"), (lambda entries: recorded([*entries.items(), ("other/lib/" + LIBRARIES[0], b"another")]), "one place"),
+                             (content(library, bytes(64 << 20)), "as large as the wheel"), (content(f"{info}/RECORD", bytes(64 << 20)), "larger than 4 MiB"),
+                             (content(f"{info}/RECORD", b"\xff\xfe"), "cannot be read"), (content(f"{info}/RECORD", b""), "not what"), (lambda entries: recorded([*entries.items(), ("nvidia/include/\x1b[31m\u202e.h", b"h")])[:-1] + [("nvidia/include/\x1b[31m\u202e.h", b"x")], "not what")):
+            with self.subTest(says):
+                self.refused(change, says)
+
+    def test_a_damaged_lock_is_one_line_with_its_place(self):
+        good = self.lock.read_text()
+        for bad in (good + "a b c\n", good + "\xff\x1b[31m 1 2 3 4\n", good.replace(" 1234 ", " x "), good + good.split("\n")[1] + " more\n"):
+            self.lock.write_bytes(bad.encode("latin-1"))
+            status, lines = self.run_script()
+            self.assertEqual((status, len(lines)), (3, 1), lines)
+            self.assertRegex(lines[0], r"cudnn\.lock:[23]: not \"package")
 
     def test_unknown_package_is_bad_input(self):
         status, lines = self.run_script(f"{PACKAGE}==9.99.0.1")

@@ -17,7 +17,7 @@ from torture_run import SOURCE, Place, adopt_orphans
 
 PARTS = {"memory": "each allocation fails once, and from there on for ever", "calls": "each system call on files fails once, or does half of its work",
          "kills": "SIGKILL at each system call that changes a file, then the next run",
-         "surroundings": "full disks, closed files, limits, strange paths"}
+         "surroundings": "full disks, closed files, limits, strange paths", "hostile": "files that were changed, for each command that reads one"}
 
 
 def arguments():
@@ -87,6 +87,10 @@ def unbroken(options, part, scene):
     """In a process of its own: what the scene gives without a fault, and the points at which there can be one. None: it does not run here."""
     place = Place(os.path.join(options.scratch, str(os.getpid())), options.programs, options.injector)
     place.clear()
+    module = importlib.import_module("torture_" + part)
+    if hasattr(module, "base"):
+        base = module.base(scene, place)
+        return base and (base, module.points(scene, place))
     if not scenes.prepare(scene, place):
         return None
     ended = place.run(scene.commands(place.folder), timeout=scene.seconds)
@@ -95,7 +99,7 @@ def unbroken(options, part, scene):
         return None
     base = scenes.produced(scene, place, ended)
     place.clear()
-    return base, importlib.import_module("torture_" + part).points(scene, place)
+    return base, module.points(scene, place)
 
 
 def torture(options, pool, ledger, part, scene):
@@ -150,7 +154,7 @@ def main():
         with concurrent.futures.ProcessPoolExecutor(options.jobs, initializer=adopt_orphans) as pool:
             for part in options.part or PARTS:
                 module, counts, start = importlib.import_module("torture_" + part), [], time.monotonic()
-                for scene in scenes.named(module.NAMES):
+                for scene in getattr(module, "SCENES", None) or scenes.named(module.NAMES):
                     if options.scene and scene.name not in options.scene:
                         continue
                     if scene.cudnn and not cudnn:

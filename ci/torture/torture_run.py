@@ -143,11 +143,12 @@ def rows(path):
                 continue
             try:
                 line = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 bad += 1
                 continue
-            complete |= bool(line.get("end", {}).get("complete"))
-            if "verdict" in line and "case" in line:
+            end = line.get("end") if isinstance(line, dict) else None
+            complete |= isinstance(end, dict) and bool(end.get("complete"))
+            if isinstance(line, dict) and "verdict" in line and "case" in line:
                 key = (line["case"], line.get("build", ""), line.get("device", ""))
                 row = (*key, line.get("config", -1), line["verdict"])
                 if line["verdict"] == "inconclusive" and line.get("stage"):

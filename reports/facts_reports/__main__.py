@@ -3,7 +3,20 @@ import os
 import sqlite3
 import sys
 
-from . import cli, diff_cli
+from . import cli, diff_cli, text
+
+
+class _Plain:
+    """A stream on which nothing is printed that a terminal would obey, whoever wrote it: records, names of files, words of the command line."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def write(self, said):
+        return self.stream.write(text.clean(said, len(said)))
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
 
 
 def _drop_output():
@@ -11,6 +24,7 @@ def _drop_output():
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+sys.stdout, sys.stderr = _Plain(sys.stdout), _Plain(sys.stderr)
 try:
     code = diff_cli.main(sys.argv[2:]) if sys.argv[1:2] == ["--diff"] else cli.main()
     print(end="", flush=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from . import reader, text, times
 from .cases import asked_of
+from .files import replaced
 
 OK, BAD_INPUT, NOTHING = 0, 2, 5
 
@@ -219,7 +220,7 @@ def write_slower(record, baseline, candidate, least, path):
     for case in record.cases.values():
         devices = dict.fromkeys(side.device for side in case.sides.values())
         names += [case.name for device in devices if (found := slower(case, (baseline, device), (candidate, device), least)) and found.word == "slower"]
-    with open(path, "w", encoding="utf-8") as file:
+    with replaced(path) as file:
         file.write("".join(["name: slower\nwhy: measured again by other workers\n", *(f"{name}\n" for name in dict.fromkeys(names))] if names else []))
 
 

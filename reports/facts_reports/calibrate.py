@@ -10,8 +10,9 @@ import math
 import sys
 
 from . import cases, reader
+from .files import replaced
 
-OK, BAD_INPUT, ENVIRONMENT, NOTHING = 0, 2, 3, 5
+OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING = 0, 2, 3, 4, 5
 WILD = 4.0            # times its tolerance: a mistake, which no constant explains
 LEAST_ROWS = 50       # rows of fill=gauss of each version before an engine is called calibrated
 LOW, HIGH = 0.45, 0.75   # mean (E/sigma)^2 of a kernel with the model's roundings: 0.54
@@ -255,8 +256,8 @@ def main(argv):
     if args.output:
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         try:
-            with open(args.output, "w", encoding="utf-8") as file:
+            with replaced(args.output) as file:
                 file.write(json.dumps(measured.table(date, args.limits), indent=2, ensure_ascii=False) + "\n")
         except OSError as error:
             return _fail(f"{args.output}: {error.strerror}", ENVIRONMENT)
-    return OK
+    return INCOMPLETE if any(file.unreadable for file in files) else OK

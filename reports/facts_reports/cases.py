@@ -66,6 +66,20 @@ def bare(name):
     return " ".join(token for token in name.split() if not token.startswith("engine="))
 
 
+class Columns:
+    """The values of a key for many names, as a function of the key."""
+
+    def __init__(self, names):
+        self.said, self.at = [parse(name) for name in names], {}
+
+    def __call__(self, key):
+        if key not in self.at:
+            plain = key in defaults() and key not in _when() and key not in _follows()
+            default = defaults().get(key)
+            self.at[key] = [said.get(key, default) for said in self.said] if plain else [value_of(said, key) for said in self.said]
+        return self.at[key]
+
+
 def asked_of(name):
     """What a predicate asks of a case: {key: value}, as a function."""
     said = parse(name)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import cases, predicate
+from .text import clean
 from .versions import version_key
 
 KINDS = ("decision", "numbers", "caller")
@@ -171,6 +172,8 @@ class Reader:
             self.line, self.raw = number, raw
             if len(raw) > MOST_LETTERS:
                 self.fail(0, "the line is too long")
+            if clean(raw, MOST_LETTERS) != raw:
+                self.fail(0, "a control character, or a mark that turns the direction of a text")
             comment = re.search(r"(?:^|(?<=[ \t\r]))#", raw)
             line = (raw[:comment.start()] if comment else raw).rstrip(_BLANK)
             if line.strip(_BLANK):

@@ -3,7 +3,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import compare, exports, markdown, reader, text, words
+from . import compare, exports, files, markdown, reader, text, words
 from .store import load
 
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 1, 2, 3, 4
@@ -37,12 +37,12 @@ def write_site(store, folder, title, compared=None, home=""):
 
     folder.mkdir(parents=True, exist_ok=True)
     page = site.make(store, title, compared, home)
-    (folder / "index.html").write_text(page.html, encoding="utf-8")
+    files.write(folder / "index.html", page.html)
     exports.write_csv(store, folder / "results.csv")
     about = {"title": title, "answer": words.answer(store), "complete": store.complete(), "totals": store.totals(), "runs": store.runs,
              "targets": list(store.targets.values())}
     exports.write_json(store, folder / "results.json", about)
-    (folder / "summary.md").write_text(markdown.summary(store, title), encoding="utf-8")
+    files.write(folder / "summary.md", markdown.summary(store, title))
     exports.write_junit(store, folder / "junit.xml", title)
     return page
 
@@ -109,11 +109,13 @@ def main(argv=None):
             return differ or (OK if store.complete() else INCOMPLETE)
     if args.output:
         try:
-            write_site(store, Path(args.output), title)
+            page = write_site(store, Path(args.output), title)
         except ModuleNotFoundError as error:
             return _fail(f"the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)", ENVIRONMENT)
         except OSError as error:
             return _fail(f"{error.filename or args.output}: {error.strerror or error}", ENVIRONMENT)
         head, sentence = words.answer(store)
         print(f"{head} {sentence}\n{Path(args.output) / 'index.html'}")
+        if page.most:
+            print(f"{_WHO}: too many rows for one page, which shows at most {page.most:,}: results.csv has all; for pages, report the records of shards one by one", file=sys.stderr)
     return OK if store.complete() else INCOMPLETE

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import decision, diff, diff_files, diff_words, predicate, reader, sides, text
+from . import decision, diff, diff_files, diff_words, files, predicate, reader, sides, text
 from .store import load
 from .vocabulary import BY_CHANGE, CHANGES
 
@@ -49,7 +49,7 @@ def _write_files(found, args):
         diff_files.write_junit(found, Path(args.junit))
     if args.errata:
         made = diff_files.errata(found)
-        Path(args.errata).write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        files.write(args.errata, json.dumps(made, indent=2, ensure_ascii=False) + "\n")
         print(f"{args.errata}: {text.count(len(made['rules']), 'rule')}; {diff_files.WARNING}", file=sys.stderr)
     if args.page:
         from . import cli  # the one part that needs Jinja2

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from . import decision, diff as d, diff_words, text
+from . import decision, diff as d, diff_words, files, text
 from .cases import parse, value_of
 from .separate import members
 from .versions import version_key
@@ -72,8 +72,7 @@ def _write_suites(path, headline, code, properties="", suites=(), total=0, faile
     bad, silent = int(code == 1), int(code > 1)
     answer = (f"<testsuite name=\"decision\" time=\"{seconds:.3f}\" tests=\"1\" failures=\"{bad}\" errors=\"{silent}\">\n{properties}"
               f"<testcase classname=\"facts.diff\" name=\"decision\" time=\"{seconds:.3f}\">{inner}</testcase>\n</testsuite>\n")
-    path.write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="facts diff" tests="{total + 1}" failures="{failed + bad}">\n' + "".join([answer, *suites]) + "</testsuites>\n",
-                    encoding="utf-8")
+    files.write(path, f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="facts diff" tests="{total + 1}" failures="{failed + bad}">\n' + "".join([answer, *suites]) + "</testsuites>\n")
 
 
 def _junit_case(diff, group, tag):

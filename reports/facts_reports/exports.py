@@ -5,6 +5,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from . import words
 from .cases import parse
+from .files import replaced
 from .vocabulary import BY_WORD, KNOWN, standing
 
 COLUMNS = ("case", "pass", "dtype", "cudnn", "build", "device", "sm", "grade", "backend", "outcome", "verdict", "known", "supported", "engine", "config",
@@ -22,7 +23,7 @@ def _cell(value):
 
 
 def write_csv(store, path):
-    with path.open("w", newline="", encoding="utf-8") as out:
+    with replaced(path, newline="") as out:
         table = csv.writer(out)
         table.writerow(COLUMNS)
         for outcome, row in store.rows():
@@ -35,7 +36,7 @@ def write_csv(store, path):
 
 def write_json(store, path, about):
     """One object; rows one a line, so that it can be read in pieces and compared."""
-    with path.open("w", encoding="utf-8") as out:
+    with replaced(path) as out:
         head = json.dumps(about, ensure_ascii=False, indent=1)
         out.write(head[:-2] + ',\n "rows": [')
         for i, (outcome, row) in enumerate(store.rows()):
@@ -66,7 +67,7 @@ def _tag(outcome, row):
 def write_junit(store, path, title):
     labels = words.build_labels(store.builds())
     everything = store.one("SELECT count(*) FROM row") <= JUNIT_ALL
-    with path.open("w", encoding="utf-8") as out:
+    with replaced(path) as out:
         out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={quoteattr(title)}>\n')
         for build, version in store.builds():
             for device in store.devices():

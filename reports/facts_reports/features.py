@@ -57,10 +57,9 @@ class Feature:
     inside: str = ""      # of the heat map: which cases, packed
 
 
-def _by_value(axis, key, said):
+def _by_value(axis, key, column):
     seen = {}
-    for one in said:
-        value = cases.value_of(one, key)
+    for value in column(key):
         seen[value] = seen.get(value, 0) + 1
     if len(seen) < 2:
         return []
@@ -71,31 +70,28 @@ def _by_value(axis, key, said):
     return [Feature(axis, v, f"{key}={v}") for v in safe]
 
 
-def of(names):
-    """(features, names of axes that no case varies), for the distinct case names of a record."""
-    said = [cases.parse(n) for n in names]
+def of(column):
+    """(features, names of axes that no case varies), for the distinct cases of a record: `column` is their cases.Columns."""
     found = {}
     for axis, slices in _SPELLED.items():
         hits = []
         for label, where in slices:
-            tree = predicate.parse(where)
-            n = sum(predicate.holds(tree, lambda key, one=one: cases.value_of(one, key)) for one in said)
+            n = sum(predicate.holding(predicate.parse(where), column))
             if n:
                 hits.append((n, Feature(axis, label, where)))
         # One slice that holds everything says nothing.
         found[axis] = [f for _, f in hits] if len(hits) > 1 else []
     for axis, key in _BY_VALUE:
-        found[axis] = _by_value(axis, key, said)
+        found[axis] = _by_value(axis, key, column)
     order = [*_ORDER, *(a for a in found if a not in _ORDER)]
     return [f for axis in order for f in found[axis]], [axis for axis in order if not found[axis]]
 
 
-def heat(names, found):
+def heat(column, found):
     """The features, those of the heat map marked; what only the heat map has comes last."""
-    said, rows = [cases.asked_of(n) for n in names], {}
+    rows = {}
     for axis, label, where in _HEAT:
-        tree = predicate.parse(where)
-        inside = [predicate.holds(tree, get) for get in said]
+        inside = predicate.holding(predicate.parse(where), column)
         if any(inside):
             rows[axis, label, where] = (len(rows) + 1, _packed(inside))
     marked = [replace(f, heat=row[0], inside=row[1]) if (row := rows.pop((f.axis, f.label, f.where), None)) else f for f in found]

@@ -17,6 +17,8 @@ from typing import Optional
 
 from . import predicate
 from .known_guards import FACTS
+from .text import clean
+from .versions import version_key
 from .vocabulary import VERDICTS
 
 KINDS = ("decision", "number", "caller", "speed", "design", "behaviour")
@@ -35,7 +37,7 @@ class KnownError(ValueError):
 
 def number(version):
     """9.14.0 as cuDNN counts: 91400."""
-    major, minor, patch = (*map(int, version.split(".")), 0)[:3]
+    major, minor, patch = (*version_key(version), 0, 0, 0)[:3]
     return major * 10000 + minor * 100 + patch
 
 
@@ -420,10 +422,23 @@ def _check_failure(failure, families):
         predicate.parse(one)
 
 
+def _text(path):
+    """What a file says. Raises KnownError for what a page or a terminal may not be given."""
+    data = Path(path).read_bytes()
+    try:
+        said = data.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise KnownError(f"{path}:{data.count(10, 0, error.start) + 1}: not UTF-8") from None
+    for place, line in enumerate(said.split("\n"), 1):
+        if "\r" in line or clean(line, len(line)) != line:
+            raise KnownError(f"{path}:{place}: a control character, or a mark that turns the direction of a text")
+    return said
+
+
 def read_families(path):
     """{name: Family}: lines `NAME: number, number from VERSION, none from VERSION`."""
     out = {}
-    for place, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1):
+    for place, line in enumerate(_text(path).split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
         name, _, rest = line.partition(":")
@@ -440,7 +455,7 @@ def read_families(path):
 def read_file(path, families):
     """One entry, checked. Raises KnownError, OSError."""
     reader = _Reader(path, families)
-    reader.read(Path(path).read_text(encoding="utf-8"))
+    reader.read(_text(path))
     _check_head(reader.entry)
     for failure in reader.entry.failures:
         _check_failure(failure, families)

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import known, known_observe, known_pages, propose, reader
+from . import known, known_observe, known_pages, propose, reader, text
 from .predicate import nearest
 from .store import load
 
@@ -102,7 +102,7 @@ def _check(entries, args):
 def _propose(entries, args):
     store = load(args.records)
     reader.warn(store.files, "facts known")
-    return propose.propose(store, entries, args.folder, args.write)
+    return propose.propose(store, entries, args.folder, args.write) or (INCOMPLETE if any(file.unreadable for file in store.files) else OK)
 
 
 def _note(entries, args):
@@ -128,5 +128,5 @@ def main(argv):
         entries = known.load(args.folder)
         return {"list": _list, "show": _show, "check": _check, "propose": _propose, "note": _note}[args.task](entries, args)
     except (known.KnownError, reader.InputError) as error:
-        print(f"facts known: {error}", file=sys.stderr)
+        print(f"facts known: {text.line(str(error), 1000)}", file=sys.stderr)
         return BAD_INPUT

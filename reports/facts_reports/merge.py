@@ -236,7 +236,11 @@ class Merge:
 
 def _open_output(path, overwrite):
     """Only one process writes a record at a time: `flock`, as the supervisor does."""
-    stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666), "wb", 1 << 20)
+    device = str(path).startswith("/dev/")   # /dev/stdout, and what `>(...)` of a shell stands for
+    try:
+        stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if device else os.O_NOFOLLOW), 0o666), "wb", 1 << 20)
+    except OSError as error:
+        raise MergeError(path, "is a link; give the file itself" if error.errno == errno.ELOOP else error.strerror, ENVIRONMENT) from None
     with contextlib.ExitStack() as undo:
         undo.callback(stream.close)
         try:
@@ -244,6 +248,10 @@ def _open_output(path, overwrite):
         except BlockingIOError:
             raise MergeError(path, "another run is writing this record", ENVIRONMENT) from None
         about = os.fstat(stream.fileno())
+        if not (device or stat.S_ISREG(about.st_mode) or stat.S_ISCHR(about.st_mode)):
+            raise MergeError(path, "is no file; give another name", ENVIRONMENT)
+        if stat.S_ISREG(about.st_mode) and about.st_nlink > 1:
+            raise MergeError(path, "has another name (a hard link), whose contents would change; give another name", ENVIRONMENT)
         if stat.S_ISREG(about.st_mode) and about.st_size:
             if not overwrite:
                 raise MergeError(path, "exists; --overwrite replaces it", BAD_INPUT)

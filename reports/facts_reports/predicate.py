@@ -206,6 +206,25 @@ def _other(key, value):
     return key in cases.numbers() and isinstance(value, str) and value in cases.numbers()
 
 
+def holding(tree, column):
+    """holds() of many cases at once: `column(key)` answers with the list of their values. Equal values are compared once."""
+    op = tree[0]
+    if op in ("and", "or"):
+        return list(map(all if op == "and" else any, zip(*(holding(t, column) for t in tree[1]))))
+    if op == "not":
+        return [not one for one in holding(tree[1], column)]
+    _, key, value, modulus = tree
+    left, seen = column(key), {}
+    if not _other(key, value):
+        for one in set(left):
+            seen[one] = compare(op, key, one, value, modulus)
+        return [seen[one] for one in left]
+    pairs = list(zip(left, column(value)))
+    for pair in set(pairs):
+        seen[pair] = pair[1] is not None and compare(op, key, *pair, modulus)
+    return [seen[pair] for pair in pairs]
+
+
 def holds(tree, get):
     """`get(key)` answers with a string or None."""
     op = tree[0]

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 
-from . import cli, reader, site, text, words
+from . import cli, files, reader, site, text, words
 from .store import load
 
 
@@ -44,16 +44,16 @@ def _run(path, folder, title):
 
 def write(inputs, folder, title):
     """[Run], newest first. Raises reader.InputError, PublishError."""
-    files = reader.find(inputs)
-    names = [_name(path) for path in files]
+    paths = reader.find(inputs)
+    names = [_name(path) for path in paths]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise PublishError(f"two records are called {text.line(twice, 100)}: each needs a name of its own, which becomes its address")
     folder.mkdir(parents=True, exist_ok=True)
-    runs = sorted((_run(path, folder, title) for path in files), key=lambda run: (run.started, run.name), reverse=True)
+    runs = sorted((_run(path, folder, title) for path in paths), key=lambda run: (run.started, run.name), reverse=True)
     everything = load(inputs)
     (folder / "cases").mkdir(exist_ok=True)
-    (folder / "cases" / "index.html").write_text(site.make(everything, f"{title}: every case", home="index.html").html, encoding="utf-8")
-    (folder / "index.html").write_text(site.index(runs, title), encoding="utf-8")
-    (folder / "runs.json").write_text(json.dumps([asdict(run) for run in runs], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    files.write(folder / "cases" / "index.html", site.make(everything, f"{title}: every case", home="index.html").html)
+    files.write(folder / "index.html", site.index(runs, title))
+    files.write(folder / "runs.json", json.dumps([asdict(run) for run in runs], indent=1, ensure_ascii=False) + "\n")
     return runs

@@ -4,6 +4,7 @@ import json
 import lzma
 import re
 import sys
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from .vocabulary import GRADES, VERDICTS
 
 LINE_LIMIT = 8 << 20       # bytes of one line; a longer one is counted, not kept
 FILE_LIMIT = 8 << 30       # bytes of one file, unpacked
+PACKED = 200               # and of a packed one at most so many times its size: records are packed some 30 times; more than that is a bomb
+PACKED_LEAST = 64 << 20
 SAMPLES = 5
 FORMAT = 1                 # of the lines, in each run object; a greater one is of a newer FACTS
 
@@ -62,6 +65,9 @@ def find(inputs):
             inside = sorted(p for p in path.iterdir() if re.search(r"\.jsonl(\.gz|\.xz)?$", p.name))
             if not inside:
                 raise InputError(f"{item}: no *.jsonl, *.jsonl.gz or *.jsonl.xz in this folder")
+            other = next((p for p in inside if not p.is_file()), None)   # nobody may write into a fifo: it is not waited for
+            if other:
+                raise InputError(f"{other}: is no file")
             files += inside
         elif path.exists():
             files.append(path)
@@ -103,17 +109,18 @@ def lines(stream, report, limit=FILE_LIMIT):
             yield line
         if seen > limit:
             report.truncated = True
-            report.refuse(f"the file goes on after {limit >> 30} GiB; not read")
+            report.refuse(f"the file goes on after {limit >> 20:,} MiB; not read")
             return
 
 
 def read_file(path, store):
     report = FileReport(text.line(path.name, 200))
     try:
+        packed = path.name.endswith((".gz", ".xz"))
         with _open(path) as stream:
-            for line in lines(stream, report):
+            for line in lines(stream, report, min(FILE_LIMIT, PACKED * path.stat().st_size + PACKED_LEAST) if packed else FILE_LIMIT):
                 _take(line, report, store)
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         report.refuse(f"packed data ends or breaks here ({text.line(str(error), 100)})")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None

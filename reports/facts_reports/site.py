@@ -10,8 +10,10 @@ from jinja2 import Environment, FileSystemLoader
 from . import findings as wrong, words
 from .page import opening
 from .page.payload import payload
+from .page.steps import Steps
 from .vocabulary import OUTCOMES
 
+MOST_ROWS = 250_000   # of a page, which then has some 35 MB
 _HERE = Path(__file__).parent / "page"
 _SCRIPTS = ("predicate.js", "data.js", "document.js", "state.js", "keys.js", "matrix.js", "heat.js", "boundary.js", "trust.js", "timeline.js", "numbers.js", "detail.js", "rows.js", "compare.js", "drop.js", "save.js", "app.js")
 _STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
@@ -45,6 +47,7 @@ def provenance(store):
 class Page:
     html: str
     first: dict   # its first screen: opening.of
+    most: int = 0   # rows that a page can hold, where there are more
 
 
 def _filled(template, **values):
@@ -53,8 +56,16 @@ def _filled(template, **values):
     return environment.get_template(template).render(style=style, style_digest=_digest(style), **values)
 
 
+def _too_large(store, title):
+    """A page that says where the rows are: a browser cannot hold them."""
+    first = opening.of(store, Steps.none(), wrong.of(store))
+    return Page(_filled("large.html.j2", title=title, first=first, rows=store.totals()["rows"], most=MOST_ROWS, complete=store.complete()), first, MOST_ROWS)
+
+
 def make(store, title, compared=None, home=""):
     """A Page. `compared`: the diff.Diff that it is about; else the records say. `home`: of payload()."""
+    if store.totals()["rows"] > MOST_ROWS:
+        return _too_large(store, title)
     script = '"use strict";\n(() => {\n' + "\n".join((_HERE / "scripts" / name).read_text(encoding="utf-8") for name in _SCRIPTS) + "})();\n"
     findings = wrong.of(store)
     labels = words.build_labels(store.builds())

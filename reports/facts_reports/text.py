@@ -1,9 +1,10 @@
 """Text from elsewhere: made harmless once, here, before anything keeps it."""
+import math
 import re
 import textwrap
 from functools import lru_cache
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
 
@@ -32,8 +33,10 @@ def clean_json(value, limit=4000, depth=8, items=400):
     kind = type(value)   # of what json makes there is no subclass
     if kind is str:
         return clean(value, limit)
-    if value is None or kind is bool or kind is float:
+    if value is None or kind is bool:
         return value
+    if kind is float:
+        return value if math.isfinite(value) else str(value)   # of 1e999; the reader makes words of NaN and Infinity too
     if kind is int:
         return value if -1 << 63 < value < 1 << 63 else str(value)[:40]
     if depth == 0:

@@ -59,6 +59,7 @@ class Reading(unittest.TestCase):
         for text, message in (
                 ("", "x.claims:1:1: no rule is in this file"),
                 ("rule: t/1\n", "x.claims:1:1: belongs to a project"),
+                ("project: thing 1\nrule: t/\x1b[31m\n", "x.claims:2:1: a control character"),
                 ("project: thing\n", "x.claims:1:10: project: takes a name and a version"),
                 ("project: thing 1\nsays: x\n", "x.claims:2:1: belongs to a rule"),
                 ("project: thing 1\nrul: t/1\n", "x.claims:2:1: rul begins no line of claims; allowed: project: link: rule: says: kind: refuse: unless: edge: "

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import support
 import synthetic
+from facts_reports import site
+from facts_reports.store import load
 
 
 class Files(unittest.TestCase):
@@ -125,6 +127,19 @@ class Files(unittest.TestCase):
     def test_a_copied_command_is_quoted_for_the_shell(self):
         _, out, _ = support.run(self.at / "bad.jsonl", "--issue", "pass=bwd dtype=bf16 b=1'; touch /tmp/owned; '")
         self.assertIn("facts repro 'pass=bwd dtype=bf16 b=1'\\''; touch /tmp/owned; '\\'''", out)
+
+    def test_more_rows_than_a_page_can_hold_are_in_the_files_and_the_page_says_so(self):
+        most, site.MOST_ROWS = site.MOST_ROWS, 100
+        self.addCleanup(setattr, site, "MOST_ROWS", most)
+        path = self.at / "many.jsonl"
+        path.write_text(synthetic.text(synthetic.record()))
+        code, _, err = support.run(path, "-o", self.at / "page")
+        html = (self.at / "page/index.html").read_text()
+        self.assertEqual(code, 0)
+        self.assertIn("too many rows for one page", err)
+        self.assertRegex(html, r"\d+ rows are too many for one page")
+        self.assertNotIn("application/json", html)
+        self.assertEqual(len((self.at / "page/results.csv").read_text().splitlines()), 1 + load([path]).totals()["rows"])
 
 
 if __name__ == "__main__":

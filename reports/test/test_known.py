@@ -145,6 +145,21 @@ class Files(Temporary):
                 self.assertIn(words, str(raised.exception))
                 self.assertNotIn("\n", str(raised.exception))
 
+    def test_what_a_terminal_would_obey_is_refused_with_its_place(self):
+        for bad in ("\x1b[31m", "\x9b", "\u202e", "\ufeff", "a\rb", "\x00"):
+            with self.assertRaisesRegex(known.KnownError, r"x\.known:4: a control character"):
+                self.put("x.known", "")
+                (Path(self.folder.name) / "x.known").write_bytes(FILE.replace("\n\n", f"\n{bad}\n", 1).encode())
+                known.load(self.folder.name)
+        (Path(self.folder.name) / "x.known").write_bytes(FILE.encode().replace(b"pad", b"p\xe4d"))
+        with self.assertRaisesRegex(known.KnownError, r"x\.known:15: not UTF-8"):
+            known.load(self.folder.name)
+        (Path(self.folder.name) / "x.known").write_bytes(FILE.replace("\n", "\r\n").encode())
+        self.assertEqual(known.load(self.folder.name)[0].title, "Something is wrong.")
+
+    def test_a_version_that_is_none_is_older_than_all(self):
+        self.assertEqual([known.number(v) for v in ("none", "x" * 99, "[[[", "9.20")], [0, 0, 0, 92000])
+
     def test_a_mistake_in_the_families_has_its_place(self):
         for text in ("general 1\n", "general: 1, 7\n", "general: x\n", "general: 1, 7 from soon\n"):
             self.put("engines.families", text)

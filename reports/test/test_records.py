@@ -9,6 +9,7 @@ import support
 import synthetic
 
 from facts_reports import reader
+from facts_reports.store import load
 
 
 class Records(unittest.TestCase):
@@ -114,6 +115,29 @@ class Records(unittest.TestCase):
             self.assertIn("sm80-spec", out)
         (self.at / "a.jsonl.gz").write_bytes(gzip.compress(data)[:2000])
         self.assertEqual(support.run(self.at / "a.jsonl.gz", "--issue", "pass=fwd dtype=bf16")[0], 4)
+
+    def test_a_number_that_no_double_holds_is_inf(self):
+        line = synthetic.text([self.row(plan_ms=7)]).replace('"plan_ms": 7', '"plan_ms": 1e999, "exec_us": -1e999')
+        path = self.at / "inf.jsonl"
+        path.write_text(line)
+        code, _, err = support.run(path, "-o", self.at / "page")
+        self.assertEqual((code, err), (4, ""))
+        ((_, row),) = load([path]).rows()
+        self.assertEqual((row["plan_ms"], row["exec_us"]), ("inf", "-inf"))
+
+    def test_packed_data_that_is_damaged_anywhere_is_counted(self):
+        whole = gzip.compress(synthetic.text(synthetic.record()).encode())
+        for at in range(20, len(whole), len(whole) // 60):
+            store = support.store(self.at, whole[:at] + bytes([whole[at] ^ 0xff]) + whole[at + 1:], "a.jsonl.gz")
+            self.assertFalse(store.complete(), at)
+            self.assertGreater(store.totals()["unreadable"], 0, at)
+
+    def test_a_packed_file_that_does_not_end_is_not_read_to_its_end(self):
+        limit, reader.PACKED_LEAST = reader.PACKED_LEAST, 1 << 20
+        self.addCleanup(setattr, reader, "PACKED_LEAST", limit)
+        store = support.store(self.at, lzma.compress(synthetic.text(synthetic.record()).encode() + b"\n" * (32 << 20)), "a.jsonl.xz")
+        self.assertIn("MiB; not read", store.files[0].samples[-1])
+        self.assertGreater(store.totals()["rows"], 100)
 
 
 if __name__ == "__main__":

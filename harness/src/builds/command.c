@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "print_line.h"
 #include "python.h"
 
 static const char HELP[] =
@@ -24,15 +25,15 @@ static const char HELP[] =
 static int complain(int status, const facts_error *message)
 {
     if (message->text[0])
-        (void)fprintf(stderr, "facts cudnn: %s\n", message->text);
+        facts_print_line(stderr, "facts cudnn: %s", message->text);
     return status;
 }
 
 static void print_build(const facts_build *b)
 {
     const char *nvrtc = !b->needs_nvrtc ? "built in" : b->nvrtc[0] ? b->nvrtc : "MISSING: ./facts cudnn install it";
-    (void)printf("%-18s %-11s cu%d  %-5s %-8s %s  (NVRTC: %s)\n", b->name, b->full_version, b->cuda_major,
-                 b->kind == FACTS_BUILD_JIT ? "jit" : "full", facts_origin_name(b->origin), b->dir, nvrtc);
+    facts_print_line(stdout, "%-18s %-11s cu%d  %-5s %-8s %s  (NVRTC: %s)", b->name, b->full_version, b->cuda_major,
+                     b->kind == FACTS_BUILD_JIT ? "jit" : "full", facts_origin_name(b->origin), b->dir, nvrtc);
 }
 
 static bool here(const facts_builds *found, const facts_build *b)
@@ -109,7 +110,7 @@ static int install(int argc, char **argv)
     facts_error note = { 0 }, message = { 0 };
     int status = facts_builds_install(&wanted, spec, flags, &note, &message);
     if (status == 0 && strstr(spec, "latest"))
-        (void)fprintf(stderr, "facts cudnn: %s\n", note.text);
+        facts_print_line(stderr, "facts cudnn: %s", note.text);
     status = status ? complain(status, &message) : print_installed(&wanted);
     facts_builds_free(&wanted);
     return status;
@@ -140,6 +141,18 @@ static int unlink_one(const char *path, const struct stat *info, int type, struc
     return remove(path);
 }
 
+/* What lies elsewhere, and is only linked from the cache, was not installed by FACTS. */
+static bool lies_in_cache(const char *top)
+{
+    char cache[FACTS_PATH];
+    char *root = facts_cache_path("cudnn", cache) ? realpath(cache, NULL) : NULL, *real = realpath(top, NULL);
+    const size_t n = root ? strlen(root) : 0;
+    const bool inside = root && real && strncmp(real, root, n) == 0 && real[n] == '/' && !strchr(real + n + 1, '/');
+    free(root);
+    free(real);
+    return inside;
+}
+
 /* Renamed first, so that a half removed build is never found. */
 static int remove_build(const facts_build *b)
 {
@@ -150,12 +163,16 @@ static int remove_build(const facts_build *b)
     if (!slash)
         return 3;
     *slash = 0;
+    if (!lies_in_cache(top)) {
+        facts_print_line(stderr, "facts cudnn: %s: is linked from the cache; FACTS removes only builds that it installed", top);
+        return 2;
+    }
     (void)snprintf(aside, sizeof aside, "%.*s.removed.%ld", (int)(sizeof aside - 32), top, (long)getpid());
     if (rename(top, aside) != 0 || nftw(aside, unlink_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
-        (void)fprintf(stderr, "facts cudnn: %s: %s\n", top, strerror(errno));
+        facts_print_line(stderr, "facts cudnn: %s: %s", top, strerror(errno));
         return 3;
     }
-    (void)printf("removed %s (%s)\n", b->name, top);
+    facts_print_line(stdout, "removed %s (%s)", b->name, top);
     return 0;
 }
 
@@ -175,8 +192,8 @@ static int remove_builds(int argc, char **argv)
             removed++;
         }
         if (removed == 0) {
-            (void)fprintf(
-                stderr, "facts cudnn: %s: not in the cache; FACTS removes only builds that it installed; see ./facts cudnn list\n",
+            facts_print_line(
+                stderr, "facts cudnn: %s: not in the cache; FACTS removes only builds that it installed; see ./facts cudnn list",
                 argv[a]);
             status = 2;
         }
@@ -191,9 +208,9 @@ static int path(const char *spec)
     facts_error note = { 0 }, message = { 0 };
     int status = facts_builds_resolve(&builds, spec, FACTS_RESOLVE_INDEX, &note, &message);
     if (note.text[0])
-        (void)fprintf(stderr, "facts cudnn: %s\n", note.text);
+        facts_print_line(stderr, "facts cudnn: %s", note.text);
     for (size_t i = 0; i < builds.count; i++)
-        (void)printf("%s\n", builds.at[i].dir);
+        facts_print_line(stdout, "%s", builds.at[i].dir);
     facts_builds_free(&builds);
     return complain(status, &message);
 }

@@ -76,9 +76,7 @@ static void text_field(const json_t *file, const char *key, char *out, size_t by
 {
     const char *text = json_string_value(json_object_get(file, key));
     (void)snprintf(out, bytes, "%s", text ? text : "");
-    for (char *c = out; *c; c++)
-        if ((unsigned char)*c < ' ')
-            *c = ' ';
+    facts_plain(out);
 }
 
 static bool whole_number(const json_t *device, const char *key, long long least, long long most, long long *out, const char *path,
@@ -148,6 +146,8 @@ int facts_device_load(facts_device *out, const char *spec, facts_error *message)
     text_field(file, "date", out->date, sizeof out->date);
     if (!out->name[0])
         name_of_file(path, out->name, sizeof out->name);
+    if (strchr(spec, '/') || suffix(spec, ".json"))
+        (void)facts_join(out->file, spec, "");
     bool good = read_device(out, device ? device : file, path, message);
     json_decref(file);
     return good ? 0 : 2;

@@ -12,8 +12,9 @@
 #include "home.h"
 
 typedef struct facts_device {
-    char name[64];    /* "h100-sxm" */
-    char source[256]; /* where it was read, for people */
+    char name[64];         /* "h100-sxm" */
+    char file[FACTS_PATH]; /* where that stands, when it was given by path */
+    char source[256];      /* where it was read, for people */
     char read_with[128];
     char date[16];
     int sm; /* 90, 100 */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *facts_origin_name(facts_origin origin)
@@ -43,6 +44,16 @@ typedef struct search {
     bool failed; /* `message` says how */
 } search;
 
+/* A build is native code: one of a folder that others may change is theirs. */
+static bool others_may_write(const char *folder, facts_error *message)
+{
+    struct stat info;
+    if (stat(folder, &info) != 0 || ((info.st_uid == geteuid() || info.st_uid == 0) && !(info.st_mode & 022)))
+        return false;
+    return !facts_fail(message, "%s: belongs to somebody else, or others may write to it: its builds are not used (chmod go-w)",
+                       folder);
+}
+
 /* A folder that cannot be identified is not a build, and discovery is silent about it. One that cannot be read may be one. */
 static void look(search *s, const char *folder, facts_origin origin)
 {
@@ -56,6 +67,11 @@ static void look(search *s, const char *folder, facts_origin origin)
         s->failed = !facts_fail(s->message, "%s", why.text);
     if (status != 0)
         return;
+    if (origin == FACTS_ORIGIN_CACHE && !s->failed) {
+        char build_folder[FACTS_PATH];
+        s->failed = others_may_write(folder, s->message) ||
+                    (facts_join(build_folder, folder, "..") && others_may_write(build_folder, s->message));
+    }
     for (size_t i = 0; i < s->out->count; i++)
         if (strcmp(s->out->at[i].dir, build.dir) == 0)
             return;
@@ -149,13 +165,23 @@ static void look_on_system(search *s)
         look(s, SYSTEM[i], FACTS_ORIGIN_SYSTEM);
 }
 
+static void look_in_cache(search *s)
+{
+    char folder[FACTS_PATH], nvrtc[FACTS_PATH];
+    if (!facts_cache_path("", folder))
+        return;
+    s->failed = others_may_write(folder, s->message) || (facts_cache_path("nvrtc", nvrtc) && others_may_write(nvrtc, s->message)) ||
+                (facts_cache_path("cudnn", folder) && others_may_write(folder, s->message));
+    if (!s->failed)
+        look_all(s, folder, "*/lib", FACTS_ORIGIN_CACHE);
+}
+
 int facts_builds_discover(facts_builds *out, facts_error *message)
 {
     *out = (facts_builds){ 0 };
     search s = { .out = out, .message = message };
     char folder[FACTS_PATH];
-    if (facts_cache_path("cudnn", folder))
-        look_all(&s, folder, "*/lib", FACTS_ORIGIN_CACHE);
+    look_in_cache(&s);
     if (facts_home_path("cudnn", folder))
         look_all(&s, folder, "*/lib", FACTS_ORIGIN_BUNDLE);
     look_in_pythons(&s);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "builds/print_line.h"
 #include "commands.h"
 #include "numbers/judge/calibration.h"
 #include "record/text.h"
@@ -80,7 +81,9 @@ int facts_command_calibrate(const facts_invocation *call)
         status = run(call, path);
     if (status == FACTS_EXIT_OK)
         status = report(o->from ? o->records : &record, o->from ? o->record_count : 1, o->output);
-    if (status == FACTS_EXIT_OK && !o->from)
-        printf("\nrecord: %s\n", record);
+    if (status == FACTS_EXIT_OK && !o->from) {
+        fputc('\n', stdout);
+        facts_print_line(stdout, "record: %s", record);
+    }
     return status;
 }

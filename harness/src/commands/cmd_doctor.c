@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "builds/print_line.h"
 #include "builds/python.h"
 #include "commands.h"
 #include "record/text.h"
@@ -15,7 +16,7 @@ static void line(bool json, const char *what, bool ok, const char *text, const c
 {
     facts_text out = { 0 };
     if (!json) {
-        printf("  %-10s %-3s %s%s%s\n", what, ok ? "ok" : "NO", text, *remedy ? "; " : "", remedy);
+        facts_print_line(stdout, "  %-10s %-3s %s%s%s", what, ok ? "ok" : "NO", text, *remedy ? "; " : "", remedy);
     } else {
         facts_text_puts(&out, "{");
         facts_text_member(&out, "what", what);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "builds/print_line.h"
 #include "case/words/text_file.h"
 #include "commands/files/fuzz_files.h"
 #include "commands/session/hunt.h"
@@ -187,7 +188,7 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
     printf("%zu finding%s, %zu of them ordinary%s%s%s\n", news, news == 1 ? "" : "s", count_ordinary(z),
            news ? "; files for cases/known and paragraphs for a report: " : "", news ? z->files.folder : "", news ? "/" : "");
     if (hunt->session.record[0])
-        printf("record: %s\n", hunt->session.record);
+        facts_print_line(stdout, "record: %s", hunt->session.record);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------------------- */

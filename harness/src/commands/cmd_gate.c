@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "builds/print_line.h"
 #include "commands.h"
 
 #define SUITE "smoke"
@@ -74,7 +75,7 @@ static int find_build(char name[40], const facts_options *o, const char *option,
     if (status == 0)
         strcpy(name, builds.at[0].name);
     else if (message.text[0])
-        fprintf(stderr, "facts gate: %s %s: %s\n", option, word, message.text);
+        facts_print_line(stderr, "facts gate: %s %s: %s", option, word, message.text);
     if (status == FACTS_EXIT_ENVIRONMENT)
         snprintf(why, FACTS_PATH, "cuDNN %s could not be asked (%s)", word,
                  message.text[0] ? message.text : "the message on stderr says why");
@@ -192,12 +193,12 @@ static int ask_and_compare(const facts_invocation *call)
     }
     if (status != FACTS_EXIT_OK)
         return status;
-    fprintf(stderr, "record: %s\n", record);
+    facts_print_line(stderr, "record: %s", record);
     options.where = NULL; /* it has chosen the cases */
     options.baseline = names[0];
     options.candidate = names[1];
     if (again[0])
-        fprintf(stderr, "record: %s\n", again);
+        facts_print_line(stderr, "record: %s", again);
     const char *const records[] = { record, again };
     return facts_run_diff("gate", &options, NULL, records, again[0] ? 2 : 1);
 }

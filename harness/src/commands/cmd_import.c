@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "builds/print_line.h"
 #include "case/problem/case_problem.h"
 #include "case/suites/expectation_lines.h"
 #include "case/suites/planned_cases.h"
@@ -270,7 +271,8 @@ static int ask(const facts_invocation *call, const facts_import *m)
     if (status == FACTS_EXIT_OK) {
         FILE *out = o->json ? stderr : stdout;
         print_answers(&s, out);
-        fprintf(out, "\nrecord: %s\n", s.record);
+        fputc('\n', out);
+        facts_print_line(out, "record: %s", s.record);
         status = facts_session_exit(&s);
     }
     facts_session_free(&s);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "builds/print_line.h"
 #include "case/suites/known_cases.h"
 #include "case/words/case_text.h"
 #include "case/words/text_file.h"
@@ -125,7 +126,7 @@ static int check(const facts_invocation *call, const char *folder)
         int status = ask(call, folder, record);
         if (status != FACTS_EXIT_OK)
             return status;
-        fprintf(stderr, "record: %s\n", record);
+        facts_print_line(stderr, "record: %s", record);
         add(&w, record);
     }
     return hand_over(&w);

@@ -35,10 +35,10 @@ static void print_why(const char *path)
 {
     char line[512] = "";
     FILE *file = fopen(path, "r");
-    if (file && fgets(line, sizeof line, file) && line[0] == '#')
-        fputs(line + 1 + strspn(line + 1, " "), stdout);
-    else
-        putchar('\n');
+    bool said = file && fgets(line, sizeof line, file) && line[0] == '#';
+    line[strcspn(line, "\n")] = '\0';
+    facts_plain(line);
+    puts(said ? line + 1 + strspn(line + 1, " ") : "");
     if (file)
         fclose(file);
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "builds/print_line.h"
 #include "commands.h"
 #include "commands/print/explain_row.h"
 
@@ -32,7 +33,7 @@ int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
     if (status == FACTS_EXIT_OK)
         options->plan_dir = strcpy(out, real);
     else
-        fprintf(stderr, "facts: --plan-dir %s: %s\n", path, real ? "too long" : strerror(errno));
+        facts_print_line(stderr, "facts: --plan-dir %s: %s", path, real ? "too long" : strerror(errno));
     free(real);
     return status;
 }
@@ -71,7 +72,8 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
         }
         if (options.plan_dir)
             print_plans(&s.plans, out);
-        fprintf(out, "\nrecord: %s\n", s.record);
+        fputc('\n', out);
+        facts_print_line(out, "record: %s", s.record);
         status = facts_session_exit(&s);
         if (status == FACTS_EXIT_OK && task == FACTS_TASK_RUN &&
             facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED) == s.targets.count)

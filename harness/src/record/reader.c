@@ -149,11 +149,22 @@ static bool read_all(reading *r)
     return true;
 }
 
+/* A fifo would be waited for until somebody writes; /dev/fd/N is what `<(…)` of a shell stands for. */
+static int open_record(const char *path)
+{
+    struct stat info;
+    if (strncmp(path, "/dev/", strlen("/dev/")) != 0 && stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) {
+        errno = ESPIPE;
+        return -1;
+    }
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 bool facts_record_read(const char *path, bool (*each)(void *, const facts_line *), void *context, facts_read_counts *counts)
 {
     reading r = { .capacity = (size_t)256 << 10, .each = each, .context = context, .counts = counts };
     *counts = (facts_read_counts){ 0 };
-    r.fd = open(path, O_RDONLY | O_CLOEXEC);
+    r.fd = open_record(path);
     if (r.fd < 0)
         return false;
     r.buffer = malloc(r.capacity);

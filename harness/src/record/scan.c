@@ -25,40 +25,6 @@ static bool take(cursor *c, char what)
     return true;
 }
 
-static bool continuation(const unsigned char *p, size_t n)
-{
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xC0) != 0x80)
-            return false;
-    return true;
-}
-
-size_t facts_utf8_length(const char *text, size_t length)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    if (!length)
-        return 0;
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] >= 0xC2 && p[0] <= 0xDF)
-        return length >= 2 && continuation(p, 2) ? 2 : 0;
-    if ((p[0] & 0xF0) == 0xE0) {
-        if (length < 3 || !continuation(p, 3))
-            return 0;
-        bool overlong = p[0] == 0xE0 && p[1] < 0xA0;
-        bool surrogate = p[0] == 0xED && p[1] >= 0xA0;
-        return overlong || surrogate ? 0 : 3;
-    }
-    if (p[0] >= 0xF0 && p[0] <= 0xF4) {
-        if (length < 4 || !continuation(p, 4))
-            return 0;
-        bool overlong = p[0] == 0xF0 && p[1] < 0x90;
-        bool beyond = p[0] == 0xF4 && p[1] >= 0x90;
-        return overlong || beyond ? 0 : 4;
-    }
-    return 0;
-}
-
 /* Four hex digits after \u, or -1. */
 static int hex4(const char *p, const char *end)
 {
@@ -214,13 +180,22 @@ static bool value(cursor *c)
     if (c->at == c->end)
         return false;
     switch (*c->at) {
-    case '{': c->at++; return contents(c, '}', NULL);
-    case '[': c->at++; return contents(c, ']', NULL);
-    case '"': return string(c);
-    case 't': return word(c, "true");
-    case 'f': return word(c, "false");
-    case 'n': return word(c, "null");
-    default: return number(c);
+    case '{':
+        c->at++;
+        return contents(c, '}', NULL);
+    case '[':
+        c->at++;
+        return contents(c, ']', NULL);
+    case '"':
+        return string(c);
+    case 't':
+        return word(c, "true");
+    case 'f':
+        return word(c, "false");
+    case 'n':
+        return word(c, "null");
+    default:
+        return number(c);
     }
 }
 

@@ -1,12 +1,14 @@
 /* Reads one JSON object without building it: where its members lie in the text. Rows pass through the supervisor unchanged, so
- * nothing has to be parsed into memory and printed again. What is accepted is exactly valid JSON in valid UTF-8 (as jansson accepts it, except that
- * keys may repeat), nested at most FACTS_SCAN_DEPTH deep. */
+ * nothing has to be parsed into memory and printed again. What is accepted is exactly valid JSON in valid UTF-8 (as jansson accepts
+ * it, except that keys may repeat), nested at most FACTS_SCAN_DEPTH deep. */
 #ifndef FACTS_SCAN_H
 #define FACTS_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "case/words/fail.h"
 
 #include "case/words/span.h"
 
@@ -32,8 +34,5 @@ bool facts_json_bool(facts_span value, bool *out);
 /* The text of a JSON string, escapes resolved, cut to `capacity` - 1 bytes at a whole character. */
 bool facts_json_string(facts_span value, char *out, size_t capacity);
 bool facts_json_is(facts_span value, const char *string); /* the JSON string equals `string` (which has nothing to escape) */
-
-/* Bytes of the UTF-8 character at `text`, 0 when it is none. */
-size_t facts_utf8_length(const char *text, size_t length);
 
 #endif

@@ -68,6 +68,13 @@ void facts_text_format(facts_text *text, const char *format, ...)
     text->length += (size_t)length;
 }
 
+/* Of a character of two or three bytes. */
+static unsigned code_point(const char *string, size_t n)
+{
+    const unsigned char *c = (const unsigned char *)string;
+    return n == 2 ? (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu) : (c[0] & 0xfu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+}
+
 void facts_text_json(facts_text *text, const char *string, size_t length)
 {
     static const char hex[] = "0123456789abcdef";
@@ -87,7 +94,9 @@ void facts_text_json(facts_text *text, const char *string, size_t length)
             i++;
         } else {
             size_t n = facts_utf8_length(string + i, length - i);
-            if (n)
+            if (n && facts_obeyed(string + i))
+                facts_text_format(text, "\\u%04x", code_point(string + i, n));
+            else if (n)
                 facts_text_add(text, string + i, n);
             else
                 facts_text_add(text, "\xEF\xBF\xBD", 3);

@@ -59,6 +59,12 @@ static int refuse_second(facts_error *error, const char *path, const struct stat
     return refuse(error, 3, path, "another run is writing this record");
 }
 
+/* /dev/stdout, and what `>(…)` of a shell stands for. */
+static bool is_device(const char *path)
+{
+    return strncmp(path, "/dev/", strlen("/dev/")) == 0;
+}
+
 static int prepare(int fd, const char *path, facts_open_mode mode, facts_error *error)
 {
     struct stat st;
@@ -67,7 +73,9 @@ static int prepare(int fd, const char *path, facts_open_mode mode, facts_error *
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK ? refuse_second(error, path, &st) : refuse(error, 3, path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return 0;
+        return is_device(path) || S_ISCHR(st.st_mode) ? 0 : refuse(error, 3, path, "is no file; give another name");
+    if (st.st_nlink > 1)
+        return refuse(error, 3, path, "has another name (a hard link), whose contents would change; give another name");
     if (mode == FACTS_OPEN_NEW && st.st_size > 0)
         return refuse(error, 2, path, "exists; --resume goes on with it, --overwrite replaces it");
     if (mode == FACTS_OPEN_REPLACE && ftruncate(fd, 0) != 0)
@@ -80,9 +88,9 @@ static int prepare(int fd, const char *path, facts_open_mode mode, facts_error *
 int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode, facts_error *error)
 {
     *out = NULL;
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (is_device(path) ? 0 : O_NOFOLLOW), 0666);
     if (fd < 0)
-        return refuse(error, 3, path, strerror(errno));
+        return refuse(error, 3, path, errno == ELOOP ? "is a link; give the file itself" : strerror(errno));
     int status = prepare(fd, path, mode, error);
     if (status != 0) {
         close(fd);

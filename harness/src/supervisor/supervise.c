@@ -210,9 +210,10 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 {
     facts_target_state *state = &run->targets[target];
     facts_evidence evidence = { .verdict = "inconclusive", .config = -1, .class_word = class_word, .text = text, .remedy = remedy };
+    const char *file = state->target->described.file;
     if (!run->counts->target_failed)
-        snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s on %s: %s%s%s", state->target->build.name, state->device,
-                 text, *remedy ? "; " : "", remedy);
+        snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s on %s%s%.200s%s: %s%s%s", state->target->build.name,
+                 state->device, *file ? " (" : "", file, *file ? ")" : "", text, *remedy ? "; " : "", remedy);
     run->counts->target_failed = true;
     state->failed = true;
     for (size_t work = 0; work < state->item_count && !run->counts->record_failed && !run->stopping; work++) {

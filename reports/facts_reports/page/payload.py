@@ -17,7 +17,7 @@ class _Dictionary:
         self.items, self.index = [], {}
 
     def add(self, value):
-        key = json.dumps(value, ensure_ascii=False, sort_keys=True)
+        key = (type(value), value) if isinstance(value, (str, int, type(None))) else json.dumps(value, ensure_ascii=False, sort_keys=True)
         if key not in self.index:
             self.index[key] = len(self.items)
             self.items.append(value)
@@ -97,8 +97,9 @@ def payload(store, title, compared=None, home=""):
     """The data of the page, and the Steps in it. `home`: where the page of every run is, on a site of several."""
     rows = _Rows(store)
     names = rows.dictionaries["case"].items
-    found, still = features.of(names)
-    every = [*features.groups(store), *features.heat(names, found)]
+    column = cases.Columns(names)
+    found, still = features.of(column)
+    every = [*features.groups(store), *features.heat(column, found)]
     changed = Steps(store, {name: place for place, name in enumerate(names)}, compared)
     about = {"title": title, "home": home, "answer": words.answer(store), "totals": store.totals(), "complete": store.complete(), "still": still,
              "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()], "runs": trusted.runs(store), "claims": trusted.rules()}

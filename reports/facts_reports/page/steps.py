@@ -111,9 +111,19 @@ def as_object(found, places):
 class Steps:
     """Comparisons of versions in one store: between neighbours, of the gate, and as many other pairs as are quick."""
 
+    @classmethod
+    def none(cls):
+        """Nothing is compared."""
+        found = cls.__new__(cls)
+        found.steps, found.others, found.gate, found.code = [], [], None, None
+        return found
+
     def __init__(self, store, places, compared=None, answers=_ANSWERS):
+        self.steps, self.others, self.gate, self.code = [], [], None, None
+        if not compared and len(store.builds()) < 2:
+            return
         both = sides.Sides()
-        record, self.steps, self.others, self.gate, self.code = both.read_store(store), [], [], None, None
+        record = both.read_store(store)
         found = compared or self._gate(both, store, record)
         if found and found.axes == ["build"]:
             self.gate, self.code = as_object(found, places), found.exit_code()

@@ -259,6 +259,20 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line, const 
     return true;
 }
 
+static uint64_t members_of(const facts_suite_line *line)
+{
+    return line->draw > 0 ? line->draw : facts_pattern_count(line->pattern);
+}
+
+/* The line to change when a suite has too many cases. */
+static const facts_suite_line *largest(const facts_suite *suite)
+{
+    const facts_suite_line *most = &suite->line[0];
+    for (size_t i = 1; i < suite->lines; i++)
+        most = members_of(&suite->line[i]) > members_of(most) ? &suite->line[i] : most;
+    return most;
+}
+
 static bool expand(facts_cases *cases, const char *const *texts, size_t count, const char *suite_dir, const facts_predicate *where,
                    const facts_choice *choice, facts_error *error)
 {
@@ -268,8 +282,10 @@ static bool expand(facts_cases *cases, const char *const *texts, size_t count, c
             return false;
     }
     uint64_t all = facts_suite_count(&cases->suite);
+    facts_place most = all > limit ? largest(&cases->suite)->place : (facts_place){ 0 };
     if (all > limit)
-        return facts_fail_at(error, "cases", 1, 1, "%s%" PRIu64 " cases, more than %zu; take fewer values, or draw N of them",
+        return facts_fail_at(error, most.where, most.line, 1,
+                             "%s%" PRIu64 " cases, more than %zu; take fewer values, or draw N of them",
                              all == UINT64_MAX ? "at least " : "", all, limit);
     for (size_t i = 0; i < cases->suite.lines; i++) {
         if (!expand_line(cases, &cases->suite.line[i], where, choice->with, error))

@@ -4,10 +4,45 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 character that a terminal would obey, or 0. C1 controls, U+061C, U+200E and F, U+2028 to 202E, U+2066 to 2069,
- * U+FEFF. */
-static size_t obeyed(const unsigned char *c)
+static bool continuation(const unsigned char *p, size_t n)
 {
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xC0) != 0x80)
+            return false;
+    return true;
+}
+
+size_t facts_utf8_length(const char *text, size_t length)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    if (!length)
+        return 0;
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] >= 0xC2 && p[0] <= 0xDF)
+        return length >= 2 && continuation(p, 2) ? 2 : 0;
+    if ((p[0] & 0xF0) == 0xE0) {
+        if (length < 3 || !continuation(p, 3))
+            return 0;
+        bool overlong = p[0] == 0xE0 && p[1] < 0xA0;
+        bool surrogate = p[0] == 0xED && p[1] >= 0xA0;
+        return overlong || surrogate ? 0 : 3;
+    }
+    if (p[0] >= 0xF0 && p[0] <= 0xF4) {
+        if (length < 4 || !continuation(p, 4))
+            return 0;
+        bool overlong = p[0] == 0xF0 && p[1] < 0x90;
+        bool beyond = p[0] == 0xF4 && p[1] >= 0x90;
+        return overlong || beyond ? 0 : 4;
+    }
+    return 0;
+}
+
+/* C1 controls, U+061C, U+200E and F, U+2028 to 202E, U+2066 to 2069,
+ * U+FEFF. */
+size_t facts_obeyed(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
     if (*c < ' ' || *c == 0x7f)
         return *c != '\0';
     if (c[0] == 0xc2)
@@ -23,9 +58,11 @@ static size_t obeyed(const unsigned char *c)
 
 void facts_plain(char *text)
 {
-    for (size_t n; *text != '\0'; text += n > 0 ? n : 1)
-        if ((n = obeyed((const unsigned char *)text)) > 0)
-            memset(text, '?', n);
+    while (*text != '\0') {
+        size_t valid = facts_utf8_length(text, strnlen(text, 4)), n = valid > 0 ? facts_obeyed(text) : 1;
+        memset(text, '?', n);
+        text += n > 0 ? n : valid;
+    }
 }
 
 static void fill(facts_error *error, const char *format, va_list arguments)

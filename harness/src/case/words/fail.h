@@ -3,6 +3,7 @@
 #define FACTS_FAIL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* What is wrong, where, and what to do about it. */
 typedef struct facts_error {
@@ -10,8 +11,12 @@ typedef struct facts_error {
     int line, column; /* from 1, of facts_fail_at */
 } facts_error;
 
-/* Replaces what a terminal would obey by '?': control characters, also those of two bytes, and marks that turn the direction of a
- * text. */
+/* Bytes of the UTF-8 character at `text`, 0 when it is none. */
+size_t facts_utf8_length(const char *text, size_t length);
+/* Bytes of the UTF-8 character at `text` that a terminal would obey, or 0. */
+size_t facts_obeyed(const char *text);
+/* Replaces what a terminal would obey by '?': control characters, also those of two bytes, marks that turn the direction of a
+ * text, and bytes that are no UTF-8. */
 void facts_plain(char *text);
 
 /* All fill *error, unless it is NULL. A text that does not fit is cut. */

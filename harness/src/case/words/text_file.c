@@ -2,16 +2,19 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MOST_BYTES (16u << 20)
 
 char *facts_file_text(const char *path, facts_error *error)
 {
-    FILE *file = fopen(path, "rb");
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* nobody writes into a fifo: it is refused, not waited for */
+    FILE *file = opened >= 0 ? fdopen(opened, "rb") : NULL;
     struct stat status;
     char *text = NULL;
     if (file == NULL || fstat(fileno(file), &status) != 0) {
@@ -31,7 +34,16 @@ char *facts_file_text(const char *path, facts_error *error)
     }
     if (file != NULL)
         fclose(file);
+    else if (opened >= 0)
+        close(opened);
     return text;
+}
+
+FILE *facts_file_new(const char *path)
+{
+    (void)unlink(path); /* a folder stays */
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return file >= 0 ? fdopen(file, "wb") : NULL;
 }
 
 static bool ends(const char *name, const char *suffix)

@@ -2,6 +2,7 @@
  * times. docs/bench.md. */
 #include <string.h>
 
+#include "builds/print_line.h"
 #include "commands/bench/rounds.h"
 #include "commands/commands.h"
 
@@ -54,7 +55,7 @@ int facts_command_bench(const facts_invocation *call)
     if (status == FACTS_EXIT_OK)
         status = facts_bench(&s, o->twice);
     if (s.record[0])
-        fprintf(stderr, "record: %s\n", s.record);
+        facts_print_line(stderr, "record: %s", s.record);
     if (status == FACTS_EXIT_OK)
         status = show(o, s.record);
     facts_session_free(&s);

@@ -39,7 +39,7 @@ static int copy_file(const char *folder, const char *name)
     char *text = facts_file_text(from, &error);
     if (!text)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s", error.text);
-    FILE *file = facts_join(to, folder, name) ? fopen(to, "w") : NULL;
+    FILE *file = facts_join(to, folder, name) ? facts_file_new(to) : NULL;
     bool ok = file && fputs(text, file) >= 0;
     ok = file && fclose(file) == 0 && ok;
     free(text);
@@ -62,7 +62,7 @@ static int begin_program(facts_repro_files *out, facts_options *options)
     options->standalone = out->data;
     if (status != FACTS_EXIT_OK)
         return status;
-    out->rows = facts_join(rows, out->data, "rows.jsonl") ? fopen(rows, "w") : NULL;
+    out->rows = facts_join(rows, out->data, "rows.jsonl") ? facts_file_new(rows) : NULL;
     return out->rows ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", rows, strerror(errno));
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "builds/print_line.h"
 #include "case/words/case_text.h"
 #include "search/said.h"
 
@@ -16,8 +17,8 @@ facts_command facts_command_parse(const char *word, FILE *err)
         if (strcmp(word, commands[c].name) == 0)
             return c;
     }
-    fprintf(err, "facts: no command \"%.60s\"; did you mean %s? (`facts --help` lists them)\n", word,
-            facts_nearest_word(word, names, FACTS_COMMAND_COUNT));
+    facts_print_line(err, "facts: no command \"%.60s\"; did you mean %s? (`facts --help` lists them)", word,
+                     facts_nearest_word(word, names, FACTS_COMMAND_COUNT));
     return FACTS_COMMAND_COUNT;
 }
 
@@ -32,8 +33,8 @@ static bool unknown(facts_command command, const char *word, FILE *err)
     for (size_t i = 0; i < OPTION_COUNT; i++)
         if (options[i].commands & (1u << command))
             names[n++] = options[i].name;
-    fprintf(err, "facts %s: no option \"%.60s\"; did you mean --%s? (`facts %s --help` lists them)\n", commands[command].name, word,
-            facts_nearest_word(word + strspn(word, "-"), names, n), commands[command].name);
+    facts_print_line(err, "facts %s: no option \"%.60s\"; did you mean --%s? (`facts %s --help` lists them)",
+                     commands[command].name, word, facts_nearest_word(word + strspn(word, "-"), names, n), commands[command].name);
     return false;
 }
 
@@ -154,7 +155,8 @@ static bool parse_option(facts_options *out, facts_command command, arguments *a
     }
     const char *allowed = set(out, o, value);
     if (allowed)
-        fprintf(err, "facts %s: --%s \"%.80s\": allowed is %s\n", commands[command].name, o->name, value ? value : "", allowed);
+        facts_print_line(err, "facts %s: --%s \"%.80s\": allowed is %s", commands[command].name, o->name, value ? value : "",
+                         allowed);
     return !allowed;
 }
 
@@ -192,7 +194,7 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
         return false;
     }
     if (!takes_words && out->word_count) {
-        fprintf(err, "facts %s: takes no \"%.60s\"\n", commands[command].name, out->words[0]);
+        facts_print_line(err, "facts %s: takes no \"%.60s\"", commands[command].name, out->words[0]);
         return false;
     }
     return true;

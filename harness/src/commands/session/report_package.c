@@ -5,9 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "builds/print_line.h"
 #include "builds/python.h"
-#include "complain.h"
 #include "commands/options/options.h"
+#include "complain.h"
 
 int facts_run_report(const char *const *words, size_t count)
 {
@@ -37,7 +38,7 @@ FILE *facts_open_temporary(char path[FACTS_PATH])
     int handle = facts_temporary_template(path) ? mkstemp(path) : -1;
     FILE *file = handle < 0 ? NULL : fdopen(handle, "w");
     if (!file)
-        fprintf(stderr, "facts: %s: %s\n", path, strerror(errno));
+        facts_print_line(stderr, "facts: %s: %s", path, strerror(errno));
     return file;
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "case/words/text_file.h"
+
 /* NPY version 1.0: magic, version, header length, a Python dict padded so that the data start at a multiple of 64. */
 static bool put_header(FILE *file, const char *descr, const int64_t *dim, int rank)
 {
@@ -24,7 +26,7 @@ FILE *facts_npy_open(const facts_npy *d, const char *name)
 {
     char path[4400];
     snprintf(path, sizeof path, "%s/%s", d->folder, name);
-    FILE *file = fopen(path, "wbe");
+    FILE *file = facts_file_new(path);
     if (!file)
         facts_fail(d->error, "%.150s: %s", name, strerror(errno));
     return file;
