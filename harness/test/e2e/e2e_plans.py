@@ -234,13 +234,15 @@ class Damage(Folder):
 
 class Keys(Folder):
     def test_a_card_and_its_description_share_their_plans(self):
-        """What a driver says of one card differs in these from what was read off another of the same kind."""
+        """What a driver says of one card differs in these from what was read off another of the same kind. A refusal may be the driver's own: it is
+        asked again under another one, and in another slot it is not."""
         self.ask(CASE, REFUSED[0])
         before = sorted(os.listdir(self.folder))
         rows = self.ask(CASE, REFUSED[0], device=e2e.description(pciDeviceId=77, cudaDeviceId=5, driverVer=13010, totalGlobalMem=85017493504, smClockRateKHz=1755000))
         self.assertTrue(rows[0]["plan_loaded"])
-        self.assertTrue(rows[1]["refusal_loaded"])
-        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        self.assertNotIn("refusal_loaded", rows[1])
+        self.assertEqual([name for name in sorted(os.listdir(self.folder)) if name not in before], [name for name in self.files(".refusal") if name not in before])
+        self.assertTrue(self.ask(REFUSED[0], device=e2e.description(pciDeviceId=77, cudaDeviceId=5))[0]["refusal_loaded"])
 
     def test_rules_that_choose_an_engine_have_plans_of_their_own(self):
         self.ask(CASE)
@@ -292,7 +294,7 @@ class Compile(e2e.TestCase):
         name = next(name for name in self.files() if name.endswith(".plan"))
         with open(self.path("plans", name), "r+b") as file:
             file.truncate(1000)
-        done = self.command()
+        done = self.command("-j", "1")  # with two workers the backward may have made the forward's plan again first
         self.assertEqual(self.counts(done), (1, 1, 2))
         self.assertEqual([line for line in done.err.splitlines() if "--plan-dir" in line],
                          [f"facts: --plan-dir: 1 file could not be used and was made again; the first: {name}: is damaged"])

@@ -94,7 +94,7 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     options.device_kind = kinds[request->device];
     options.ordinal = request->ordinal;
     options.threads = request->threads;
-    worker->info.struct_size = sizeof worker->info;
+    worker->info.struct_size = offsetof(fattn_context_info, build_id); /* nobody here wants the hash of the libraries */
     fattn_status status = fattn_context_create(&worker->context, &options);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "facts doctor shows what is here");
