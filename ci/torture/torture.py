@@ -17,7 +17,8 @@ from torture_run import SOURCE, Place, adopt_orphans
 
 PARTS = {"memory": "each allocation fails once, and from there on for ever", "calls": "each system call on files fails once, or does half of its work",
          "kills": "SIGKILL at each system call that changes a file, then the next run",
-         "surroundings": "full disks, closed files, limits, strange paths"}
+         "surroundings": "full disks, closed files, limits, strange paths",
+         "device": "each call of the GPU's driver fails with 700, 719 or 999, or never returns"}
 
 
 def arguments():
@@ -152,6 +153,11 @@ def main():
                 module, counts, start = importlib.import_module("torture_" + part), [], time.monotonic()
                 for scene in scenes.named(module.NAMES):
                     if options.scene and scene.name not in options.scene:
+                        continue
+                    if scene.slow and 0 < options.points < 8:
+                        continue
+                    if scene.program == "torture_device" and not os.path.exists(os.path.join(options.programs, scene.program)):
+                        print(f"{part}, {scene.name}: skipped: the build has no emulated GPU", file=sys.stderr)
                         continue
                     if scene.cudnn and not cudnn:
                         print(f"{part}, {scene.name}: skipped: ./facts cudnn install {','.join(scenes.BUILDS)}", file=sys.stderr)

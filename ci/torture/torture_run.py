@@ -12,6 +12,7 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(HERE, "../.."))
 ORPHAN_SECONDS = 2.0
+WORKERS = ("facts-worker", "torture_device")
 SANITIZERS = "exitcode=99:verify_asan_link_order=0:allocator_may_return_null=1:detect_leaks=1"
 
 
@@ -62,13 +63,14 @@ class Place:
             shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
 
     def worker(self, fault, count):
-        """A worker's environment is the supervisor's to make: a script puts the injector into it."""
+        """A worker's environment is the supervisor's to make: a script puts the fault into it."""
         script = self.path("worker.sh")
-        lines = [f"export {name}='{value}'" for name, value in {**fault.variables(count), "LD_PRELOAD": self.injector}.items()]
+        preload = {"LD_PRELOAD": self.injector} if fault.program == "facts-worker" else {}
+        lines = [f"export {name}='{value}'" for name, value in {**fault.variables(count), **preload}.items()]
         if os.environ.get("TORTURE_TRACE"):
             lines.append("export TORTURE_TRACE=1")
         with open(script, "w", encoding="utf-8") as file:
-            file.write("\n".join(["#!/bin/sh", *lines, f"exec '{os.path.join(self.programs, 'facts-worker')}'", ""]))
+            file.write("\n".join(["#!/bin/sh", *lines, f"exec '{os.path.join(self.programs, fault.program)}'", ""]))
         os.chmod(script, 0o700)
         return script
 
@@ -78,7 +80,7 @@ class Place:
                     ASAN_OPTIONS=SANITIZERS, UBSAN_OPTIONS="print_stacktrace=1:exitcode=99", LSAN_OPTIONS="exitcode=99")
         if os.environ.get("FACTS_PYTHON"):
             kept["FACTS_PYTHON"] = os.environ["FACTS_PYTHON"]
-        if fault and fault.program == "facts-worker":
+        if fault and fault.program in WORKERS:
             kept["FACTS_WORKER"] = self.worker(fault, count)
         elif fault:
             kept.update(fault.variables(count), LD_PRELOAD=self.injector)

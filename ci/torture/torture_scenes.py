@@ -25,6 +25,7 @@ class Scene:
     same_out: bool = True  # what is printed is the same each time
     cudnn: bool = False  # needs the build
     seconds: float = 60
+    slow: bool = False  # not among a few points
 
     def commands(self, folder, which="words"):
         return [word.replace("{}", folder) for word in getattr(self, which)]
@@ -66,6 +67,14 @@ SCENES = (
           again=("facts", "merge", "-o", "{}/m.jsonl", "{}/one.jsonl", "{}/two.jsonl", "--force", "--overwrite")),
     Scene("report, Python", ("facts", "report", "{}/one.jsonl", "-o", "{}/site"), program="python,python3", before=HALF[:1], outputs=("site/index.html", "site/results.csv"), same_out=False),
 )
+
+
+def gpu(name, **more):
+    words = ("facts", "run", "pass=fwd,bwd dtype=f32,bf16 b=1 h=1 s=16 d=16,24", "--device", "cpu", "-j", "1", "--timeout", "3", "-o", "{}/r.jsonl")
+    return Scene(name, words, program="torture_device", record="r.jsonl", same_out=False, seconds=300, **more)
+
+
+SCENES += (gpu("a GPU that fails"), gpu("a GPU that hangs"), gpu("a GPU that hangs at the start", slow=True), gpu("a GPU that is gone", slow=True))
 
 
 def named(names):
