@@ -18,6 +18,7 @@ from torture_run import SOURCE, Place, adopt_orphans
 PARTS = {"memory": "each allocation fails once, and from there on for ever", "calls": "each system call on files fails once, or does half of its work",
          "kills": "SIGKILL at each system call that changes a file, then the next run",
          "surroundings": "full disks, closed files, limits, strange paths",
+         "signals": "SIGINT, SIGTERM, both twice, and SIGSTOP at 50 moments, then the next run",
          "device": "each call of the GPU's driver fails with 700, 719 or 999, or never returns"}
 
 
@@ -90,7 +91,7 @@ def unbroken(options, part, scene):
     place.clear()
     if not scenes.prepare(scene, place):
         return None
-    ended = place.run(scene.commands(place.folder), timeout=scene.seconds)
+    ended = place.run(scene.commands(place.folder), timeout=scene.seconds, **scene.environment(place.folder))
     if ended.status not in scene.statuses:
         print(f"{part}, {scene.name}: without a fault it ends with {ended.status}: {ended.err[-500:]}", file=sys.stderr)
         return None
@@ -154,7 +155,7 @@ def main():
                 for scene in scenes.named(module.NAMES):
                     if options.scene and scene.name not in options.scene:
                         continue
-                    if scene.slow and 0 < options.points < 8:
+                    if (scene.slow or scene.name in getattr(module, "SLOW", ())) and 0 < options.points < 8:
                         continue
                     if scene.program == "torture_device" and not os.path.exists(os.path.join(options.programs, scene.program)):
                         print(f"{part}, {scene.name}: skipped: the build has no emulated GPU", file=sys.stderr)

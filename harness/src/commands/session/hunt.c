@@ -225,7 +225,7 @@ int facts_hunt_run(facts_hunt *hunt)
 {
     facts_session *s = &hunt->session;
     session_more(s); /* the first; the rest as answers come */
-    if (!s->work_count && !hunt->failed)
+    if (!s->work_count && !hunt->failed && !s->options->resume) /* a record that was cut off gets its end */
         return FACTS_EXIT_OK;
     int status = hunt->failed ? FACTS_EXIT_ENVIRONMENT : facts_session_run(s);
     if (hunt->failed)
