@@ -159,7 +159,7 @@ static bool hit(enum call call, const void *caller)
         kill(getpid(), plan.way == WAY_KILL ? SIGKILL : SIGSTOP);
     for (int i = 0; i < 2 && plan.way >= WAY_SIGNAL; i++)
         if (i == 0 || plan.way == WAY_TWICE)
-            kill(getpid(), plan.error);
+            kill(0, plan.error); /* the process group, as a terminal does */
     if (plan.way == WAY_STOP || plan.way >= WAY_SIGNAL)
         return false;
     errno = plan.error;

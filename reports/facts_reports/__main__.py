@@ -3,20 +3,23 @@ import os
 import sqlite3
 import sys
 
-from . import cli, diff_cli
-
 
 def _drop_output():
     """What could not be printed is not tried again at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+INTERRUPTED = 130
 try:
+    from . import cli, diff_cli  # here: they take long enough to be interrupted
     code = diff_cli.main(sys.argv[2:]) if sys.argv[1:2] == ["--diff"] else cli.main()
     print(end="", flush=True)
 except BrokenPipeError:  # the reader of our output has seen enough
     _drop_output()
     code = 0
+except KeyboardInterrupt:
+    _drop_output()
+    code = INTERRUPTED
 except (OSError, MemoryError, sqlite3.Error) as error:  # a full disk, no memory: nothing that the records say
     _drop_output()
     code = 3
