@@ -5,7 +5,7 @@ import torture_memory
 import torture_scenes as scenes
 from torture_run import Fault
 
-COLUMNS = ("points", "again", "blamed", "one hang", "given up", "lost", "doubled", "wrong", "unnamed", "hangs", "used", "crash", "hang", "orphan", "mute")
+COLUMNS = ("points", "again", "failed", "one hang", "given up", "lost", "doubled", "wrong", "unnamed", "hangs", "used", "crash", "hang", "orphan", "mute")
 MUST_BE_ZERO = COLUMNS[5:]
 NAMES = ("a GPU that fails", "a GPU that hangs", "a GPU that hangs at the start", "a GPU that is gone")
 NAMES_OF = {"700": "CUDA_ERROR_ILLEGAL_ADDRESS", "719": "CUDA_ERROR_LAUNCH_FAILED", "999": "CUDA_ERROR_UNKNOWN"}
@@ -27,7 +27,7 @@ def attempt(scene, place, point, base):
     do, at, ever, which = point
     ended = place.run(scene.commands(place.folder), Fault("torture_device", which, at, do, ever), scene.seconds)
     word = judged(scene, place, ended, base, do)
-    if ever and word in ("blamed", "one hang", "given up") and asked_on(place.path(scene.record), scene, place, base) > 2:
+    if ever and word in ("failed", "one hang", "given up") and asked_on(place.path(scene.record), scene, place, base) > 2:
         word = "used"  # although a fresh process had seen that it does not work
     return word, ended.err[-600:]
 
@@ -64,7 +64,7 @@ def judged(scene, place, ended, base, do):
         return "mute"
     if not named(place.path(scene.record), changed, do):
         return "unnamed"
-    return "one hang" if "hang" in verdicts else "blamed" if "exec_fail" in verdicts else "given up"
+    return "one hang" if "hang" in verdicts else "failed" if "exec_fail" in verdicts else "given up"
 
 
 def named(path, changed, do):
