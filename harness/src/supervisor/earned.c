@@ -65,18 +65,18 @@ static XXH128_hash_t key_of(const char *run, const char *build, const char *devi
 
 bool facts_earned_add(facts_earned *earned, const facts_target *target)
 {
-    const facts_target **more = realloc(earned->targets, (earned->target_count + 1) * sizeof *more);
+    facts_earned_asked *more = realloc(earned->targets, (earned->target_count + 1) * sizeof *more);
     if (!more)
         return false;
     earned->targets = more;
-    more[earned->target_count++] = target;
+    more[earned->target_count++].target = target;
     return true;
 }
 
 static bool holds(const facts_earned *earned, const char *build, const char *device, bool gpu, const char *content)
 {
     for (size_t i = 0; i < earned->target_count; i++) {
-        const facts_target *t = earned->targets[i];
+        const facts_target *t = earned->targets[i].target;
         if (strcmp(t->build.name, build) == 0 && (gpu ? t->kind == FACTS_TARGET_GPU : strcmp(t->device, device) == 0))
             return t->content[0] && strcmp(t->content, content) == 0;
     }

@@ -10,9 +10,14 @@
  */
 void facts_target_identify(facts_target *target, const char *worker);
 
+/* To be asked now. */
+typedef struct facts_earned_asked {
+    const facts_target *target;
+} facts_earned_asked;
+
 /* Zero: every answer holds. */
 typedef struct facts_earned {
-    const facts_target **targets; /* to be asked now */
+    facts_earned_asked *targets;
     struct facts_earned_target *known;
     size_t target_count, known_count, capacity;
     bool sorted;
