@@ -32,14 +32,15 @@ enum call { CALL_LIST(AS_ENUM) CALL_COUNT };
 static const char *const call_names[] = { CALL_LIST(AS_NAME) };
 #undef AS_NAME
 
-enum way { WAY_ERRNO, WAY_SHORT, WAY_KILL, WAY_STOP, WAY_TORN };
+enum way { WAY_ERRNO, WAY_SHORT, WAY_KILL, WAY_STOP, WAY_TORN, WAY_SIGNAL, WAY_TWICE };
 static const struct {
     const char *name;
     enum way way;
     int error;
 } ways[] = { { "ENOMEM", WAY_ERRNO, ENOMEM }, { "ENOSPC", WAY_ERRNO, ENOSPC }, { "EIO", WAY_ERRNO, EIO },
              { "EINTR", WAY_ERRNO, EINTR },   { "short", WAY_SHORT, 0 },       { "kill", WAY_KILL, 0 },
-             { "stop", WAY_STOP, 0 },         { "torn", WAY_TORN, 0 } };
+             { "stop", WAY_STOP, 0 },         { "torn", WAY_TORN, 0 },         { "SIGINT", WAY_SIGNAL, SIGINT },
+             { "SIGTERM", WAY_SIGNAL, SIGTERM }, { "SIGINT twice", WAY_TWICE, SIGINT }, { "SIGTERM twice", WAY_TWICE, SIGTERM } };
 
 typedef struct counts {
     _Atomic uint64_t calls, fired;
@@ -156,7 +157,10 @@ static bool hit(enum call call, const void *caller)
         show_callers();
     if (plan.way == WAY_KILL || plan.way == WAY_STOP)
         kill(getpid(), plan.way == WAY_KILL ? SIGKILL : SIGSTOP);
-    if (plan.way == WAY_STOP)
+    for (int i = 0; i < 2 && plan.way >= WAY_SIGNAL; i++)
+        if (i == 0 || plan.way == WAY_TWICE)
+            kill(0, plan.error); /* the process group, as a terminal does */
+    if (plan.way == WAY_STOP || plan.way >= WAY_SIGNAL)
         return false;
     errno = plan.error;
     return true;

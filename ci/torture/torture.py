@@ -17,7 +17,9 @@ from torture_run import SOURCE, Place, adopt_orphans
 
 PARTS = {"memory": "each allocation fails once, and from there on for ever", "calls": "each system call on files fails once, or does half of its work",
          "kills": "SIGKILL at each system call that changes a file, then the next run",
-         "surroundings": "full disks, closed files, limits, strange paths", "hostile": "files that were changed, for each command that reads one"}
+         "surroundings": "full disks, closed files, limits, strange paths", "hostile": "files that were changed, for each command that reads one",
+         "signals": "SIGINT, SIGTERM, both twice, SIGSTOP, then the next run",
+         "device": "a call of the GPU's driver fails, or never returns"}
 
 
 def arguments():
@@ -93,7 +95,7 @@ def unbroken(options, part, scene):
         return base and (base, module.points(scene, place))
     if not scenes.prepare(scene, place):
         return None
-    ended = place.run(scene.commands(place.folder), timeout=scene.seconds)
+    ended = place.run(scene.commands(place.folder), timeout=scene.seconds, **scene.environment(place.folder))
     if ended.status not in scene.statuses:
         print(f"{part}, {scene.name}: without a fault it ends with {ended.status}: {ended.err[-500:]}", file=sys.stderr)
         return None
@@ -156,6 +158,11 @@ def main():
                 module, counts, start = importlib.import_module("torture_" + part), [], time.monotonic()
                 for scene in getattr(module, "SCENES", None) or scenes.named(module.NAMES):
                     if options.scene and scene.name not in options.scene:
+                        continue
+                    if (scene.slow or scene.name in getattr(module, "SLOW", ())) and 0 < options.points < 8:
+                        continue
+                    if scene.program == "torture_device" and not os.path.exists(os.path.join(options.programs, scene.program)):
+                        print(f"{part}, {scene.name}: skipped: the build has no emulated GPU", file=sys.stderr)
                         continue
                     if scene.cudnn and not cudnn:
                         print(f"{part}, {scene.name}: skipped: ./facts cudnn install {','.join(scenes.BUILDS)}", file=sys.stderr)

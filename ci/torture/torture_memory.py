@@ -14,7 +14,7 @@ def points(scene, place):
 
 def counted(scene, place, fault):
     scenes.prepare(scene, place)
-    return place.run(scene.commands(place.folder), fault, scene.seconds).calls
+    return place.run(scene.commands(place.folder), fault, scene.seconds, **scene.environment(place.folder)).calls
 
 
 def attempt(scene, place, point, base):

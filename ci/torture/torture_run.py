@@ -1,4 +1,5 @@
 """One command of FACTS with one fault: which call of which program does not go through, and how the command ended."""
+import contextlib
 import ctypes
 import dataclasses
 import json
@@ -12,6 +13,8 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(HERE, "../.."))
 ORPHAN_SECONDS = 2.0
+STOPPED_SECONDS = float(os.environ.get("TORTURE_STOPPED", "5"))  # more than --timeout of the scenes that are stopped
+WORKERS = ("facts-worker", "torture_device")
 SANITIZERS = "exitcode=99:verify_asan_link_order=0:allocator_may_return_null=1:detect_leaks=1"
 
 
@@ -62,14 +65,17 @@ class Place:
             shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
 
     def worker(self, fault, count):
-        """A worker's environment is the supervisor's to make: a script puts the injector into it."""
-        script = self.path("worker.sh")
-        lines = [f"export {name}='{value}'" for name, value in {**fault.variables(count), "LD_PRELOAD": self.injector}.items()]
-        if os.environ.get("TORTURE_TRACE"):
-            lines.append("export TORTURE_TRACE=1")
-        with open(script, "w", encoding="utf-8") as file:
-            file.write("\n".join(["#!/bin/sh", *lines, f"exec '{os.path.join(self.programs, 'facts-worker')}'", ""]))
-        os.chmod(script, 0o700)
+        """A worker's environment is the supervisor's to make: a script puts the fault into it. The script stays the same with another fault and
+        without one: --resume believes only rows of the very same worker."""
+        script, faults = self.path("worker.sh"), self.path("fault.sh")
+        preload = {"LD_PRELOAD": self.injector} if fault and fault.program == "facts-worker" else {}
+        trace = {"TORTURE_TRACE": "1"} if os.environ.get("TORTURE_TRACE") else {}
+        with open(faults, "w", encoding="utf-8") as file:
+            file.writelines(f"export {name}='{value}'\n" for name, value in ({**fault.variables(count), **preload, **trace} if fault else {}).items())
+        if fault:
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(f"#!/bin/sh\n. '{faults}'\nexec '{os.path.join(self.programs, fault.program)}'\n")
+            os.chmod(script, 0o700)
         return script
 
     def environment(self, fault, count, **more):
@@ -78,8 +84,10 @@ class Place:
                     ASAN_OPTIONS=SANITIZERS, UBSAN_OPTIONS="print_stacktrace=1:exitcode=99", LSAN_OPTIONS="exitcode=99")
         if os.environ.get("FACTS_PYTHON"):
             kept["FACTS_PYTHON"] = os.environ["FACTS_PYTHON"]
-        if fault and fault.program == "facts-worker":
+        if fault and fault.program in WORKERS:
             kept["FACTS_WORKER"] = self.worker(fault, count)
+        elif os.path.exists(self.path("worker.sh")):
+            kept["FACTS_WORKER"] = self.worker(None, count)
         elif fault:
             kept.update(fault.variables(count), LD_PRELOAD=self.injector)
         kept.update(more)
@@ -95,6 +103,8 @@ class Place:
             process = subprocess.Popen([*prefix, os.path.join(self.programs, arguments[0]), *arguments[1:]], stdin=subprocess.DEVNULL,
                                        stdout=printed if out is None else out, stderr=err, cwd=self.folder, preexec_fn=before,
                                        env={k: v for k, v in self.environment(fault, count, **more).items() if v is not None}, start_new_session=True)
+            if fault and fault.do == "stop":
+                go_on(process)
             try:
                 process.wait(timeout)
             except subprocess.TimeoutExpired:
@@ -106,6 +116,24 @@ class Place:
         with open(self.path("out"), "rb") as printed, open(self.path("err"), "rb") as err, open(count, "rb") as counted:
             calls, fired = struct.unpack("QQ", counted.read(16))
             return Ended(process.returncode, printed.read(), err.read().decode(errors="replace"), seconds, hung, orphans, calls, fired)
+
+
+def go_on(process):
+    """Lets what has stopped itself stand for STOPPED_SECONDS; of a worker its supervisor may have had enough before."""
+    while process.poll() is None:
+        stopped = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and stat(pid)[0] == "T" and descends(int(pid), process.pid)]
+        if stopped:
+            time.sleep(STOPPED_SECONDS)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(stopped[0], signal.SIGCONT)
+            return
+        time.sleep(0.02)
+
+
+def descends(pid, ancestor):
+    while pid > 1 and pid != ancestor:
+        pid = parent(pid)
+    return pid == ancestor
 
 
 def reap():
@@ -124,12 +152,17 @@ def reap():
     return len(left)
 
 
-def parent(pid):
+def stat(pid):
+    """State, parent ...; of a process that is gone none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return int(file.read().rsplit(")", 1)[1].split()[1])
+            return file.read().rsplit(")", 1)[1].split()
     except OSError:
-        return 0
+        return ["", "0"]
+
+
+def parent(pid):
+    return int(stat(pid)[1])
 
 
 def rows(path):

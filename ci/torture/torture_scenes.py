@@ -1,6 +1,9 @@
 """The commands that are tortured: what stands there before, what must have come out, how a row may differ."""
 import dataclasses
 import os
+import pathlib
+import shutil
+import sys
 
 from torture_run import SOURCE, rows
 
@@ -25,9 +28,14 @@ class Scene:
     same_out: bool = True  # what is printed is the same each time
     cudnn: bool = False  # needs the build
     seconds: float = 60
+    slow: bool = False  # not among a few points
+    variables: tuple = ()  # of the environment: names and values, {} as above
 
     def commands(self, folder, which="words"):
         return [word.replace("{}", folder) for word in getattr(self, which)]
+
+    def environment(self, folder):
+        return {name: value.replace("{}", folder) for name, value in self.variables}
 
 
 def run_cpu(name, cases=CPU, **more):
@@ -68,6 +76,44 @@ SCENES = (
 )
 
 
+HUNT = ("--device", "cpu", "-j", "1", "-o", "{}/r.jsonl")
+GATE = ("facts", "gate", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64,100", "--baseline", BUILDS[0], "--candidate", CUDNN, "--device", "h100-sxm", "-j", "1", "-o", "{}/r.jsonl")
+SHRINK = ("facts", "shrink", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=100", "--by", "class", "--cudnn", CUDNN, "--device", "h100-sxm", "-j", "1", "-o", "{}/r.jsonl")
+FUZZ = ("facts", "fuzz", "--cases", "10", "--seed", "3", "--where", "s.q<=64 & s.kv<=64 & h.q<=4 & b<=2", *HUNT)
+LIBRARIES = tuple(f"cache/facts/cudnn/{CUDNN}/lib/{name}" for name in ("libcudnn.so.9", "libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9"))
+STOPPED = ("facts", "run", CPU, "--device", "cpu", "-j", "1", "--timeout", "3", "-o", "{}/r.jsonl")
+SCENES += (
+    Scene("stopped", STOPPED, record="r.jsonl", again=(*STOPPED, "--resume"), same_out=False),
+    Scene("stopped, worker", STOPPED, program="facts-worker", record="r.jsonl", again=(*STOPPED, "--resume"), same_out=False),
+    Scene("fuzz", FUZZ, record="r.jsonl", again=(*FUZZ, "--resume"), same_out=False, statuses=(0, 1)),
+    Scene("gate", GATE, record="r.jsonl", again=(*GATE, "--resume"), same_out=False, statuses=(0, 1), cudnn=True, slow=True),
+    Scene("shrink of a record", SHRINK, record="r.jsonl", again=(*SHRINK, "--resume"), same_out=False, cudnn=True, slow=True),
+    Scene("cudnn install, Python", ("facts", "cudnn", "install", CUDNN), program="python,python3", before=(("index",),), outputs=LIBRARIES, same_out=False, slow=True,
+          variables=(("FACTS_HOME", "{}/home"), ("XDG_CACHE_HOME", "{}/cache"), ("PIP_FIND_LINKS", "{}/index"))),
+)
+
+
+def make_index(place):
+    """A wheel of a build and its lock: the installer's own tests make them."""
+    sys.path.insert(0, os.path.join(SOURCE, "ci/test"))
+    import test_cudnn_install as wheels
+    version, index, home = CUDNN.split("-")[0] + ".1", pathlib.Path(place.path("index")), pathlib.Path(place.path("home/ci"))
+    index.mkdir()
+    home.mkdir(parents=True)
+    name = f"nvidia_cudnn_jit_cu13-{version}-py3-none-manylinux_2_27_x86_64.whl"
+    sha256 = wheels.make_wheel(index / name, version=version)
+    shutil.copy(os.path.join(SOURCE, "ci/cudnn_install.py"), home)
+    (home / "cudnn.lock").write_text(f"{wheels.PACKAGE} {version} {sha256} 1234 {name}\n")
+
+
+def gpu(name, **more):
+    words = ("facts", "run", "pass=fwd,bwd dtype=f32,bf16 b=1 h=1 s=16 d=16,24", "--device", "cpu", "-j", "1", "--timeout", "3", "-o", "{}/r.jsonl")
+    return Scene(name, words, program="torture_device", record="r.jsonl", same_out=False, seconds=300, **more)
+
+
+SCENES += (gpu("a GPU that fails"), gpu("a GPU that hangs"), gpu("a GPU that hangs at the start", slow=True), gpu("a GPU that is gone", slow=True))
+
+
 def named(names):
     return [scene for scene in SCENES if scene.name in names]
 
@@ -75,7 +121,9 @@ def named(names):
 def prepare(scene, place):
     """False: what has to stand there before could not be made."""
     for words in scene.before:
-        if words[0] == "cut":  # what a run leaves that was killed in the middle of a line
+        if words[0] == "index":
+            make_index(place)
+        elif words[0] == "cut":  # what a run leaves that was killed in the middle of a line
             with open(place.path(words[1]), "r+b") as file:
                 lines = file.read().splitlines(keepends=True)
                 half = b"".join(lines[:len(lines) // 2])

@@ -1,5 +1,6 @@
 /* Eight threads that share a context, the cache of plans and one plan, on the cpu: for ThreadSanitizer, under which Criterion does
- * not run. Exit 1: an answer was not right. */
+ * not run. With the words CUDNN_FOLDER DRIVER DEVICE.json they also share a described device: decisions, keys, kept refusals,
+ * plans. Exit 1: an answer was not right. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -73,10 +74,78 @@ static void *live(void *of)
     return NULL;
 }
 
-int main(void)
+/* ---- a described device: what cuDNN says ----------------------------------------------------------------------------------------
+ */
+
+static _Atomic int asked_for, kept;
+
+static bool find(void *user, const char *key, char **bytes, size_t *count)
+{
+    (void)user, (void)key, (void)bytes, (void)count;
+    atomic_fetch_add(&asked_for, 1);
+    return false;
+}
+
+static void keep(void *user, const char *key, const char *bytes, size_t count)
+{
+    (void)user, (void)key, (void)bytes, (void)count;
+    atomic_fetch_add(&kept, 1);
+}
+
+static void *ask(void *of)
+{
+    const int who = *(const int *)of;
+    for (int i = 0; i < ROUNDS / 20; i++) {
+        fattn_problem p = problem_of(128);
+        fattn_plan *plan = NULL;
+        char key[33];
+        p.dtype = FATTN_BF16, p.dim_qk = (who + i) % 3 ? 64 : 100;
+        decide(&p);
+        expect(fattn_plan_key(context, &p, NULL, key));
+        const fattn_status st = fattn_plan_get(&plan, context, &p, NULL);
+        expect(st == (p.dim_qk == 64 ? FATTN_OK : FATTN_UNSUPPORTED) ? FATTN_OK : FATTN_BUILD_FAILED);
+        fattn_plan_destroy(plan);
+    }
+    return NULL;
+}
+
+static int share(void *(*body)(void *))
 {
     pthread_t threads[THREADS];
     int numbers[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        if (pthread_create(&threads[i], NULL, body, &numbers[i]) != 0)
+            return 3;
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    return 0;
+}
+
+static int share_described(char **words)
+{
+    static char json[1 << 14];
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    const fattn_refusal_store store = { .struct_size = sizeof store, .find = find, .keep = keep };
+    FILE *file = fopen(words[2], "re");
+    if (!file || fread(json, 1, sizeof json - 1, file) == 0)
+        return 3;
+    fclose(file);
+    options.device_kind = FATTN_DEVICE_DESCRIBED;
+    options.cudnn_dir = words[0], options.driver = words[1], options.device_json = json;
+    if (fattn_context_create(&context, &options) != FATTN_OK || fattn_context_keep_refusals(context, &store) != FATTN_OK) {
+        fprintf(stderr, "torture_threads: %s\n", fattn_last_error());
+        return 3;
+    }
+    const int status = share(ask);
+    fattn_context_destroy(context);
+    printf("described: %d questions of the store, %d refusals kept\n", atomic_load(&asked_for), atomic_load(&kept));
+    return status;
+}
+
+int main(int argc, char **argv)
+{
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     const fattn_cache_limits small = { .struct_size = sizeof small, .entries = 4, .bytes = 1 << 20 };
     const fattn_problem p = problem_of(16);
@@ -85,15 +154,11 @@ int main(void)
     expect(fattn_context_create(&context, &options));
     expect(fattn_plan_create(&shared, context, &p, NULL));
     expect(fattn_cache_limit(&small));
-    for (int i = 0; i < THREADS; i++) {
-        numbers[i] = i;
-        if (pthread_create(&threads[i], NULL, live, &numbers[i]) != 0)
-            return 3;
-    }
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    int status = share(live);
     fattn_plan_destroy(shared);
     fattn_context_destroy(context);
+    if (argc == 4 && status == 0)
+        status = share_described(argv + 1);
     printf("%d threads, %d rounds each: %d wrong answers\n", THREADS, ROUNDS, atomic_load(&wrong));
-    return wrong != 0;
+    return status ? status : wrong != 0;
 }

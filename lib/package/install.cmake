@@ -24,7 +24,8 @@ add_custom_command(OUTPUT ${packed}/fattn.o ${packed}/libfattn.a
 # OpenMP as a library of its own: a process should have one, and a program may use it too.
 add_library(fattn_shared SHARED ${packed}/fattn.o)
 target_link_libraries(fattn_shared PRIVATE ${OpenMP_C_FLAGS} m dl)
-target_link_options(fattn_shared PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined)
+# dlclose leaves it there: cuDNN calls its log function, and OpenMP's threads wait in a library that would go with it.
+target_link_options(fattn_shared PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined -Wl,-z,nodelete)
 set_target_properties(fattn_shared PROPERTIES OUTPUT_NAME fattn LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION ${FATTN_SOVERSION}
   LINK_DEPENDS ${exports} LIBRARY_OUTPUT_DIRECTORY ${packed}
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN") # a wheel has OpenMP beside the library

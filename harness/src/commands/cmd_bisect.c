@@ -173,6 +173,7 @@ static int ask_round(facts_bisection *b, int attempt)
 typedef struct loading {
     facts_bisection *b;
     char device[112]; /* as the record calls it */
+    facts_earned earned;
 } loading;
 
 static bool find_device(void *context, const facts_line *line)
@@ -188,8 +189,8 @@ static bool load_row(void *context, const facts_line *line)
 {
     loading *l = context;
     bool more = false;
-    if (line->kind != FACTS_LINE_ROW || !facts_json_is(facts_line_get(line, "case"), l->b->name) ||
-        !facts_json_is(facts_line_get(line, "device"), l->device))
+    if (!facts_earned_line(&l->earned, line) || line->kind != FACTS_LINE_ROW ||
+        !facts_json_is(facts_line_get(line, "case"), l->b->name) || !facts_json_is(facts_line_get(line, "device"), l->device))
         return true;
     facts_json_bool(facts_line_get(line, "more"), &more);
     for (size_t i = 0; i < l->b->versions; i++) {
@@ -205,6 +206,23 @@ static bool load_row(void *context, const facts_line *line)
     return true;
 }
 
+static int load_rows(facts_bisection *b, loading *l)
+{
+    char worker[FACTS_PATH];
+    bool known = facts_find_worker(worker);
+    int status = known ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
+    for (size_t i = 0; known && i < b->versions; i++) {
+        facts_target_identify(&b->at[i].target, worker);
+        if (!facts_earned_add(&l->earned, &b->at[i].target))
+            status = facts_no_memory();
+    }
+    if (status == FACTS_EXIT_OK)
+        status = facts_read_record("facts", b->options->output, load_row, l, NULL);
+    facts_earned_say(&l->earned, b->options->output);
+    facts_earned_free(&l->earned);
+    return status;
+}
+
 static int load_record(facts_bisection *b)
 {
     loading l = { .b = b };
@@ -214,7 +232,7 @@ static int load_record(facts_bisection *b)
     snprintf(l.device, sizeof l.device, "%s", b->at[0].target.device);
     int status = facts_read_record("facts", path, find_device, &l, NULL);
     if (status == FACTS_EXIT_OK)
-        status = facts_read_record("facts", path, load_row, &l, NULL);
+        status = load_rows(b, &l);
     if (status != FACTS_EXIT_OK)
         return status;
     for (size_t i = 0; i < b->versions; i++)

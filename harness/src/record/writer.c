@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "scan.h"
+
 struct facts_writer {
     int fd;
     char *path;
@@ -22,12 +24,44 @@ static int refuse(facts_error *error, int status, const char *path, const char *
     return facts_fail_as(status, error, "%s: %s", path, why);
 }
 
-/* What a short write left behind would swallow the next object; a newline first costs only the torn one. */
+/* Where the last line begins. */
+static off_t last_line(int fd, off_t size)
+{
+    char part[4096];
+    for (off_t end = size; end > 0;) {
+        const off_t from = end > (off_t)sizeof part ? end - (off_t)sizeof part : 0;
+        const ssize_t n = pread(fd, part, (size_t)(end - from), from);
+        const char *newline = n == end - from ? memrchr(part, '\n', (size_t)n) : NULL;
+        if (n != end - from || newline)
+            return n != end - from ? -1 : from + (newline - part) + 1;
+        end = from;
+    }
+    return 0;
+}
+
+/* Half an object, which a kill or a power failure left? */
+static bool is_torn(int fd, off_t from, size_t length)
+{
+    facts_member members[1];
+    size_t count;
+    char *text = malloc(length);
+    const bool read = text && pread(fd, text, length, from) == (ssize_t)length;
+    const bool torn = read && text[0] == '{' && !facts_scan_object(text, length, members, 1, &count);
+    free(text);
+    return torn;
+}
+
+/* What stands behind the last newline would swallow the next object. Half an object goes: its case is asked again, and a line that
+ * nobody can read would make the record incomplete for ever. Anything else keeps its place, on a line of its own. */
 static bool end_torn_line(int fd, off_t size)
 {
-    char last;
-    if (size == 0 || (pread(fd, &last, 1, size - 1) == 1 && last == '\n'))
+    const off_t from = last_line(fd, size);
+    if (from < 0)
+        return false;
+    if (from == size)
         return true;
+    if (is_torn(fd, from, (size_t)(size - from)))
+        return ftruncate(fd, from) == 0;
     return write(fd, "\n", 1) == 1;
 }
 

@@ -23,6 +23,7 @@ struct facts_resume {
     facts_error *error;
     bool foreign, no_memory;
     facts_read_counts counts;
+    facts_earned earned;
 };
 
 static XXH128_hash_t key_of(const char *name, const char *build, const char *device)
@@ -112,6 +113,8 @@ static void note_row(entry *e, const facts_line *line)
 static bool each_line(void *context, const facts_line *line)
 {
     facts_resume *r = context;
+    if (!facts_earned_line(&r->earned, line))
+        return true;
     if (line->kind == FACTS_LINE_RUN)
         return check_run(r, line);
     if (line->kind != FACTS_LINE_START && line->kind != FACTS_LINE_ROW)
@@ -126,7 +129,8 @@ static bool each_line(void *context, const facts_line *line)
     return true;
 }
 
-int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, facts_error *error)
+int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, const facts_targets *targets,
+                      facts_error *error)
 {
     *out = NULL;
     facts_resume *r = calloc(1, sizeof *r);
@@ -134,6 +138,8 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
         facts_resume_free(r);
         return facts_fail_as(3, error, "%s: out of memory", path);
     }
+    for (size_t i = 0; targets && i < targets->count; i++)
+        r->no_memory |= !facts_earned_add(&r->earned, &targets->at[i]);
     r->suite_hash = suite_hash;
     r->error = error;
     bool missing = access(path, F_OK) != 0 && errno == ENOENT;
@@ -149,6 +155,7 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
         facts_resume_free(r);
         return status;
     }
+    facts_earned_say(&r->earned, path);
     *out = r;
     return 0;
 }
@@ -163,18 +170,32 @@ facts_resume_state facts_resume_get(const facts_resume *r, const char *name, con
                                  .attempts = e->attempts };
 }
 
-bool facts_resume_rows(const facts_resume *r, bool (*each)(void *, const facts_line *), void *context)
+typedef struct counted {
+    facts_earned *earned;
+    bool (*each)(void *context, const facts_line *line);
+    void *context;
+} counted;
+
+static bool each_counted(void *context, const facts_line *line)
+{
+    const counted *c = context;
+    return !facts_earned_line(c->earned, line) || c->each(c->context, line);
+}
+
+bool facts_resume_rows(facts_resume *r, bool (*each)(void *, const facts_line *), void *context)
 {
     facts_read_counts counts;
+    counted c = { &r->earned, each, context };
     if (access(r->path, F_OK) != 0)
         return true;
-    return facts_record_read(r->path, each, context, &counts);
+    return facts_record_read(r->path, each_counted, &c, &counts);
 }
 
 void facts_resume_free(facts_resume *r)
 {
     if (!r)
         return;
+    facts_earned_free(&r->earned);
     free(r->table);
     free(r->path);
     free(r);

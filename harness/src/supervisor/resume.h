@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "case/words/fail.h"
+#include "earned.h"
 #include "record/reader.h"
 
 typedef struct facts_resume facts_resume;
@@ -19,11 +20,14 @@ typedef struct facts_resume_state {
 } facts_resume_state;
 
 /* Reads a record. Returns 0; 2 when its suite hash is another (`suite_hash`; NULL: any) or a newer FACTS wrote it; 3 when it cannot
- * be read. One line in `error`. A file that does not exist is an empty record. */
-int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, facts_error *error);
+ * be read. One line in `error`. A file that does not exist is an empty record. Only what was earned by `targets` counts (NULL:
+ * all).
+ */
+int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, const facts_targets *targets,
+                      facts_error *error);
 facts_resume_state facts_resume_get(const facts_resume *resume, const char *name, const char *build, const char *device);
-/* Calls `each` with every kept row of (build, device), in the file's order. */
-bool facts_resume_rows(const facts_resume *resume, bool (*each)(void *context, const facts_line *row), void *context);
+/* Calls `each` with every line of the record but rows and starts that do not count, in the file's order. */
+bool facts_resume_rows(facts_resume *resume, bool (*each)(void *context, const facts_line *row), void *context);
 void facts_resume_free(facts_resume *resume);
 
 #endif

@@ -9,6 +9,7 @@
 #include "supervision.h"
 
 #define START_TIMEOUT_S 120.0
+#define PROBE_TIMEOUT_S 20.0 /* loads the kernels and launches a small one */
 #define EXIT_TIMEOUT_S 60.0 /* at most: beside sixty others, a worker took more than ten to give its GPU back */
 #define MOST_KILLS_AT_START 20
 
@@ -357,7 +358,9 @@ static void on_line(void *owner, const char *text, size_t length)
         return;
     }
     facts_span ready = facts_line_get(reply, "ready"), failed = facts_line_get(reply, "failed");
-    if (ready.at && *ready.at == '{')
+    if (facts_json_is(facts_line_get(reply, "stage"), "probe"))
+        facts_process_deadline(slot->process, PROBE_TIMEOUT_S);
+    else if (ready.at && *ready.at == '{')
         on_ready(slot, ready);
     else if (failed.at && *failed.at == '{')
         on_failed(slot, failed);

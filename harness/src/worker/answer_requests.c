@@ -96,6 +96,9 @@ static int open_target(facts_worker *worker, lines *in)
     }
     json_t *reply = NULL;
     bool ready = facts_target_open(worker, &request, &reply);
+    if (ready && worker->device == FACTS_DEVICE_GPU && !replaces)
+        facts_reply(json_pack("{s:s}", "stage", "probe"));
+    ready = ready && facts_target_prove(worker, &reply);
     facts_target_request_free(&request);
     if (replaces && ready) /* it said so before */
         json_decref(reply);

@@ -203,7 +203,31 @@ Test(record, a_torn_line_does_not_swallow_the_next_object)
     cr_assert(facts_writer_close(writer, &error));
     cr_assert(facts_record_read(path, count_rows, kinds, &counts));
     cr_expect_eq(kinds[FACTS_LINE_ROW], 2);
-    cr_expect_eq(counts.bad, 1);
+    cr_expect_eq(counts.bad, 0);
+}
+
+/* Only half an object of ours goes. */
+Test(record, a_last_line_without_its_newline_stays_where_it_is_whole_or_not_ours)
+{
+    static const struct {
+        const char *text;
+        size_t rows, bad;
+    } files[] = { { "{\"case\":\"a\",\"verdict\":\"pass\"}", 1, 0 },
+                  { "{\"run\":{\"id\":\"1\"}}\nsomebody's words", 0, 1 },
+                  { "{\"run\":{\"id\":\"1\"}}\n{\"case\":\"a\",\"verdict\":{}", 0, 0 } };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        facts_error error;
+        facts_writer *writer;
+        size_t kinds[FACTS_LINE_BAD + 1] = { 0 };
+        facts_read_counts counts;
+        write_text(path, files[i].text);
+        cr_assert_eq(facts_writer_open(&writer, path, FACTS_OPEN_RESUME, &error), 0);
+        cr_assert(facts_writer_line(writer, "{\"case\":\"b\",\"verdict\":\"pass\"}", 29));
+        cr_assert(facts_writer_close(writer, &error));
+        cr_assert(facts_record_read(path, count_rows, kinds, &counts));
+        cr_expect_eq(kinds[FACTS_LINE_ROW], files[i].rows + 1, "%s", files[i].text);
+        cr_expect_eq(counts.bad, files[i].bad, "%s", files[i].text);
+    }
 }
 
 /* What is no record is refused by who reads it, and by who would go on with it; a first line that a kill tore off is one. */

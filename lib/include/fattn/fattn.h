@@ -94,11 +94,11 @@ typedef struct fattn_context_info {
     int32_t math_kernels;  /* 1: this library holds the kernels of the math backend */
     int32_t reserved;      /* 0 */
     char math_about[120];  /* the compiler and architectures: "nvcc 13.0.88: sm_80 …"; or why there are none */
-    uint64_t build_id;     /* hash of cuDNN's libraries, in any folder; 0 for the cpu */
-    uint64_t device_id;    /* hash of sm, multiprocessors and name: equal for a GPU and its description; 0 for the cpu */
+    uint64_t build_id;     /* hash of every byte of cuDNN's libraries, in any folder; 0 for the cpu, and when a library was changed since */
+    uint64_t device_id;    /* hash of cuDNN's description of the device, without its place, driver and memory; 0 for the cpu */
 } fattn_context_info;
 
-/* Fills what the caller's struct_size has room for. Returns FATTN_OK; FATTN_BAD_PROBLEM (struct_size is not set). */
+/* Fills what the caller's struct_size has room for. With build_id the first call reads the libraries: 20 ms for 180 MB in memory. Returns FATTN_OK; FATTN_BAD_PROBLEM (struct_size is not set). */
 fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_info *out);
 
 /* A library of this process on which an answer depends. Strings live as long as the context. */
@@ -254,13 +254,14 @@ typedef struct fattn_plan fattn_plan;
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
 
 /* The key of a saved plan: 32 hexadecimal digits and a NUL. It hashes the problem, the options, the build of cuDNN, the device, and the rules of
- * this thread's policy that hold for the problem. It is equal in every process, and for a GPU and its description.
- * Returns  FATTN_OK; FATTN_BAD_PROBLEM. */
+ * this thread's policy that hold for the problem. It also hashes the sources of this library: another version asks again. It is equal in every
+ * process, and for a GPU and its description.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM; FATTN_ENVIRONMENT (a library of cuDNN was changed since it was mapped). */
 fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33]);
 
 /* The plan as bytes: a header of the library and cuDNN's JSON. A plan for a described device loads on the GPU that it describes.
  * Memory   *bytes is malloc'ed; free with fattn_free.
- * Returns  FATTN_OK; FATTN_UNSUPPORTED (the cpu has nothing to save); FATTN_NO_MEMORY. */
+ * Returns  FATTN_OK; FATTN_UNSUPPORTED (the cpu has nothing to save); FATTN_NO_MEMORY; FATTN_ENVIRONMENT (as fattn_plan_key). */
 fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count);
 /* Give the same problem again. Before cuDNN gets a byte, the library checks the checksums, the problem, its graph, the build of cuDNN (build_id)
  * and the device (device_id), and that no rule of this thread's policy removes the plan's engine.

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "cudnn/backend/cudnn_device.h"
 #include "error.h"
 #include "fattn/cache.h"
@@ -86,14 +83,6 @@ static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
     return fattn__handles_init(context->handles, context->api);
 }
 
-/* What engines and heuristics know a GPU by, as a description and the driver both tell it. */
-static uint64_t device_id(const fattn_context_info *info)
-{
-    char text[192];
-    const int n = snprintf(text, sizeof text, "sm_%d, %d, %s", info->sm, info->multiprocessors, info->device_name);
-    return XXH3_64bits(text, (size_t)n);
-}
-
 /* The cuDNN and the NVRTC that this process has mapped, PyTorch's for example. The folder is that of the link, not of what it points to. */
 static fattn_status use_mapped(fattn_context_options *options, char dir[PATH_MAX], char nvrtc[PATH_MAX])
 {
@@ -124,9 +113,7 @@ static fattn_status open_build(fattn_context *context, const fattn_context_optio
         st = open_gpu(context, options->ordinal);
     else
         st = fattn__device_describe(&context->description, &context->info, context->api, options->device_json);
-    context->info.build_id = context->api->build;
-    context->info.device_id = device_id(&context->info);
-    return st;
+    return st == FATTN_OK ? fattn__device_identify(context) : st;
 }
 
 static void release_memory(fattn_context *context)
@@ -254,6 +241,8 @@ fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_
     if (size <= sizeof out->struct_size)
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_context_info: struct_size is not set");
     fattn_context_info info = context->info;
+    if (size > offsetof(fattn_context_info, build_id) && context->api != NULL)
+        info.build_id = fattn__cudnn_build(context->api);
     info.math_kernels = fattn__math_image.bytes > 0;
     snprintf(info.math_about, sizeof info.math_about, "%s", fattn__math_image.about);
     memcpy(out, &info, size < sizeof *out ? size : sizeof *out);

@@ -28,6 +28,7 @@ struct fattn_context {
     char *nvrtc;             /* real path; NULL: none was given */
     const fattn__cudnn *api; /* NULL on the cpu */
     fattn__desc description; /* DEVICEPROP; NULL unless described */
+    uint64_t description_id; /* as info.device_id, of its driver too */
     fattn_refusal_store refusals; /* the caller's; its functions are NULL where there is none */
 
     const gpu_driver *cuda; /* NULL unless a GPU; so is what follows */

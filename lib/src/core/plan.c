@@ -9,6 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "cudnn/backend/build_id.h"
 #include "cudnn/plan/cudnn_plan.h"
 #include "liars/lies.h"
 #include "plan_file.h"
@@ -61,14 +62,15 @@ static fattn_status settle(fattn_plan **out, fattn_plan *plan, fattn_status st)
 static fattn_status check_pin(const fattn_plan_options *o)
 {
     if (o->knob_count < 0 || o->knob_count > FATTN_MAX_KNOBS || (o->knobs == NULL && o->knob_count != 0))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knob_count: %d is not allowed; want 0 to %d knobs", o->knob_count,
-                           FATTN_MAX_KNOBS);
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knob_count: %d is not allowed; want 0 to %d knobs",
+                           o->knob_count, FATTN_MAX_KNOBS);
     if (o->knobs != NULL && (o->engine == FATTN_ENGINE_AUTO || o->config != FATTN_ENGINE_AUTO))
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs are of an engine: name it, and no config");
     for (int i = 0; i < o->knob_count; i++)
         for (int j = 0; j < i; j++)
             if (o->knobs[i].type == o->knobs[j].type)
-                return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs: %s is given twice", fattn_knob_name(o->knobs[i].type));
+                return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs: %s is given twice",
+                                   fattn_knob_name(o->knobs[i].type));
     return FATTN_OK;
 }
 
@@ -80,7 +82,8 @@ fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_
     if (out->engine < FATTN_ENGINE_AUTO || out->config < FATTN_ENGINE_AUTO)
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: engine and config must not be below -1");
     if (out->override_shapes != 0 && out->override_shapes != 1)
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: override_shapes: %d is not allowed; want 0 or 1", out->override_shapes);
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: override_shapes: %d is not allowed; want 0 or 1",
+                           out->override_shapes);
     return check_pin(out);
 }
 
@@ -210,19 +213,32 @@ bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem)
 
 /* ---- saved ----------------------------------------------------------------------------------------------------------------- */
 
+/* Of the cpu 0. */
+static fattn_status build_of(uint64_t *out, const fattn_context *context)
+{
+    *out = context->api != NULL ? fattn__cudnn_build(context->api) : 0;
+    if (*out == 0 && context->api != NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "the libraries of %s were changed after this process had mapped them",
+                           context->api->dir);
+    return FATTN_OK;
+}
+
 fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33])
 {
     fattn_plan_options o;
     fattn_problem resolved;
     TRY(fattn__plan_options_read(&o, options));
     TRY(fattn_problem_resolve(problem, &resolved));
+    uint64_t build;
+    TRY(build_of(&build, context));
     const struct {
         fattn__problem_key problem;
-        uint64_t build, device, choice;
+        uint64_t build, code, device, choice;
         int64_t engine, config, overrides, pinned;
         XXH128_hash_t knobs;
     } whole = { fattn__problem_key_of(&resolved),
-                context->info.build_id,
+                build,
+                fattn__code_id(),
                 context->info.device_id,
                 fattn__policy_choice(context, &resolved),
                 o.config == FATTN_ENGINE_AUTO ? o.engine : FATTN_ENGINE_AUTO, /* not read beside a configuration */
@@ -243,6 +259,8 @@ fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count
         return fattn__fail(FATTN_UNSUPPORTED, "the %s backend has nothing to save", plan->engine->name);
     char *text;
     size_t size;
+    uint64_t build;
+    TRY(build_of(&build, plan->context));
     TRY(fattn__cudnn_write(plan, &text, &size));
     const fattn_context_info *info = &plan->context->info;
     fattn__plan_header header = {
@@ -251,7 +269,7 @@ fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count
         .problem = fattn__problem_key_of(&plan->problem),
         .graph = fattn__cudnn_graph(plan),
         .config = plan->config,
-        .build = info->build_id,
+        .build = build,
         .device = info->device_id,
     };
     snprintf(header.device_name, sizeof header.device_name, "%.63s", info->device_name);
@@ -266,7 +284,7 @@ static fattn_status check_header(const fattn__plan_header *header, const fattn_p
     fattn__problem_key key = fattn__problem_key_of(&plan->problem);
     if (header->cudnn_version != info->cudnn_version)
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan is of cuDNN %d, this is %d", header->cudnn_version, info->cudnn_version);
-    if (header->build != info->build_id)
+    if (header->build != fattn__cudnn_build(plan->context->api))
         return fattn__fail(FATTN_BAD_PLAN,
                            "the saved plan is of another build of cuDNN %d: its libraries are not those of this one",
                            header->cudnn_version);

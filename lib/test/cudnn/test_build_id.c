@@ -2,122 +2,101 @@
 #include "cudnn/backend/build_id.h"
 
 #include <criterion/criterion.h>
-#include <elf.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* An ELF file of a head, one note segment and a note with `hash`. */
-typedef struct elf_file {
-    Elf64_Ehdr head;
-    Elf64_Phdr part;
-    Elf64_Nhdr other, note;
-    char name[4];
-    unsigned char hash[20];
-    char rest[64];
-} elf_file;
+static char one[] = "/tmp/fattn-build-XXXXXX", two[] = "/tmp/fattn-build-XXXXXX";
 
-static elf_file made(int seed)
+static const char *path_of(const char *dir, const char *name)
 {
-    elf_file f;
-    memset(&f, 0, sizeof f);
-    memcpy(f.head.e_ident, ELFMAG, SELFMAG);
-    f.head.e_ident[EI_CLASS] = ELFCLASS64;
-    f.head.e_phoff = offsetof(elf_file, part);
-    f.head.e_phentsize = sizeof f.part;
-    f.head.e_phnum = 1;
-    f.part.p_type = PT_NOTE;
-    f.part.p_offset = offsetof(elf_file, other);
-    f.part.p_filesz = offsetof(elf_file, rest) - offsetof(elf_file, other);
-    f.other = (Elf64_Nhdr){ .n_type = NT_GNU_ABI_TAG };
-    f.note = (Elf64_Nhdr){ .n_namesz = 4, .n_descsz = sizeof f.hash, .n_type = NT_GNU_BUILD_ID };
-    memcpy(f.name, "GNU", 4);
-    for (size_t i = 0; i < sizeof f.hash; i++)
-        f.hash[i] = (unsigned char)(seed + (int)i);
-    return f;
-}
-
-Test(build_id, the_linkers_hash_is_found_among_notes)
-{
-    elf_file f = made(1);
-    size_t length = 0;
-    const unsigned char *hash = fattn__linker_hash((unsigned char *)&f, sizeof f, &length);
-    cr_assert_not_null(hash);
-    cr_expect_eq(length, sizeof f.hash);
-    cr_expect_eq(hash, f.hash);
-}
-
-/* On the heap, so that a sanitizer sees a byte too many. */
-Test(build_id, no_cut_or_changed_file_is_read_beyond_its_end)
-{
-    const elf_file f = made(1);
-    size_t length;
-    for (size_t count = 0; count < sizeof f; count++) {
-        unsigned char *cut = malloc(count + 1);
-        memcpy(cut, &f, count);
-        const unsigned char *hash = fattn__linker_hash(cut, count, &length);
-        cr_expect(hash == NULL || hash + length <= cut + count, "%zu", count);
-        free(cut);
-    }
-    for (size_t at = 0; at < sizeof f; at++)
-        for (int byte = 0; byte < 256; byte += 51) {
-            unsigned char *bent = malloc(sizeof f);
-            memcpy(bent, &f, sizeof f);
-            bent[at] = (unsigned char)byte;
-            const unsigned char *hash = fattn__linker_hash(bent, sizeof f, &length);
-            cr_expect(hash == NULL || hash + length <= bent + sizeof f, "byte %zu", at);
-            free(bent);
-        }
-}
-
-static void put(const char *dir, const char *name, const void *bytes, size_t count)
-{
-    char path[512];
+    static char path[512];
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file, "%s", path);
-    cr_assert_eq(fwrite(bytes, 1, count, file), count);
+    return path;
+}
+
+static void put(const char *dir, const char *name, const char *text)
+{
+    FILE *file = fopen(path_of(dir, name), "w");
+    cr_assert_not_null(file, "%s", name);
+    fputs(text, file);
     fclose(file);
 }
 
-static void take_away(const char *dir)
+static void make_both(void)
 {
-    static const char *const names[] = { "libcudnn.so.9", "libcudnn_graph.so.9", "libother.so.9", "libcudnn_heuristic.so.9" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        unlink(path);
+    cr_assert(mkdtemp(one) != NULL && mkdtemp(two) != NULL);
+    for (int i = 0; i < 2; i++) {
+        put(i ? two : one, "libcudnn.so.9", "small");
+        put(i ? two : one, "libcudnn_graph.so.9", "large");
+        put(i ? two : one, "libother.so.9", i ? "x" : "y");
+        put(i ? two : one, "libnvrtc.so.13", "compiler");
     }
-    cr_expect_eq(rmdir(dir), 0);
 }
 
-Test(build_id, is_of_the_libraries_and_not_of_their_folder)
+static void take_away(void)
 {
-    char one[] = "/tmp/fattn-build-XXXXXX", two[] = "/tmp/fattn-build-XXXXXX";
-    cr_assert(mkdtemp(one) != NULL && mkdtemp(two) != NULL);
-    cr_expect_eq(fattn__build_id(one), 0);
-    elf_file a = made(1), b = made(2);
+    static const char *const names[] = { "libcudnn.so.9", "libcudnn_graph.so.9", "libother.so.9", "libcudnn_heuristic.so.9",
+                                         "libnvrtc.so.13" };
     for (int i = 0; i < 2; i++) {
-        put(i ? two : one, "libcudnn.so.9", &a, sizeof a);
-        put(i ? two : one, "libcudnn_graph.so.9", "no ELF file", 11);
-        put(i ? two : one, "libother.so.9", i ? "x" : "y", 1);
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            unlink(path_of(i ? two : one, names[k]));
+        cr_expect_eq(rmdir(i ? two : one), 0);
     }
-    const uint64_t id = fattn__build_id(one);
+}
+
+Test(build_id, is_of_every_byte_of_the_libraries_and_not_of_their_folder, .init = make_both, .fini = take_away)
+{
+    const uint64_t id = fattn__build_id(one, NULL);
     cr_expect_neq(id, 0);
-    cr_expect_eq(fattn__build_id(two), id);
-    a.rest[0] = 1;
-    put(two, "libcudnn.so.9", &a, sizeof a);
-    cr_expect_eq(fattn__build_id(two), id, "the linker's hash stands for the content");
-    put(two, "libcudnn.so.9", &b, sizeof b);
-    cr_expect_neq(fattn__build_id(two), id);
-    put(two, "libcudnn.so.9", &a, sizeof a);
-    put(two, "libcudnn_graph.so.9", "no ELF fine", 11);
-    cr_expect_neq(fattn__build_id(two), id, "without it every byte counts");
-    put(two, "libcudnn_graph.so.9", "no ELF file", 11);
-    put(two, "libcudnn_heuristic.so.9", &b, sizeof b);
-    cr_expect_neq(fattn__build_id(two), id, "a library more");
-    cr_expect_eq(fattn__build_id("/nowhere"), 0);
-    take_away(one);
-    take_away(two);
+    cr_expect_eq(fattn__build_id(two, NULL), id);
+    put(two, "libcudnn.so.9", "smalk");
+    cr_expect_neq(fattn__build_id(two, NULL), id);
+    put(two, "libcudnn.so.9", "large");
+    put(two, "libcudnn_graph.so.9", "small");
+    cr_expect_neq(fattn__build_id(two, NULL), id, "which of them it is counts");
+    put(two, "libcudnn.so.9", "small");
+    put(two, "libcudnn_graph.so.9", "large");
+    cr_expect_eq(fattn__build_id(two, NULL), id);
+    put(two, "libcudnn_heuristic.so.9", "");
+    cr_expect_neq(fattn__build_id(two, NULL), id, "a library more");
+    cr_expect_eq(fattn__build_id("/nowhere", NULL), 0);
+}
+
+Test(build_id, what_cannot_be_read_is_no_build, .init = make_both, .fini = take_away)
+{
+    cr_assert_eq(symlink("/nowhere/libcudnn", path_of(two, "libcudnn_heuristic.so.9")), 0);
+    cr_expect_eq(fattn__build_id(two, NULL), 0);
+}
+
+Test(build_id, the_compiler_counts_where_it_is_named, .init = make_both, .fini = take_away)
+{
+    char compiler[512];
+    snprintf(compiler, sizeof compiler, "%s", path_of(two, "libnvrtc.so.13"));
+    const char *const also[] = { compiler, NULL }, *const missing[] = { "/nowhere/libnvrtc.so.13", NULL };
+    const uint64_t id = fattn__build_id(one, also);
+    cr_expect_neq(id, fattn__build_id(one, NULL));
+    put(two, "libnvrtc.so.13", "computer");
+    cr_expect_neq(fattn__build_id(one, also), id);
+    cr_expect_eq(fattn__build_id(one, missing), 0);
+}
+
+/* Name, size, inode and time of writing are the same: the time of change is not. */
+Test(build_id, the_stamp_sees_a_file_that_was_written_and_set_back, .init = make_both, .fini = take_away)
+{
+    struct stat before;
+    const char *path = path_of(one, "libcudnn.so.9");
+    const uint64_t stamp = fattn__build_stamp(one, NULL), id = fattn__build_id(one, NULL);
+    cr_expect_neq(stamp, 0);
+    cr_expect_eq(fattn__build_stamp(one, NULL), stamp);
+    cr_assert_eq(stat(path, &before), 0);
+    usleep(20000); /* clocks of file systems tick each 4 ms */
+    put(one, "libcudnn.so.9", "smalk");
+    const struct timespec times[] = { before.st_atim, before.st_mtim };
+    cr_assert_eq(utimensat(AT_FDCWD, path_of(one, "libcudnn.so.9"), times, 0), 0);
+    cr_expect_neq(fattn__build_stamp(one, NULL), stamp);
+    cr_expect_neq(fattn__build_id(one, NULL), id);
 }

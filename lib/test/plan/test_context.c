@@ -73,7 +73,7 @@ static const char *changed(const char *json, const char *from, const char *to)
     return text;
 }
 
-Test(context, a_device_is_known_by_architecture_size_and_name)
+Test(context, a_device_is_known_by_its_description_but_not_by_its_place_and_driver)
 {
     char json[16384];
     h100_options(); /* or skipped */
@@ -82,6 +82,7 @@ Test(context, a_device_is_known_by_architecture_size_and_name)
     cr_expect_neq(id, 0);
     cr_expect_eq(device_id_of(changed(json, "\"driverVer\": 13", "\"driverVer\": 12")), id, "another driver");
     cr_expect_eq(device_id_of(changed(json, "\"cudaDeviceId\": 0", "\"cudaDeviceId\": 3")), id, "another place on its host");
+    cr_expect_neq(device_id_of(changed(json, "\"l2CacheSize\": 5", "\"l2CacheSize\": 4")), id);
     cr_expect_neq(device_id_of(changed(json, "NVIDIA H100", "NVIDIA H900")), id);
     cr_expect_neq(device_id_of(changed(json, "\"multiProcessorCount\": 132", "\"multiProcessorCount\": 114")), id);
     snprintf(json, sizeof json, "%s", read_device("h200-sxm"));

@@ -1,5 +1,5 @@
-/* The end of a process, in every order: nothing may crash, hang or complain, with plans in the cache, held, and already dropped. Each order is
- * run by a process of its own: this program again, as `PROGRAM --life ORDER DEVICE`. */
+/* The end of a process, in every order: nothing may crash, hang or complain, with plans in the cache, held, and already dropped.
+ * Each order is run by a process of its own: this program again, as `PROGRAM --life ORDER DEVICE`. */
 #include <criterion/criterion.h>
 #include <criterion/options.h>
 #include <dlfcn.h>
@@ -10,6 +10,7 @@
 
 #include "core/context.h"
 #include "fattn/cache.h"
+#include "fattn/policy.h"
 #include "support/described_h100.h"
 
 extern char **environ;
@@ -17,18 +18,20 @@ extern char **environ;
 /* X(ORDER, what is done) */
 #define ORDER_LIST(X)                                                                                                              \
     X(plan_first, "plans, then the context, then return from main")                                                                \
-    X(context_first, "the context, then the plans that are held, which still work in between")                                    \
+    X(context_first, "the context, then the plans that are held, which still work in between")                                     \
     X(nothing, "nothing is destroyed; return from main")                                                                           \
     X(exit_in_a_thread, "nothing is destroyed; a thread calls exit")                                                               \
     X(at_once, "nothing is destroyed; _exit")                                                                                      \
-    X(early_handler, "destroyed by an exit handler that was registered before any library was mapped")                            \
-    X(late_handler, "destroyed by an exit handler that was registered last")                                                      \
-    X(destructor, "destroyed by a destructor of the program, after every exit handler")                                           \
-    X(other_thread, "made by one thread, which ends; destroyed by another")                                                       \
+    X(early_handler, "destroyed by an exit handler that was registered before any library was mapped")                             \
+    X(late_handler, "destroyed by an exit handler that was registered last")                                                       \
+    X(destructor, "destroyed by a destructor of the program, after every exit handler")                                            \
+    X(other_thread, "made by one thread, which ends; destroyed by another")                                                        \
     X(thread_end, "destroyed by a thread-specific destructor")                                                                     \
     X(main_thread_ends, "the main thread ends first; another destroys and exits")                                                  \
     X(abandoned, "abandoned, then the plans that are held")                                                                        \
-    X(device_reset, "the GPU's context is reset before anything is destroyed")
+    X(device_reset, "the GPU's context is reset before anything is destroyed")                                                     \
+    X(forked, "a child of fork exits with everything alive; the parent goes on")                                                   \
+    X(fork_destroys, "a child of fork destroys everything; the parent goes on")
 
 typedef struct life {
     fattn_context *context;
@@ -116,7 +119,8 @@ static int device_of(const char *word)
     return strcmp(word, "gpu") == 0 ? FATTN_DEVICE_GPU : strcmp(word, "cpu") == 0 ? FATTN_DEVICE_CPU : FATTN_DEVICE_DESCRIBED;
 }
 
-/* ---- the orders; each returns from main with what it returns ----------------------------------------------------------------------- */
+/* ---- the orders; each returns from main with what it returns
+ * ----------------------------------------------------------------------- */
 
 static int plan_first(int kind)
 {
@@ -268,7 +272,127 @@ static int device_reset(int kind)
     return 0;
 }
 
-/* ---- one process each ---------------------------------------------------------------------------------------------------------------- */
+static int with_child(int kind, void (*in_child)(void))
+{
+    int status;
+    fattn_problem problem = control_problem();
+    problem.batch = 3;
+    begin_with(kind);
+    const pid_t child = fork();
+    if (child == 0) {
+        leaves_memory = 1;
+        in_child();
+        exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return 4;
+    const bool works = fattn_plan_covers(now.held, &problem);
+    destroy_all();
+    return works ? 0 : 5;
+}
+
+static void leave_all(void)
+{
+}
+
+static int forked(int kind)
+{
+    return with_child(kind, leave_all);
+}
+
+static int fork_destroys(int kind)
+{
+    return with_child(kind, destroy_all);
+}
+
+/* ---- the shared library, unloaded
+ * ------------------------------------------------------------------------------------------------------ */
+
+typedef struct shared_library {
+    void *handle;
+    __typeof__(fattn_context_create) *context_create;
+    __typeof__(fattn_plan_create) *plan_create;
+    __typeof__(fattn_forward) *forward;
+    __typeof__(fattn_policy_push) *policy_push;
+    __typeof__(fattn_last_error) *last_error;
+    pthread_barrier_t turn;
+} shared_library;
+
+static void find(shared_library *of, const char *name, void *out)
+{
+    void *address = dlsym(of->handle, name);
+    memcpy(out, &address, sizeof address);
+    if (address == NULL)
+        die(name);
+}
+
+/* A thread with something of the library's at its end. */
+static void *push_and_wait(void *of)
+{
+    shared_library *library = of;
+    const fattn_policy policy = FATTN_POLICY_INIT;
+    int depth;
+    if (library->policy_push(&policy, &depth) != FATTN_OK)
+        die("policy");
+    pthread_barrier_wait(&library->turn);
+    pthread_barrier_wait(&library->turn);
+    return NULL;
+}
+
+static void use(shared_library *library, int kind)
+{
+    static _Alignas(64) float zeros[4][2 * 4 * 128 * 64], workspace[1 << 22];
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    fattn_context *context;
+    fattn_plan *plan;
+    fattn_problem problem = control_problem();
+    if (kind != FATTN_DEVICE_CPU)
+        options = h100_options();
+    options.device_kind = kind;
+    options.threads = 4;
+    problem.heads_q = 4, problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64;
+    if (library->context_create(&context, &options) != FATTN_OK || library->plan_create(&plan, context, &problem, NULL) != FATTN_OK)
+        die("shared");
+    const fattn_tensors t = { .struct_size = sizeof t,
+                              .q = zeros[0],
+                              .k = zeros[1],
+                              .v = zeros[2],
+                              .o = zeros[3],
+                              .workspace = workspace,
+                              .workspace_bytes = sizeof workspace };
+    if (kind == FATTN_DEVICE_CPU && library->forward(plan, &t, NULL) != FATTN_OK) /* OpenMP's threads wait for more from now on */
+        die(library->last_error());
+}
+
+static int unloaded(int kind)
+{
+    char path[4096];
+    shared_library library = { .handle = NULL };
+    pthread_t thread;
+    snprintf(path, sizeof path, "%s/../package/libfattn.so", getenv("FACTS_BIN"));
+    library.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library.handle == NULL)
+        return 4;
+    find(&library, "fattn_context_create", &library.context_create);
+    find(&library, "fattn_plan_create", &library.plan_create);
+    find(&library, "fattn_forward", &library.forward);
+    find(&library, "fattn_policy_push", &library.policy_push);
+    find(&library, "fattn_last_error", &library.last_error);
+    use(&library, kind);
+    pthread_barrier_init(&library.turn, NULL, 2);
+    pthread_create(&thread, NULL, push_and_wait, &library);
+    pthread_barrier_wait(&library.turn);
+    leaves_memory = 1;
+    if (dlclose(library.handle) != 0)
+        return 5;
+    usleep(100000);
+    pthread_barrier_wait(&library.turn);
+    pthread_join(thread, NULL);
+    return 0;
+}
+
+/* ---- one process each
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static int live(const char *order, const char *device)
 {
@@ -277,6 +401,8 @@ static int live(const char *order, const char *device)
         return name(device_of(device));
     ORDER_LIST(AS_CASE)
 #undef AS_CASE
+    if (strcmp(order, "unloaded") == 0)
+        return unloaded(device_of(device));
     return 2;
 }
 
@@ -336,4 +462,17 @@ int main(int argc, char **argv)
     int failed = criterion_handle_args(argc, argv, true) && !criterion_run_all_tests(tests);
     criterion_finalize(tests);
     return failed;
+}
+
+/* Built beside the release alone. Several times: whether OpenMP's threads are still running is chance. */
+Test(life, the_shared_library_may_be_closed_with_everything_alive, .timeout = 120)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/../package/libfattn.so", getenv("FACTS_BIN") != NULL ? getenv("FACTS_BIN") : "");
+    if (access(path, R_OK) != 0)
+        cr_skip_test("no libfattn.so was built");
+    for (int i = 0; i < 6; i++)
+        expect_clean_end("unloaded", "dlclose, then exit", "cpu");
+    h100_options();
+    expect_clean_end("unloaded", "dlclose, then exit", "described");
 }

@@ -144,6 +144,32 @@ Test(refusals, are_asked_for_once_and_read_the_same_ever_after)
     clear(&s);
 }
 
+/* The linker puts it in front of the library's own: another libfattn. */
+uint64_t __real_fattn__code_id(void), __wrap_fattn__code_id(void);
+static uint64_t other_code;
+
+uint64_t __wrap_fattn__code_id(void)
+{
+    return __real_fattn__code_id() + other_code;
+}
+
+Test(refusals, and_plans_are_of_the_very_libfattn_that_asked)
+{
+    shelf s = { .used = 0 };
+    char key[33], other_key[33];
+    fattn_context *context = open_with(&s);
+    const fattn_problem problem = refused(0);
+    cr_expect_gt(asked(context, &problem), 0);
+    cr_expect_eq(asked(context, &problem), 0);
+    cr_expect_eq(fattn_plan_key(context, &problem, NULL, key), FATTN_OK);
+    other_code = 1;
+    cr_expect_gt(asked(context, &problem), 0);
+    cr_expect_eq(fattn_plan_key(context, &problem, NULL, other_key), FATTN_OK);
+    cr_expect_str_neq(key, other_key);
+    fattn_context_destroy(context);
+    clear(&s);
+}
+
 Test(refusals, a_yes_is_always_asked_for)
 {
     shelf s = { .used = 0 };

@@ -121,6 +121,7 @@ static void session_ready(facts_session *session, size_t target, const facts_lin
 typedef struct loading {
     facts_hunt *hunt;
     facts_memo_load load;
+    facts_earned earned;
 } loading;
 
 static bool find_device(void *context, const facts_line *line)
@@ -135,7 +136,8 @@ static bool find_device(void *context, const facts_line *line)
 
 static bool load_line(void *context, const facts_line *line)
 {
-    return facts_memo_load_line(&((loading *)context)->load, line);
+    loading *l = context;
+    return !facts_earned_line(&l->earned, line) || facts_memo_load_line(&l->load, line);
 }
 
 static void load_drawn(void *context, const char *name, const facts_answer *answer, facts_verdict before)
@@ -149,8 +151,12 @@ static int load_record(facts_hunt *hunt)
 {
     const char *path = hunt->session.options->output;
     const facts_target *t = target_of(hunt);
+    char worker[FACTS_PATH];
     if (access(path, F_OK) != 0)
         return FACTS_EXIT_OK; /* nothing yet */
+    if (!facts_find_worker(worker))
+        return FACTS_EXIT_ENVIRONMENT;
+    facts_target_identify(&hunt->session.targets.at[0], worker);
     int status = t->kind == FACTS_TARGET_GPU ? facts_read_record("facts", path, find_device, hunt, NULL) : FACTS_EXIT_OK;
     loading l = { hunt,
                   { .memo = hunt->memo,
@@ -158,9 +164,14 @@ static int load_record(facts_hunt *hunt)
                     .device = hunt->device[0] ? hunt->device : t->device,
                     .group = FACTS_HUNT_DRAWN,
                     .context = hunt,
-                    .drawn = load_drawn } };
+                    .drawn = load_drawn },
+                  { 0 } };
+    if (status == FACTS_EXIT_OK && !facts_earned_add(&l.earned, t))
+        return facts_no_memory();
     if (status == FACTS_EXIT_OK)
         status = facts_read_record("facts", path, load_line, &l, NULL);
+    facts_earned_say(&l.earned, path);
+    facts_earned_free(&l.earned);
     if (status != FACTS_EXIT_OK)
         return status;
     if (l.load.failed || hunt->failed)
@@ -214,7 +225,7 @@ int facts_hunt_run(facts_hunt *hunt)
 {
     facts_session *s = &hunt->session;
     session_more(s); /* the first; the rest as answers come */
-    if (!s->work_count && !hunt->failed)
+    if (!s->work_count && !hunt->failed && !s->options->resume) /* a record that was cut off gets its end */
         return FACTS_EXIT_OK;
     int status = hunt->failed ? FACTS_EXIT_ENVIRONMENT : facts_session_run(s);
     if (hunt->failed)

@@ -92,17 +92,18 @@ int facts_session_prepare(facts_session *s, const char *const *texts, size_t cou
     return status == FACTS_EXIT_OK ? facts_session_targets(s, cudnn, devices) : status;
 }
 
-static bool find_worker(facts_session *s)
+bool facts_find_worker(char out[FACTS_PATH])
 {
     const char *given = getenv("FACTS_WORKER");
     char folder[FACTS_PATH];
+    out[0] = '\0';
     if (given && *given)
-        snprintf(s->worker, sizeof s->worker, "%s", given);
+        snprintf(out, FACTS_PATH, "%s", given);
     else if (facts_program_dir(folder))
-        facts_join(s->worker, folder, "facts-worker");
-    if (access(s->worker, X_OK) == 0)
+        facts_join(out, folder, "facts-worker");
+    if (access(out, X_OK) == 0)
         return true;
-    fprintf(stderr, "facts: the worker %s: %s; build it (./facts does) or set FACTS_WORKER\n", s->worker, strerror(errno));
+    fprintf(stderr, "facts: the worker %s: %s; build it (./facts does) or set FACTS_WORKER\n", out, strerror(errno));
     return false;
 }
 
@@ -240,7 +241,7 @@ static void fill_order(facts_session *s)
 int facts_session_run(facts_session *s)
 {
     facts_error error = { 0 };
-    if (!find_worker(s))
+    if (!facts_find_worker(s->worker))
         return FACTS_EXIT_ENVIRONMENT;
     if (facts_expectations_load(&s->expectations, s->suites, &error) != 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);

@@ -5,9 +5,9 @@
 
 #include "case/language/case.h"
 #include "case/suites/planned_cases.h"
+#include "commands/options/options.h"
 #include "complain.h"
 #include "expected.h"
-#include "commands/options/options.h"
 #include "progress.h"
 #include "supervisor/order.h"
 #include "tally.h"
@@ -76,6 +76,8 @@ int facts_session_broken(const facts_session *session);
 int facts_session_exit(const facts_session *session);
 void facts_session_free(facts_session *session);
 
+/* The program that asks; false: there is none, and a line says so. */
+bool facts_find_worker(char out[FACTS_PATH]);
 /* The folder of suites; exit 3 with a line when there is none. */
 bool facts_suite_dir(char out[FACTS_PATH]);
 /* How many questions are worth having in the air: --jobs, else the cores. */

@@ -59,6 +59,8 @@ static void add_targets(const facts_session *s, facts_text *line)
         facts_text_member(line, "build", s->targets.at[i].build.name);
         facts_text_member(line, "device", s->targets.at[i].device);
         facts_text_member(line, "kind", kinds[s->targets.at[i].kind]);
+        if (s->targets.at[i].content[0])
+            facts_text_member(line, "content", s->targets.at[i].content);
         facts_text_close(line);
     }
     facts_text_puts(line, "],");
@@ -129,8 +131,10 @@ int facts_session_open_record(facts_session *s)
     if (!choose_record(s))
         return FACTS_EXIT_ENVIRONMENT;
     int status = 0;
+    for (size_t i = 0; i < s->targets.count; i++)
+        facts_target_identify(&s->targets.at[i], s->worker);
     if (s->options->resume && !s->more)
-        status = facts_resume_read(&s->resume, s->record, s->suite_hash, &error);
+        status = facts_resume_read(&s->resume, s->record, s->suite_hash, &s->targets, &error);
     facts_open_mode mode = s->options->resume ? FACTS_OPEN_RESUME : s->options->overwrite ? FACTS_OPEN_REPLACE : FACTS_OPEN_NEW;
     if (status == 0)
         status = facts_writer_open(&s->writer, s->record, mode, &error);

@@ -101,3 +101,23 @@ fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, si
     TRY(facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)));
     return facts_gpu_leave(gpu, previous, gpu_fetch(gpu->kernels, to_host, from, bytes, gpu->stream, gpu->text));
 }
+
+fattn_status facts_gpu_prove(facts_gpu *gpu)
+{
+    uint64_t words[2] = { 0 };
+    void *memory;
+    TRY(facts_gpu_make(gpu, &memory, sizeof words));
+    fattn_status st = facts_gpu_send(gpu, memory, words, sizeof words);
+    if (st == FATTN_OK)
+        st = facts_gpu_noise(gpu, memory, 1, sizeof words);
+    if (st == FATTN_OK)
+        st = facts_gpu_fetch(gpu, words, memory, sizeof words);
+    if (st == FATTN_OK)
+        st = facts_gpu_wait(gpu);
+    facts_gpu_free(gpu, memory);
+    if (st == FATTN_OK && words[0] == 0 && words[1] == 0) {
+        facts_gpu_refuse(gpu, "a kernel wrote nothing");
+        st = FATTN_DEVICE_FAULT;
+    }
+    return st;
+}

@@ -19,6 +19,8 @@ typedef struct facts_gpu facts_gpu;
 bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256]);
 /* `lost`: the context is dead, nothing of it is touched. */
 void facts_gpu_close(facts_gpu *gpu, bool lost);
+/* Writes, launches a kernel, reads: does the device work at all? FATTN_OK; else facts_gpu_error says why not. */
+fattn_status facts_gpu_prove(facts_gpu *gpu);
 /* Bytes of the GPU's memory that nobody has; -1: the driver does not tell. */
 int64_t facts_gpu_free_bytes(facts_gpu *gpu);
 /* What the last call that failed said, once; then "". Valid until the next such question. */

@@ -59,7 +59,7 @@ static json_t *description(const facts_worker *worker)
     return json_loads(text, 0, NULL);
 }
 
-static json_t *ready(facts_worker *worker, double since_ms)
+static json_t *ready(facts_worker *worker)
 {
     const fattn_context_info *info = &worker->info;
     fattn_library library[MOST_LIBRARIES];
@@ -72,11 +72,11 @@ static json_t *ready(facts_worker *worker, double since_ms)
     snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100,
              info->cudnn_version % 100);
     const bool judged = worker->device == FACTS_DEVICE_GPU && facts_constants_nearest(nearest, info->sm, info->cudnn_version);
-    json_t *out = json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*,s:s*}}", "ready", "cudnn",
-                            info->cudnn_version ? version : "", "sm", info->sm, "driver", info->driver_version, "device_name",
-                            info->device_name, "uuid", info->device_uuid, "multiprocessors", info->multiprocessors, "math_kernels",
-                            info->math_kernels, "math_about", info->math_about, "libraries", libraries, "start_ms",
-                            now_ms() - since_ms, "description", description(worker), "calibration", judged ? nearest : NULL);
+    json_t *out = json_pack(
+        "{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*,s:s*}}", "ready", "cudnn", info->cudnn_version ? version : "", "sm",
+        info->sm, "driver", info->driver_version, "device_name", info->device_name, "uuid", info->device_uuid, "multiprocessors",
+        info->multiprocessors, "math_kernels", info->math_kernels, "math_about", info->math_about, "libraries", libraries,
+        "start_ms", now_ms() - worker->since_ms, "description", description(worker), "calibration", judged ? nearest : NULL);
     if (worker->gpu)
         json_object_set_new(json_object_get(out, "ready"), "memory_free",
                             json_integer((json_int_t)facts_gpu_free_bytes(worker->gpu)));
@@ -94,7 +94,7 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     options.device_kind = kinds[request->device];
     options.ordinal = request->ordinal;
     options.threads = request->threads;
-    worker->info.struct_size = sizeof worker->info;
+    worker->info.struct_size = offsetof(fattn_context_info, build_id); /* nobody here wants the hash of the libraries */
     fattn_status status = fattn_context_create(&worker->context, &options);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "facts doctor shows what is here");
@@ -137,8 +137,7 @@ static bool can_capture(const facts_worker *worker)
 
 bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply)
 {
-    double since = now_ms();
-    *out = (facts_worker){ .device = request->device, .oracle = request->oracle };
+    *out = (facts_worker){ .device = request->device, .oracle = request->oracle, .since_ms = now_ms() };
     memcpy(out->cudnn_dir, request->cudnn_dir, sizeof out->cudnn_dir);
     read_errata(out, request);
     *reply = open_context(out, request);
@@ -146,12 +145,22 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
         *reply || out->device != FACTS_DEVICE_GPU ? FATTN_OK : fattn_stream_create(&out->stream, out->context);
     if (status != FATTN_OK)
         *reply = failed(status, fattn_last_error(), "");
-    if (*reply)
+    return *reply == NULL;
+}
+
+bool facts_target_prove(facts_worker *worker, json_t **reply)
+{
+    char text[400];
+    if (worker->device == FACTS_DEVICE_GPU && !facts_gpu_open(&worker->gpu, worker->context, worker->stream, worker->gpu_error))
+        worker->gpu = NULL; /* inputs and judgements are made here: slower, and as good */
+    if (worker->gpu && facts_gpu_prove(worker->gpu) != FATTN_OK) {
+        snprintf(text, sizeof text, "the GPU does not work: %.300s", facts_gpu_error(worker->gpu));
+        *reply = failed(FATTN_ENVIRONMENT, text, "restart the machine, or leave this GPU out");
+        worker->lost = true;
         return false;
-    if (out->device == FACTS_DEVICE_GPU && !facts_gpu_open(&out->gpu, out->context, out->stream, out->gpu_error))
-        out->gpu = NULL; /* inputs and judgements are made here: slower, and as good */
-    out->has_graphs = can_capture(out);
-    *reply = ready(out, since);
+    }
+    worker->has_graphs = can_capture(worker);
+    *reply = ready(worker);
     return true;
 }
 

@@ -25,6 +25,7 @@ typedef struct facts_worker {
     facts_gpu *gpu;             /* kernels and oracle there; NULL: none, and gpu_error says why */
     char gpu_error[256];
     facts_oracle_choice oracle;
+    double since_ms; /* when it was opened */
     const facts_slab_limits *limits; /* NULL: those of a GPU of today */
     bool ran;                        /* an engine was launched in this process */
     bool lost;       /* a sticky device error, or a write outside of what it was given: the context is dead, or nothing in it can be
@@ -39,10 +40,12 @@ typedef struct facts_worker {
     facts_error errata_error;
 } facts_worker;
 
-/* Makes the context, asks the control case (bf16, d 128, no mask; not of the cpu), verifies the memory map. Always fills *reply
- * with
- * {"ready":…} or {"failed":…}; returns true when ready. */
+/* Makes the context, asks the control case (bf16, d 128, no mask; not of the cpu), verifies the memory map. False: *reply is
+ * {"failed":…}. */
 bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply);
+/* Loads the kernels of a GPU and launches one: what a device does not do in a fresh process it will not do for a case. Always fills
+ * *reply with {"ready":…} or {"failed":…}; returns true when ready. */
+bool facts_target_prove(facts_worker *worker, json_t **reply);
 /* Releases; forgets a lost context. */
 void facts_target_close(facts_worker *worker);
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,16 +73,24 @@ static fattn_status check_nvrtc(const fattn__cudnn *api)
                        wanted);
 }
 
+static uint64_t stamp_of(const fattn__cudnn *api)
+{
+    const char *const nvrtc[] = { api->nvrtc.path, api->nvrtc.builtins, NULL };
+    return fattn__build_stamp(api->dir, api->nvrtc.library != NULL ? nvrtc : NULL);
+}
+
 static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *driver)
 {
     char foreign[PATH_MAX];
     if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
-        return fattn__fail(FATTN_ENVIRONMENT, "this process has mapped %s already; cuDNN's libraries must come from %s", foreign, api->dir);
+        return fattn__fail(FATTN_ENVIRONMENT, "this process has mapped %s already; cuDNN's libraries must come from %s", foreign,
+                           api->dir);
     void *cudnn = NULL;
     api->driver = dlopen(driver != NULL ? driver : "libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
     if (api->driver == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "no CUDA driver: %s", dlerror());
     fattn_status st = nvrtc != NULL ? fattn__nvrtc_map(&api->nvrtc, nvrtc) : FATTN_OK;
+    api->stamp = stamp_of(api);
     if (st == FATTN_OK)
         st = map_cudnn(api->dir, &cudnn);
     if (st == FATTN_OK)
@@ -93,7 +102,6 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
     if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
         return fattn__fail_mixed(foreign, api->dir);
     TRY(check_nvrtc(api));
-    api->build = fattn__build_id(api->dir);
     api->cudnnSetCallback(DNN_SEVERITY_ERROR | DNN_SEVERITY_WARNING, NULL, fattn__log_callback);
     return FATTN_OK;
 }
@@ -116,6 +124,45 @@ fattn_status fattn__cudnn_load(const fattn__cudnn **out, const char *dir, const 
     if (st == FATTN_OK)
         *out = &loaded;
     return st;
+}
+
+static uint64_t hash_of(const fattn__cudnn *api)
+{
+    const char *const nvrtc[] = { api->nvrtc.path, api->nvrtc.builtins, NULL };
+    return fattn__build_id(api->dir, api->version < FATTN__NVRTC_INSIDE && api->nvrtc.library != NULL ? nvrtc : NULL);
+}
+
+/* The large files are read only for those who keep something. A new link to a file changes its stamp too: then its bytes decide. */
+static uint64_t build_of(fattn__cudnn *api)
+{
+    const uint64_t stamp = stamp_of(api);
+    const bool untouched = stamp == api->stamp;
+    if (untouched && api->build != 0)
+        return api->build;
+    const uint64_t build = untouched || api->build != 0 ? hash_of(api) : 0;
+    if (build == 0 || stamp != stamp_of(api) || (!untouched && build != api->build))
+        return 0;
+    api->stamp = stamp;
+    return api->build = build;
+}
+
+uint64_t fattn__cudnn_build(const fattn__cudnn *api)
+{
+    pthread_mutex_lock(&load_lock);
+    const uint64_t build = api == &loaded ? build_of(&loaded) : api->build;
+    pthread_mutex_unlock(&load_lock);
+    return build;
+}
+
+uint64_t fattn__cudnn_driver(const fattn__cudnn *api)
+{
+    const struct link_map *map = NULL;
+    pthread_mutex_lock(&load_lock);
+    if (api == &loaded && loaded.loader == 0 && dlinfo(loaded.driver, RTLD_DI_LINKMAP, &map) == 0)
+        loaded.loader = fattn__file_id(map->l_name);
+    const uint64_t driver = api->loader;
+    pthread_mutex_unlock(&load_lock);
+    return driver;
 }
 
 const char *fattn__cudnn_status_name(const fattn__cudnn *api, int status)

@@ -33,9 +33,10 @@
 typedef struct fattn__cudnn {
     int version; /* cudnnGetVersion(), 92000 */
     fattn__nvrtc nvrtc;
-    void *driver;   /* the mapped libcuda.so.1 */
-    char dir[4096]; /* real path of the folder */
-    uint64_t build; /* what its libraries are, by content */
+    void *driver;           /* the mapped libcuda.so.1 */
+    char dir[4096];         /* real path of the folder */
+    uint64_t stamp;         /* fattn__build_stamp before anything was mapped */
+    uint64_t build, loader; /* of fattn__cudnn_build and fattn__cudnn_driver; 0: nobody has asked yet */
     FATTN__CUDNN_FUNCTION_LIST(FATTN__AS_POINTER_)
     FATTN__CUDNN_OPTIONAL_LIST(FATTN__AS_POINTER_)
 } fattn__cudnn;
@@ -46,6 +47,12 @@ typedef struct fattn__cudnn {
  * driver can be unloaded and loaded again. Threads  safe; a second call with the same folder gives the same functions. Returns
  * FATTN_OK; FATTN_ENVIRONMENT (missing library or function; NVRTC of another CUDA major; another cuDNN is loaded already). */
 fattn_status fattn__cudnn_load(const fattn__cudnn **out, const char *dir, const char *nvrtc, const char *driver);
+
+/* What the mapped libraries are by content, and NVRTC's where cuDNN compiles with it (fattn__build_id). 0: a file was changed since
+ * it was mapped, so that nobody can tell. Read when it is asked for first; from then on a few microseconds. Threads  safe. */
+uint64_t fattn__cudnn_build(const fattn__cudnn *api);
+/* The same of the driver's library. */
+uint64_t fattn__cudnn_driver(const fattn__cudnn *api);
 
 /* cuDNN's name of a status, for example "CUDNN_STATUS_BAD_PARAM". */
 const char *fattn__cudnn_status_name(const fattn__cudnn *api, int status);

@@ -1,101 +1,100 @@
 #include "build_id.h"
 
 #include <dirent.h>
-#include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static size_t padded(size_t bytes)
+/* Read, not mapped: a file that becomes shorter meanwhile is an error then, and no SIGBUS. */
+static bool hash_content(XXH3_state_t *hash, int file)
 {
-    return (bytes + 3) / 4 * 4;
+    char bytes[1 << 16];
+    ssize_t n;
+    while ((n = read(file, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR))
+        if (n > 0)
+            XXH3_64bits_update(hash, bytes, (size_t)n);
+    return n == 0;
 }
 
-static const unsigned char *hash_in_notes(const unsigned char *notes, size_t count, size_t *length)
-{
-    Elf64_Nhdr note;
-    while (count >= sizeof note) {
-        memcpy(&note, notes, sizeof note);
-        const size_t name = padded(note.n_namesz), hash = padded(note.n_descsz), left = count - sizeof note;
-        if (name > left || hash > left - name)
-            return NULL;
-        const unsigned char *words = notes + sizeof note;
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof ELF_NOTE_GNU && note.n_descsz > 0 &&
-            memcmp(words, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0) {
-            *length = note.n_descsz;
-            return words + name;
-        }
-        notes = words + name + hash;
-        count = left - name - hash;
-    }
-    return NULL;
-}
-
-const unsigned char *fattn__linker_hash(const unsigned char *bytes, size_t count, size_t *length)
-{
-    Elf64_Ehdr head;
-    Elf64_Phdr part;
-    const unsigned char *found = NULL;
-    if (count < sizeof head)
-        return NULL;
-    memcpy(&head, bytes, sizeof head);
-    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof part ||
-        head.e_phoff > count || head.e_phnum > (count - head.e_phoff) / sizeof part)
-        return NULL;
-    for (size_t i = 0; i < head.e_phnum && found == NULL; i++) {
-        memcpy(&part, bytes + head.e_phoff + i * sizeof part, sizeof part);
-        if (part.p_type == PT_NOTE && part.p_offset <= count && part.p_filesz <= count - part.p_offset)
-            found = hash_in_notes(bytes + part.p_offset, part.p_filesz, length);
-    }
-    return found;
-}
-
-static uint64_t hash_library(const char *path, uint64_t seed)
+static bool hash_stamp(XXH3_state_t *hash, int file)
 {
     struct stat info;
-    uint64_t hash = 0;
+    if (fstat(file, &info) != 0)
+        return false;
+    const int64_t known[] = { (int64_t)info.st_dev, (int64_t)info.st_ino, info.st_size,        info.st_mtim.tv_sec,
+                              info.st_mtim.tv_nsec, info.st_ctim.tv_sec,  info.st_ctim.tv_nsec };
+    return XXH3_64bits_update(hash, known, sizeof known) == XXH_OK;
+}
+
+typedef bool hash_file(XXH3_state_t *hash, int file);
+
+/* 0: it cannot be read. */
+static uint64_t hash_of(const char *path, uint64_t seed, hash_file *add)
+{
+    XXH3_state_t hash;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return 0;
-    const size_t count = fstat(file, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size : 0;
-    unsigned char *bytes = count > 0 ? mmap(NULL, count, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
-    if (bytes != MAP_FAILED) {
-        size_t length = count;
-        const unsigned char *linker = fattn__linker_hash(bytes, count, &length);
-        hash = XXH3_64bits_withSeed(linker != NULL ? linker : bytes, length, seed);
-        munmap(bytes, count);
-    }
+    XXH3_64bits_reset_withSeed(&hash, seed);
+    const bool whole = add(&hash, file);
     close(file);
-    return hash;
+    return whole ? XXH3_64bits_digest(&hash) : 0;
 }
 
-static int is_library(const struct dirent *entry)
+static bool is_library(const char *name)
 {
     static const char first[] = "libcudnn", last[] = ".so.9";
-    const size_t n = strlen(entry->d_name);
-    return n >= sizeof first + sizeof last - 2 && memcmp(entry->d_name, first, sizeof first - 1) == 0 &&
-           strcmp(entry->d_name + n - (sizeof last - 1), last) == 0;
+    const size_t n = strlen(name);
+    return n >= sizeof first + sizeof last - 2 && memcmp(name, first, sizeof first - 1) == 0 &&
+           strcmp(name + n - (sizeof last - 1), last) == 0;
+}
+
+static bool add_file(uint64_t *sum, const char *path, const char *name, hash_file *add)
+{
+    const uint64_t one = hash_of(path, XXH3_64bits(name, strlen(name)), add);
+    *sum += one;
+    return one != 0;
 }
 
 /* A sum: the order in which a folder lists its files does not matter. */
-uint64_t fattn__build_id(const char *dir)
+static uint64_t sum_of(const char *dir, const char *const also[], hash_file *add)
 {
     uint64_t sum = 0;
     const struct dirent *entry;
     DIR *folder = opendir(dir);
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+    bool whole = folder != NULL;
+    while (whole && (entry = readdir(folder)) != NULL) {
         char path[PATH_MAX];
-        if (is_library(entry) && snprintf(path, sizeof path, "%s/%s", dir, entry->d_name) < (int)sizeof path)
-            sum += hash_library(path, XXH3_64bits(entry->d_name, strlen(entry->d_name)));
+        if (is_library(entry->d_name))
+            whole = snprintf(path, sizeof path, "%s/%s", dir, entry->d_name) < (int)sizeof path &&
+                    add_file(&sum, path, entry->d_name, add);
     }
     if (folder != NULL)
         closedir(folder);
-    return sum;
+    for (size_t i = 0; whole && also != NULL && also[i] != NULL; i++)
+        whole = add_file(&sum, also[i], strrchr(also[i], '/') != NULL ? strrchr(also[i], '/') + 1 : also[i], add);
+    return whole ? sum : 0;
+}
+
+uint64_t fattn__build_id(const char *dir, const char *const also[])
+{
+    return sum_of(dir, also, hash_content);
+}
+
+uint64_t fattn__build_stamp(const char *dir, const char *const also[])
+{
+    return sum_of(dir, also, hash_stamp);
+}
+
+uint64_t fattn__file_id(const char *path)
+{
+    return hash_of(path, 0, hash_content);
 }

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "core/error.h"
 #include "cudnn/backend/json_text.h"
 #include "log.h"
@@ -154,7 +157,9 @@ fattn_status fattn_context_describe(fattn_context *context, char *out, size_t ca
     fattn__log_open(&log);
     int status = context->description != NULL ? read_json(&text, context->api, context->description) : describe_gpu(&text, context);
     fattn__log_close(&log);
-    if (status != DNN_STATUS_SUCCESS || text == NULL)
+    if (status == DNN_STATUS_SUCCESS && text == NULL)
+        st = fattn__fail(FATTN_NO_MEMORY, "no memory for a device description");
+    else if (status != DNN_STATUS_SUCCESS)
         st = refuse(context->api, status, &log);
     else if (strlen(text) >= capacity)
         st = fattn__fail(FATTN_BAD_PROBLEM, "the description has %zu bytes, there is room for %zu", strlen(text) + 1, capacity);
@@ -164,4 +169,50 @@ fattn_status fattn_context_describe(fattn_context *context, char *out, size_t ca
     fattn__log_free(&log);
     fattn__leave(context, previous);
     return st;
+}
+
+/* ---- identity -------------------------------------------------------------------------------------------------------------- */
+
+/* The object's text without some members. 0: no memory. */
+static uint64_t hash_without(json_t *device, const char *const names[])
+{
+    for (size_t i = 0; names[i] != NULL; i++)
+        json_object_del(device, names[i]);
+    char *text = fattn__json_text(device);
+    const uint64_t hash = text != NULL ? XXH3_64bits(text, strlen(text)) : 0;
+    free(text);
+    return hash;
+}
+
+static fattn_status identify_text(fattn_context *context, const char *text)
+{
+    static const char *const place[] = { "cudaDeviceId", "pciDeviceId", NULL };
+    /* In these two cards of one kind differ, by their drivers and settings. */
+    static const char *const drivers[] = { "driverVer", "isTccDriver", "totalGlobalMem", "smClockRateKHz", NULL };
+    json_error_t error;
+    bool no_memory = false;
+    json_t *device = parse(text, &error, &no_memory);
+    if (device != NULL) {
+        context->description_id = hash_without(device, place);
+        context->info.device_id = context->description_id != 0 ? hash_without(device, drivers) : 0;
+        json_decref(device);
+    }
+    if (context->info.device_id == 0)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for a device description");
+    return FATTN_OK;
+}
+
+fattn_status fattn__device_identify(fattn_context *context)
+{
+    char text[8192];
+    fattn_context_info *info = &context->info;
+    const fattn_status st =
+        context->api->version < FIRST_DESCRIBED ? FATTN_UNSUPPORTED : fattn_context_describe(context, text, sizeof text);
+    if (st == FATTN_OK)
+        return identify_text(context, text);
+    if (st == FATTN_NO_MEMORY || context->description != NULL)
+        return st;
+    const int n = snprintf(text, sizeof text, "sm_%d, %d, %s", info->sm, info->multiprocessors, info->device_name);
+    info->device_id = context->description_id = XXH3_64bits(text, (size_t)n);
+    return FATTN_OK;
 }

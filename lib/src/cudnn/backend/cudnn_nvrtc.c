@@ -18,12 +18,11 @@ static bool find(void *library, const char *name, void *out)
     return address != NULL;
 }
 
-static fattn_status map_builtins(char *real, int major, int minor)
+static fattn_status map_builtins(char builtins[PATH_MAX], const char *real, int major, int minor)
 {
-    char builtins[PATH_MAX];
-    *strrchr(real, '/') = '\0';
+    const int folder = (int)(strrchr(real, '/') - real);
     /* A path longer than the kernel takes is cut, and then not found. */
-    if (snprintf(builtins, sizeof builtins, "%s/libnvrtc-builtins.so.%d.%d", real, major, minor) >= (int)sizeof builtins)
+    if (snprintf(builtins, PATH_MAX, "%.*s/libnvrtc-builtins.so.%d.%d", folder, real, major, minor) >= PATH_MAX)
         builtins[0] = '\0';
     /* NVRTC looks for it by bare name when it first compiles; without it a plan that was promised cannot be compiled. */
     if (dlopen(builtins, RTLD_NOW | RTLD_GLOBAL) == NULL)
@@ -33,18 +32,17 @@ static fattn_status map_builtins(char *real, int major, int minor)
 
 fattn_status fattn__nvrtc_map(fattn__nvrtc *out, const char *path)
 {
-    char real[PATH_MAX];
     int (*version)(int *, int *);
     int major = 0, minor = 0;
-    if (realpath(path, real) == NULL)
+    if (realpath(path, out->path) == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "no NVRTC at %s", path);
-    void *library = dlopen(real, RTLD_NOW | RTLD_GLOBAL);
-    if (library == NULL)
+    out->library = dlopen(out->path, RTLD_NOW | RTLD_GLOBAL);
+    if (out->library == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "NVRTC cannot be mapped: %s", dlerror());
-    if (!find(library, "nvrtcVersion", &version) || version(&major, &minor) != 0)
-        return fattn__fail(FATTN_ENVIRONMENT, "%s is not NVRTC: it has no nvrtcVersion", real);
-    *out = (fattn__nvrtc){ .library = library, .version = major * 1000 + minor * 10 };
-    return map_builtins(real, major, minor);
+    if (!find(out->library, "nvrtcVersion", &version) || version(&major, &minor) != 0)
+        return fattn__fail(FATTN_ENVIRONMENT, "%s is not NVRTC: it has no nvrtcVersion", out->path);
+    out->version = major * 1000 + minor * 10;
+    return map_builtins(out->builtins, out->path, major, minor);
 }
 
 /* The words of the log, in one line. */

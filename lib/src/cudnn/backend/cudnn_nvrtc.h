@@ -3,11 +3,14 @@
 #ifndef FATTN_CUDNN_NVRTC_H
 #define FATTN_CUDNN_NVRTC_H
 
+#include <limits.h>
+
 #include "fattn/fattn.h"
 
 typedef struct fattn__nvrtc {
     void *library; /* NULL: none was given */
     int version;   /* 13000 for 13.0; 0: none was given */
+    char path[PATH_MAX], builtins[PATH_MAX];
 } fattn__nvrtc;
 
 /* Maps a libnvrtc and the builtins beside it, globally visible.

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "cudnn/backend/abi.h"
+#include "cudnn/backend/build_id.h"
 
 /* In front of the two strings, each with its NUL. It has no padding. */
 typedef struct head {
@@ -31,15 +32,18 @@ static uint64_t hash_of(const head *h, const char *strings, size_t count)
     return XXH3_64bits_withSeed(strings, count, XXH3_64bits(h, offsetof(head, hash)));
 }
 
-static void key_of(uint64_t out[2], const fattn_context *context, const fattn__refusal_question *q)
+/* False: nobody can tell which cuDNN it is; then nothing is kept and nothing is found. */
+static bool key_of(uint64_t out[2], const fattn_context *context, const fattn__refusal_question *q)
 {
     const struct {
-        uint64_t build, device, graph;
+        uint64_t build, driver, code, device, graph;
         int64_t engine;
         XXH128_hash_t knobs;
         uint64_t has_knobs, overrides, plan;
-    } whole = { context->info.build_id,
-                context->info.device_id,
+    } whole = { fattn__cudnn_build(context->api),
+                fattn__cudnn_driver(context->api),
+                fattn__code_id(),
+                context->description_id,
                 q->graph,
                 q->engine,
                 XXH3_128bits(q->knobs, (size_t)q->knob_count * sizeof *q->knobs),
@@ -49,6 +53,7 @@ static void key_of(uint64_t out[2], const fattn_context *context, const fattn__r
     const XXH128_hash_t key = XXH3_128bits(&whole, sizeof whole);
     out[0] = key.low64;
     out[1] = key.high64;
+    return whole.build != 0 && whole.driver != 0;
 }
 
 static void key_text(char out[33], const uint64_t key[2])
@@ -103,9 +108,8 @@ bool fattn__refusal_recall(fattn__refusal_said *out, const fattn_context *contex
     char name[33], *bytes = NULL;
     size_t count = 0;
     *out = (fattn__refusal_said){ .step = FATTN__REFUSED_NOWHERE };
-    if (store->find == NULL)
+    if (store->find == NULL || !key_of(key, context, question))
         return false;
-    key_of(key, context, question);
     key_text(name, key);
     if (!store->find(store->user, name, &bytes, &count))
         return false;
@@ -128,9 +132,8 @@ void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_ques
     uint64_t key[2];
     char name[33];
     size_t count;
-    if (store->keep == NULL)
+    if (store->keep == NULL || !key_of(key, context, question))
         return;
-    key_of(key, context, question);
     key_text(name, key);
     char *bytes = pack(key, said, &count);
     if (bytes != NULL)

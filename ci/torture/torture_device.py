@@ -1,0 +1,79 @@
+"""Part device: the driver of an emulated GPU fails at call N, or never returns, in one process or from then on in all."""
+import json
+
+import torture_memory
+import torture_scenes as scenes
+from torture_run import Fault
+
+COLUMNS = ("points", "again", "failed", "one hang", "given up", "lost", "doubled", "wrong", "unnamed", "hangs", "used", "crash", "hang", "orphan", "mute")
+MUST_BE_ZERO = COLUMNS[5:]
+NAMES = ("a GPU that fails", "a GPU that hangs", "a GPU that hangs at the start", "a GPU that is gone")
+NAMES_OF = {"700": "CUDA_ERROR_ILLEGAL_ADDRESS", "719": "CUDA_ERROR_LAUNCH_FAILED", "999": "CUDA_ERROR_UNKNOWN"}
+START = 15  # calls until the worker is ready, at least
+
+
+def points(scene, place):
+    count = torture_memory.counted(scene, place, Fault("torture_device", "driver"))
+    if scene.name == "a GPU that fails":
+        return [(code, at, False, "driver") for at in range(1, min(count, 200) + 1) for code in NAMES_OF]
+    if scene.name == "a GPU that is gone":
+        calls = [(at, "driver") for at in (1, START + 25, START + 100)] + [(at, "launch") for at in (2, 9)]  # 1 is the worker's own proof
+        return [(do, at, True, which) for at, which in calls for do in (*NAMES_OF, "hang")]
+    hangs = range(1, START + 1) if scene.slow else range(START + 1, 51)
+    return [("hang", at, False, "driver") for at in hangs if at <= count]
+
+
+def attempt(scene, place, point, base):
+    do, at, ever, which = point
+    ended = place.run(scene.commands(place.folder), Fault("torture_device", which, at, do, ever), scene.seconds)
+    word = judged(scene, place, ended, base, do)
+    if ever and word in ("failed", "one hang", "given up") and asked_on(place.path(scene.record), scene, place, base) > 2:
+        word = "used"  # although a fresh process had seen that it does not work
+    return word, ended.err[-600:]
+
+
+def asked_on(path, scene, place, base):
+    """How many cases were asked of a GPU that was gone: the first tells."""
+    with open(path, encoding="utf-8") as file:
+        starts = sum('"start"' in text[:10] for text in file)
+    return starts - sum(row in base["rows"] for row in scenes.rows(place.path(scene.record))[0])
+
+
+def judged(scene, place, ended, base, do):
+    if ended.hung:
+        return "hang"
+    if ended.status < 0 or ended.status >= 128:
+        return "crash"
+    if ended.orphans:
+        return "orphan"
+    now = scenes.produced(scene, place, ended)
+    keys = [row[:3] for row in now["rows"]]
+    if len(set(keys)) < len(keys):
+        return "doubled"
+    if set(keys) != {row[:3] for row in base["rows"]}:
+        return "lost"
+    changed = [row for row in now["rows"] if row not in base["rows"]]
+    verdicts = [row[-1] for row in changed]
+    if set(verdicts) - {"inconclusive", "hang", "exec_fail", "crash"}:
+        return "wrong"  # a call that failed was not noticed
+    if verdicts.count("hang") + verdicts.count("crash") > 1:
+        return "hangs"
+    if not changed:
+        return "again"  # asked again by a fresh worker, or nothing came of it
+    if ended.status == 0 or not ended.err.strip() and not ended.out.strip():
+        return "mute"
+    if not named(place.path(scene.record), changed, do):
+        return "unnamed"
+    return "one hang" if "hang" in verdicts else "failed" if "exec_fail" in verdicts else "given up"
+
+
+def named(path, changed, do):
+    """Does each of the rows that the fault changed say what the first cause was?"""
+    texts = {}
+    with open(path, encoding="utf-8") as file:
+        for text in file:
+            row = json.loads(text)
+            if "verdict" in row:
+                texts[(row["case"], row["build"], row["device"])] = json.dumps(row.get("reason", {}))
+    words = ("not ready after", "timed out", "deadline", "too long", "killed", "in time", "hang") if do == "hang" else (NAMES_OF[do],)
+    return all(row[-1] == "hang" or any(word in texts[row[:3]] for word in words) for row in changed)
