@@ -230,7 +230,7 @@ static int toolkit_folder_major(const char *dir)
 static bool library_folder(const char *folder, char out[FACTS_PATH])
 {
     static const char *const BELOW[] = {
-        "", "lib", "lib64", "nvidia/cudnn/lib", "nvidia/cudnn_jit/lib", "lib/" FACTS_MACHINE "-linux-gnu"
+        "", "lib", "lib64", "nvidia/cudnn/lib", "nvidia/cudnn_jit/lib", ("lib/" FACTS_MACHINE "-linux-gnu")
     };
     char below[FACTS_PATH];
     for (size_t i = 0; i < sizeof BELOW / sizeof *BELOW; i++) {
