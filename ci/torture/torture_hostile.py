@@ -49,6 +49,8 @@ class Reader:
     cudnn: bool = False
     read: str = ""  # what an error says of a file in which nothing is wrong; a pattern
     number: int = 450  # of mutations
+    slow: bool = False  # too slow for the short run of the tests
+    program: str = "facts"
 
 
 READERS = (

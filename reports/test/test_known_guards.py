@@ -161,7 +161,7 @@ class KnownGuards(unittest.TestCase):
             path = Path(folder) / "guards.c"
             path.write_text(emit(guards) + MAIN % (STUBS, "".join(f"    {call};\n" for call in calls)), encoding="utf-8")
             lib = SOURCE / "lib"
-            made = subprocess.run([os.environ.get("FACTS_CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-fsanitize=undefined",
+            made = subprocess.run([os.environ.get("FACTS_CC", "cc"), "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-fsanitize=undefined",
                                    f"-I{lib / 'include'}", f"-I{lib / 'src'}", path, "-o", path.with_suffix("")], capture_output=True, text=True)
             self.assertEqual(made.returncode, 0, made.stderr[:4000])
             done = subprocess.run([path.with_suffix("")], capture_output=True, text=True)
