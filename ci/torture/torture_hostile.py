@@ -283,7 +283,7 @@ def attempt(reader, place, number, made):
     asan, programs = os.path.join(SOURCE, "build/asan/bin"), place.programs
     instrumented = not call and number % 4 == 0 and os.path.exists(os.path.join(asan, "facts-worker"))
     slower = INSTRUMENTED if instrumented or place.programs == asan else 1
-    environment = {**place.environment(None, ""), "FACTS_HOME": home, "XDG_CACHE_HOME": os.path.join(os.environ["HOME"], ".cache") if reader.cudnn else place.path("cache")}
+    environment = {**place.environment(None, ""), "FACTS_HOME": home, "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ["HOME"], ".cache") if reader.cudnn else place.path("cache")}
     words = [os.path.join(asan if instrumented else programs, "facts"), *filled(reader.words)]
     ended = started(place, words, call, environment, 20 * slower)
     word = judged(reader, place, path, data, ended, slower)

@@ -130,7 +130,7 @@ static int run_session(bisect_round *round, facts_session *session)
 {
     facts_bisection *b = round->b;
     const facts_work work = { .name = b->name, .group = "bisect", .expect = "" };
-    if (!facts_session_add(session, &work))
+    if (round->attempt && !facts_session_add(session, &work))
         return facts_no_memory();
     int status = facts_session_run(session);
     b->asked += round->targets;
@@ -145,7 +145,17 @@ static int run_session(bisect_round *round, facts_session *session)
     return session->counts.record_failed ? FACTS_EXIT_ENVIRONMENT : FACTS_EXIT_OK;
 }
 
-/* Asks what is open of an attempt: the second in workers of its own. */
+/* Nothing is left to ask of a record that was cut off: it gets its end. */
+static bool only_end(bisect_round *round, facts_session *session)
+{
+    session->targets.at = malloc(sizeof *session->targets.at);
+    if (!session->targets.at)
+        return false;
+    session->targets.at[session->targets.count++] = round->b->at[0].target;
+    return true;
+}
+
+/* Asks what is open of an attempt: the second in workers of its own. Attempt 0 asks nothing. */
 static int ask_round(facts_bisection *b, int attempt)
 {
     facts_options options = *b->options;
@@ -161,8 +171,8 @@ static int ask_round(facts_bisection *b, int attempt)
                               .on_row = session_row,
                               .on_ready = session_ready,
                               .context = &round };
-    int status = gather(&round, &session) ? FACTS_EXIT_OK : facts_no_memory();
-    if (status == FACTS_EXIT_OK && round.targets)
+    int status = (attempt ? gather : only_end)(&round, &session) ? FACTS_EXIT_OK : facts_no_memory();
+    if (status == FACTS_EXIT_OK && (round.targets || !attempt))
         status = run_session(&round, &session);
     facts_session_free(&session);
     return status;
@@ -179,6 +189,8 @@ typedef struct loading {
 static bool find_device(void *context, const facts_line *line)
 {
     loading *l = context;
+    if (line->kind == FACTS_LINE_RUN || line->kind == FACTS_LINE_END)
+        l->b->cut_off = line->kind == FACTS_LINE_RUN;
     if (line->kind == FACTS_LINE_TARGET && facts_json_is(facts_line_get(line, "planned"), l->b->at[0].target.device))
         facts_json_string(facts_line_get(line, "device"), l->device, sizeof l->device);
     return true;
@@ -352,7 +364,7 @@ static int bisect(facts_bisection *b)
     for (;;) {
         facts_bisect(&b->result, &order);
         if (b->result.outcome != FACTS_BISECT_WAITING)
-            return FACTS_EXIT_OK;
+            return b->cut_off && !b->written ? ask_round(b, 0) : FACTS_EXIT_OK;
         for (int attempt = 1; attempt <= FACTS_BISECT_ATTEMPTS; attempt++) {
             int status = ask_round(b, attempt);
             if (status != FACTS_EXIT_OK)

@@ -48,8 +48,10 @@ class Plans(programs.Compiling):
     def library_plans(self, case, version, device):
         folder = self.path("plans")
         shutil.rmtree(folder, ignore_errors=True)
-        e2e.facts("decide", case, "--cudnn", version, "--device", device, "--plan", "--plan-dir", folder)
-        for path in glob.glob(os.path.join(folder, "*")):
+        done = e2e.facts("decide", case, "--cudnn", version, "--device", device, "--plan", "--plan-dir", folder)
+        paths = glob.glob(os.path.join(folder, "*.plan"))
+        self.assertTrue(paths, f"the library kept no plan: {done.text[-1000:]}")
+        for path in paths:
             with open(path, "rb") as file:
                 text = file.read()
             yield json.JSONDecoder().raw_decode(text[text.index(b'{"cudnnVersion"') :].decode("latin-1"))[0]

@@ -33,6 +33,7 @@ typedef struct facts_bisection {
     char device[112]; /* a GPU's name once it is known; empty before */
     size_t asked;     /* questions to workers */
     bool written;     /* the record is there: what follows is added to it */
+    bool cut_off;     /* the record that is resumed has no end */
 } facts_bisection;
 
 /* "9.25.1". */
