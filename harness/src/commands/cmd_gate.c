@@ -28,12 +28,11 @@ static bool is_suite(const char *word)
 static bool is_record(const char *word)
 {
     struct stat info;
-    const char *end = strrchr(word, '.');
     if (stat(word, &info) != 0)
         return false;
     if (S_ISDIR(info.st_mode))
         return !is_suite(word);
-    if (end && (strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0 || strcmp(end, ".jsonl") == 0))
+    if (facts_is_record_name(word))
         return true;
     FILE *file = fopen(word, "r");
     int first = file ? getc(file) : EOF;
@@ -145,8 +144,8 @@ static int ask_again(const facts_invocation *call, const facts_options *o, const
 }
 
 /* What seems to be slower is measured again: other workers have other memory, and two times in a row is no accident. */
-static int confirm(const facts_invocation *call, const facts_options *o, char names[2][40], const char *asked[2], const char *record,
-                   char again[FACTS_PATH])
+static int confirm(const facts_invocation *call, const facts_options *o, char names[2][40], const char *asked[2],
+                   const char *record, char again[FACTS_PATH])
 {
     char suite[FACTS_PATH], into[FACTS_PATH + 16], baseline[64], candidate[64], least[32];
     FILE *file = facts_open_temporary(suite);
