@@ -94,9 +94,10 @@ static void make_ready(facts_bisection *b, size_t version)
     if (is_ready(&v->target.build) || v->why[0])
         return;
     int status = facts_builds_ensure(&builds, v->target.build.name, pinned(b), NULL, &message);
-    if (status == 0 && builds.count == 1 && is_ready(&builds.at[0]))
+    if (status == 0 && builds.count == 1 && is_ready(&builds.at[0])) {
         v->target.build = builds.at[0];
-    else
+        v->target.content[0] = '\0'; /* it was of what could be installed */
+    } else
         snprintf(v->why, sizeof v->why, "%.*s", (int)sizeof v->why - 1,
                  message.text[0] ? message.text : "it could not be installed");
     facts_builds_free(&builds);

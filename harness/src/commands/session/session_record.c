@@ -132,7 +132,8 @@ int facts_session_open_record(facts_session *s)
         return FACTS_EXIT_ENVIRONMENT;
     int status = 0;
     for (size_t i = 0; i < s->targets.count; i++)
-        facts_target_identify(&s->targets.at[i], s->worker);
+        if (!s->targets.at[i].content[0]) /* what a record was resumed with was read already */
+            facts_target_identify(&s->targets.at[i], s->worker);
     if (s->options->resume && !s->more)
         status = facts_resume_read(&s->resume, s->record, s->suite_hash, &s->targets, &error);
     facts_open_mode mode = s->options->resume ? FACTS_OPEN_RESUME : s->options->overwrite ? FACTS_OPEN_REPLACE : FACTS_OPEN_NEW;
