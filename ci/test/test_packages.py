@@ -57,8 +57,8 @@ def inside(folder, script, shown=(), keep=False):
             copy = stack.enter_context(tempfile.TemporaryDirectory(dir=KEPT))
             run("cp", "-a", "--reflink=auto", f"{folder}/.", copy)
             folder = copy
-        words = ["bwrap", "--bind", folder, "/", "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp", "--tmpfs", "/work", "--clearenv",
-                 "--setenv", "HOME", "/work", "--setenv", "PATH", "/work/v/bin:/usr/sbin:/usr/bin:/sbin:/bin", "--setenv", "DEBIAN_FRONTEND", "noninteractive"]
+        words = ["bwrap", "--bind", folder, "/", "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp", "--tmpfs", "/mnt", "--clearenv",
+                 "--setenv", "HOME", "/mnt", "--setenv", "PATH", "/mnt/v/bin:/usr/sbin:/usr/bin:/sbin:/bin", "--setenv", "DEBIAN_FRONTEND", "noninteractive"]
         for name in NETWORK:
             if os.path.exists(name):
                 words += ["--ro-bind", name, name]
@@ -67,7 +67,7 @@ def inside(folder, script, shown=(), keep=False):
                 words += ["--setenv", name, value]
         for at in shown:
             words += ["--ro-bind", at, f"/{at.name}"]
-        return run(*words, "--chdir", "/work", "bash", "-ec", script)
+        return run(*words, "--chdir", "/mnt", "bash", "-ec", script)
 
 
 def emulated(sysroot, *command, **environment):
