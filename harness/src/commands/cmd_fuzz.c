@@ -42,7 +42,8 @@ static void draw(facts_hunt *hunt, fuzzing *z)
     facts_answer answer;
     while (!draw_ended(z) && !facts_hunt_time_is_up(hunt)) {
         if (facts_weights_draw(z->weights, z->seed, z->index++, &z->choice, &c) &&
-            facts_memo_get(hunt->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN) {
+            facts_memo_get(hunt->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN &&
+            !facts_memo_forgot(hunt->memo, name)) {
             z->in_vain = 0;
             facts_hunt_ask(hunt, &c, 1, FACTS_HUNT_DRAWN, false, &answer);
             return;
@@ -93,15 +94,15 @@ static int write_files(const facts_hunt *hunt, fuzzing *z)
 static bool more(facts_hunt *hunt)
 {
     fuzzing *z = hunt->context;
-    size_t before = hunt->session.work_count;
+    size_t before = hunt->asked;
     if (!facts_findings_advance(z->findings, &hunt->asker))
         hunt->failed = true;
     if (hunt->session.record[0] && facts_findings_changes(z->findings) > z->written)
         write_files(hunt, z); /* they stay when the run is killed; what cannot be written is told of at the end */
     size_t wanted = (size_t)hunt->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
-    while (hunt->session.work_count - before < wanted && !draw_ended(z) && !hunt->failed && !facts_hunt_time_is_up(hunt))
+    while (hunt->asked - before < wanted && !draw_ended(z) && !hunt->failed && !facts_hunt_time_is_up(hunt))
         draw(hunt, z);
-    return hunt->session.work_count > before;
+    return hunt->asked > before;
 }
 
 /* ---- what a person reads --------------------------------------------------------------------------------------------------- */

@@ -62,6 +62,9 @@ typedef struct facts_order {
      * `work` (the array may move) and raise `work_count`, and says whether it did. Workers wait as long as others have something in
      * hand; with nothing added and nothing in hand the run is over. */
     bool (*more)(void *context);
+    /* NULL, or, with `more` and one target: all rows of a case are written and no worker has it in hand. The name is set to NULL
+     * here. `more` may put another case in the same place, so that a run that never ends needs no more memory. */
+    void (*on_free)(void *context, size_t work);
     /* NULL: a case is asked once. Otherwise each target has one worker, and the targets are asked a case after each other. Each
      * worker keeps what it ran. Then they launch it in turns (on_turn: one turn's object), in the opposite order every other round.
      * Asked after each round: another one? Never together with `more`. */

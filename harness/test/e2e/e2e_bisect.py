@@ -90,6 +90,7 @@ class Bisect(Versions):
         done = self.bisect(LOST, FACTS_WORKER=again)
         self.assertStatus(done, 3)
         self.assertIn("fewer than two versions", done.out)
+        self.assertIn("facts bisect: fewer than two versions answered\n", done.err, "the reason of exit 3")
         self.assertIn("9.27.0             is not repeatable: unsupported, then ", done.out)
         self.assertNotIn("last good", done.out)
 

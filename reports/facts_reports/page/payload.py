@@ -89,7 +89,7 @@ class _Rows:
 def _targets(store, pairs):
     labels, versions = words.build_labels(store.builds()), dict(store.builds())
     by_device = {d: words.device_labels(store, d) for d in store.devices()}
-    sms = dict(store.db.execute("SELECT device, max(json_extract(json, '$.sm')) FROM row GROUP BY device").fetchall())
+    sms = dict(store.db.execute("SELECT device, max(sm) FROM row GROUP BY device").fetchall())
     return [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)} for b, d in pairs]
 
 

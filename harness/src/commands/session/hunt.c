@@ -46,14 +46,18 @@ static bool ask_again(void *context, const facts_case *c, int attempt, bool alon
     return facts_hunt_ask(context, c, attempt, FACTS_HUNT_ASKED, alone, out);
 }
 
-/* Of the work that is added next. */
-static bool remember(facts_hunt *hunt, facts_memo_id id)
+/* The answer to which question comes with a work. */
+static bool remember(facts_hunt *hunt, const facts_work *work, facts_memo_id id)
 {
-    facts_memo_id *larger = facts_grow(hunt->ids, hunt->session.work_count, sizeof *larger);
+    const facts_session *s = &hunt->session;
+    facts_memo_id *larger = s->vacant_count ? hunt->ids : facts_grow(hunt->ids, s->work_count, sizeof *larger);
     if (!larger)
         return false;
     hunt->ids = larger;
-    larger[hunt->session.work_count] = id;
+    size_t place = facts_session_add(&hunt->session, work);
+    if (place == FACTS_NO_PLACE)
+        return false;
+    larger[place] = id;
     return true;
 }
 
@@ -70,7 +74,7 @@ bool facts_hunt_ask(facts_hunt *hunt, const facts_case *c, int attempt, const ch
                               .expect = "",
                               .alone = alone,
                               .from_config = id == FACTS_MEMO_NONE ? 0 : facts_memo_config(hunt->memo, id) };
-    if (id == FACTS_MEMO_NONE || !remember(hunt, id) || !facts_session_add(&hunt->session, &work))
+    if (id == FACTS_MEMO_NONE || !remember(hunt, &work, id))
         hunt->failed = true;
     hunt->asked++;
     return false;
@@ -79,11 +83,19 @@ bool facts_hunt_ask(facts_hunt *hunt, const facts_case *c, int attempt, const ch
 static bool session_more(facts_session *session)
 {
     facts_hunt *hunt = session->context;
-    size_t before = session->work_count;
+    size_t before = hunt->asked;
     if (hunt->failed || hunt->foreign || facts_hunt_time_is_up(hunt))
         return false;
     hunt->more(hunt);
-    return session->work_count > before;
+    return hunt->asked > before;
+}
+
+/* Of a drawn case that did not fail nothing is kept but that it was asked: a long search needs no more memory. */
+static void session_free(facts_session *session, size_t work)
+{
+    facts_hunt *hunt = session->context;
+    if (strcmp(session->work[work].group, FACTS_HUNT_DRAWN) == 0)
+        facts_memo_forget(hunt->memo, hunt->ids[work]);
 }
 
 static void session_row(facts_session *session, const facts_outcome *outcome)
@@ -205,6 +217,7 @@ int facts_hunt_open(facts_hunt *hunt, const facts_invocation *call)
     s->argc = call->argc;
     s->argv = call->argv;
     s->more = session_more;
+    s->on_free = session_free;
     s->on_row = session_row;
     s->on_ready = session_ready;
     s->context = hunt;

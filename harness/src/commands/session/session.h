@@ -25,6 +25,7 @@ typedef struct facts_session {
     facts_cases *cases;
     facts_work *work;
     size_t work_count, all_count; /* all_count: before sharding */
+    size_t *vacant, vacant_count; /* places of `work` whose case is done; facts_session_add takes them first */
     char suite_hash[17];
     facts_targets targets;
     int *sms; /* by target, once ready; 0 before */
@@ -47,6 +48,8 @@ typedef struct facts_session {
     /* Both or none: work that is made as the answers come (facts_session_add), and what is told of it about ten times a second. */
     bool (*more)(struct facts_session *session);
     void (*show)(struct facts_session *session, int live);
+    /* With `more` and one target, or NULL: all is written of this work, and its place may be another case's from now on. */
+    void (*on_free)(struct facts_session *session, size_t work);
     /* Both or none: cases are launched again in turns (commands/bench/rounds.h). */
     bool (*another_round)(struct facts_session *session, size_t work, int round);
     void (*on_turn)(struct facts_session *session, size_t target, size_t work, facts_span turn);
@@ -64,8 +67,12 @@ int facts_session_cases(facts_session *session, const char *const *texts, size_t
 int facts_session_targets(facts_session *session, const char *cudnn, const char *devices);
 /* Both. */
 int facts_session_prepare(facts_session *session, const char *const *texts, size_t count, const char *cudnn, const char *devices);
-/* One more case, of a session with `more`; `work` is copied with its name, the group is not. False: out of memory. */
-bool facts_session_add(facts_session *session, const facts_work *work);
+/* One more case, of a session with `more`; `work` is copied with its name, the group is not. Returns its place;
+ * FACTS_NO_PLACE: out of memory. */
+#define FACTS_NO_PLACE SIZE_MAX
+size_t facts_session_add(facts_session *session, const facts_work *work);
+/* All is written of this work: see on_free. */
+void facts_session_vacate(facts_session *session, size_t work);
 /* Opens the record, runs, closes, tallies. Returns 0, or 2 or 3 when it could not even begin. */
 int facts_session_run(facts_session *session);
 /* Prepares and runs. */
