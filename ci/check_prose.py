@@ -16,7 +16,7 @@ LINE, CELL, WORDS = 120, 80, 40  # columns of a line, characters of a table cell
 
 # Words that once had a private meaning here, and what to write instead.
 BANNED = {
-    r"\bdue\b(?! to\b)(?!:)": "expected",  # "due:" is a key of cases/known
+    r"\bdue\b(?! to\b)": "expected",
     r"\bcourts?\b": "the two programs, by name",
     r"\btells?\b": "detect, show, say",
     r"\b(?:told|said)\b": "reported",

@@ -30,15 +30,15 @@ typedef struct facts_scene_plan {
 } facts_scene_plan;
 
 /* One answer: where it goes, what is due there. */
-typedef struct facts_due_answer {
+typedef struct facts_expected_answer {
     bool present;
     facts_tensor tensor; /* as it is judged: dense rows of [b,h,s,d] */
     facts_slot slot;     /* as it is written; data NULL */
     facts_image image;   /* of what is written */
     facts_answer answer;
-    facts_due *due;
+    facts_row_expects *expects;
     double unit;
-} facts_due_answer;
+} facts_expected_answer;
 
 typedef struct facts_scene {
     facts_problem problem;
@@ -49,7 +49,7 @@ typedef struct facts_scene {
     facts_gain gain;
     void *storage[FACTS_TENSOR_COUNT];
     fref_tensor in[FACTS_TENSOR_COUNT];
-    facts_due_answer out[FACTS_SLOT_COUNT];
+    facts_expected_answer out[FACTS_SLOT_COUNT];
     double *true_max;
     double amax[FACTS_SLOT_COUNT][3]; /* value, least, most */
     float *sink;

@@ -1,4 +1,4 @@
-/* What make_scene.c, scene_memory.c and scene_due.c share. */
+/* What make_scene.c, scene_memory.c and scene_expected.c share. */
 #ifndef FACTS_EMULATION_SCENE_PARTS_H
 #define FACTS_EMULATION_SCENE_PARTS_H
 

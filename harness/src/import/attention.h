@@ -56,7 +56,7 @@ typedef struct facts_import_attention {
     bool deterministic, unfuse_fma;
     bool score_hidden; /* a unified backward whose score graph the log does not have */
     bool half_accumulation;
-    int64_t rescale; /* log2; -1: not said */
+    int64_t rescale; /* log2; -1: unknown */
     int64_t rope_dim; /* channels that rotate; 0: all */
 } facts_import_attention;
 

@@ -26,11 +26,11 @@ typedef struct facts_import_tensor {
     const char *name; /* lives as long as the graph */
     int64_t uid;      /* cudnn-frontend's */
     facts_import_type type;
-    int rank;                  /* 0: sizes and strides are not said */
+    int rank;                  /* 0: sizes and strides are unknown */
     int64_t dim[4], stride[4]; /* of a rank below 4 the rest is 1 */
     bool is_virtual, by_value, reordered;
     int ragged;         /* the tensor of its offsets; -1: none, -2: it has some, of which nothing is known */
-    int64_t multiplier; /* of the offsets; 0: not said */
+    int64_t multiplier; /* of the offsets; 0: unknown */
     int writer;         /* the operation that writes it; -1: it comes from outside */
     bool has_value;     /* a scalar whose number is known */
     double value;
@@ -58,7 +58,7 @@ typedef struct facts_import_operation {
     facts_import_kind kind;
     const char *word;   /* as the format spells the kind */
     const char *mode;   /* "MUL", "ADD", "AMAX", ...; "" */
-    const json_t *said; /* the whole node, for attributes; lives as long as the graph */
+    const json_t *json; /* the whole node, for attributes; lives as long as the graph */
     int port_count;
     facts_import_port port[FACTS_IMPORT_PORTS];
 } facts_import_operation;
@@ -66,7 +66,7 @@ typedef struct facts_import_operation {
 typedef struct facts_import_graph {
     json_t *root;                /* owned */
     bool frontend;               /* nodes of cudnn-frontend */
-    int cudnn, frontend_version; /* 92000, 11800; 0: not said */
+    int cudnn, frontend_version; /* 92000, 11800; 0: unknown */
     int tensor_count, operation_count;
     facts_import_tensor *tensor;       /* owned */
     facts_import_operation *operation; /* owned */
@@ -81,7 +81,7 @@ void facts_import_graph_free(facts_import_graph *graph);
 bool facts_import_subgraph(facts_import_graph *out, const facts_import_operation *operation, facts_error *error);
 
 /* A number of either format: cudnn-frontend 1.20 and newer write a float as the eight digits of its bits. False: it is none. */
-bool facts_import_number(const json_t *said, double *out);
+bool facts_import_number(const json_t *json, double *out);
 /* The tensor in a place of an operation; -1. */
 int facts_import_port_of(const facts_import_operation *operation, const char *name);
 /* The tensor of that name; -1. */

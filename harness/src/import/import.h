@@ -19,7 +19,7 @@ enum {
     FACTS_IMPORT_PLAN = 64 << 20,
     FACTS_IMPORT_PROBLEMS = 100000,   /* different problems that are kept */
     FACTS_IMPORT_UNREAD_KEPT = 1000,  /* sentences that are kept */
-    FACTS_IMPORT_SAID = 3, FACTS_IMPORT_SAID_TEXT = 240
+    FACTS_IMPORT_LOG = 3, FACTS_IMPORT_LOG_TEXT = 240
 };
 
 /* A problem that was found. */
@@ -28,10 +28,10 @@ typedef struct facts_imported {
     const char *file;          /* where it was first */
     size_t line;
     size_t seen;
-    int cudnn, frontend;       /* 92000, 11800; 0: not said */
+    int cudnn, frontend;       /* 92000, 11800; 0: unknown */
     facts_import_notes notes;  /* what stands in for something that the log does not say */
-    int said_count;
-    char said[FACTS_IMPORT_SAID][FACTS_IMPORT_SAID_TEXT]; /* what the log says went wrong with it, printable */
+    int log_count;
+    char log_text[FACTS_IMPORT_LOG][FACTS_IMPORT_LOG_TEXT]; /* what the log says went wrong with it, printable */
 } facts_imported;
 
 typedef struct facts_import facts_import; /* owner; opaque */

@@ -23,8 +23,8 @@ typedef struct facts_import_event {
     size_t line;                               /* of its graph */
     json_t *graph;                             /* owned */
     uint64_t hash;                             /* of the graph's text */
-    int said_count;
-    char said[FACTS_IMPORT_SAID][FACTS_IMPORT_SAID_TEXT];
+    int log_count;
+    char log_text[FACTS_IMPORT_LOG][FACTS_IMPORT_LOG_TEXT];
 } facts_import_event;
 
 struct facts_import {

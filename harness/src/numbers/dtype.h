@@ -25,13 +25,13 @@ FACTS_BOTH facts_format facts_format_of(int32_t dtype)
     const facts_format f32 = { 4, 8, 23, 0, 0x7F7FFFFF, 0x7F800000, 0x7FC00000 };
     const facts_format e4m3 = { 1, 4, 3, 1, 0x7E, 0x7E, 0x7F }, e5m2 = { 1, 5, 2, 1, 0x7B, 0x7C, 0x7F },
                        none = { 0, 0, 0, 0, 0, 0, 0 };
-    const facts_format truth = { 1, 0, 0, 1, 1, 1, 1 };
+    const facts_format reference = { 1, 0, 0, 1, 1, 1, 1 };
     return dtype == FATTN_BF16                            ? bf16
            : dtype == FATTN_F16                           ? f16
            : dtype == FATTN_F32                           ? f32
            : dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3 ? e4m3 /* the codes of block-scaled types, without their factors */
            : dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2 ? e5m2
-           : dtype == FATTN_BOOL                          ? truth
+           : dtype == FATTN_BOOL                          ? reference
                                                           : none;
 }
 

@@ -10,6 +10,6 @@ void facts_row_engines(const facts_line *row, char *out, size_t capacity);
  * TILE_M=3"; empty: it has none. False: the row does not say. */
 bool facts_row_knobs(const facts_line *row, char *out, size_t capacity);
 /* A member of the row's reason: "class", "text", "rule"; empty: absent. */
-void facts_row_said(const facts_line *row, const char *key, char *out, size_t capacity);
+void facts_row_text(const facts_line *row, const char *key, char *out, size_t capacity);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef FACTS_MEMO_H
 #define FACTS_MEMO_H
 
-#include "said.h"
+#include "reported.h"
 #include "symptom.h"
 
 typedef struct facts_memo facts_memo; /* owner; opaque */

@@ -12,8 +12,8 @@
 typedef struct facts_symptom {
     facts_verdict verdict;
     int64_t engine;
-    bool known;                       /* a known failure explains it */
-    uint64_t value;                   /* 0: a failure. Otherwise any answer: what is compared of it (said.h), and nothing else */
+    bool known;     /* a known failure explains it */
+    uint64_t value; /* 0: a failure. Otherwise any answer: what is compared of it (reported.h), and nothing else */
     char tensors[FACTS_TENSORS_TEXT]; /* at fault, in the row's order: "dq dk" */
     char gate[12];                    /* of the first of them */
     char backend[12];

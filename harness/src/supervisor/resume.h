@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "case/words/fail.h"
-#include "earned.h"
 #include "record/reader.h"
+#include "validity.h"
 
 typedef struct facts_resume facts_resume;
 

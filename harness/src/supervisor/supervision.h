@@ -92,7 +92,7 @@ typedef struct facts_slot {
     bool keeps;     /* it can launch the case in hand again */
     bool in_turn;   /* its request is one turn */
     char *held;     /* the worker's last row: it is written when the worker has ended well */
-    bool told;      /* it was written already, as somebody waits for it: only a bad end is news */
+    bool reported;  /* it was written already, as somebody waits for it: only a bad end is news */
     size_t held_length;
     double held_ms;
     struct facts_slot *next;

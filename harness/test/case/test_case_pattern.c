@@ -23,11 +23,11 @@ static char *expand(const char *text, const char *where, size_t limit)
     return out;
 }
 
-static void expands_to(const char *text, const char *due)
+static void expands_to(const char *text, const char *expects)
 {
     char *got = expand(text, NULL, 0);
     cr_assert_not_null(got, "%s: %s", text, error.text);
-    cr_expect_str_eq(got, due, "%s gives %s", text, got);
+    cr_expect_str_eq(got, expects, "%s gives %s", text, got);
     free(got);
 }
 

@@ -3,11 +3,11 @@
 #ifndef FACTS_FUZZ_FILES_H
 #define FACTS_FUZZ_FILES_H
 
-#include "commands/session/hunt.h"
+#include "commands/session/search_session.h"
 #include "record/text.h"
 
 typedef struct facts_fuzz_files {
-    const facts_hunt *hunt;
+    const facts_search *search;
     char folder[FACTS_PATH]; /* "": the paragraphs are printed */
     char origin[96];         /* "facts fuzz --seed 7" */
     facts_findings *findings;

@@ -6,13 +6,13 @@
 #include "commands/session/session.h"
 #include "commands/session/intern.h"
 #include "search/bisect.h"
-#include "search/said.h"
+#include "search/reported.h"
 
 #define FACTS_BISECT_ATTEMPTS 2
 
 typedef struct facts_bisected {
     facts_target target; /* dir empty: not installed yet */
-    facts_said said[FACTS_BISECT_ATTEMPTS];
+    facts_reported reported[FACTS_BISECT_ATTEMPTS];
     bool open[FACTS_BISECT_ATTEMPTS], known[FACTS_BISECT_ATTEMPTS];
     char why[400]; /* it could not be asked at all */
 } facts_bisected;

@@ -24,8 +24,8 @@ uint32_t facts_view_bits(const facts_view *view, facts_tensor_id id, const int64
 bool facts_view_owes(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 /* What the reference says, and how far a right answer may be: T1's tolerance, or tau. */
 double facts_view_want(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
-double facts_view_tolerance(const facts_view *view, const facts_bar *bar, facts_tensor_id id, const int64_t at[4]);
-facts_bar facts_view_bar(const facts_view *view, facts_tensor_id id);
+double facts_view_tolerance(const facts_view *view, const facts_limits *limits, facts_tensor_id id, const int64_t at[4]);
+facts_limits facts_view_limits(const facts_view *view, facts_tensor_id id);
 double facts_view_bound(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 
 /* The statistics of a row as a log-sum-exp: Stats, or Max + ln(Sum_exp). False when the run has neither. */

@@ -35,7 +35,7 @@ typedef struct facts_answer {
 typedef struct facts_expectation {
     const facts_oracle *oracle; /* as in the storages */
     facts_answer answer[FACTS_TENSOR_COUNT];
-    facts_due *due[FACTS_TENSOR_COUNT]; /* [batch, rows]; of a backward's O and Stats too: rows that have a key */
+    facts_row_expects *expects[FACTS_TENSOR_COUNT]; /* [batch, rows]; of a backward's O and Stats too: rows that have a key */
     bool dense;                         /* roundings are independent: the fill is dense, and no row or key is there twice */
     bool coherent[FACTS_TENSOR_COUNT];  /* roundings may add up with one sign: facts_expect_coherent */
     bool calibrated;                    /* the constants are this engine's */

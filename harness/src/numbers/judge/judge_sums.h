@@ -188,14 +188,14 @@ FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judge
 
 /* TG: beta = sum(E ref/sigma^2) / X, X = sum ref^2/sigma^2, is the factor by which the answer is too large, as least squares see
  * it. Too few rows, or too small answers, cannot tell. */
-FACTS_BOTH int facts_judged_tells_gain(const facts_judged_sums *of)
+FACTS_BOTH int facts_judged_detects_gain(const facts_judged_sums *of)
 {
     return of->gain_rows >= FACTS_GAIN_ROWS && of->power > (double)of->gain_elements;
 }
 
 FACTS_BOTH double facts_judged_beta(const facts_judged_sums *of)
 {
-    return facts_judged_tells_gain(of) ? of->gain / of->power : 0.0;
+    return facts_judged_detects_gain(of) ? of->gain / of->power : 0.0;
 }
 
 /* T2: q_i <= h(ln(Nr/alpha), nu_i), h(x, nu) = 1 + 2 sqrt(x/nu) + 2 x/nu: Laurent and Massart's bound of a chi-square's upper tail

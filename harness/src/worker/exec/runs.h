@@ -8,7 +8,7 @@
 
 typedef struct facts_runs {
     facts_trial *out;
-    facts_truth *truth;
+    facts_reference *reference;
     const facts_trial_options *options;
     const facts_problem *problem;
     facts_memory *memory;
@@ -49,7 +49,7 @@ void facts_runs_judge_all(facts_runs *runs, const char *how);
  * forward's. */
 void facts_runs_blame_forward(facts_runs *runs);
 /* failed: 0, or the errno of what is due, computed once more after a forward has run. Notes it; out and worker are enough. */
-bool facts_runs_has_truth(facts_runs *runs, int failed);
+bool facts_runs_has_reference(facts_runs *runs, int failed);
 /* The forward that goes before this backward, where the case has one: its plan. False: failed. */
 bool facts_runs_make_forward(facts_runs *runs);
 /* Makes the workspace and the call, and checks the arrays that the call is given. */

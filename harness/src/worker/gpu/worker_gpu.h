@@ -72,10 +72,10 @@ fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size
 /* ---- answers ---- */
 
 fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, double unit, void *storage);
-/* facts_judge_bits, facts_judge_repeat, with `slack` (NULL: any other bit) facts_judge_repeat_close; `due` is an array of facts_due
- * here, [batch, rows], or NULL. */
+/* facts_judge_bits, facts_judge_repeat, with `slack` (NULL: any other bit) facts_judge_repeat_close; `due` is an array of
+ * facts_row_expects here, [batch, rows], or NULL. */
 fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits);
-fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due,
+fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *expects,
                               const double *slack, double share, int64_t *different, int64_t first[4]);
 
 /* What is judged of a tensor in one launch: (b, h) slices of it that lie one after the other in what is due, all rows or a sample.
@@ -92,8 +92,8 @@ typedef struct facts_asked {
     const facts_tensor *tensor;
     const void *storage; /* NULL: of a lie */
     facts_lie lie;
-    facts_bar bar;
-    const int32_t *due; /* here, as above */
+    facts_limits limits;
+    const int32_t *expects; /* here, as above */
     facts_part part;
     facts_judged_rows weights; /* of slices; nu and neff are on the device, rows its own */
     facts_judged_slice *out;   /* of slices: [batches, heads], here; bits too */
@@ -109,7 +109,7 @@ typedef struct facts_found {
     int64_t unwritten, not_finite;
     int64_t first_unwritten[4], first_not_finite[4];
 } facts_found;
-fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *due,
+fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *expects,
                               facts_pattern pattern, facts_found *found);
 
 /* ---- the oracle: fref/gpu.h, in this context ---- */

@@ -4,8 +4,8 @@
 #ifndef FACTS_SLABS_H
 #define FACTS_SLABS_H
 
+#include "case_reference.h"
 #include "gpu_expectation.h"
-#include "truth.h"
 
 struct facts_slabs {
     int64_t heads; /* query heads at a time */
@@ -22,10 +22,10 @@ void facts_slabs_destroy(facts_slabs *slabs);
 /* An oracle that computes nothing: an expectation made with it says which rows owe what. */
 const facts_oracle *facts_slabs_blank(void);
 /* Backward's O and Stats, by the reference, written where they are read. Returns 0, or an errno. */
-int facts_slabs_inputs(facts_truth *truth);
+int facts_slabs_inputs(facts_reference *reference);
 /* The answers over a pattern, all at once at the first question; over poison A also whether the data can tell (truth->untrusted).
  */
-fattn_status facts_slabs_judge(facts_judgement *out, facts_truth *truth, facts_tensor_id id, facts_pattern pattern);
+fattn_status facts_slabs_judge(facts_judgement *out, facts_reference *reference, facts_tensor_id id, facts_pattern pattern);
 /* What is due has changed. */
 void facts_slabs_forget(facts_slabs *slabs);
 

@@ -6,7 +6,7 @@
 
 #include "case/words/fail.h"
 #include "npy.h"
-#include "worker/memory/truth.h"
+#include "worker/memory/case_reference.h"
 
 /* Writes into an existing folder:
  *   case.json       the problem (problem_json.h)
@@ -17,11 +17,11 @@
  *   ARRAY.npy       lengths, offsets, tables, slopes, sinks, scales, seeds, masks; ARRAY.want.npy: what is due of those that are
  * written keep.npy        what dropout kept [b,h,sq,skv] Returns an array of the names written; *error is filled when one could not
  * be. `text`: the case's name. */
-json_t *facts_dump(facts_truth *truth, const char *folder, const char *text, facts_error *error);
+json_t *facts_dump(facts_reference *reference, const char *folder, const char *text, facts_error *error);
 
 /* NumPy's word for the bits of a type. */
 const char *facts_dump_descr(int32_t dtype);
 /* ARRAY.npy and keep.npy alone; `outputs`: also of arrays that the call writes. */
-void facts_dump_arrays(const facts_npy *out, facts_truth *truth, bool outputs);
+void facts_dump_arrays(const facts_npy *out, facts_reference *reference, bool outputs);
 
 #endif

@@ -127,7 +127,7 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
                                                .knob_count = engine->knob_count,
                                                .overrides = q->graph.overrides,
                                                .plan = true };
-    fattn__refusal_said said;
+    fattn__refusal_answer said;
     fattn__desc desc = NULL;
     char last[512] = "";
     if (fattn__refusal_recall(&said, plan->context, &question)) {
@@ -144,7 +144,7 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
     fattn_status st = build_failed(api, status, last, engine);
     if (fattn__reason_of(fattn__cudnn_status_name(api, status)) == FATTN_REASON_UNSUPPORTED && fattn__refusal_lasts(status, NULL))
         fattn__refusal_keep(plan->context, &question,
-                            &(fattn__refusal_said){ .step = FATTN__REFUSED_PLAN, .status = status, .text = "", .log = last });
+                            &(fattn__refusal_answer){ .step = FATTN__REFUSED_PLAN, .status = status, .text = "", .log = last });
     fattn__desc_destroy(api, desc);
     return st;
 }

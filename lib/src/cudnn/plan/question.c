@@ -182,7 +182,7 @@ typedef struct asking {
     const fattn_plan_options *options;
     const fattn__log_buffer *log;
     bool kept;
-    fattn__refusal_said said;
+    fattn__refusal_answer said;
     char last[16384]; /* its words where it logged none */
 } asking;
 
@@ -194,7 +194,7 @@ static bool takes_graph(asking *a)
         g->cudnn_status = a->said.status;
         fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", a->said.text);
     } else if (!a->kept && fattn__graph_finalize(g, fattn__question_handle(a->q)) != FATTN_OK) {
-        a->said = (fattn__refusal_said){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
+        a->said = (fattn__refusal_answer){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
         a->said.log = a->log->text != NULL ? a->log->text : "";
     }
     return fattn__graph_status(g) == FATTN_OK;
@@ -210,7 +210,7 @@ static bool offers_engine(asking *a)
         return true;
     if (a->log->text == NULL)
         steps->api->cudnnGetLastErrorString(a->last, sizeof a->last);
-    a->said = (fattn__refusal_said){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
+    a->said = (fattn__refusal_answer){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
     a->said.log = a->log->text != NULL ? a->log->text : a->last;
     return false;
 }

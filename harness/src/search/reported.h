@@ -1,6 +1,6 @@
 /* What one version said of a case, and what of it is compared between versions. */
-#ifndef FACTS_SAID_H
-#define FACTS_SAID_H
+#ifndef FACTS_REPORTED_H
+#define FACTS_REPORTED_H
 
 #include "case/words/verdict.h"
 #include "record/reader.h"
@@ -16,7 +16,7 @@ const char *facts_by_word(facts_by by);
 facts_by facts_by_parse(const char *word); /* FACTS_BY_COUNT: none of them */
 
 /* Words are empty, the engine -1, where there is none. */
-typedef struct facts_said {
+typedef struct facts_reported {
     facts_verdict verdict; /* FACTS_VERDICT_COUNT: nothing yet */
     char backend[12];
     int64_t engine;
@@ -27,21 +27,21 @@ typedef struct facts_said {
     char text[400];      /* of the reason */
     char remedy[200], rule[80];
     char link[200]; /* of the expectation that knows it */
-} facts_said;
+} facts_reported;
 
-#define FACTS_SAID_NOTHING ((facts_said){ .verdict = FACTS_VERDICT_COUNT, .engine = -1 })
+#define FACTS_REPORTED_NOTHING ((facts_reported){ .verdict = FACTS_VERDICT_COUNT, .engine = -1 })
 
 /* Of several rows (engine=all) the one of most weight stays: a failure says most, then that it could not be asked, then a pass. */
-int facts_said_weight(facts_verdict verdict);
+int facts_reported_weight(facts_verdict verdict);
 /* One more row of the case. */
-void facts_said_row(facts_said *said, const facts_line *row);
+void facts_reported_row(facts_reported *reported, const facts_line *row);
 /* Is it an answer? Not where the version could not be asked, or the data could not show an error. */
-bool facts_said_answers(const facts_said *said);
+bool facts_reported_answers(const facts_reported *reported);
 /* Can it be compared? Not by knobs where the row of an engine of cuDNN does not say them. */
-bool facts_said_has(const facts_said *said, facts_by by);
+bool facts_reported_has(const facts_reported *reported, facts_by by);
 /* What is compared: "pass", "unsupported policy", "engine 8", "engine 8 KERNEL_CFG=1 TILE_M=3" (of another backend than cuDNN's its
  * name: "math"). Returns `out`. */
-#define FACTS_SAID_VALUE 480
-const char *facts_said_value(const facts_said *said, facts_by by, char out[FACTS_SAID_VALUE]);
+#define FACTS_REPORTED_VALUE 480
+const char *facts_reported_value(const facts_reported *reported, facts_by by, char out[FACTS_REPORTED_VALUE]);
 
 #endif

@@ -1,6 +1,6 @@
 /* Which answers of a record still hold: those of the very libraries, device, driver and worker that would be asked now. */
-#ifndef FACTS_EARNED_H
-#define FACTS_EARNED_H
+#ifndef FACTS_VALIDITY_H
+#define FACTS_VALIDITY_H
 
 #include "record/reader.h"
 #include "target.h"
@@ -11,25 +11,25 @@
 void facts_target_identify(facts_target *target, const char *worker);
 
 /* To be asked now. */
-typedef struct facts_earned_asked {
+typedef struct facts_validity_asked {
     const facts_target *target;
-} facts_earned_asked;
+} facts_validity_asked;
 
 /* Zero: every answer holds. */
-typedef struct facts_earned {
-    facts_earned_asked *targets;
-    struct facts_earned_target *known;
+typedef struct facts_validity {
+    facts_validity_asked *targets;
+    struct facts_validity_target *known;
     size_t target_count, known_count, capacity;
     bool sorted;
     uint64_t stale; /* rows that do not hold */
-} facts_earned;
+} facts_validity;
 
 /* One more target, which outlives this. False: out of memory. */
-bool facts_earned_add(facts_earned *earned, const facts_target *target);
+bool facts_validity_add(facts_validity *validity, const facts_target *target);
 /* For each line of a record, in order. False: a row or a start of other libraries. */
-bool facts_earned_line(facts_earned *earned, const facts_line *line);
+bool facts_validity_line(facts_validity *validity, const facts_line *line);
 /* A line for people, where answers do not hold. */
-void facts_earned_say(const facts_earned *earned, const char *path);
-void facts_earned_free(facts_earned *earned);
+void facts_validity_say(const facts_validity *validity, const char *path);
+void facts_validity_free(facts_validity *validity);
 
 #endif

@@ -1,6 +1,6 @@
 /* One case with everything that its configurations share: memory, what is due, and whether the data can tell. */
-#ifndef FACTS_TRUTH_H
-#define FACTS_TRUTH_H
+#ifndef FACTS_CASE_REFERENCE_H
+#define FACTS_CASE_REFERENCE_H
 
 #include "case_memory.h"
 #include "dropout_kept.h"
@@ -8,7 +8,7 @@
 
 typedef struct facts_slabs facts_slabs;
 
-typedef struct facts_truth {
+typedef struct facts_reference {
     facts_memory memory;
     facts_expectation expectation;
     facts_kept keep;                    /* what dropout kept */
@@ -19,43 +19,43 @@ typedef struct facts_truth {
     facts_there there;                  /* its owner */
     facts_slabs *slabs;                 /* NULL: what is due is all in the expectation */
     double fill_ms, oracle_ms;          /* what making it took; what was computed again, too */
-} facts_truth;
+} facts_reference;
 
 /* Who computed what is due: "gpu", "cpu". */
-const char *facts_truth_oracle(const facts_truth *truth);
+const char *facts_reference_oracle(const facts_reference *reference);
 
 /* What a check's further run has different from what the fill makes. */
-typedef struct facts_truth_edit {
+typedef struct facts_reference_edit {
     void (*inputs)(void *owner, facts_memory *memory); /* before the reference reads them */
     void (*given)(void *owner, facts_memory *memory);  /* of a backward: after the reference's O and Stats were written */
     void *owner;
-} facts_truth_edit;
+} facts_reference_edit;
 
 typedef struct facts_making {
     facts_worker *worker;
     const facts_problem *problem;
-    const facts_who *who;    /* whose constants the error model has; NULL: the starting constants */
-    const facts_truth *like; /* its constants instead; NULL: no other truth's */
-    bool here;               /* memory and reference are on the host, also where there is a GPU */
+    const facts_who *who;        /* whose constants the error model has; NULL: the starting constants */
+    const facts_reference *like; /* its constants instead; NULL: no other truth's */
+    bool here;                   /* memory and reference are on the host, also where there is a GPU */
 } facts_making;
 
 /* The three steps that make a truth: its memory, the data of the inputs, the reference results (of a backward: O and Stats first,
  * as inputs). edit: NULL for the case as it is filled. Destroy in any case. Return FATTN_OK, or why not with the sentence in
- * `error`. facts_truth_compute: FATTN_INTERNAL where the reference of this side cannot compute the case. */
-fattn_status facts_truth_create(facts_truth *out, const facts_making *making, facts_error *error);
-fattn_status facts_truth_fill(facts_truth *truth, const facts_truth_edit *edit, facts_error *error);
-fattn_status facts_truth_compute(facts_truth *truth, const facts_truth_edit *edit, facts_error *error);
+ * `error`. facts_reference_compute: FATTN_INTERNAL where the reference of this side cannot compute the case. */
+fattn_status facts_reference_create(facts_reference *out, const facts_making *making, facts_error *error);
+fattn_status facts_reference_fill(facts_reference *reference, const facts_reference_edit *edit, facts_error *error);
+fattn_status facts_reference_compute(facts_reference *reference, const facts_reference_edit *edit, facts_error *error);
 /* Who is judged next. What is due is computed again where the constants of the error model are others for him. Returns 0, or an
  * errno. */
-int facts_truth_judges(facts_truth *truth, const facts_who *who);
+int facts_reference_judges(facts_reference *reference, const facts_who *who);
 /* Once more: of a backward from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
-int facts_truth_renew(facts_truth *truth);
-/* Dropout is from now on by this seed, given beside the case's offset. What is due is not computed again: facts_truth_renew.
+int facts_reference_renew(facts_reference *reference);
+/* Dropout is from now on by this seed, given beside the case's offset. What is due is not computed again: facts_reference_renew.
  * Returns FATTN_OK, or why not with the sentence in `error`. */
-fattn_status facts_truth_reseed(facts_truth *truth, int64_t seed, facts_error *error);
+fattn_status facts_reference_reseed(facts_reference *reference, int64_t seed, facts_error *error);
 /* Of a backward whose forward has run: are its O and Stats (pattern A) near enough to the reference's to tell something about the
  * backward? Where they are not, the reference's are the inputs from now on, and *kept is false. Returns 0, or an errno. */
-int facts_truth_keep_own(facts_truth *truth, bool *kept);
-void facts_truth_destroy(facts_truth *truth);
+int facts_reference_keep_own(facts_reference *reference, bool *kept);
+void facts_reference_destroy(facts_reference *reference);
 
 #endif
