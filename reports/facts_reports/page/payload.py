@@ -8,6 +8,7 @@ from .steps import Steps
 
 _ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
 _PLAIN = ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")
+_FIRST = {"case", "target", "outcome", "reason", "grade", "engine", "config"}   # columns that the first view reads; the page reads another when it is first asked for
 _NAMED = ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group", "run")
 _PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
 
@@ -94,7 +95,7 @@ def _targets(store, pairs):
 
 
 def payload(store, title, compared=None, home=""):
-    """The data of the page, and the Steps in it. `home`: where the page of every run is, on a site of several."""
+    """The data of the page, its later columns, and the Steps in it. `home`: where the page of every run is, on a site of several."""
     rows = _Rows(store)
     names = rows.dictionaries["case"].items
     column = cases.Columns(names)
@@ -108,5 +109,5 @@ def payload(store, title, compared=None, home=""):
     seen = {"steps": changed.steps, "others": changed.others, "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},
             "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone, f.inside] for f in every]}
     data = {"targets": _targets(store, rows.dictionaries["target"].items), "dictionaries": {n: d.items for n, d in rows.dictionaries.items() if n != "target"},
-            "columns": rows.columns, "details": rows.details, "known": rows.known}
-    return {**about, **language, **seen, **data}, changed
+            "columns": {n: c for n, c in rows.columns.items() if n in _FIRST}, "details": rows.details, "known": rows.known}
+    return {**about, **language, **seen, **data}, {n: c for n, c in rows.columns.items() if n not in _FIRST}, changed

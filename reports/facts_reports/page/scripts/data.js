@@ -3,6 +3,11 @@ const Data = (() => {
   const raw = JSON.parse(document.getElementById("data").textContent);
   const { columns, dictionaries: dict, targets } = raw;
   const rows = columns.case.length;
+  // A column that the first view does not need is read when it is first asked for.
+  for (const script of document.querySelectorAll("script[data-column]")) {
+    const name = script.dataset.column;
+    Object.defineProperty(columns, name, { configurable: true, get() { const value = JSON.parse(script.textContent); Object.defineProperty(columns, name, { value }); return value; } });
+  }
   const outcomes = raw.outcomes.map(([word, mark, kind, says]) => ({ word, mark, kind, says }));
   const defaults = new Map(raw.keys.map((k) => [k.key, k.default]));
   const follows = new Map(raw.keys.filter((k) => k.follows).map((k) => [k.key, k.follows]));
@@ -114,12 +119,17 @@ const Data = (() => {
   function members(f) {
     if (inside[f]) return inside[f];
     const out = inside[f] = new Uint8Array(dict.case.length), { packed, where } = features[f];
-    const bits = packed ? atob(packed) : "", test = packed ? (c) => (bits.charCodeAt(c >> 3) >> (c & 7)) & 1 : compile(parse(where), true);
-    for (let c = 0; c < out.length; c++) out[c] = test(c) ? 1 : 0;
+    if (!packed) {
+      const test = compile(parse(where), true);
+      for (let c = 0; c < out.length; c++) out[c] = test(c) ? 1 : 0;
+      return out;
+    }
+    const bits = atob(packed);
+    for (let c = 0; c < out.length; c += 8) for (let byte = bits.charCodeAt(c >> 3), i = c; byte; byte >>= 1, i++) out[i] = byte & 1;
     return out;
   }
   const groupFeature = dict.group.map((name) => features.findIndex((f) => f.group && f.label === name));
-  const backward = Uint8Array.from(dict.case, (name) => (/(^| )pass=bwd( |$)/.test(name) ? 1 : 0));
+  const backward = Uint8Array.from(dict.case, (name) => (name.startsWith("pass=bwd ") || / pass=bwd( |$)/.test(name) || name === "pass=bwd" ? 1 : 0));
 
   const devices = [...new Set(targets.map((t) => t.device))];
   const ofDevice = new Map(devices.map((d) => [d, targets.map((t, i) => (t.device === d ? i : -1)).filter((i) => i >= 0)]));
@@ -134,7 +144,8 @@ const Data = (() => {
     }
     return out;
   }
-  const every = new Int32Array(rows).map((_, r) => r);
+  const every = new Int32Array(rows);
+  for (let r = 0; r < rows; r++) every[r] = r;
   let worst = null;
   const rowOf = (c, t) => { worst ??= worstOf(every); return worst[c * targets.length + t]; };
   const name = (r) => dict.case[columns.case[r]];
