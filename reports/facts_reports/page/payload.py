@@ -94,8 +94,9 @@ def _targets(store, pairs):
     return [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)} for b, d in pairs]
 
 
-def payload(store, title, compared=None, home=""):
-    """The data of the page, its later columns, and the Steps in it. `home`: where the page of every run is, on a site of several."""
+def payload(store, title, compared=None, home="", audit=None):
+    """The data of the page, its later columns, and the Steps in it. `home`: where the page of every run is, on a site of several.
+    `audit`: what `facts audit` found in these rows."""
     rows = _Rows(store)
     names = rows.dictionaries["case"].items
     column = cases.Columns(names)
@@ -103,7 +104,7 @@ def payload(store, title, compared=None, home=""):
     every = [*features.groups(store), *features.heat(column, found)]
     changed = Steps(store, {name: place for place, name in enumerate(names)}, compared)
     about = {"title": title, "home": home, "answer": words.answer(store), "totals": store.totals(), "complete": store.complete(), "still": still,
-             "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()], "runs": trusted.runs(store), "claims": trusted.rules()}
+             "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()], "runs": trusted.runs(store), "claims": trusted.rules(), "audit": trusted.audited(audit, names, rows.dictionaries["target"].items)}
     language = {"outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "changes": {c.word: c.mark for c in CHANGES}, "keys": cases.key_table(),
                 "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(), "numbers": sorted(cases.numbers())}
     seen = {"steps": changed.steps, "others": changed.others, "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},

@@ -51,19 +51,23 @@ const Data = (() => {
     sm: (r) => targets[columns.target[r]].sm, backend: (r) => dict.backend[columns.backend[r]], grade: (r) => dict.grade[columns.grade[r]],
     verdict: (r) => dict.verdict[columns.verdict[r]], engine: (r) => dict.engine[columns.engine[r]] ?? valueOf(columns.case[r], "engine"), case: (r) => dict.case[columns.case[r]],
     class: (r) => dict.reason[columns.reason[r]].class ?? null, reason: (r) => dict.reason[columns.reason[r]].text ?? null,
-    outcome: (r) => outcomes[columns.outcome[r]].word, supported: (r) => columns.supported[r],
+    outcome: (r) => outcomes[columns.outcome[r]].word, supported: (r) => columns.supported[r], known: (r) => (known.has(r) ? raw.details[r]?.expectation?.link ?? "yes" : ""),
+    reason_class: (r) => dict.reason[columns.reason[r]].class ?? "", reason_status: (r) => dict.reason[columns.reason[r]].status ?? "", worst: (r) => Rows.note(r),
+    run: (r) => dict.run[columns.run[r]], group: (r) => dict.group[columns.group[r]],
+    ...Object.fromEntries(["config", "ratio", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt"].map((name) => [name, (r) => columns[name][r]])),
   };
-  const codeOf = { outcome: "outcome", reason: "reason", cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", class: "reason", case: "case" };
+  const known = new Set(raw.known);
+  const codeOf = { outcome: "outcome", reason: "reason", cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", class: "reason", case: "case", reason_class: "reason", reason_status: "reason", run: "run", group: "group" };
 
   // A column of small codes for a key, so that a comparison is made once for each distinct value.
   const cached = new Map();
   function column(key) {
     if (cached.has(key)) return cached.get(key);
     let result;
-    if (key === "engine" || key === "supported") {
-      const values = [], place = new Map(), codes = new Uint32Array(rows);
+    if (ofRow[key] && !codeOf[key]) {
+      const values = [], place = new Map(), codes = new Uint32Array(rows), asText = key === "engine" || key === "supported";
       for (let r = 0; r < rows; r++) {
-        const value = String(ofRow[key](r));
+        const value = asText ? String(ofRow[key](r)) : ofRow[key](r);
         if (!place.has(value)) { place.set(value, values.length); values.push(value); }
         codes[r] = place.get(value);
       }
@@ -100,17 +104,19 @@ const Data = (() => {
   }
 
   // Columns of the CSV that are no key of the case language may be asked for as well.
-  const parse = (text) => Predicate.parse(text, [...raw.query_keys, "outcome", "reason", "supported"], numbers);
-  const numbers = new Set(raw.numbers);
+  const parse = (text) => Predicate.parse(text, [...new Set([...raw.query_keys, ...Object.keys(ofRow)])], numbers);
+  const numbers = new Set([...raw.numbers, "ratio", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt"]);
 
-  // Words without an operator: rows that have each of them in their case, their reason, its rule, remedy or chain, or the link of what was expected.
+  // Words without an operator: rows that have each of them in their case, their reason, its rule, remedy or chain, the link of what was expected, what a
+  // failure got, or the rule of another project that disagrees.
   const isText = (text) => !/[=<>~&|!()]/.test(text);
   function search(text) {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const ofTexts = (texts) => texts.map((one) => { const all = one.toLowerCase(); return words.map((w) => all.includes(w)); });
     const cases = ofTexts(dict.case), reasons = ofTexts(dict.reason.map((one) => JSON.stringify(Object.values(one))));
-    const linked = (r, w) => (raw.details[r]?.expectation ? JSON.stringify(raw.details[r].expectation).toLowerCase().includes(w) : false);
-    return (r) => words.every((w, i) => cases[columns.case[r]][i] || reasons[columns.reason[r]][i] || outcomes[columns.outcome[r]].word === w || linked(r, w));
+    const fails = outcomes.map((o) => o.kind === "failure" || o.kind === "error"), claimed = words.map((w) => Trust.disagreeing(w));
+    const detailed = (r, w) => { const d = raw.details[r]; return !!d && JSON.stringify([d.expectation, fails[columns.outcome[r]] ? d.errors : null]).toLowerCase().includes(w); };
+    return (r) => words.every((w, i) => cases[columns.case[r]][i] || reasons[columns.reason[r]][i] || outcomes[columns.outcome[r]].word === w || detailed(r, w) || claimed[i](r));
   }
 
   const features = raw.features.map(([axis, label, where, why, heat, alone, packed], id) => ({ id, axis, label, where, why, heat, alone, packed, group: where === "" }));

@@ -40,7 +40,11 @@ const Heat = (() => {
     return made.get(device);
   }
 
-  const chief = [...devices].sort((a, b) => new Set(ofDevice.get(b).map((t) => targets[t].cudnn)).size - new Set(ofDevice.get(a).map((t) => targets[t].cudnn)).size)[0];
+  // The map opens with the device that was asked the most versions; of several, where the newest change broke most, then where it changed most.
+  const newest = Data.raw.steps.find((s) => s.groups.length), moved = (device, chosen) => (newest?.groups ?? []).reduce((n, g) => n + (chosen(g) ? g.counts[device] ?? 0 : 0), 0);
+  const rank = (d) => [new Set(ofDevice.get(d).map((t) => targets[t].cudnn)).size, moved(d, (g) => ["worse", "changed kind", "lost", "missing"].includes(g.class)), moved(d, () => true)];
+  const ranks = new Map(devices.map((d) => [d, rank(d)]));
+  const chief = [...devices].sort((a, b) => { const i = ranks.get(a).findIndex((n, k) => n !== ranks.get(b)[k]); return i < 0 ? 0 : ranks.get(b)[i] - ranks.get(a)[i]; })[0];
   const deviceOf = (state) => state.device || chief;
 
   // How each case ends in each column. Cases that end alike in all columns share a way: {way: of each case, ways: [{cells, news}]}.
