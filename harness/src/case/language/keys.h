@@ -132,7 +132,7 @@ extern const facts_key_row facts_keys[FACTS_KEY_COUNT];
 
 /* The key of a word of `length` letters; FACTS_KEY_COUNT when there is none. */
 facts_key facts_key_find(const char *word, size_t length);
-/* The key that a misspelled word probably meant; NULL when nothing is near. */
+/* The key that a misspelled word probably means; NULL if none is similar. */
 const char *facts_key_nearest(const char *word, size_t length);
 /* The values that are allowed, without the blank at their end. */
 int facts_key_allowed_letters(facts_key key);

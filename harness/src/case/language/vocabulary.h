@@ -19,8 +19,8 @@
 typedef enum facts_fill { FACTS_FILL_LIST(AS_ENUM) FACTS_FILL_OTHER } facts_fill;
 #undef AS_ENUM
 
-/* What is verified beside the reference (docs/numerics.md sections 5 to 7): exact probes P1 to P6, laws between two runs of one
- * engine, identities of huge problems. */
+/* The checks beside the reference (docs/numerics.md, sections 5 to 7): exact probes P1 to P6, laws between two runs of one engine,
+ * identities of huge problems. */
 #define FACTS_CHECK_LIST(X)                                                                                                        \
     X(NONE, "none")                                                                                                                \
     X(COUNT, "count") X(READOUT, "readout") X(KEEP, "keep") X(DS, "ds") X(POW2, "pow2") X(PERMUTE, "permute")                      \
@@ -59,8 +59,8 @@ typedef enum facts_poison { FACTS_POISON_LIST(AS_ENUM) } facts_poison;
 typedef enum facts_exec { FACTS_EXEC_LIST(AS_ENUM) FACTS_EXEC_COUNT } facts_exec;
 #undef AS_ENUM
 
-/* Which backends may answer on a GPU or a described device: cuDNN alone; our own kernels alone; cuDNN, and where it says
- * no our kernels; the same with the rules of cases/errata.json. */
+/* The backends that may answer on a GPU or a described device: cuDNN alone; the math kernels alone; cuDNN, and the math kernels
+ * where cuDNN refuses; the same with the rules of cases/errata.json. */
 #define FACTS_POLICY_LIST(X) X(CUDNN, "cudnn") X(MATH, "math") X(ANY, "any") X(GUARD, "guard")
 #define AS_ENUM(symbol, word) FACTS_POLICY_##symbol,
 typedef enum facts_policy { FACTS_POLICY_LIST(AS_ENUM) FACTS_POLICY_COUNT } facts_policy;
@@ -75,7 +75,7 @@ typedef enum facts_policy { FACTS_POLICY_LIST(AS_ENUM) FACTS_POLICY_COUNT } fact
 typedef enum facts_mod { FACTS_MOD_LIST(AS_ENUM) FACTS_MOD_COUNT } facts_mod;
 #undef AS_ENUM
 
-/* What a page table holds, what a block mask holds, what fp8 scales are. */
+/* The contents of a page table, of a block mask, and of fp8 scales. */
 #define FACTS_TABLE_LIST(X)                                                                                                        \
     X(SHUFFLED, "shuffled") X(IDENTITY, "identity") X(LINSPACE, "linspace") X(SHARED, "shared") X(PACKED, "packed")
 #define FACTS_BLOCK_LIST(X) X(NONE, "none") X(RANDOM, "random") X(FIRST, "first") X(EMPTY_ROW, "empty_row")
