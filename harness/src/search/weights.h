@@ -31,11 +31,11 @@ typedef struct facts_draw_choice {
     const char *with; /* "engine=all repeat=2": every case gets these */
 } facts_draw_choice;
 
-/* Case `index` of a seed: the same one everywhere. False when nothing was found that `where` and `work` let through.
- * facts_draw_check says beforehand whether `with` can be set. */
+/* Draws case `index` of a seed, the same on every machine. False if `where` and `work` reject every try. Call facts_draw_check
+ * first: it says whether `with` can be set. */
 bool facts_weights_draw(const facts_weights *weights, uint64_t seed, uint64_t index, const facts_draw_choice *choice,
                         facts_case *out);
-/* Do all lines `ordinary` hold of it? Without such a line nothing is ordinary. */
+/* Is the case ordinary: do all lines `ordinary` hold? Without such a line no case is. */
 bool facts_weights_ordinary(const facts_weights *weights, const facts_case *c);
 bool facts_draw_check(const facts_draw_choice *choice, facts_error *error);
 
