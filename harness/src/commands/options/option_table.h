@@ -1,4 +1,4 @@
-/* The table of options, once: the parser, --help, the man pages, docs/commands.md and the shell completions follow from it. */
+/* The only table of options. The parser, --help, the man pages, docs/commands.md and the shell completions are made from it. */
 #ifndef FACTS_OPTION_TABLE_H
 #define FACTS_OPTION_TABLE_H
 

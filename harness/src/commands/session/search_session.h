@@ -1,5 +1,5 @@
-/* Questions asked as the answers come, of one build on one device: what fuzz and shrink are made of. Every question goes to the
- * workers once; its rows are the memo, and a record that is resumed answers what it holds. */
+/* A search: cases are asked of one build on one device, and each answer decides the next cases. fuzz and shrink use it. Each
+ * question goes to a worker once. Answers are kept in the memo; a resumed record fills the memo first. */
 #ifndef FACTS_SEARCH_SESSION_H
 #define FACTS_SEARCH_SESSION_H
 
@@ -8,7 +8,7 @@
 #include "search/memo.h"
 #include "session.h"
 
-/* The groups that rows of a hunt have in the record. */
+/* The groups of a search's rows in the record: drawn cases, and cases that the search asks. */
 #define FACTS_SEARCH_DRAWN "fuzz/drawn"
 #define FACTS_SEARCH_ASKED "fuzz/asked"
 
@@ -18,31 +18,31 @@ typedef struct facts_search {
     facts_asker asker;
     facts_memo_id *ids; /* by work */
     int jobs;
-    const facts_by *by; /* NULL: it is about failures; otherwise about what is compared of any answer (facts_memo_compare) */
+    const facts_by *by; /* NULL: the search is about failures. Otherwise it compares any answer by this (facts_memo_compare) */
     double deadline_s;  /* on CLOCK_MONOTONIC; 0: none */
     bool failed;        /* out of memory */
     bool foreign;       /* the GPU is another than the record's */
     char device[112];   /* as the record calls it; empty: not known yet */
-    size_t given_up;    /* of the record: what took everything down with it */
+    size_t given_up;    /* cases of the record that are not asked again, because each start of them ended the whole run */
     size_t inconclusive, asked;
-    /* Makes more questions; false when there are none now. */
+    /* Adds cases; false if there are none now. */
     bool (*more)(struct facts_search *search);
-    /* A case of FACTS_SEARCH_DRAWN has its answer (from a worker, or from the record); may be NULL. `before`: what it had already,
-     * when its worker has ended badly since; otherwise FACTS_VERDICT_COUNT. */
+    /* Called when a case of FACTS_SEARCH_DRAWN has its answer, from a worker or from the record. May be NULL. `before` is the
+     * earlier verdict of a case whose worker ended badly afterwards, otherwise FACTS_VERDICT_COUNT. */
     void (*drawn)(struct facts_search *search, const char *name, const facts_answer *answer, facts_verdict before);
     void *context;
 } facts_search;
 
-/* One target, the task that suits it, the record when it is resumed. `hunt` is zero but for more, drawn and context.
- * Returns an exit code; says why on stderr. */
+/* Prepares one target, its task, and the record that is resumed. `search` must be zero except for more, drawn and context. Returns
+ * an exit code, with a line on stderr. */
 int facts_search_open(facts_search *search, const facts_invocation *call);
-/* Asks unless it is answered or on its way. The answer when there is one. */
+/* Asks the case, unless it is answered or already asked. True: *out is the answer. */
 bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, const char *group, bool alone, facts_answer *out);
-/* Runs until nothing is left to ask. An exit code: 0, or 2, 3, 130 when it could not go on. */
+/* Runs until there are no more questions. Returns exit code 0, or 2, 3 or 130 if the run ended early. */
 int facts_search_run(facts_search *search);
 bool facts_search_time_is_up(const facts_search *search);
 double facts_search_now_s(void);
-/* "--cudnn 9.19.0-full-cu13 --device 0": what repeats a case on this target. */
+/* Writes the options that repeat a case on this target: "--cudnn 9.19.0-full-cu13 --device 0". */
 void facts_search_flags(const facts_search *search, char *out, size_t capacity);
 void facts_search_close(facts_search *search);
 
