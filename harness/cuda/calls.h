@@ -178,8 +178,8 @@ typedef struct facts_survey_call {
     facts_counter *unwritten, *first_unwritten, *not_finite, *first_not_finite;
 } facts_survey_call;
 
-/* Rows of a tensor against what is due of them: dense [batch, heads, rows, channels]. With `rows` other than NULL row s of what is
- * due is row rows[s] of the storage: a sample. storage NULL: a lie is judged (judge_row.h). */
+/* Compares rows of a tensor with their expected values: dense [batch, heads, rows, channels]. If `rows` is not NULL, row s of the
+ * expected values is row rows[s] of the storage: a sample. storage NULL: a lie is compared (judge_row.h). */
 typedef struct facts_one_judging {
     facts_limits limits;
     facts_strided view; /* dim[2]: the number of rows that are judged; lane_bits: 5 at most */

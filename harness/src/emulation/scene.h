@@ -1,8 +1,6 @@
-/* A problem with its data, what is due of it, and room for nobody's answer yet: what kernels are put before.
- *
- * The case language says what it can (dims, masks, lengths, bias, strides); what it cannot say yet comes beside it: 8 bit types
- * with their scales, dropout by a given mask, a sink, ragged and paged memory.
- */
+/* A scene: a problem with its data and expected values, and room for the answers of a kernel. The case language gives dims, masks,
+ * lengths, bias and strides. The scene adds what a case cannot say: 8-bit types with their scales, dropout by a given mask, a sink,
+ * ragged and paged memory. */
 #ifndef FACTS_EMULATION_SCENE_H
 #define FACTS_EMULATION_SCENE_H
 
@@ -29,7 +27,7 @@ typedef struct facts_scene_plan {
     const facts_kernel *forward; /* backward: whose O and Stats it reads; NULL: the reference's */
 } facts_scene_plan;
 
-/* One answer: where it goes, what is due there. */
+/* One answer: its memory and its expected values. */
 typedef struct facts_expected_answer {
     bool present;
     facts_tensor tensor; /* as it is judged: dense rows of [b,h,s,d] */

@@ -12,7 +12,7 @@
 #include "flash_liars.h"
 #include "flash_product.h"
 
-/* How the kernel works. Every combination is right; what is not said is 0. */
+/* How the kernel works. Every combination is correct. Fields that are not set are 0. */
 typedef struct facts_kernel {
     facts_liar liar;
     int64_t tile;        /* keys; a multiple of 8; 0: 128 */

@@ -72,7 +72,7 @@ FACTS_BOTH uint64_t facts_shift_right_even(uint64_t value, int shift)
     return kept + (lost > half || (lost == half && (kept & 1)) ? 1 : 0);
 }
 
-/* The same of a value < 2^22: a significand without the lowest 31 of its 53 bits, but for whether one of them is set. */
+/* The same for a value < 2^22: a significand without the lowest 31 of its 53 bits. Whether one of them is set is kept. */
 FACTS_BOTH uint32_t facts_shift_right_even_short(uint32_t value, int shift)
 {
     if (shift > 22)

@@ -33,7 +33,7 @@ typedef struct facts_held {
 } facts_held;
 
 int facts_check_runs(const facts_problem *base);
-/* The reference does not judge its runs, of whose answers no bound is known: the check alone does. */
+/* The reference does not compare the runs of this check, because their answers have no known bound. Only the check itself does. */
 bool facts_check_only_records(const facts_problem *base);
 /* It asks for closeness alone where its plan is not the base's: another configuration of the same engine may answer. */
 bool facts_check_takes_another_kernel(const facts_problem *base);
@@ -58,14 +58,14 @@ typedef struct facts_same {
     const facts_view *a, *b;
     facts_tensor_id id;
     double factor; /* 0: 1 */
-    bool bitwise;  /* but for a tensor that need not repeat bit for bit */
+    bool bitwise;  /* except for a tensor that need not repeat bit for bit */
     double least;  /* bitwise: |a| below this is left out */
     bool (*to)(const struct facts_same *same, const int64_t a[4], int64_t b[4]); /* false: left out */
     int64_t number;                                                              /* for `to` */
     const void *owner;
 } facts_same;
 void facts_held_same(facts_held *held, const facts_same *same);
-/* The same of every answer of a's, but for what dropout kept. */
+/* The same for every answer of `a`, except for the scores that dropout kept. */
 void facts_held_all(facts_held *held, const facts_view *a, const facts_view *b, facts_same same);
 
 /* A tensor that a right engine writes with the same bits every time. */

@@ -10,7 +10,8 @@
 /* The rows (or keys) of a sample, ascending: the first ones, edges of tiles there and where lengths and masks end, the last ones,
  * and 64 at random, one from each of as many equal parts. The caller's to free. Returns NULL without memory. */
 int64_t *facts_big_sample(const facts_problem *problem, bool keys, int64_t *count);
-/* Rows of this tensor that nobody looks at: FACTS_EXPECTS_NUMBER for a live one. `due` is [batch, rows]. False without memory. */
+/* The rows of this tensor that are not compared: FACTS_EXPECTS_NUMBER for a live row. `expects` is [batch, rows]. False: no
+ * memory. */
 bool facts_big_expects(const facts_problem *problem, facts_tensor_id id, facts_row_expects *expects);
 
 /* As fref_forward and fref_backward; of a huge problem the answers of the sample, in their own rows, and neither amax, dsink nor

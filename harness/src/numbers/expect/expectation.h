@@ -1,5 +1,5 @@
-/* What is due: the reference's answers for one case, and which rows owe one. Computed once per case, shared by every configuration.
- */
+/* The expected values of one case: the reference's answers, and the rows that must have one. Computed once per case; every
+ * configuration shares them. */
 #ifndef FACTS_EXPECT_H
 #define FACTS_EXPECT_H
 
@@ -108,8 +108,8 @@ void facts_expect_means(facts_expectation *e, const facts_problem *problem);
 /* g0 of TG and TS, and what of it may differ from row to row. */
 void facts_expect_gain(facts_expectation *e, const facts_problem *problem, const fref_rounding *rounding);
 
-/* Stats that were asked for as base 2 logarithms: what is due of natural ones, converted; the engine rounds the product once more.
- */
+/* Converts the expected natural logarithms for Stats in base 2. The engine rounds this product once more, which the tolerance
+ * includes. */
 void facts_answer_to_log2(facts_answer *stats, int64_t elements);
 
 /* How alike two runs of one configuration are (docs/numerics.md section 9): the same bits; sums of the same terms in any order (dQ

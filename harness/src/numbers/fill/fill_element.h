@@ -35,7 +35,7 @@
     X(CONSTANT)    /* `shown` */                                                                                                   \
     X(LIST)        /* list[] */                                                                                                    \
     X(ZERO)                                                                                                                        \
-    X(HIDDEN)     /* `hidden`, or `shown`: at random but for key 0 and the row's own key */                                        \
+    X(HIDDEN)     /* `hidden`, or `shown`: random, except for key 0 and the row's own key */                                        \
     X(HIDDEN_ROW) /* `hidden` in a quarter of the rows, the first of several always */                                             \
     X(BAND)       /* `shown` in the band left:right, `hidden` outside */
 #define AS_ENUM(symbol) FACTS_ELEMENT_##symbol,
@@ -65,7 +65,7 @@ typedef struct facts_recipe {
     facts_key_place key;
     int32_t poisoned; /* padded rows hold `poison`, a code */
     uint32_t poison;
-    const int32_t *live;  /* where padded rows start: [dim[0]]; NULL: none is told apart */
+    const int32_t *live;  /* where padded rows start: [dim[0]]; NULL: there are none */
     const int32_t *row;   /* [dim[0], dim[1], dim[2]]; NULL */
     const double *list;   /* [dim]; NULL */
     const int64_t *place; /* [dim[0], runs]: elements; -1: another's, or nobody's. NULL: stride[0] apart, from `first` */

@@ -13,8 +13,8 @@
 
 extern const char *const facts_gate_words[FACTS_GATE_COUNT];
 
-/* What is due, from the reference: dense double arrays over the tensor's dims. Where sigma and bound are both 0 the answer is exact
- * (T0). */
+/* The expected values, from the reference: dense double arrays over the tensor's dims. Where sigma and bound are both 0 the answer
+ * is exact (T0). */
 typedef struct facts_expected {
     const double *want;
     const double *sigma; /* NULL: `bound` alone (TL) */
@@ -69,19 +69,20 @@ facts_verdict facts_judgement_verdict(const facts_judgement *judgement);
 /* The one that counts: the earlier of overrun > unwritten > nan > wrong > graph_mismatch > nondeterministic > mistrusted > pass. */
 facts_verdict facts_verdict_worse(facts_verdict a, facts_verdict b);
 
-/* What became of a lie (judge_row.h), whose rows were made by facts_judged_row_add_lie: it differs nowhere from the truth; a gate
- * caught it; it passes. */
+/* The result of a lie (judge_row.h), whose rows facts_judged_row_add_lie made: equal to the reference everywhere; caught by a gate;
+ * missed. */
 typedef enum facts_lie_end { FACTS_LIE_SAME, FACTS_LIE_CAUGHT, FACTS_LIE_PASSES } facts_lie_end;
 facts_lie_end facts_judge_lie(const facts_judgement *found);
-/* Could the data tell? False when zeros pass every gate, or the reference rolled by one row (by one channel when all rows agree).
- * Only for dense fills. A tensor without a live element, or where nothing differs from its neighbour, is trusted. */
+/* Can the data detect a wrong answer? False if zeros pass every gate, or if the reference shifted by one row (by one channel when
+ * all rows are equal) passes. Only for dense fills. A tensor without a live element, or without a difference between neighbours, is
+ * trusted. */
 bool facts_judge_trusts(const facts_tensor *tensor, const facts_rule *rule);
 
 /* A hash of the tensor's elements, in whatever layout they lie (bits.h). */
 uint64_t facts_judge_bits(const facts_tensor *tensor, const void *storage);
 
-/* Two runs of one configuration over different poison: the number of elements of due rows that differ. `first` (may be NULL):
- * b,h,s,d of one. */
+/* Two runs of one configuration over different poison: the number of elements that differ, in rows with an expected value. `first`
+ * (may be NULL): b,h,s,d of one. */
 int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_row_expects *expects,
                            int64_t first[4]);
 /* What two sums of the same terms may be apart, beside one step of the type. Arrays over the tensor's dims. */

@@ -284,16 +284,17 @@ FACTS_BOTH int facts_judged_close(int32_t dtype, uint32_t a, uint32_t b, double 
 /* Wrong answers that have to be caught: zeros; the reference of the next row, of the next channel (round the end). */
 typedef enum facts_lie { FACTS_LIE_ZERO, FACTS_LIE_ROW, FACTS_LIE_CHANNEL, FACTS_LIE_COUNT } facts_lie;
 
-/* Which element's reference is told at channel c of row s of a (b,h) slice with `rows` rows of `channels`: an index into that
- * slice. */
+/* The element whose reference value a lie writes to channel c of row s, in a (b,h) slice with `rows` rows of `channels`: an index
+ * into that slice. */
 FACTS_BOTH int64_t facts_lie_from(int32_t lie, int64_t s, int64_t c, int64_t rows, int64_t channels)
 {
     int64_t next_row = s + 1 == rows ? 0 : s + 1, next = c + 1 == channels ? 0 : c + 1;
     return lie == FACTS_LIE_ROW ? next_row * channels + c : s * channels + next;
 }
 
-/* Adds the lie in place of an answer; `told` is the reference at facts_lie_from (any number for zeros). Between live rows only: a
- * dead row would give every lie away. `checked` counts where the lie differs from the truth. */
+/* Adds the lie in place of an answer. `reported` is the reference at facts_lie_from (any number for zeros). Lies are written
+ * between live rows only, because any gate catches a lie in a row without an answer. `checked` counts the elements where the lie
+ * differs from the reference. */
 FACTS_BOTH void facts_judged_row_add_lie(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, int32_t lie,
                                          double reported)
 {

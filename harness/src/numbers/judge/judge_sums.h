@@ -13,7 +13,7 @@
 #define FACTS_GAIN_KEYS 16 /* TG, TS: rows of at least so many effective keys ... */
 #define FACTS_GAIN_ROWS 32 /* ... and at least so many of them */
 
-/* The rows of a tensor, and what is known of them beside what is due. */
+/* The rows of a tensor, and their properties beside the expected values. */
 typedef struct facts_judged_rows {
     const facts_judged_row *row;
     const double *nu, *neff;
@@ -186,8 +186,8 @@ FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judge
 
 /* ---- the second ------------------------------------------------------------------------------------------------------------- */
 
-/* TG: beta = sum(E ref/sigma^2) / X, X = sum ref^2/sigma^2, is the factor by which the answer is too large, as least squares see
- * it. Too few rows, or too small answers, cannot tell. */
+/* TG: beta = sum(E ref/sigma^2) / X, with X = sum ref^2/sigma^2, is the least-squares factor by which the answer is too large.
+ * False: too few rows, or too small answers, to detect a gain. */
 FACTS_BOTH int facts_judged_detects_gain(const facts_judged_sums *of)
 {
     return of->gain_rows >= FACTS_GAIN_ROWS && of->power > (double)of->gain_elements;

@@ -20,7 +20,7 @@ extern const facts_judging_side facts_judging_host, facts_judging_gpu;
 fattn_status facts_judging_rule(facts_rule *out, facts_reference *reference, facts_tensor_id id, facts_pattern pattern);
 /* Can wrong answers of this tensor be detected at all? Only in dense data, and not where every right answer is zero. */
 bool facts_judging_can_detect(const facts_problem *problem, facts_tensor_id id);
-/* Sets truth->untrusted[id] from expected values on the host. */
+/* Sets reference->untrusted[id] from expected values on the host. */
 void facts_judging_weigh(facts_reference *reference, facts_tensor_id id);
 
 #endif

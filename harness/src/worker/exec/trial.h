@@ -19,7 +19,7 @@ typedef struct facts_check_report {
 typedef struct facts_trial {
     fattn_status status; /* of the calls; FATTN_OK: judged */
     facts_verdict verdict;
-    bool ours;          /* inconclusive instead, whatever the verdict: FACTS itself failed */
+    bool ours;          /* FACTS itself failed: the case is inconclusive, whatever the verdict */
     bool prepared;      /* memory, inputs and reference results are there */
     bool again;         /* the context was dead before this configuration ran: another worker has to run it */
     const char *oracle; /* who computed the reference results: "cpu", "gpu", or "both" where both agree */

@@ -1,4 +1,5 @@
-/* Expected values on the other side: on the host, for facts repro's pictures and dumps; on the GPU, for kernels that judge. */
+/* Copies expected values between host and GPU: to the host for the pictures and dumps of facts repro, to the GPU for kernels that
+ * compare. */
 #ifndef FACTS_EXPECTED_TRANSFER_H
 #define FACTS_EXPECTED_TRANSFER_H
 
