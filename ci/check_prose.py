@@ -142,9 +142,11 @@ C_STRING = r'"(?:[^"\\\n]|\\.)*"'
 
 
 def c_comments(text):
-    """(line, text) of a header's comments. A label of a contract ("Order    ...") begins a sentence."""
+    """(line, text) of a header's comments. An example and the heading of a contract ("Order    ...") begin a line."""
     for found in re.finditer(r"/\*.*?\*/", text, re.S):
-        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\n *\* {2,}(?=[A-Z]\w* {2})|\n *\* {5,}", ". ", re.sub(r"\n *\* ?$", "", found[0][2:-2])).replace("\n *", "")
+        body = re.sub(r"\n *\* {9,10}(?=\S)", " ", found[0][2:-2])  # the next line of a contract's heading
+        body = re.sub(r"\n *\* ( +(?=\S)|(?=[A-Z]\w+ {2,}|\n|$))", "\0", body)  # an example, a heading, an empty line
+        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\n *\*? ?", " ", body).replace("\0", "\n")
 
 
 def c_texts(text):

@@ -55,7 +55,7 @@ const char *facts_origin_name(facts_origin origin);
 typedef struct facts_build {
     char name[40];         /* "9.20.0-jit-cu13": the join key of records */
     char version[16];      /* "9.20.0" */
-    char full_version[24]; /* "9.20.0.48", or as `version` when nothing tells */
+    char full_version[24]; /* "9.20.0.48", or as `version` if no file names it */
     int major, minor, patch;
     facts_build_kind kind;
     bool three_libraries; /* `dir` has only these three libraries (always with jit; also a full build that was installed for
@@ -113,10 +113,10 @@ enum {
  * is missing (the remedy is named). On failure *out is empty. */
 int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message);
 
-/* Downloads and installs builds named by spec (as above, over the lock file, then the package index) and the NVRTC they need, into
- * the cache. What is there already is not fetched again. Says what it does on stderr. `flags`: 0 or FACTS_RESOLVE_PINNED. `out`
- * gets the builds that were asked for. Returns 0; 2 unknown; 3 no network, no pip, wrong hash, no space, or pinned and not in the
- * lock: nothing is left behind, what was there stays. *message is empty when the installer has said why on stderr. */
+/* Downloads and installs the builds of `spec` (as above, from the lock file, then the package index) and their NVRTC into the
+ * cache. Installed builds are not downloaded again. Prints progress on stderr. `flags`: 0 or FACTS_RESOLVE_PINNED. `out` gets the
+ * builds. Returns 0; 2: unknown; 3: no network, no pip, wrong hash, no space, or pinned and not in the lock. After a failure the
+ * cache is as before. *message is empty if the installer has already printed the reason. */
 int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message);
 
 /* As facts_builds_resolve, and installs missing builds. `flags` as for facts_builds_install. */

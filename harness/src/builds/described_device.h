@@ -16,7 +16,7 @@ typedef struct facts_device {
     char date[16];
     int sm; /* 90, 100 */
     int multiprocessors;
-    char json[4096]; /* what cuDNN is told, compact */
+    char json[4096]; /* the JSON that cuDNN reads, compact */
 } facts_device;
 
 /* Loads a description. `spec` is a name of lib/devices or a path (with a slash, or ending in .json). Returns 0; 2 with one line in

@@ -45,7 +45,8 @@ int facts_bench(facts_session *session, bool twice);
 int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options);
 
 /* Runs the report package over the records that `diff` and `gate` compare. `command` is the command's name in messages. `unasked`
- * (may be NULL) says why there is no record; the answer is then CANNOT TELL, in the form that the options ask for. */
+ * (may be NULL) says why there is no record; `facts gate` then answers that it does not know, in the form that the options ask
+ * for. */
 int facts_run_diff(const char *command, const facts_options *options, const char *unasked, const char *const *records,
                    size_t count);
 

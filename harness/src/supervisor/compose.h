@@ -28,7 +28,7 @@ void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target
 /* `gpu`: the GPU of this worker, if the target has several. `errata`: the text of cases/errata.json, or NULL. */
 void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, int gpu, const char *driver,
                           const char *errata, int threads);
-/* `gpu`: the number of one of several; below 0: not said. */
+/* `gpu`: the number of the GPU, if there are several; below 0: unknown. */
 void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int gpu,
                          int attempt, int from_config);
 

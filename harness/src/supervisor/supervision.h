@@ -171,7 +171,7 @@ void facts_stop(facts_supervision *run);
 /* Every open item of the target becomes `inconclusive` for this reason. */
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
 
-/* gpus.c: pure, but for the state of the GPUs */
+/* gpus.c: pure, except for the state of the GPUs */
 bool facts_gpus_prepare(facts_supervision *run);
 /* The GPU of the target with the fewest workers that has room for one more. False: none has. FACTS_NO_GPU for a target without
  * GPUs. */

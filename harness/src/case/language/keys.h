@@ -20,7 +20,7 @@
 
 typedef enum facts_kind {
     FACTS_KIND_WORD,   /* one template */
-    FACTS_KIND_RATIO,  /* one template; equal parts are said once: 8/8/8 is 8 */
+    FACTS_KIND_RATIO,  /* one template; equal parts are written once: 8/8/8 is 8 */
     FACTS_KIND_SET,    /* words joined by +, in the order of `allowed` */
     FACTS_KIND_LENS,   /* a template, or lengths: 256+0x3/256+1x3 */
     FACTS_KIND_LAYOUT, /* a layout of Q, K and V: one word, or Q's and K/V's joined by _ */

@@ -32,9 +32,9 @@ typedef enum facts_fill { FACTS_FILL_LIST(AS_ENUM) FACTS_FILL_OTHER } facts_fill
 typedef enum facts_check { FACTS_CHECK_LIST(AS_ENUM) FACTS_CHECKS } facts_check;
 #undef AS_ENUM
 
-/* What bias holds: ordinary values; 0; 1 throughout of a mask, otherwise 0; 0 or -inf at random (key 0 always 0); 0 but for some
- * rows that are -inf throughout; 0 within the band L:R (top-left), -inf outside; -inf throughout; 0 or the lowest finite number of
- * the type (key 0 always 0). A boolean mask has 1 for 0, and 0 for -inf. */
+/* The contents of a bias, in the order of the list: ordinary values; 0; a mask of 1, or a bias of 0; 0 or -inf at random (key 0
+ * always 0); 0, with some rows of -inf; 0 inside the window L:R (top-left) and -inf outside; -inf everywhere; 0 or the lowest
+ * finite number of the type (key 0 always 0). A boolean mask has 1 for 0, and 0 for -inf. */
 #define FACTS_BIAS_FILL_LIST(X)                                                                                                    \
     X(RANDN, "randn")                                                                                                              \
     X(ZERO, "zero") X(ALL_TRUE, "all_true") X(RANDOM, "random") X(ROWS_MASKED, "rows_masked") X(WINDOW, "window:L:L")              \

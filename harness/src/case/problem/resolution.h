@@ -12,7 +12,7 @@ typedef struct facts_resolution {
     facts_problem *out;
     facts_error *error;
     facts_stride stride;
-    bool packs_q, packs_kv;      /* some tensor of queries, of keys holds packed sequences */
+    bool packs_q, packs_kv;      /* some tensor of queries, or of keys, is ragged */
     int64_t tokens_q, tokens_kv; /* of their storages */
 } facts_resolution;
 

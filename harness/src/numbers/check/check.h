@@ -1,12 +1,12 @@
-/* What is verified beside the reference (check=): further runs of the same engine over inputs that were changed in a known way, and
- * what must then hold between the runs. docs/numerics.md sections 5 to 7. Pure: the runs themselves are made elsewhere
- * (worker/exec/checks.h).
+/* The checks beside the reference (check=). A check makes further runs of the same engine on inputs that are changed in a known
+ * way, and compares the runs (docs/numerics.md, sections 5 to 7). Pure: worker/exec/checks.h makes the runs.
  *
- * One check: facts_check_runs of them; for each facts_check_ask (its problem), memory filled with that problem's fill,
- * facts_check_write (what is different), in a backward O and Stats by the reference and then facts_check_give (where a law wants
- * those of another run), the call; at the end facts_check_hold. Every run is also judged for itself, as any answer is: the first
- * judge is the reference, the second one the law.
- */
+ * A check consists of facts_check_runs runs. For each run:
+ *   1. facts_check_ask gives its problem, and the memory is filled with that problem's fill.
+ *   2. facts_check_write changes the inputs.
+ *   3. A backward gets O and Stats of the reference. If the law needs those of another run, facts_check_give replaces them.
+ *   4. The engine runs.
+ * At the end facts_check_hold compares the runs. Each run is also compared with the reference, as every answer is. */
 #ifndef FACTS_CHECK_H
 #define FACTS_CHECK_H
 

@@ -4,8 +4,9 @@
 
 #include "check.h"
 
-/* The first of the `channels` keys that run `number` of a read-out looks at, for head `head` (counted over the batch): all of them
- * in turn, where FACTS_CHECK_RUNS runs can; otherwise the end of the live ones, edges of tiles, and others for other heads. */
+/* The first of the `channels` keys that run `number` of a probe reads, for head `head` (counted over the batch). The runs read all
+ * keys in turn, if FACTS_CHECK_RUNS runs are enough. Otherwise they read the last live keys and the edges of tiles, and other keys
+ * for other heads. */
 int64_t facts_window_start(int64_t keys, int64_t live, int64_t channels, int64_t head, int number);
 
 /* P3: the bits of a dropout mask, as an engine used them. Forward: Q = 0 and V one-hot, so that O_ic > 0 says that key w+c was

@@ -7,7 +7,7 @@
 typedef struct facts_view {
     const facts_problem *problem;
     void *at[FACTS_TENSOR_COUNT];      /* element 0 of each storage; of outputs what came back; NULL: absent */
-    const facts_expectation *expected; /* what was due of the outputs */
+    const facts_expectation *expected; /* the expected values of the outputs */
 } facts_view;
 
 static inline bool facts_view_has(const facts_view *v, facts_tensor_id id)

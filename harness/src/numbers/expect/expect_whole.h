@@ -1,5 +1,5 @@
-/* A problem with what lies in memory of it, as the reference reads it: bias and masks, slopes, sinks, what dropout kept, scales,
- * packed and paged tensors; block-scaled tensors as the numbers that they are, and what rotary embedding makes of Q and K. */
+/* A problem with everything in its memory, as the reference reads it: bias and masks, slopes, sinks, kept scores of dropout,
+ * scales, ragged and paged tensors. Block-scaled tensors become plain numbers, and Q and K are rotated where the case has rope. */
 #ifndef FACTS_EXPECT_WHOLE_H
 #define FACTS_EXPECT_WHOLE_H
 

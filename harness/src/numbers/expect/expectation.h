@@ -93,9 +93,9 @@ double facts_truncated(int64_t terms);
 /* The same of accumulators of few bits that add at most rounding->acc_run terms before the sum moves to fp32. */
 double facts_run_lost(const fref_rounding *rounding, int64_t terms);
 
-/* Before its cast P is multiplied with `factor`: 1/(1-p) of dropout times scale_s. So the largest of every row, 1 until then, is off by
- * the same part; of a row that TG looks at it is no more than 1/sqrt(FACTS_GAIN_KEYS), and twice that where 8 bit types have parts of
- * the keys, each with a largest. What that makes of O, at most. */
+/* The largest effect on O of the rounding of P's largest number. Before its cast P is multiplied by `factor`: 1/(1-p) of dropout
+ * times scale_s. The largest number of each row, 1 before, is then off by one relative error. In a row that TG reads its share is
+ * at most 1/sqrt(FACTS_GAIN_KEYS). It is twice that if 8-bit types process the keys in parts, each with a largest number. */
 double facts_expect_largest_off(int32_t dtype, double factor);
 /* TG's and TS's allowances: g0, and what of it may differ from row to row. Both are 0 in a type that has neither gate. */
 typedef struct facts_gain {
@@ -112,8 +112,9 @@ void facts_expect_gain(facts_expectation *e, const facts_problem *problem, const
  * includes. */
 void facts_answer_to_log2(facts_answer *stats, int64_t elements);
 
-/* How alike two runs of one configuration are (docs/numerics.md section 9): the same bits; sums of the same terms in any order (dQ
- * without the flag: facts_judge_repeat_close with the bound, *share of it, and the answer's parts); right answers both, no more. */
+/* How equal two runs of one configuration are (docs/numerics.md, section 9). SAME bits. Sums of the same terms in any order: dQ
+ * without the flag, compared by facts_judge_repeat_close with the bound, *share of it, and the parts of the answer. Or both only
+ * correct. */
 typedef enum facts_alike { FACTS_ALIKE_BITS, FACTS_ALIKE_SUMS, FACTS_ALIKE_RIGHT } facts_alike;
 facts_alike facts_expect_alike(const facts_problem *problem, facts_tensor_id id, double *share);
 

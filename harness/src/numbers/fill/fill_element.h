@@ -57,7 +57,7 @@ typedef struct facts_recipe {
     double unit;       /* a code is the value times this (8 bit types); 0: 1 */
     int32_t narrow;    /* fattn_dtype: only values that this type has too; 0 */
     int64_t run, runs; /* with `place`: rows s of an entry lie from its place[s / run] on; of each entry there are so many */
-    int32_t exact;     /* rows at and past live[] are not there: packed sequences */
+    int32_t exact;     /* ragged: rows at and past live[] do not exist */
     float gain;
     double hidden, shown, left, right, steps;
     int64_t channels, down, group;

@@ -15,8 +15,9 @@
 #include "numbers/dtype.h"
 #include "numbers/poison.h"
 
-/* Where an element stands before it is compared. NOTHING: packed sequences have no such row, nor memory for it; it is not read.
- * NUMBER: outside the sample of a huge problem nobody knows the value, but it has to be written and finite. */
+/* The kind of row that an element is in, before it is compared. NOTHING: a ragged tensor has no such row and no memory for it, so
+ * it is not read. NUMBER: the row is outside the sample of a huge problem, so its value is unknown, but it must be written and
+ * finite. */
 typedef enum facts_row_expects {
     FACTS_EXPECTS_VALUE,
     FACTS_EXPECTS_ZERO_OR_POISON,
@@ -278,8 +279,7 @@ FACTS_BOTH int facts_judged_close(int32_t dtype, uint32_t a, uint32_t b, double 
     return fabs(facts_decode(dtype, a) - facts_decode(dtype, b)) <= fmax(facts_step_of(dtype, a), facts_step_of(dtype, b)) + slack;
 }
 
-/* ---- trust: could the data tell a wrong answer? --------------------------------------------------------------------------------
- */
+/* ---- trust: can the data detect a wrong answer? ------------------------------------------------------------------------------ */
 
 /* Wrong answers that have to be caught: zeros; the reference of the next row, of the next channel (round the end). */
 typedef enum facts_lie { FACTS_LIE_ZERO, FACTS_LIE_ROW, FACTS_LIE_CHANNEL, FACTS_LIE_COUNT } facts_lie;

@@ -98,9 +98,10 @@ FACTS_BOTH void facts_judged_sums_begin(facts_judged_sums *out)
 
 /* ---- the first walk --------------------------------------------------------------------------------------------------------- */
 
-/* TG, TS: the variance of a sum of a row's errors, each divided by its sigma, is at most this times the sum of the squared weights:
- * dim/nu where the errors' directions are none of the weights', and dim/sqrt(nu) for any weights. nu is at most dim^2 / tr(C^2), C
- * the errors' covariance with diagonal 1, whose largest eigenvalue is below sqrt(tr(C^2)). */
+/* TG, TS: the factor of the variance of a row's errors. Each error is divided by its sigma, multiplied by a weight, and summed. The
+ * variance is at most this factor times the sum of the squared weights. The factor is dim/nu if the errors do not follow the
+ * weights, and dim/sqrt(nu) for any weights. nu is at most dim^2 / tr(C^2). C is the covariance of the errors with diagonal 1; its
+ * largest eigenvalue is below sqrt(tr(C^2)). */
 FACTS_BOTH double facts_judged_spread(const facts_judged_rows *c, const facts_weighed_row *as)
 {
     return (double)c->channels / (c->aligned ? sqrt(as->nu) : as->nu);
@@ -153,7 +154,7 @@ FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged
         facts_judged_sums_add_live(out, c, &row, &as);
 }
 
-/* But for the worst row. */
+/* Without the worst row. */
 FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judged_sums *part)
 {
     int gate;

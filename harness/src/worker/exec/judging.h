@@ -7,8 +7,7 @@
 /* Compares the answer of the run over `pattern` with its expected values. Returns FATTN_OK, or why it could not be compared. */
 fattn_status facts_judging_of(facts_judgement *out, facts_reference *reference, facts_tensor_id id, facts_pattern pattern);
 /* Compares all answers of the run over poison A and computes their hashes (facts_judge_bits), on the GPU with one wait. The first
- * call also decides whether the data can tell zeros or a neighbour's values from the right answer, and sets
- * reference->untrusted. */
+ * call also decides whether zeros or a neighbour's values would be detected in this data, and sets reference->untrusted. */
 fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT],
                                facts_reference *reference);
 

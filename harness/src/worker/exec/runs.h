@@ -59,7 +59,7 @@ bool facts_runs_ready(facts_runs *runs);
 bool facts_runs_first(facts_runs *runs);
 /* Judges the first run: judgements, hashes, verdict and sentence of the trial. Earlier findings of later runs count, too. */
 void facts_runs_judge(facts_runs *runs);
-/* Tells the supervisor the current step. If the worker then dies or times out, the step decides whether the engine or FACTS
+/* Reports the current step to the supervisor. If the worker then dies or times out, the step decides whether the engine or FACTS
  * failed. */
 void facts_runs_say(const facts_runs *runs, const char *stage);
 double facts_runs_now_us(void);

@@ -31,7 +31,7 @@ typedef struct facts_trial {
     bool ran_other;                           /* another plan than *plan was made and run: by `ran` */
     fattn_engine ran;
     double exec_us;       /* 0: not measured */
-    double judge_ms;      /* of all answers against what is due */
+    double judge_ms;      /* of all answers, compared with their expected values */
     bool own_forward;     /* O and Stats of the backward came from a forward of this target */
     char no_forward[200]; /* why they did not, where they should have */
     facts_check_report check;

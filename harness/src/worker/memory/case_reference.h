@@ -21,7 +21,7 @@ typedef struct facts_reference {
     double fill_ms, oracle_ms;          /* what making it took; what was computed again, too */
 } facts_reference;
 
-/* Who computed what is due: "gpu", "cpu". */
+/* The program that computed the expected values: "gpu" or "cpu". */
 const char *facts_reference_oracle(const facts_reference *reference);
 
 /* What a check's further run has different from what the fill makes. */

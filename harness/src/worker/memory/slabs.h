@@ -26,7 +26,7 @@ int facts_slabs_inputs(facts_reference *reference);
 /* Compares all answers over a pattern at the first question. Over poison A it also decides whether the data can detect an error
  * (reference->untrusted). */
 fattn_status facts_slabs_judge(facts_judgement *out, facts_reference *reference, facts_tensor_id id, facts_pattern pattern);
-/* What is due has changed. */
+/* The expected values have changed. */
 void facts_slabs_forget(facts_slabs *slabs);
 
 #endif

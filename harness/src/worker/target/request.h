@@ -38,7 +38,7 @@ typedef struct facts_target_request {
     char plan_key[65];  /* seals what is kept in plan folders, hexadecimal; "": nothing is sealed, and nothing sealed is known again
                          */
     bool trust_plans;   /* load plan files without a seal of FACTS too */
-    int64_t supervisor; /* process id of the parent; 0: not said */
+    int64_t supervisor; /* process id of the parent; 0: unknown */
     char *device_json;  /* owned; NULL unless described */
     char *errata;       /* owned; the rules of policy=guard as JSON text; NULL: none */
 } facts_target_request;
