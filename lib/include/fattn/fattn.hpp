@@ -88,8 +88,7 @@ private:
     std::string text_;
 };
 
-/* ---- structs that a caller fills: struct_size is set, every other field has its default
- * ------------------------------------------------------------------ */
+/* ---- structs with their size and defaults ------------------------------------------------------------------------------------------ */
 
 inline fattn_context_options context_options() noexcept
 {
