@@ -132,7 +132,7 @@ static void print_forms(const facts_bucket *bucket, const char *flags)
                                           : "smallest:",
                facts_case_name(&form->best, name), flags);
         if (bucket->explained)
-            printf("  is this known failure, plus these features:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
+            printf("  is this known failure with more features:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
     }
 }
 

@@ -320,7 +320,7 @@ bool facts_import_read(facts_import_graph *out, json_t *root, facts_error *error
         out->frontend_version = version_of(json_object_get(root, "cudnn_frontend_version"));
         ok = read_frontend(out, root, error);
     } else {
-        ok = say(error, "JSON that is no graph: neither an operationGraph nor nodes and tensors", "");
+        ok = say(error, "the JSON is no graph: it has no operationGraph, and no nodes and tensors", "");
     }
     if (!ok)
         facts_import_graph_free(out);

@@ -193,7 +193,7 @@ static bool read_sum(facts_import_search *s, int other)
     const facts_import_operation *made = writer(s, other);
     if (made == NULL) {
         if (s->out->has[FACTS_IMPORT_ROLE_BIAS])
-            return facts_import_refuse(s->error, "two tensors that are added to the scores: a case has one bias", "");
+            return facts_import_refuse(s->error, "the graph adds two tensors to the scores; a case can have one bias", "");
         facts_import_take(s, FACTS_IMPORT_ROLE_BIAS, other, false);
         return true;
     }

@@ -189,7 +189,7 @@ static json_t *decide(job *j)
     if (is_refused_in_vain(j)) {
         facts_row_verdict(row, FACTS_VERDICT_WRONG);
         facts_row_reason(row, "internal", NULL,
-                         "cuDNN refused the case, and yet compiled a plan of it: the question and the call differ", NULL);
+                         "cuDNN refused the case in the decision but compiled a plan for it", NULL);
     }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     if (j->request.explain && !unasked)
@@ -310,7 +310,7 @@ static facts_verdict report_removed(const job *j, json_t *row, const fattn_plan_
     const bool made = status == FATTN_OK, its_own = made && fattn_plan_backend(plan) == FATTN_BACKEND_CUDNN;
     json_object_set_new(row, "supported", json_false());
     if (its_own)
-        facts_row_reason(row, "internal", NULL, "a rule removed this configuration, and yet a plan of it was made", NULL);
+        facts_row_reason(row, "internal", NULL, "a rule removed this configuration, but FACTS made a plan for it", NULL);
     else if (made) /* policy=any: whoever is asked for it gets another backend's */
         facts_row_reason(row, "policy", NULL, "a rule removed this configuration; another backend answers in its place", NULL);
     else

@@ -289,7 +289,7 @@ static void window_write(const facts_view *run, const facts_view *base, const fa
 
 static void window_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    facts_held_all(out, base, &run[0], (facts_same){ .law = "a window wider than the problem is none" });
+    facts_held_all(out, base, &run[0], (facts_same){ .law = "a window wider than the problem hides no key" });
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         /* dS is scaled before or after its cast: in f16 the small ones fall on other subnormal numbers. */
         bool f16 = base->problem->ask.dtype == FATTN_F16, narrow = f16 && base->problem->ask.pass == FATTN_BACKWARD;

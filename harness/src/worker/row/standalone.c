@@ -106,7 +106,7 @@ static bool put_data_anywhere(const facts_npy *out, facts_worker *worker, const 
     facts_worker other = *worker;
     const bool drops = p->ask.dropout != 0.0 && !p->ask.dropout_mask;
     if (drops && worker->device != FACTS_DEVICE_GPU)
-        return facts_fail(out->error, "dropout: which scores cuDNN keeps is known on a GPU alone");
+        return facts_fail(out->error, "dropout: only a GPU can show which scores cuDNN keeps");
     if (drops)
         return put_data(out, worker, p);
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;

@@ -314,7 +314,7 @@ fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *cou
     int status =
         api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, 0, &size, NULL);
     if (status != DNN_STATUS_SUCCESS || size <= 0)
-        return fattn__fail(FATTN_INTERNAL, "cuDNN does not write this plan: %s", fattn__cudnn_status_name(api, status));
+        return fattn__fail(FATTN_INTERNAL, "cuDNN cannot save this plan: %s", fattn__cudnn_status_name(api, status));
     char *json = malloc((size_t)size + 1);
     if (json == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan of %lld bytes", (long long)size);
@@ -322,7 +322,7 @@ fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *cou
         api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, size, &got, json);
     if (status != DNN_STATUS_SUCCESS || got <= 0 || got > size) {
         free(json);
-        return fattn__fail(FATTN_INTERNAL, "cuDNN does not write this plan: %s", fattn__cudnn_status_name(api, status));
+        return fattn__fail(FATTN_INTERNAL, "cuDNN cannot save this plan: %s", fattn__cudnn_status_name(api, status));
     }
     *text = json;
     *count = (size_t)got;
