@@ -121,7 +121,8 @@ enum { OTHER = -1, LIE = -2 };
 /* The elements of a row. */
 struct row_elements {
     int64_t s;                  /* row of the slice */
-    int64_t first, place, reported; /* element 0 in what is due, in the storage; of a lie, of the slice that it tells */
+    int64_t first, place, reported; /* the index of element 0 in the expected values, in the storage, and in the slice that a lie
+                                     * takes its values from */
 };
 
 /* What is read of one: while the one before it is judged. */

@@ -206,8 +206,8 @@ void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count)
     run->call.keys_padded = padded(count, FREF__PAD);
 }
 
-/* Half of what is free or held already, and no more than makes sense. What is little is not asked for: the driver takes as long to
- * say what is free as a small problem takes. */
+/* Half of the memory that is free or held already, but not more than is useful. For small sizes the driver is not asked, because
+ * that takes as long as a small problem. */
 static size_t budget_of(const fref_gpu *gpu, int64_t wanted)
 {
     size_t free_bytes = 0, all_bytes = 0, held = 0;

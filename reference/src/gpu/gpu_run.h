@@ -120,7 +120,8 @@ void fref__run_relate(fref__run *run);
 int64_t fref__run_finish_blocks(int64_t heads, int64_t rows);
 /* Of the chunk, without those that are padding alone. */
 int64_t fref__run_row_tiles(const fref__run *run);
-/* A kind of sums and what may be flushed of it (FREF__KERNEL_COUNT: nobody asks); `tiles` of rows or keys in each head. */
+/* One kind of sums, and the part of it that may be flushed (FREF__KERNEL_COUNT: not wanted); `tiles` of rows or keys in each
+ * head. */
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns);
 
 #endif

@@ -52,7 +52,8 @@ static facts_limits limits_of(const batch *b, facts_tensor_id id, const facts_te
     return facts_judge_limits(here, rule);
 }
 
-/* About the answer over rule->pattern; with `lie` about that. `part`: of the tensor as it is due; NULL: all of it. */
+/* Compares the answer over rule->pattern, or with `lie` that lie. `part`: a part of the tensor's expected values; NULL: all of
+ * it. */
 static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, facts_lie lie, const facts_part *part)
 {
     facts_reference *t = b->reference;

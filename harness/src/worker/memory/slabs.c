@@ -270,7 +270,7 @@ static bool enter(judging *c)
     return true;
 }
 
-/* What is due of all of the tensor, but for the arrays of its elements; `e` says whether there is a model of errors. */
+/* The expected values of the whole tensor, without the arrays of its elements. `e` says whether there is an error model. */
 static facts_rule rule_of(const judging *c, facts_tensor_id id, const facts_answer *e)
 {
     facts_rule rule = facts_expectation_rule(&c->reference->expectation, id, c->pattern);

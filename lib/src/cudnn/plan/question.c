@@ -55,8 +55,7 @@ static const char *remedy_of(fattn_reason reason, const char *status, const char
     return "ask the control case first: this target cannot be asked";
 }
 
-/* cuDNN said no: the reason is read from what it logged. `status` is the step's own, 0 when every step succeeded and nothing was
- * offered. */
+/* cuDNN refused: reads the reason from its log. `status` is that of the step; 0: every step succeeded and nothing was offered. */
 static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int status, const char *log)
 {
     int first;
@@ -175,7 +174,7 @@ static fattn__refusal_question question_of(const fattn__question *q, const fattn
     return question;
 }
 
-/* One asking: `said` is cuDNN's refusal, where it refuses; `kept`: it refused once, and is not asked again. */
+/* One question to cuDNN. `said` is cuDNN's refusal, if it refuses. `kept`: a stored refusal answers, so cuDNN is not asked. */
 typedef struct asking {
     fattn__question *q;
     const fattn_problem *problem;
