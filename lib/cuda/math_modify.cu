@@ -1,4 +1,4 @@
-/* What the products do not do to a score themselves: a score_mod's program, interpreted; then what manner.cuh says. A warp has a row of a tile, a
+/* What the products do not do to a score themselves: a score_mod's program, interpreted; then the adjustments of math_adjustments.cuh. A warp has a row of a tile, a
  * lane four neighbouring keys, one after the other. Values lie in shared memory, so that no kernel needs a stack. */
 #include "math_adjustments.cuh"
 

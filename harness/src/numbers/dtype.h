@@ -1,9 +1,7 @@
-/* Numbers as bits: encoding and decoding of the element types, with integer operations only, so that every machine agrees.
- *
- * Encoding rounds to nearest even, keeps subnormals, and saturates in the 8 bit types alone (448, 57344); elsewhere overflow is
- * Inf. Decoding is exact. FATTN_BOOL is 1 for everything but 0. `bits` holds the code in its low bits. A dtype that is none has no
- * bytes and is 0 throughout. Compiled by C and by CUDA C++.
- */
+/* Encodes and decodes the element types with integer operations only, so that every machine gets the same bits. Encoding rounds to
+ * nearest even and keeps subnormals. It saturates in the 8-bit types (448, 57344); in other types an overflow becomes Inf. Decoding
+ * is exact. FATTN_BOOL is 1 for everything except 0. `bits` has the code in its low bits. An invalid dtype has 0 bytes and value 0.
+ * Compiled by C and by CUDA C++. */
 #ifndef FACTS_DTYPE_H
 #define FACTS_DTYPE_H
 
@@ -109,7 +107,7 @@ FACTS_BOTH uint32_t facts_encode(int32_t dtype, double value)
     return code > f.largest ? over : sign | code;
 }
 
-/* facts_encode of a float that is no NaN, as a bf16: a float's first half, rounded. */
+/* facts_encode of a float that is not NaN, as bf16: the rounded upper half of the float. */
 FACTS_BOTH uint32_t facts_encode_bf16_of_float(float value)
 {
     uint32_t bits;
@@ -152,7 +150,7 @@ FACTS_BOTH double facts_dtype_max(int32_t dtype)
     return facts_decode(dtype, facts_format_of(dtype).largest);
 }
 
-/* Element i of `memory`, which need not be aligned; where it is, one access is enough also for a GPU. */
+/* Reads element i of `memory`, which need not be aligned. Aligned memory is read in one access, also on a GPU. */
 FACTS_BOTH uint32_t facts_load(int32_t dtype, const void *memory, int64_t i)
 {
     const unsigned char *at = (const unsigned char *)memory;
