@@ -1,25 +1,29 @@
 """The same rows for machines: CSV, JSON, JUnit."""
 import csv
 import json
+from functools import lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
 from . import words
 from .cases import parse
 from .files import replaced
-from .vocabulary import BY_WORD, KNOWN, standing
+from .store import wall_ms
+from .vocabulary import BY_WORD, KNOWN, OUTCOMES, standing
 
 COLUMNS = ("case", "pass", "dtype", "cudnn", "build", "device", "sm", "grade", "backend", "outcome", "verdict", "known", "supported", "engine", "config",
            "reason_class", "reason_status", "reason", "worst", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt", "run", "group")
 JUNIT_ALL = 20000   # above this many rows only what is not a pass is listed, beside the totals: readers refuse files above 30 MB
-_NUMBERS = ("workspace_bytes", "plan_ms", "exec_us", "decide_us")
+_UNTAGGED = tuple(o.word for o in OUTCOMES if o.kind == "good")
+_said = lru_cache(maxsize=256)(parse)   # the answers of several builds to one case stand together
 
 
 def _cell(value):
     """A spreadsheet must not run what a record says."""
     if value is None:
         return ""
-    value = str(value) if not isinstance(value, bool) else str(int(value))
-    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
+    if type(value) is not str:
+        value = str(value) if not isinstance(value, bool) else str(int(value))
+    return "'" + value if value and value[0] in "=+-@\t\r" and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
 
 
 def write_csv(store, path):
@@ -27,7 +31,7 @@ def write_csv(store, path):
         table = csv.writer(out)
         table.writerow(COLUMNS)
         for outcome, row in store.rows():
-            said, reason = parse(row["case"]), row.get("reason") or {}
+            said, reason = _said(row["case"]), row.get("reason") or {}
             more = {"pass": said.get("pass"), "dtype": said.get("dtype"), "outcome": outcome, "reason_class": reason.get("class"),
                     "known": (row.get("expectation") or {}).get("link", "yes") if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN else "",
                     "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row)}
@@ -39,14 +43,13 @@ def write_json(store, path, about):
     with replaced(path) as out:
         head = json.dumps(about, ensure_ascii=False, indent=1)
         out.write(head[:-2] + ',\n "rows": [')
-        for i, (outcome, row) in enumerate(store.rows()):
-            out.write(("," if i else "") + "\n" + json.dumps({**row, "outcome": outcome}, ensure_ascii=False, allow_nan=False))
+        for i, (outcome, row) in enumerate(store.texts()):
+            out.write(f'{"," if i else ""}\n{row[:-1]}, "outcome": "{outcome}"}}')
         out.write("\n]}\n")
 
 
 def _seconds(row):
-    value = row.get("wall_ms")
-    return f"{value / 1000:.3f}" if isinstance(value, (int, float)) and 0 <= value < 1e12 else "0"
+    return f"{wall_ms(row) / 1000:.3f}"
 
 
 def _tag(outcome, row):
@@ -77,19 +80,16 @@ def write_junit(store, path, title):
 
 def _suite(store, out, build, version, device, labels, everything):
     here, args = "build=? AND device=?", (build, device)
+    total, taken = store.db.execute(f"SELECT count(*), total(wall_ms) / 1000 FROM row WHERE {here}", args).fetchone()
+    if not total:
+        return
     tally = {"failure": 0, "error": 0, "skipped": 0}
-    body, total, taken = [], 0, 0.0
-    for outcome, row in store.rows(here, args):
-        total += 1
-        taken += float(_seconds(row))
+    body, listed = [], "" if everything else f" AND outcome NOT IN {_UNTAGGED}"
+    for outcome, row in store.rows(here + listed, args):
         tag, message = _tag(outcome, row)
         if tag:
             tally[tag] += 1
-        if not tag and not everything:
-            continue
         body.append(_testcase(store, row, version, tag, message, outcome, labels))
-    if not total:
-        return
     # Readers add up what is listed; what is only counted is said in the properties. A name has no count: it stays from run to run.
     out.write(f"<testsuite name={quoteattr(f'{labels[build]} on {device}')} time=\"{taken:.3f}\" tests=\"{len(body)}\" failures=\"{tally['failure']}\" errors=\"{tally['error']}\" skipped=\"{tally['skipped']}\">\n"
               f"<properties><property name=\"rows\" value=\"{total}\"/><property name=\"passing rows not listed\" value=\"{total - len(body)}\"/>")

@@ -97,6 +97,12 @@ def _history(outcome, device, rows, every, builds, labels):
 
 def of(store):
     """News first, then what is known; worst first. [{outcome, device, known, link, tensors, cases, row, history}]"""
+    if store.findings is None:   # the page and the summary ask
+        store.findings = _found(store)
+    return store.findings
+
+
+def _found(store):
     builds = [b for b, _ in store.builds()]
     labels = {device: words.device_labels(store, device) for device in store.devices()}
     order = {b: i for i, b in enumerate(builds)}

@@ -23,5 +23,5 @@ def is_answer(row):
 
 def that_count(where="1"):
     """A table expression: of each question the row of `seen` that counts. `where` is ours, never input."""
-    return ("(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY case_name, build, device, config"
-            f" ORDER BY answered DESC, started DESC, attempt DESC, id DESC) AS place FROM seen WHERE {where}) WHERE place = 1)")
+    return ("(SELECT * FROM seen WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY case_name, build, device, config"
+            f" ORDER BY answered DESC, started DESC, attempt DESC, id DESC) AS place FROM seen WHERE {where}) WHERE place = 1))")

@@ -71,15 +71,14 @@ class Columns:
     def __init__(self, names, subjects):
         """`names` of cases; `subjects` {key: a value for each name}."""
         self.size, self.columns, self._leaves, self._each = len(names), {}, {}, {}
-        keys = self._keys({token.partition("=")[0] for name in names for token in name.split()})
-        places, codes = {key: {} for key in keys}, {key: array("I") for key in keys}
-        for name in names:
-            said = cases.parse(name)
-            for key in keys:
-                place = places[key]
-                codes[key].append(place.setdefault(cases.value_of(said, key), len(place)))
+        keys = self._keys({token.partition("=")[0] for name in dict.fromkeys(names) for token in name.split()})
+        different = {}
+        which = [different.setdefault(name, len(different)) for name in names]   # several devices were asked the same
+        column = cases.Columns(different)
         for key in keys:
-            self._add(key, places[key], codes[key])
+            place = {}
+            codes = [place.setdefault(value, len(place)) for value in column(key)]
+            self._add(key, place, array("I", [codes[i] for i in which]))
         for key, values in subjects.items():
             place = {}
             self._add(key, place, array("I", [place.setdefault(v, len(place)) for v in values]))

@@ -121,12 +121,14 @@ _FIELDS = tuple(Answer.__dataclass_fields__)
 
 
 def _unpack(data, lists):
-    values = dict(zip(_FIELDS, json.loads(data)))
+    answer = object.__new__(Answer)   # its own __init__ sets one frozen field after the other
+    values = vars(answer)
+    values.update(zip(_FIELDS, json.loads(data)))
     backend, engine, knobs = values["chosen"]
     values["chosen"] = (backend, engine, tuple(map(tuple, knobs)))
     values["offered"] = lists.at[values["offered"]]
     values["reason"] = tuple(values["reason"])
-    return Answer(**values)
+    return answer
 
 
 @dataclass
@@ -204,7 +206,7 @@ class _Reading:
 
 
 def _pack(answer):
-    return json.dumps([getattr(answer, name) for name in _FIELDS], ensure_ascii=False)
+    return json.dumps(list(vars(answer).values()), ensure_ascii=False)   # in the order of _FIELDS
 
 
 class Sides:

@@ -7,11 +7,13 @@ from . import latest, reader
 from .versions import build_key
 from .vocabulary import NEWS, RANK, outcome_of, standing
 
+# What questions are asked about is a column of its own: SQLite would read the whole row for it.
 _SCHEMA = f"""
-CREATE TABLE seen({latest.COLUMNS}, run TEXT, cudnn TEXT, outcome TEXT, finding INT, suite_group TEXT, json TEXT);
+CREATE TABLE seen({latest.COLUMNS}, run TEXT, cudnn TEXT, outcome TEXT, rank INT, finding INT, suite_group TEXT, sm INT, grade TEXT, wall_ms REAL, json TEXT);
 CREATE TABLE row(id INTEGER PRIMARY KEY, run TEXT, case_name TEXT, build TEXT, cudnn TEXT, device TEXT, config INT, outcome TEXT, rank INT,
-                 finding INT, suite_group TEXT, json TEXT);
+                 finding INT, suite_group TEXT, sm INT, grade TEXT, wall_ms REAL, json TEXT);
 """
+_OF_ROW = "run, case_name, build, cudnn, device, config, outcome, rank, finding, suite_group, sm, grade, wall_ms, json"
 
 
 def name_gpus(runs, target_lines):
@@ -38,6 +40,11 @@ def name_gpus(runs, target_lines):
     return numbers
 
 
+def wall_ms(row):
+    value = row.get("wall_ms")
+    return value if isinstance(value, (int, float)) and 0 <= value < 1e12 else 0
+
+
 class Store:
     """Fill it with reader.read_file(), call finish(), then ask."""
 
@@ -51,8 +58,8 @@ class Store:
         self.db.execute("PRAGMA cache_size=-65536")
         self.db.executescript(_SCHEMA)
         self.runs, self.targets, self.target_lines, self.files, self.starts, self.turns = {}, {}, [], [], {}, []
-        self._builds = None   # asked often, and nothing changes after finish()
-        self._devices = self._totals = None
+        self._answers = {}   # to what is asked often: nothing changes after finish()
+        self._builds = self._totals = self.findings = None
         self.gpus = {}   # device: its number, as --device wants it
         self.superseded = self._planned_twice = 0
         self._order, self._batch = [], []
@@ -80,21 +87,20 @@ class Store:
         expectation = row.get("expectation")
         outcome = outcome_of(row["verdict"], row["grade"], row["supported"], expectation)
         started = str(self.runs.get(row["run"], {}).get("started", ""))
-        self._batch.append((*latest.columns(row, started), row["run"], row["cudnn"], outcome, standing(outcome, row["verdict"], expectation),
-                            row["group"], json.dumps(row, ensure_ascii=False)))
+        self._batch.append((*latest.columns(row, started), row["run"], row["cudnn"], outcome, RANK[outcome], standing(outcome, row["verdict"], expectation),
+                            row["group"], row["sm"], row["grade"], wall_ms(row), json.dumps(row, ensure_ascii=False)))
         if len(self._batch) >= 5000:
             self._flush()
 
     def _flush(self):
-        self.db.executemany("INSERT INTO seen VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._batch)
+        self.db.executemany("INSERT INTO seen VALUES(NULL" + 17 * ",?" + ")", self._batch)
         self._batch = []
 
     def finish(self):
         """Call once, when every file is read."""
         self._flush()
         self.gpus = name_gpus(self.runs, self.target_lines)
-        self.db.execute("INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json)"
-                        f" SELECT run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json FROM {latest.that_count()} ORDER BY id")
+        self.db.execute(f"INSERT INTO row({_OF_ROW}) SELECT {_OF_ROW} FROM {latest.that_count()} ORDER BY id")
         total = self.one("SELECT count(*) FROM seen")
         self.superseded = total - self.one("SELECT count(*) FROM row")
         self._planned_twice = self._count_planned_twice()
@@ -102,8 +108,8 @@ class Store:
         self.db.execute("CREATE INDEX row_identity ON row(case_name, build, device)")
         self.db.execute("CREATE INDEX row_of_run ON row(run, case_name, suite_group)")
         self._draw_missing()
-        words = [(RANK[o], o) for (o,) in self.db.execute("SELECT DISTINCT outcome FROM row").fetchall()]
-        self.db.executemany("UPDATE row SET rank=? WHERE outcome=?", words)
+        self.db.execute("CREATE INDEX row_of_target ON row(build, device, rank, outcome, wall_ms)")
+        self.db.execute("CREATE INDEX row_order ON row(rank, case_name, device, cudnn, config)")
 
     @staticmethod
     def _plan(run):
@@ -141,17 +147,26 @@ class Store:
                     said = "in flight when the record ended" if tried else "the record ends before it"
                     row = {"case": case, "build": build, "device": device, "cudnn": version, "verdict": "not_run", "run": run, "group": group,
                            "reason": {"class": "", "text": said}, "grade": None}
-                    self.db.execute("INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json) VALUES(?,?,?,?,?,-1,'missing',0,?,?)",
-                                    (run, case, build, version, device, group, json.dumps(row)))
+                    self.db.execute(f"INSERT INTO row({_OF_ROW}) VALUES(?,?,?,?,?,-1,'missing',?,0,?,NULL,NULL,0,?)",
+                                    (run, case, build, version, device, RANK["missing"], group, json.dumps(row, ensure_ascii=False)))
 
     # ---- asking ----
 
     def one(self, sql, args=()):
         return self.db.execute(sql, args).fetchone()[0]
 
-    def rows(self, where="1", args=(), order="rank, case_name, device, cudnn, config"):
-        """(outcome, row) in order; `where` and `order` are ours, never input."""
-        for outcome, data in self.db.execute(f"SELECT outcome, json FROM row WHERE {where} ORDER BY {order}", args):
+    def _once(self, sql, args=()):
+        if (sql, args) not in self._answers:
+            self._answers[sql, args] = self.db.execute(sql, args).fetchall()
+        return self._answers[sql, args]
+
+    def texts(self, where="1", args=(), order="rank, case_name, device, cudnn, config"):
+        """(outcome, the row as JSON) in order; `where` and `order` are ours, never input."""
+        return self.db.execute(f"SELECT outcome, json FROM row WHERE {where} ORDER BY {order}", args)
+
+    def rows(self, *asked, **how):
+        """(outcome, row): the same, read."""
+        for outcome, data in self.texts(*asked, **how):
             yield outcome, json.loads(data)
 
     def builds(self):
@@ -162,21 +177,17 @@ class Store:
 
     def devices(self):
         """What ran beside what was only asked: by architecture, newest first, measured before decided; the CPU last."""
-        if self._devices is None:
-            self._devices = [d for (d,) in self.db.execute(
-                "SELECT device FROM row GROUP BY device ORDER BY device='cpu', -coalesce(max(json_extract(json,'$.sm')),0),"
-                " max(json_extract(json,'$.grade')='measured') IS NOT 1, device")]
-        return self._devices
+        return [d for (d,) in self._once("SELECT device FROM row GROUP BY device ORDER BY device='cpu', -coalesce(max(sm),0), max(grade='measured') IS NOT 1, device")]
 
     def counts(self, where="1", args=()):
-        return dict(self.db.execute(f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY outcome ORDER BY min(rank)", args).fetchall())
+        return dict(self._once(f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY rank, outcome ORDER BY rank", args))
 
     def pairs(self, finding):
         """{outcome: number of (case, build, device)} whose worst row of this standing ended so; worst first. What is news is not counted as known."""
         news = "" if finding == NEWS else (" AND NOT EXISTS (SELECT 1 FROM row n WHERE n.case_name=row.case_name AND n.build=row.build"
                                         f" AND n.device=row.device AND n.finding={NEWS})")
-        return dict(self.db.execute("SELECT outcome, count(*) FROM (SELECT outcome, min(rank) AS worst FROM row WHERE finding=?" + news +
-                                    " GROUP BY case_name, build, device) GROUP BY outcome ORDER BY worst", (finding,)).fetchall())
+        return dict(self._once("SELECT outcome, count(*) FROM (SELECT outcome, min(rank) AS worst FROM row WHERE finding=?" + news +
+                               " GROUP BY case_name, build, device) GROUP BY outcome ORDER BY worst", (finding,)))
 
     def totals(self):
         """planned = answered + missing, in (case, target) pairs; rows may be more (engine=all gives one for each configuration)."""

@@ -3,6 +3,7 @@ import math
 import re
 import textwrap
 from functools import lru_cache
+from itertools import islice
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
@@ -32,18 +33,19 @@ def clean_json(value, limit=4000, depth=8, items=400):
     """The same for a parsed JSON value: bounded in length, depth and breadth."""
     kind = type(value)   # of what json makes there is no subclass
     if kind is str:
-        return clean(value, limit)
-    if value is None or kind is bool:
-        return value
+        return value if len(value) <= limit and value.isprintable() else clean(value, limit)
     if kind is float:
         return value if math.isfinite(value) else str(value)   # of 1e999; the reader makes words of NaN and Infinity too
     if kind is int:
         return value if -1 << 63 < value < 1 << 63 else str(value)[:40]
+    if value is None or kind is bool:
+        return value
     if depth == 0:
         return "…"
     if kind is list:
         return [clean_json(v, limit, depth - 1, items) for v in value[:items]]
-    return {_key(k): clean_json(v, limit, depth - 1, items) for k, v in list(value.items())[:items]}
+    members = value.items() if len(value) <= items else islice(value.items(), items)
+    return {_key(k): clean_json(v, limit, depth - 1, items) for k, v in members}
 
 
 def shell(word):

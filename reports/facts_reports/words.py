@@ -45,7 +45,7 @@ def answer(store):
     news, known = store.pairs(NEWS), store.pairs(KNOWN)
     asked_builds = [b for b in store.builds() if b[0] != NO_BUILD]
     labels = build_labels(asked_builds)
-    ran = store.one("SELECT EXISTS(SELECT 1 FROM row WHERE json_extract(json, '$.grade')='measured' AND build<>?)", (NO_BUILD,))
+    ran = store.one("SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)", (NO_BUILD,))
     accepted = f"{sum(known.values()):,} known and accepted" if known else ""
     if news:
         kinds = [f"{n:,} {word}" for word, n in news.items()]

@@ -103,6 +103,15 @@ class Glance(WithPages):
         self.assertNotIn("no row", page.inner_text("#matrix"))
         self.assertIn("no row in this view", page.get_attribute("#heat button.cell >> nth=0", "aria-label"))
 
+    def test_the_map_opens_with_the_device_where_something_was_lost(self):
+        lines = [*synthetic.gate(DECIDED[1], "no such case"), *synthetic.gate(DECIDED[0])]
+        (self.at / "second.jsonl").write_text(synthetic.text(lines))
+        support.run(self.at / "second.jsonl", "-o", self.at / "second")
+        page = self.open("second")
+        self.assertEqual(page.locator("#devices button").all_inner_texts()[0], "h100-spec")
+        self.assertIn("on sm80-spec", page.locator("#heat caption").inner_text())
+        self.assertIn("−2", page.inner_text("#heat"))
+
     def test_the_device_of_the_map_is_switched(self):
         page = self.open("matrix")
         page.click("#devices button >> text=sm80-spec")

@@ -131,7 +131,7 @@ static int run_session(bisect_round *round, facts_session *session)
 {
     facts_bisection *b = round->b;
     const facts_work work = { .name = b->name, .group = "bisect", .expect = "" };
-    if (round->attempt && !facts_session_add(session, &work))
+    if (round->attempt && facts_session_add(session, &work) == FACTS_NO_PLACE)
         return facts_no_memory();
     int status = facts_session_run(session);
     b->asked += round->targets;
@@ -374,12 +374,14 @@ static int bisect(facts_bisection *b)
     }
 }
 
-/* An answer with a hole in it is incomplete. */
+/* An answer with a hole in it is incomplete. Scripts read the answer: why there is no whole one is on stderr too. */
 static int exit_code(const facts_bisection *b)
 {
     if (b->result.outcome == FACTS_BISECT_NOTHING)
-        return FACTS_EXIT_ENVIRONMENT;
-    return b->result.whole ? FACTS_EXIT_OK : FACTS_EXIT_INCOMPLETE;
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts bisect: fewer than two versions answered");
+    if (!b->result.whole)
+        return facts_complain(FACTS_EXIT_INCOMPLETE, "facts bisect: a version at a change or at an end did not answer");
+    return FACTS_EXIT_OK;
 }
 
 int facts_command_bisect(const facts_invocation *call)

@@ -42,7 +42,8 @@ static void draw(facts_search *search, fuzzing *z)
     facts_answer answer;
     while (!draw_ended(z) && !facts_search_time_is_up(search)) {
         if (facts_weights_draw(z->weights, z->seed, z->index++, &z->choice, &c) &&
-            facts_memo_get(search->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN) {
+            facts_memo_get(search->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN &&
+            !facts_memo_forgot(search->memo, name)) {
             z->in_vain = 0;
             facts_search_ask(search, &c, 1, FACTS_SEARCH_DRAWN, false, &answer);
             return;
@@ -93,15 +94,15 @@ static int write_files(const facts_search *search, fuzzing *z)
 static bool more(facts_search *search)
 {
     fuzzing *z = search->context;
-    size_t before = search->session.work_count;
+    size_t before = search->asked;
     if (!facts_findings_advance(z->findings, &search->asker))
         search->failed = true;
     if (search->session.record[0] && facts_findings_changes(z->findings) > z->written)
         write_files(search, z); /* they stay when the run is killed; what cannot be written is told of at the end */
     size_t wanted = (size_t)search->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
-    while (search->session.work_count - before < wanted && !draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
+    while (search->asked - before < wanted && !draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
         draw(search, z);
-    return search->session.work_count > before;
+    return search->asked > before;
 }
 
 /* ---- what a person reads --------------------------------------------------------------------------------------------------- */

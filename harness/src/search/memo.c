@@ -9,6 +9,9 @@
 
 #define MOST_ATTEMPTS 16
 #define MOST_FAILING 64
+/* What is forgotten leaves a hash of 64 bits in one of these buckets, from the newest to the oldest. */
+#define BUCKETS (1u << 18)
+#define BUCKET 8
 
 typedef struct entry {
     XXH128_hash_t key;
@@ -24,6 +27,8 @@ struct facts_memo {
     uint32_t count;
     uint32_t *table; /* id + 1; 0: free */
     size_t capacity; /* a power of two */
+    uint32_t vacant; /* id + 1 of an entry to use again, which has the next in next_config; 0: none */
+    uint64_t (*forgotten)[BUCKET]; /* UINT64_MAX: free; NULL: nothing was forgotten */
     size_t answered;
     facts_by by; /* FACTS_BY_COUNT: failures */
 };
@@ -84,6 +89,7 @@ void facts_memo_free(facts_memo *memo)
     }
     free(memo->at);
     free(memo->table);
+    free(memo->forgotten);
     free(memo);
 }
 
@@ -104,11 +110,66 @@ static facts_memo_id find(facts_memo *memo, const char *name, int attempt)
     uint32_t found = *slot_of(memo, key);
     if (found)
         return found - 1;
-    if (memo->count + 1 == FACTS_MEMO_NONE || !grow(memo))
+    if (!memo->vacant && (memo->count + 1 == FACTS_MEMO_NONE || !grow(memo)))
         return FACTS_MEMO_NONE;
-    memo->at[memo->count] = (entry){ .key = key, .verdict = FACTS_VERDICT_COUNT };
-    *slot_of(memo, key) = memo->count + 1;
-    return memo->count++;
+    facts_memo_id id = memo->vacant ? memo->vacant - 1 : memo->count++;
+    if (memo->vacant)
+        memo->vacant = (uint32_t)memo->at[id].next_config;
+    memo->at[id] = (entry){ .key = key, .verdict = FACTS_VERDICT_COUNT };
+    *slot_of(memo, key) = id + 1;
+    return id;
+}
+
+/* ---- what is forgotten ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t *bucket_of(const facts_memo *memo, XXH128_hash_t key)
+{
+    return memo->forgotten[key.low64 % BUCKETS];
+}
+
+/* Takes an entry out of the table: those behind it move up, as each must be found from its own place without a gap. */
+static void unlink_entry(facts_memo *memo, facts_memo_id id)
+{
+    size_t mask = memo->capacity - 1, gap = (size_t)(slot_of(memo, memo->at[id].key) - memo->table);
+    for (size_t i = (gap + 1) & mask; memo->table[i]; i = (i + 1) & mask) {
+        size_t home = (size_t)memo->at[memo->table[i] - 1].key.low64 & mask;
+        if (((i - home) & mask) < ((i - gap) & mask))
+            continue; /* it is between its place and the gap's */
+        memo->table[gap] = memo->table[i];
+        gap = i;
+    }
+    memo->table[gap] = 0;
+}
+
+void facts_memo_forget(facts_memo *memo, facts_memo_id id)
+{
+    entry *e = &memo->at[id];
+    if (e->state != FACTS_MEMO_ANSWERED || e->failing)
+        return;
+    if (!memo->forgotten) {
+        memo->forgotten = malloc(BUCKETS * sizeof *memo->forgotten);
+        if (!memo->forgotten)
+            return;
+        memset(memo->forgotten, 0xff, BUCKETS * sizeof *memo->forgotten); /* all of it is in memory from now on: it does not grow */
+    }
+    uint64_t *bucket = bucket_of(memo, e->key);
+    memmove(bucket + 1, bucket, (BUCKET - 1) * sizeof *bucket);
+    bucket[0] = e->key.high64;
+    unlink_entry(memo, id);
+    free(e->symptom);
+    free(e->evidence);
+    *e = (entry){ .next_config = (int32_t)memo->vacant };
+    memo->vacant = id + 1;
+}
+
+bool facts_memo_forgot(const facts_memo *memo, const char *name)
+{
+    XXH128_hash_t key = key_of(name, 1);
+    const uint64_t *bucket = memo->forgotten ? bucket_of(memo, key) : NULL;
+    for (int i = 0; bucket && i < BUCKET; i++)
+        if (bucket[i] == key.high64)
+            return true;
+    return false;
 }
 
 facts_memo_id facts_memo_ask(facts_memo *memo, const char *name, int attempt)

@@ -45,6 +45,20 @@ static bool more_may_come(const facts_supervision *run)
     return busy && run->order->more && !run->stopping;
 }
 
+static void finish(facts_slot *slot)
+{
+    facts_item_done(slot->run, slot->target, slot->work);
+    slot->finished = slot->work + 1;
+}
+
+/* Whatever becomes of the worker now says nothing of the case that it finished. */
+static void let_go(facts_slot *slot)
+{
+    if (slot->finished)
+        facts_item_free(slot->run, slot->target, slot->finished - 1);
+    slot->finished = 0;
+}
+
 /* The start is on the record before the worker hears of it. */
 void facts_slot_ask(facts_slot *slot, size_t work)
 {
@@ -52,6 +66,7 @@ void facts_slot_ask(facts_slot *slot, size_t work)
     facts_target_state *state = &run->targets[slot->target];
     free(slot->held);
     slot->held = NULL;
+    let_go(slot);
     slot->keeps = slot->in_turn = false;
     facts_item *item = &state->items[work];
     const char *name = run->order->work[work].name;
@@ -286,7 +301,7 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     if (run->counts->record_failed)
         return;
     if (!slot->held)
-        facts_item_done(run, slot->target, slot->work);
+        finish(slot);
     slot->reported = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
     slot->keeps = run->order->another_round && !bye;
     go_on(slot, bye, final);
@@ -443,7 +458,7 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
     else if (goes_on)
         facts_item_again(run, slot->target, slot->work, slot->config + 1);
     else
-        facts_item_done(run, slot->target, slot->work);
+        finish(slot);
     if (death->abandoned)
         facts_fail_target(run, slot->target, "environment", "a worker could not be killed; the device is out of use",
                           "restart the machine");
@@ -483,7 +498,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
                         (facts_row_extra){ .wall_ms = slot->held_ms });
     }
     if (!slot->reported)
-        facts_item_done(run, slot->target, slot->work);
+        finish(slot);
 }
 
 static void unlink_slot(facts_slot *slot)
@@ -509,6 +524,7 @@ static void on_gone(void *owner, const facts_death *death)
         lost_in_flight(slot, death);
     else if (slot->phase == FACTS_PHASE_CLOSING)
         closed_well_or_not(slot, death);
+    let_go(slot);
     free(slot->held);
     free(slot);
     facts_schedule(run);

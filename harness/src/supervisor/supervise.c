@@ -61,13 +61,27 @@ void facts_look_up(facts_supervision *run, size_t target)
     }
 }
 
-/* An item for each case that was added since. */
+static void begin_item(facts_supervision *run, facts_target_state *state, size_t work)
+{
+    const facts_work *w = &run->order->work[work];
+    facts_item *item = &state->items[work];
+    *item = (facts_item){ .from_config = w->from_config, .queue = queue_of(run, w->name) };
+    count_todo(state, item, 1);
+    if (work < state->queues[item->queue].cursor)
+        state->queues[item->queue].cursor = work;
+    run->counts->planned++;
+}
+
+/* An item for each case that was added since, in a place of its own or in that of one that is done. */
 static bool fit_items(facts_supervision *run)
 {
     size_t count = run->order->work_count;
     for (size_t i = 0; i < run->order->target_count; i++) {
         facts_target_state *state = &run->targets[i];
         size_t room = state->item_count > 32 ? state->item_count : 32;
+        for (size_t work = 0; run->order->on_free && work < state->item_count; work++)
+            if (state->items[work].state == FACTS_ITEM_FREE && run->order->work[work].name)
+                begin_item(run, state, work);
         if (count <= state->item_count)
             continue;
         while (room < count)
@@ -75,13 +89,9 @@ static bool fit_items(facts_supervision *run)
         facts_item *items = realloc(state->items, room * sizeof *items);
         if (!items)
             return false;
-        for (size_t work = state->item_count; work < count; work++) {
-            items[work] = (facts_item){ .from_config = run->order->work[work].from_config,
-                                        .queue = queue_of(run, run->order->work[work].name) };
-            count_todo(state, &items[work], 1);
-        }
         state->items = items;
-        run->counts->planned += count - state->item_count;
+        for (size_t work = state->item_count; work < count; work++)
+            begin_item(run, state, work);
         state->item_count = count;
     }
     return true;
@@ -183,6 +193,14 @@ void facts_item_done(facts_supervision *run, size_t target, size_t work)
     run->counts->done++;
 }
 
+void facts_item_free(facts_supervision *run, size_t target, size_t work)
+{
+    if (!run->order->on_free)
+        return;
+    run->targets[target].items[work].state = FACTS_ITEM_FREE;
+    run->order->on_free(run->order->context, work);
+}
+
 void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config)
 {
     facts_target_state *state = &run->targets[target];
@@ -232,7 +250,7 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 static bool worth_another(const facts_supervision *run, const facts_target_state *state)
 {
     if (run->order->more)
-        return true; /* there is always more */
+        return state->todo > (size_t)state->starting; /* each that starts takes one, and asks for more */
     double guess = run->order->task == FACTS_TASK_DECIDE ? GUESS_DECIDE_MS : GUESS_RUN_MS;
     double each = state->answers ? state->busy_ms / (double)state->answers : guess;
     double start = state->ready ? state->start_ms : GUESS_START_MS;

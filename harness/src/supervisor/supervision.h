@@ -9,7 +9,8 @@
 #include "order.h"
 #include "process.h"
 
-typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DONE } facts_item_state;
+/* FREE: done, and its place in `work` may be given to another case. */
+typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DONE, FACTS_ITEM_FREE } facts_item_state;
 
 /* Queues of cases that need the same environment: cuDNN reads rescale= when the worker starts. A worker first takes the cases of
  * its own queue, because a case of another queue needs a new worker. */
@@ -83,6 +84,7 @@ typedef struct facts_slot {
     int gpu;       /* its number; FACTS_NO_GPU */
     bool alone;    /* it has its GPU to itself, for what had no room */
     bool nonsense; /* it answered what is no row */
+    size_t finished; /* the last case that it finished, and 1; it has the case in hand until it asks another. 0: none */
     int64_t id;
     int config; /* in hand; -1: none */
     char stage[32];
@@ -163,6 +165,8 @@ void facts_look_up(facts_supervision *run, size_t target);
  * or the run stops. */
 bool facts_next_item(facts_supervision *run, facts_slot *slot);
 void facts_item_done(facts_supervision *run, size_t target, size_t work);
+/* The worker that finished the item has nothing of it in hand any more. */
+void facts_item_free(facts_supervision *run, size_t target, size_t work);
 void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config);
 /* As facts_item_again, for a worker that has a GPU alone. Once for each item; false: the item was repeated already. */
 bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, int from_config);

@@ -77,10 +77,10 @@ class Bisect(Versions):
 
     def test_both_sides_are_asked_again_by_workers_of_their_own(self):
         count = self.path("starts")
-        counts = self.worker(f"open({count!r}, 'a').write('.')")
+        counts = self.worker(f"open({count!r}, 'a').write('.')", "import time; time.sleep(b'9.27.0-jit-cu13' in target)")
         self.assertStatus(self.bisect(LOST, FACTS_WORKER=counts), 0)
         starts = os.path.getsize(count)
-        self.assertGreaterEqual(starts, 4)
+        self.assertEqual(starts, 4, "a worker that starts slowly is the only one")
         self.assertStatus(self.bisect(LOST, FACTS_WORKER=counts), 0)
         self.assertGreaterEqual(os.path.getsize(count), starts + 2)
 
@@ -90,6 +90,7 @@ class Bisect(Versions):
         done = self.bisect(LOST, FACTS_WORKER=again)
         self.assertStatus(done, 3)
         self.assertIn("fewer than two versions", done.out)
+        self.assertIn("facts bisect: fewer than two versions answered\n", done.err, "the reason of exit 3")
         self.assertIn("9.27.0             is not repeatable: unsupported, then ", done.out)
         self.assertNotIn("last good", done.out)
 

@@ -75,7 +75,7 @@ def of(store, steps, findings):
         return out
     shown, older = _steps(steps.steps, labels) if not out["findings"] else ([], 0)
     out |= {"steps": shown, "older": older}
-    measured = store.one("SELECT EXISTS(SELECT 1 FROM row WHERE json_extract(json, '$.grade')='measured' AND build<>?)", (words.NO_BUILD,))
+    measured = store.one("SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)", (words.NO_BUILD,))
     if steps.steps and not news and not measured and store.complete():
         out |= {"kind": "matrix", "head": _change_words(steps.steps, labels)}
         out["tone"] = "bad" if any(w in steps.steps[0]["totals"] for w in ("worse", "changed kind", "lost")) else "good"

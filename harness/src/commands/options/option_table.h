@@ -79,7 +79,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("twice", 0, FLAG, twice, NULL, ON(BENCH), "two workers of each build: their difference is noise")                            \
     X("junit", 0, TEXT, junit, "FILE", COMPARES, "also write the answer as JUnit")                                                 \
     X("errata", 0, TEXT, errata, "FILE", COMPARES, "also write the engines to avoid, in cudnn-frontend's format")                  \
-    X("page", 0, TEXT, page, "DIR", COMPARES, "also write the report page there")                                                  \
+    X("page", 0, TEXT, page, "DIR", COMPARES | ON(AUDIT), "also write the report page there")                                      \
     X("annotations", 0, FLAG, annotations, NULL, COMPARES, "also print the groups as GitHub annotations")                          \
     X("by", 0, BY, by, "WHAT", ON(BISECT) | ON(SHRINK), "what to compare: verdict, class, engine, engines, knobs or reason")       \
     X("all", 0, FLAG, all, NULL, ON(BISECT), "ask all versions and print every change, not only one")                              \

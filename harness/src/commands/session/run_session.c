@@ -187,6 +187,11 @@ static bool more(void *context)
     return s->more(s);
 }
 
+static void on_free(void *context, size_t work)
+{
+    facts_session_vacate(context, work);
+}
+
 static bool another_round(void *context, size_t work, int round)
 {
     facts_session *s = context;
@@ -229,6 +234,7 @@ static void fill_order(facts_session *s)
         .hash_libraries = s->writer != NULL,
         .context = s,
         .more = s->more ? more : NULL,
+        .on_free = s->on_free ? on_free : NULL,
         .another_round = s->another_round ? another_round : NULL,
         .on_turn = on_turn,
         .on_row = on_row,
@@ -316,5 +322,6 @@ void facts_session_free(facts_session *s)
     for (size_t i = 0; s->more && i < s->work_count; i++)
         free((char *)s->work[i].name); /* facts_session_add's */
     free(s->sms);
+    free(s->vacant);
     free(s->work);
 }

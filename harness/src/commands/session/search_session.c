@@ -46,14 +46,18 @@ static bool ask_again(void *context, const facts_case *c, int attempt, bool alon
     return facts_search_ask(context, c, attempt, FACTS_SEARCH_ASKED, alone, out);
 }
 
-/* Of the work that is added next. */
-static bool remember(facts_search *search, facts_memo_id id)
+/* The answer to which question comes with a work. */
+static bool remember(facts_search *search, const facts_work *work, facts_memo_id id)
 {
-    facts_memo_id *larger = facts_grow(search->ids, search->session.work_count, sizeof *larger);
+    const facts_session *s = &search->session;
+    facts_memo_id *larger = s->vacant_count ? search->ids : facts_grow(search->ids, s->work_count, sizeof *larger);
     if (!larger)
         return false;
     search->ids = larger;
-    larger[search->session.work_count] = id;
+    size_t place = facts_session_add(&search->session, work);
+    if (place == FACTS_NO_PLACE)
+        return false;
+    larger[place] = id;
     return true;
 }
 
@@ -70,7 +74,7 @@ bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, co
                               .expect = "",
                               .alone = alone,
                               .from_config = id == FACTS_MEMO_NONE ? 0 : facts_memo_config(search->memo, id) };
-    if (id == FACTS_MEMO_NONE || !remember(search, id) || !facts_session_add(&search->session, &work))
+    if (id == FACTS_MEMO_NONE || !remember(search, &work, id))
         search->failed = true;
     search->asked++;
     return false;
@@ -79,11 +83,19 @@ bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, co
 static bool session_more(facts_session *session)
 {
     facts_search *search = session->context;
-    size_t before = session->work_count;
+    size_t before = search->asked;
     if (search->failed || search->foreign || facts_search_time_is_up(search))
         return false;
     search->more(search);
-    return session->work_count > before;
+    return search->asked > before;
+}
+
+/* Of a drawn case that did not fail nothing is kept but that it was asked: a long search needs no more memory. */
+static void session_free(facts_session *session, size_t work)
+{
+    facts_search *search = session->context;
+    if (strcmp(session->work[work].group, FACTS_SEARCH_DRAWN) == 0)
+        facts_memo_forget(search->memo, search->ids[work]);
 }
 
 static void session_row(facts_session *session, const facts_outcome *outcome)
@@ -205,6 +217,7 @@ int facts_search_open(facts_search *search, const facts_invocation *call)
     s->argc = call->argc;
     s->argv = call->argv;
     s->more = session_more;
+    s->on_free = session_free;
     s->on_row = session_row;
     s->on_ready = session_ready;
     s->context = search;
@@ -224,7 +237,7 @@ int facts_search_open(facts_search *search, const facts_invocation *call)
 int facts_search_run(facts_search *search)
 {
     facts_session *s = &search->session;
-    session_more(s); /* the first; the rest as answers come */
+    session_more(s);                                              /* the first; the rest as answers come */
     if (!s->work_count && !search->failed && !s->options->resume) /* a record that was cut off gets its end */
         return FACTS_EXIT_OK;
     int status = search->failed ? FACTS_EXIT_ENVIRONMENT : facts_session_run(s);

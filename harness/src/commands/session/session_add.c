@@ -5,21 +5,43 @@
 #include "case/words/case_text.h"
 #include "session.h"
 
-bool facts_session_add(facts_session *s, const facts_work *work)
+/* Makes room behind the last. */
+static bool append(facts_session *s)
 {
     facts_work *larger = facts_grow(s->work, s->work_count, sizeof *larger);
-    s->work = larger ? larger : s->work;
-    char *name = larger ? strdup(work->name) : NULL;
-    if (!name)
+    if (!larger)
         return false;
-    s->work[s->work_count] = *work;
-    s->work[s->work_count].name = name;
-    if (s->tally.cells && !facts_tally_grow(&s->tally, s->work, s->work_count + 1)) {
-        free(name);
+    s->work = larger;
+    if (s->tally.cells && !facts_tally_grow(&s->tally, s->work, s->work_count + 1))
         return false;
-    }
-    s->work_count++;
+    s->work[s->work_count++].name = NULL;
     s->order.work = s->work;
     s->order.work_count = s->work_count;
     return true;
+}
+
+size_t facts_session_add(facts_session *s, const facts_work *work)
+{
+    char *name = strdup(work->name);
+    if (!name || (!s->vacant_count && !append(s))) {
+        free(name);
+        return FACTS_NO_PLACE;
+    }
+    size_t place = s->vacant_count ? s->vacant[--s->vacant_count] : s->work_count - 1;
+    s->work[place] = *work;
+    s->work[place].name = name;
+    return place;
+}
+
+void facts_session_vacate(facts_session *s, size_t work)
+{
+    size_t *larger = facts_grow(s->vacant, s->vacant_count, sizeof *larger);
+    s->on_free(s, work);
+    facts_tally_retire(&s->tally, work);
+    free((char *)s->work[work].name);
+    s->work[work].name = NULL;
+    if (!larger)
+        return; /* the place stays empty */
+    s->vacant = larger;
+    s->vacant[s->vacant_count++] = work;
 }

@@ -35,6 +35,12 @@ bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_co
     return true;
 }
 
+void facts_tally_retire(facts_tally *tally, size_t work)
+{
+    tally->retired[tally->cells[work].verdict]++;
+    tally->cells[work] = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
+}
+
 void facts_tally_free(facts_tally *tally)
 {
     free(tally->cells);
@@ -165,7 +171,7 @@ void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts
 
 size_t facts_tally_of(const facts_tally *tally, facts_verdict verdict)
 {
-    size_t n = 0;
+    size_t n = tally->retired[verdict];
     for (size_t i = 0; i < tally->target_count * tally->work_count; i++)
         n += tally->cells[i].verdict == verdict;
     return n;

@@ -28,12 +28,15 @@ typedef struct facts_tally {
     facts_cell *cells; /* [target * work_count + work] */
     facts_intern *texts;
     size_t rows;
+    size_t retired[FACTS_VERDICT_COUNT + 1]; /* cells by verdict whose place another case has now */
 } facts_tally;
 
 bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count, const facts_work *work,
                       size_t work_count);
 /* Adds work to a tally of one target. The counts so far stay. */
 bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_count);
+/* The cell is another case's from now on; its verdict stays counted. Of a tally of one target. */
+void facts_tally_retire(facts_tally *tally, size_t work);
 void facts_tally_free(facts_tally *tally);
 /* `expected` is the row's expectation. */
 void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts_line *row, facts_verdict verdict,
