@@ -1,7 +1,5 @@
-/* False alarms: a right kernel in every way that is right, before problems of every kind. docs/numerics.md section 12.
- *
- * Evaluation n of a seed is the same whatever the number of threads and of evaluations.
- */
+/* Counts false alarms: runs a correct kernel, with every allowed rounding, on problems of every kind (docs/numerics.md, section
+ * 12). Evaluation n of a seed does not depend on the number of threads or evaluations. */
 #ifndef FACTS_EMULATION_CLEAN_H
 #define FACTS_EMULATION_CLEAN_H
 

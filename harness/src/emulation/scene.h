@@ -61,14 +61,14 @@ typedef struct facts_scene {
     void *owner; /* of the modification */
 } facts_scene;
 
-/* Fills the inputs and asks the reference. Returns 0, ENOMEM, or EINVAL with one line in `error`. Destroy in any case. */
+/* Fills the inputs and computes the expected values. Returns 0, ENOMEM, or EINVAL with one line in `error`. Destroy in any case. */
 int facts_scene_create(facts_scene *out, const facts_scene_plan *plan, facts_error *error);
 /* The same, judged by an engine's constants (NULL: those that engines start from; of 8 bit types not HOPPER always the
  * emulation's). */
 int facts_scene_create_by(facts_scene *out, const facts_scene_plan *plan, const facts_constants *constants, facts_error *error);
 void facts_scene_destroy(facts_scene *scene);
 
-/* A launch on the scene's inputs; its outputs are still to be given memory. */
+/* A launch on the scene's inputs. The caller sets the memory of its outputs. */
 facts_launch facts_scene_launch(const facts_scene *scene);
 
 #endif

@@ -1,4 +1,4 @@
-/* The problems that show lies, and what cannot be shown, with its reason. Data. */
+/* The problems that show liars, and the liars that no problem can show, with the reason. Data. */
 #ifndef FACTS_EMULATION_SCENES_H
 #define FACTS_EMULATION_SCENES_H
 
@@ -47,7 +47,7 @@ facts_scene_id facts_scene_of_liar(facts_liar liar);
 
 /* Why a liar has nothing to lie about here; NULL when it has. */
 const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_size size);
-/* Why it cannot be found here; NULL: it must be. `sometimes`: other data show it. */
+/* Why this liar cannot be found here; NULL: it must be found. `sometimes`: other data show it. */
 const char *facts_blind_spot(facts_liar liar, facts_survey_type type, facts_size size, bool *sometimes);
 /* Is it to be found with this fill? */
 bool facts_liar_asks(facts_liar liar, const char *fill);

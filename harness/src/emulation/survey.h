@@ -1,4 +1,5 @@
-/* Every liar x type x size: which fill and which gate find it, how clearly; and how often a right kernel is called wrong. */
+/* Runs every liar with every type and size. Reports which fill and gate find it and how clearly, and how often a correct kernel is
+ * called wrong. */
 #ifndef FACTS_EMULATION_SURVEY_H
 #define FACTS_EMULATION_SURVEY_H
 

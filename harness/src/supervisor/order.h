@@ -63,8 +63,8 @@ typedef struct facts_order {
      * may move), raise `work_count`, and returns whether it did. Idle workers wait while others are busy. The run ends when nothing
      * was added and no worker is busy. */
     bool (*more)(void *context);
-    /* NULL, or with `more` and one target: every row of a case is written and no worker holds the case. The callee sets the name to
-     * NULL. `more` may put another case in the same place, so a run without an end needs no more memory. */
+    /* With `more` and one target; may be NULL. All rows of a case are written and no worker has it. Its name is set to NULL. `more` may
+     * put another case in the same place, so that the memory of a run without an end does not grow. */
     void (*on_free)(void *context, size_t work);
     /* NULL: each case runs once. Otherwise each target has one worker, and the targets run one case one after another. Each worker
      * keeps its plan. Then the workers launch the case in turns (on_turn gets one turn), in the opposite order in every second

@@ -2,7 +2,7 @@
 #ifndef FACTS_ANSWER_REQUESTS_H
 #define FACTS_ANSWER_REQUESTS_H
 
-/* Returns  the exit status: 0, 2 (a request that is none, or a supervisor that is gone), 3 (the target could not be opened). */
+/* Returns the exit status: 0; 2 (an invalid request, or the supervisor has ended); 3 (the target could not be opened). */
 int facts_worker_run(void);
 
 #endif

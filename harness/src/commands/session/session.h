@@ -48,7 +48,7 @@ typedef struct facts_session {
     /* Both or neither. more: adds work as answers come (facts_session_add). show: prints the progress, about ten times a second. */
     bool (*more)(struct facts_session *session);
     void (*show)(struct facts_session *session, int live);
-    /* With `more` and one target, or NULL. Every row of this work is written; its place may go to another case from now on. */
+    /* With `more` and one target; may be NULL. All rows of this work are written, so its place may take another case. */
     void (*on_free)(struct facts_session *session, size_t work);
     /* Both or neither: cases are launched again in turns (commands/bench/rounds.h). */
     bool (*another_round)(struct facts_session *session, size_t work, int round);
@@ -67,11 +67,11 @@ int facts_session_cases(facts_session *session, const char *const *texts, size_t
 int facts_session_targets(facts_session *session, const char *cudnn, const char *devices);
 /* Both. */
 int facts_session_prepare(facts_session *session, const char *const *texts, size_t count, const char *cudnn, const char *devices);
-/* Adds one case to a session with `more`. Copies `work` and its name, but not the group. Returns its place;
- * FACTS_NO_PLACE: out of memory. */
+/* Adds one case to a session with `more`. Copies `work` and its name, but not the group. Returns its place; FACTS_NO_PLACE: out of
+ * memory. */
 #define FACTS_NO_PLACE SIZE_MAX
 size_t facts_session_add(facts_session *session, const facts_work *work);
-/* Every row of this work is written: see on_free. */
+/* Frees the place of this work, all of whose rows are written (on_free). */
 void facts_session_vacate(facts_session *session, size_t work);
 /* Opens the record, runs, closes the record and counts. Returns 0, or 2 or 3 if the run could not start. */
 int facts_session_run(facts_session *session);

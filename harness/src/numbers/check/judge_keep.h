@@ -8,7 +8,7 @@
  * elsewhere. Gate t0. */
 facts_judgement facts_judge_keep(const facts_problem *problem, const void *dump, const uint8_t *keep, facts_pattern pattern);
 
-/* Is the number of kept scores likely (facts_keep_is_likely)? QUANTISED: not for the requested probability, but for that
+/* Is the number of kept scores likely (facts_keep_is_likely)? QUANTISED: not for the requested probability, except that
  * probability rounded to a sixteenth, which was reported for cuDNN. */
 #define FACTS_RATE_LIST(X) X(AS_ASKED, "no") X(QUANTISED, "yes") X(EITHER, "either") X(NEITHER, "neither")
 #define AS_ENUM(symbol, word) FACTS_RATE_##symbol,

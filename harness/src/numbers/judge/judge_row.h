@@ -1,11 +1,9 @@
-/* What one row (b,h,s) of an answer adds up to: the first of two steps of judging. A row depends on nothing but itself, so rows are
- * judged here by OpenMP and on a GPU by one warp each, with the same inline functions; judge_sums.h adds them up.
+/* The sums of one row (b,h,s) of an answer: the first of two steps of the comparison. A row does not depend on other rows, so
+ * OpenMP threads and the warps of a GPU process rows with the same inline functions. judge_sums.h adds them up.
  *
- * One row: facts_judged_row_begin, facts_judged_row_add for each of its elements in any order. Counts and the worst element do not
- * depend on it; the three sums do, in their last bits. facts_judge_limits (judge.h) says what an element has to pass.
- *
- * Compiled by C and by CUDA C++. docs/numerics.md section 3.
- */
+ * For one row: facts_judged_row_begin, then facts_judged_row_add for each of its elements, in any order. The order changes the last
+ * bits of the three sums, but no count and not the worst element. facts_judge_limits (judge.h) has the limits of an element.
+ * Compiled by C and by CUDA C++. docs/numerics.md, section 3. */
 #ifndef FACTS_JUDGE_ROW_H
 #define FACTS_JUDGE_ROW_H
 
@@ -37,7 +35,7 @@ typedef enum facts_row_expects {
 typedef enum facts_gate { FACTS_GATE_LIST(AS_ENUM) FACTS_GATE_COUNT } facts_gate;
 #undef AS_ENUM
 
-/* What one element was found to be. The order decides which element is shown as the worst. */
+/* The finding about one element. The order decides which element is shown as the worst. */
 typedef enum facts_finding { FACTS_RIGHT, FACTS_OFF, FACTS_NOT_FINITE, FACTS_UNWRITTEN } facts_finding;
 
 /* Floors, so that nothing is divided by zero. */
@@ -65,7 +63,7 @@ typedef struct facts_limits {
     double z;                              /* T1: z sigma holds for all elements at once but with probability alpha */
     double factor;                         /* of T1's threshold, until the engine's constants are calibrated */
     double unit;                           /* the value of a code is its number times this: 1/scale of an 8 bit type, else 1 */
-    double overflow;                       /* what reaches this may be Inf; INFINITY in the 8 bit types, which saturate */
+    double overflow;                       /* an answer may be Inf if its expected value reaches this; INFINITY in the 8-bit types, which saturate */
     double least;                          /* TG, TS: below this an answer's terms may all be rounded to 0: f16's subnormals */
     uint32_t poison[FACTS_PATTERN_PERIOD]; /* codes that lay in memory, by place modulo the period */
     int32_t dtype;
@@ -281,7 +279,7 @@ FACTS_BOTH int facts_judged_close(int32_t dtype, uint32_t a, uint32_t b, double 
 
 /* ---- trust: can the data detect a wrong answer? ------------------------------------------------------------------------------ */
 
-/* Wrong answers that have to be caught: zeros; the reference of the next row, of the next channel (round the end). */
+/* Wrong answers that must be caught: zeros; the reference of the next row; that of the next channel (cyclic). */
 typedef enum facts_lie { FACTS_LIE_ZERO, FACTS_LIE_ROW, FACTS_LIE_CHANNEL, FACTS_LIE_COUNT } facts_lie;
 
 /* The element whose reference value a lie writes to channel c of row s, in a (b,h) slice with `rows` rows of `channels`: an index

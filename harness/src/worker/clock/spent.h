@@ -1,5 +1,5 @@
-/* Where the time of a request goes. Off unless FACTS_TIMES is set in the environment: then a call costs two readings of the clock.
- */
+/* Measures the stages of a request. Off unless FACTS_TIMES is set in the environment. Then a call costs two readings of the
+ * clock. */
 #ifndef FACTS_SPENT_H
 #define FACTS_SPENT_H
 
@@ -27,11 +27,11 @@
 typedef enum facts_spent { FACTS_SPENT_LIST(AS_ENUM) FACTS_SPENT_COUNT } facts_spent;
 #undef AS_ENUM
 
-/* From now on time counts for this. Returns for what it counted before: to be given back by a second call. */
+/* From now on the time counts for this stage. Returns the earlier stage; a second call restores it. */
 facts_spent facts_spend(facts_spent on);
-/* A request is in hand: time counts, for `other`. What was released after the row before is still counted. */
+/* A request begins: the time counts for `other`. Cleaning up after the row before still counts. */
 void facts_spent_start(void);
-/* NULL: nothing is counted. Otherwise the milliseconds of each since the last facts_spent_clear. */
+/* NULL: times are not measured. Otherwise the milliseconds of each stage since the last facts_spent_clear. */
 const double *facts_spent_ms(void);
 void facts_spent_clear(void);
 extern const char *const facts_spent_words[FACTS_SPENT_COUNT];

@@ -1,4 +1,4 @@
-/* The ways themselves; exec.c chooses. Each makes its runs over poison B and compares them with the first. */
+/* The implementations of the ways; exec.c chooses one. Each makes its runs over poison B and compares them with the first run. */
 #ifndef FACTS_EXEC_WAYS_H
 #define FACTS_EXEC_WAYS_H
 

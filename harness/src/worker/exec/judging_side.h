@@ -1,4 +1,5 @@
-/* Inside judging*.c: answers are judged where they are, by C code or by kernels. One interface, two implementations. */
+/* Shared by judging*.c. Answers are compared where they are: by C code on the host, or by kernels on a GPU. One interface, two
+ * implementations. */
 #ifndef FACTS_JUDGING_SIDE_H
 #define FACTS_JUDGING_SIDE_H
 

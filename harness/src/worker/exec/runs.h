@@ -1,5 +1,6 @@
-/* Runs of one configuration: the first over poison A, which is judged, and the others over poison B, whatever way they are made,
- * which have to give the same bits where docs/numerics.md section 9 says so, and a right answer everywhere. */
+/* The runs of one configuration. The first run is over poison A and is compared with the reference. The other runs are over poison
+ * B, made in any way. They must be correct too, and equal to the first run bit for bit where docs/numerics.md, section 9, says
+ * so. */
 #ifndef FACTS_RUNS_H
 #define FACTS_RUNS_H
 
@@ -39,23 +40,23 @@ bool facts_runs_fetch(facts_runs *runs, facts_pattern pattern);
 bool facts_runs_once(facts_runs *runs, const facts_call *call, facts_pattern pattern);
 /* Measures the launches of a call whose last run lay over poison B, and compares what the last of them wrote with the first run. */
 void facts_runs_time(facts_runs *runs, fattn_status (*launch)(void *, struct CUstream_st *), void *argument);
-/* Compares what the last fetch over poison B brought with the first run; `how` says what was done differently. */
+/* Compares the outputs fetched last (poison B) with those of the first run. `how` says how the run differed. */
 void facts_runs_compare(facts_runs *runs, const char *how);
 /* Is there nothing left to find out? */
 bool facts_runs_over(const facts_runs *runs);
-/* Judges what that fetch brought, and compares no bits: another engine's answer. */
+/* Compares those outputs with the reference only, because another engine wrote them. */
 void facts_runs_judge_all(facts_runs *runs, const char *how);
-/* A forward has run, and the oracle on a GPU, which took the case and takes no NaN, refuses what is there now: that is the
- * forward's. */
+/* Called when a forward has run and the reference on a GPU then refuses the inputs. It accepted the case before and refuses a NaN,
+ * so the forward wrote the NaN. */
 void facts_runs_blame_forward(facts_runs *runs);
 /* Notes a failure of the reference that is computed once more after a forward has run. failed: 0, or an errno. Needs only out and
  * worker. */
 bool facts_runs_has_reference(facts_runs *runs, int failed);
 /* The forward that goes before this backward, where the case has one: its plan. False: failed. */
 bool facts_runs_make_forward(facts_runs *runs);
-/* Makes the workspace and the call, and checks the arrays that the call is given. */
+/* Makes the workspace and the call, and checks the call's small arrays. */
 bool facts_runs_ready(facts_runs *runs);
-/* The run over poison A; once more with the reference's O and Stats where those of the own forward cannot be used. */
+/* The run over poison A. It is repeated with the reference's O and Stats if those of the own forward cannot be used. */
 bool facts_runs_first(facts_runs *runs);
 /* Judges the first run: judgements, hashes, verdict and sentence of the trial. Earlier findings of later runs count, too. */
 void facts_runs_judge(facts_runs *runs);

@@ -1,5 +1,5 @@
-/* A call of the library, and where it starts, ends, and is fetched. These functions stand in a file of their own so that a test
- * program can put itself around them at link time (harness/test/liars). */
+/* A call of the library: its start, its end, and the fetching of its outputs. The functions are in a file of their own, so that a
+ * test program can replace them at link time (harness/test/liars). */
 #ifndef FACTS_SEAMS_H
 #define FACTS_SEAMS_H
 

@@ -1,4 +1,4 @@
-/* One configuration of one case: prepared, executed over two poisons and judged. */
+/* A trial: one configuration of one case is prepared, executed over two poisons, and compared. */
 #ifndef FACTS_TRIAL_H
 #define FACTS_TRIAL_H
 
@@ -21,7 +21,7 @@ typedef struct facts_trial {
     facts_verdict verdict;
     bool ours;          /* FACTS itself failed: the case is inconclusive, whatever the verdict */
     bool prepared;      /* memory, inputs and reference results are there */
-    bool again;         /* the context was dead before this configuration ran: another worker has to run it */
+    bool again;         /* the CUDA context was lost before this configuration ran: another worker has to run it */
     const char *oracle; /* who computed the reference results: "cpu", "gpu", or "both" where both agree */
     facts_judgement judgement[FACTS_TENSOR_COUNT];
     bool judged[FACTS_TENSOR_COUNT];
@@ -56,12 +56,11 @@ typedef struct facts_trial_options {
 fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how, const facts_reference_edit *edit,
                                  facts_error *error);
 
-/* *truth is { 0 }, which is prepared first, or has been prepared for this problem. After a failure to prepare it is { 0 }. Destroy
- * it in any case. Sets worker->lost after a fault of the device, and after a write outside of what the engine was given on a GPU.
- *
- * *plan is NULL afterwards where the case asks for its end (exec=graph_after_destroy). A backward with exec=graph or graph_update,
- * and one eager one in five (facts_problem.own_forward), runs its forward too: truth is then about that forward's O and Stats, as
- * they were read back. */
+/* Runs the trial. *reference is { 0 } and is prepared first, or it was prepared for this problem. After a failure to prepare it is
+ * { 0 }. Destroy it in any case. Sets worker->lost after a fault of the device, and after a write outside the engine's buffers on a
+ * GPU. *plan is NULL afterwards if the case destroys it (exec=graph_after_destroy). A backward with exec=graph or graph_update runs
+ * its forward too, and so does one eager backward in five (facts_problem.own_forward). The reference then uses that forward's O and
+ * Stats, as they were read back. */
 void facts_trial_run(facts_trial *out, facts_reference *reference, fattn_plan **plan, const facts_trial_options *options);
 
 #endif

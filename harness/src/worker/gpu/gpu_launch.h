@@ -15,7 +15,7 @@
 typedef enum facts_kernel { FACTS_KERNEL_LIST(AS_ENUM) FACTS_KERNEL_COUNT } facts_kernel;
 #undef AS_ENUM
 
-/* What is put off until the rest is known: one launch of each kernel does all of it. */
+/* Work that is collected, so that one launch of each kernel does all of it. */
 struct facts_together {
     bool on;
     size_t count[FACTS_KERNEL_COUNT];
@@ -52,7 +52,7 @@ struct facts_gpu {
 
 /* Keeps the library's words of a failure; the status, as it is. */
 fattn_status facts_gpu_keep_error(facts_gpu *gpu, fattn_status status);
-/* Leaves the GPU's context; what a call of gpu_module.h in it gave, as a status. */
+/* Leaves the GPU's context. Returns the status of `result`, the result of a call of gpu_module.h in that context. */
 fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result);
 /* Releases the oracle; the context is current. */
 void facts_gpu_forget(facts_gpu *gpu);

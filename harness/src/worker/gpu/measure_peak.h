@@ -1,4 +1,4 @@
-/* What the card can do, measured: a GEMM of cuBLAS and a copy on the device. */
+/* Measures the speed of the card: a GEMM of cuBLAS, and a copy on the device. */
 #ifndef FACTS_MEASURE_PEAK_H
 #define FACTS_MEASURE_PEAK_H
 

@@ -14,11 +14,11 @@
 
 typedef struct facts_gpu facts_gpu;
 
-/* Loads the kernels into the GPU's context. False: none can be had here, and `error` says why. */
+/* Loads the kernels into the GPU's context. False: there are none for this GPU; `error` says why. */
 bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256]);
 /* `lost`: the context is dead, nothing of it is touched. */
 void facts_gpu_close(facts_gpu *gpu, bool lost);
-/* Writes, launches a kernel, reads: does the device work at all? FATTN_OK; else facts_gpu_error says why not. */
+/* Writes, launches a kernel and reads, to test that the device works. FATTN_OK, or facts_gpu_error has the reason. */
 fattn_status facts_gpu_prove(facts_gpu *gpu);
 /* Free bytes of the GPU's memory; -1: the driver does not report them. */
 int64_t facts_gpu_free_bytes(facts_gpu *gpu);
@@ -30,7 +30,7 @@ int facts_gpu_refuse(facts_gpu *gpu, const char *why);
 /* ---- memory ---- */
 
 fattn_status facts_gpu_wait(facts_gpu *gpu);
-/* Not cleared: it may be what was given back before, and up to twice as much. */
+/* Not cleared: it may reuse memory that was freed before, and may be up to twice as large. */
 fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
 /* Allocates exactly this size, so that a write behind the end hits no other buffer of FACTS. */
 fattn_status facts_gpu_make_exact(facts_gpu *gpu, void **out, size_t bytes);

@@ -1,6 +1,6 @@
-/* The memory of one case: every storage on the device with guards and poison around it, and what it is compared with. On the cpu,
- * and where the reference is computed here, that is an image of each storage here; else it stays on the GPU (memory_side.h), and is
- * fetched when somebody here looks at it. */
+/* The memory of one case: every storage on the device, with guards and poison around it, and a copy to compare with. On the CPU,
+ * and if the reference runs on the host, the copy is an image of each storage on the host. Otherwise it stays on the GPU
+ * (memory_side.h) and is fetched when code on the host reads it. */
 #ifndef FACTS_MEMORY_H
 #define FACTS_MEMORY_H
 
@@ -14,7 +14,7 @@ typedef struct facts_block {
     uint32_t tensors; /* 0: not a block of its own */
     bool output;      /* written by what is run */
     facts_image image;
-    unsigned char *host;   /* inputs: what was sent; outputs: what came back from the run over poison A */
+    unsigned char *host;   /* inputs: the data that was sent; outputs: the result of the run over poison A */
     unsigned char *second; /* outputs: from the run over poison B */
     size_t lead;           /* bytes before both in their allocations, so that the storage is aligned here whatever its skew there */
     void *kept;            /* on the GPU: what `host` is; host and second are then copies of it and of the set's, or NULL */
@@ -49,9 +49,9 @@ typedef struct facts_memory {
     void *between[2]; /* allocations that facts_memory_disturb left behind */
 } facts_memory;
 
-/* Everything but the workspace; no tensor has data yet (facts_memory_fill).
- * `here`: the bytes are here also where there is a GPU. Returns FATTN_OK, or why not (FATTN_NO_MEMORY, FATTN_DEVICE_FAULT,
- * FATTN_BAD_PROBLEM); the sentence in `error`. Destroy in any case. */
+/* Allocates everything except the workspace. No tensor has data yet (facts_memory_fill). `here`: also keep the bytes on the host if
+ * there is a GPU. Returns FATTN_OK, or FATTN_NO_MEMORY, FATTN_DEVICE_FAULT or FATTN_BAD_PROBLEM with the sentence in `error`.
+ * Destroy in any case. */
 fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here,
                                  facts_error *error);
 /* Writes the data of the inputs. O and Stats of a backward stay empty: facts_memory_storage, then write. Returns as create. */
@@ -68,21 +68,21 @@ void *facts_memory_address(facts_memory *memory, facts_tensor_id id, facts_patte
 /* Those of the tensors that this pass reads. */
 facts_storages facts_memory_addresses(facts_memory *memory);
 
-/* The size of the workspace from now on, and the first set's. Other sets are made after it. */
+/* Sets the size of the workspace and allocates that of the first set. Make other sets after it. */
 fattn_status facts_memory_workspace(facts_memory *memory, size_t bytes);
-/* O and Stats of a backward are from now on written by what is run (its forward), not given. */
+/* From now on O and Stats of a backward are written by its forward, and are no inputs. */
 fattn_status facts_memory_produce(facts_memory *memory);
 /* They are given again, as they lie in pattern A's storage. */
 void facts_memory_give(facts_memory *memory);
 
-/* Another set, with its own outputs and workspace, and on demand inputs. Destroy in any case. */
+/* Makes another set, with its own outputs and workspace, and on request its own inputs. Destroy in any case. */
 fattn_status facts_memory_add(facts_set *out, facts_memory *memory, bool own_inputs);
 void facts_memory_drop(facts_set *set, facts_memory *memory);
 /* What follows is about `set` (NULL: the first). */
 void facts_memory_use(facts_memory *memory, facts_set *set);
 
-/* An array of a call, here: what is given, or what came back over `pattern`. NULL: the call has none. What is written into one that
- * is given is given from the next run on. */
+/* An array of a call, on the host: the input, or the output over `pattern`. NULL: the call has none. A change of an input takes
+ * effect at the next run. */
 void *facts_memory_array(facts_memory *memory, facts_array_id id, facts_pattern pattern);
 
 /* The same on the device, of the set in hand. */
@@ -96,15 +96,16 @@ fattn_tensors facts_memory_tensors(const facts_memory *memory);
 
 /* Sends inputs, poisons outputs and workspace; with `garbage` other than 0 the workspace holds that noise instead. */
 fattn_status facts_memory_arm(facts_memory *memory, facts_pattern pattern, uint64_t garbage);
-/* The whole set, inputs too, is poison A: who reads it reads NaN. facts_memory_untouched counts the bytes that have changed since.
- */
+/* Fills the whole set, inputs too, with poison A: code that reads it reads NaN. facts_memory_untouched counts the bytes that have
+ * changed since. */
 fattn_status facts_memory_spoil(facts_memory *memory);
 fattn_status facts_memory_untouched(facts_memory *memory, int64_t *changed);
-/* The same, but the arrays of the call have other legal contents (facts_array_fill_other): for a call that is recorded, not run.
- * Who looks at an array finds a call that is allowed; who keeps what it found is wrong when the recording runs over the case's own.
- */
+/* The same, but the arrays of the call have other valid contents (facts_array_fill_other), for a call that is recorded and not run.
+ * Code that reads an array while it records finds a valid call. If it keeps the contents, its answer is wrong when the recording
+ * runs on the case's own arrays. */
 fattn_status facts_memory_mislead(facts_memory *memory);
-/* Allocates, writes noise and frees, so that nothing lies where it lay, and nothing that was freed holds what it held. */
+/* Allocates memory, writes noise and frees it, so that later allocations get other addresses and freed memory has other
+ * contents. */
 fattn_status facts_memory_disturb(facts_memory *memory, uint64_t garbage);
 /* Places that are looked after: storages, the workspace, arrays. */
 enum { FACTS_PLACE_WORKSPACE = FACTS_TENSOR_COUNT, FACTS_PLACE_ARRAYS, FACTS_PLACES = FACTS_PLACE_ARRAYS + FACTS_ARRAY_COUNT };

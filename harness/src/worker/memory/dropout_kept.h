@@ -19,14 +19,14 @@ typedef struct facts_kept {
 /* JUDGED: the engine dumps its bits for the next seed and the next offset too, and `repeat` says how independent the bits are. */
 typedef enum facts_kept_how { FACTS_KEPT_READ, FACTS_KEPT_JUDGED } facts_kept_how;
 
-/* Does an engine have to say what is kept? Then this is the plan of the call that says it, and *asked its problem: of a backward
- * with `forward` the forward before it. Returns as fattn_plan_create. */
+/* Does an engine have to dump the kept scores? Then this is the plan of that call, and *asked is its problem: for a backward with
+ * `forward`, its forward. Returns as fattn_plan_create. */
 bool facts_kept_by_engine(const facts_problem *problem);
 fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker, const facts_problem *problem,
                              bool forward);
 
-/* Of the seed and offset that `memory` has now. Destroy in any case, before the memory.
- * Returns  FATTN_OK; FATTN_ENVIRONMENT: nobody says what is kept, the sentence in `error`; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. */
+/* Finds the kept scores for the seed and offset in `memory`. Destroy in any case, before the memory. Returns FATTN_OK;
+ * FATTN_ENVIRONMENT: they cannot be found, `error` says why; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. */
 fattn_status facts_kept_make(facts_kept *out, facts_memory *memory, facts_kept_how how, facts_error *error);
 void facts_kept_destroy(facts_kept *keep, facts_memory *memory);
 

@@ -1,4 +1,4 @@
-/* The plans that a run of a case needs beside its own: those that are made ahead are to be all. */
+/* The further plans that a run of a case needs. Plans that are made ahead must include all of them. */
 #ifndef FACTS_FURTHER_PLANS_H
 #define FACTS_FURTHER_PLANS_H
 
