@@ -16,7 +16,7 @@ LINE, CELL, WORDS = 120, 80, 40  # columns of a line, characters of a table cell
 
 # Words that once had a private meaning here, and what to write instead.
 BANNED = {
-    r"\bdue\b(?! to\b)(?!:)": "expected",  # "due:" is a key of cases/known
+    r"\bdue\b(?! to\b)": "expected",
     r"\bcourts?\b": "the two programs, by name",
     r"\btells?\b": "detect, show, say",
     r"\b(?:told|said)\b": "reported",
@@ -142,9 +142,11 @@ C_STRING = r'"(?:[^"\\\n]|\\.)*"'
 
 
 def c_comments(text):
-    """(line, text) of a header's comments."""
+    """(line, text) of a header's comments. An example and the heading of a contract ("Order    ...") begin a line."""
     for found in re.finditer(r"/\*.*?\*/", text, re.S):
-        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\n *\* {2,}(?=[A-Z]\w* {2})|\n *\* {5,}", ". ", re.sub(r"\n *\* ?$", "", found[0][2:-2])).replace("\n *", "")
+        body = re.sub(r"\n *\* {9,10}(?=\S)", " ", found[0][2:-2])  # the next line of a contract's heading
+        body = re.sub(r"\n *\* ( +(?=\S)|(?=[A-Z]\w+ {2,}|\n|$))", "\0", body)  # an example, a heading, an empty line
+        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\n *\*? ?", " ", body).replace("\0", "\n")
 
 
 def c_texts(text):
@@ -168,8 +170,8 @@ def python_texts(text):
 
 def printed_findings(path, text, wrong):
     """(line, what) of a source's printed texts."""
-    read = python_texts if path.suffix == ".py" else c_comments if "include" in path.parts else c_texts
-    for number, piece in read(text):
+    readers = [python_texts] if path.suffix == ".py" else [c_texts] if path.suffix == ".c" else [c_comments, c_texts]
+    for number, piece in (found for read in readers for found in read(text)):
         for part in piece.split("\n"):
             yield from ((number, what) for what in language(part, wrong))
 
@@ -184,7 +186,7 @@ def _pages():
 def files():
     """Every page and every source that prints."""
     pages = [p for p in _pages() if p.name != "CHANGELOG.md"]
-    sources = [*HOME.glob("harness/src/**/*.[ch]"), *HOME.glob("reports/facts_reports/*.py"), *HOME.glob("lib/include/fattn/*.h")]
+    sources = [*HOME.glob("harness/src/**/*.[ch]"), *HOME.glob("reports/facts_reports/*.py"), *HOME.glob("lib/include/fattn/*.h*"), *HOME.glob("reference/include/fref/*.h")]
     return sorted(pages) + sorted(sources)
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Prints docs/api.md, the C API of libfattn, from the comments and declarations of its headers.
+"""Prints a page of the API from the comments and declarations of headers.
 
-    python3 ci/docs/api.py >docs/api.md
+    python3 ci/docs/api.py >docs/api.md                       the C API of libfattn
+    python3 ci/docs/api.py cpp >docs/api-cpp.md               fattn.hpp
+    python3 ci/docs/api.py reference >docs/api-reference.md   libfref
 
 A paragraph of a header is a comment and the declarations below it. Words at the start of a comment's line, followed by two blanks, are the headings of a
 contract (Memory, Threads, Returns).
@@ -12,13 +14,22 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = ("fattn.h", "problem.h", "status.h", "policy.h", "score_mod.h", "cache.h", "graph.h", "device.h", "descriptors.h")
-HEAD = """# C API
+FATTN, FREF = Path("lib/include/fattn"), Path("reference/include/fref")
+PAGES = {"c": (FATTN, ("fattn.h", "problem.h", "status.h", "policy.h", "score_mod.h", "cache.h", "graph.h", "device.h", "descriptors.h"), """# C API
 
 Printed from the headers in `lib/include/fattn` by `ci/docs/api.py`; a test compares. [install.md](install.md) says how
-to link the library, and `examples/` has short programs. `fattn.hpp` wraps these functions for C++17.
-"""
-NOISE = re.compile(r'#ifndef \w+_H$|#define \w+_H$|#endif|#include|#undef|#ifdef __cplusplus|extern "C"|\}$')
+to link the library, and `examples/` has short programs. [The C++ API](api-cpp.md) wraps these functions.
+"""), "cpp": (FATTN, ("fattn.hpp",), """# C++ API
+
+Printed from `lib/include/fattn/fattn.hpp` by `ci/docs/api.py cpp`; a test compares. The classes wrap the
+[C API](api.md), which describes shapes, memory, stream order and threads. C++17.
+"""), "reference": (FREF, ("fref.h", "gpu.h"), """# API of the reference
+
+Printed from the headers in `reference/include/fref` by `ci/docs/api.py reference`; a test compares. libfref computes
+attention in double precision, with a tolerance for each answer. [numerics.md](numerics.md) derives the tolerances. The
+library is part of the build and is not installed.
+""")}
+NOISE = re.compile(r'#ifndef \w+_H(PP)?$|#define \w+_H(PP)?$|#if|#endif|#include|#undef|extern "C"|namespace|\}$|\} //')
 
 
 def paragraphs(text):
@@ -32,10 +43,27 @@ def paragraphs(text):
             continue
         bare = re.sub(r'/\*.*?\*/|"[^"]*"', "", line)
         comment = "/*" in bare or (comment and "*/" not in bare)
-        depth += 0 if comment or 'extern "C"' in line or line == "}" else bare.count("{") - bare.count("}")
+        depth += 0 if comment or re.match(r'extern "C"|namespace|\}$|\} //', line) else bare.count("{") - bare.count("}")
         lines.append(line)
     if lines:
         yield lines
+
+
+def interface(text):
+    """A C++ header without bodies of functions, private members and details."""
+    text = re.sub(r"(?s)\nnamespace detail \{.*?\n\} // namespace detail\n|\n+private:.*?(?=\n\};)|(?<=\n)struct deleter.*?\n\};\n", "\n", text)
+    text = re.sub(r"\n+(?=\};)", "\n", text)
+    out, depth = [], 0
+    for piece in re.split(r"([{}])", text):
+        if piece == "{" and (depth or re.search(r"(\)|const|noexcept|&&)\s*$", "".join(out[-1:]))):
+            depth += 1
+        elif piece == "}" and depth:
+            depth -= 1
+            if not depth:
+                out[-1] = re.sub(r"(?s)(\)(?: noexcept)?)\s:\s(?!.*[;{}]).*", r"\1", out[-1].rstrip()) + ";"
+        elif not depth:
+            out.append(piece)
+    return "".join(out)
 
 
 def split(lines):
@@ -81,15 +109,17 @@ def prose(comment):
 def names(code):
     """What a piece of code declares."""
     bare = re.sub(r"/\*.*?\*/", "", code, flags=re.S)
-    found = re.findall(r"(?m)^(?:typedef )?(?:struct|enum) (fattn_\w+) \{|^typedef .*?\b(fattn_\w+);|^[a-z].*?\b(fattn_\w+)\(|^#define (FATTN_\w+)", bare)
+    found = re.findall(r"(?m)^(?:typedef )?(?:struct|enum) (f(?:attn|ref)_\w+) \{|^typedef .*?\b(f(?:attn|ref)_\w+);|^(?!inline)[a-z].*?\b(f(?:attn|ref)_\w+)\("
+                       r"|^#define (F(?:ATTN|REF)_\w+)|^(?:template <.*?> )?class (\w+)|^inline .*?(\w+)\(", bare)
     return list(dict.fromkeys(next(filter(None, group)) for group in found if not next(filter(None, group)).endswith("_")))
 
 
-def header(name):
+def header(path):
     """The lines of one header's part of the page."""
-    yield f"\n## {name}\n"
+    yield f"\n## {path.name}\n"
     level = "###"
-    for lines in paragraphs((ROOT / "lib/include/fattn" / name).read_text(encoding="utf-8")):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    for lines in paragraphs(interface(text) if path.suffix == ".hpp" else text):
         comment, code = split(lines)
         code = "\n".join(line for line in code.split("\n") if not NOISE.match(line)).strip("\n")
         section = re.match(r"-{4} (.*?) -{4,}$", comment.split("\n")[0])
@@ -106,10 +136,11 @@ def header(name):
             yield f"```c\n{code}\n```\n"
 
 
-def page():
+def page(word="c"):
     """The whole page."""
-    return re.sub(r"\n{3,}", "\n\n", HEAD + "\n".join(line for name in HEADERS for line in header(name)))
+    folder, headers, head = PAGES[word]
+    return re.sub(r"\n{3,}", "\n\n", head + "\n".join(line for name in headers for line in header(folder / name)))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(page(*sys.argv[1:]))

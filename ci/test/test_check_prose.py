@@ -30,6 +30,14 @@ class Prose(unittest.TestCase):
         self.assertEqual([text for _, text in check_prose.c_texts('f("one two " /* a b c */\n  "three\\n", "key"); // "no no no no"')], ["one two three\n"])
         self.assertEqual([text for _, text in check_prose.python_texts('"""A doc string here."""\nx = "one two three"\ny = "word"')], ["one two three"])
 
+    def test_comments_of_headers_are_read(self):
+        header = "/* It does this\n * and that.\n *\n * Returns  0, or\n *          an errno.\n *     int x; // code\n */\nint f(void); /* told */\n"
+        self.assertEqual([text.split() for text in next(check_prose.c_comments(header))[1].split("\n") if text.split()],
+                         ["It does this and that.".split(), "Returns 0, or an errno.".split(), "int x; // code".split()])
+        for name in ("harness/x.h", "lib/include/fattn/x.hpp", "reference/include/fref/x.h"):
+            self.assertEqual([line for line, _ in check_prose.printed_findings(Path(name), header, {})], [8], name)
+        self.assertTrue({"fattn.hpp", "fref.h", "judge.h"} <= {path.name for path in check_prose.files()})
+
     def test_the_glossary_has_forty_words_or_so(self):
         words = (HOME / "docs/glossary.md").read_text(encoding="utf-8").count("\n- **")
         self.assertTrue(30 <= words <= 55, words)

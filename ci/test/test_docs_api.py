@@ -1,4 +1,5 @@
-"""docs/api.md is what the headers say."""
+"""The pages of the API are what the headers say."""
+import re
 import subprocess
 import sys
 import unittest
@@ -8,9 +9,18 @@ HOME = Path(__file__).resolve().parents[2]
 
 
 class Api(unittest.TestCase):
-    def test_the_page_is_what_the_headers_say(self):
-        printed = subprocess.run([sys.executable, "-B", HOME / "ci/docs/api.py"], capture_output=True, text=True, check=True).stdout
-        self.assertEqual((HOME / "docs/api.md").read_text(encoding="utf-8"), printed, "python3 ci/docs/api.py >docs/api.md")
+    def test_the_pages_are_what_the_headers_say(self):
+        for page, word in (("api.md", "c"), ("api-cpp.md", "cpp"), ("api-reference.md", "reference")):
+            printed = subprocess.run([sys.executable, "-B", HOME / "ci/docs/api.py", word], capture_output=True, text=True, check=True).stdout
+            self.assertEqual((HOME / "docs" / page).read_text(encoding="utf-8"), printed, f"python3 ci/docs/api.py {word} >docs/{page}")
+
+    def test_the_pages_name_every_function(self):
+        for page, folder, pattern in (("api.md", "lib/include/fattn", r"(?m)^[a-z].*?\b(fattn_\w+)\("), ("api-reference.md", "reference/include/fref", r"(?m)^[a-z].*?\b(fref_\w+)\("),
+                                      ("api-cpp.md", "lib/include/fattn", r"\b(try_\w+)\(")):
+            text = (HOME / "docs" / page).read_text(encoding="utf-8")
+            names = {name for path in (HOME / folder).glob("*.hpp" if page == "api-cpp.md" else "*.h") for name in re.findall(pattern, path.read_text(encoding="utf-8"))}
+            self.assertGreater(len(names), 5)
+            self.assertEqual({name for name in names if f"{name}(" not in text}, set(), page)
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ typedef enum stage { STAGE_LIST(AS_STAGE) STAGES } stage;
 
 typedef struct sample {
     double us[STAGES];
-    counted truth, judged; /* fill and oracle; judge */
+    counted reference, judged; /* fill and oracle; judge */
     facts_verdict verdict;
 } sample;
 
@@ -167,14 +167,14 @@ static void no_stage(void *owner, const char *word)
 }
 
 /* As for the first engine of a case: whether the data can tell is weighed too. */
-static void judge(sample *out, facts_truth *truth)
+static void judge(sample *out, facts_reference *reference)
 {
     static facts_judgement found[FACTS_TENSOR_COUNT];
     static uint64_t bits[FACTS_TENSOR_COUNT];
     const double since = us();
     now = (counted){ .us = 0 };
-    truth->weighed = false;
-    if (facts_judging_all(found, bits, truth) != FATTN_OK)
+    reference->weighed = false;
+    if (facts_judging_all(found, bits, reference) != FATTN_OK)
         exit(3);
     out->us[STAGE_JUDGE] = us() - since;
     out->judged = now;
@@ -184,7 +184,7 @@ static void judge(sample *out, facts_truth *truth)
 static bool run(sample *out, facts_worker *worker, const facts_problem *problem, fattn_plan *plan, facts_error *error)
 {
     static facts_trial trial;
-    facts_truth truth;
+    facts_reference reference;
     const fattn_engine *engine = fattn_plan_engine(plan);
     const facts_who who = { .sm = worker->info.sm,
                             .backend = (int32_t)fattn_plan_backend(plan),
@@ -195,19 +195,20 @@ static bool run(sample *out, facts_worker *worker, const facts_problem *problem,
     const facts_trial_options options = { .worker = worker, .problem = problem, .once = true, .stage = no_stage };
     *out = (sample){ .verdict = FACTS_VERDICT_PASS };
     now = (counted){ .us = 0 };
-    if (facts_trial_prepare(&truth, &(facts_making){ .worker = worker, .problem = problem, .who = &who }, NULL, error) != FATTN_OK)
+    if (facts_trial_prepare(&reference, &(facts_making){ .worker = worker, .problem = problem, .who = &who }, NULL, error) !=
+        FATTN_OK)
         return false;
-    out->truth = now;
-    out->us[STAGE_FILL] = truth.fill_ms * 1e3;
-    out->us[STAGE_ORACLE] = truth.oracle_ms * 1e3;
-    facts_trial_run(&trial, &truth, &plan, &options);
+    out->reference = now;
+    out->us[STAGE_FILL] = reference.fill_ms * 1e3;
+    out->us[STAGE_ORACLE] = reference.oracle_ms * 1e3;
+    facts_trial_run(&trial, &reference, &plan, &options);
     out->verdict = trial.verdict;
     facts_fail(error, "%s", trial.text);
     const bool good = trial.status == FATTN_OK;
     if (good)
-        judge(out, &truth);
+        judge(out, &reference);
     const double since = us();
-    facts_truth_destroy(&truth);
+    facts_reference_destroy(&reference);
     out->us[STAGE_RELEASE] = us() - since;
     return good;
 }
@@ -270,9 +271,9 @@ static void print_all(const char *text, const sample samples[RUNS + AFTER])
         print_times(words[s], values);
     }
     printf("\n");
-    print_calls("fill and oracle", &samples[RUNS - 1].truth);
+    print_calls("fill and oracle", &samples[RUNS - 1].reference);
     print_calls("judge", &samples[RUNS - 1].judged);
-    print_calls("after a plan, fill and oracle", &samples[RUNS + AFTER - 1].truth);
+    print_calls("after a plan, fill and oracle", &samples[RUNS + AFTER - 1].reference);
     print_calls("after a plan, judge", &samples[RUNS + AFTER - 1].judged);
 }
 

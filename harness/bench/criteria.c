@@ -39,7 +39,7 @@ typedef struct pairs {
     double *got, *want;
 } pairs;
 
-static bool pairs_of(pairs *out, const facts_due_answer *answer, const unsigned char *storage)
+static bool pairs_of(pairs *out, const facts_expected_answer *answer, const unsigned char *storage)
 {
     const facts_tensor *t = &answer->tensor;
     size_t total = (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
@@ -50,7 +50,7 @@ static bool pairs_of(pairs *out, const facts_due_answer *answer, const unsigned 
     for (size_t i = 0; i < total; i++) {
         int64_t n = (int64_t)i, d = n % t->dim[3], s = n / t->dim[3] % t->dim[2], h = n / (t->dim[3] * t->dim[2]) % t->dim[1],
                 b = n / (t->dim[3] * t->dim[2] * t->dim[1]);
-        if (answer->due[b * t->dim[2] + s] != FACTS_DUE_VALUE)
+        if (answer->expects[b * t->dim[2] + s] != FACTS_EXPECTS_VALUE)
             continue;
         int64_t first = answer->slot.first ? answer->slot.first[b] : t->first + b * t->stride[0];
         uint32_t code = facts_load(t->dtype, storage, first + h * t->stride[1] + s * t->stride[2] + d * t->stride[3]);
@@ -113,11 +113,11 @@ static bool transformer_engine(const pairs *x, fref_type type)
 
 /* ---- one run ---- */
 
-typedef struct told {
+typedef struct reported {
     bool wrong[FACTS_CRITERION_COUNT];
-} told;
+} reported;
 
-static bool ask_others(told *out, const facts_scene *x, const facts_answers *a, double eager_error)
+static bool ask_others(reported *out, const facts_scene *x, const facts_answers *a, double eager_error)
 {
     pairs o, stats = { 0 };
     bool ok = pairs_of(&o, &x->out[FACTS_SLOT_O], a->storage[FACTS_SLOT_O]) &&
@@ -135,11 +135,11 @@ static bool ask_others(told *out, const facts_scene *x, const facts_answers *a, 
     return ok;
 }
 
-static int run(told *out, const facts_scene *x, const facts_kernel *kernel, double eager_error)
+static int run(reported *out, const facts_scene *x, const facts_kernel *kernel, double eager_error)
 {
     facts_answers a;
     facts_trial t;
-    *out = (told){ { false } };
+    *out = (reported){ { false } };
     bool ok = facts_answers_create(&a, x, kernel, FACTS_PATTERN_A) && facts_answers_judge(&t, x, &a, FACTS_PATTERN_A) &&
               ask_others(out, x, &a, eager_error);
     if (ok) {
@@ -191,7 +191,7 @@ static int run_scene(column *c, facts_scene_id id, int fill, facts_error *error)
 {
     char text[FACTS_CASE_TEXT];
     facts_scene scene;
-    told t;
+    reported t;
     double eager_error = 0.0;
     facts_scene_text(text, id, c->size, fills[fill], c->seed);
     fref_type type = type_of[c->type];

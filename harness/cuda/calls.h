@@ -148,7 +148,7 @@ typedef struct facts_differ_call {
 typedef struct facts_repeat_call {
     facts_strided view;
     const void *a, *b;
-    const int32_t *due;  /* [batch, rows] of facts_due; NULL: a value everywhere */
+    const int32_t *expects;  /* [batch, rows] of facts_row_expects; NULL: a value everywhere */
     const double *slack; /* over the dims; NULL: other bits are enough */
     double share;
     facts_counter *count, *least;
@@ -174,19 +174,19 @@ typedef struct facts_survey_call {
     uint32_t code[FACTS_PATTERN_PERIOD];
     facts_strided view;
     const void *storage;
-    const int32_t *due;
+    const int32_t *expects;
     facts_counter *unwritten, *first_unwritten, *not_finite, *first_not_finite;
 } facts_survey_call;
 
-/* Rows of a tensor against what is due of them: dense [batch, heads, rows, channels]. With `rows` other than NULL row s of what is
- * due is row rows[s] of the storage: a sample. storage NULL: a lie is judged (judge_row.h). */
+/* Compares rows of a tensor with their expected values: dense [batch, heads, rows, channels]. If `rows` is not NULL, row s of the
+ * expected values is row rows[s] of the storage: a sample. storage NULL: a lie is compared (judge_row.h). */
 typedef struct facts_one_judging {
-    facts_bar bar;
+    facts_limits limits;
     facts_strided view; /* dim[2]: the number of rows that are judged; lane_bits: 5 at most */
     const void *storage;
     const int64_t *rows;
-    const int32_t *due; /* [batch, due_rows], by the row of the storage */
-    int64_t due_rows;
+    const int32_t *expects; /* [batch, due_rows], by the row of the storage */
+    int64_t expected_rows;
     const double *want, *sigma, *bound; /* sigma NULL: bound alone */
     int32_t lie;
     facts_judged_row *out; /* [batch, heads, rows] */

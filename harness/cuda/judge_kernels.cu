@@ -121,12 +121,13 @@ enum { OTHER = -1, LIE = -2 };
 /* The elements of a row. */
 struct row_elements {
     int64_t s;                  /* row of the slice */
-    int64_t first, place, told; /* element 0 in what is due, in the storage; of a lie, of the slice that it tells */
+    int64_t first, place, reported; /* the index of element 0 in the expected values, in the storage, and in the slice that a lie
+                                     * takes its values from */
 };
 
 /* What is read of one: while the one before it is judged. */
 struct read_element {
-    double want, sigma, bound, told;
+    double want, sigma, bound, reported;
     uint32_t code;
 };
 
@@ -137,7 +138,7 @@ template <int32_t TYPE> __device__ static inline read_element read(const facts_o
     out.want = call.want[n];
     out.sigma = call.sigma ? call.sigma[n] : 0.0;
     out.bound = call.bound[n];
-    out.told = TYPE == LIE ? call.want[row.told + facts_lie_from(call.lie, row.s, d, call.view.dim[2], call.view.dim[3])] : 0.0;
+    out.reported = TYPE == LIE ? call.want[row.reported + facts_lie_from(call.lie, row.s, d, call.view.dim[2], call.view.dim[3])] : 0.0;
     if (TYPE == LIE)
         out.code = 0;
     else if (TYPE == OTHER)
@@ -159,7 +160,7 @@ __device__ static inline void judge_part(const facts_one_judging &call, facts_ju
         return;
     const row_elements row = { r.s, n * channels, row_of(v, r.b, r.h, at_row), (n - r.s) * channels };
     facts_judged_element at;
-    at.due = call.due ? call.due[r.b * call.due_rows + at_row] : FACTS_DUE_VALUE;
+    at.expects = call.expects ? call.expects[r.b * call.expected_rows + at_row] : FACTS_EXPECTS_VALUE;
     read_element next = read<TYPE>(call, row, lane);
     for (int d = lane; d < channels; d += lanes) {
         const read_element now = next;
@@ -172,10 +173,10 @@ __device__ static inline void judge_part(const facts_one_judging &call, facts_ju
         at.channel = d;
         at.place = row.place + d * v->stride[3];
         if (TYPE == LIE) {
-            facts_judged_row_add_lie(out, &call.bar, &at, call.lie, now.told);
+            facts_judged_row_add_lie(out, &call.limits, &at, call.lie, now.reported);
         } else {
             out->bits += facts_bits_of(row.first + d, now.code);
-            facts_judged_row_add_value(out, &call.bar, &at, facts_decode(TYPE == OTHER ? v->dtype : TYPE, now.code) * call.bar.unit);
+            facts_judged_row_add_value(out, &call.limits, &at, facts_decode(TYPE == OTHER ? v->dtype : TYPE, now.code) * call.limits.unit);
         }
     }
 }
@@ -341,7 +342,7 @@ extern "C" __global__ void facts_kernel_survey(const __grid_constant__ facts_sur
     int64_t unwritten = 0, not_finite = 0;
     keep_codes(&was, call.code);
     for_elements(whole_grid(), &call.view, [&](int64_t n, int64_t place, int64_t b, int64_t s) {
-        if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
+        if (call.expects && call.expects[b * call.view.dim[2] + s] != FACTS_EXPECTS_VALUE)
             return;
         const uint32_t code = facts_load(call.view.dtype, call.storage, place);
         if (code == was.code[phase_of(place)]) {

@@ -19,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         char name[FACTS_NAME_MAX];
         if (!facts_case_parse(&c, p->name, &error) || strcmp(facts_case_name(&c, name), p->name) != 0)
             abort();
-        for (int s = 0; s < p->said_count; s++)
-            for (const char *at = p->said[s]; *at != '\0'; at++)
+        for (int s = 0; s < p->log_count; s++)
+            for (const char *at = p->reported[s]; *at != '\0'; at++)
                 if (*at < ' ' || *at > '~')
                     abort();
     }

@@ -29,7 +29,7 @@ typedef struct question {
     int32_t lens[MAX_BATCH];
     int64_t engine;
     bool packed, turns;
-    const char *lens_said; /* NULL: not said */
+    const char *lens_given; /* NULL: not said */
     const char *out;       /* NULL: nowhere */
 } question;
 
@@ -183,7 +183,7 @@ static bool read_word(question *q, const char *word)
         q->turns = number_of(value, word) > 0;
         break;
     case LENS:
-        q->lens_said = value; /* read when the most of them is known */
+        q->lens_given = value; /* read when the most of them is known */
         break;
     default:
         q->out = value;
@@ -195,7 +195,7 @@ static bool read_word(question *q, const char *word)
 static void shape_lengths(question *q)
 {
     fattn_problem *p = &q->problem;
-    const char *lens = q->lens_said;
+    const char *lens = q->lens_given;
     for (int64_t b = 0; b < p->batch; b++)
         q->lens[b] = (int32_t)p->seq_kv;
     if (lens != NULL)

@@ -1,5 +1,5 @@
 /* What is not attention: pages laid out as a tensor, and the dump of what dropout keeps. */
-#include "math_manner.cuh"
+#include "math_adjustments.cuh"
 
 namespace fattn {
 
@@ -38,7 +38,7 @@ __device__ __forceinline__ void dump(const fattn__dump_call &c)
     const int key = (int)(i % quads) * 4;
     if (row >= c.rows)
         return;
-    const fattn__dropout generator = generator_of(c.manner);
+    const fattn__dropout generator = generator_of(c.adjustments);
     const unsigned kept =
         fattn__dropout_four(&generator, (uint32_t)(head / c.heads_q), (uint32_t)(head % c.heads_q), (uint32_t)(row % c.seq_q), (uint32_t)key / 4);
     for (int j = 0; j < 4 && key + j < c.seq_kv; j++)

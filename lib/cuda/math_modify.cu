@@ -1,6 +1,6 @@
-/* What the products do not do to a score themselves: a score_mod's program, interpreted; then what manner.cuh says. A warp has a row of a tile, a
+/* What the products do not do to a score themselves: a score_mod's program, interpreted; then the adjustments of math_adjustments.cuh. A warp has a row of a tile, a
  * lane four neighbouring keys, one after the other. Values lie in shared memory, so that no kernel needs a stack. */
-#include "math_manner.cuh"
+#include "math_adjustments.cuh"
 
 namespace fattn {
 
@@ -171,7 +171,7 @@ __device__ __forceinline__ void modify(const fattn__call &c, const programs &p)
     tile t;
     if (!tile_of(c, &t))
         return;
-    const dropping drops = dropping_of(c.manner);
+    const dropping drops = dropping_of(c.adjustments);
     const float scale = factor_of(1.0f, c.scale);
     each_four(c, t, [&](const seat &at) {
         float four[4];
@@ -196,7 +196,7 @@ __device__ __forceinline__ void modify_weights(const fattn__call &c, const progr
         zero_tile(c, t, c.dp);
         return;
     }
-    const dropping drops = dropping_of(c.manner);
+    const dropping drops = dropping_of(c.adjustments);
     const float scale = factor_of(1.0f, c.scale);
     each_four(c, t, [&](const seat &at) {
         float four[4], dp[4];

@@ -12,7 +12,7 @@ __device__ __forceinline__ void statistics(const fattn__call &c)
     const int z = (int)(i / rows), row = (int)(i % rows), row_tile = row / FATTN__TILE * FATTN__TILE;
     const place at = place_of(c, z);
     const band seen = band_of(c, at.batch);
-    const fattn__manner &m = c.manner;
+    const fattn__adjustments &m = c.adjustments;
     const bool sinks = m.sink != nullptr && c.row0 + row < seen.len_q;
     const float before = !c.first ? c.row_max[i] : sinks ? m.sink[at.head] : minus_infinity();
     float top = before, sum = 0;
@@ -76,7 +76,7 @@ __device__ __forceinline__ void sink(const fattn__call &c)
     float gradient = 0;
     if (row < band_of(c, at.batch).len_q) {
         const float *stats = (const float *)c.stats.at + begin_of(c.stats, at.batch) + at.head * c.stats.stride[1];
-        gradient = -weight_of(c.manner.sink[at.head], stats[row * c.stats.stride[2]]) * c.row_dot[i];
+        gradient = -weight_of(c.adjustments.sink[at.head], stats[row * c.stats.stride[2]]) * c.row_dot[i];
     }
     c.row_sink[i] = gradient;
 }

@@ -1,7 +1,7 @@
 /* What the host says to the oracle's kernels: one plain struct by value, the same bytes for C and CUDA C. Pointers are device addresses.
  *
- * A call works on a lot: `heads` query heads from head0 on, counted over batch and head together, and of those on a chunk: `chunk_rows` rows
- * from row0 on. Inputs of the lot lie decoded as doubles, padded with zeros; scores of the chunk are [heads][chunk_rows][keys_padded].
+ * A call works on a slice: `heads` query heads from head0 on, counted over batch and head together, and of those on a chunk: `chunk_rows` rows
+ * from row0 on. Inputs of the slice lie decoded as doubles, padded with zeros; scores of the chunk are [heads][chunk_rows][keys_padded].
  * A tile that the mask hides completely is neither written nor read.
  */
 #ifndef FREF_CUDA_CALL_H
@@ -70,7 +70,7 @@ typedef struct fref__related {
 typedef struct fref__gradient {
     double *sum[FREF__SUMS]; /* as below; NULL: not wanted */
     uint8_t *lossy;
-    double *total[3];    /* [heads of all][keys][dim]: value, variance, bound of groups that a lot leaves unfinished */
+    double *total[3];    /* [heads of all][keys][dim]: value, variance, bound of groups that a slice leaves unfinished */
     uint8_t *read;       /* [heads of all][keys] by a live row */
     double *key_weights; /* [heads of all][keys][2]: sums of w and w^2; NULL: nobody asks */
 } fref__gradient;
@@ -113,7 +113,7 @@ typedef struct fref__call {
     int64_t group_k, group_v;                     /* query heads that share a head */
 
     int64_t head0, heads;
-    int64_t head_k0, heads_k, head_v0, heads_v; /* those that the lot reads, over batch and head */
+    int64_t head_k0, heads_k, head_v0, heads_v; /* those that the slice reads, over batch and head */
     int64_t row0, chunk_rows;
 
     fref__span *range;          /* [heads][rows_padded] */
@@ -125,7 +125,7 @@ typedef struct fref__call {
     int64_t norms;              /* all keys of the problem, padded */
     double *norm_k, *norm_v;    /* [heads_k or heads_v][norms] */
     double *peak_k, *peak_v;    /* [heads_k or heads_v][norms / TILE]: the longest */
-    double *extent[4];          /* of q, d_o [heads], k [heads_k], v [heads_v] of the lot, [2]: the largest norm, at least the largest 1 / |x| */
+    double *extent[4];          /* of q, d_o [heads], k [heads_k], v [heads_v] of the slice, [2]: the largest norm, at least the largest 1 / |x| */
     double *row_stats;          /* [heads][rows_padded] */
     double *tile_v;             /* [heads_v][keys_padded / TILE][ld_v]: sums of |V|; NULL: not wanted */
     double *kept_v;             /* [heads][rows_padded][ld_v]: sums of |V| over the kept keys of a row; NULL: not wanted */

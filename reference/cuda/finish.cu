@@ -13,9 +13,9 @@ __device__ __forceinline__ double at_least(double least, double x)
     return x > least ? x : least;
 }
 
-/* What the sums of one row or key of the lot are made into. */
+/* What the sums of one row or key of the slice are made into. */
 struct finished {
-    uint32_t slot; /* its head in the lot */
+    uint32_t slot; /* its head in the slice */
     int64_t n;
     bool has; /* it is one */
     int lane;
@@ -272,7 +272,7 @@ struct of_keys {
     destination to;
     double *nu, *neff, *largest;
     double z, factor;
-    int64_t group, head0, ld; /* of K or V; the lot's first of its heads */
+    int64_t group, head0, ld; /* of K or V; the slice's first of its heads */
     int dim, of_v;
 };
 
@@ -286,7 +286,7 @@ __device__ __forceinline__ of_keys of_keys_of(const fref__call &c, int of_v)
                            c.ld_qk, (int)p.dim_qk, 0 };
 }
 
-/* Adds what the lot's heads [first, last) of a group have at channels n, n + LANES, ... */
+/* Adds what the slice's heads [first, last) of a group have at channels n, n + LANES, ... */
 __device__ __forceinline__ void add_heads(total t[BATCH], const fref__call &c, const of_keys &k, int64_t first, int64_t last, int64_t key, int n)
 {
     const fref__gradient &g = c.gradient[1 + k.of_v];
@@ -317,7 +317,7 @@ __device__ __forceinline__ answer element_of_keys(row_variance *all, amax *large
     return { value, sqrt(t.variance + of_cast), t.bound + cast };
 }
 
-/* Of a group that goes on in the next lot, or has begun in an earlier one. */
+/* Of a group that goes on in the next slice, or has begun in an earlier one. */
 __device__ __forceinline__ void store_totals(const fref__gradient &g, const total t[BATCH], int64_t at, int n, int dim)
 {
     for (int i = 0; i < BATCH && n + i * LANES < dim; i++) {

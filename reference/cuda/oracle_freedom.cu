@@ -130,7 +130,7 @@ template <bool OF_V> __device__ __forceinline__ void count_keys(const fref__call
 }
 
 /* Of dK, w = dS^2 |q|^2, and of dV, P^2 |dO|^2, added over the group's heads before they are squared; a head alone is counted by the sums. A block for
- * KEYS keys of each head of the lot's groups, those of K (wanted & 1), then those of V (wanted & 2). */
+ * KEYS keys of each head of the slice's groups, those of K (wanted & 1), then those of V (wanted & 2). */
 extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 2) void fref_key_weights(const __grid_constant__ fref__call c, const int wanted)
 {
     const uint32_t of_k = wanted & 1 ? (uint32_t)(c.heads_k * (c.keys_padded / KEYS)) : 0;

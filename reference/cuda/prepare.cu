@@ -99,7 +99,7 @@ enum { DECODE_LANES = FREF__DECODE_THREADS / FREF__TILE, DECODE_STEP = 2 * DECOD
 struct piece {
     const fref_tensor *from;
     int which;                        /* of fref__call.extent */
-    uint32_t slot, n;                 /* head of the lot; the first row or key */
+    uint32_t slot, n;                 /* head of the slice; the first row or key */
     batch_head head;
     int dim, ld;
     double *to, *norm, *peak, *sums, *extent; /* of this piece; NULL: not wanted */

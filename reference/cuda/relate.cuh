@@ -18,7 +18,7 @@ struct relation {
     int which; /* of fref__call.channels */
     const double *data; /* the head's */
     int ld;
-    uint32_t slot, group; /* the head in the lot; heads that have one nch */
+    uint32_t slot, group; /* the head in the slice; heads that have one nch */
     uint32_t pairs;       /* blocks of a head */
     int tile[2];          /* of channels: line, column */
     uint32_t unit, part;  /* its number; which of the blocks that share its rows */

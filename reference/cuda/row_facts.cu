@@ -15,7 +15,7 @@ __device__ __forceinline__ double at_least_1(double x)
 
 /* A row, as the lanes of a warp see it: lane l has the keys first + l, first + l + 32, ... */
 struct row {
-    int64_t head, r;      /* in the lot, in the row set */
+    int64_t head, r;      /* in the slice, in the row set */
     int64_t b, h, i;      /* in the problem */
     int64_t at;           /* of (head, r) */
     int64_t score;        /* of key 0 in the chunk's scores */

@@ -1,5 +1,6 @@
-/* The body of lanes.c for one instruction set; included once for each, and clears what it was told. (A vector is taken apart where
- * the function that it stands in lacks the instructions, whatever that is inlined into.) */
+/* The body of lanes.c for one instruction set. It is included once for each set, and undefines its parameters at the end. (A
+ * compiler splits a vector if the function that contains it lacks the instructions, even if it is inlined into one that has
+ * them.) */
 
 /* Loads fewer than eight, the rest `fill`. */
 TARGET INLINE void NAME(load_some)(eight *out, const double *x, int64_t n, double fill)

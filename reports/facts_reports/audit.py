@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import claims, predicate, reader, text
+from . import claims, predicate, reader, store, text
 from .vocabulary import is_finding, is_good
 
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING = 0, 1, 2, 3, 4, 5
@@ -162,6 +162,7 @@ class Audit:
     record: str = ""
     unasked: str = ""                              # why a rule that could be asked has no row; "": no such version and device
     found: list = field(default_factory=list)
+    against: list = field(default_factory=list)    # [(rule, asked name, target, word)]: every case that shows a disagreement
 
     def judge(self, asked):
         """`asked`: what claims.collect() returned."""
@@ -182,6 +183,7 @@ class Audit:
     def _judge_target(self, claim, names, target, places):
         trials = [self._trial(claim, name, target, places) for name in names]
         verdict = {word: names[i] for word, i in judge(trials).items()}
+        self.against += [(claim, claims.asked(name, self.measured), target, trial.word) for name, trial in zip(names, trials) if trial.word in DISAGREE[:-1]]
         one = Found(claim, target, target, verdict, any(trial.refused for trial in trials))
         if self.found and one.same(self.found[-1]):
             self.found[-1].last = target
@@ -415,6 +417,8 @@ class Command:
             audit.unasked = "the record has no case of its edges, or none for a version and device where it refuses"
         audit.judge(asked)
         self._print(audit)
+        if args.page:
+            self._write_page(records, audit)
         return audit.exit() if whole else INCOMPLETE
 
     def _read(self, paths):
@@ -438,6 +442,12 @@ class Command:
         if len(grades) > 1:
             raise AuditError(BAD_INPUT, "some records have measured rows and some decided ones; audit them separately")
         return grades == {True}
+
+    def _write_page(self, records, audit):
+        from . import cli  # the one part that needs Jinja2
+
+        cli.write_site(store.load(records), Path(self.args.page), "audit: rules of other projects beside cuDNN's answers", audit=audit)
+        print(f"page: {Path(self.args.page) / 'index.html'}", file=sys.stderr)
 
     def _print(self, audit):
         if self.args.json:
@@ -464,6 +474,7 @@ def main(argv):
     parser.add_argument("--folder", required=True)
     parser.add_argument("--where", default="")
     parser.add_argument("--record", default="")
+    parser.add_argument("--page")
     parser.add_argument("--from", dest="records", action="append")
     for flag in ("measured", "json", "markdown"):
         parser.add_argument(f"--{flag}", action="store_true")
@@ -474,6 +485,12 @@ def main(argv):
     except AuditError as error:
         print(f"facts audit: {error.args[1]}", file=sys.stderr)
         return error.args[0]
+    except ModuleNotFoundError as error:
+        print(f"facts audit: --page: the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)", file=sys.stderr)
+        return ENVIRONMENT
+    except OSError as error:
+        print(f"facts audit: {error.filename}: {error.strerror or error}", file=sys.stderr)
+        return ENVIRONMENT
     except (claims.ClaimsError, predicate.PredicateError) as error:
         print(error, file=sys.stderr)
     except reader.InputError as error:

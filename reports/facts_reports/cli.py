@@ -31,12 +31,12 @@ def _fail(message, code):
     return code
 
 
-def write_site(store, folder, title, compared=None, home=""):
-    """`compared`: the diff.Diff that the page is about; else the page finds out from the record. Returns the site.Page."""
+def write_site(store, folder, title, compared=None, home="", audit=None):
+    """`compared`: the diff.Diff that the page is about; else the page finds out from the record. `audit`: an audit.Audit of these rows. Returns the site.Page."""
     from . import site  # the one part that needs Jinja2
 
     folder.mkdir(parents=True, exist_ok=True)
-    page = site.make(store, title, compared, home)
+    page = site.make(store, title, compared, home, audit)
     files.write(folder / "index.html", page.html)
     exports.write_csv(store, folder / "results.csv")
     about = {"title": title, "answer": words.answer(store), "complete": store.complete(), "totals": store.totals(), "runs": store.runs,

@@ -87,7 +87,7 @@ def known(bucket, head):
     if bucket["known"]:
         yield "# Another file in cases/known already expects this failure."
     yield f"title: {bucket['text']}, with {_where(bucket['forms'][0])}."
-    yield f"kind: {kind}\nverdict: {bucket['verdict']}\ndue: to be written"
+    yield f"kind: {kind}\nverdict: {bucket['verdict']}\nexpected: to be written"
     if _of_cudnn(bucket):
         yield from _failure(bucket, head)
     yield "\ncases:"

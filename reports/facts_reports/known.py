@@ -22,7 +22,7 @@ from .versions import version_key
 from .vocabulary import VERDICTS
 
 KINDS = ("decision", "number", "caller", "speed", "design", "behaviour")
-HEAD = ("title", "kind", "link", "verdict", "reported", "range", "fixed", "needs", "tests", "due", "size")
+HEAD = ("title", "kind", "link", "verdict", "reported", "range", "fixed", "needs", "tests", "expected", "size")
 REPEATED = ("link", "seen", "right")
 BLOCK = ("verdict", "when", "shows", "engine", "knobs", "sm", "suspected", "seen", "right", "suites", "date", "link", "note", "guard", "instead", "ask")
 GROUPS = ("cases", "controls", "guarded")

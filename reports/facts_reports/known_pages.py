@@ -52,8 +52,8 @@ def section(entry):
     lines = ["", f"## {entry.name}", "", f"**{text.markdown(entry.title)}**"]
     if entry.links:
         lines.append("Reported: " + ", ".join(entry.links) + ".")
-    if entry.due:
-        lines.append(f"Expected: {entry.due[0].lower() + entry.due[1:] if entry.due[1:2].islower() else entry.due}")
+    if entry.expected:
+        lines.append(f"Expected: {entry.expected[0].lower() + entry.expected[1:] if entry.expected[1:2].islower() else entry.expected}")
     if entry.failures:
         lines.append("")
     for failure in entry.failures:

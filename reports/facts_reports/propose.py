@@ -20,7 +20,7 @@ _HEAD = """# Proposed by `facts known propose`. Move each failure to a file of i
 title: Failures that no other file explains.
 kind: number
 verdict: {}
-due: to be written
+expected: to be written
 """
 
 

@@ -87,7 +87,7 @@ def _open(path):
 def refuse_newer(name, run):
     """Raises InputError for a run object that a newer FACTS wrote."""
     if isinstance(run.get("format"), int) and run["format"] > FORMAT:
-        raise InputError(f"{name}: was written by a newer FACTS (format {run['format']}; this one reads {FORMAT}): use that one")
+        raise InputError(f"{name}: was written by a newer FACTS (format {run['format']}; this version reads {FORMAT}): read it with that version")
 
 
 def lines(stream, report, limit=FILE_LIMIT):

@@ -27,7 +27,7 @@ KNOWN = """title: NaN in dQ.
 kind: number
 link: a/b#1
 verdict: nan
-due: numbers
+expected: numbers
 
 failure:
 verdict: nan

@@ -99,6 +99,22 @@ class Figures(WithPages):
         page = self.open(fragment="#q=pass=fwd %26 dtype=f16 %26 device=h100-sxm %26 mask=none %26 window=inf:inf %26 b=2")
         page.click("#rows button.open >> nth=0")
         self.assertNotIn("refuses this", page.inner_text(".detail"))
+        page = self.open(fragment="#q=pt/head-dim")
+        self.assertRegex(self.rows(page), " of [1-9]")
+        for note in page.locator("#rows .note").all_inner_texts():
+            self.assertIn("but PyTorch main@001f694a refuses this (pt/head-dim", note)
+
+    def test_what_an_audit_found_stands_beside_the_decision(self):
+        from facts_reports import audit, claims, cli, store
+        rule = claims.Claim("my/rule", claims.Project("Other", "1.0", "https://example.com/rules"), "f", 1, says="no gaps")
+        found = audit.Audit([rule], {rule}, [], True, {})
+        found.against = [(rule, "pass=bwd dtype=bf16 stride=gap:8", ("h100-sxm", "9.27.0-jit-cu13", "9.27.0", "90"), "too loose"), (rule, "pass=bwd dtype=bf16", ("h100-sxm", "9.27.0-jit-cu13", "9.27.0", "90"), "too strict")]
+        cli.write_site(store.load([self.at / "bisect.jsonl"]), self.at / "audit", "audit", audit=found)
+        page = self.open("audit", "#q=my/rule")
+        self.assertEqual(page.locator("#rows .note .claimed").all_inner_texts(), ["but Other 1.0 lets this through (my/rule)", "but Other 1.0 refuses this (my/rule)"])
+        page.click("#rows button.open >> nth=0")
+        self.assertIn("Claimed otherwise Other 1.0 lets this through (my/rule, audit: too loose): no gaps https://example.com/rules", page.text_content(".detail"))
+        self.quiet()
 
     def test_downloads_name_query_suite_tolerance_and_date(self):
         page = self.open(fragment="#q=verdict=wrong")

@@ -8,7 +8,7 @@ typedef struct judged {
     size_t elements, rows;
     double *want, *sigma, *bound;
     unsigned char *storage;
-    int32_t due[2 * 7];
+    int32_t expects[2 * 7];
 } judged;
 
 /* An answer within its bounds but for faults of every kind. */
@@ -32,8 +32,8 @@ static judged make_judged(void)
                         j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] + s * j.tensor.stride[2] + d,
                         n % 47 == 0 ? 0x7C00 : facts_encode(FATTN_F16, got));
     }
-    j.due[5] = FACTS_DUE_ANYTHING;
-    j.due[13] = FACTS_DUE_ZERO_OR_POISON;
+    j.expects[5] = FACTS_EXPECTS_ANYTHING;
+    j.expects[13] = FACTS_EXPECTS_ZERO_OR_POISON;
     return j;
 }
 
@@ -62,7 +62,7 @@ static void same_rows(const facts_judged_row *a, const facts_judged_row *b)
 }
 
 /* Row n of the tensor as C judges it. */
-static facts_judged_row row_in_c(const judged *j, const facts_bar *bar, int64_t n, const void *storage, facts_lie lie)
+static facts_judged_row row_in_c(const judged *j, const facts_limits *limits, int64_t n, const void *storage, facts_lie lie)
 {
     const facts_tensor *t = &j->tensor;
     const int64_t s = n % 7, h = n / 7 % 3, b = n / 21;
@@ -73,13 +73,14 @@ static facts_judged_row row_in_c(const judged *j, const facts_bar *bar, int64_t 
                                     .sigma = j->sigma[8 * n + d],
                                     .bound = j->bound[8 * n + d],
                                     .channel = (int32_t)d,
-                                    .due = j->due[b * 7 + s] };
+                                    .expects = j->expects[b * 7 + s] };
         at.place = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d;
         if (storage) {
             at.code = facts_load(FATTN_F16, storage, at.place);
-            facts_judged_row_add(&row, bar, &at);
+            facts_judged_row_add(&row, limits, &at);
         } else {
-            facts_judged_row_add_lie(&row, bar, &at, (int32_t)lie, j->want[(n - s) * 8 + facts_lie_from((int32_t)lie, s, d, 7, 8)]);
+            facts_judged_row_add_lie(&row, limits, &at, (int32_t)lie,
+                                     j->want[(n - s) * 8 + facts_lie_from((int32_t)lie, s, d, 7, 8)]);
         }
     }
     return row;
@@ -91,14 +92,14 @@ Test(emulated, rows_are_judged_alike)
     facts_gpu *gpu = open_emulated(&context);
     judged j = make_judged();
     facts_rule rule = { .expected = { j.want, j.sigma, j.bound, NULL, NULL }, .pattern = FACTS_PATTERN_A };
-    facts_bar bar = facts_judge_bar(&j.tensor, &rule);
+    facts_limits limits = facts_judge_limits(&j.tensor, &rule);
     facts_part all = { .batches = 2, .heads = 3, .want = j.want, .sigma = j.sigma, .bound = j.bound };
     facts_judged_row rows[2 * 3 * 7];
-    facts_asked asked = { .tensor = &j.tensor, .storage = j.storage, .bar = bar, .due = j.due, .part = all };
+    facts_asked asked = { .tensor = &j.tensor, .storage = j.storage, .limits = limits, .expects = j.expects, .part = all };
     uint64_t bits = 0;
     cr_assert_eq(facts_gpu_judge(gpu, &asked, rows), FATTN_OK);
     for (int64_t n = 0; n < 42; n++) {
-        facts_judged_row want = row_in_c(&j, &bar, n, j.storage, FACTS_LIE_COUNT);
+        facts_judged_row want = row_in_c(&j, &limits, n, j.storage, FACTS_LIE_COUNT);
         same_rows(&rows[n], &want);
         bits += rows[n].bits;
     }
@@ -107,7 +108,7 @@ Test(emulated, rows_are_judged_alike)
     for (asked.lie = 0; asked.lie < FACTS_LIE_COUNT; asked.lie++) {
         cr_assert_eq(facts_gpu_judge(gpu, &asked, rows), FATTN_OK);
         for (int64_t n = 0; n < 42; n++) {
-            facts_judged_row want = row_in_c(&j, &bar, n, NULL, asked.lie);
+            facts_judged_row want = row_in_c(&j, &limits, n, NULL, asked.lie);
             same_rows(&rows[n], &want);
         }
     }
@@ -133,7 +134,7 @@ static void same_judgement(const facts_judgement *a, const facts_judgement *b)
 static judged make_subtle(bool gain)
 {
     judged j = make_judged();
-    j.due[13] = FACTS_DUE_ANYTHING;
+    j.expects[13] = FACTS_EXPECTS_ANYTHING;
     for (int64_t n = 0; n < (int64_t)j.elements; n++) {
         const int64_t d = n % 8, s = n / 8 % 7, h = n / 56 % 3, b = n / 168;
         const double size = gain || n / 8 != 20 ? 1.0 : 3.0;
@@ -162,21 +163,22 @@ Test(emulated, slices_say_what_their_rows_say)
         facts_rule rule = {
             .expected = { j.want, j.sigma, j.bound, nu, neff }, .pattern = FACTS_PATTERN_A, .dense = true, .gain = 0x1p-13
         };
-        const facts_bar bar = facts_judge_bar(&j.tensor, &rule);
+        const facts_limits limits = facts_judge_limits(&j.tensor, &rule);
         const facts_judged_rows weights = facts_judge_weights(&j.tensor, &rule);
         const facts_part all = { .batches = 2, .heads = 3, .want = j.want, .sigma = j.sigma, .bound = j.bound };
-        facts_judged_slice told[1];
+        facts_judged_slice reported[1];
         facts_asked asked[MANY_QUESTIONS];
         for (int n = 0; n < MANY_QUESTIONS; n++) { /* the last is about the answer, the others about a lie in the first head */
-            asked[n] =
-                (facts_asked){ .tensor = &j.tensor, .lie = FACTS_LIE_ROW, .bar = bar, .due = j.due, .part = all, .out = told };
+            asked[n] = (facts_asked){
+                .tensor = &j.tensor, .lie = FACTS_LIE_ROW, .limits = limits, .expects = j.expects, .part = all, .out = reported
+            };
             asked[n].part.batches = asked[n].part.heads = 1;
         }
         asked[MANY_QUESTIONS - 1] = (facts_asked){ .tensor = &j.tensor,
                                                    .storage = j.storage,
                                                    .lie = FACTS_LIE_COUNT,
-                                                   .bar = bar,
-                                                   .due = j.due,
+                                                   .limits = limits,
+                                                   .expects = j.expects,
                                                    .part = all,
                                                    .weights = weights,
                                                    .out = slices };
@@ -186,7 +188,7 @@ Test(emulated, slices_say_what_their_rows_say)
             moved += rows[n].checked, refused += rows[n].wrong;
         cr_assert_eq(facts_gpu_judge(gpu, &asked[MANY_QUESTIONS - 1], rows), FATTN_OK);
         cr_assert_eq(facts_gpu_slices(gpu, asked, MANY_QUESTIONS), FATTN_OK);
-        cr_expect(told[0].sums.checked == moved && told[0].sums.wrong == refused && moved > 0 && refused > 0);
+        cr_expect(reported[0].sums.checked == moved && reported[0].sums.wrong == refused && moved > 0 && refused > 0);
         const facts_judgement here = facts_judge_rows(&j.tensor, &rule, rows), there = facts_judge_slices(&j.tensor, &rule, slices);
         same_judgement(&here, &there);
         uint64_t bits = 0;
@@ -206,7 +208,7 @@ Test(emulated, a_slice_of_heads_and_a_sample_of_rows_are_judged_as_in_the_whole)
     facts_gpu *gpu = open_emulated(&context);
     judged j = make_judged();
     facts_rule rule = { .expected = { j.want, j.sigma, j.bound, NULL, NULL }, .pattern = FACTS_PATTERN_A };
-    facts_bar bar = facts_judge_bar(&j.tensor, &rule);
+    facts_limits limits = facts_judge_limits(&j.tensor, &rule);
     const int64_t sample[] = { 0, 2, 5, 6 }, first = (1 * 3 + 1) * 7; /* batch 1, heads 1 and 2 */
     double want[2 * 4 * 8], sigma[2 * 4 * 8], bound[2 * 4 * 8];
     for (int64_t n = 0; n < 8; n++)
@@ -218,10 +220,10 @@ Test(emulated, a_slice_of_heads_and_a_sample_of_rows_are_judged_as_in_the_whole)
         .b = 1, .batches = 1, .h = 1, .heads = 2, .rows = sample, .row_count = 4, .want = want, .sigma = sigma, .bound = bound
     };
     facts_judged_row rows[8];
-    facts_asked asked = { .tensor = &j.tensor, .storage = j.storage, .bar = bar, .due = j.due, .part = part };
+    facts_asked asked = { .tensor = &j.tensor, .storage = j.storage, .limits = limits, .expects = j.expects, .part = part };
     cr_assert_eq(facts_gpu_judge(gpu, &asked, rows), FATTN_OK);
     for (int64_t n = 0; n < 8; n++) {
-        facts_judged_row right = row_in_c(&j, &bar, first + n / 4 * 7 + sample[n % 4], j.storage, FACTS_LIE_COUNT);
+        facts_judged_row right = row_in_c(&j, &limits, first + n / 4 * 7 + sample[n % 4], j.storage, FACTS_LIE_COUNT);
         same_rows(&rows[n], &right);
     }
     free_judged(&j);
@@ -241,22 +243,22 @@ Test(emulated, other_bits_hashes_and_what_was_never_written)
     memcpy(other, j.storage, bytes);
     for (int64_t i = 40; i < 300; i += 13)
         other[2 * i] ^= 1;
-    cr_expect_eq(facts_gpu_repeat(gpu, &j.tensor, j.storage, other, j.due, NULL, 0, &different, first), FATTN_OK);
-    cr_expect_eq(different, facts_judge_repeat(&j.tensor, j.storage, other, (const facts_due *)j.due, first_c));
+    cr_expect_eq(facts_gpu_repeat(gpu, &j.tensor, j.storage, other, j.expects, NULL, 0, &different, first), FATTN_OK);
+    cr_expect_eq(different, facts_judge_repeat(&j.tensor, j.storage, other, (const facts_row_expects *)j.expects, first_c));
     cr_expect_arr_eq(first, first_c, sizeof first);
     for (int64_t i = 40; i < 300; i += 39)
         other[2 * i + 1] ^= 4;
-    cr_expect_eq(facts_gpu_repeat(gpu, &j.tensor, j.storage, other, j.due, j.bound, 0.5, &different, first), FATTN_OK);
-    cr_expect_eq(different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_due *)j.due,
+    cr_expect_eq(facts_gpu_repeat(gpu, &j.tensor, j.storage, other, j.expects, j.bound, 0.5, &different, first), FATTN_OK);
+    cr_expect_eq(different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_row_expects *)j.expects,
                                                      &(facts_slack){ j.bound, 0.5, NULL }, first_c));
     cr_expect(different > 0 && memcmp(first, first_c, sizeof first) == 0);
     cr_expect_eq(facts_gpu_bits(gpu, &j.tensor, j.storage, &bits), FATTN_OK);
     cr_expect_eq(bits, facts_judge_bits(&j.tensor, j.storage));
     cr_expect_neq(bits, facts_judge_bits(&j.tensor, other));
-    cr_expect_eq(facts_gpu_survey(gpu, &j.tensor, j.storage, j.due, FACTS_PATTERN_A, &found), FATTN_OK);
+    cr_expect_eq(facts_gpu_survey(gpu, &j.tensor, j.storage, j.expects, FACTS_PATTERN_A, &found), FATTN_OK);
     int64_t unwritten = 0, not_finite = 0;
     for (int64_t n = 0; n < (int64_t)j.elements; n++)
-        if (j.due[n / 168 * 7 + n / 8 % 7] == FACTS_DUE_VALUE) {
+        if (j.expects[n / 168 * 7 + n / 8 % 7] == FACTS_EXPECTS_VALUE) {
             unwritten += n % 53 == 0;
             not_finite += n % 53 != 0 && n % 47 == 0;
         }

@@ -68,7 +68,7 @@ static void judge(facts_gpu *gpu, large *x)
     const facts_rule rule = { .expected = { .want = x->want, .sigma = x->bound, .bound = x->bound } };
     const int64_t count = t->dim[0] * t->dim[1] * t->dim[2];
     facts_judged_row *rows = calloc((size_t)count, sizeof *rows);
-    facts_asked asked = { .tensor = t, .storage = x->storage, .lie = FACTS_LIE_COUNT, .bar = facts_judge_bar(t, &rule) };
+    facts_asked asked = { .tensor = t, .storage = x->storage, .lie = FACTS_LIE_COUNT, .limits = facts_judge_limits(t, &rule) };
     asked.part = (facts_part){ .batches = t->dim[0], .heads = t->dim[1], .want = x->want, .sigma = x->bound, .bound = x->bound };
     x->want[x->count - 1] += 1;
     cr_assert_eq(facts_gpu_judge(gpu, &asked, rows), FATTN_OK);

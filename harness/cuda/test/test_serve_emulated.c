@@ -8,18 +8,18 @@
 #include <unistd.h>
 
 #include "emulated.h"
-#include "worker/memory/truth.h"
+#include "worker/memory/case_reference.h"
 #include "worker/reply.h"
 #include "worker/serve.h"
 
 /* What is answered where another configuration's truth was made before: its constants are never others here. */
 static int renewal;
-int __wrap_facts_truth_judges(facts_truth *truth, const facts_who *who);
-int __wrap_facts_truth_judges(facts_truth *truth, const facts_who *who)
+int __wrap_facts_reference_judges(facts_reference *reference, const facts_who *who);
+int __wrap_facts_reference_judges(facts_reference *reference, const facts_who *who)
 {
-    (void)truth, (void)who;
+    (void)reference, (void)who;
     if (renewal == ENOTSUP)
-        return facts_gpu_refuse(truth->memory.gpu, "a NaN");
+        return facts_gpu_refuse(reference->memory.gpu, "a NaN");
     return renewal;
 }
 

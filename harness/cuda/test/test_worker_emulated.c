@@ -115,24 +115,24 @@ static void compare_unwritten(facts_worker worker, const char *text, int64_t liv
     static facts_problem p;
     facts_case c;
     facts_error where = { 0 };
-    facts_truth truth;
+    facts_reference reference;
     facts_error error = { 0 };
     int64_t overrun[FACTS_PLACES], different, at[4];
     cr_assert(facts_case_parse(&c, text, &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
-    cr_assert_eq(facts_trial_prepare(&truth, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
+    cr_assert_eq(facts_trial_prepare(&reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
                  error.text);
-    cr_assert_eq(facts_memory_workspace(&truth.memory, 64), FATTN_OK);
-    cr_assert_eq(facts_memory_produce(&truth.memory), FATTN_OK);
+    cr_assert_eq(facts_memory_workspace(&reference.memory, 64), FATTN_OK);
+    cr_assert_eq(facts_memory_produce(&reference.memory), FATTN_OK);
     for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B; pattern++) {
-        cr_assert_eq(facts_memory_arm(&truth.memory, pattern, 0), FATTN_OK);
-        cr_assert_eq(facts_memory_fetch(&truth.memory, pattern, overrun), FATTN_OK);
+        cr_assert_eq(facts_memory_arm(&reference.memory, pattern, 0), FATTN_OK);
+        cr_assert_eq(facts_memory_fetch(&reference.memory, pattern, overrun), FATTN_OK);
     }
-    cr_assert_eq(facts_judging_repeat(&different, &truth, FACTS_TENSOR_O, at), FATTN_OK);
+    cr_assert_eq(facts_judging_repeat(&different, &reference, FACTS_TENSOR_O, at), FATTN_OK);
     cr_expect_eq(different, live_rows * 2 * 16, "%s: O: %ld", text, (long)different);
-    cr_assert_eq(facts_judging_repeat(&different, &truth, FACTS_TENSOR_STATS, at), FATTN_OK);
+    cr_assert_eq(facts_judging_repeat(&different, &reference, FACTS_TENSOR_STATS, at), FATTN_OK);
     cr_expect_eq(different, live_rows * 2, "%s: Stats: %ld", text, (long)different);
-    facts_truth_destroy(&truth);
+    facts_reference_destroy(&reference);
 }
 
 Test(emulated, only_live_rows_of_an_own_forward_have_to_be_the_same)
@@ -165,13 +165,13 @@ Test(emulated, what_the_oracle_said_is_forgotten_when_another_truth_is_made)
     cr_assert(facts_case_parse(&c, "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16", &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
     for (int i = 0; i < 3; i++) {
-        facts_truth truth;
+        facts_reference reference;
         emulated_oracle_fails = answers[i];
-        fattn_status status = facts_trial_prepare(&truth, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error);
+        fattn_status status = facts_trial_prepare(&reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error);
         cr_expect_eq(status, answers[i] == ENOMEM ? FATTN_NO_MEMORY : FATTN_OK, "%s", error.text);
         if (status == FATTN_OK)
             cr_expect_str_empty(facts_gpu_error(gpu), "after %d", answers[i]);
-        facts_truth_destroy(&truth);
+        facts_reference_destroy(&reference);
     }
     close_emulated(gpu, context);
 }
@@ -185,18 +185,18 @@ Test(emulated, a_fault_while_answers_are_judged_is_the_devices)
     facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
     facts_case c;
     facts_error where = { 0 };
-    facts_truth truth;
+    facts_reference reference;
     facts_error error = { 0 };
     cr_assert(facts_case_parse(&c, "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16", &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
     facts_judgement found[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT];
     emulated_kernel_fails = "facts_kernel_judge";
-    cr_expect_eq(facts_trial_prepare(&truth, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
+    cr_expect_eq(facts_trial_prepare(&reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
                  error.text);
-    cr_expect_eq(facts_judging_all(found, bits, &truth), FATTN_DEVICE_FAULT);
+    cr_expect_eq(facts_judging_all(found, bits, &reference), FATTN_DEVICE_FAULT);
     cr_expect(found[FACTS_TENSOR_O].no_memory && strstr(facts_gpu_error(gpu), "emulated"));
-    facts_truth_destroy(&truth);
+    facts_reference_destroy(&reference);
     emulated_kernel_fails = NULL;
     close_emulated(gpu, context);
 }
@@ -207,24 +207,24 @@ static void weigh_at_once(facts_worker *worker, const char *text, int launches)
     static facts_problem p;
     facts_case c;
     facts_error where = { 0 };
-    facts_truth truth;
+    facts_reference reference;
     facts_error error = { 0 };
     facts_judgement found[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT];
     cr_assert(facts_case_parse(&c, text, &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
-    cr_assert_eq(facts_trial_prepare(&truth, &(facts_making){ .worker = worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
+    cr_assert_eq(facts_trial_prepare(&reference, &(facts_making){ .worker = worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
                  error.text);
     const int before = emulated_launches;
-    cr_assert_eq(facts_judging_all(found, bits, &truth), FATTN_OK);
+    cr_assert_eq(facts_judging_all(found, bits, &reference), FATTN_OK);
     cr_expect_eq(emulated_launches - before, launches, "%s: %d launches", text, emulated_launches - before);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (facts_tensor_is_output(&p, id) && truth.expectation.answer[id].at) { /* there is here */
+        if (facts_tensor_is_output(&p, id) && reference.expectation.answer[id].at) { /* there is here */
             const facts_tensor tensor = facts_tensor_seen(&p, id);
-            const facts_rule rule = facts_expectation_rule(&truth.expectation, id, FACTS_PATTERN_A);
-            cr_expect_eq(truth.untrusted[id], !facts_judge_trusts(&tensor, &rule), "%s: %s", text, facts_tensor_word(id));
+            const facts_rule rule = facts_expectation_rule(&reference.expectation, id, FACTS_PATTERN_A);
+            cr_expect_eq(reference.untrusted[id], !facts_judge_trusts(&tensor, &rule), "%s: %s", text, facts_tensor_word(id));
         }
-    facts_truth_destroy(&truth);
+    facts_reference_destroy(&reference);
 }
 
 Test(emulated, lies_about_small_answers_need_no_second_round)

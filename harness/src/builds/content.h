@@ -1,4 +1,4 @@
-/* What decides an answer, by its bytes: two files of one name, size and time may differ. */
+/* A hash of the files that decide an answer. It reads the bytes, because two files of equal name, size and time may differ. */
 #ifndef FACTS_CONTENT_H
 #define FACTS_CONTENT_H
 
@@ -8,7 +8,7 @@
 
 #include "builds.h"
 
-/* A sum over names and bytes: an order of files does not matter. */
+/* A sum over names and bytes; the order of the files does not matter. */
 typedef struct facts_content {
     uint64_t sum;
     bool unknown; /* something could not be read */
@@ -16,7 +16,7 @@ typedef struct facts_content {
 
 void facts_content_text(facts_content *content, const char *what, const char *text, size_t length);
 void facts_content_file(facts_content *content, const char *path);
-/* Every libcudnn*.so.9 of its folder, and its NVRTC with the builtins. 0.2 s for a gigabyte that is in memory. */
+/* Adds every libcudnn*.so.9 of the build's folder, and its NVRTC with the builtins. A gigabyte in memory takes 0.2 s. */
 void facts_content_build(facts_content *content, const facts_build *build);
 
 #endif

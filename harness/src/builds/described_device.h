@@ -1,9 +1,6 @@
-/* Descriptions of GPUs: lib/devices/NAME.json, or a file given by path.
- *
- * A file says what cuDNN is told ("device", cuDNN's own JSON) and where that was read ("source", "read_with", "date"). A product's
- * name may only be carried by a description that was read off that product. A bare object of cuDNN's is accepted too: then its name
- * is its file's.
- */
+/* Descriptions of GPUs: lib/devices/NAME.json, or a file given by its path. "device" is cuDNN's own JSON, which cuDNN reads.
+ * "source", "read_with" and "date" say where it was read. Only a description that was read from a product may have the product's
+ * name. A bare object of cuDNN is accepted too; its name is then the file's name. */
 #ifndef FACTS_DESCRIBED_DEVICE_H
 #define FACTS_DESCRIBED_DEVICE_H
 
@@ -19,11 +16,12 @@ typedef struct facts_device {
     char date[16];
     int sm; /* 90, 100 */
     int multiprocessors;
-    char json[4096]; /* what cuDNN is told, compact */
+    char json[4096]; /* the JSON that cuDNN reads, compact */
 } facts_device;
 
-/* `spec`: a name of lib/devices, or a path (it has a slash or ends in .json). Returns 0; 2 with one line in *message: unknown name
- * (the known ones are listed), unreadable file, broken JSON (with its place), missing or impossible field. */
+/* Loads a description. `spec` is a name of lib/devices or a path (with a slash, or ending in .json). Returns 0; 2 with one line in
+ * *message: unknown name (the line lists the known ones), unreadable file, invalid JSON (with the place), missing or impossible
+ * field. */
 int facts_device_load(facts_device *out, const char *spec, facts_error *message);
 
 /* The names in lib/devices, sorted, joined by ", " into out; empty when there are none. */

@@ -1,12 +1,13 @@
-/* What lies in a folder: cuDNN's version, kind and CUDA major, without loading it.
+/* Identifies the cuDNN of a folder (version, kind and CUDA major) without loading it.
  *
- * First the package's metadata: NAME-VERSION.dist-info two levels above lib/ (a Python package), or METADATA and RECORD beside lib/
- * (the cache). It is believed only if its RECORD names the engines library with the size that lies there: two packages may have
- * written into one folder. Otherwise the engines library itself. It refuses serialized plans of other versions with the text
- * "cudnn_version != (9 * 10000 + 20 * 100 + 0)", and its compiler options hold the path of the toolkit it was built with,
+ * First it reads the package's metadata: NAME-VERSION.dist-info two levels above lib/ (a Python package), or METADATA and RECORD
+ * beside lib/ (the cache). The metadata counts only if its RECORD names the engines library with the size of the file, because two
+ * packages may have written into one folder.
+ *
+ * Otherwise it reads the engines library itself. That library refuses serialized plans of other versions with the text
+ * "cudnn_version != (9 * 10000 + 20 * 100 + 0)". Its compiler options contain the path of its toolkit,
  * ".../cuda-13.2/bin/ptxExtDesc.txt" or ".../r12.9/bin/.../ptxExtDesc.txt". A header beside it may be of another version, so it is
- * asked last.
- */
+ * read last. */
 #include "build_parts.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* How people are told what files, folders and the command line say: a line in which nothing is left that a terminal would obey. */
+/* Prints text from files, folders and the command line without control characters, so that a terminal does not obey it. */
 #ifndef FACTS_PRINT_LINE_H
 #define FACTS_PRINT_LINE_H
 

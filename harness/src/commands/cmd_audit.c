@@ -74,6 +74,10 @@ static int run_step(const audit *a, const char *step)
         words[n++] = "--record";
         words[n++] = a->session.record;
     }
+    if (o->page) {
+        words[n++] = "--page";
+        words[n++] = o->page;
+    }
     for (size_t i = 0; i < o->record_count; i++) {
         words[n++] = "--from";
         words[n++] = o->records[i];

@@ -26,14 +26,14 @@ static bool ask(void *context, size_t version, int attempt, int *value)
 {
     facts_bisection *b = context;
     facts_bisected *v = &b->at[version];
-    char text[FACTS_SAID_VALUE];
+    char text[FACTS_REPORTED_VALUE];
     if (!v->known[attempt - 1]) {
         v->open[attempt - 1] = true;
         return false;
     }
-    const facts_said *said = &v->said[attempt - 1];
-    *value =
-        facts_said_answers(said) ? (int)facts_intern_id(b->values, facts_said_value(said, b->by, text)) : FACTS_BISECT_NO_VALUE;
+    const facts_reported *reported = &v->reported[attempt - 1];
+    *value = facts_reported_answers(reported) ? (int)facts_intern_id(b->values, facts_reported_value(reported, b->by, text))
+                                              : FACTS_BISECT_NO_VALUE;
     return true;
 }
 
@@ -42,7 +42,7 @@ static void session_row(facts_session *session, const facts_outcome *outcome)
     bisect_round *round = session->context;
     facts_line line;
     facts_line_parse(&line, outcome->text, outcome->length);
-    facts_said_row(&round->b->at[round->version[outcome->target]].said[round->attempt - 1], &line);
+    facts_reported_row(&round->b->at[round->version[outcome->target]].reported[round->attempt - 1], &line);
 }
 
 /* A GPU's name is known only now. */
@@ -118,7 +118,7 @@ static bool gather(bisect_round *round, facts_session *session)
         make_ready(b, i);
         v->open[round->attempt - 1] = false;
         v->known[round->attempt - 1] = true;
-        v->said[round->attempt - 1] = FACTS_SAID_NOTHING;
+        v->reported[round->attempt - 1] = FACTS_REPORTED_NOTHING;
         if (v->why[0])
             continue;
         round->version[round->targets++] = i;
@@ -184,7 +184,7 @@ static int ask_round(facts_bisection *b, int attempt)
 typedef struct loading {
     facts_bisection *b;
     char device[112]; /* as the record calls it */
-    facts_earned earned;
+    facts_validity validity;
 } loading;
 
 static bool find_device(void *context, const facts_line *line)
@@ -202,7 +202,7 @@ static bool load_row(void *context, const facts_line *line)
 {
     loading *l = context;
     bool more = false;
-    if (!facts_earned_line(&l->earned, line) || line->kind != FACTS_LINE_ROW ||
+    if (!facts_validity_line(&l->validity, line) || line->kind != FACTS_LINE_ROW ||
         !facts_json_is(facts_line_get(line, "case"), l->b->name) || !facts_json_is(facts_line_get(line, "device"), l->device))
         return true;
     facts_json_bool(facts_line_get(line, "more"), &more);
@@ -211,10 +211,10 @@ static bool load_row(void *context, const facts_line *line)
         int attempt = v->known[0] ? 1 : 0;
         if (v->known[attempt] || !facts_json_is(facts_line_get(line, "build"), v->target.build.name))
             continue;
-        facts_said_row(&v->said[attempt], line);
-        v->known[attempt] = !more && facts_said_answers(&v->said[attempt]);
+        facts_reported_row(&v->reported[attempt], line);
+        v->known[attempt] = !more && facts_reported_answers(&v->reported[attempt]);
         if (!more && !v->known[attempt])
-            v->said[attempt] = FACTS_SAID_NOTHING;
+            v->reported[attempt] = FACTS_REPORTED_NOTHING;
     }
     return true;
 }
@@ -226,13 +226,13 @@ static int load_rows(facts_bisection *b, loading *l)
     int status = known ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     for (size_t i = 0; known && i < b->versions; i++) {
         facts_target_identify(&b->at[i].target, worker);
-        if (!facts_earned_add(&l->earned, &b->at[i].target))
+        if (!facts_validity_add(&l->validity, &b->at[i].target))
             status = facts_no_memory();
     }
     if (status == FACTS_EXIT_OK)
         status = facts_read_record("facts", b->options->output, load_row, l, NULL);
-    facts_earned_say(&l->earned, b->options->output);
-    facts_earned_free(&l->earned);
+    facts_validity_say(&l->validity, b->options->output);
+    facts_validity_free(&l->validity);
     return status;
 }
 
@@ -250,7 +250,7 @@ static int load_record(facts_bisection *b)
         return status;
     for (size_t i = 0; i < b->versions; i++)
         for (int attempt = 0; attempt < FACTS_BISECT_ATTEMPTS; attempt++)
-            if (b->at[i].known[attempt] && !facts_said_has(&b->at[i].said[attempt], b->by))
+            if (b->at[i].known[attempt] && !facts_reported_has(&b->at[i].reported[attempt], b->by))
                 return facts_complain(FACTS_EXIT_BAD_INPUT,
                                       "facts bisect: %s: the answer of %s has no knobs; --by knobs needs another -o", path,
                                       facts_bisection_version(b, i));
@@ -303,7 +303,7 @@ static void insert_version(facts_bisection *b, const facts_target *target)
     if (place > 0 && compare_versions(&b->at[place - 1].target.build, &target->build) == 0)
         return;
     memmove(&b->at[place + 1], &b->at[place], (b->versions - place) * sizeof *b->at);
-    b->at[place] = (facts_bisected){ .target = *target, .said = { FACTS_SAID_NOTHING, FACTS_SAID_NOTHING } };
+    b->at[place] = (facts_bisected){ .target = *target, .reported = { FACTS_REPORTED_NOTHING, FACTS_REPORTED_NOTHING } };
     b->versions++;
 }
 

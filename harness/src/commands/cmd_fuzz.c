@@ -7,7 +7,7 @@
 #include "builds/print_line.h"
 #include "case/words/text_file.h"
 #include "commands/files/fuzz_files.h"
-#include "commands/session/hunt.h"
+#include "commands/session/search_session.h"
 #include "search/weights.h"
 
 #define DRAW_AHEAD 4      /* drawn at once, for each worker */
@@ -35,26 +35,26 @@ static bool draw_ended(const fuzzing *z)
 }
 
 /* The next case that nobody asked yet. */
-static void draw(facts_hunt *hunt, fuzzing *z)
+static void draw(facts_search *search, fuzzing *z)
 {
     facts_case c;
     char name[FACTS_NAME_MAX];
     facts_answer answer;
-    while (!draw_ended(z) && !facts_hunt_time_is_up(hunt)) {
+    while (!draw_ended(z) && !facts_search_time_is_up(search)) {
         if (facts_weights_draw(z->weights, z->seed, z->index++, &z->choice, &c) &&
-            facts_memo_get(hunt->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN &&
-            !facts_memo_forgot(hunt->memo, name)) {
+            facts_memo_get(search->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN &&
+            !facts_memo_forgot(search->memo, name)) {
             z->in_vain = 0;
-            facts_hunt_ask(hunt, &c, 1, FACTS_HUNT_DRAWN, false, &answer);
+            facts_search_ask(search, &c, 1, FACTS_SEARCH_DRAWN, false, &answer);
             return;
         }
         z->exhausted = ++z->in_vain >= MOST_IN_VAIN;
     }
 }
 
-static void take_drawn(facts_hunt *hunt, const char *name, const facts_answer *answer, facts_verdict before)
+static void take_drawn(facts_search *search, const char *name, const facts_answer *answer, facts_verdict before)
 {
-    fuzzing *z = hunt->context;
+    fuzzing *z = search->context;
     facts_case c;
     facts_error ignored;
     bool known = answer->count > 0;
@@ -67,7 +67,7 @@ static void take_drawn(facts_hunt *hunt, const char *name, const facts_answer *a
     z->verdicts[answer->verdict]++;
     z->known += known;
     if (answer->count && facts_case_parse(&c, name, &ignored) && !facts_findings_add(z->findings, &c, answer, z->options->known))
-        hunt->failed = true;
+        search->failed = true;
 }
 
 static bool is_ordinary(const void *context, const facts_case *c)
@@ -76,49 +76,49 @@ static bool is_ordinary(const void *context, const facts_case *c)
     return facts_weights_ordinary(z->weights, c);
 }
 
-static int write_files(const facts_hunt *hunt, fuzzing *z)
+static int write_files(const facts_search *search, fuzzing *z)
 {
     const facts_options *o = z->options;
     z->written = facts_findings_changes(z->findings);
     if (!facts_findings_count(z->findings))
         return FACTS_EXIT_OK;
     facts_findings_rank(z->findings);
-    z->files.hunt = hunt;
+    z->files.search = search;
     z->files.findings = z->findings;
-    facts_fuzz_files_folder(z->files.folder, hunt->session.record[0] ? hunt->session.record : o->output ? o->output : "");
+    facts_fuzz_files_folder(z->files.folder, search->session.record[0] ? search->session.record : o->output ? o->output : "");
     snprintf(z->files.origin, sizeof z->files.origin, "facts fuzz --seed %" PRIu64, z->seed);
     return facts_fuzz_files_write(&z->files);
 }
 
 /* Questions of what is shrunk come first; drawn cases keep the other workers busy. */
-static bool more(facts_hunt *hunt)
+static bool more(facts_search *search)
 {
-    fuzzing *z = hunt->context;
-    size_t before = hunt->asked;
-    if (!facts_findings_advance(z->findings, &hunt->asker))
-        hunt->failed = true;
-    if (hunt->session.record[0] && facts_findings_changes(z->findings) > z->written)
-        write_files(hunt, z); /* they stay when the run is killed; what cannot be written is told of at the end */
-    size_t wanted = (size_t)hunt->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
-    while (hunt->asked - before < wanted && !draw_ended(z) && !hunt->failed && !facts_hunt_time_is_up(hunt))
-        draw(hunt, z);
-    return hunt->asked > before;
+    fuzzing *z = search->context;
+    size_t before = search->asked;
+    if (!facts_findings_advance(z->findings, &search->asker))
+        search->failed = true;
+    if (search->session.record[0] && facts_findings_changes(z->findings) > z->written)
+        write_files(search, z); /* they stay when the run is killed; what cannot be written is told of at the end */
+    size_t wanted = (size_t)search->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
+    while (search->asked - before < wanted && !draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
+        draw(search, z);
+    return search->asked > before;
 }
 
 /* ---- what a person reads --------------------------------------------------------------------------------------------------- */
 
 static void show(facts_session *session, int live)
 {
-    const facts_hunt *hunt = session->context;
-    const fuzzing *z = hunt->context;
+    const facts_search *search = session->context;
+    const fuzzing *z = search->context;
     char text[200], left[40] = "";
-    double seconds = hunt->deadline_s > 0 ? hunt->deadline_s - facts_hunt_now_s() : 0;
-    if (hunt->deadline_s > 0)
+    double seconds = search->deadline_s > 0 ? search->deadline_s - facts_search_now_s() : 0;
+    if (search->deadline_s > 0)
         snprintf(left, sizeof left, "  left %.0f s", seconds > 0 ? seconds : 0);
     snprintf(text, sizeof text, "drawn %zu  failed %zu  findings %zu  to shrink %zu  asked in all %zu  workers %d%s", z->drawn,
              z->drawn - z->verdicts[FACTS_VERDICT_PASS] - z->verdicts[FACTS_VERDICT_SUPPORTED] -
                  z->verdicts[FACTS_VERDICT_UNSUPPORTED] - z->verdicts[FACTS_VERDICT_INCONCLUSIVE],
-             facts_findings_count(z->findings), facts_findings_open(z->findings), facts_memo_answered(hunt->memo), live, left);
+             facts_findings_count(z->findings), facts_findings_open(z->findings), facts_memo_answered(search->memo), live, left);
     facts_progress_say(&session->progress, text);
 }
 
@@ -133,7 +133,7 @@ static void print_forms(const facts_bucket *bucket, const char *flags)
                                           : "smallest:",
                facts_case_name(&form->best, name), flags);
         if (bucket->explained)
-            printf("  is this known failure, plus these features:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
+            printf("  is this known failure with more features:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
     }
 }
 
@@ -160,10 +160,10 @@ static size_t count_ordinary(const fuzzing *z)
     return ordinary;
 }
 
-static void print_summary(const facts_hunt *hunt, const fuzzing *z)
+static void print_summary(const facts_search *search, const fuzzing *z)
 {
     char flags[FACTS_PATH + 64] = "";
-    facts_hunt_flags(hunt, flags, sizeof flags);
+    facts_search_flags(search, flags, sizeof flags);
     size_t news = facts_findings_news(z->findings), explained = facts_findings_count(z->findings) - news;
     printf("%zu cases drawn with seed %" PRIu64 ":", z->drawn, z->seed);
     bool first = true;
@@ -172,13 +172,13 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
             printf("%s %zu %s", first ? "" : ",", z->verdicts[v], facts_verdict_name(v));
             first = false;
         }
-    printf("%s\n%zu cases asked in all, with those of shrinking\n", first ? " none" : "", facts_memo_answered(hunt->memo));
+    printf("%s\n%zu cases asked in all, with those of shrinking\n", first ? " none" : "", facts_memo_answered(search->memo));
     if (z->known)
         printf("%zu of them are known failures; --known shrinks them too\n", z->known);
     if (z->verdicts[FACTS_VERDICT_MISTRUSTED])
         puts("mistrusted cases are no findings: their data could not show an error; `facts shrink` makes such a case small");
-    if (hunt->given_up)
-        printf("%zu cases were left out: each of them ended the whole run three times\n", hunt->given_up);
+    if (search->given_up)
+        printf("%zu cases were left out: each of them ended the whole run three times\n", search->given_up);
     if (z->exhausted)
         puts("the weights (and --where) give no new case any more");
     print_buckets(z, flags);
@@ -188,8 +188,8 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
                explained == 1 ? "is a known failure" : "are known failures", explained == 1 ? "" : "s");
     printf("%zu finding%s, %zu of them ordinary%s%s%s\n", news, news == 1 ? "" : "s", count_ordinary(z),
            news ? "; files for cases/known and paragraphs for a report: " : "", news ? z->files.folder : "", news ? "/" : "");
-    if (hunt->session.record[0])
-        facts_print_line(stdout, "record: %s", hunt->session.record);
+    if (search->session.record[0])
+        facts_print_line(stdout, "record: %s", search->session.record);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ static int check(const facts_options *o)
     return FACTS_EXIT_OK;
 }
 
-static int open_weights(facts_hunt *hunt, fuzzing *z)
+static int open_weights(facts_search *search, fuzzing *z)
 {
     const facts_options *o = z->options;
     facts_error error = { 0 };
@@ -214,7 +214,8 @@ static int open_weights(facts_hunt *hunt, fuzzing *z)
     char *text = facts_file_text(from, &error);
     bool ok = text && facts_weights_read(&z->weights, text, from, &error);
     if (ok)
-        snprintf(hunt->session.suite_hash, sizeof hunt->session.suite_hash, "%016" PRIx64, (uint64_t)XXH64(text, strlen(text), 0));
+        snprintf(search->session.suite_hash, sizeof search->session.suite_hash, "%016" PRIx64,
+                 (uint64_t)XXH64(text, strlen(text), 0));
     free(text);
     z->choice = (facts_draw_choice){ .with = o->with };
     ok = ok && (!o->where || facts_predicate_parse(&z->where, o->where, &error)) && facts_draw_check(&z->choice, &error);
@@ -231,12 +232,12 @@ static bool read_seed(void *context, const facts_line *line)
     return true;
 }
 
-static int open_all(facts_hunt *hunt, fuzzing *z, const facts_invocation *call)
+static int open_all(facts_search *search, fuzzing *z, const facts_invocation *call)
 {
     facts_read_counts counts;
     int status = check(z->options);
     if (status == FACTS_EXIT_OK)
-        status = open_weights(hunt, z);
+        status = open_weights(search, z);
     if (status != FACTS_EXIT_OK)
         return status;
     z->seed = 1;
@@ -244,18 +245,18 @@ static int open_all(facts_hunt *hunt, fuzzing *z, const facts_invocation *call)
         facts_record_read(z->options->output, read_seed, &z->seed, &counts); /* a record that cannot be read is told of later */
     if (z->options->seed >= 0)
         z->seed = (uint64_t)z->options->seed;
-    hunt->session.seed = z->seed;
-    hunt->session.keep_record = true;
-    return facts_hunt_open(hunt, call);
+    search->session.seed = z->seed;
+    search->session.keep_record = true;
+    return facts_search_open(search, call);
 }
 
 /* The ranking, a line for each finding. */
 static void record_findings(facts_session *session)
 {
-    facts_hunt *hunt = session->context;
-    fuzzing *z = hunt->context;
+    facts_search *search = session->context;
+    fuzzing *z = search->context;
     facts_text line = { 0 };
-    if (hunt->failed || !facts_findings_close(z->findings, &hunt->asker))
+    if (search->failed || !facts_findings_close(z->findings, &search->asker))
         return;
     facts_findings_rank(z->findings);
     for (size_t i = 0; i < facts_findings_count(z->findings) && !session->counts.record_failed; i++) {
@@ -273,15 +274,15 @@ static void record_findings(facts_session *session)
 }
 
 /* What was found, whatever ended the run. */
-static int conclude(facts_hunt *hunt, fuzzing *z, int status)
+static int conclude(facts_search *search, fuzzing *z, int status)
 {
     if (status != FACTS_EXIT_OK && status != FACTS_EXIT_INTERRUPTED &&
-        (status != FACTS_EXIT_ENVIRONMENT || !hunt->session.record[0]))
-        return status;                                    /* nothing was asked */
-    if (!facts_findings_close(z->findings, &hunt->asker)) /* where nothing was asked */
+        (status != FACTS_EXIT_ENVIRONMENT || !search->session.record[0]))
+        return status;                                      /* nothing was asked */
+    if (!facts_findings_close(z->findings, &search->asker)) /* where nothing was asked */
         return FACTS_EXIT_ENVIRONMENT;
-    int written = write_files(hunt, z);
-    print_summary(hunt, z);
+    int written = write_files(search, z);
+    print_summary(search, z);
     if (written != FACTS_EXIT_OK)
         return FACTS_EXIT_ENVIRONMENT;
     if (status != FACTS_EXIT_OK)
@@ -293,24 +294,24 @@ int facts_command_fuzz(const facts_invocation *call)
 {
     facts_options options = *call->options;
     fuzzing z = { .options = &options };
-    facts_hunt hunt = { .more = more, .drawn = take_drawn, .context = &z };
+    facts_search search = { .more = more, .drawn = take_drawn, .context = &z };
     facts_invocation mine = *call;
     mine.options = &options;
-    hunt.session.show = show;
-    hunt.session.before_end = record_findings;
+    search.session.show = show;
+    search.session.before_end = record_findings;
     if (!(options.timeout_s > 0))
         options.timeout_s = TIMEOUT_S;
     z.findings = facts_findings_new(
         &(facts_findings_limits){ .most_steps = (int)options.steps, .lookahead = 4, .ordinary = is_ordinary, .context = &z });
-    int status = z.findings ? open_all(&hunt, &z, &mine) : FACTS_EXIT_ENVIRONMENT;
+    int status = z.findings ? open_all(&search, &z, &mine) : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK) {
         if (options.minutes > 0)
-            hunt.deadline_s = facts_hunt_now_s() + options.minutes * 60;
-        status = conclude(&hunt, &z, facts_hunt_run(&hunt));
+            search.deadline_s = facts_search_now_s() + options.minutes * 60;
+        status = conclude(&search, &z, facts_search_run(&search));
     }
     facts_findings_free(z.findings);
     facts_predicate_destroy(z.where);
     facts_weights_destroy(z.weights);
-    facts_hunt_close(&hunt);
+    facts_search_close(&search);
     return status;
 }

@@ -118,8 +118,8 @@ static void print_problem(const knowledge *k, const facts_imported *p, FILE *out
     fputc('\n', out);
     for (int i = 0; i < p->notes.count; i++)
         fprintf(out, "#   %s\n", p->notes.text[i]);
-    for (int i = 0; i < p->said_count; i++)
-        fprintf(out, "#   the log says: %s\n", p->said[i]);
+    for (int i = 0; i < p->log_count; i++)
+        fprintf(out, "#   the log says: %s\n", p->log_text[i]);
     known(k, p, tell_line, out);
     fprintf(out, "%s\n", p->name);
 }
@@ -148,7 +148,7 @@ static void print_text(const facts_import *m, const knowledge *k)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
 
-static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IMPORT_SAID_TEXT], int count)
+static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IMPORT_LOG_TEXT], int count)
 {
     facts_text_format(t, "\"%s\":[", key);
     for (int i = 0; i < count; i++) {
@@ -188,7 +188,7 @@ static void put_problem(facts_text *t, const knowledge *k, const facts_imported 
         facts_text_json(t, p->notes.text[i], strlen(p->notes.text[i]));
     }
     facts_text_puts(t, "],");
-    put_list(t, "said", p->said, p->said_count);
+    put_list(t, "log", p->log_text, p->log_count);
     facts_text_puts(t, "\"known\":[");
     known(k, p, tell_object, t);
     facts_text_puts(t, "],");

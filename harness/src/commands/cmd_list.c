@@ -35,10 +35,10 @@ static void print_why(const char *path)
 {
     char line[512] = "";
     FILE *file = fopen(path, "r");
-    bool said = file && fgets(line, sizeof line, file) && line[0] == '#';
+    bool reported = file && fgets(line, sizeof line, file) && line[0] == '#';
     line[strcspn(line, "\n")] = '\0';
     facts_plain(line);
-    puts(said ? line + 1 + strspn(line + 1, " ") : "");
+    puts(reported ? line + 1 + strspn(line + 1, " ") : "");
     if (file)
         fclose(file);
 }

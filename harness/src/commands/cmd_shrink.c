@@ -35,22 +35,22 @@ static void print_step(void *context, const facts_shrink_step *step)
 
 static bool ask_once(void *context, const facts_case *c, facts_answer *out)
 {
-    facts_hunt *hunt = context;
-    const shrinking *s = hunt->context;
-    return facts_hunt_ask(hunt, c, 1, FACTS_HUNT_ASKED, s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, out);
+    facts_search *search = context;
+    const shrinking *s = search->context;
+    return facts_search_ask(search, c, 1, FACTS_SEARCH_ASKED, s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, out);
 }
 
-static void print_step_of_hunt(void *context, const facts_shrink_step *step)
+static void print_search_step(void *context, const facts_shrink_step *step)
 {
-    print_step(((facts_hunt *)context)->context, step);
+    print_step(((facts_search *)context)->context, step);
 }
 
 /* Does it fail, and does it fail again? False: answers are missing. */
-static bool examine(facts_hunt *hunt, shrinking *s)
+static bool examine(facts_search *search, shrinking *s)
 {
     facts_answer answer;
     bool known = true;
-    if (!facts_hunt_ask(hunt, &s->start, 1, FACTS_HUNT_ASKED, true, &answer))
+    if (!facts_search_ask(search, &s->start, 1, FACTS_SEARCH_ASKED, true, &answer))
         return false;
     s->verdict = answer.verdict;
     if (!answer.count) {
@@ -60,7 +60,7 @@ static bool examine(facts_hunt *hunt, shrinking *s)
     s->symptom = answer.failing[0];
     s->failed = s->asked = 1;
     for (int attempt = 2; attempt <= (s->failed == s->asked ? 2 : MOST_REPEATS); attempt++) {
-        if (!facts_hunt_ask(hunt, &s->start, attempt, FACTS_HUNT_ASKED, true, &answer)) {
+        if (!facts_search_ask(search, &s->start, attempt, FACTS_SEARCH_ASKED, true, &answer)) {
             known = false;
             break;
         }
@@ -77,41 +77,41 @@ static bool examine(facts_hunt *hunt, shrinking *s)
     return known;
 }
 
-static bool shrink(facts_hunt *hunt)
+static bool shrink(facts_search *search)
 {
-    shrinking *s = hunt->context;
+    shrinking *s = search->context;
     facts_answer answer;
     const facts_shrink_order order = { .start = s->start,
                                        .symptom = s->symptom,
                                        .most_steps = s->most_steps,
-                                       .lookahead = hunt->jobs,
-                                       .context = hunt,
+                                       .lookahead = search->jobs,
+                                       .context = search,
                                        .ask = ask_once,
-                                       .step = print_step_of_hunt };
+                                       .step = print_search_step };
     if (!facts_shrink(&s->result, &order)) {
-        hunt->failed = true;
+        search->failed = true;
         return false;
     }
     if (s->result.waiting)
         return false;
-    if (!facts_hunt_ask(hunt, &s->result.best, 2, FACTS_HUNT_ASKED, s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, &answer))
+    if (!facts_search_ask(search, &s->result.best, 2, FACTS_SEARCH_ASKED, s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, &answer))
         return false;
     s->again = 1 + (facts_answer_find(&answer, &s->symptom) != NULL);
     s->state = DONE;
     return true;
 }
 
-static bool more(facts_hunt *hunt)
+static bool more(facts_search *search)
 {
-    shrinking *s = hunt->context;
-    if (s->state == ASKING && !examine(hunt, s))
+    shrinking *s = search->context;
+    if (s->state == ASKING && !examine(search, s))
         return true;
-    return s->state == SHRINKING && shrink(hunt);
+    return s->state == SHRINKING && shrink(search);
 }
 
-static void report(facts_hunt *hunt)
+static void report(facts_search *search)
 {
-    shrinking *s = hunt->context;
+    shrinking *s = search->context;
     facts_answer answer;
     char name[FACTS_NAME_MAX];
     facts_bucket *bucket = calloc(1, sizeof *bucket);
@@ -125,7 +125,7 @@ static void report(facts_hunt *hunt)
     form->failed = s->state == DONE ? s->again : s->failed;
     form->controls = s->result.controls;
     memcpy(form->control, s->result.control, sizeof form->control);
-    if (facts_memo_get(hunt->memo, facts_case_name(&form->best, name), 1, &answer) == FACTS_MEMO_ANSWERED && answer.count) {
+    if (facts_memo_get(search->memo, facts_case_name(&form->best, name), 1, &answer) == FACTS_MEMO_ANSWERED && answer.count) {
         const facts_symptom *found = facts_answer_find(&answer, &s->symptom);
         form->evidence = answer.evidence[found ? found - answer.failing : 0];
         if (found)
@@ -136,7 +136,7 @@ static void report(facts_hunt *hunt)
            : s->state != DONE     ? "; not finished (with -o FILE, --resume goes on)"
                                   : "",
            name);
-    facts_fuzz_files_write(&(facts_fuzz_files){ .hunt = hunt, .origin = "facts shrink", .bucket = bucket });
+    facts_fuzz_files_write(&(facts_fuzz_files){ .search = search, .origin = "facts shrink", .bucket = bucket });
     free(bucket);
 }
 
@@ -151,19 +151,19 @@ static void print_difference(const facts_case *from, const facts_case *to)
 }
 
 /* With --by: what the answer is, the case, and what is accepted one key away. */
-static void report_answer(facts_hunt *hunt)
+static void report_answer(facts_search *search)
 {
-    shrinking *s = hunt->context;
+    shrinking *s = search->context;
     facts_answer answer;
     char name[FACTS_NAME_MAX], flags[FACTS_PATH + 64];
-    const char *verb = hunt->session.task == FACTS_TASK_RUN ? "run" : "decide";
-    facts_hunt_flags(hunt, flags, sizeof flags);
+    const char *verb = search->session.task == FACTS_TASK_RUN ? "run" : "decide";
+    facts_search_flags(search, flags, sizeof flags);
     facts_case_name(&s->result.best, name);
     printf("\n%d steps, %d kept%s\n", s->result.steps, s->result.kept,
            s->result.out_of_steps ? "; no steps left (--steps)"
            : s->state != DONE     ? "; not finished (with -o FILE, --resume goes on)"
                                   : "");
-    if (facts_memo_get(hunt->memo, name, 1, &answer) == FACTS_MEMO_ANSWERED && answer.count)
+    if (facts_memo_get(search->memo, name, 1, &answer) == FACTS_MEMO_ANSWERED && answer.count)
         printf("the same %s: %s\n", facts_by_word(s->by), answer.evidence[0].reason);
     printf("  facts %s '%s' %s\n", verb, name, flags);
     for (size_t i = 0; i < s->result.controls && !facts_verdict_is_good(s->verdict); i++) {
@@ -176,9 +176,9 @@ static void report_answer(facts_hunt *hunt)
 }
 
 /* What a person reads, and the exit code. */
-static int conclude(facts_hunt *hunt, int status)
+static int conclude(facts_search *search, int status)
 {
-    shrinking *s = hunt->context;
+    shrinking *s = search->context;
     char what[FACTS_SYMPTOM_TEXT];
     switch (s->state) {
     case ASKING:
@@ -198,7 +198,7 @@ static int conclude(facts_hunt *hunt, int status)
         return status ? status : FACTS_EXIT_FINDINGS;
     default:
         if (s->result.steps || s->state == DONE)
-            (hunt->by ? report_answer : report)(hunt);
+            (search->by ? report_answer : report)(search);
         if (status == FACTS_EXIT_OK && s->state == DONE && !facts_verdict_is_finding(s->verdict))
             return FACTS_EXIT_OK;
         return status ? status : s->state == DONE ? FACTS_EXIT_FINDINGS : FACTS_EXIT_INCOMPLETE;
@@ -214,24 +214,24 @@ static void quiet(facts_session *session, int live)
 int facts_command_shrink(const facts_invocation *call)
 {
     shrinking *s = calloc(1, sizeof *s);
-    facts_hunt hunt = { .more = more, .context = s };
-    hunt.session.show = quiet; /* the steps are the progress */
+    facts_search search = { .more = more, .context = s };
+    search.session.show = quiet; /* the steps are the progress */
     if (!s)
         return facts_no_memory();
     if (call->options->by) {
         s->by = facts_by_parse(call->options->by);
-        hunt.by = &s->by;
+        search.by = &s->by;
     }
     s->most_steps = call->options->steps ? (int)call->options->steps : STEPS;
     int status = facts_read_case("shrink", call->options, &s->start);
     if (status == FACTS_EXIT_OK)
-        status = facts_hunt_open(&hunt, call);
+        status = facts_search_open(&search, call);
     if (status == FACTS_EXIT_OK) {
         if (call->options->minutes > 0)
-            hunt.deadline_s = facts_hunt_now_s() + call->options->minutes * 60;
-        status = conclude(&hunt, facts_hunt_run(&hunt));
+            search.deadline_s = facts_search_now_s() + call->options->minutes * 60;
+        status = conclude(&search, facts_search_run(&search));
     }
-    facts_hunt_close(&hunt);
+    facts_search_close(&search);
     free(s);
     return status;
 }

@@ -221,11 +221,11 @@ void facts_scene_destroy(facts_scene *x)
         free(x->first[id]);
     }
     for (int id = 0; id < FACTS_SLOT_COUNT; id++) {
-        facts_due_answer *out = &x->out[id];
+        facts_expected_answer *out = &x->out[id];
         double *const arrays[] = { out->answer.want, out->answer.sigma, out->answer.bound, out->answer.nu, out->answer.neff };
         for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
             free(arrays[i]);
-        free(out->due);
+        free(out->expects);
         facts_image_destroy(&out->image);
     }
     free(x->true_max);

@@ -25,7 +25,7 @@ bool facts_answers_create(facts_answers *a, const facts_scene *x, const facts_ke
     *a = (facts_answers){ .workspace = malloc(room + 1) };
     bool ok = a->workspace != NULL;
     for (int id = 0; ok && id < FACTS_SLOT_COUNT; id++) {
-        const facts_due_answer *out = &x->out[id];
+        const facts_expected_answer *out = &x->out[id];
         if (!out->present)
             continue;
         a->bytes[id] = malloc(out->image.bytes + 1);
@@ -89,9 +89,9 @@ static facts_judgement judge_amax(const facts_scene *x, facts_slot_id id, const 
     facts_amax rule = { .want = amax[0], .least = amax[1], .most = amax[2], .stored = NAN };
     rule.u = ldexp(0.5, -facts_grid_of(x->type).fraction_bits);
     if (id != FACTS_SLOT_AMAX_S && id != FACTS_SLOT_AMAX_DP && !x->out[of[id]].slot.first) {
-        const facts_due_answer *out = &x->out[of[id]];
+        const facts_expected_answer *out = &x->out[of[id]];
         rule.half = facts_decode(out->tensor.dtype, 1) / 2 * out->unit;
-        rule.stored = facts_judge_largest(&out->tensor, a->storage[of[id]], out->due, out->unit, &rule.saturated);
+        rule.stored = facts_judge_largest(&out->tensor, a->storage[of[id]], out->expects, out->unit, &rule.saturated);
     }
     return facts_judge_amax(&rule, facts_load(FATTN_F32, a->storage[id], 0), pattern);
 }
@@ -106,14 +106,14 @@ static bool is_coherent(const facts_scene *x, facts_slot_id id)
 
 static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts_answers *a, const pair *p, facts_pattern pattern)
 {
-    const facts_due_answer *out = &x->out[id];
+    const facts_expected_answer *out = &x->out[id];
     const facts_answer *answer = &out->answer;
     if (x->true_max && id == FACTS_SLOT_MAX)
         answer = &p->e.answer[FACTS_TENSOR_MAX];
     if (x->true_max && id == FACTS_SLOT_SUM_EXP)
         answer = &p->e.answer[FACTS_TENSOR_SUM_EXP];
     facts_rule rule = { .expected = { answer->want, answer->sigma, answer->bound, answer->nu, answer->neff },
-                        .due = out->due,
+                        .expects = out->expects,
                         .pattern = pattern,
                         .dense = x->dense,
                         .coherent = is_coherent(x, id),
@@ -176,7 +176,7 @@ static void compare(facts_trial *out, const facts_scene *x, const facts_answers 
 {
     for (facts_slot_id id = 0; id < FACTS_SLOT_COUNT; id++) {
         if (!x->out[id].present || x->out[id].slot.first ||
-            facts_judge_repeat(&x->out[id].tensor, a->storage[id], b->storage[id], x->out[id].due, NULL) == 0)
+            facts_judge_repeat(&x->out[id].tensor, a->storage[id], b->storage[id], x->out[id].expects, NULL) == 0)
             continue;
         facts_judgement j = out->judgement[id];
         j.gate = FACTS_GATE_POISON;

@@ -114,7 +114,7 @@ static bool lies_in(const facts_found *f, const unit *u)
 }
 
 /* This liar is still to be found, and this fill may do it. */
-static bool is_due(const work *w, const facts_found *f, const unit *u, int fill)
+static bool is_expected(const work *w, const facts_found *f, const unit *u, int fill)
 {
     const bool found = w->choice->quick ? f->end == FACTS_END_KILLED : f->ratio >= CLEAR;
     return lies_in(f, u) && !found && facts_liar_asks(f->liar, fills[fill].fill) &&
@@ -124,7 +124,7 @@ static bool is_due(const work *w, const facts_found *f, const unit *u, int fill)
 static bool anybody(const work *w, const unit *u, int fill)
 {
     for (size_t i = 0; i < w->survey->count; i++)
-        if (is_due(w, &w->survey->found[i], u, fill))
+        if (is_expected(w, &w->survey->found[i], u, fill))
             return true;
     return false;
 }
@@ -200,7 +200,7 @@ static int run_fill(work *w, const unit *u, int fill, facts_error *error)
     for (size_t i = 0; status == 0 && i < w->survey->count; i++) {
         facts_found *f = &w->survey->found[i];
         facts_kernel kernel = kernel_for(u, f->liar);
-        if (is_due(w, f, u, fill) && (status = facts_trial_run_both(&t, &scene, &kernel)) == 0)
+        if (is_expected(w, f, u, fill) && (status = facts_trial_run_both(&t, &scene, &kernel)) == 0)
             note(f, fill, &t);
     }
     facts_scene_destroy(&scene);

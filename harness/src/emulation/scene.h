@@ -1,8 +1,6 @@
-/* A problem with its data, what is due of it, and room for nobody's answer yet: what kernels are put before.
- *
- * The case language says what it can (dims, masks, lengths, bias, strides); what it cannot say yet comes beside it: 8 bit types
- * with their scales, dropout by a given mask, a sink, ragged and paged memory.
- */
+/* A scene: a problem with its data and expected values, and room for the answers of a kernel. The case language gives dims, masks,
+ * lengths, bias and strides. The scene adds what a case cannot say: 8-bit types with their scales, dropout by a given mask, a sink,
+ * ragged and paged memory. */
 #ifndef FACTS_EMULATION_SCENE_H
 #define FACTS_EMULATION_SCENE_H
 
@@ -29,16 +27,16 @@ typedef struct facts_scene_plan {
     const facts_kernel *forward; /* backward: whose O and Stats it reads; NULL: the reference's */
 } facts_scene_plan;
 
-/* One answer: where it goes, what is due there. */
-typedef struct facts_due_answer {
+/* One answer: its memory and its expected values. */
+typedef struct facts_expected_answer {
     bool present;
     facts_tensor tensor; /* as it is judged: dense rows of [b,h,s,d] */
     facts_slot slot;     /* as it is written; data NULL */
     facts_image image;   /* of what is written */
     facts_answer answer;
-    facts_due *due;
+    facts_row_expects *expects;
     double unit;
-} facts_due_answer;
+} facts_expected_answer;
 
 typedef struct facts_scene {
     facts_problem problem;
@@ -49,7 +47,7 @@ typedef struct facts_scene {
     facts_gain gain;
     void *storage[FACTS_TENSOR_COUNT];
     fref_tensor in[FACTS_TENSOR_COUNT];
-    facts_due_answer out[FACTS_SLOT_COUNT];
+    facts_expected_answer out[FACTS_SLOT_COUNT];
     double *true_max;
     double amax[FACTS_SLOT_COUNT][3]; /* value, least, most */
     float *sink;

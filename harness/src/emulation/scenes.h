@@ -8,8 +8,8 @@
 /* What the lengths of the three batch entries are. */
 typedef enum facts_lens { FACTS_LENS_NONE, FACTS_LENS_SOME, FACTS_LENS_EMPTY } facts_lens;
 
-/* X(SYMBOL, "case", LENS, ROWS, features): rows (as many as keys where the size says so, or FEWER), keys, lengths, type, fill and seed are added. Shapes have what lies need: grouped heads, rows
- * that are fewer than the keys, a last tile that is not full, left != right. */
+/* X(SYMBOL, "case", LENS, ROWS, features). Rows, keys, lengths, type, fill and seed are added; there are as many rows as keys, or
+ * FEWER. The shapes have what liars need: GQA, fewer rows than keys, a last tile that is not full, left != right. */
 /* clang-format off */
 #define FACTS_SCENE_LIST(X)                                                                                                                  \
     X(PLAIN, "pass=fwd h=8/2 d=64 want=stats+max+sum_exp", NONE, ALL, 0)                                                                       \

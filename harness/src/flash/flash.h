@@ -1,9 +1,9 @@
-/* A flash-attention kernel in C, fp32, with the rounding points of docs/numerics.md: what a right kernel may do, and nothing better.
+/* A flash-attention kernel in C, fp32, with the rounding points of docs/numerics.md. It is as accurate as a correct kernel must be,
+ * and no more.
  *
- * It shares no arithmetic with the reference: online maximum and sum over tiles of keys, base 2 exponentials, P cast to the input type
- * before P V, O rescaled, divided at the end and cast; accumulators in fp32 (or fewer bits), `chunk` products at a time. One switch makes
- * a liar of it (flash_liars.h).
- */
+ * It shares no arithmetic with the reference. It computes maximum and sum online over tiles of keys, with base 2 exponentials. It
+ * casts P to the input type before P V, rescales O, and divides and casts O at the end. Accumulators are fp32 (or have fewer bits)
+ * and take `chunk` products at a time. One switch makes it a liar (flash_liars.h). */
 #ifndef FACTS_FLASH_H
 #define FACTS_FLASH_H
 
@@ -12,7 +12,7 @@
 #include "flash_liars.h"
 #include "flash_product.h"
 
-/* How the kernel works. Every combination is right; what is not said is 0. */
+/* How the kernel works. Every combination is correct. Fields that are not set are 0. */
 typedef struct facts_kernel {
     facts_liar liar;
     int64_t tile;        /* keys; a multiple of 8; 0: 128 */
@@ -22,7 +22,7 @@ typedef struct facts_kernel {
     bool reversed;       /* tiles of keys from last to first */
     facts_adder adder;   /* chunk 0: 16 products at a time to nearest, f32 one at a time */
     bool scale_last;     /* backward: attention scale after the products, not in dS */
-    bool partials_fp32;  /* backward, grouped heads: partial dK, dV are not cast */
+    bool partials_fp32;  /* backward, GQA: partial dK, dV are not cast */
     int64_t key_shift;   /* forward: keys and values are read in another order, from this one on; without mask, bias, dropout */
     double scale_factor; /* of the attention scale; 0: 1 */
 } facts_kernel;

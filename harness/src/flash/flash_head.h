@@ -36,7 +36,7 @@ static inline bool facts_is_narrow(fref_type type)
     return type == FREF_E4M3 || type == FREF_E5M2;
 }
 
-/* A scale that is not said is 1. */
+/* Returns 1 for a scale that is not set. */
 static inline double facts_or_1(double scale)
 {
     return scale > 0.0 || scale < 0.0 ? scale : 1.0;

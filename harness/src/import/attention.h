@@ -1,6 +1,5 @@
-/* One attention problem as a graph spells it: which tensor has which part, and what is done to the scores. Found by facts_import_recognise,
- * written as a case by facts_import_case.
- */
+/* One attention problem of a graph: the tensors with their parts, and the operations on the scores. facts_import_recognise finds
+ * it, facts_import_case writes it as a case. */
 #ifndef FACTS_IMPORT_ATTENTION_H
 #define FACTS_IMPORT_ATTENTION_H
 
@@ -56,28 +55,29 @@ typedef struct facts_import_attention {
     bool deterministic, unfuse_fma;
     bool score_hidden; /* a unified backward whose score graph the log does not have */
     bool half_accumulation;
-    int64_t rescale; /* log2; -1: not said */
+    int64_t rescale; /* log2; -1: unknown */
     int64_t rope_dim; /* channels that rotate; 0: all */
 } facts_import_attention;
 
 typedef enum facts_import_found { FACTS_IMPORT_FOUND, FACTS_IMPORT_PART, FACTS_IMPORT_NO_ATTENTION, FACTS_IMPORT_UNREAD } facts_import_found;
 
-/* Looks for attention in a graph. `part`: the graph that was made just before by the same thread and has a virtual input (cuDNN's unified
- * backward does not print the one inside it); NULL: none. PART: this is such a graph. UNREAD: it is attention, with something in it that no
- * case can say; *error has the sentence. */
+/* Looks for attention in a graph. `part` is the graph that the same thread made just before and that has a virtual input, because
+ * cuDNN's unified backward does not print its inner graph; NULL: none. PART: this graph is such a part. UNREAD: it is attention
+ * with something that no case can express; *error says what. */
 facts_import_found facts_import_recognise(facts_import_attention *out, const facts_import_graph *graph, const facts_import_graph *part,
                                           facts_error *error);
 
 /* How many of a case's assumptions stand in `notes`. */
 enum { FACTS_IMPORT_NOTES = 8, FACTS_IMPORT_NOTE = 160 };
 typedef struct facts_import_notes {
-    bool scale_unsaid; /* of almost every log: said once for all */
+    bool scale_unsaid; /* almost every log lacks the scale, so one note covers all problems */
     int count;
-    char text[FACTS_IMPORT_NOTES][FACTS_IMPORT_NOTE]; /* what the log does not say of this problem, and what stands in for it */
+    char text[FACTS_IMPORT_NOTES][FACTS_IMPORT_NOTE]; /* values that the log does not contain, and the assumption for each */
 } facts_import_notes;
 
-/* The canonical case of an attention problem: sizes, types, strides and options as the graph has them, everything else at its default. What
- * comes out is held against the graph: every tensor has its strides. False with a sentence in *error when no case says the same. */
+/* Writes the canonical case of an attention problem: sizes, types, strides and options as in the graph, everything else at its
+ * default. The case is compared with the graph: every tensor must have its strides. False with a sentence in *error: no case is
+ * equal. */
 bool facts_import_case(facts_case *out, facts_import_notes *notes, const facts_import_attention *attention, facts_error *error);
 
 #endif

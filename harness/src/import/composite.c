@@ -203,5 +203,5 @@ bool facts_import_composite(facts_import_search *s)
         return forward(s, product);
     if (count == BACKWARD_PRODUCTS)
         return backward(s, product);
-    return facts_import_refuse(s->error, "products of matrices that are neither the two of a forward nor the five of a backward", "");
+    return facts_import_refuse(s->error, "the graph does not have the two matrix products of a forward or the five of a backward", "");
 }

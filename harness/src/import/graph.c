@@ -55,11 +55,11 @@ static bool read_numbers(int64_t out[4], int *count, const json_t *array, int64_
     return true;
 }
 
-static bool read_shape(facts_import_tensor *t, const json_t *said, facts_error *error)
+static bool read_shape(facts_import_tensor *t, const json_t *json, facts_error *error)
 {
     int strides;
-    if (!read_numbers(t->dim, &t->rank, json_object_get(said, "dim"), 1) ||
-        !read_numbers(t->stride, &strides, json_object_get(said, "stride"), 0) || (strides != t->rank && strides != 0))
+    if (!read_numbers(t->dim, &t->rank, json_object_get(json, "dim"), 1) ||
+        !read_numbers(t->stride, &strides, json_object_get(json, "stride"), 0) || (strides != t->rank && strides != 0))
         return say(error, "sizes and strides that are none, of tensor", t->name);
     return true;
 }
@@ -110,9 +110,9 @@ static const char *string_of(const json_t *object, const char *key)
 }
 
 /* A tensor of cuDNN's operationGraph. The tensor of its offsets stands inside it. */
-static bool read_backend_tensor(facts_import_graph *g, const json_t *said, int depth, int *place, facts_error *error)
+static bool read_backend_tensor(facts_import_graph *g, const json_t *json, int depth, int *place, facts_error *error)
 {
-    const char *name = string_of(said, "name");
+    const char *name = string_of(json, "name");
     if (name[0] == '\0' || depth > 1)
         return say(error, "a tensor without a name", "");
     *place = facts_import_tensor_named(g, name);
@@ -121,16 +121,16 @@ static bool read_backend_tensor(facts_import_graph *g, const json_t *said, int d
     if ((*place = add_tensor(g, name)) < 0)
         return say(error, "more tensors than an attention graph has", "");
     facts_import_tensor t = g->tensor[*place];
-    t.type = type_of(string_of(said, "dataType"));
-    t.is_virtual = json_is_true(json_object_get(said, "isVirtual"));
-    t.by_value = json_is_true(json_object_get(said, "isByValue"));
-    t.reordered = strstr(string_of(said, "reordering"), "F8_128x4") != NULL;
-    const json_t *offsets = json_object_get(said, "isRagged");
-    if (!read_shape(&t, said, error))
+    t.type = type_of(string_of(json, "dataType"));
+    t.is_virtual = json_is_true(json_object_get(json, "isVirtual"));
+    t.by_value = json_is_true(json_object_get(json, "isByValue"));
+    t.reordered = strstr(string_of(json, "reordering"), "F8_128x4") != NULL;
+    const json_t *offsets = json_object_get(json, "isRagged");
+    if (!read_shape(&t, json, error))
         return false;
     if (json_array_size(offsets) > 0 && !read_backend_tensor(g, json_array_get(offsets, 0), depth + 1, &t.ragged, error))
         return false;
-    const json_t *multiplier = json_object_get(said, "raggedOffsetMultiplier");
+    const json_t *multiplier = json_object_get(json, "raggedOffsetMultiplier");
     t.multiplier = json_is_integer(multiplier) ? json_integer_value(multiplier) : 0;
     g->tensor[*place] = t;
     return true;
@@ -175,22 +175,22 @@ static void read_kind(facts_import_operation *op, const char *word)
     }
 }
 
-static bool read_backend(facts_import_graph *g, const json_t *said, facts_error *error)
+static bool read_backend(facts_import_graph *g, const json_t *json, facts_error *error)
 {
     size_t i;
     json_t *each;
-    json_array_foreach(json_object_get(said, "tensors"), i, each)
+    json_array_foreach(json_object_get(json, "tensors"), i, each)
     {
         int place;
         if (!read_backend_tensor(g, each, 0, &place, error))
             return false;
     }
-    json_array_foreach(json_object_get(said, "nodes"), i, each)
+    json_array_foreach(json_object_get(json, "nodes"), i, each)
     {
         facts_import_operation *op = add_operation(g);
         if (op == NULL)
             return say(error, "more operations than an attention graph has", "");
-        op->said = each;
+        op->json = each;
         read_kind(op, string_of(each, "operation"));
         op->mode = without(without(string_of(each, "pointwiseMode"), "CUDNN_POINTWISE_"), "CUDNN_");
         if (op->kind == FACTS_IMPORT_REDUCTION)
@@ -218,32 +218,32 @@ static void read_tag(facts_import_operation *op, const char *tag)
         op->kind = FACTS_IMPORT_ROPE_BACKWARD;
 }
 
-static bool read_frontend_tensor(facts_import_graph *g, const char *name, const json_t *said, const char *io, facts_error *error)
+static bool read_frontend_tensor(facts_import_graph *g, const char *name, const json_t *json, const char *io, facts_error *error)
 {
     int place = add_tensor(g, name);
     if (place < 0)
         return say(error, "more tensors than an attention graph has", "");
     facts_import_tensor *t = &g->tensor[place];
-    const json_t *type = json_object_get(said, "data_type"), *value = json_object_get(said, "pass_by_value");
+    const json_t *type = json_object_get(json, "data_type"), *value = json_object_get(json, "pass_by_value");
     t->type = type_of(json_is_string(type) && strcmp(json_string_value(type), "NOT_SET") != 0 ? json_string_value(type) : io);
-    t->is_virtual = json_is_true(json_object_get(said, "is_virtual"));
-    t->by_value = json_is_true(json_object_get(said, "is_pass_by_value"));
-    t->reordered = strstr(string_of(said, "reordering_type"), "F8_128x4") != NULL;
-    t->uid = json_integer_value(json_object_get(said, "uid"));
+    t->is_virtual = json_is_true(json_object_get(json, "is_virtual"));
+    t->by_value = json_is_true(json_object_get(json, "is_pass_by_value"));
+    t->reordered = strstr(string_of(json, "reordering_type"), "F8_128x4") != NULL;
+    t->uid = json_integer_value(json_object_get(json, "uid"));
     t->has_value = facts_import_number(value, &t->value);
-    t->multiplier = json_integer_value(json_object_get(said, "ragged_offset_multiplier"));
-    if (json_object_get(said, "ragged_offset_uid") != NULL)
+    t->multiplier = json_integer_value(json_object_get(json, "ragged_offset_multiplier"));
+    if (json_object_get(json, "ragged_offset_uid") != NULL)
         t->ragged = -2;
-    return read_shape(t, said, error);
+    return read_shape(t, json, error);
 }
 
 /* Offsets are named by number and by name; the tensor itself may be there or not. */
-static void link_offsets(facts_import_graph *g, int at, const json_t *said)
+static void link_offsets(facts_import_graph *g, int at, const json_t *json)
 {
-    const json_t *uid = json_object_get(said, "ragged_offset_uid");
+    const json_t *uid = json_object_get(json, "ragged_offset_uid");
     int found = json_is_integer(uid) ? tensor_numbered(g, json_integer_value(uid)) : -1;
     if (found < 0)
-        found = facts_import_tensor_named(g, string_of(said, "ragged_offset_name"));
+        found = facts_import_tensor_named(g, string_of(json, "ragged_offset_name"));
     if (found >= 0 && found != at)
         g->tensor[at].ragged = found;
 }
@@ -283,7 +283,7 @@ static bool read_frontend(facts_import_graph *g, const json_t *root, facts_error
         facts_import_operation *op = add_operation(g);
         if (op == NULL)
             return say(error, "more operations than an attention graph has", "");
-        op->said = each;
+        op->json = each;
         read_tag(op, string_of(each, "tag"));
         if (!read_ports(g, op, json_object_get(each, "inputs")) || !read_ports(g, op, json_object_get(each, "outputs")))
             return say(error, "an operation with more places than any has:", op->word);
@@ -292,12 +292,12 @@ static bool read_frontend(facts_import_graph *g, const json_t *root, facts_error
 }
 
 /* "9.19.0" or 91900. */
-static int version_of(const json_t *said)
+static int version_of(const json_t *json)
 {
     uint32_t part[FACTS_VERSION_PARTS];
-    if (json_is_integer(said))
-        return (int)(json_integer_value(said) & 0xffffff);
-    if (!json_is_string(said) || !facts_version_read(facts_span_of(json_string_value(said)), part) || part[0] > 99 ||
+    if (json_is_integer(json))
+        return (int)(json_integer_value(json) & 0xffffff);
+    if (!json_is_string(json) || !facts_version_read(facts_span_of(json_string_value(json)), part) || part[0] > 99 ||
         part[1] > 99 || part[2] > 99)
         return 0;
     return (int)(part[0] * 10000 + part[1] * 100 + part[2]);
@@ -320,19 +320,19 @@ bool facts_import_read(facts_import_graph *out, json_t *root, facts_error *error
         out->frontend_version = version_of(json_object_get(root, "cudnn_frontend_version"));
         ok = read_frontend(out, root, error);
     } else {
-        ok = say(error, "JSON that is no graph: neither an operationGraph nor nodes and tensors", "");
+        ok = say(error, "the JSON is no graph: it has no operationGraph, and no nodes and tensors", "");
     }
     if (!ok)
         facts_import_graph_free(out);
     return ok;
 }
 
-bool facts_import_number(const json_t *said, double *out)
+bool facts_import_number(const json_t *json, double *out)
 {
-    const char *digits = json_string_value(said);
-    *out = json_number_value(said);
+    const char *digits = json_string_value(json);
+    *out = json_number_value(json);
     if (digits == NULL || strlen(digits) != 8 || strspn(digits, "0123456789abcdefABCDEF") != 8)
-        return json_is_number(said);
+        return json_is_number(json);
     uint32_t bits = (uint32_t)strtoul(digits, NULL, 16);
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -344,12 +344,12 @@ bool facts_import_subgraph(facts_import_graph *out, const facts_import_operation
 {
     error->text[0] = '\0';
     *out = (facts_import_graph){ 0 };
-    const json_t *said = json_object_get(operation->said, "subgraph");
-    if (said == NULL)
-        said = json_object_get(operation->said, "subGraph");
-    if (!json_is_object(said))
+    const json_t *json = json_object_get(operation->json, "subgraph");
+    if (json == NULL)
+        json = json_object_get(operation->json, "subGraph");
+    if (!json_is_object(json))
         return false;
-    bool ok = read_backend(out, said, error);
+    bool ok = read_backend(out, json, error);
     if (!ok)
         facts_import_graph_free(out);
     return ok;

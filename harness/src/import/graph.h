@@ -1,7 +1,5 @@
-/* A cuDNN graph as a log or a plan spells it: operations and the tensors between them. Two formats say the same thing in different
- * words (cudnn-frontend's nodes, cuDNN's own operationGraph); what reads them gives this, and one recogniser looks for attention in
- * it.
- */
+/* A cuDNN graph from a log or a plan: operations, and the tensors between them. Both formats (cudnn-frontend's nodes, cuDNN's
+ * operationGraph) become this structure, and one function looks for attention in it. */
 #ifndef FACTS_IMPORT_GRAPH_H
 #define FACTS_IMPORT_GRAPH_H
 
@@ -26,11 +24,11 @@ typedef struct facts_import_tensor {
     const char *name; /* lives as long as the graph */
     int64_t uid;      /* cudnn-frontend's */
     facts_import_type type;
-    int rank;                  /* 0: sizes and strides are not said */
+    int rank;                  /* 0: sizes and strides are unknown */
     int64_t dim[4], stride[4]; /* of a rank below 4 the rest is 1 */
     bool is_virtual, by_value, reordered;
-    int ragged;         /* the tensor of its offsets; -1: none, -2: it has some, of which nothing is known */
-    int64_t multiplier; /* of the offsets; 0: not said */
+    int ragged;         /* the tensor of its offsets; -1: not ragged; -2: ragged, but the offsets are unknown */
+    int64_t multiplier; /* of the offsets; 0: unknown */
     int writer;         /* the operation that writes it; -1: it comes from outside */
     bool has_value;     /* a scalar whose number is known */
     double value;
@@ -48,7 +46,7 @@ typedef enum facts_import_kind { FACTS_IMPORT_OPERATION_LIST(AS_ENUM) FACTS_IMPO
 
 enum { FACTS_IMPORT_PORTS = 48 };
 
-/* One place of an operation that a tensor is put in: "X", "matA", "Q", ... */
+/* One named argument of an operation: "X", "matA", "Q", ... and its tensor. */
 typedef struct facts_import_port {
     const char *name;
     int tensor;
@@ -58,7 +56,7 @@ typedef struct facts_import_operation {
     facts_import_kind kind;
     const char *word;   /* as the format spells the kind */
     const char *mode;   /* "MUL", "ADD", "AMAX", ...; "" */
-    const json_t *said; /* the whole node, for attributes; lives as long as the graph */
+    const json_t *json; /* the whole node, for attributes; lives as long as the graph */
     int port_count;
     facts_import_port port[FACTS_IMPORT_PORTS];
 } facts_import_operation;
@@ -66,29 +64,29 @@ typedef struct facts_import_operation {
 typedef struct facts_import_graph {
     json_t *root;                /* owned */
     bool frontend;               /* nodes of cudnn-frontend */
-    int cudnn, frontend_version; /* 92000, 11800; 0: not said */
+    int cudnn, frontend_version; /* 92000, 11800; 0: unknown */
     int tensor_count, operation_count;
     facts_import_tensor *tensor;       /* owned */
     facts_import_operation *operation; /* owned */
 } facts_import_graph;
 
-/* Takes over `root`, which is a graph of cudnn-frontend, or a graph, configuration or plan of cuDNN. False with the reason in
- * *error, nothing is left to free. */
+/* Takes ownership of `root`: a graph of cudnn-frontend, or a graph, configuration or plan of cuDNN. False with the reason in
+ * *error; nothing is left to free. */
 bool facts_import_read(facts_import_graph *out, json_t *root, facts_error *error);
 void facts_import_graph_free(facts_import_graph *graph);
-/* The graph inside a unified operation that modifies its scores, as a graph of its own; false when there is none (`error` empty) or
- * it is broken. */
+/* The inner graph of a unified operation that modifies its scores. False: there is none (`error` empty), or it is invalid. */
 bool facts_import_subgraph(facts_import_graph *out, const facts_import_operation *operation, facts_error *error);
 
-/* A number of either format: cudnn-frontend 1.20 and newer write a float as the eight digits of its bits. False: it is none. */
-bool facts_import_number(const json_t *said, double *out);
+/* Reads a number of either format: cudnn-frontend 1.20 and newer write a float as the eight hex digits of its bits. False: it is no
+ * number. */
+bool facts_import_number(const json_t *json, double *out);
 /* The tensor in a place of an operation; -1. */
 int facts_import_port_of(const facts_import_operation *operation, const char *name);
 /* The tensor of that name; -1. */
 int facts_import_tensor_named(const facts_import_graph *graph, const char *name);
-/* The operation that writes a tensor; NULL: it comes from outside. */
+/* The operation that writes a tensor; NULL: the tensor is an input of the graph. */
 const facts_import_operation *facts_import_writer(const facts_import_graph *graph, int tensor);
-/* The place that an operation writes: "Y", "matC", ...; -1 when it writes several or none is known. */
+/* The output argument of an operation: "Y", "matC", ...; -1 if it has several or none is known. */
 int facts_import_written(const facts_import_operation *operation);
 /* A [1,1,1,1] of any rank. */
 bool facts_import_is_scalar(const facts_import_tensor *tensor);

@@ -15,11 +15,11 @@
 #include "attention.h"
 
 enum {
-    FACTS_IMPORT_LINE = 16 << 20,     /* bytes of a line (of a plan: FACTS_IMPORT_PLAN); a longer one is skipped and counted */
+    FACTS_IMPORT_LINE = 16 << 20,     /* bytes of a line (of a plan: FACTS_IMPORT_PLAN); a longer line is skipped and counted */
     FACTS_IMPORT_PLAN = 64 << 20,
     FACTS_IMPORT_PROBLEMS = 100000,   /* different problems that are kept */
     FACTS_IMPORT_UNREAD_KEPT = 1000,  /* sentences that are kept */
-    FACTS_IMPORT_SAID = 3, FACTS_IMPORT_SAID_TEXT = 240
+    FACTS_IMPORT_LOG = 3, FACTS_IMPORT_LOG_TEXT = 240
 };
 
 /* A problem that was found. */
@@ -28,25 +28,27 @@ typedef struct facts_imported {
     const char *file;          /* where it was first */
     size_t line;
     size_t seen;
-    int cudnn, frontend;       /* 92000, 11800; 0: not said */
+    int cudnn, frontend;       /* 92000, 11800; 0: unknown */
     facts_import_notes notes;  /* what stands in for something that the log does not say */
-    int said_count;
-    char said[FACTS_IMPORT_SAID][FACTS_IMPORT_SAID_TEXT]; /* what the log says went wrong with it, printable */
+    int log_count;
+    char log_text[FACTS_IMPORT_LOG][FACTS_IMPORT_LOG_TEXT]; /* what the log says went wrong with it, printable */
 } facts_imported;
 
 typedef struct facts_import facts_import; /* owner; opaque */
 
 /* NULL: no memory. */
 facts_import *facts_import_create(void);
-/* Reads a file ("-": standard input). False with a sentence when it cannot be opened or read; what is wrong inside it is no error but counted. */
+/* Reads a file ("-": standard input). False with a sentence if it cannot be opened or read. Mistakes inside the file are counted
+ * and are no error. */
 bool facts_import_file(facts_import *import, const char *path, facts_error *error);
 /* The same of bytes in memory; `name` is copied. */
 void facts_import_bytes(facts_import *import, const char *name, const char *bytes, size_t count);
 size_t facts_import_count(const facts_import *import);
 const facts_imported *facts_import_at(const facts_import *import, size_t i);
-/* "file:line: sentence" of what could not be read. `*total` counts all, of which FACTS_IMPORT_UNREAD_KEPT are kept. NULL: no such one. */
+/* "file:line: sentence" for the i-th piece that could not be read. `*total` counts all; the first FACTS_IMPORT_UNREAD_KEPT are
+ * kept. NULL: there is no such piece. */
 const char *facts_import_unread(const facts_import *import, size_t i, size_t *total);
-/* Failures that the log quotes without a graph that they could belong to. */
+/* Failures in the log that belong to no graph. */
 const char *facts_import_orphan(const facts_import *import, size_t i, size_t *total);
 size_t facts_import_other_graphs(const facts_import *import); /* graphs without attention */
 void facts_import_destroy(facts_import *import);

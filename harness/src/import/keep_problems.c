@@ -47,11 +47,11 @@ void facts_import_printable(char *out, size_t room, const char *text, size_t len
 
 void facts_import_say_of(facts_imported *p, const char *said)
 {
-    for (int i = 0; i < p->said_count; i++)
-        if (strcmp(p->said[i], said) == 0)
+    for (int i = 0; i < p->log_count; i++)
+        if (strcmp(p->log_text[i], said) == 0)
             return;
-    if (p->said_count < FACTS_IMPORT_SAID)
-        snprintf(p->said[p->said_count++], FACTS_IMPORT_SAID_TEXT, "%s", said);
+    if (p->log_count < FACTS_IMPORT_LOG)
+        snprintf(p->log_text[p->log_count++], FACTS_IMPORT_LOG_TEXT, "%s", said);
 }
 
 static bool grow_slots(facts_import *m)

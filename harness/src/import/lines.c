@@ -54,8 +54,8 @@ void facts_import_close_event(facts_import *m, const char *name)
         facts_import_thread *t = facts_import_thread_named(m, name);
         if (e->graph != NULL && !facts_import_known_graph(m, t, e->hash))
             facts_import_add_graph(m, t, json_incref(e->graph), e->hash, e->line);
-        for (int i = 0; e->refused && i < e->said_count; i++)
-            fail(m, t, e->said[i]);
+        for (int i = 0; e->refused && i < e->log_count; i++)
+            fail(m, t, e->log_text[i]);
     }
     json_decref(e->graph);
     *e = (facts_import_event){ 0 };
@@ -82,10 +82,10 @@ static void event_reason(facts_import *m, const char *text, size_t length)
     bool nobody = facts_import_find(text, length, "No viable") != NULL,
          status = facts_import_find(text, length, "CUDNN_STATUS_") != NULL;
     e->refused = e->refused || nobody;
-    if (nobody || !status || e->reasoned || e->said_count >= FACTS_IMPORT_SAID)
+    if (nobody || !status || e->reasoned || e->log_count >= FACTS_IMPORT_LOG)
         return;
     e->reasoned = true;
-    facts_import_printable(e->said[e->said_count++], FACTS_IMPORT_SAID_TEXT, text, length);
+    facts_import_printable(e->log_text[e->log_count++], FACTS_IMPORT_LOG_TEXT, text, length);
 }
 
 /* A line of cuDNN's own log, its prefix ("i! ") taken off. */
@@ -123,9 +123,9 @@ static void backend_line(facts_import *m, const char *text, size_t length, char 
 
 static void frontend_failure(facts_import *m, const char *text, size_t length)
 {
-    char said[FACTS_IMPORT_SAID_TEXT];
-    facts_import_printable(said, sizeof said, text, length);
-    fail(m, facts_import_thread_named(m, ""), said);
+    char log_text[FACTS_IMPORT_LOG_TEXT];
+    facts_import_printable(log_text, sizeof log_text, text, length);
+    fail(m, facts_import_thread_named(m, ""), log_text);
 }
 
 /* A graph that is spread over several lines, as an indented dump is. */

@@ -1,4 +1,4 @@
-/* Inside the reading of logs: what is remembered, and what its three files do for one another. */
+/* The state of reading logs, and the functions that its three files share. */
 #ifndef FACTS_IMPORT_READING_H
 #define FACTS_IMPORT_READING_H
 
@@ -10,7 +10,7 @@ enum { FACTS_IMPORT_THREADS = 64, FACTS_IMPORT_GRAPHS = 1 << 14, FACTS_IMPORT_NO
 
 /* What is remembered of a thread. */
 typedef struct facts_import_thread {
-    char name[64]; /* "Process=1; Thread=2"; "" cudnn-frontend's, which do not say */
+    char name[64]; /* "Process=1; Thread=2"; "" for cudnn-frontend, which does not write it */
     int problem;   /* the last one; FACTS_IMPORT_NO_PROBLEM */
     bool has_part;
     facts_import_graph part; /* owned when has_part */
@@ -23,8 +23,8 @@ typedef struct facts_import_event {
     size_t line;                               /* of its graph */
     json_t *graph;                             /* owned */
     uint64_t hash;                             /* of the graph's text */
-    int said_count;
-    char said[FACTS_IMPORT_SAID][FACTS_IMPORT_SAID_TEXT];
+    int log_count;
+    char log_text[FACTS_IMPORT_LOG][FACTS_IMPORT_LOG_TEXT];
 } facts_import_event;
 
 struct facts_import {
@@ -49,12 +49,12 @@ struct facts_import {
     size_t block_length, block_line;
 };
 
-/* keep_problems.c: what is kept, and a graph that becomes a problem. */
+/* keep_problems.c: the list of problems, and turning a graph into a problem. */
 void facts_import_keep(char ***list, size_t *count, size_t most, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void facts_import_say_unread(facts_import *m, size_t line, const char *why);
 void facts_import_printable(char *out, size_t room, const char *text, size_t length); /* a piece of a log that may be shown */
 void facts_import_say_of(facts_imported *p, const char *said);
-/* The thread of that name; the one that was silent longest makes room. */
+/* The thread of that name. If there are too many, it replaces the one without events for the longest time. */
 facts_import_thread *facts_import_thread_named(facts_import *m, const char *name);
 void facts_import_forget_part(facts_import_thread *t);
 /* Takes over `root`. */
@@ -63,7 +63,7 @@ void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *roo
 bool facts_import_known_graph(facts_import *m, facts_import_thread *t, uint64_t hash);
 json_t *facts_import_parse(facts_import *m, const char *text, size_t length, size_t line);
 
-/* lines.c: a line of any of the logs; what is open when its file, or its event, ends. */
+/* lines.c: a line of any log; and the end of a file or of an event. */
 void facts_import_line(facts_import *m, const char *text, size_t length);
 void facts_import_close_event(facts_import *m, const char *thread);
 

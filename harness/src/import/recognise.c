@@ -114,7 +114,7 @@ bool facts_import_node(facts_import_search *s, const facts_import_operation *op)
     static const char *const names[FACTS_IMPORT_ROLES] = { FACTS_IMPORT_ROLE_LIST(AS_WORD) };
 #undef AS_WORD
     facts_import_attention *out = s->out;
-    const json_t *said = op->said, *scale = json_object_get(said, "attn_scale_value"),
+    const json_t *said = op->json, *scale = json_object_get(said, "attn_scale_value"),
                  *most = json_object_get(said, "max_seq_len_kv");
     out->backward = op->kind == FACTS_IMPORT_SDPA_BACKWARD;
     take_named(s, op, names);
@@ -207,22 +207,22 @@ bool facts_import_unified(facts_import_search *s, const facts_import_operation *
     out->backward = op->kind == FACTS_IMPORT_SDPA_BACKWARD;
     take_named(s, op, out->backward ? backward_names : forward_names);
     take_scale(out);
-    read_dropout(out, op->said, "dropoutProbability");
-    take_softmax_inside(s, json_object_get(op->said, "softmax"));
+    read_dropout(out, op->json, "dropoutProbability");
+    take_softmax_inside(s, json_object_get(op->json, "softmax"));
     out->padding = (out->has[FACTS_IMPORT_ROLE_LEN_Q] || out->has[FACTS_IMPORT_ROLE_CU_Q]) &&
                    (out->has[FACTS_IMPORT_ROLE_LEN_KV] || out->has[FACTS_IMPORT_ROLE_CU_KV]);
-    out->totals = json_is_integer(json_object_get(op->said, "maxTotalSeqLenQ"));
-    out->unfuse_fma = said_true(op->said, "unfuseFma");
+    out->totals = json_is_integer(json_object_get(op->json, "maxTotalSeqLenQ"));
+    out->unfuse_fma = said_true(op->json, "unfuseFma");
     out->mx = out->has[FACTS_IMPORT_ROLE_DESCALE_Q] && out->part[FACTS_IMPORT_ROLE_DESCALE_Q].type == FACTS_IMPORT_E8M0;
     if (facts_import_subgraph(&inside, op, s->error)) {
-        bool ok = walk_inside(s, &inside, op->said);
+        bool ok = walk_inside(s, &inside, op->json);
         facts_import_graph_free(&inside);
         return ok;
     }
     if (s->error->text[0] != '\0')
         return false;
     if (out->backward && part != NULL)
-        return walk_inside(s, part, op->said);
+        return walk_inside(s, part, op->json);
     out->score_hidden = out->backward;
     return true;
 }
@@ -242,7 +242,7 @@ static void see_through_rope(facts_import_search *s, const facts_import_graph *g
             if (s->out->has[rotated[r]] && strcmp(s->out->part[rotated[r]].name, graph->tensor[inside].name) == 0) {
                 facts_import_take(s, rotated[r], outside, false);
                 s->out->rope = true;
-                s->out->rope_dim = json_integer_value(json_object_get(op->said, "rope_dim"));
+                s->out->rope_dim = json_integer_value(json_object_get(op->json, "rope_dim"));
             }
     }
 }

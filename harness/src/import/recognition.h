@@ -14,16 +14,17 @@ typedef struct facts_import_search {
 
 /* Fills *error; false. */
 bool facts_import_refuse(facts_error *error, const char *what, const char *of);
-/* A tensor of the graph becomes a part of the problem. `transposed`: its last two dimensions change places. */
+/* Makes a tensor of the graph a part of the problem. `transposed`: its last two dimensions are swapped. */
 void facts_import_take(facts_import_search *s, facts_import_role role, int tensor, bool transposed);
-/* Walks from the tensor `from`, which is made of scores, back to the scores themselves: `until`, or any product of two matrices when that is -1. What is
- * done on the way is written down. False: something that no case says. */
+/* Walks from the tensor `from` back to the scores: to tensor `until`, or to any matrix product if `until` is -1. It notes the
+ * operations on the way. False: no case can express one of them. */
 bool facts_import_walk(facts_import_search *s, int from, int until);
 /* The random numbers of dropout, and what they say of it. */
 void facts_import_rng(facts_import_search *s, const facts_import_operation *op);
-/* Is `tensor` made, through whatever operations, out of `from`? */
+/* Does `tensor` depend on `from`, through any operations? */
 bool facts_import_made_of(const facts_import_graph *graph, int tensor, int from);
-/* The composite graph: products of matrices and what lies between them. False with *error; FACTS_IMPORT_NO_ATTENTION's are told before. */
+/* Recognises the composite graph: matrix products and the operations between them. False with *error. The caller has already
+ * handled FACTS_IMPORT_NO_ATTENTION. */
 bool facts_import_composite(facts_import_search *s);
 /* A node of cudnn-frontend, or cuDNN's one operation. */
 bool facts_import_node(facts_import_search *s, const facts_import_operation *op);

@@ -61,7 +61,7 @@ static side side_of(const facts_import_search *s, int at)
     const facts_import_operation *op;
     for (int steps = 0; steps < 16 && (op = writer(s, at)) != NULL && op->kind == FACTS_IMPORT_POINTWISE; steps++) {
         if (is_pointwise(op, "GEN_INDEX")) {
-            out.axis = (int)json_integer_value(json_object_get(op->said, "axis"));
+            out.axis = (int)json_integer_value(json_object_get(op->json, "axis"));
             break;
         }
         int x = facts_import_port_of(op, "X"), b = facts_import_port_of(op, "B");
@@ -158,7 +158,7 @@ static void read_factor(facts_import_search *s, int at, bool after_softmax)
 
 void facts_import_rng(facts_import_search *s, const facts_import_operation *op)
 {
-    const json_t *keep = json_object_get(op->said, "bernoulli_dist_probability");
+    const json_t *keep = json_object_get(op->json, "bernoulli_dist_probability");
     int seed = facts_import_port_of(op, "seedTensor"), dump = facts_import_port_of(op, "Y");
     facts_import_take(s, FACTS_IMPORT_ROLE_SEED, seed, false);
     s->out->dropout_known = json_is_number(keep);
@@ -193,7 +193,7 @@ static bool read_sum(facts_import_search *s, int other)
     const facts_import_operation *made = writer(s, other);
     if (made == NULL) {
         if (s->out->has[FACTS_IMPORT_ROLE_BIAS])
-            return facts_import_refuse(s->error, "two tensors that are added to the scores: a case has one bias", "");
+            return facts_import_refuse(s->error, "the graph adds two tensors to the scores; a case can have one bias", "");
         facts_import_take(s, FACTS_IMPORT_ROLE_BIAS, other, false);
         return true;
     }
@@ -244,14 +244,14 @@ static int read_single_softmax(facts_import_search *s, const facts_import_operat
     facts_import_take(s, FACTS_IMPORT_ROLE_MAX, facts_import_port_of(op, "maxDesc"), false);
     facts_import_take(s, FACTS_IMPORT_ROLE_SUM_EXP, facts_import_port_of(op, "sumExpDesc"), false);
     facts_import_take(s, FACTS_IMPORT_ROLE_SINK, facts_import_port_of(op, "sinkDesc"), false);
-    s->out->stats_log2 = json_is_true(json_object_get(op->said, "statsLog2"));
+    s->out->stats_log2 = json_is_true(json_object_get(op->json, "statsLog2"));
     s->out->single = true;
     return facts_import_port_of(op, "X");
 }
 
 static int read_single_band(facts_import_search *s, const facts_import_operation *op)
 {
-    const char *mode = json_string_value(json_object_get(op->said, "comparisonMode"));
+    const char *mode = json_string_value(json_object_get(op->json, "comparisonMode"));
     bool right = mode != NULL && strstr(mode, "CMP_GE") != NULL;
     int bound = facts_import_port_of(op, right ? "shiftRightBoundDesc" : "leftBoundDesc");
     facts_import_bound *out = right ? &s->out->right : &s->out->left;

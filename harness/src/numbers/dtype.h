@@ -1,9 +1,7 @@
-/* Numbers as bits: encoding and decoding of the element types, with integer operations only, so that every machine agrees.
- *
- * Encoding rounds to nearest even, keeps subnormals, and saturates in the 8 bit types alone (448, 57344); elsewhere overflow is
- * Inf. Decoding is exact. FATTN_BOOL is 1 for everything but 0. `bits` holds the code in its low bits. A dtype that is none has no
- * bytes and is 0 throughout. Compiled by C and by CUDA C++.
- */
+/* Encodes and decodes the element types with integer operations only, so that every machine gets the same bits. Encoding rounds to
+ * nearest even and keeps subnormals. It saturates in the 8-bit types (448, 57344); in other types an overflow becomes Inf. Decoding
+ * is exact. FATTN_BOOL is 1 for everything except 0. `bits` has the code in its low bits. An invalid dtype has 0 bytes and value 0.
+ * Compiled by C and by CUDA C++. */
 #ifndef FACTS_DTYPE_H
 #define FACTS_DTYPE_H
 
@@ -25,13 +23,13 @@ FACTS_BOTH facts_format facts_format_of(int32_t dtype)
     const facts_format f32 = { 4, 8, 23, 0, 0x7F7FFFFF, 0x7F800000, 0x7FC00000 };
     const facts_format e4m3 = { 1, 4, 3, 1, 0x7E, 0x7E, 0x7F }, e5m2 = { 1, 5, 2, 1, 0x7B, 0x7C, 0x7F },
                        none = { 0, 0, 0, 0, 0, 0, 0 };
-    const facts_format truth = { 1, 0, 0, 1, 1, 1, 1 };
+    const facts_format reference = { 1, 0, 0, 1, 1, 1, 1 };
     return dtype == FATTN_BF16                            ? bf16
            : dtype == FATTN_F16                           ? f16
            : dtype == FATTN_F32                           ? f32
            : dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3 ? e4m3 /* the codes of block-scaled types, without their factors */
            : dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2 ? e5m2
-           : dtype == FATTN_BOOL                          ? truth
+           : dtype == FATTN_BOOL                          ? reference
                                                           : none;
 }
 
@@ -72,7 +70,7 @@ FACTS_BOTH uint64_t facts_shift_right_even(uint64_t value, int shift)
     return kept + (lost > half || (lost == half && (kept & 1)) ? 1 : 0);
 }
 
-/* The same of a value < 2^22: a significand without the lowest 31 of its 53 bits, but for whether one of them is set. */
+/* The same for a value < 2^22: a significand without the lowest 31 of its 53 bits. Whether one of them is set is kept. */
 FACTS_BOTH uint32_t facts_shift_right_even_short(uint32_t value, int shift)
 {
     if (shift > 22)
@@ -109,7 +107,7 @@ FACTS_BOTH uint32_t facts_encode(int32_t dtype, double value)
     return code > f.largest ? over : sign | code;
 }
 
-/* facts_encode of a float that is no NaN, as a bf16: a float's first half, rounded. */
+/* facts_encode of a float that is not NaN, as bf16: the rounded upper half of the float. */
 FACTS_BOTH uint32_t facts_encode_bf16_of_float(float value)
 {
     uint32_t bits;
@@ -152,7 +150,7 @@ FACTS_BOTH double facts_dtype_max(int32_t dtype)
     return facts_decode(dtype, facts_format_of(dtype).largest);
 }
 
-/* Element i of `memory`, which need not be aligned; where it is, one access is enough also for a GPU. */
+/* Reads element i of `memory`, which need not be aligned. Aligned memory is read in one access, also on a GPU. */
 FACTS_BOTH uint32_t facts_load(int32_t dtype, const void *memory, int64_t i)
 {
     const unsigned char *at = (const unsigned char *)memory;

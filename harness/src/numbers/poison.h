@@ -4,8 +4,8 @@
 
 #include "dtype.h"
 
-/* A: NaN patterns (7FA5 ...), B: finite values 2^10 + index mod 7 (8 bit: 2^6). A value due that still is poison was never written; an answer
- * that differs between A and B read what it should not have. */
+/* A: NaN patterns (7FA5 ...). B: finite values 2^10 + index mod 7 (8-bit types: 2^6). An expected element that still holds poison
+ * was never written. An answer that differs between A and B depends on memory that the kernel must not read. */
 typedef enum facts_pattern { FACTS_PATTERN_A, FACTS_PATTERN_B } facts_pattern;
 
 #define FACTS_GUARD_ELEMENTS 512

@@ -182,7 +182,7 @@ int facts_record_trouble(const facts_read_counts *counts, facts_error *error)
 {
     const bool no_record = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
     if (counts->newer)
-        facts_fail(error, "was written by a newer FACTS (format %lld; this one reads %d): use that one", (long long)counts->newer,
+        facts_fail(error, "was written by a newer FACTS (format %lld; this version reads %d): read it with that version", (long long)counts->newer,
                    FACTS_RECORD_FORMAT);
     else
         facts_fail(error, "%s", counts->foreign ? counts->foreign : strerror(errno));

@@ -72,7 +72,7 @@ bool facts_row_knobs(const facts_line *row, char *out, size_t capacity)
     return true;
 }
 
-void facts_row_said(const facts_line *row, const char *key, char *out, size_t capacity)
+void facts_row_text(const facts_line *row, const char *key, char *out, size_t capacity)
 {
     facts_member members[MEMBERS];
     size_t count;

@@ -1,6 +1,6 @@
-/* Reads one JSON object without building it: where its members lie in the text. Rows pass through the supervisor unchanged, so
- * nothing has to be parsed into memory and printed again. What is accepted is exactly valid JSON in valid UTF-8 (as jansson accepts
- * it, except that keys may repeat), nested at most FACTS_SCAN_DEPTH deep. */
+/* Finds the members of one JSON object in its text, without building the object. Rows pass through the supervisor unchanged, so
+ * they need not be parsed into memory and printed again. It accepts exactly valid JSON in valid UTF-8 (as jansson does, except that
+ * keys may repeat), nested at most FACTS_SCAN_DEPTH deep. */
 #ifndef FACTS_SCAN_H
 #define FACTS_SCAN_H
 
@@ -19,8 +19,8 @@ typedef struct facts_member {
     facts_span value; /* the whole value, quotes or braces included */
 } facts_member;
 
-/* Scans an object. At most `capacity` members are kept; *count is how many it has in all.
- * Returns false when the text is not exactly one valid object (blanks around it are fine). */
+/* Scans an object. At most `capacity` members are kept; *count is the number of all. Returns false if the text is not exactly one
+ * valid object. Blanks around it are allowed. */
 bool facts_scan_object(const char *text, size_t length, facts_member *out, size_t capacity, size_t *count);
 /* The elements of an array, the same way. */
 bool facts_scan_array(const char *text, size_t length, facts_span *out, size_t capacity, size_t *count);

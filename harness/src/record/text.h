@@ -1,4 +1,4 @@
-/* A line being written: a growing buffer that remembers running out of memory instead of failing at every call. */
+/* A line being written: a growing buffer. It remembers that memory ran out, so that callers check once at the end. */
 #ifndef FACTS_TEXT_H
 #define FACTS_TEXT_H
 

@@ -1,13 +1,12 @@
-/* Where an answer changes along a row of versions. Pure: every question goes through `ask`, and the same answers give the same
+/* Finds where an answer changes along a list of versions. Pure: every question goes through `ask`, and equal answers give equal
  * edges.
  *
- * The ends first, then a binary search between them; with `all` every version. A version that gives no answer is passed over and
- * its neighbours are taken. Both sides of an edge are asked a second time (attempt 2): a version that then answers otherwise is
- * never part of an edge; it is passed over like one that gave no answer, and the search goes on.
+ * The two ends are asked first, then a binary search runs between them. With `all` every version is asked. A version without an
+ * answer is skipped, and its neighbours are asked. Both sides of an edge are asked a second time (attempt 2). A version that then
+ * answers differently is treated as one without an answer, and the search continues.
  *
- * An answer that is not there yet need not stop it: up to `lookahead` questions go out, those that the search will need whatever
- * the open ones say before the likely ones, and the whole is called again when they are answered.
- */
+ * The search can run ahead of the answers. Up to `lookahead` questions are open at once: first those that every outcome needs, then
+ * the likely ones. The function is called again when answers have come. */
 #ifndef FACTS_BISECT_H
 #define FACTS_BISECT_H
 
@@ -19,12 +18,12 @@
 
 typedef struct facts_bisect_order {
     size_t versions; /* oldest first, at most FACTS_BISECT_MOST */
-    int good;        /* the value that is looked for; FACTS_BISECT_NO_VALUE: none is better than another */
+    int good;        /* the value to search for; FACTS_BISECT_NO_VALUE: no value is preferred */
     bool all;
-    int lookahead;    /* open questions at once, 0: 1; with `all` there is no limit */
-    const bool *dear; /* by version, may be NULL: asked only where there is no other left between the sides */
+    int lookahead;    /* open questions at once; 0: 1. With `all` there is no limit */
+    const bool *dear; /* by version, may be NULL: true: ask this version only if no other is left between the two sides */
     void *context;
-    /* False: not known yet (it is asked for now). Values are 0 and more; equal answers have equal values. */
+    /* False: the answer is not known yet; it has been asked for. Values are 0 and above; equal answers have equal values. */
     bool (*ask)(void *context, size_t version, int attempt, int *value);
 } facts_bisect_order;
 
@@ -38,11 +37,11 @@ typedef enum facts_bisect_state {
 typedef enum facts_bisect_outcome {
     FACTS_BISECT_WAITING, /* open questions */
     FACTS_BISECT_NOTHING, /* fewer than two versions answered: nothing to compare */
-    FACTS_BISECT_EQUAL,   /* the ends are alike (with `all`: every version that answered is) */
+    FACTS_BISECT_EQUAL,   /* the ends are equal (with `all`: every version that answered is) */
     FACTS_BISECT_FOUND
 } facts_bisect_outcome;
 
-/* Between these two the answer changes; what lies between them did not answer. */
+/* The answer changes between these two versions. No version between them answered. */
 typedef struct facts_bisect_edge {
     size_t before, after;
 } facts_bisect_edge;
@@ -54,7 +53,7 @@ typedef struct facts_bisect_result {
     facts_bisect_edge edge[FACTS_BISECT_MOST];
     facts_bisect_state state[FACTS_BISECT_MOST];
     int value[FACTS_BISECT_MOST]; /* of the first attempt */
-    bool whole;                   /* nothing is missing from the answer: no end, no version inside an edge, with `all` no version */
+    bool whole;                   /* the answer is complete: both ends, all versions inside each edge, and with `all` every version answered */
 } facts_bisect_result;
 
 void facts_bisect(facts_bisect_result *out, const facts_bisect_order *order);

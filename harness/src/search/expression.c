@@ -60,7 +60,7 @@ static bool named(reader *r, facts_span name, int64_t *out)
     double value;
     const facts_subject subject = { .c = scope->c };
     if (!facts_field_find(name, &field, hint) || !facts_field_number(&field, &subject, &value) || isinf(value))
-        return wrong(r, r->at, "is neither a number of the file nor one of the case");
+        return wrong(r, r->at, "is no name of a number, in this file or of the case");
     *out = (int64_t)value;
     return true;
 }

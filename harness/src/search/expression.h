@@ -26,13 +26,13 @@ typedef struct facts_expression_scope {
     int depth;
 } facts_expression_scope;
 
-/* What names are made of: a-z but x, which multiplies, and _. */
+/* Letters of names: a-z and _, but not x, which multiplies. */
 bool facts_expression_name_letter(char c);
 
-/* One of the choices, by its weight; `total` is above 0. */
+/* Draws one of the choices by weight; `total` is above 0. */
 const facts_choice_line *facts_choose(const facts_choice_line *choice, size_t count, uint64_t total, facts_dice *dice);
 
-/* Draws the number. False: *wrong says what is wrong, and where in the text. A result below 0 is 0. */
+/* Draws the number. False: *wrong has the mistake and its place in the text. A result below 0 becomes 0. */
 typedef struct facts_expression_fault {
     const char *what;
     size_t at;

@@ -1,14 +1,13 @@
-/* What a fuzzer found: drawn cases that failed, each confirmed, shrunk, and put into its bucket. Pure: it asks through a callback
- * and goes on when the answers are there.
+/* The findings of a fuzzer: drawn cases that failed are confirmed, shrunk, and put into buckets. Pure: it asks through a callback
+ * and continues when the answers have come.
  *
- * A bucket is one finding: smallest cases that fail alike (verdict, engine, backend, class of the reason, a tensor at fault) and
- * set the same keys, or one of them has every feature of the other. It is reported once, with how many drawn cases it stands for;
- * its smallest cases are its forms, the most ordinary first. A drawn case that has every feature of a form, and is nowhere smaller,
- * is counted for it without being shrunk.
+ * A bucket is one finding. Its smallest cases fail alike: same verdict, engine, backend, class of the reason, and one tensor at
+ * fault in common. They also set the same keys, or one case has every feature of the other. A bucket is reported once, with the
+ * number of drawn cases that belong to it. Its smallest cases are its forms, the most ordinary first. A drawn case that has every
+ * feature of a form, and is not smaller in any size, is counted for that form and not shrunk.
  *
- * A smallest case that turns into a known failure when features are left out of it is explained by that one: it is no finding, and
- * listed after all of them.
- */
+ * A smallest case is explained if it becomes a known failure when some of its features are removed. It is then no finding, and it
+ * is listed last. */
 #ifndef FACTS_FINDINGS_H
 #define FACTS_FINDINGS_H
 
@@ -16,7 +15,7 @@
 
 typedef struct facts_asker {
     void *context;
-    /* False: not known yet (it is asked for now). `alone`: in a worker of its own. */
+    /* False: the answer is not known yet; it has been asked for. `alone`: in a worker that runs nothing else. */
     bool (*ask)(void *context, const facts_case *c, int attempt, bool alone, facts_answer *out);
 } facts_asker;
 
@@ -26,28 +25,28 @@ typedef struct facts_findings_limits {
     int most_steps; /* of one shrinking; 0: 400 */
     int lookahead;  /* open questions of one shrinking */
     int at_once;    /* findings that are shrunk at the same time; 0: 4 */
-    /* Is it a case that many users have? Such cases are shrunk and listed first. NULL: none is. */
+    /* Is this a case that many users have? Such cases are shrunk and listed first. NULL: no case is. */
     bool (*ordinary)(const void *context, const facts_case *c);
     const void *context;
 } facts_findings_limits;
 
 facts_findings *facts_findings_new(const facts_findings_limits *limits);
 void facts_findings_free(facts_findings *findings);
-/* A drawn case failed (each way is a finding; known ones are left out unless wanted, and what the data could not show an error
- * always: nothing is known to be wrong). False: out of memory. */
+/* Adds a drawn case that failed. Each way in which it failed is a finding. Known failures are left out unless they are wanted. Data
+ * that could not show an error are always left out. False: out of memory. */
 bool facts_findings_add(facts_findings *findings, const facts_case *drawn, const facts_answer *answer, bool known_too);
-/* Goes on as far as the answers reach. False: out of memory. */
+/* Continues as far as the answers allow. False: out of memory. */
 bool facts_findings_advance(facts_findings *findings, const facts_asker *asker);
 /* Findings that still wait for answers. */
 size_t facts_findings_open(const facts_findings *findings);
-/* No more questions: what is open becomes a form as it is. */
+/* Ends the search: each open case becomes a form as it is. */
 bool facts_findings_close(facts_findings *findings, const facts_asker *asker);
-/* The ranking: ordinary ones first, then those of fewest features, then those of most cases; what is explained comes last. */
+/* Sorts the findings: ordinary cases first, then fewest features, then most cases. Explained ones come last. */
 void facts_findings_rank(facts_findings *findings);
 size_t facts_findings_count(const facts_findings *findings); /* buckets */
 size_t facts_findings_news(const facts_findings *findings);  /* of those: not explained */
 facts_bucket *facts_findings_at(facts_findings *findings, size_t i);
-/* How often a bucket was made or got another form: what was written of them before is out of date. */
+/* Counts changes: new buckets and new forms. If it grew, files that were written earlier are out of date. */
 size_t facts_findings_changes(const facts_findings *findings);
 
 #endif

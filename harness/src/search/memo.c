@@ -225,17 +225,17 @@ static void drop_digits(char *text)
 /* Any answer as a symptom. False: it is none. */
 static bool read_value(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_by by)
 {
-    char value[FACTS_SAID_VALUE];
-    facts_said said = FACTS_SAID_NOTHING;
-    facts_said_row(&said, row);
-    if (!facts_said_answers(&said))
+    char value[FACTS_REPORTED_VALUE];
+    facts_reported reported = FACTS_REPORTED_NOTHING;
+    facts_reported_row(&reported, row);
+    if (!facts_reported_answers(&reported))
         return false;
-    facts_said_value(&said, by, value);
+    facts_reported_value(&reported, by, value);
     if (by == FACTS_BY_REASON)
         drop_digits(value);
-    *out = (facts_symptom){ .verdict = said.verdict, .engine = -1, .value = XXH3_64bits(value, strlen(value)) | 1 };
+    *out = (facts_symptom){ .verdict = reported.verdict, .engine = -1, .value = XXH3_64bits(value, strlen(value)) | 1 };
     *evidence = (facts_evidence_text){ .cudnn = "" };
-    snprintf(evidence->reason, sizeof evidence->reason, "%s", facts_said_value(&said, by, value));
+    snprintf(evidence->reason, sizeof evidence->reason, "%s", facts_reported_value(&reported, by, value));
     return true;
 }
 
@@ -253,7 +253,7 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
         e->failing = 0; /* the same row again: its worker ended badly */
     if (fails)
         ok = add_failure(e, &symptom, &evidence);
-    if (facts_said_weight(verdict) > facts_said_weight(e->verdict))
+    if (facts_reported_weight(verdict) > facts_reported_weight(e->verdict))
         e->verdict = (uint8_t)verdict;
     if (facts_json_int(facts_line_get(row, "config"), &config) && config >= e->next_config && config < 1000000)
         e->next_config = (int32_t)config + 1;

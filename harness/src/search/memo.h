@@ -1,9 +1,9 @@
-/* What was asked and how it ended, by canonical name and attempt (1 the first time, 2 when it is repeated …). Of one target.
- * Nothing in it is asked twice; read back from a record it is what makes a search go on where it was. */
+/* The answers of one target, by canonical name and attempt (1 the first time, 2 when repeated). No question is asked twice. A memo
+ * that is read from a record lets a search continue where it stopped. */
 #ifndef FACTS_MEMO_H
 #define FACTS_MEMO_H
 
-#include "said.h"
+#include "reported.h"
 #include "symptom.h"
 
 typedef struct facts_memo facts_memo; /* owner; opaque */
@@ -14,14 +14,15 @@ typedef enum facts_memo_state { FACTS_MEMO_UNKNOWN, FACTS_MEMO_ASKED, FACTS_MEMO
 
 facts_memo *facts_memo_new(void);
 void facts_memo_free(facts_memo *memo);
-/* From now on every answer is a symptom, not failures alone: two are the same when what `by` names is, numbers in a reason aside. */
+/* From now on every answer is a symptom, not only failures. Two answers are equal if the property that `by` names is equal; numbers
+ * in a reason are ignored. */
 void facts_memo_compare(facts_memo *memo, facts_by by);
 
-/* The answer when there is one; it lives until the memo changes. */
+/* Returns the answer if there is one. *answer is valid until the memo changes. */
 facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int attempt, facts_answer *out);
-/* It is asked from now on. FACTS_MEMO_NONE: out of memory. */
+/* Notes that the question was asked. FACTS_MEMO_NONE: out of memory. */
 facts_memo_id facts_memo_ask(facts_memo *memo, const char *name, int attempt);
-/* One row of the answer; `last`: there is no other. False: out of memory. */
+/* Adds one row of the answer; `last`: no other row follows. False: out of memory. */
 bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, bool last);
 /* With engine=all: the first configuration that has no row. */
 int facts_memo_config(const facts_memo *memo, facts_memo_id id);
@@ -32,9 +33,9 @@ void facts_memo_forget(facts_memo *memo, facts_memo_id id);
 /* The case was asked, and forgotten. True by mistake for one in 10^18 other cases. */
 bool facts_memo_forgot(const facts_memo *memo, const char *name);
 
-/* A record: its starts and rows in their order, then the end. `drawn` hears of the last row of a case of group
- * `group` (`before`: the verdict that the row replaces, FACTS_VERDICT_COUNT: none);
- * what was started and never ended `most_starts` times counts as answered: it takes everything down with it. */
+/* Reads a record: its starts and rows in order. `drawn` is called for the last row of a case of group `group`. `before` is the
+ * verdict that the row replaces, or FACTS_VERDICT_COUNT. A case that was started `most_starts` times and never ended counts as
+ * answered, because it ends the whole run. */
 typedef struct facts_memo_load {
     facts_memo *memo;
     const char *build, *device, *group;

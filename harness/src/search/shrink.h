@@ -1,13 +1,13 @@
-/* The simplest case that fails the same way. Pure: every question goes through `ask`, and the same answers give the same path.
+/* Finds the simplest case that fails in the same way. Pure: every question goes through `ask`, and equal answers give the same
+ * path.
  *
- * Fewer features first (each key back to its default, all at once and one by one; parts of values; lengths), then smaller and
- * rounder numbers (1, powers of two, the same residue modulo 128, 64, 16 and 8, then bisection), until nothing more can be taken
- * away.
+ * First it removes features: it sets keys to their defaults, all at once and one by one, and it removes parts of values and
+ * lengths. Then it tries smaller and rounder numbers: 1, powers of two, the same residue modulo 128, 64, 16 and 8, and a bisection.
+ * It ends when no candidate fails.
  *
- * An answer that is not there yet need not stop it: up to `lookahead` questions go out as if each answer were "no" (most are), and
- * the whole is called again when they are answered. Only the path up to the first open question counts; a repeated call takes it
- * again.
- */
+ * The search can run ahead of the answers. Up to `lookahead` questions are open at once, as if each answer were "does not fail",
+ * which most are. The function is called again when answers have come. Only the path up to the first open question counts; a
+ * repeated call takes it again. */
 #ifndef FACTS_SHRINK_H
 #define FACTS_SHRINK_H
 
@@ -30,7 +30,7 @@ typedef struct facts_shrink_order {
     facts_symptom symptom; /* of the start */
     int most_steps;        /* 0: FACTS_SHRINK_MOST_STEPS */
     int lookahead;         /* open questions at once; 0: 1 */
-    bool features_alone;   /* keys go back to their default, and nothing else is done */
+    bool features_alone;   /* only set keys to their defaults */
     void *context;
     /* False: not known yet (it is asked for now). */
     bool (*ask)(void *context, const facts_case *c, facts_answer *out);

@@ -1,4 +1,4 @@
-/* How a case fails: what shrinking keeps and findings are sorted by. Read from the rows of a record. */
+/* The way in which a case fails. Shrinking keeps it, and findings are grouped by it. Read from the rows of a record. */
 #ifndef FACTS_SYMPTOM_H
 #define FACTS_SYMPTOM_H
 
@@ -8,19 +8,19 @@
 
 #define FACTS_TENSORS_TEXT 64
 
-/* One way to fail. Words are empty, the engine -1, where there is none. */
+/* One way to fail. Without a value, words are empty and the engine is -1. */
 typedef struct facts_symptom {
     facts_verdict verdict;
     int64_t engine;
-    bool known;                       /* a known failure explains it */
-    uint64_t value;                   /* 0: a failure. Otherwise any answer: what is compared of it (said.h), and nothing else */
+    bool known;     /* a known failure explains it */
+    uint64_t value; /* 0: a failure. Otherwise any answer, compared by this value alone (reported.h) */
     char tensors[FACTS_TENSORS_TEXT]; /* at fault, in the row's order: "dq dk" */
     char gate[12];                    /* of the first of them */
     char backend[12];
-    char class_word[24]; /* of the reason; of a death the stage it happened in */
+    char class_word[24]; /* of the reason; if the worker died, the stage */
 } facts_symptom;
 
-/* What a person is told of it; all text, as the row has it. */
+/* Details for people. All texts, as the row has them. */
 typedef struct facts_evidence_text {
     char cudnn[24], build[64], device[112], sm[8];
     char ratio[32], index[64], got[32], want[32], bound[32], counts[120]; /* of the first tensor */
@@ -28,7 +28,7 @@ typedef struct facts_evidence_text {
     char link[200]; /* of the known failure that explains it */
 } facts_evidence_text;
 
-/* How a case ended: the worst verdict of its rows, and each way in which it failed (with engine=all there may be several). */
+/* The answer of a case: the worst verdict of its rows, and each way in which it failed (several with engine=all). */
 typedef struct facts_answer {
     facts_verdict verdict;
     size_t count;
@@ -36,16 +36,16 @@ typedef struct facts_answer {
     const facts_evidence_text *evidence; /* beside `failing` */
 } facts_answer;
 
-/* Reads a row of a record. False: it does not fail (*verdict is set all the same): a failure is every finding, and data that could
- * not tell. `evidence` may be NULL. */
+/* Reads a row of a record. A failure is every finding, and data that cannot show an error. False: the row is no failure; *verdict
+ * is set all the same. `evidence` may be NULL. */
 bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_verdict *verdict);
-/* Is `other` the same failure as `wanted`: its verdict, backend and engine, the first of its tensors among the other's, and as
- * known? */
+/* Is `other` the same failure as `wanted`: same verdict, backend, engine and known failure, and `other` contains the first tensor
+ * of `wanted`? */
 bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other);
-/* May they have one cause: the same verdict, engine, backend and class, as known, and a tensor at fault in both (or none in both)?
- */
+/* Can two failures have one cause: same verdict, engine, backend, class and known failure, and one tensor at fault in both (or none
+ * in both)? */
 bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b);
-/* The failure of an answer that is the same as `wanted`; NULL: none. */
+/* The failure of an answer that equals `wanted`; NULL: none. */
 const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted);
 /* "wrong dq (t1), engine 6": for one line. Returns `out`. */
 #define FACTS_SYMPTOM_TEXT 200

@@ -6,11 +6,11 @@
 #include "process.h"
 #include "record/text.h"
 
-/* What the supervisor knows of a row beside what the worker said. Empty strings are left out. */
+/* Facts about a row that the supervisor adds to the worker's row. Empty strings are left out. */
 typedef struct facts_frame {
     const char *name, *group, *cudnn, *build, *device, *grade, *backend, *run;
     const char *expectation; /* JSON or "" */
-    const char *verdict;     /* instead of the worker's; "" keeps it. The worker's then stays as verdict_before */
+    const char *verdict;     /* replaces the worker's verdict, which becomes verdict_before; "" keeps it */
     const char *note;        /* with `verdict`: why */
     int sm;
     double wall_ms; /* below 0: not known */
@@ -25,10 +25,10 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
 void facts_compose_turn(facts_text *out, int64_t id, const char *name);
 /* The line of a turn. `target`: its place in the order's targets. */
 void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target, int round, facts_span turn);
-/* `gpu`: the worker's, of a target of GPUs. `errata`: the text of cases/errata.json, or NULL. */
+/* `gpu`: the GPU of this worker, if the target has several. `errata`: the text of cases/errata.json, or NULL. */
 void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, int gpu, const char *driver,
                           const char *errata, int threads);
-/* `gpu`: the number of one of several; below 0: not said. */
+/* `gpu`: the number of the GPU, if there are several; below 0: unknown. */
 void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int gpu,
                          int attempt, int from_config);
 
@@ -41,9 +41,9 @@ typedef struct facts_evidence {
     const char *class_word, *text, *remedy; /* may be NULL; without text the death is described */
 } facts_evidence;
 
-/* A row that no worker made: the members that a worker's row would have had. */
+/* The members of a row that the supervisor makes in place of a worker's row. */
 void facts_compose_evidence(facts_text *out, const facts_evidence *evidence);
-/* "died of SIGSEGV", "exited with status 3", "did not answer in time"; and the last line of its stderr. */
+/* How a worker ended: "died of SIGSEGV", "exited with status 3", "did not answer in time"; then the last line of its stderr. */
 void facts_describe_death(char *out, size_t capacity, const facts_death *death);
 
 #endif

@@ -3,9 +3,9 @@
 
 #include "supervision.h"
 
-/* On one GPU: before its first worker has said how much memory is free, and from then on one for each so many bytes of it. A
- * worker's context takes half of one GiB, what it keeps for the next case one. A case that finds no memory waits until it is alone.
- */
+/* The number of workers on one GPU: one, until the first worker has reported the free memory; then one for each so many bytes of
+ * it. A worker's context takes half a GiB, and the memory that it keeps for the next case takes one GiB. A case without enough
+ * memory waits until it has the GPU alone. */
 #define WORKERS_AT_FIRST 8
 #define BYTES_EACH 4e9
 #define MOST_WORKERS 64

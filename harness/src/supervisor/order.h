@@ -1,4 +1,5 @@
-/* What the supervisor is asked to do, and what it tells as it goes. A plain value; everything it points at outlives the run. */
+/* The order that the supervisor carries out, and the callbacks for its results. A plain value. Everything that it points to must
+ * outlive the run. */
 #ifndef FACTS_ORDER_H
 #define FACTS_ORDER_H
 
@@ -58,16 +59,16 @@ typedef struct facts_order {
     const facts_resume *resume; /* NULL: from the start; always NULL with `more` */
     bool hash_libraries;        /* sha256 of what each worker has mapped, for the target line */
     void *context;
-    /* NULL: `work` is all there is. Otherwise asked whenever a worker has nothing left to take: it may append to this order's
-     * `work` (the array may move) and raise `work_count`, and says whether it did. Workers wait as long as others have something in
-     * hand; with nothing added and nothing in hand the run is over. */
+    /* NULL: `work` is complete. Otherwise called when a worker has no work left. It may append to this order's `work` (the array
+     * may move), raise `work_count`, and returns whether it did. Idle workers wait while others are busy. The run ends when nothing
+     * was added and no worker is busy. */
     bool (*more)(void *context);
-    /* NULL, or, with `more` and one target: all rows of a case are written and no worker has it in hand. The name is set to NULL
-     * here. `more` may put another case in the same place, so that a run that never ends needs no more memory. */
+    /* NULL, or with `more` and one target: every row of a case is written and no worker holds the case. The callee sets the name to
+     * NULL. `more` may put another case in the same place, so a run without an end needs no more memory. */
     void (*on_free)(void *context, size_t work);
-    /* NULL: a case is asked once. Otherwise each target has one worker, and the targets are asked a case after each other. Each
-     * worker keeps what it ran. Then they launch it in turns (on_turn: one turn's object), in the opposite order every other round.
-     * Asked after each round: another one? Never together with `more`. */
+    /* NULL: each case runs once. Otherwise each target has one worker, and the targets run one case one after another. Each worker
+     * keeps its plan. Then the workers launch the case in turns (on_turn gets one turn), in the opposite order in every second
+     * round. Called after each round: should there be another one? Never together with `more`. */
     bool (*another_round)(void *context, size_t work, int round);
     void (*on_turn)(void *context, size_t target, size_t work, facts_span turn);
     void (*on_row)(void *context, const facts_outcome *outcome);
@@ -85,10 +86,10 @@ typedef struct facts_outcome_counts {
     uint64_t noise; /* lines of workers that were not understood */
     bool interrupted, stopped_early, record_failed;
     bool target_failed; /* some target could not be asked at all */
-    char trouble[640];  /* the first thing that a person should know about the environment */
+    char trouble[640];  /* the first problem of the environment, for people */
 } facts_outcome_counts;
 
-/* Runs it. Returns 0, or 3 when nothing could be started (line in out->trouble). */
+/* Carries out the order. Returns 0, or 3 if nothing could be started (out->trouble says why). */
 int facts_supervise(const facts_order *order, facts_outcome_counts *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* One worker process: spawned in its own process group with an environment of ours, fed lines, read by lines, kept to a deadline,
- * and buried. Knows nothing of cases; supervise.c does. */
+/* One worker process. It runs in its own process group with an environment that FACTS makes. The functions send it lines, read its
+ * lines, enforce its deadline, and collect its exit. They know nothing of cases; supervise.c does. */
 #ifndef FACTS_PROCESS_H
 #define FACTS_PROCESS_H
 
@@ -19,7 +19,7 @@ typedef struct facts_death {
     bool stopped;            /* facts_process_kill */
     bool abandoned;          /* SIGKILL did not end it within 10 s */
     bool too_long;           /* a reply was longer than FACTS_REPLY_MAX */
-    bool cut_off;            /* its input could not be written, or its output not be read: we killed it */
+    bool cut_off;            /* its input could not be written or its output not be read, so FACTS killed it */
     const char *stderr_tail; /* its last FACTS_STDERR_KEPT bytes, terminated */
 } facts_death;
 
@@ -27,7 +27,7 @@ typedef struct facts_process facts_process;
 
 typedef struct facts_process_hooks {
     void (*line)(void *owner, const char *text, size_t length);
-    /* Called once, after everything that it wrote was delivered; the process is freed on return. */
+    /* Called once, after all of its output was delivered. The process is freed when the function returns. */
     void (*gone)(void *owner, const facts_death *death);
 } facts_process_hooks;
 
@@ -37,7 +37,7 @@ facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **env
 /* Queues text (copied) for its stdin. A dead reader is not an error here: `gone` follows. */
 void facts_process_send(facts_process *process, const char *text, size_t length);
 void facts_process_end_input(facts_process *process);
-/* From now on it has so many seconds (0: no limit). Then: TERM, 2 s later KILL, of its whole group. */
+/* Sets a deadline in seconds from now (0: none). At the deadline the process group gets TERM, and KILL 2 s later. */
 void facts_process_deadline(facts_process *process, double seconds);
 void facts_process_kill(facts_process *process);         /* KILL, now */
 bool facts_process_doomed(const facts_process *process); /* it is being killed: what it still says does not count */

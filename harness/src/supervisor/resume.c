@@ -23,7 +23,7 @@ struct facts_resume {
     facts_error *error;
     bool foreign, no_memory;
     facts_read_counts counts;
-    facts_earned earned;
+    facts_validity validity;
 };
 
 static XXH128_hash_t key_of(const char *name, const char *build, const char *device)
@@ -88,7 +88,7 @@ static bool check_run(facts_resume *r, const facts_line *line)
 }
 
 /* Of a worker that died, and nobody but us to blame: a longer --timeout may give an answer. */
-static bool is_late_by_ours(const facts_line *line)
+static bool timed_out_in_facts(const facts_line *line)
 {
     return facts_json_is(facts_line_get(line, "verdict"), "inconclusive") && facts_line_get(line, "stage").at;
 }
@@ -103,7 +103,7 @@ static void note_row(entry *e, const facts_line *line)
         e->complete = e->late = false;
         e->next_config = 0;
     }
-    e->late |= is_late_by_ours(line);
+    e->late |= timed_out_in_facts(line);
     if (!facts_json_bool(facts_line_get(line, "more"), &more) || !more)
         e->complete = true;
     if (facts_json_int(facts_line_get(line, "config"), &config) && config >= e->next_config && config < 1000000)
@@ -113,7 +113,7 @@ static void note_row(entry *e, const facts_line *line)
 static bool each_line(void *context, const facts_line *line)
 {
     facts_resume *r = context;
-    if (!facts_earned_line(&r->earned, line))
+    if (!facts_validity_line(&r->validity, line))
         return true;
     if (line->kind == FACTS_LINE_RUN)
         return check_run(r, line);
@@ -139,7 +139,7 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
         return facts_fail_as(3, error, "%s: out of memory", path);
     }
     for (size_t i = 0; targets && i < targets->count; i++)
-        r->no_memory |= !facts_earned_add(&r->earned, &targets->at[i]);
+        r->no_memory |= !facts_validity_add(&r->validity, &targets->at[i]);
     r->suite_hash = suite_hash;
     r->error = error;
     bool missing = access(path, F_OK) != 0 && errno == ENOENT;
@@ -155,7 +155,7 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
         facts_resume_free(r);
         return status;
     }
-    facts_earned_say(&r->earned, path);
+    facts_validity_say(&r->validity, path);
     *out = r;
     return 0;
 }
@@ -171,7 +171,7 @@ facts_resume_state facts_resume_get(const facts_resume *r, const char *name, con
 }
 
 typedef struct counted {
-    facts_earned *earned;
+    facts_validity *validity;
     bool (*each)(void *context, const facts_line *line);
     void *context;
 } counted;
@@ -179,13 +179,13 @@ typedef struct counted {
 static bool each_counted(void *context, const facts_line *line)
 {
     const counted *c = context;
-    return !facts_earned_line(c->earned, line) || c->each(c->context, line);
+    return !facts_validity_line(c->validity, line) || c->each(c->context, line);
 }
 
 bool facts_resume_rows(facts_resume *r, bool (*each)(void *, const facts_line *), void *context)
 {
     facts_read_counts counts;
-    counted c = { &r->earned, each, context };
+    counted c = { &r->validity, each, context };
     if (access(r->path, F_OK) != 0)
         return true;
     return facts_record_read(r->path, each_counted, &c, &counts);
@@ -195,7 +195,7 @@ void facts_resume_free(facts_resume *r)
 {
     if (!r)
         return;
-    facts_earned_free(&r->earned);
+    facts_validity_free(&r->validity);
     free(r->table);
     free(r->path);
     free(r);

@@ -302,7 +302,7 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
         return;
     if (!slot->held)
         finish(slot);
-    slot->told = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
+    slot->reported = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
     slot->keeps = run->order->another_round && !bye;
     go_on(slot, bye, final);
 }
@@ -409,7 +409,7 @@ static bool had_no_channel(const facts_death *death)
     return death->cut_off || (!death->signal && !death->late && death->status == FACTS_WORKER_NO_CHANNEL);
 }
 
-static const char *late_by_ours(const facts_slot *slot, const facts_death *death)
+static const char *timed_out_in_facts(const facts_slot *slot, const facts_death *death)
 {
     if (!death->late || !is_ours(slot))
         return NULL;
@@ -419,7 +419,7 @@ static const char *late_by_ours(const facts_slot *slot, const facts_death *death
 /* What says nothing of cuDNN is no crash of it. */
 static void blame_ourselves(facts_evidence *out, const facts_slot *slot, const facts_death *death)
 {
-    const char *late = late_by_ours(slot, death);
+    const char *late = timed_out_in_facts(slot, death);
     if (late)
         out->class_word = "internal", out->text = late, out->remedy = "use --timeout SECONDS; --resume asks it again";
     else if (had_no_memory(death))
@@ -482,7 +482,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
     facts_row_extra extra = { .wall_ms = slot->held_ms };
     bool by_order = death->stopped && run->signals_seen > 1;
     bool bad = (death->signal || death->status || death->late) && !by_order && !had_no_memory(death) && !had_no_channel(death);
-    if (!slot->held || (slot->told && !(bad && exit_matters(slot))))
+    if (!slot->held || (slot->reported && !(bad && exit_matters(slot))))
         return;
     if (bad && exit_matters(slot)) {
         facts_describe_death(how, sizeof how, death);
@@ -497,7 +497,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
         facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length,
                         (facts_row_extra){ .wall_ms = slot->held_ms });
     }
-    if (!slot->told)
+    if (!slot->reported)
         finish(slot);
 }
 

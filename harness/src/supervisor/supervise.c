@@ -250,7 +250,7 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 static bool worth_another(const facts_supervision *run, const facts_target_state *state)
 {
     if (run->order->more)
-        return true; /* there is always more */
+        return state->todo > (size_t)state->starting; /* each that starts takes one, and asks for more */
     double guess = run->order->task == FACTS_TASK_DECIDE ? GUESS_DECIDE_MS : GUESS_RUN_MS;
     double each = state->answers ? state->busy_ms / (double)state->answers : guess;
     double start = state->ready ? state->start_ms : GUESS_START_MS;

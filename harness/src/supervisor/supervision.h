@@ -12,9 +12,9 @@
 /* FREE: done, and its place in `work` may be given to another case. */
 typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DONE, FACTS_ITEM_FREE } facts_item_state;
 
-/* Cases that need the same environment of a worker: rescale= is read by cuDNN when the worker starts. A worker takes the cases of
- * its own queue first, as it has to start again for those of another. */
-#define FACTS_QUEUES 8 /* 0: without rescale=; the last one: every threshold that has none of its own */
+/* Queues of cases that need the same environment: cuDNN reads rescale= when the worker starts. A worker first takes the cases of
+ * its own queue, because a case of another queue needs a new worker. */
+#define FACTS_QUEUES 8 /* 0: without rescale=; the last queue: every threshold without a queue of its own */
 typedef struct facts_queue {
     size_t cursor; /* nothing to do before it, but what is crowded */
     size_t todo;
@@ -30,7 +30,7 @@ typedef struct facts_item {
     int32_t from_config;
 } facts_item;
 
-/* A private folder of links in TMPDIR, locked as long as its run lives. */
+/* A private folder of links in TMPDIR, locked while its run lives. */
 typedef struct facts_links {
     char folder[FACTS_PATH];
     int lock;
@@ -41,7 +41,7 @@ typedef struct facts_target_state {
     facts_item *items; /* one for each case */
     size_t item_count;
     size_t todo;    /* items that are neither busy nor done */
-    size_t crowded; /* of those: they had no room, and wait for a worker that has a GPU to itself, when nothing else is left */
+    size_t crowded; /* of those: cases that had no memory. They wait for a worker that has a GPU alone, at the end */
     facts_queue queues[FACTS_QUEUES];
     int live, starting, start_failures;
     bool failed, ready; /* ready: some worker has been */
@@ -55,9 +55,9 @@ typedef struct facts_target_state {
 /* One GPU, whichever targets use it. */
 typedef struct facts_gpu {
     int live;
-    int workers;  /* that its memory allows; 0: no worker has said how much is free */
+    int workers;  /* allowed by its memory; 0: no worker has reported the free memory yet */
     bool ready;   /* some worker has been, here */
-    bool no_room; /* a worker found no memory to start in: none is tried in company until one of this GPU has gone */
+    bool no_room; /* a worker found no memory to start. No other starts beside it until a worker of this GPU has ended */
     bool alone;   /* its worker asks what had no room: no other comes */
 } facts_gpu;
 
@@ -91,8 +91,8 @@ typedef struct facts_slot {
     uint64_t since; /* uv_hrtime of the start or the request */
     bool keeps;     /* it can launch the case in hand again */
     bool in_turn;   /* its request is one turn */
-    char *held;     /* the worker's last row: it is written when the worker has ended well */
-    bool told;      /* it was written already, as somebody waits for it: only a bad end is news */
+    char *held;     /* the worker's last row; it is written when the worker has ended without a failure */
+    bool reported;  /* the row was written already, because someone waits for it; only a failure at the worker's end adds a line */
     size_t held_length;
     double held_ms;
     struct facts_slot *next;
@@ -143,7 +143,7 @@ struct facts_supervision {
 /* slot.c */
 bool facts_slot_start(facts_supervision *run, size_t target, int gpu);
 void facts_slot_kill_all(facts_supervision *run);
-/* Those that wait take what there is now, or end when nothing can come any more. */
+/* Idle workers take new work, or end if no more can come. */
 void facts_slot_wake_all(facts_supervision *run);
 
 /* Asks the case of an item that was taken. */
@@ -153,47 +153,49 @@ void facts_slot_take_turn(facts_slot *slot, size_t work);
 void facts_slot_close(facts_slot *slot);
 
 /* turns.c */
-/* Gives the one next question of a run with another_round, unless somebody is busy; closes the workers when nothing is left. */
+/* Sends the next question of a run with another_round, unless a worker is busy. Closes the workers at the end. */
 void facts_turns_go_on(facts_supervision *run);
 
 /* supervise.c */
-/* This item of the target is in hand now. False: it is not to do. */
+/* Takes this item of the target. False: it is not to be done. */
 bool facts_take_item(facts_supervision *run, size_t target, size_t work);
-/* Takes over what the record to resume has of a target. Called once, when the device's name is known. */
+/* Takes over the answers that the resumed record has for a target. Called once, when the device's name is known. */
 void facts_look_up(facts_supervision *run, size_t target);
-/* Takes the next item of the slot's target, of its queue if that has one: its work and queue are the item's. False when nothing is
- * left (or the run stops). */
+/* Takes the next item of the slot's target, from its own queue first, and sets the slot's work and queue. False if nothing is left
+ * or the run stops. */
 bool facts_next_item(facts_supervision *run, facts_slot *slot);
 void facts_item_done(facts_supervision *run, size_t target, size_t work);
 /* The worker that finished the item has nothing of it in hand any more. */
 void facts_item_free(facts_supervision *run, size_t target, size_t work);
 void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config);
-/* As facts_item_again, of a worker that has a GPU to itself. Once for each item; false: it was. */
+/* As facts_item_again, for a worker that has a GPU alone. Once for each item; false: the item was repeated already. */
 bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, int from_config);
 void facts_schedule(facts_supervision *run);
 void facts_stop(facts_supervision *run);
-/* Every item of the target that is still to do becomes `inconclusive`, for this reason. */
+/* Every open item of the target becomes `inconclusive` for this reason. */
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
 
-/* gpus.c: pure, but for the state of the GPUs */
+/* gpus.c: pure, except for the state of the GPUs */
 bool facts_gpus_prepare(facts_supervision *run);
-/* The GPU of the target with fewest workers that has room for another one. False: none has. Of another target FACTS_NO_GPU. */
+/* The GPU of the target with the fewest workers that has room for one more. False: none has. FACTS_NO_GPU for a target without
+ * GPUs. */
 bool facts_gpu_choose(const facts_supervision *run, const facts_target_state *state, int *gpu);
 void facts_gpu_enter(facts_slot *slot);
-/* Others may start again, unless it found no memory to start in. */
+/* Others may start on its GPU again, unless this worker found no memory to start. */
 void facts_gpu_leave(const facts_slot *slot);
-/* Workers on the slot's GPU, whatever their target; 0: it is not on a GPU. */
+/* The number of workers on the slot's GPU, of all targets; 0: the slot has no GPU. */
 int facts_gpu_live(const facts_slot *slot);
-/* A worker is ready on it, and has found so much memory free (0: it did not say). The first time counts. */
+/* A worker is ready on the GPU and reports its free memory (0: unknown). The first report counts. */
 void facts_gpu_is_ready(const facts_slot *slot, int64_t bytes_free);
-/* False: a first worker is still starting on another GPU of the target, which may be one of another kind. Nothing is asked before.
- */
+/* False: a first worker is still starting on another GPU of the target, which may be of another kind. No question is sent
+ * before. */
 bool facts_gpus_are_proved(const facts_slot *slot);
 
 /* target_ready.c */
-/* Each worker's: the memory of its GPU, and that its GPU is of the target's kind. False: it is not, and the target is given up. */
+/* Checks a ready worker: the memory of its GPU, and that the GPU is of the target's kind. False: it is another kind, and the target
+ * is given up. */
 bool facts_worker_ready(facts_slot *slot, facts_span ready);
-/* What a target's first worker said of itself: the name of the device, the target line. Call it once for each target. */
+/* Uses what a target's first worker reports: the name of the device, and the target line. Call it once for each target. */
 void facts_target_ready(facts_supervision *run, size_t target, facts_span ready);
 
 /* rows.c */

@@ -15,7 +15,7 @@ typedef struct facts_target {
     facts_build build;      /* name "none" for the cpu, which needs no build */
     int ordinal;            /* of a GPU; of several the first */
     int gpus;               /* how many it has, of one kind; 0: it is none */
-    char device[96];        /* the name in records; of a GPU "gpu0" until its worker has said what it is, of several "gpus" */
+    char device[96];        /* the name in records. A GPU is "gpu0" until its worker has reported its product; several are "gpus" */
     facts_device described; /* of a described device */
     char content[17];       /* facts_target_identify; "" until then */
 } facts_target;
@@ -40,7 +40,7 @@ size_t facts_targets_find(const facts_targets *targets, const char *build, const
 size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind);
 void facts_targets_free(facts_targets *targets);
 
-/* "gpu0", or "gpus" of several: its name until its worker has said what it is. */
+/* "gpu0", or "gpus" for several: the name until its worker has reported its product. */
 void facts_target_planned(char out[16], const facts_target *target);
 /* How many GPUs this machine shows (device files; nothing is loaded). */
 int facts_gpus_here(void);

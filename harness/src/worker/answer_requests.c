@@ -124,7 +124,7 @@ static int serve_all(facts_worker *worker, lines *in)
         }
         if (!facts_request_read(&request, line, length, &error))
             return bad_input(error.text);
-        if (in->target && facts_replace_due(worker, &request))
+        if (in->target && facts_replace_now(worker, &request))
             facts_replace(worker, &request,
                           &(facts_in_hand){ in->target, line, in->buffer + in->start, length, in->end - in->start });
         facts_serve(worker, &request);

@@ -21,7 +21,7 @@ static void threshold_of(char out[24], const char *text)
     snprintf(out, 24, "%s", strcmp(value, "auto") == 0 ? "" : value);
 }
 
-bool facts_replace_due(const facts_worker *worker, const facts_request *request)
+bool facts_replace_now(const facts_worker *worker, const facts_request *request)
 {
     char wanted[24];
     const char *now = getenv(FACTS_RESCALE);

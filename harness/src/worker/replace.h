@@ -10,7 +10,7 @@
 #define FACTS_REPLACED "FACTS_WORKER_LINES"
 
 /* Does this request need another threshold (rescale=) than this process has? Never on the cpu. */
-bool facts_replace_due(const facts_worker *worker, const facts_request *request);
+bool facts_replace_now(const facts_worker *worker, const facts_request *request);
 /* Lines in hand: the target's, the request's (both without their newlines), and what was read after it. */
 typedef struct facts_in_hand {
     const char *target, *request, *rest;

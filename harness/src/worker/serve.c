@@ -37,11 +37,11 @@ typedef struct facts_job {
     int depth;            /* of the policies on this thread */
     fattn_decision *decision;
     double decide_us;
-    bool refusal_loaded;    /* the decision is a refusal out of plan_dir */
-    facts_truth truth;      /* prepared when the first configuration is run */
-    bool again;             /* a dead context was found before anything was launched: no answer */
-    int32_t config;         /* in hand; -1: none */
-    facts_timed_plans kept; /* of a request with `keep`: what ran and passed */
+    bool refusal_loaded;       /* the decision is a refusal out of plan_dir */
+    facts_reference reference; /* prepared when the first configuration is run */
+    bool again;                /* a dead context was found before anything was launched: no answer */
+    int32_t config;            /* in hand; -1: none */
+    facts_timed_plans kept;    /* of a request with `keep`: what ran and passed */
 } job;
 
 static double now_us(void)
@@ -189,7 +189,7 @@ static json_t *decide(job *j)
     if (is_refused_in_vain(j)) {
         facts_row_verdict(row, FACTS_VERDICT_WRONG);
         facts_row_reason(row, "internal", NULL,
-                         "cuDNN refused the case, and yet compiled a plan of it: the question and the call differ", NULL);
+                         "cuDNN refused the case in the decision but compiled a plan for it", NULL);
     }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     if (j->request.explain && !unasked)
@@ -206,14 +206,14 @@ static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
     facts_trial_options options = {
         .worker = j->worker, .problem = &j->problem, .once = j->request.trace, .stage = stage, .owner = j
     };
-    facts_trial_run(&trial, &j->truth, plan, &options);
+    facts_trial_run(&trial, &j->reference, plan, &options);
     j->again = trial.again;
-    const facts_verdict verdict = facts_row_trial(row, &trial, &j->truth);
+    const facts_verdict verdict = facts_row_trial(row, &trial, &j->reference);
     const bool judged = trial.prepared && trial.status == FATTN_OK;
     if (j->request.explain && judged)
-        json_object_set_new(row, "pictures", facts_pictures(&trial, &j->truth));
+        json_object_set_new(row, "pictures", facts_pictures(&trial, &j->reference));
     if (j->request.dump[0] && judged)
-        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request.dump, j->request.text, &error));
+        json_object_set_new(row, "dumped", facts_dump(&j->reference, j->request.dump, j->request.text, &error));
     if (error.text[0])
         facts_row_reason(row, NULL, NULL, error.text, NULL);
     return verdict;
@@ -310,7 +310,7 @@ static facts_verdict report_removed(const job *j, json_t *row, const fattn_plan_
     const bool made = status == FATTN_OK, its_own = made && fattn_plan_backend(plan) == FATTN_BACKEND_CUDNN;
     json_object_set_new(row, "supported", json_false());
     if (its_own)
-        facts_row_reason(row, "internal", NULL, "a rule removed this configuration, and yet a plan of it was made", NULL);
+        facts_row_reason(row, "internal", NULL, "a rule removed this configuration, but FACTS made a plan for it", NULL);
     else if (made) /* policy=any: whoever is asked for it gets another backend's */
         facts_row_reason(row, "policy", NULL, "a rule removed this configuration; another backend answers in its place", NULL);
     else
@@ -424,7 +424,7 @@ static void release(job *j)
     if (j->worker->lost)
         j->kept.count = 0; /* nothing of a dead context is touched */
     facts_timed_plans_destroy(&j->kept);
-    facts_truth_destroy(&j->truth);
+    facts_reference_destroy(&j->reference);
     fattn_decision_destroy(j->decision);
     fattn_score_mod_destroy(j->mod);
     free(j);
@@ -473,7 +473,7 @@ static void serve_turn(facts_worker *worker, const facts_request *request)
         return;
     }
     facts_reply_stage(request->id, "exec", -1);
-    const fattn_status status = facts_take_turn(&j->kept, &j->truth);
+    const fattn_status status = facts_take_turn(&j->kept, &j->reference);
     worker->lost = worker->lost || status == FATTN_DEVICE_FAULT;
     if (status == FATTN_OK) {
         json_t *turn = turn_of(j);

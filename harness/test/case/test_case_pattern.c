@@ -23,11 +23,11 @@ static char *expand(const char *text, const char *where, size_t limit)
     return out;
 }
 
-static void expands_to(const char *text, const char *due)
+static void expands_to(const char *text, const char *expects)
 {
     char *got = expand(text, NULL, 0);
     cr_assert_not_null(got, "%s: %s", text, error.text);
-    cr_expect_str_eq(got, due, "%s gives %s", text, got);
+    cr_expect_str_eq(got, expects, "%s gives %s", text, got);
     free(got);
 }
 
@@ -170,7 +170,7 @@ Test(suite, an_error_names_file_line_and_column)
 {
     static const char *const wrong[][2] = {
         { "name: a\nwhy: b\npass=fwd mask=causl\n", ":3:15: mask=causl" },
-        { "why: b\n", ":1:1: belongs to a group" },
+        { "why: b\n", ":1:1: must follow the line name:" },
         { "name: a b\n", ":1:1: a name has" },
         { "name: a\nname: a\n", ":2:1: a group with this name" },
         { "name: a\nwhere q<3\n", ":2:8: where: q has no order" },

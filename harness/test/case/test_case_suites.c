@@ -107,12 +107,12 @@ Test(suites, the_surface_and_what_is_made_silently_are_implemented)
 /* A user finds his model by its name. */
 Test(suites, models_are_files_of_a_folder)
 {
-    static const char *const due[] = { "models/llama-3.1-8b", "models/llama-3.1-405b", "models/qwen-3.5", "models/gpt-oss",
-                                       "models/deepseek-v3",  "models/kimi-k2.6",      "models/glm-4.6",  "models/vision",
-                                       "models/diffusion",    "models/whisper" };
-    for (size_t i = 0; i < sizeof due / sizeof *due; i++) {
-        facts_cases *cases = load(due[i]);
-        cr_expect_geq(facts_cases_count(cases), 10, "%s", due[i]);
+    static const char *const expects[] = { "models/llama-3.1-8b", "models/llama-3.1-405b", "models/qwen-3.5", "models/gpt-oss",
+                                           "models/deepseek-v3",  "models/kimi-k2.6",      "models/glm-4.6",  "models/vision",
+                                           "models/diffusion",    "models/whisper" };
+    for (size_t i = 0; i < sizeof expects / sizeof *expects; i++) {
+        facts_cases *cases = load(expects[i]);
+        cr_expect_geq(facts_cases_count(cases), 10, "%s", expects[i]);
         facts_cases_destroy(cases);
     }
     facts_cases *all = load("models");
@@ -160,17 +160,17 @@ Test(suites, regress_is_implemented_and_has_titles)
 
 Test(suites, regress_runs_negative_lse_backward_where_it_broke)
 {
-    static const char *const due[] = { "s=64", "s=192", "s=1/128", "s=1/256" };
+    static const char *const expects[] = { "s=64", "s=192", "s=1/128", "s=1/256" };
     facts_cases *cases = load("regress");
     for (size_t k = 0; k < 4; k++) {
         bool found = false;
         for (size_t i = 0; i < facts_cases_count(cases) && !found; i++) {
             const char *name = facts_cases_at(cases, i).name;
             char token[32];
-            snprintf(token, sizeof token, " %s ", due[k]);
+            snprintf(token, sizeof token, " %s ", expects[k]);
             found = strncmp(name, "pass=bwd", 8) == 0 && strstr(name, "fill=neglse") != NULL && strstr(name, token) != NULL;
         }
-        cr_expect(found, "%s", due[k]);
+        cr_expect(found, "%s", expects[k]);
     }
     facts_cases_destroy(cases);
 }
@@ -185,9 +185,9 @@ Test(suites, reject_is_refused_as_it_says)
         facts_error error = { 0 };
         facts_resolve_status status = resolve(planned.name, &error);
         snprintf(class, sizeof class, "%.*s", (int)strcspn(planned.expect, " "), planned.expect);
-        facts_resolve_status due = strcmp(class, "internal") == 0 ? FACTS_NOT_IMPLEMENTED : FACTS_BAD_PROBLEM;
-        cr_expect(due == FACTS_NOT_IMPLEMENTED || strcmp(class, "bad_problem") == 0, "%s", planned.expect);
-        cr_expect_eq(status, due, "%s: %s", planned.name, error.text);
+        facts_resolve_status expects = strcmp(class, "internal") == 0 ? FACTS_NOT_IMPLEMENTED : FACTS_BAD_PROBLEM;
+        cr_expect(expects == FACTS_NOT_IMPLEMENTED || strcmp(class, "bad_problem") == 0, "%s", planned.expect);
+        cr_expect_eq(status, expects, "%s: %s", planned.name, error.text);
         cr_expect(strstr(error.text, planned.expect + strlen(class) + 1) != NULL, "%s: %s, not %s", planned.name, error.text,
                   planned.expect);
     }

@@ -77,10 +77,10 @@ class Bisect(Versions):
 
     def test_both_sides_are_asked_again_by_workers_of_their_own(self):
         count = self.path("starts")
-        counts = self.worker(f"open({count!r}, 'a').write('.')")
+        counts = self.worker(f"open({count!r}, 'a').write('.')", "import time; time.sleep(b'9.27.0-jit-cu13' in target)")
         self.assertStatus(self.bisect(LOST, FACTS_WORKER=counts), 0)
         starts = os.path.getsize(count)
-        self.assertGreaterEqual(starts, 4)
+        self.assertEqual(starts, 4, "a worker that starts slowly is the only one")
         self.assertStatus(self.bisect(LOST, FACTS_WORKER=counts), 0)
         self.assertGreaterEqual(os.path.getsize(count), starts + 2)
 

@@ -79,6 +79,11 @@ class Deaths(e2e.TestCase):
                     pass
         return kills
 
+    def wait_until_it_grows(self, path, size):
+        deadline = time.monotonic() + 30
+        while (not os.path.exists(path) or os.path.getsize(path) <= size) and time.monotonic() < deadline:
+            time.sleep(0.005)
+
     @classmethod
     def setUpClass(cls):
         for name in e2e.CI_BUILDS:
@@ -108,8 +113,10 @@ class Deaths(e2e.TestCase):
         whole, _ = self.undisturbed()
         chance = random.Random(6)
         for attempt in range(3):
+            size = os.path.getsize(self.path("r")) if attempt else 0
             with self.start(*(["--resume"] if attempt else [])) as program:
-                time.sleep(chance.uniform(0.25, 0.45))
+                self.wait_until_it_grows(self.path("r"), size) # a fixed time would end before the first row where much else runs
+                time.sleep(chance.uniform(0, 0.2))
                 workers = children(program.pid)
                 program.kill()
                 program.communicate(timeout=30)

@@ -123,8 +123,8 @@ class RoundTrip(e2e.TestCase):
 
     def test_what_was_refused_has_its_reason(self):
         _, problems, _ = imported(self.log_of(e2e.OLD, ["pass=fwd dtype=bf16 h=2 s=130 d=100"]))
-        self.assertIn("not a multiple of 8", problems[1]["said"][0])
-        self.assertEqual(problems[0]["said"], [])
+        self.assertIn("not a multiple of 8", problems[1]["log"][0])
+        self.assertEqual(problems[0]["log"], [])
 
     def test_level_2_has_no_graphs(self):
         answer = e2e.facts("import", self.log_of(e2e.OLD, ["pass=fwd dtype=bf16 h=2 s=130 d=100"], level="2"))

@@ -21,17 +21,17 @@ typedef struct outcome {
 static inline outcome run_on(facts_worker *worker, const facts_problem *problem)
 {
     outcome out;
-    facts_truth truth = { 0 };
+    facts_reference reference = { 0 };
     fattn_plan *plan = NULL;
     facts_trial_options options = { .worker = worker, .problem = problem, .stage = no_stage };
     cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem->ask, NULL), FATTN_OK, "%s", fattn_last_error());
-    facts_trial_run(&out.trial, &truth, &plan, &options);
-    out.oracle = facts_truth_oracle(&truth);
+    facts_trial_run(&out.trial, &reference, &plan, &options);
+    out.oracle = facts_reference_oracle(&reference);
     cr_assert(out.trial.prepared, "%s", out.trial.text);
     cr_expect(!out.trial.ours, "%s", out.trial.text);
-    cr_expect_eq(strcmp(out.trial.oracle, "both") == 0, worker->oracle == FACTS_ORACLE_BOTH && truth.memory.gpu);
+    cr_expect_eq(strcmp(out.trial.oracle, "both") == 0, worker->oracle == FACTS_ORACLE_BOTH && reference.memory.gpu);
     fattn_plan_destroy(plan);
-    facts_truth_destroy(&truth);
+    facts_reference_destroy(&reference);
     return out;
 }
 

@@ -15,7 +15,7 @@ typedef struct scene {
     facts_image image;
     unsigned char *bytes;
     double want[N], sigma[N], bound[N];
-    facts_due due[B * S];
+    facts_row_expects expects[B * S];
     facts_rule rule;
 } scene;
 
@@ -38,7 +38,7 @@ static void restore(scene *x, facts_pattern pattern)
     for (int64_t i = 0; i < N; i++) {
         double noise = (double)facts_uniform(facts_draw_at(5, FACTS_STREAM_BIAS, FACTS_LANE_VALUE, (uint64_t)i));
         int64_t b = i / (H * S * D), h = i / (S * D) % H, s = i / D % S;
-        if (x->due[b * S + s] == FACTS_DUE_VALUE)
+        if (x->expects[b * S + s] == FACTS_EXPECTS_VALUE)
             put(x, b, h, s, i % D, x->want[i] + noise * x->sigma[i]);
     }
 }
@@ -51,14 +51,14 @@ static scene *scene_of(facts_pattern pattern)
     const facts_tensor *list[] = { &x->tensor };
     cr_assert(facts_image_create(&x->image, list, 1));
     x->bytes = malloc(x->image.bytes);
-    x->due[S + 22] = x->due[S + 23] = FACTS_DUE_ZERO_OR_POISON;
+    x->expects[S + 22] = x->expects[S + 23] = FACTS_EXPECTS_ZERO_OR_POISON;
     for (int64_t i = 0; i < N; i++) {
         bool dead = i / (H * S * D) == 0 && i / D % S == 0;
         x->want[i] = dead ? 0 : (double)facts_normal(facts_draw_at(3, FACTS_STREAM_V, FACTS_LANE_VALUE, (uint64_t)i));
         x->sigma[i] = dead ? 0 : 0x1p-9 * fabs(x->want[i]) + 0x1p-10;
         x->bound[i] = 4 * x->sigma[i];
     }
-    x->rule = (facts_rule){ .expected = { x->want, x->sigma, x->bound }, .due = x->due };
+    x->rule = (facts_rule){ .expected = { x->want, x->sigma, x->bound }, .expects = x->expects };
     restore(x, pattern);
     return x;
 }
@@ -222,7 +222,7 @@ Test(judge, padded_rows_hold_zero_or_poison)
     cr_expect_eq(j.padded_zero, 1);
     put(x, 1, 0, 23, 0, 0.5);
     cr_expect_eq(verdict(x), FACTS_VERDICT_WRONG);
-    x->due[S + 23] = FACTS_DUE_ANYTHING;
+    x->expects[S + 23] = FACTS_EXPECTS_ANYTHING;
     j = judge(x);
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS);
     cr_expect_eq(j.padded_other, 1);
@@ -281,9 +281,9 @@ Test(judge, a_second_run_must_give_the_same_bits)
     scene *x = scene_of(FACTS_PATTERN_A), *y = scene_of(FACTS_PATTERN_B);
     const void *a = facts_image_storage(&x->image, x->bytes), *b = facts_image_storage(&y->image, y->bytes);
     int64_t first[4] = { 0 };
-    cr_expect_eq(facts_judge_repeat(&x->tensor, a, b, x->due, first), 0, "padded rows differ and do not count");
+    cr_expect_eq(facts_judge_repeat(&x->tensor, a, b, x->expects, first), 0, "padded rows differ and do not count");
     put(y, 1, 1, 2, 3, 1.0);
-    cr_expect_eq(facts_judge_repeat(&x->tensor, a, b, x->due, first), 1);
+    cr_expect_eq(facts_judge_repeat(&x->tensor, a, b, x->expects, first), 1);
     cr_expect(first[0] == 1 && first[1] == 1 && first[2] == 2 && first[3] == 3);
     leave(x);
     leave(y);

@@ -58,13 +58,13 @@ Test(expect, what_padded_rows_owe)
     x.p.has_lengths = true;
     x.p.len_q[0] = 24, x.p.len_q[1] = 5, x.p.len_kv[0] = x.p.len_kv[1] = 40;
     expect(&x, 91400);
-    cr_expect_eq(x.e.due[FACTS_TENSOR_O][24 + 4], FACTS_DUE_VALUE);
-    cr_expect_eq(x.e.due[FACTS_TENSOR_O][24 + 5], FACTS_DUE_ZERO_OR_POISON);
-    cr_expect_eq(x.e.due[FACTS_TENSOR_STATS][24 + 5], FACTS_DUE_VALUE);
+    cr_expect_eq(x.e.expects[FACTS_TENSOR_O][24 + 4], FACTS_EXPECTS_VALUE);
+    cr_expect_eq(x.e.expects[FACTS_TENSOR_O][24 + 5], FACTS_EXPECTS_ZERO_OR_POISON);
+    cr_expect_eq(x.e.expects[FACTS_TENSOR_STATS][24 + 5], FACTS_EXPECTS_VALUE);
     cr_expect(isinf(x.e.answer[FACTS_TENSOR_STATS].want[24 * 2 + 5]), "-inf is due");
     leave(&x);
     expect(&x, 91301);
-    cr_expect_eq(x.e.due[FACTS_TENSOR_STATS][24 + 5], FACTS_DUE_ANYTHING, "unspecified before 9.14");
+    cr_expect_eq(x.e.expects[FACTS_TENSOR_STATS][24 + 5], FACTS_EXPECTS_ANYTHING, "unspecified before 9.14");
     leave(&x);
 }
 

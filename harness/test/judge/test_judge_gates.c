@@ -306,7 +306,7 @@ Test(gates, any_number_of_threads_says_the_same)
     enum { SLICES = 8, OF_SLICE = 1024, MANY = SLICES * OF_SLICE };
     facts_judged_row *rows = calloc(MANY, sizeof *rows);
     double *nu = calloc(2 * MANY, sizeof *nu);
-    facts_judgement said[2];
+    facts_judgement reported[2];
     for (int64_t i = 0; i < MANY; i++) {
         const double z = normal(5, FACTS_STREAM_V, i);
         rows[i] = (facts_judged_row){ .squares = D * (1 + 0.1 * z),
@@ -322,12 +322,13 @@ Test(gates, any_number_of_threads_says_the_same)
     const facts_rule rule = { .expected = { .nu = nu, .neff = nu + MANY }, .dense = true, .gain = 0x1p-13 };
     for (int i = 0; i < 2; i++) {
         omp_set_num_threads(1 + 2 * i);
-        said[i] = facts_judge_rows(&tensor, &rule, rows);
+        reported[i] = facts_judge_rows(&tensor, &rule, rows);
     }
-    cr_expect(said[0].checked == (int64_t)MANY * D && said[0].gates[FACTS_GATE_T3] > 0 && said[0].gates[FACTS_GATE_TG] > 0);
-    cr_expect_eq(memcmp(said[0].gates, said[1].gates, sizeof said[0].gates), 0);
-    cr_expect(said[0].rms == said[1].rms && said[0].ratio == said[1].ratio &&
-              memcmp(said[0].worst, said[1].worst, sizeof said[0].worst) == 0);
+    cr_expect(reported[0].checked == (int64_t)MANY * D && reported[0].gates[FACTS_GATE_T3] > 0 &&
+              reported[0].gates[FACTS_GATE_TG] > 0);
+    cr_expect_eq(memcmp(reported[0].gates, reported[1].gates, sizeof reported[0].gates), 0);
+    cr_expect(reported[0].rms == reported[1].rms && reported[0].ratio == reported[1].ratio &&
+              memcmp(reported[0].worst, reported[1].worst, sizeof reported[0].worst) == 0);
     free(rows);
     free(nu);
 }

@@ -36,8 +36,8 @@ Test(judge_rules, sums_in_any_order_may_differ_by_a_step_and_their_share)
     cr_expect(first[2] == 0 && first[3] == 1);
     b[1] = a[1], b[2] = (uint16_t)facts_dtype_nan(FATTN_BF16);
     cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 1, "a NaN in one of them");
-    const facts_due due[2] = { FACTS_DUE_VALUE, FACTS_DUE_ZERO_OR_POISON };
-    cr_expect_eq(facts_judge_repeat_close(&t, a, b, due, &slack, first), 0, "nothing is due there");
+    const facts_row_expects expects[2] = { FACTS_EXPECTS_VALUE, FACTS_EXPECTS_ZERO_OR_POISON };
+    cr_expect_eq(facts_judge_repeat_close(&t, a, b, expects, &slack, first), 0, "nothing is due there");
 }
 
 /* ---- verdicts ---- */
@@ -130,13 +130,13 @@ Test(judge_rules, the_largest_is_of_rows_that_owe_a_value)
 {
     facts_tensor t;
     unsigned char x[8] = { 0 };
-    const facts_due due[2] = { FACTS_DUE_VALUE, FACTS_DUE_ANYTHING };
+    const facts_row_expects expects[2] = { FACTS_EXPECTS_VALUE, FACTS_EXPECTS_ANYTHING };
     bool saturated;
     set_tensor(&t, FATTN_E4M3, BHSD, 1, 2, 2, 2, 0);
     x[5] = (unsigned char)facts_encode(FATTN_E4M3, -3.0);
     x[3] = (unsigned char)facts_encode(FATTN_E4M3, 448);
     x[4] = (unsigned char)facts_dtype_nan(FATTN_E4M3);
-    cr_expect_float_eq(facts_judge_largest(&t, x, due, 0.5, &saturated), 1.5, 0);
+    cr_expect_float_eq(facts_judge_largest(&t, x, expects, 0.5, &saturated), 1.5, 0);
     cr_expect_not(saturated);
     cr_expect_float_eq(facts_judge_largest(&t, x, NULL, 0.5, &saturated), 224, 0);
     cr_expect(saturated);

@@ -112,11 +112,11 @@ Test(picture, elements_are_marked_as_they_are_judged)
     double want[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, sigma[8], bound[8];
     unsigned char at[8];
     facts_marks m = { .at = at };
-    const facts_due due[2] = { FACTS_DUE_VALUE, FACTS_DUE_VALUE };
+    const facts_row_expects expects[2] = { FACTS_EXPECTS_VALUE, FACTS_EXPECTS_VALUE };
     set_tensor(&t, FATTN_F32, BHSD, 1, 2, 2, 2, 0);
     for (int i = 0; i < 8; i++)
         sigma[i] = 0.01, bound[i] = 0.1;
-    facts_rule rule = { .expected = { .want = want, .sigma = sigma, .bound = bound }, .due = due };
+    facts_rule rule = { .expected = { .want = want, .sigma = sigma, .bound = bound }, .expects = expects };
     uint32_t poison = facts_pattern_code(FATTN_F32, FACTS_PATTERN_A, 6);
     memcpy(&got[6], &poison, sizeof poison);
     got[1] = 2.5f;

@@ -146,9 +146,9 @@ Test(arrays, slopes_and_sinks)
 {
     facts_problem *p = resolved("h=6 alibi=1 softmax=off_by_one");
     float *slopes = made(p, FACTS_ARRAY_ALIBI_SLOPES), *sink = made(p, FACTS_ARRAY_SINK);
-    const double due[] = { 0x1p-2, 0x1p-4, 0x1p-6, 0x1p-8, 0x1p-1, 0x1p-3 };
+    const double expects[] = { 0x1p-2, 0x1p-4, 0x1p-6, 0x1p-8, 0x1p-1, 0x1p-3 };
     for (int h = 0; h < 6; h++)
-        cr_expect(slopes[h] == (float)due[h] && sink[h] == 0.0f, "head %d: %g", h, (double)slopes[h]);
+        cr_expect(slopes[h] == (float)expects[h] && sink[h] == 0.0f, "head %d: %g", h, (double)slopes[h]);
     free(slopes), free(sink), free(p);
     p = resolved("h=8 s=512 alibi=custom softmax=sink");
     slopes = made(p, FACTS_ARRAY_ALIBI_SLOPES), sink = made(p, FACTS_ARRAY_SINK);

@@ -196,10 +196,10 @@ Test(checks, every_check_finds_a_lie)
     for (facts_check check = FACTS_CHECK_NONE + 1; check < FACTS_CHECKS; check++) {
         bool listed = check == FACTS_CHECK_KEEP || check == FACTS_CHECK_NONFINITE; /* test_probe.c; records alone */
         for (size_t i = 0; i < sizeof found / sizeof *found && !listed; i++) {
-            char due[40];
-            snprintf(due, sizeof due, "check=%s", facts_check_words[check]);
-            const char *at = strstr(found[i].text, due);
-            listed = at && strchr(" ", at[strlen(due)]) != NULL;
+            char expects[40];
+            snprintf(expects, sizeof expects, "check=%s", facts_check_words[check]);
+            const char *at = strstr(found[i].text, expects);
+            listed = at && strchr(" ", at[strlen(expects)]) != NULL;
         }
         cr_expect(listed, "%s", facts_check_words[check]);
     }

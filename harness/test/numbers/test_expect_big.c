@@ -59,14 +59,15 @@ static void leave(room *x)
 Test(expect_big, a_sample_has_the_edges_and_its_share_of_everything)
 {
     facts_problem p = case_of("pass=fwd b=2 h=2 s=100000 d=64 lens=70000+31111/100000+50000");
-    static const int64_t due[] = { 0, 1, 63, 64, 65, 127, 128, 129, 69999, 70000, 69951, 69952, 69887, 69888, 31110, 31111, 99999 };
+    static const int64_t expects[] = { 0,     1,     63,    64,    65,    127,   128,   129,  69999,
+                                       70000, 69951, 69952, 69887, 69888, 31110, 31111, 99999 };
     int64_t count, *at = facts_big_sample(&p, false, &count);
     cr_assert(count > 64 && count < 200, "%d", (int)count);
-    for (size_t i = 0; i < sizeof due / sizeof *due; i++) {
+    for (size_t i = 0; i < sizeof expects / sizeof *expects; i++) {
         bool found = false;
         for (int64_t n = 0; n < count; n++)
-            found = found || at[n] == due[i];
-        cr_expect(found, "%d", (int)due[i]);
+            found = found || at[n] == expects[i];
+        cr_expect(found, "%d", (int)expects[i]);
     }
     for (int64_t n = 1; n < count; n++)
         cr_expect_lt(at[n - 1], at[n]);
@@ -111,7 +112,7 @@ Test(expect_big, a_huge_forward_is_due_a_sample_of_its_rows_and_numbers_elsewher
     answer_forward(&x);
     int64_t count, *at = facts_big_sample(&x.p, false, &count), values = 0;
     for (int64_t s = 0; s < 70000; s++) {
-        const bool looked_at = x.e.due[FACTS_TENSOR_O][s] == FACTS_DUE_VALUE;
+        const bool looked_at = x.e.expects[FACTS_TENSOR_O][s] == FACTS_EXPECTS_VALUE;
         values += looked_at;
         cr_expect(looked_at || x.e.answer[FACTS_TENSOR_O].want[s * 8] == 0, "row %d of head 0", (int)s);
     }
@@ -119,7 +120,7 @@ Test(expect_big, a_huge_forward_is_due_a_sample_of_its_rows_and_numbers_elsewher
     for (int64_t n = 0; n < count; n += 7) {
         double lse, o = plain_row(&x, 3, at[n], &lse);
         int64_t row = 3 * 70000 + at[n];
-        cr_expect_eq(x.e.due[FACTS_TENSOR_O][at[n]], FACTS_DUE_VALUE);
+        cr_expect_eq(x.e.expects[FACTS_TENSOR_O][at[n]], FACTS_EXPECTS_VALUE);
         cr_expect_float_eq(x.e.answer[FACTS_TENSOR_STATS].want[row], lse, 1e-9, "row %d", (int)at[n]);
         cr_expect_float_eq(x.e.answer[FACTS_TENSOR_O].want[row * 8], o, 1e-9, "row %d", (int)at[n]);
         cr_expect_gt(x.e.answer[FACTS_TENSOR_O].bound[row * 8], 0);
@@ -141,7 +142,7 @@ Test(expect_big, a_row_outside_the_sample_has_to_be_written_and_finite)
     cr_expect_eq(facts_judgement_verdict(&right), FACTS_VERDICT_PASS, "ratio %g, gate %s", right.ratio,
                  facts_gate_words[right.gate]);
     int64_t row = 66666, place = t->first + 5 * t->stride[1] + row * t->stride[2];
-    cr_assert_eq(x.e.due[FACTS_TENSOR_O][row], FACTS_DUE_NUMBER);
+    cr_assert_eq(x.e.expects[FACTS_TENSOR_O][row], FACTS_EXPECTS_NUMBER);
     facts_store(FATTN_F32, storage, place, 0x7F800000u);
     facts_judgement nan = facts_judge_tensor(t, storage, &rule);
     cr_expect_eq(facts_judgement_verdict(&nan), FACTS_VERDICT_NAN);
@@ -168,9 +169,9 @@ Test(expect_big, a_huge_backward_reads_its_own_forward_and_is_due_samples_of_row
         for (int64_t i = 0; i < 60000; i++)
             sum += exp(score(&x, 2, i, at[n]) - 11.5) * value_at(&x.p.tensor[FACTS_TENSOR_DO], x.at[FACTS_TENSOR_DO], 0, 2, i, 0);
         cr_expect_float_eq(x.e.answer[FACTS_TENSOR_DV].want[(2 * 60000 + at[n]) * 8], sum, 1e-9, "key %d", (int)at[n]);
-        cr_expect_eq(x.e.due[FACTS_TENSOR_DV][at[n]], FACTS_DUE_VALUE);
+        cr_expect_eq(x.e.expects[FACTS_TENSOR_DV][at[n]], FACTS_EXPECTS_VALUE);
     }
-    cr_expect_eq(x.e.due[FACTS_TENSOR_DK][44444], FACTS_DUE_NUMBER);
+    cr_expect_eq(x.e.expects[FACTS_TENSOR_DK][44444], FACTS_EXPECTS_NUMBER);
     free(at);
     leave(&x);
 }

@@ -8,15 +8,15 @@
 #include "numbers/fill/seen.h"
 
 /* What is due of one tensor of a case. */
-typedef struct due {
+typedef struct expects {
     facts_problem *problem;
     facts_storages in;
     facts_expectation e;
-} due;
+} expects;
 
-static due due_of(const char *text, const uint8_t *keep)
+static expects expects_of(const char *text, const uint8_t *keep)
 {
-    due d = { .problem = resolved(text) };
+    expects d = { .problem = resolved(text) };
     d.in = stored(d.problem);
     d.in.keep = keep;
     int status;
@@ -32,7 +32,7 @@ static due due_of(const char *text, const uint8_t *keep)
     return d;
 }
 
-static void done(due *d)
+static void done(expects *d)
 {
     facts_expectation_destroy(&d->e);
     freed(d->problem, &d->in);
@@ -42,7 +42,7 @@ static void done(due *d)
 /* Both cases owe the same numbers in live rows, within `relative` of their size. */
 static void check_same(const char *text, const char *other, double relative)
 {
-    due a = due_of(text, NULL), b = due_of(other, NULL);
+    expects a = expects_of(text, NULL), b = expects_of(other, NULL);
     const facts_problem *p = a.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         const double *x = a.e.answer[id].want, *y = b.e.answer[id].want;
@@ -74,12 +74,12 @@ Test(surface, packed_is_padded)
  * it is 0. */
 Test(surface, a_dense_gradient_of_packed_keys_owes_nothing_behind_a_length)
 {
-    due packed = due_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7 layout=thd dqkv=bshd", NULL),
-        dense = due_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7", NULL);
+    expects packed = expects_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7 layout=thd dqkv=bshd", NULL),
+            dense = expects_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7", NULL);
     for (facts_tensor_id id = FACTS_TENSOR_DQ; id <= FACTS_TENSOR_DV; id++) {
-        cr_expect_eq(packed.e.due[id][20 + 6], FACTS_DUE_VALUE);
-        cr_expect_eq(packed.e.due[id][20 + 7], FACTS_DUE_ZERO_OR_POISON);
-        cr_expect_eq(dense.e.due[id][20 + 7], FACTS_DUE_VALUE);
+        cr_expect_eq(packed.e.expects[id][20 + 6], FACTS_EXPECTS_VALUE);
+        cr_expect_eq(packed.e.expects[id][20 + 7], FACTS_EXPECTS_ZERO_OR_POISON);
+        cr_expect_eq(dense.e.expects[id][20 + 7], FACTS_EXPECTS_VALUE);
     }
     done(&packed), done(&dense);
 }
@@ -87,8 +87,8 @@ Test(surface, a_dense_gradient_of_packed_keys_owes_nothing_behind_a_length)
 /* What a backward is given is what its forward would have written: O times scale_o. */
 Test(surface, a_backward_of_8_bits_is_given_o_in_its_scale)
 {
-    due bwd = due_of("pass=bwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd", NULL);
-    due fwd = due_of("pass=fwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd", NULL);
+    expects bwd = expects_of("pass=bwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd", NULL);
+    expects fwd = expects_of("pass=fwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd", NULL);
     const facts_tensor *o = &bwd.problem->tensor[FACTS_TENSOR_O];
     const double unit = facts_array_scalar(bwd.problem, FACTS_ARRAY_DESCALE_O);
     for (int64_t row = 0; row < o->dim[1] * o->dim[2]; row++)
@@ -120,9 +120,10 @@ Test(surface, a_boolean_mask_is_a_bias_of_minus_infinity)
 
 Test(surface, a_first_tile_masked_is_a_shift_of_the_keys)
 {
-    due d = due_of("b=1 h=1 s=3/300 d=16 want=stats blockmask=first", NULL);
+    expects d = expects_of("b=1 h=1 s=3/300 d=16 want=stats blockmask=first", NULL);
     const double *lse = d.e.answer[FACTS_TENSOR_STATS].want;
-    due all = due_of("b=1 h=1 s=3/300 d=16 want=stats", NULL), head = due_of("b=1 h=1 s=3/300 d=16 want=stats lens=3/128", NULL);
+    expects all = expects_of("b=1 h=1 s=3/300 d=16 want=stats", NULL),
+            head = expects_of("b=1 h=1 s=3/300 d=16 want=stats lens=3/128", NULL);
     for (int i = 0; i < 3; i++) {
         const double parts = exp(all.e.answer[FACTS_TENSOR_STATS].want[i]) - exp(head.e.answer[FACTS_TENSOR_STATS].want[i]);
         cr_expect_float_eq(log(parts), lse[i], 1e-9, "%g, %g", log(parts), lse[i]);
@@ -132,7 +133,8 @@ Test(surface, a_first_tile_masked_is_a_shift_of_the_keys)
 
 Test(surface, a_sink_joins_the_denominator)
 {
-    due with = due_of("b=1 h=4 s=9/50 d=16 want=stats softmax=sink", NULL), none = due_of("b=1 h=4 s=9/50 d=16 want=stats", NULL);
+    expects with = expects_of("b=1 h=4 s=9/50 d=16 want=stats softmax=sink", NULL),
+            none = expects_of("b=1 h=4 s=9/50 d=16 want=stats", NULL);
     float *sink = made(with.problem, FACTS_ARRAY_SINK);
     for (int row = 0; row < 36; row++) {
         const double lse = none.e.answer[FACTS_TENSOR_STATS].want[row], due_lse = log(exp(lse) + exp((double)sink[row / 9]));
@@ -145,7 +147,7 @@ Test(surface, a_sink_joins_the_denominator)
 
 Test(surface, slopes_count_the_distance)
 {
-    due with = due_of("b=1 h=2 s=1/50 d=16 want=stats alibi=1 fill=unip", NULL);
+    expects with = expects_of("b=1 h=2 s=1/50 d=16 want=stats alibi=1 fill=unip", NULL);
     float *slope = made(with.problem, FACTS_ARRAY_ALIBI_SLOPES);
     for (int h = 0; h < 2; h++) {
         double sum = 0;
@@ -161,7 +163,7 @@ Test(surface, what_is_dropped_is_gone_and_the_rest_is_larger)
     uint8_t keep[2 * 5 * 7];
     for (int i = 0; i < 70; i++)
         keep[i] = i % 7 == 3; /* key 3 alone */
-    due d = due_of("b=1 h=2 s=5/7 d=16 dropout=0.25 dropout_mask=1 fill=unip", keep);
+    expects d = expects_of("b=1 h=2 s=5/7 d=16 dropout=0.25 dropout_mask=1 fill=unip", keep);
     for (int row = 0; row < 10; row++) {
         const double v = number_at(d.problem, FACTS_TENSOR_V, d.in.at[FACTS_TENSOR_V], (const int64_t[4]){ 0, row / 5, 3, 2 });
         cr_expect_float_eq(d.e.answer[FACTS_TENSOR_O].want[row * 16 + 2], v / 7 / 0.75, 1e-7);
@@ -171,10 +173,10 @@ Test(surface, what_is_dropped_is_gone_and_the_rest_is_larger)
 
 Test(surface, scales_of_8_bit_types_cancel_but_for_gamma)
 {
-    due odd = due_of("b=1 h=2 s=9/50 d=16 dtype=e4m3 scales=odd want=stats", NULL);
+    expects odd = expects_of("b=1 h=2 s=9/50 d=16 dtype=e4m3 scales=odd want=stats", NULL);
     const facts_problem *p = odd.problem;
     const double gamma = facts_array_scalar(p, FACTS_ARRAY_SCALE_S) * facts_array_scalar(p, FACTS_ARRAY_DESCALE_S);
-    due exact = due_of("b=1 h=2 s=9/50 d=16 dtype=f32 want=stats", NULL);
+    expects exact = expects_of("b=1 h=2 s=9/50 d=16 dtype=f32 want=stats", NULL);
     double far = 0;
     for (int i = 0; i < 2 * 9 * 16; i++)
         far = fmax(far, fabs(odd.e.answer[FACTS_TENSOR_O].want[i] / gamma - exact.e.answer[FACTS_TENSOR_O].want[i]));
@@ -185,7 +187,7 @@ Test(surface, scales_of_8_bit_types_cancel_but_for_gamma)
 
 Test(surface, base_two_statistics_are_natural_ones_times_log2_e)
 {
-    due two = due_of("b=1 h=2 s=9/50 d=16 want=stats2", NULL), natural = due_of("b=1 h=2 s=9/50 d=16 want=stats", NULL);
+    expects two = expects_of("b=1 h=2 s=9/50 d=16 want=stats2", NULL), natural = expects_of("b=1 h=2 s=9/50 d=16 want=stats", NULL);
     for (int i = 0; i < 18; i++)
         cr_expect_float_eq(two.e.answer[FACTS_TENSOR_STATS].want[i],
                            natural.e.answer[FACTS_TENSOR_STATS].want[i] * 1.4426950408889634, 1e-12);
@@ -237,7 +239,7 @@ Test(surface, a_rotated_cast_differs_by_the_step_that_is_told_or_not_at_all)
     uint16_t *in = calloc((size_t)q->elements, sizeof *in);
     facts_fill_tensor(p, FACTS_TENSOR_Q, in);
     facts_rope_rotate(p, FACTS_TENSOR_Q, in, angles, out, step);
-    int64_t told = 0, differ = 0;
+    int64_t reported = 0, differ = 0;
     for (int64_t n = 0; n < rows * 64; n++) {
         const int64_t h = n / 64 / 300, s = n / 64 % 300, c = n % 64, other = c < 32 ? c + 32 : c - 32,
                       row = q->first + h * q->stride[1] + s * q->stride[2];
@@ -246,9 +248,10 @@ Test(surface, a_rotated_cast_differs_by_the_step_that_is_told_or_not_at_all)
         const float turned = x * cosf(angle) + (c < 32 ? -y : y) * sinf(angle);
         const double got = facts_decode(FATTN_BF16, facts_encode(FATTN_BF16, (double)turned)), off = fabs(got - (double)out[n]);
         cr_assert_leq(off, (double)step[n], "row %ld, channel %ld", (long)(n / 64), (long)c);
-        told += step[n] != 0.0f, differ += off > 0.0;
+        reported += step[n] != 0.0f, differ += off > 0.0;
     }
-    cr_expect(told > 0 && told * 20 < rows * 64, "%ld of %ld are told, %ld differ", (long)told, (long)rows * 64, (long)differ);
+    cr_expect(reported > 0 && reported * 20 < rows * 64, "%ld of %ld are told, %ld differ", (long)reported, (long)rows * 64,
+              (long)differ);
     free(angles), free(out), free(step), free(in), free(p);
 }
 
@@ -270,8 +273,8 @@ Test(surface, a_rotation_of_the_last_channels_leaves_the_others)
 Test(surface, a_block_scaled_backward_is_near_the_exact_one)
 {
     /* biglogit is no noise that gets steps of its own: both cases have the same numbers but for the quantisation */
-    due mx = due_of("pass=bwd b=2 h=4/2 s=40/70 d=32 dtype=mxe4m3 fill=biglogit", NULL),
-        exact = due_of("pass=bwd b=2 h=4/2 s=40/70 d=32 dtype=f32 fill=biglogit", NULL);
+    expects mx = expects_of("pass=bwd b=2 h=4/2 s=40/70 d=32 dtype=mxe4m3 fill=biglogit", NULL),
+            exact = expects_of("pass=bwd b=2 h=4/2 s=40/70 d=32 dtype=f32 fill=biglogit", NULL);
     static const facts_tensor_id ids[] = { FACTS_TENSOR_DQ, FACTS_TENSOR_DK, FACTS_TENSOR_DV };
     for (int i = 0; i < 3; i++) {
         const int64_t *dim = mx.problem->tensor[ids[i]].dim;

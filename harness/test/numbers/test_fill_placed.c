@@ -109,8 +109,9 @@ Test(placed, a_code_times_its_descale_is_the_value)
             for (int64_t s = 0; s < 40; s++) {
                 const int64_t at[4] = { 1, 1, s, 5 };
                 const double value = number_at(p, rows[r].id, in.at[rows[r].id], at) * descale,
-                             due = number_at(wide, rows[r].id, exact.at[rows[r].id], at);
-                cr_assert(fabs(value - due) <= fabs(due) * 0x1p-4 + 0x1p-10 * descale, "%s: %g for %g", text, value, due);
+                             expects = number_at(wide, rows[r].id, exact.at[rows[r].id], at);
+                cr_assert(fabs(value - expects) <= fabs(expects) * 0x1p-4 + 0x1p-10 * descale, "%s: %g for %g", text, value,
+                          expects);
             }
         }
         freed(p, &in), freed(wide, &exact), free(p), free(wide);

@@ -60,17 +60,17 @@ Test(fill_recipes, logits_are_as_large_as_their_name_says)
     static const struct {
         facts_fill fill;
         double size;
-    } due[] = {
+    } expects[] = {
         { FACTS_FILL_GAUSS, 1.0 }, { FACTS_FILL_BIGLOGIT, 8.0 }, { FACTS_FILL_HUGELOGIT, 1000.0 }, { FACTS_FILL_TE, 0.01 }
     };
-    for (size_t k = 0; k < sizeof due / sizeof *due; k++) {
-        inputs in = make(small, due[k].fill, 1);
+    for (size_t k = 0; k < sizeof expects / sizeof *expects; k++) {
+        inputs in = make(small, expects[k].fill, 1);
         double squares = 0.0;
         for (int64_t j = 0; j < 270; j++)
             squares += score(&in, 0, 1, j % 40, j) * score(&in, 0, 1, j % 40, j);
         double size = sqrt(squares / 270);
-        cr_expect(size > 0.8 * due[k].size && size < 1.25 * due[k].size, "fill %d: %g, not %g", (int)due[k].fill, size,
-                  due[k].size);
+        cr_expect(size > 0.8 * expects[k].size && size < 1.25 * expects[k].size, "fill %d: %g, not %g", (int)expects[k].fill, size,
+                  expects[k].size);
         leave(&in);
     }
 }
@@ -183,17 +183,17 @@ Test(fill_recipes, amax_plant_plants_in_turn_with_either_sign_and_padding_is_lar
 {
     static const struct {
         int64_t b, h, row, channel;
-    } due[5] = { { 0, 0, 249, 0 }, { 0, 3, 249, 0 }, { 1, 0, 99, 0 }, { 0, 0, 249, 63 }, { 0, 0, 0, 0 } };
+    } expects[5] = { { 0, 0, 249, 0 }, { 0, 3, 249, 0 }, { 1, 0, 99, 0 }, { 0, 0, 249, 63 }, { 0, 0, 0, 0 } };
     for (uint64_t seed = 0; seed < 10; seed++) {
         facts_problem p = problem_of(small, BSHD, 0, true, FACTS_FILL_AMAX_PLANT);
         p.seed = seed;
         p.has_lengths = true;
         p.len_q[0] = 250, p.len_kv[0] = 200, p.len_q[1] = 100, p.len_kv[1] = 270;
-        int64_t b = due[seed / 2].b, h = due[seed / 2].h, row = due[seed / 2].row, first, last;
+        int64_t b = expects[seed / 2].b, h = expects[seed / 2].h, row = expects[seed / 2].row, first, last;
         facts_oracle_keys_of_row(&p, b, row, &first, &last);
         void *q = filled(&p, FACTS_TENSOR_Q), *k = filled(&p, FACTS_TENSOR_K), *v = filled(&p, FACTS_TENSOR_V);
         inputs in = { .p = p, .q = q, .k = k, .v = v };
-        cr_expect_eq(v_at(&in, b, h / 2, last - 1, due[seed / 2].channel), seed % 2 ? -16 : 16, "seed %d", (int)seed);
+        cr_expect_eq(v_at(&in, b, h / 2, last - 1, expects[seed / 2].channel), seed % 2 ? -16 : 16, "seed %d", (int)seed);
         double best = score(&in, b, h, row, last - 1), padded = 0.0;
         for (int64_t j = first; j < last - 1; j++)
             cr_assert(score(&in, b, h, row, j) < best - 1, "seed %d key %d", (int)seed, (int)j);

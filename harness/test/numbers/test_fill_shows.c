@@ -114,7 +114,7 @@ Test(fill_shows, amax_plant_puts_the_largest_answer_where_it_was_planted)
 {
     static const struct {
         int64_t b, h, row, channel;
-    } due[5] = { { 0, 0, 129, 0 }, { 0, 3, 129, 0 }, { 1, 0, 76, 0 }, { 0, 0, 129, 31 }, { 0, 0, 0, 0 } };
+    } expects[5] = { { 0, 0, 129, 0 }, { 0, 3, 129, 0 }, { 1, 0, 76, 0 }, { 0, 0, 129, 31 }, { 0, 0, 0, 0 } };
     for (int seed = 0; seed < 10; seed++) {
         char text[200];
         snprintf(text, sizeof text, "pass=fwd b=2 h=4/2 s=130/200 d=32 lens=130+77/200+123 fill=amax_plant seed=%d", seed);
@@ -134,8 +134,8 @@ Test(fill_shows, amax_plant_puts_the_largest_answer_where_it_was_planted)
             }
         }
         cr_expect(most * (seed % 2 ? -1 : 1) > 12 && second < 8, "seed %d: %g, then %g", seed, most, second);
-        cr_expect(at[0] == due[seed / 2].b && at[1] == due[seed / 2].h && at[2] == due[seed / 2].row &&
-                      at[3] == due[seed / 2].channel,
+        cr_expect(at[0] == expects[seed / 2].b && at[1] == expects[seed / 2].h && at[2] == expects[seed / 2].row &&
+                      at[3] == expects[seed / 2].channel,
                   "seed %d: at %d %d %d %d", seed, (int)at[0], (int)at[1], (int)at[2], (int)at[3]);
         world_leave(&w);
     }

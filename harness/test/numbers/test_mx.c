@@ -54,12 +54,12 @@ static void check_values(const char *text)
         for (int64_t n = 0; n < dim[0] * dim[1] * dim[2] * dim[3]; n++) {
             const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1], n / dim[3] % dim[2],
                                     n % dim[3] };
-            const double due =
+            const double expects =
                 facts_mx_value(p, &recipe, at) * (ids[i] >= FACTS_TENSOR_Q_T ? 1.25 : 1.0); /* a copy is told apart by a gain */
             /* the largest of a block may lie above 1.75 * 2^most: it saturates, by an eighth at most; small ones have the block's
              * floor */
-            cr_assert(fabs((double)values[n] - due) <= fabs(due) * (0.125 + u) + 0x1p-12, "%s: tensor %d: %g for %g", text,
-                      (int)ids[i], (double)values[n], due);
+            cr_assert(fabs((double)values[n] - expects) <= fabs(expects) * (0.125 + u) + 0x1p-12, "%s: tensor %d: %g for %g", text,
+                      (int)ids[i], (double)values[n], expects);
         }
         facts_recipe_destroy(&recipe);
         free(values);

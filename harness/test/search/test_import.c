@@ -102,8 +102,8 @@ Test(import, repeated_graphs_are_counted_and_failures_stand_beside_them)
     cr_assert_eq(facts_import_count(m), 1);
     const facts_imported *p = facts_import_at(m, 0);
     cr_expect_eq(p->seen, 2);
-    cr_assert_eq(p->said_count, 1);
-    cr_expect_str_eq(p->said[0], "[cudnn_frontend] ERROR: No engine configs ? at here");
+    cr_assert_eq(p->log_count, 1);
+    cr_expect_str_eq(p->log_text[0], "[cudnn_frontend] ERROR: No engine configs ? at here");
     facts_import_destroy(m);
 }
 
@@ -126,9 +126,9 @@ Test(import, threads_are_told_apart)
     "w! Process=1; Thread=" tail "; GPU=NULL; Handle=NULL; StreamId=NULL.\n\n"
     facts_import *m = read_text(GRAPH("16", "7") GRAPH("32", "8") NOBODY("7"));
     cr_assert_eq(facts_import_count(m), 2);
-    cr_expect_eq(facts_import_at(m, 1)->said_count, 0);
-    cr_assert_eq(facts_import_at(m, 0)->said_count, 1, "the reason alone, without what follows from it");
-    cr_expect_str_eq(facts_import_at(m, 0)->said[0], "Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: of 7");
+    cr_expect_eq(facts_import_at(m, 1)->log_count, 0);
+    cr_assert_eq(facts_import_at(m, 0)->log_count, 1, "the reason alone, without what follows from it");
+    cr_expect_str_eq(facts_import_at(m, 0)->log_text[0], "Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: of 7");
     facts_import_destroy(m);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "search/bisect.h"
-#include "search/said.h"
+#include "search/reported.h"
 
 #define WAIT_ROUNDS 1000
 
@@ -20,7 +20,7 @@ typedef struct world {
 static bool ask(void *context, size_t version, int attempt, int *value)
 {
     world *w = context;
-    const char *said = attempt == 2 && w->second ? w->second : w->first;
+    const char *reported = attempt == 2 && w->second ? w->second : w->first;
     cr_assert_lt(version, strlen(w->first));
     if (!w->asked[attempt - 1][version]) {
         w->asked[attempt - 1][version] = true;
@@ -31,7 +31,7 @@ static bool ask(void *context, size_t version, int attempt, int *value)
         w->most_open = w->open;
     if (w->late && !w->delivered[attempt - 1][version])
         return false;
-    *value = said[version] == '-' ? FACTS_BISECT_NO_VALUE : said[version];
+    *value = reported[version] == '-' ? FACTS_BISECT_NO_VALUE : reported[version];
     return true;
 }
 
@@ -189,17 +189,17 @@ Test(search_bisect, late_answers_lead_to_the_same_edge)
                                         "--p-u-" };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         world prompt = { .first = rows[i] };
-        facts_bisect_result due = bisect(&prompt, by_verdict);
+        facts_bisect_result expects = bisect(&prompt, by_verdict);
         for (int lookahead = 1; lookahead <= 8; lookahead++) {
             world w = { .first = rows[i], .late = true };
             facts_bisect_order order = by_verdict;
             order.lookahead = lookahead;
             facts_bisect_result r = bisect(&w, order);
-            cr_assert_eq(r.outcome, due.outcome);
-            cr_assert_eq(r.edges, due.edges);
-            cr_assert_eq(r.edge[0].before, due.edge[0].before);
-            cr_assert_eq(r.edge[0].after, due.edge[0].after);
-            cr_assert_eq(r.whole, due.whole);
+            cr_assert_eq(r.outcome, expects.outcome);
+            cr_assert_eq(r.edges, expects.edges);
+            cr_assert_eq(r.edge[0].before, expects.edge[0].before);
+            cr_assert_eq(r.edge[0].after, expects.edge[0].after);
+            cr_assert_eq(r.whole, expects.whole);
         }
     }
 }
@@ -231,24 +231,24 @@ Test(search_bisect, what_is_dear_is_asked_only_where_nothing_else_is_left)
     cr_assert(w.asked[0][5], "between 4 and 6 there is no other");
 }
 
-static facts_said read_row(const char *text)
+static facts_reported read_row(const char *text)
 {
     facts_line line;
-    facts_said said = FACTS_SAID_NOTHING;
+    facts_reported reported = FACTS_REPORTED_NOTHING;
     facts_line_parse(&line, text, strlen(text));
-    facts_said_row(&said, &line);
-    return said;
+    facts_reported_row(&reported, &line);
+    return reported;
 }
 
-static void expect_value(const facts_said *said, facts_by by, const char *due)
+static void expect_value(const facts_reported *reported, facts_by by, const char *expects)
 {
-    char value[FACTS_SAID_VALUE];
-    cr_expect_str_eq(facts_said_value(said, by, value), due);
+    char value[FACTS_REPORTED_VALUE];
+    cr_expect_str_eq(facts_reported_value(reported, by, value), expects);
 }
 
 Test(search_said, what_is_compared_is_what_by_names)
 {
-    facts_said yes = read_row(
+    facts_reported yes = read_row(
         "{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":[{\"mode\":\"A\",\"index\":8},"
         "{\"mode\":\"A\",\"index\":8},{\"mode\":\"A\",\"index\":10},{\"mode\":\"B\",\"index\":3}]}");
     expect_value(&yes, FACTS_BY_VERDICT, "pass");
@@ -256,36 +256,38 @@ Test(search_said, what_is_compared_is_what_by_names)
     expect_value(&yes, FACTS_BY_ENGINE, "engine 8");
     expect_value(&yes, FACTS_BY_ENGINES, "engines 8 10");
     expect_value(&yes, FACTS_BY_REASON, "pass");
-    facts_said no = read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":\"cudnn\",\"reason\":{\"class\":\"policy\","
-                             "\"text\":\"why\\nnot\"}}");
+    facts_reported no =
+        read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":\"cudnn\",\"reason\":{\"class\":\"policy\","
+                 "\"text\":\"why\\nnot\"}}");
     expect_value(&no, FACTS_BY_CLASS, "unsupported policy");
     expect_value(&no, FACTS_BY_ENGINES, "unsupported");
     expect_value(&no, FACTS_BY_REASON, "unsupported: why not");
-    facts_said math = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
+    facts_reported math = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
     expect_value(&math, FACTS_BY_ENGINE, "math");
 }
 
 Test(search_said, knobs_are_those_of_the_configuration_and_in_one_order)
 {
-    facts_said first = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":["
-                                "{\"mode\":\"A\",\"index\":8,\"config\":0,\"knobs\":{\"TILE_N\":2,\"KERNEL_CFG\":-1,\"TILE\":0}},"
-                                "{\"mode\":\"A\",\"index\":8,\"config\":1,\"knobs\":{}}]}");
+    facts_reported first =
+        read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":["
+                 "{\"mode\":\"A\",\"index\":8,\"config\":0,\"knobs\":{\"TILE_N\":2,\"KERNEL_CFG\":-1,\"TILE\":0}},"
+                 "{\"mode\":\"A\",\"index\":8,\"config\":1,\"knobs\":{}}]}");
     expect_value(&first, FACTS_BY_KNOBS, "engine 8 KERNEL_CFG=-1 TILE=0 TILE_N=2");
-    facts_said second =
+    facts_reported second =
         read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":9,\"config\":1,\"engines\":["
                  "{\"mode\":\"A\",\"index\":8,\"config\":0,\"knobs\":{\"TILE_N\":2}},"
                  "{\"mode\":\"A\",\"index\":9,\"config\":1,\"knobs\":{}}]}");
     expect_value(&second, FACTS_BY_KNOBS, "engine 9 without knobs");
-    cr_expect(facts_said_has(&second, FACTS_BY_KNOBS));
-    facts_said lacks = read_row(
+    cr_expect(facts_reported_has(&second, FACTS_BY_KNOBS));
+    facts_reported lacks = read_row(
         "{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":[{\"mode\":\"A\",\"index\":8}]}");
-    cr_expect_not(facts_said_has(&lacks, FACTS_BY_KNOBS));
-    cr_expect(facts_said_has(&lacks, FACTS_BY_ENGINES));
-    facts_said no = read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":\"cudnn\"}");
+    cr_expect_not(facts_reported_has(&lacks, FACTS_BY_KNOBS));
+    cr_expect(facts_reported_has(&lacks, FACTS_BY_ENGINES));
+    facts_reported no = read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":\"cudnn\"}");
     expect_value(&no, FACTS_BY_KNOBS, "unsupported");
-    facts_said math = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
+    facts_reported math = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
     expect_value(&math, FACTS_BY_KNOBS, "math");
-    cr_expect(facts_said_has(&no, FACTS_BY_KNOBS) && facts_said_has(&math, FACTS_BY_KNOBS));
+    cr_expect(facts_reported_has(&no, FACTS_BY_KNOBS) && facts_reported_has(&math, FACTS_BY_KNOBS));
 }
 
 Test(search_said, what_could_not_be_asked_or_told_is_no_answer)
@@ -297,7 +299,7 @@ Test(search_said, what_could_not_be_asked_or_told_is_no_answer)
                  { "{\"case\":\"a\",\"verdict\":\"inconclusive\"}", false }, { "{\"case\":\"a\",\"verdict\":\"not_run\"}", false },
                  { "{\"case\":\"a\",\"verdict\":\"mistrusted\"}", false },   { "{\"case\":\"a\"}", false } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        facts_said said = read_row(rows[i].row);
-        cr_expect_eq(facts_said_answers(&said), rows[i].answers, "%s", rows[i].row);
+        facts_reported reported = read_row(rows[i].row);
+        cr_expect_eq(facts_reported_answers(&reported), rows[i].answers, "%s", rows[i].row);
     }
 }

@@ -239,7 +239,7 @@ Test(search_draw, bad_input_is_named_with_its_place)
         { "pass: 1 sideways\n", "1:9: pass=sideways is not a value" },
         { "b: 1 {1..\n", "1:6: a { is not closed" },
         { "b: 1 {1..}\n", "1:10: a number or a name is missing" },
-        { "b: 1 {edge}\n", "1:7: is neither a number of the file nor one of the case" },
+        { "b: 1 {edge}\n", "1:7: is no name of a number, in this file or of the case" },
         { "b: 1 {2*3}\n", "1:8: want + - x .. or the end here" },
         { "number a: 1 a\nb: 1 {a}\n", "1:13: numbers that name one another too deep" },
         { "number x: 1 2\nb: 1 2\n", "1:8: a number's name" },

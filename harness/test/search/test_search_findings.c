@@ -96,7 +96,7 @@ static facts_findings *hunt_with(world *w, const char *const *drawn, size_t coun
     return f;
 }
 
-static facts_findings *hunt(world *w, const char *const *drawn, size_t count)
+static facts_findings *search(world *w, const char *const *drawn, size_t count)
 {
     return hunt_with(w, drawn, count, &(facts_findings_limits){ .lookahead = 4 });
 }
@@ -133,7 +133,7 @@ Test(search_findings, each_way_to_fail_is_one_bucket_with_a_count)
     static world w;
     w.bugs = bugs;
     w.bug_count = 2;
-    facts_findings *f = hunt(&w, drawn, 5);
+    facts_findings *f = search(&w, drawn, 5);
     cr_assert_eq(facts_findings_count(f), 2);
     facts_bucket *dq = facts_findings_at(f, 0), *dv = facts_findings_at(f, 1);
     if (dq->symptom.verdict != FACTS_VERDICT_WRONG) {
@@ -161,7 +161,7 @@ Test(search_findings, smallest_cases_of_the_same_keys_are_forms_of_one_finding)
     static world w;
     w.bugs = bugs;
     w.bug_count = 2;
-    facts_findings *f = hunt(&w, drawn, 3);
+    facts_findings *f = search(&w, drawn, 3);
     cr_assert_eq(facts_findings_count(f), 1);
     facts_bucket *bucket = facts_findings_at(f, 0);
     cr_expect_eq(bucket->forms, 2);
@@ -182,7 +182,7 @@ Test(search_findings, other_keys_engines_and_types_are_other_findings)
     static world w;
     w.bugs = bugs;
     w.bug_count = 2;
-    facts_findings *f = hunt(&w, drawn, 3);
+    facts_findings *f = search(&w, drawn, 3);
     cr_expect_eq(facts_findings_count(f), 4);
     for (size_t i = 0; i < facts_findings_count(f); i++)
         cr_expect_eq(facts_findings_at(f, i)->forms, 1);
@@ -222,11 +222,11 @@ Test(search_findings, a_smaller_form_makes_one_finding_of_two)
     static world w;
     w.bugs = bugs;
     w.bug_count = 1;
-    facts_findings *f = hunt(&w, drawn, 2);
+    facts_findings *f = search(&w, drawn, 2);
     cr_expect_eq(facts_findings_count(f), 2);
     facts_findings_free(f);
     close_world(&w);
-    f = hunt(&w, drawn, 3);
+    f = search(&w, drawn, 3);
     cr_assert_eq(facts_findings_count(f), 1);
     cr_expect_eq(facts_findings_at(f, 0)->cases, 3);
     cr_expect_eq(facts_findings_at(f, 0)->forms, 3);
@@ -341,11 +341,11 @@ Test(search_findings, what_a_form_explains_is_not_shrunk_again)
     static world w;
     w.bugs = bugs;
     w.bug_count = 1;
-    facts_findings *f = hunt(&w, drawn, 1);
+    facts_findings *f = search(&w, drawn, 1);
     size_t alone = w.count;
     facts_findings_free(f);
     close_world(&w);
-    f = hunt(&w, drawn, 2);
+    f = search(&w, drawn, 2);
     cr_expect_eq(w.count, alone);
     cr_expect_eq(facts_findings_at(f, 0)->cases, 2);
     facts_findings_free(f);
@@ -362,7 +362,7 @@ Test(search_findings, another_type_is_shrunk_once_and_counted_from_then_on)
     w.bugs = bugs;
     w.bug_count = 1;
     for (size_t n = 1; n <= 3; n++) {
-        facts_findings *f = hunt(&w, drawn, n);
+        facts_findings *f = search(&w, drawn, n);
         asked[n] = w.count;
         cr_expect_eq(facts_findings_count(f), 1);
         cr_expect_eq(facts_findings_at(f, 0)->cases, n);
@@ -380,7 +380,7 @@ Test(search_findings, what_does_not_fail_again_is_said_with_its_rate_and_not_shr
     static world w;
     w.bugs = bugs;
     w.bug_count = 1;
-    facts_findings *f = hunt(&w, drawn, 1);
+    facts_findings *f = search(&w, drawn, 1);
     cr_assert_eq(facts_findings_count(f), 1);
     facts_form *form = &facts_findings_at(f, 0)->form[0];
     cr_expect_eq(form->failed, 1);

@@ -21,7 +21,7 @@ typedef struct world {
     bool delivered[MOST_ASKED];
     size_t count;
     char path[64000];
-    int told; /* steps in the path */
+    int reported; /* steps in the path */
 } world;
 
 static world *open_world(const char *fails)
@@ -74,9 +74,9 @@ static bool ask(void *context, const facts_case *c, facts_answer *out)
 static void step(void *context, const facts_shrink_step *s)
 {
     world *w = context;
-    if (s->number <= w->told)
+    if (s->number <= w->reported)
         return;
-    w->told = s->number;
+    w->reported = s->number;
     char line[FACTS_NAME_MAX + 100], name[FACTS_NAME_MAX];
     snprintf(line, sizeof line, "%d %d %s %s\n", s->number, s->kept, s->what, facts_case_name(s->c, name));
     strncat(w->path, line, sizeof w->path - strlen(w->path) - 1);
@@ -274,7 +274,7 @@ Test(search_shrink, steps_are_a_budget)
 }
 
 /* Defaults follow other keys: only what a case says itself is compared. */
-static const char *said(const facts_case *c, facts_key key)
+static const char *reported(const facts_case *c, facts_key key)
 {
     return c->at[key] ? facts_case_get(c, key) : "";
 }
@@ -288,7 +288,7 @@ Test(search_shrink, controls_are_one_key_away_and_right)
     for (size_t i = 0; i < r.controls; i++) {
         int keys = 0;
         for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-            keys += strcmp(said(&r.best, key), said(&r.control[i], key)) != 0;
+            keys += strcmp(reported(&r.best, key), reported(&r.control[i], key)) != 0;
         cr_expect_eq(keys, 1, "%s", facts_case_name(&r.control[i], name));
         cr_expect_not(facts_predicate_holds(w->fails, &(facts_subject){ .c = &r.control[i] }), "%s",
                       facts_case_name(&r.control[i], name));

@@ -6,13 +6,13 @@
 #include "case/words/case_text.h"
 #include "commands/options/options.h"
 
-static char said[4096];
+static char reported[4096];
 
 /* Parses words; what was said on stderr is in `said`. */
 static bool parse(facts_options *out, facts_command command, int argc, char **argv)
 {
-    FILE *err = fmemopen(said, sizeof said, "w");
-    memset(said, 0, sizeof said);
+    FILE *err = fmemopen(reported, sizeof reported, "w");
+    memset(reported, 0, sizeof reported);
     bool ok = facts_options_parse(out, command, argc, argv, err);
     fclose(err);
     return ok;
@@ -68,7 +68,7 @@ Test(options, a_misspelled_option_names_the_nearest)
 {
     facts_options o;
     cr_expect_not(PARSE(&o, DECIDE, "smoke", "--cudn", "9"));
-    cr_expect(strstr(said, "did you mean --cudnn?") != NULL, "%s", said);
+    cr_expect(strstr(reported, "did you mean --cudnn?") != NULL, "%s", reported);
     facts_options_free(&o);
 }
 
@@ -89,7 +89,7 @@ Test(options, wrong_values_say_what_is_allowed)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         facts_options o;
         cr_expect_not(PARSE(&o, DECIDE, "smoke", wrong[i][0], wrong[i][1]), "%s %s", wrong[i][0], wrong[i][1]);
-        cr_expect(strstr(said, "allowed is") != NULL, "%s", said);
+        cr_expect(strstr(reported, "allowed is") != NULL, "%s", reported);
         facts_options_free(&o);
     }
 }
@@ -98,7 +98,7 @@ Test(options, a_value_that_is_missing_is_named)
 {
     facts_options o;
     cr_expect_not(PARSE(&o, DECIDE, "smoke", "--cudnn"));
-    cr_expect(strstr(said, "--cudnn needs V,V") != NULL, "%s", said);
+    cr_expect(strstr(reported, "--cudnn needs V,V") != NULL, "%s", reported);
     facts_options_free(&o);
 }
 

@@ -487,7 +487,7 @@ static bool find_groups(void *context, const facts_line *line)
 
 Test(supervisor, the_run_says_why_each_group_exists)
 {
-    char path[256], said[256] = "";
+    char path[256], reported[256] = "";
     facts_read_counts counts;
     snprintf(path, sizeof path, "%s/two.cases", folder);
     FILE *file = fopen(path, "w");
@@ -496,8 +496,8 @@ Test(supervisor, the_run_says_why_each_group_exists)
     fclose(file);
     cr_expect_eq(facts("decide two.cases --device cpu -o r"), 0);
     snprintf(path, sizeof path, "%s/r", folder);
-    cr_assert(facts_record_read(path, find_groups, said, &counts));
-    cr_expect_str_eq(said, "{\"one\":\"the \\\"first\\\"\",\"two\":\"\"}");
+    cr_assert(facts_record_read(path, find_groups, reported, &counts));
+    cr_expect_str_eq(reported, "{\"one\":\"the \\\"first\\\"\",\"two\":\"\"}");
 }
 
 /* ---- thresholds

@@ -15,7 +15,7 @@
 static const facts_work work[] = { { .name = "a", .group = "", .expect = "" }, { .name = "b", .group = "", .expect = "" } };
 static facts_target targets[3];
 static facts_tally tally;
-static char *said;
+static char *reported;
 
 static void set_up(void)
 {
@@ -33,7 +33,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     facts_tally_free(&tally);
-    free(said);
+    free(reported);
 }
 
 TestSuite(tally, .init = set_up, .fini = tear_down);
@@ -50,19 +50,19 @@ static void add(size_t target, size_t case_, const char *row, facts_verdict verd
 static const char *changes(void)
 {
     size_t length;
-    FILE *out = open_memstream(&said, &length);
+    FILE *out = open_memstream(&reported, &length);
     facts_print_changes(&tally, "r.jsonl", out);
     fclose(out);
-    return said;
+    return reported;
 }
 
 static const char *findings(size_t most)
 {
     size_t length;
-    FILE *out = open_memstream(&said, &length);
+    FILE *out = open_memstream(&reported, &length);
     facts_print_findings(&tally, most, out);
     fclose(out);
-    return said;
+    return reported;
 }
 
 Test(tally, a_case_that_several_builds_fail_alike_is_told_once)
@@ -90,7 +90,7 @@ Test(tally, news_of_one_configuration_is_not_hidden_by_what_is_known_of_another)
     add(0, 0, NAN_ROW, FACTS_VERDICT_NAN, KNOWN, false);
     add(0, 0, PASS_ROW, FACTS_VERDICT_PASS, UNMET, true);
     cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_NAN);
-    cr_expect(strstr(findings(20), "  pass: expected was nan (NVIDIA/cudnn-frontend#1072)\n") != NULL, "%s", said);
+    cr_expect(strstr(findings(20), "  pass: expected was nan (NVIDIA/cudnn-frontend#1072)\n") != NULL, "%s", reported);
 }
 
 #define ROW(verdict, attempt, more) "{\"case\":\"x\",\"verdict\":\"" verdict "\",\"attempt\":" attempt more "}"
@@ -111,7 +111,7 @@ Test(tally, what_does_not_fit_is_counted)
 {
     add(0, 0, NAN_ROW, FACTS_VERDICT_NAN, "", true);
     add(0, 1, PASS_ROW, FACTS_VERDICT_PASS, UNMET, true);
-    cr_expect(strstr(findings(1), "and 1 more like these") != NULL, "%s", said);
+    cr_expect(strstr(findings(1), "and 1 more like these") != NULL, "%s", reported);
 }
 
 #define ENGINES(list) "{\"case\":\"x\",\"verdict\":\"pass\",\"engines\":[" list "]}"
@@ -121,7 +121,7 @@ Test(tally, changes_are_counted_from_each_build_to_the_next_older_one)
 {
     add(2, 0, PASS_ROW, FACTS_VERDICT_PASS, "", false);
     cr_expect_str_eq(changes(), "\nnothing changed between the builds\n", "a case without a row has not changed");
-    free(said);
+    free(reported);
     for (size_t t = 0; t < 3; t++)
         add(t, 0, t == 1 ? NAN_ROW : PASS_ROW, t == 1 ? FACTS_VERDICT_NAN : FACTS_VERDICT_PASS, "", false);
     for (size_t t = 0; t < 3; t++)

@@ -19,17 +19,17 @@ TestSuite(plan_seal, .init = write_file);
 /* RFC 4231 has no key of 32 bytes: this is python3's hmac.new(bytes(range(32)), b"a.plan\0bytes", "sha256"). */
 Test(plan_seal, is_an_hmac)
 {
-    static const unsigned char due[4] = { 0xf0, 0xf8, 0xc4, 0x54 };
-    cr_expect_eq(memcmp(file + 16, due, sizeof due), 0);
+    static const unsigned char expects[4] = { 0xf0, 0xf8, 0xc4, 0x54 };
+    cr_expect_eq(memcmp(file + 16, expects, sizeof expects), 0);
     cr_expect_eq(facts_seal_check(key, "a.plan", file, sizeof file), FACTS_SEAL_OURS);
 }
 
 Test(plan_seal, each_byte_counts)
 {
     for (size_t i = 0; i < sizeof file; i++) {
-        const facts_seal due = i < 8 ? FACTS_SEAL_NONE : i < 16 ? FACTS_SEAL_FOREIGN : FACTS_SEAL_BROKEN;
+        const facts_seal expects = i < 8 ? FACTS_SEAL_NONE : i < 16 ? FACTS_SEAL_FOREIGN : FACTS_SEAL_BROKEN;
         file[i] ^= 1;
-        cr_expect_eq(facts_seal_check(key, "a.plan", file, sizeof file), due, "byte %zu", i);
+        cr_expect_eq(facts_seal_check(key, "a.plan", file, sizeof file), expects, "byte %zu", i);
         file[i] ^= 1;
     }
     for (size_t count = 1; count < FACTS_SEAL_BYTES; count++)

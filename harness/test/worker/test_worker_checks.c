@@ -15,7 +15,7 @@
 typedef struct scene {
     facts_worker worker;
     facts_problem p;
-    facts_truth truth;
+    facts_reference reference;
     fattn_plan *plan;
     facts_trial trial;
     facts_trial_options options;
@@ -39,19 +39,19 @@ static void begin(scene *s, const char *text)
     json_decref(reply);
     cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
     cr_assert_eq(facts_problem_resolve(&s->p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    cr_assert_eq(facts_trial_prepare(&s->truth, &(facts_making){ .worker = &s->worker, .problem = &s->p }, NULL, &why), FATTN_OK,
+    cr_assert_eq(facts_trial_prepare(&s->reference, &(facts_making){ .worker = &s->worker, .problem = &s->p }, NULL, &why), FATTN_OK,
                  "%s", why.text);
     cr_assert_eq(fattn_plan_create(&s->plan, s->worker.context, &s->p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
     s->trial.verdict = FACTS_VERDICT_PASS;
     s->options = (facts_trial_options){ .worker = &s->worker, .problem = &s->p, .stage = no_stage };
     s->runs = (facts_runs){ .out = &s->trial,
-                            .truth = &s->truth,
+                            .reference = &s->reference,
                             .options = &s->options,
                             .problem = &s->p,
-                            .memory = &s->truth.memory,
+                            .memory = &s->reference.memory,
                             .worker = &s->worker,
                             .plan = &s->plan };
-    cr_assert_eq(facts_memory_workspace(&s->truth.memory, fattn_plan_workspace_bytes(s->plan)), FATTN_OK);
+    cr_assert_eq(facts_memory_workspace(&s->reference.memory, fattn_plan_workspace_bytes(s->plan)), FATTN_OK);
     s->runs.call = facts_call_now(&s->runs);
     cr_assert(facts_runs_once(&s->runs, &s->runs.call, FACTS_PATTERN_A), "%s", s->trial.text);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
@@ -61,7 +61,7 @@ static void begin(scene *s, const char *text)
 static void end(scene *s)
 {
     fattn_plan_destroy(s->plan);
-    facts_truth_destroy(&s->truth);
+    facts_reference_destroy(&s->reference);
     facts_target_close(&s->worker);
 }
 
@@ -69,16 +69,16 @@ static void end(scene *s)
 static void bend(scene *s, facts_tensor_id id, uint32_t steps)
 {
     const facts_tensor *t = &s->p.tensor[id];
-    void *storage = facts_memory_storage(&s->truth.memory, id, FACTS_PATTERN_A);
+    void *storage = facts_memory_storage(&s->reference.memory, id, FACTS_PATTERN_A);
     facts_store(t->dtype, storage, t->first + 5, facts_load(t->dtype, storage, t->first + 5) + steps);
 }
 
 /* The further runs, which have to end so. */
-static void check(scene *s, facts_verdict due)
+static void check(scene *s, facts_verdict expects)
 {
     facts_checks_run(&s->runs);
     cr_expect_eq(s->trial.status, FATTN_OK, "%s", s->trial.text);
-    cr_expect_eq(s->trial.verdict, due, "%s: %s", facts_verdict_name(s->trial.verdict), s->trial.text);
+    cr_expect_eq(s->trial.verdict, expects, "%s: %s", facts_verdict_name(s->trial.verdict), s->trial.text);
 }
 
 #define SHAPE "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "
@@ -196,7 +196,7 @@ Test(worker_checks, the_largest_overrun_of_all_runs_is_kept)
 {
     scene s;
     begin(&s, "pass=fwd " SHAPE);
-    ((unsigned char *)s.truth.memory.set->device[FACTS_TENSOR_O])[3] ^= 1; /* before the tensor */
+    ((unsigned char *)s.reference.memory.set->device[FACTS_TENSOR_O])[3] ^= 1; /* before the tensor */
     cr_assert(facts_runs_fetch(&s.runs, FACTS_PATTERN_A), "%s", s.trial.text);
     cr_expect_eq(s.runs.overrun[FACTS_TENSOR_O], 1);
     cr_assert(facts_runs_once(&s.runs, &s.runs.call, FACTS_PATTERN_B), "%s", s.trial.text);

@@ -119,11 +119,11 @@ Test(request, another_threshold_needs_another_process)
     facts_worker gpu = { .device = FACTS_DEVICE_GPU }, cpu = { .device = FACTS_DEVICE_CPU };
     facts_request plain = { .text = "pass=fwd dtype=bf16" }, two = { .text = "pass=fwd dtype=bf16 rescale=2" };
     unsetenv(FACTS_RESCALE);
-    cr_expect_not(facts_replace_due(&gpu, &plain));
-    cr_expect(facts_replace_due(&gpu, &two));
-    cr_expect_not(facts_replace_due(&cpu, &two), "the cpu has none");
+    cr_expect_not(facts_replace_now(&gpu, &plain));
+    cr_expect(facts_replace_now(&gpu, &two));
+    cr_expect_not(facts_replace_now(&cpu, &two), "the cpu has none");
     setenv(FACTS_RESCALE, "2", 1);
-    cr_expect(facts_replace_due(&gpu, &plain));
-    cr_expect_not(facts_replace_due(&gpu, &two));
+    cr_expect(facts_replace_now(&gpu, &plain));
+    cr_expect_not(facts_replace_now(&gpu, &two));
     unsetenv(FACTS_RESCALE);
 }

@@ -12,40 +12,40 @@
 /* Every word but those that repeat the one before. */
 static void note(void *owner, const char *word)
 {
-    char *said = owner;
-    const char *last = strrchr(said, ' ');
+    char *reported = owner;
+    const char *last = strrchr(reported, ' ');
     if (last == NULL || strcmp(last + 1, word) != 0) {
-        strcat(said, " ");
-        strcat(said, word);
+        strcat(reported, " ");
+        strcat(reported, word);
     }
 }
 
 /* Returns how many runs were fetched, and so compared or judged. */
-static uint64_t expect_stages(const char *text, facts_device device, const char *due)
+static uint64_t expect_stages(const char *text, facts_device device, const char *expects)
 {
     facts_target_request request = { .device = FACTS_DEVICE_CPU, .threads = 2 };
     facts_worker worker;
     facts_problem p;
-    facts_truth truth = { 0 };
+    facts_reference reference = { 0 };
     facts_trial trial;
     facts_case c;
     facts_error error = { 0 };
     fattn_plan *plan = NULL;
     json_t *reply = NULL;
-    char said[1000] = "";
+    char reported[1000] = "";
     cr_assert(facts_target_open(&worker, &request, &reply));
     json_decref(reply);
     cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
     cr_assert_eq(fattn_plan_create(&plan, worker.context, &p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
     worker.device = device;
-    facts_trial_run(&trial, &truth, &plan,
-                    &(facts_trial_options){ .worker = &worker, .problem = &p, .stage = note, .owner = said });
+    facts_trial_run(&trial, &reference, &plan,
+                    &(facts_trial_options){ .worker = &worker, .problem = &p, .stage = note, .owner = reported });
     cr_expect(trial.status == FATTN_OK && trial.verdict == FACTS_VERDICT_PASS, "%s: %s", text, trial.text);
-    cr_expect_str_eq(said + (said[0] == ' '), due, "%s: %s", text, said);
-    const uint64_t fetches = truth.memory.fetches;
+    cr_expect_str_eq(reported + (reported[0] == ' '), expects, "%s: %s", text, reported);
+    const uint64_t fetches = reference.memory.fetches;
     fattn_plan_destroy(plan);
-    facts_truth_destroy(&truth);
+    facts_reference_destroy(&reference);
     worker.device = FACTS_DEVICE_CPU;
     facts_target_close(&worker);
     return fetches;
@@ -80,15 +80,16 @@ Test(worker_stages, a_gpu_makes_more_runs_and_all_are_looked_at)
     cr_expect_eq(expect_stages("pass=fwd b=2 h=2 s=20 d=16 repeat=9", FACTS_DEVICE_GPU, stages), 9 + 2);
 }
 
-static void expect_calibration(bool calibrated, int32_t assumed, const char *said)
+static void expect_calibration(bool calibrated, int32_t assumed, const char *reported)
 {
     facts_problem p = { .ask = { .pass = FATTN_FORWARD } };
-    const facts_truth truth = { .memory = { .problem = &p }, .constants = { .calibrated = calibrated, .assumed = assumed } };
+    const facts_reference reference = { .memory = { .problem = &p },
+                                        .constants = { .calibrated = calibrated, .assumed = assumed } };
     const facts_trial trial = { .prepared = true, .oracle = "cpu" };
     json_t *row = json_object();
-    facts_row_trial(row, &trial, &truth);
+    facts_row_trial(row, &trial, &reference);
     const char *text = json_string_value(json_object_get(row, "calibration"));
-    cr_expect((text == NULL) == (said == NULL) && (text == NULL || strcmp(text, said) == 0), "%s", text ? text : "nothing");
+    cr_expect((text == NULL) == (reported == NULL) && (text == NULL || strcmp(text, reported) == 0), "%s", text ? text : "nothing");
     json_decref(row);
 }
 

@@ -18,7 +18,7 @@ extern "C" {
 
 /* Device memory, aligned to 256 bytes and not cleared. Returns also FATTN_NO_MEMORY. */
 fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t bytes);
-void fattn_buffer_destroy(fattn_context *context, void *buffer); /* NULL is fine */
+void fattn_buffer_destroy(fattn_context *context, void *buffer); /* NULL is allowed */
 fattn_status fattn_buffer_write(fattn_context *context, void *to, const void *from_host, size_t bytes); /* synchronous */
 fattn_status fattn_buffer_read(fattn_context *context, void *to_host, const void *from, size_t bytes);  /* synchronous */
 
@@ -43,7 +43,8 @@ void fattn_context_leave(fattn_context *context, struct CUctx_st *previous);
 
 /* ---- a call's small arrays ------------------------------------------------------------------------------------------------------ */
 
-/* Checks values that a launch cannot check without waiting. It reads lengths, offsets, page tables, scale factors and scales of a call back from
+/* Checks values that a launch cannot check without waiting. It reads lengths, offsets, page tables, scale factors and scales of a call back
+ *        from
  * the device. `elements`: how many elements each buffer of FATTN_RAGGED_LIST holds, 0 where unknown; NULL: none is known.
  * Order    waits for `stream`; launches nothing. Not for a stream that is being captured.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (argument, index, value and what is allowed in the message); FATTN_DEVICE_FAULT. */

@@ -69,15 +69,15 @@ typedef struct fattn_context fattn_context;
 
 /* Maps the libraries and prepares the device. A process holds one cuDNN: a second context with another cudnn_dir is refused.
  * Order    creates (or retains) the device's primary context and makes it current on this thread.
- * Returns  FATTN_OK; FATTN_ENVIRONMENT (a library is missing, mixed, or from elsewhere; no device; the description is refused);
- *          FATTN_NO_MEMORY (here or on the GPU, whose memory others may give back). */
+ * Returns  FATTN_OK; FATTN_ENVIRONMENT (a library is missing, mixed, or from another folder; no device; the description is refused);
+ *          FATTN_NO_MEMORY (on the host or on the GPU; another program may free the GPU's memory later). */
 fattn_status fattn_context_create(fattn_context **out, const fattn_context_options *options);
 
-/* Releases the context and drops its plans from the cache. NULL is fine. Nothing is destroyed at exit.
+/* Destroys the context and drops its plans from the cache. NULL is allowed. The library destroys nothing at exit.
  * Threads  any thread, also from exit handlers and destructors, with the CUDA context alive or gone.
- * Memory   plans that are still held keep what they need of the context: contexts and plans may be destroyed in either order, and
- *          a plan still runs after its context was destroyed. Buffers, streams and graphs need the context itself.
- *          Objects of a CUDA context that is gone (a device reset, the driver's end) are leaked: nobody can free them. */
+ * Memory   plans that still exist keep the parts of the context that they need: contexts and plans may be destroyed in either order, and
+ *          a plan still runs after its context was destroyed. Buffers, streams and graphs need the context itself, so destroy them first.
+ *          Objects of a destroyed CUDA context (after a device reset or at the driver's end) are leaked, because nobody can free them. */
 void fattn_context_destroy(fattn_context *context);
 /* As fattn_context_destroy, but calls neither cuDNN nor the driver, now or when its plans are destroyed. For callers whose CUDA context
  * is gone already. Frees the library's own memory; cuDNN's and the driver's memory is leaked. */
@@ -98,7 +98,9 @@ typedef struct fattn_context_info {
     uint64_t device_id;    /* hash of cuDNN's description of the device, without its place, driver and memory; 0 for the cpu */
 } fattn_context_info;
 
-/* Fills what the caller's struct_size has room for. With build_id the first call reads the libraries: 20 ms for 180 MB in memory. Returns FATTN_OK; FATTN_BAD_PROBLEM (struct_size is not set). */
+/* Fills the fields that the caller's struct_size has room for. The first call that fills build_id reads the libraries: 20 ms for 180 MB in
+ * memory.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (struct_size is not set). */
 fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_info *out);
 
 /* A library of this process on which an answer depends. Strings live as long as the context. */
@@ -116,7 +118,7 @@ size_t fattn_context_libraries(fattn_context *context, fattn_library *out, size_
 fattn_status fattn_context_verify(fattn_context *context);
 
 /* The device as cuDNN describes it (DEVICEPROP JSON), for writing a description. Copies at most `capacity` bytes with a final NUL.
- * Returns FATTN_OK; FATTN_BAD_PROBLEM (too little room); FATTN_ENVIRONMENT; FATTN_UNSUPPORTED (below 9.8; the cpu). */
+ * Returns FATTN_OK; FATTN_BAD_PROBLEM (`capacity` is too small); FATTN_ENVIRONMENT; FATTN_UNSUPPORTED (below 9.8; the cpu). */
 fattn_status fattn_context_describe(fattn_context *context, char *out, size_t capacity);
 
 /* ---- decision: heuristics only, no compile --------------------------------------------------------------------------------- */
@@ -153,7 +155,7 @@ typedef struct fattn_engine {
     int32_t mode;             /* fattn_mode */
     int32_t config;           /* its index in that mode's list, from 0 */
     int64_t index;            /* engine number; it means something only with the cuDNN version */
-    int64_t workspace_bytes;  /* as stated before compiling; -1: not stated */
+    int64_t workspace_bytes;  /* as cuDNN states it before compiling; -1: not stated */
     uint32_t numerical_notes; /* bit i: cudnnBackendNumericalNote_t i */
     uint32_t behavior_notes;  /* bit i: cudnnBackendBehaviorNote_t i */
     int32_t knob_count;
@@ -173,8 +175,8 @@ typedef struct fattn_refusal {
 typedef struct fattn_answer {
     int32_t backend; /* fattn_backend */
     int32_t reason;  /* fattn_reason; NONE: accepted */
-    const char *status, *text, *remedy; /* as of the decision */
-    const char *rule; /* the rule that refused, or removed an engine; or "" */
+    const char *status, *text, *remedy; /* as those of the decision */
+    const char *rule; /* the rule that refused the problem or removed an engine; or "" */
 } fattn_answer;
 
 #define FATTN_ASK_A 1u
@@ -199,7 +201,7 @@ fattn_reason fattn_decision_reason(const fattn_decision *decision);   /* NONE wh
 const char *fattn_decision_status(const fattn_decision *decision); /* cuDNN's status name of the reason, or empty */
 const char *fattn_decision_text(const fattn_decision *decision);   /* the reason in one line */
 const char *fattn_decision_remedy(const fattn_decision *decision); /* what to do about it, or empty */
-/* Element i; NULL past the end. */
+/* Element i of a list; NULL past the end. */
 size_t fattn_decision_answer_count(const fattn_decision *decision);
 const fattn_answer *fattn_decision_answer(const fattn_decision *decision, size_t i); /* in the order of the policy */
 size_t fattn_decision_refusal_count(const fattn_decision *decision);
@@ -250,25 +252,27 @@ typedef struct fattn_plan fattn_plan;
  * Order    the backends of this thread's policy, in its order. The first that succeeds computes (fattn_plan_backend). If all fail, status
  *          and sentence are those of the first.
  * Memory   the plan keeps the parts of the context and of the score_mod that it needs.
- * Returns  FATTN_OK; FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as decided; FATTN_BUILD_FAILED; FATTN_ENVIRONMENT. */
+ * Returns  FATTN_OK; FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as fattn_decide; FATTN_BUILD_FAILED; FATTN_ENVIRONMENT. */
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
 
-/* The key of a saved plan: 32 hexadecimal digits and a NUL. It hashes the problem, the options, the build of cuDNN, the device, and the rules of
+/* The key of a saved plan: 32 hexadecimal digits and a NUL. It hashes the problem, the options, the build of cuDNN, the device, and the
+ *     rules of
  * this thread's policy that hold for the problem. It also hashes the sources of this library: another version asks again. It is equal in every
  * process, and for a GPU and its description.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM; FATTN_ENVIRONMENT (a library of cuDNN was changed since it was mapped). */
 fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33]);
 
-/* The plan as bytes: a header of the library and cuDNN's JSON. A plan for a described device loads on the GPU that it describes.
+/* Writes the plan as bytes: a header of the library and cuDNN's JSON. A plan for a described device loads on the GPU that it describes.
  * Memory   *bytes is malloc'ed; free with fattn_free.
  * Returns  FATTN_OK; FATTN_UNSUPPORTED (the cpu has nothing to save); FATTN_NO_MEMORY; FATTN_ENVIRONMENT (as fattn_plan_key). */
 fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count);
-/* Give the same problem again. Before cuDNN gets a byte, the library checks the checksums, the problem, its graph, the build of cuDNN (build_id)
+/* Makes a plan from saved bytes. `problem` must be the problem of the saved plan. Before cuDNN gets a byte, the library checks the
+ *       checksums, the problem, its graph, the build of cuDNN (build_id)
  * and the device (device_id), and that no rule of this thread's policy removes the plan's engine.
  * A plan is executable code: load only files that you trust.
  * Returns  FATTN_OK; FATTN_BAD_PLAN. */
 fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const char *bytes, size_t count);
-void fattn_plan_destroy(fattn_plan *plan); /* NULL is fine */
+void fattn_plan_destroy(fattn_plan *plan); /* NULL is allowed */
 void fattn_free(void *memory);
 
 /* Bytes of workspace for every call of this plan; constant over the plan's life. */

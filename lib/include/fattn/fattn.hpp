@@ -1,9 +1,10 @@
-/* fattn.hpp: fattn.h for C++17, in this header alone. Handles own what they hold and can be moved. The lines of examples/first_call.cpp:
+/* fattn.hpp: fattn.h for C++17, a header-only wrapper. Handles own their objects and can be moved, not copied.
+ * From examples/first_call.cpp:
  *
  *     auto options = fattn::context_options();
  *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and addresses of device memory
  *     const fattn::context context(options);
- *     auto problem = fattn::problem(); // what stays 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
+ *     auto problem = fattn::problem(); // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
  *     problem.dtype = FATTN_F32, problem.batch = 2, problem.heads_q = 8, problem.heads_k = 2;
  *     problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64, problem.has_right = 1; // causal
  *     const fattn::plan plan(context, problem);
@@ -15,8 +16,9 @@
  *
  * Errors   Each operation has two forms. The plain one throws fattn::error. The one called try_... throws nothing: it returns a status, or a
  *          result<T> with a status and, if that is FATTN_OK, a value. With exceptions switched off only the second form exists.
- * Memory   A handle frees what it holds when it goes. get() gives the C handle, which stays the C++ handle's; release() gives it away.
- * The rest (shapes, stream order, threads, status of each call) is as fattn.h says.
+ * Memory   A handle destroys its object when it goes out of scope. get() returns the C handle, which the C++ handle still owns. release()
+ *          returns it and gives up the ownership.
+ * Calls    fattn.h says the shapes, the stream order, the threads and the status of each call.
  */
 #ifndef FATTN_HPP
 #define FATTN_HPP
@@ -38,7 +40,7 @@ namespace fattn {
 /* ---- errors ------------------------------------------------------------------------------------------------------------------- */
 
 #if defined(__cpp_exceptions)
-/* what() is the sentence for people; status() is the contract. */
+/* A failed call. what() is the sentence for people; programs read status(). */
 class error : public std::runtime_error {
 public:
     error(fattn_status status, const std::string &text) : std::runtime_error(text), status_(status) {}
@@ -56,7 +58,7 @@ inline void check(fattn_status status)
 }
 #endif
 
-/* A value, or why there is none. */
+/* A value, or the status and the sentence of the failure. */
 template <typename T> class result {
 public:
     explicit result(T value) : value_(std::move(value)) {}
@@ -64,14 +66,14 @@ public:
 
     explicit operator bool() const noexcept { return status_ == FATTN_OK; }
     fattn_status status() const noexcept { return status_; }
-    const std::string &text() const noexcept { return text_; } /* the sentence for people; empty where there is a value */
-    /* The value; only where there is one. */
+    const std::string &text() const noexcept { return text_; } /* the sentence for people; empty if there is a value */
+    /* The value. Undefined if the status is not FATTN_OK. */
     T &operator*() noexcept { return value_; }
     const T &operator*() const noexcept { return value_; }
     T *operator->() noexcept { return &value_; }
     const T *operator->() const noexcept { return &value_; }
 #if defined(__cpp_exceptions)
-    /* The value, moved out; throws where there is none. */
+    /* Moves the value out; throws fattn::error if there is none. */
     T value() &&
     {
         if (status_ != FATTN_OK)
@@ -86,7 +88,7 @@ private:
     std::string text_;
 };
 
-/* ---- what a caller fills: with its size, all else at its default ------------------------------------------------------------------ */
+/* ---- structs with their size and defaults ------------------------------------------------------------------------------------------ */
 
 inline fattn_context_options context_options() noexcept
 {
@@ -179,7 +181,7 @@ private:
     explicit context(fattn_context *owned) noexcept : handle(owned) {}
 };
 
-/* May this target run the problem, by which engines, and if not why not? Strings and elements live as long as the decision. */
+/* Can this target run the problem, by which engines, and if not, why? Strings and elements live as long as the decision. */
 class decision : public detail::handle<fattn_decision> {
 public:
     decision() noexcept = default; /* holds nothing */
@@ -213,7 +215,7 @@ private:
     explicit decision(fattn_decision *owned) noexcept : handle(owned) {}
 };
 
-/* A compiled problem. It outlives its context. */
+/* A compiled problem. A plan may outlive its context. */
 class plan : public detail::handle<fattn_plan> {
 public:
     plan() noexcept = default; /* holds nothing */
@@ -224,7 +226,7 @@ public:
         const fattn_status status = fattn_plan_create(&out, context.get(), &problem, options);
         return detail::made<plan>(status, out);
     }
-    /* What save() gave, for the same problem. A plan is executable code: load only what you trust. */
+    /* Loads the bytes of save(), for the same problem. A plan is executable code: load only files that you trust. */
     static result<plan> try_load(const context &context, const fattn_problem &problem, const std::string &bytes)
     {
         fattn_plan *out = nullptr;
@@ -265,7 +267,7 @@ private:
 
 /* ---- memory and streams, for programs without a CUDA runtime (device.h) ---------------------------------------------------------- */
 
-/* Memory of the context's device, not cleared. The context outlives it. */
+/* Memory of the context's device, not cleared. The context must outlive the buffer. */
 class buffer {
 public:
     buffer() noexcept = default;
@@ -307,7 +309,7 @@ private:
     size_t bytes_ = 0;
 };
 
-/* A stream of the context's device. The context outlives it. */
+/* A stream of the context's device. The context must outlive the stream. */
 class stream {
 public:
     stream() noexcept = default;

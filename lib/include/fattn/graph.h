@@ -1,7 +1,8 @@
 /* graph.h: CUDA graphs, for programs without a CUDA runtime. On the CPU and for a described device all functions return FATTN_UNSUPPORTED; with
  * a driver without graph functions, FATTN_ENVIRONMENT.
  *
- * Any stream capture may capture fattn_forward and fattn_backward. The functions here are thin wrappers of the driver's. A graph may hold several
+ * Any stream capture may capture fattn_forward and fattn_backward. The functions here are thin wrappers of the driver's. A graph may hold
+ *     several
  * calls, for example a forward and the backward that reads its O and Stats.
  *
  * Addresses  a graph holds the addresses of the call, also of the workspace. They must stay valid. Two graphs, or a graph and a call, with the
@@ -43,7 +44,7 @@ fattn_status fattn_graph_capture_update(fattn_graph *graph, fattn_graph *newer);
 /* Enqueues the whole graph; asynchronous. */
 fattn_status fattn_graph_launch(const fattn_graph *graph, struct CUstream_st *stream);
 size_t fattn_graph_node_count(const fattn_graph *graph);
-void fattn_graph_destroy(fattn_graph *graph); /* NULL is fine; not while it runs */
+void fattn_graph_destroy(fattn_graph *graph); /* NULL is allowed. Not while the graph runs */
 
 #ifdef __cplusplus
 }

@@ -6,8 +6,9 @@
  *
  * Identity The library keeps a normal form. It removes steps that the result does not need, merges equal steps, and evaluates constants. It
  *          sorts the inputs of add, mul, max, min, eq, ne, and, or. It writes gt and ge as lt and le, a - c as a + -c, and select(not c, x, y)
- *          as select(c, y, x) where that is exact. So the order of independent steps does not matter. It changes no number. Tensors count in the order of recording, also unused ones, because their addresses
- *          have this order. A user's gradient counts if it differs from the derived one.
+ *          as select(c, y, x) where that is exact. So the order of independent steps does not matter. The normal form changes no number.
+ *          Tensors keep the order of recording, also unused ones, because the call gives addresses in this order. A user's gradient counts
+ *          if it differs from the derived one.
  * Values   fp32, one for every (batch, head, row, key); comparisons and logic give 1 or 0.
  * Errors   inside a callback the first failure sticks: later calls return a value below 0 and do nothing, and the creation reports it.
  */
@@ -47,27 +48,27 @@ typedef int32_t fattn_value; /* below 0: a failure */
 fattn_value fattn_record(fattn_recorder *recorder, fattn_mod_op op, fattn_value a, fattn_value b, fattn_value c);
 fattn_value fattn_record_constant(fattn_recorder *recorder, double value); /* a number that fp32 can hold, or an infinity */
 fattn_value fattn_record_index(fattn_recorder *recorder, fattn_mod_axis axis); /* as a number */
-/* A tensor of the user's, broadcast to [b,h,s_q,s_kv]: each extent is 1 or the problem's. `strides` NULL: packed. dtype bf16, f16 or
+/* Reads a tensor of the user, broadcast to [b,h,s_q,s_kv]: each extent is 1 or the problem's. `strides` NULL: dense. dtype bf16, f16 or
  * f32. The address is given at the call (fattn_tensors.mod_tensors). Recording one name twice gives the same tensor; with another
  * signature it is an error. */
 fattn_value fattn_record_tensor(fattn_recorder *recorder, const char *name, fattn_dtype dtype, const int64_t dim[4],
                                 const int64_t strides[4]);
 
 typedef fattn_value (*fattn_score_mod_callback)(fattn_recorder *recorder, fattn_value score, void *user);
-/* d(loss)/d(score) from d(loss)/d(modified score). */
+/* Records d(loss)/d(score), given d(loss)/d(modified score). */
 typedef fattn_value (*fattn_score_mod_gradient_callback)(fattn_recorder *recorder, fattn_value score, fattn_value gradient, void *user);
 
-/* Calls `callback` once and keeps what it recorded. `gradient` NULL: derived. The callbacks are not kept.
+/* Calls `callback` once and keeps what it recorded. `gradient` NULL: the library derives the gradient. The library does not keep the callbacks.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a value of another recording, too many operations, a result that is no value: the message names
  *          the operation); FATTN_NO_MEMORY. */
 fattn_status fattn_score_mod_create(fattn_score_mod **out, fattn_score_mod_callback callback, fattn_score_mod_gradient_callback gradient,
                                     void *user);
 void fattn_score_mod_destroy(fattn_score_mod *mod); /* plans keep their own reference */
 
-/* 128 bits of structure and tensor signatures. */
+/* A hash of the structure and the tensor signatures: 128 bits. */
 void fattn_score_mod_hash(const fattn_score_mod *mod, uint64_t out[2]);
 bool fattn_score_mod_same(const fattn_score_mod *mod, const fattn_score_mod *other);
-/* The recording as text, one operation a line, canonical: what the hash is of. Copies at most `capacity` bytes; returns the length. */
+/* The recording as text, one operation a line, in the normal form that is hashed. Copies at most `capacity` bytes; returns the length. */
 size_t fattn_score_mod_text(const fattn_score_mod *mod, char *out, size_t capacity);
 
 typedef struct fattn_mod_tensor {

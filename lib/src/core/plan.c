@@ -289,7 +289,7 @@ static fattn_status check_header(const fattn__plan_header *header, const fattn_p
                            "the saved plan is of another build of cuDNN %d: its libraries are not those of this one",
                            header->cudnn_version);
     if (header->sm != info->sm)
-        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is for sm_%d, this is sm_%d", header->sm, info->sm);
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is for sm_%d; this device is sm_%d", header->sm, info->sm);
     if (header->device != info->device_id)
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan is for another device: %.63s; this is %s, %d multiprocessors",
                            header->device_name, info->device_name, info->multiprocessors);

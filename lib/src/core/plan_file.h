@@ -1,5 +1,5 @@
-/* A saved plan: a header of ours, then cuDNN's JSON. The JSON holds compiled code, so everything that can be checked is checked
- * before cuDNN sees a byte of it. Integrity, not authenticity: who must not trust the bytes must sign them. */
+/* A saved plan: the library's header, then cuDNN's JSON. The JSON contains compiled code, so the library checks everything that it
+ * can before cuDNN reads a byte. These checks show damage, not forgery: a caller who does not trust the bytes must sign them. */
 #ifndef FATTN_PLAN_FILE_H
 #define FATTN_PLAN_FILE_H
 

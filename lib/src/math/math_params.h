@@ -41,7 +41,7 @@ typedef struct fattn__lengths {
 } fattn__lengths;
 
 /* What else happens to a score between its product and the softmax; all zero: nothing. Everything but the sink is modify.cu's. */
-typedef struct fattn__manner {
+typedef struct fattn__adjustments {
     const float *slopes;        /* ALiBi, [heads_q] */
     const float *sink;          /* [heads_q] */
     fattn__matrix mask;         /* at NULL, or bytes: 0 masks */
@@ -54,7 +54,7 @@ typedef struct fattn__manner {
     uint32_t threshold;
     float factor;               /* with `seed`: what is kept is multiplied with it */
     int32_t kept_dtype;
-} fattn__manner;
+} fattn__adjustments;
 
 /* One of the sums over rows: `weights` transposed times `right`, in the type `weight_dtype`. */
 typedef struct fattn__row_sum {
@@ -101,7 +101,7 @@ typedef struct fattn__call {
     int32_t weight_dtype;
     int32_t raw;     /* 1: scores leave the product as they are; a score_mod, bias and mask come later */
     fattn__matrix bias; /* at NULL: none */
-    fattn__manner manner;
+    fattn__adjustments adjustments;
 
     /* Rows of the chunk: [heads][row_tiles * 128]. */
     float *partial_max, *partial_sum; /* [heads][key_tiles][row_tiles * 128] */
@@ -152,7 +152,7 @@ typedef struct fattn__gather_call {
 /* What dropout keeps, 1 or 0 for each score: dense b,h,s,s. */
 typedef struct fattn__dump_call {
     float *to;
-    fattn__manner manner;
+    fattn__adjustments adjustments;
     int64_t rows;  /* batch * heads_q * seq_q */
     int32_t heads_q, seq_q, seq_kv;
     int32_t reserved;

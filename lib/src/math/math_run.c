@@ -116,7 +116,7 @@ static void set_common(fattn__math_run *r)
         .ds = fattn__math_part_at(r, FATTN__MATH_DS),
         .weight_dtype = p->dtype,
         .bias = r->bias,
-        .manner = fattn__math_manner(r),
+        .adjustments = fattn__math_adjustments(r),
         .stats = fattn__math_stats(r),
         .row_max = fattn__math_part_at(r, FATTN__MATH_ROW_MAX),
         .row_sum = fattn__math_part_at(r, FATTN__MATH_ROW_SUM),

@@ -40,7 +40,7 @@ float fattn__math_factor(const fattn_problem *p);
 fattn_status fattn__math_matrices(fattn__math_run *r);
 fattn__matrix fattn__math_stats(const fattn__math_run *r);
 fattn__lengths fattn__math_lengths(const fattn__math_run *r);
-fattn__manner fattn__math_manner(const fattn__math_run *r);
+fattn__adjustments fattn__math_adjustments(const fattn__math_run *r);
 void fattn__math_pack_sum(fattn__sum *sum, const fattn__math_run *r, fattn__role gradient); /* where `sum` goes to a packed tensor */
 
 /* Lays out what is paged, of the batch entries of the chunk. */

@@ -180,11 +180,11 @@ fattn_status fattn__math_lay_out(fattn__math_run *r)
 
 /* ---- masks and dropout ------------------------------------------------------------------------------------------------------------- */
 
-fattn__manner fattn__math_manner(const fattn__math_run *r)
+fattn__adjustments fattn__math_adjustments(const fattn__math_run *r)
 {
     const fattn_problem *p = r->p;
     const fattn_tensors *t = r->t;
-    fattn__manner m = { .mask = r->mask, .factor = 1 };
+    fattn__adjustments m = { .mask = r->mask, .factor = 1 };
     if (p->alibi)
         m.slopes = t->alibi_slopes;
     if (p->sink)
@@ -214,7 +214,7 @@ fattn_status fattn__math_dump(const fattn__math_run *r)
     if ((p->outputs & FATTN_WANT_RNG_DUMP) == 0)
         return FATTN_OK;
     fattn__dump_call call = { .to = r->t->rng_dump,
-                              .manner = r->chunk.manner,
+                              .adjustments = r->chunk.adjustments,
                               .rows = p->batch * p->heads_q * p->seq_q,
                               .heads_q = (int32_t)p->heads_q,
                               .seq_q = (int32_t)p->seq_q,

@@ -21,7 +21,7 @@ int fattn__mod_leaf(fattn__mod_builder *b, int kind, int a);
 int fattn__mod_constant(fattn__mod_builder *b, float value);
 /* An operation of FATTN_MOD_OP_LIST; inputs that it does not have are not read. */
 int fattn__mod_apply(fattn__mod_builder *b, fattn_mod_op op, int x, int y, int z);
-/* The same number as something that cuDNN takes as a first input: neither a truth value, nor a constant, nor a tensor. */
+/* The same number as a node that cuDNN accepts as a first input: not a truth value, a constant or a tensor. */
 int fattn__mod_as_result(fattn__mod_builder *b, int x);
 
 /* Everything that `roots` need, inputs first, in an order that depends on the structure only. `places` receives the roots' places; a root

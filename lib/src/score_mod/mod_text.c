@@ -1,5 +1,5 @@
-/* The recording as text: tensors in the order of recording, then one node a line, inputs by their line. It says everything that tells two
- * recordings apart and nothing else, so it is what is hashed and compared. */
+/* The recording as text: the tensors in the order of recording, then one node a line, with the lines of its inputs. The text
+ * contains exactly what distinguishes two recordings, so the text is hashed and compared. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

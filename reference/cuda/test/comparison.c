@@ -176,7 +176,7 @@ static int backward(const comparison *c, const fref_backward_out *out, uint64_t 
                              scores, NULL, error);
 }
 
-/* dK and dV without degrees of freedom: then a lot need not hold whole groups of heads. */
+/* dK and dV without degrees of freedom: then a slice need not hold whole groups of heads. */
 static void compare_keys(const comparison *c, array parts[BACKWARD_COUNT], const fref_backward_out *all, double conditioning)
 {
     const fref_backward_out out = { .dk = all->dk,

@@ -21,7 +21,7 @@ static wanted wanted_of(const fref_backward_out *out)
                      .freedom_of_keys = out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff };
 }
 
-/* Sums of one gradient, of `padded` rows or keys of each head of the lot: value, magnitude, variance, bound, perhaps one more, and
+/* Sums of one gradient, of `padded` rows or keys of each head of the slice: value, magnitude, variance, bound, perhaps one more, and
  * what may be flushed. */
 static fref__gradient make_gradient(fref__run *run, fref__buffer which, int64_t padded, int64_t ld, int count)
 {
@@ -79,11 +79,11 @@ static of_keys make_of_keys(fref__run *run, bool wanted_, int of_v, bool freedom
     return g;
 }
 
-/* Where lots may leave a group unfinished. */
+/* Where slices may leave a group unfinished. */
 static void make_totals(fref__run *run, of_keys *g, int64_t keys)
 {
     const int64_t size = g->heads * keys * g->dim;
-    if (!g->wanted || run->heads_of_lot % g->group == 0)
+    if (!g->wanted || run->heads_of_slice % g->group == 0)
         return;
     double *all = fref__run_doubles(run, g->of_v ? FREF__TOTAL_V : FREF__TOTAL_K, 3 * size);
     for (int n = 0; n < 3 && all; n++)
@@ -169,8 +169,8 @@ static void chunk(fref__run *run, const pass *x)
         add_bias(run);
 }
 
-/* The chunks of a lot whose rows and keys are prepared. */
-static void lot_pass(fref__run *run, const pass *x)
+/* The chunks of a slice whose rows and keys are prepared. */
+static void slice_pass(fref__run *run, const pass *x)
 {
     fref__call *c = &run->call;
     fref__run_plan_chunks(run, x->bytes_of_head, matrices_of(run));
@@ -199,14 +199,14 @@ static void channels(fref__run *run, const pass *x)
     fref__run_relate(run);
 }
 
-static void whole_lot(fref__run *run, const pass *x)
+static void whole_slice(fref__run *run, const pass *x)
 {
     fref__run_prepare(run);
     channels(run, x);
-    lot_pass(run, x);
+    slice_pass(run, x);
 }
 
-static void sampled_lot(fref__run *run, const pass *all)
+static void sampled_slice(fref__run *run, const pass *all)
 {
     const fref_problem *p = &run->call.problem;
     pass rows = *all, keys = *all, bias = *all;
@@ -216,16 +216,16 @@ static void sampled_lot(fref__run *run, const pass *all)
     if (all->wanted.dq) {
         fref__run_take_rows(run, p->row_sample, p->row_sample ? p->row_count : p->rows);
         fref__run_take_keys(run, NULL, p->keys);
-        whole_lot(run, &rows);
+        whole_slice(run, &rows);
     }
     fref__run_take_rows(run, NULL, p->rows);
     if (all->k.wanted || all->v.wanted) {
         fref__run_take_keys(run, p->key_sample, p->key_sample ? p->key_count : p->keys);
-        whole_lot(run, &keys);
+        whole_slice(run, &keys);
     }
     if (all->wanted.bias) {
         fref__run_take_keys(run, NULL, p->keys);
-        whole_lot(run, &bias);
+        whole_slice(run, &bias);
     }
 }
 
@@ -253,7 +253,7 @@ static void finish_bias(fref__run *run)
     fref__run_launch(run, FREF__kernel_finish_bias, blocks_of(dim[0] * dim[1] * dim[2] * dim[3]), FREF__THREADS);
 }
 
-static void all_lots(fref__run *run, pass *x)
+static void all_slices(fref__run *run, pass *x)
 {
     fref__call *c = &run->call;
     const fref_problem *p = &c->problem;
@@ -264,12 +264,12 @@ static void all_lots(fref__run *run, pass *x)
     fref__run_plan(run, x->bytes_of_head, matrices_of(run), align);
     make_totals(run, &x->k, p->key_sample ? p->key_count : p->keys);
     make_totals(run, &x->v, p->key_sample ? p->key_count : p->keys);
-    for (int64_t head = 0; head < run->heads && run->status == 0; head += run->heads_of_lot) {
-        fref__run_take_lot(run, head);
+    for (int64_t head = 0; head < run->heads && run->status == 0; head += run->heads_of_slice) {
+        fref__run_take_slice(run, head);
         if (sampled)
-            sampled_lot(run, x);
+            sampled_slice(run, x);
         else
-            whole_lot(run, x);
+            whole_slice(run, x);
     }
 }
 
@@ -309,7 +309,7 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     fref__run_take_keys(&run, NULL, problem->keys);
     if (x.wanted.bias)
         start_bias(&run);
-    all_lots(&run, &x);
+    all_slices(&run, &x);
     if (x.wanted.sink)
         fref__run_launch(&run, FREF__kernel_sink, problem->heads_q, FREF__SUM_THREADS);
     if (x.wanted.bias)

@@ -32,7 +32,7 @@ static void sums_of_rows(fref__run *run, int64_t ld, int count)
     c->lossy = fref__run_flags(run, c->heads * c->rows_padded / FREF__TILE);
 }
 
-static void forward_lot(fref__run *run, int64_t bytes_of_head)
+static void forward_slice(fref__run *run, int64_t bytes_of_head)
 {
     fref__call *c = &run->call;
     const bool wants_errors = c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff || c->forward.amax_o;
@@ -88,9 +88,9 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
         (c->rows_padded * (c->ld_qk + (2 + 5 * c->parts) * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) *
         (int64_t)sizeof(double);
     fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);
-    for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_lot) {
-        fref__run_take_lot(&run, head);
-        forward_lot(&run, bytes_of_head);
+    for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_slice) {
+        fref__run_take_slice(&run, head);
+        forward_slice(&run, bytes_of_head);
     }
     if (gpu->ahead && run.status == 0)
         gpu->owes = true;

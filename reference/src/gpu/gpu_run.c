@@ -12,7 +12,7 @@
 #define MOST_BYTES ((size_t)12 << 30)
 #define LITTLE_BYTES ((size_t)512 << 20)
 
-enum { FLAGGED = 3 }; /* kinds of sums of a lot whose tiles have flags */
+enum { FLAGGED = 3 }; /* kinds of sums of a slice whose tiles have flags */
 
 static int64_t padded(int64_t n, int64_t to)
 {
@@ -206,8 +206,8 @@ void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count)
     run->call.keys_padded = padded(count, FREF__PAD);
 }
 
-/* Half of what is free or held already, and no more than makes sense. What is little is not asked for: the driver takes as long to
- * say what is free as a small problem takes. */
+/* Half of the memory that is free or held already, but not more than is useful. For small sizes the driver is not asked, because
+ * that takes as long as a small problem. */
 static size_t budget_of(const fref_gpu *gpu, int64_t wanted)
 {
     size_t free_bytes = 0, all_bytes = 0, held = 0;
@@ -225,8 +225,8 @@ static size_t budget_of(const fref_gpu *gpu, int64_t wanted)
 
 int64_t fref__run_keep_zeros(fref__run *run, int64_t bytes)
 {
-    const int64_t at = run->zeros.lot;
-    run->zeros.lot += padded(bytes, sizeof(double));
+    const int64_t at = run->zeros.slice;
+    run->zeros.slice += padded(bytes, sizeof(double));
     return at;
 }
 
@@ -238,17 +238,17 @@ void *fref__run_zeros(const fref__run *run, int64_t at)
 static void clear_zeros(fref__run *run, int64_t from)
 {
     fref__run_clear(run, fref__run_zeros(run, from), run->zeros.end - from);
-    run->zeros.lot_is_clear = from <= run->zeros.lot;
+    run->zeros.slice_is_clear = from <= run->zeros.slice;
     run->zeros.chunk_is_clear = true;
 }
 
-/* Extents and flags of a lot, the largest weights of a chunk. */
+/* Extents and flags of a slice, the largest weights of a chunk. */
 static void plan_zeros(fref__run *run)
 {
     const fref__call *c = &run->call;
-    const int64_t heads = run->heads_of_lot, padded_ = c->rows_padded > c->keys_padded ? c->rows_padded : c->keys_padded;
+    const int64_t heads = run->heads_of_slice, padded_ = c->rows_padded > c->keys_padded ? c->rows_padded : c->keys_padded;
     run->zeros.chunk =
-        run->zeros.lot + 8 * heads * (int64_t)sizeof(double) + FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
+        run->zeros.slice + 8 * heads * (int64_t)sizeof(double) + FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
     run->zeros.end = run->zeros.chunk + 2 * heads * (int64_t)sizeof(double);
     run->zeros.at = fref__run_memory(run, FREF__ZEROS, run->zeros.end);
     clear_zeros(run, 0);
@@ -272,15 +272,15 @@ void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int
     const int64_t of_head = bytes_of_head + c->rows_padded * c->keys_padded * matrices * (int64_t)sizeof(double);
     int64_t heads = (int64_t)budget_of(run->gpu, of_head * run->heads) / (of_head > 0 ? of_head : 1) / align * align;
     heads = heads < align ? align : heads;
-    run->heads_of_lot = heads < run->heads ? heads : run->heads;
+    run->heads_of_slice = heads < run->heads ? heads : run->heads;
     plan_zeros(run);
 }
 
-void fref__run_take_lot(fref__run *run, int64_t head0)
+void fref__run_take_slice(fref__run *run, int64_t head0)
 {
     fref__call *c = &run->call;
     c->head0 = head0;
-    c->heads = run->heads - head0 < run->heads_of_lot ? run->heads - head0 : run->heads_of_lot;
+    c->heads = run->heads - head0 < run->heads_of_slice ? run->heads - head0 : run->heads_of_slice;
     c->head_k0 = head0 / c->group_k;
     c->heads_k = (head0 + c->heads - 1) / c->group_k - c->head_k0 + 1;
     c->head_v0 = head0 / c->group_v;
@@ -357,14 +357,14 @@ static void prepare_keys(fref__run *run)
     c->peak_v = fref__run_doubles(run, FREF__PEAK_V, c->heads_v * c->norms / FREF__TILE);
 }
 
-/* What is zero when the lot begins. */
+/* What is zero when the slice begins. */
 static void prepare_zeros(fref__run *run)
 {
     fref__call *c = &run->call;
-    int64_t at = run->zeros.lot;
-    if (!run->zeros.lot_is_clear)
+    int64_t at = run->zeros.slice;
+    if (!run->zeros.slice_is_clear)
         clear_zeros(run, at);
-    run->zeros.lot_is_clear = false;
+    run->zeros.slice_is_clear = false;
     const int64_t heads[] = { c->heads, c->heads, c->heads_k, c->heads_v };
     for (int n = 0; n < 4; n++) {
         c->extent[n] = fref__run_zeros(run, at);
@@ -415,7 +415,7 @@ void fref__run_facts(fref__run *run, fref__kernel kernel)
     fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
-/* Of so many relations in the whole problem; how many of them one lot has changes no bit. */
+/* Of so many relations in the whole problem; how many of them one slice has changes no bit. */
 static int32_t parts_of_relations(const fref__run *run, int64_t relations)
 {
     const fref__call *c = &run->call;

@@ -1,4 +1,4 @@
-/* One call of the oracle on a GPU: its scratch memory, its launches, and how a problem is cut into lots of heads and chunks of
+/* One call of the oracle on a GPU: its scratch memory, its launches, and how a problem is cut into slices of heads and chunks of
  * rows. */
 #ifndef FREF_GPU_RUN_H
 #define FREF_GPU_RUN_H
@@ -27,7 +27,7 @@ typedef enum fref__buffer {
 struct fref_gpu {
     const gpu_driver *driver;
     gpu_module *module;
-    size_t budget; /* bytes that one lot may take; 0: what is free decides */
+    size_t budget; /* bytes that one slice may take; 0: what is free decides */
     bool wide;     /* its shared memory holds a wide tile's steps */
     int busy;      /* blocks that keep every GPU busy */
     int multiprocessors;
@@ -54,16 +54,16 @@ typedef struct fref__run {
     struct CUstream_st *stream;
     char *error;
     int status;
-    int64_t heads, heads_of_lot;
+    int64_t heads, heads_of_slice;
     bool has_scores; /* an earlier run's lie in memory */
     bool goes_on;    /* an earlier run owes what it found */
-    /* What is zero when the run, a lot or a chunk of it begins, one behind the other: what begins together is cleared together. */
+    /* What is zero when the run, a slice or a chunk of it begins, one behind the other: what begins together is cleared together. */
     struct {
         uint8_t *at;
-        int64_t lot, chunk, end; /* where their parts begin */
-        int64_t lossy;           /* where the next flags of the lot do */
+        int64_t slice, chunk, end; /* where their parts begin */
+        int64_t lossy;           /* where the next flags of the slice do */
         int64_t related;         /* fref__call.related_blocks */
-        bool lot_is_clear, chunk_is_clear;
+        bool slice_is_clear, chunk_is_clear;
     } zeros;
 } fref__run;
 
@@ -78,7 +78,7 @@ void fref__run_amax(fref__run *run, double *out);
  * status. */
 int fref__run_end(fref__run *run);
 
-/* Memory of a lot: at most what was asked for before, or grown. Old contents are lost when it grows. */
+/* Memory of a slice: at most what was asked for before, or grown. Old contents are lost when it grows. */
 void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes);
 void fref__run_clear(fref__run *run, void *at, int64_t bytes);
 double *fref__run_doubles(fref__run *run, fref__buffer which, int64_t count);
@@ -90,7 +90,7 @@ void fref__run_launch_grid(fref__run *run, fref__kernel kernel, const unsigned g
 /* Bytes that are zero when the run begins, asked for before fref__run_plan: where they are once that was called. */
 int64_t fref__run_keep_zeros(fref__run *run, int64_t bytes);
 void *fref__run_zeros(const fref__run *run, int64_t at);
-/* Flags of so many tiles that are zero when the lot begins, for at most three kinds of sums; NULL where there is no memory. */
+/* Flags of so many tiles that are zero when the slice begins, for at most three kinds of sums; NULL where there is no memory. */
 uint8_t *fref__run_flags(fref__run *run, int64_t tiles);
 
 /* The row set and the key set: NULL for all. */
@@ -100,13 +100,13 @@ void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count);
 /* Decides heads_of_lot: `bytes_of_head` beside the scores, `matrices` of scores. Lots are multiples of `align` heads. No later row
  * or key set is larger. */
 void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align);
-void fref__run_take_lot(fref__run *run, int64_t head0);
-/* Rows of a chunk of the lot for the current row and key sets. */
+void fref__run_take_slice(fref__run *run, int64_t head0);
+/* Rows of a chunk of the slice for the current row and key sets. */
 void fref__run_plan_chunks(fref__run *run, int64_t bytes_of_head, int64_t matrices);
 void fref__run_take_chunk(fref__run *run, int64_t row0);
 int64_t fref__run_score_matrices(const fref__run *run);
 
-/* Ranges and decoded inputs of the lot. */
+/* Ranges and decoded inputs of the slice. */
 void fref__run_prepare(fref__run *run);
 /* Is the chunk all there is, and are its scores those of Q and K alone? */
 bool fref__run_is_one_chunk(const fref__run *run);
@@ -114,13 +114,14 @@ bool fref__run_is_one_chunk(const fref__run *run);
 void fref__run_scores(fref__run *run, int gradient);
 /* The chunk's facts, of all rows: fref__kernel_forward_facts or _backward_facts. */
 void fref__run_facts(fref__run *run, fref__kernel kernel);
-/* 1 / nch of the lot's tensors, and kept_v, that have memory: fref__call.channels. The next launch of scores makes them. */
+/* 1 / nch of the slice's tensors, and kept_v, that have memory: fref__call.channels. The next launch of scores makes them. */
 void fref__run_relate(fref__run *run);
 /* Blocks that make the sums of so many rows or keys of each head into answers. */
 int64_t fref__run_finish_blocks(int64_t heads, int64_t rows);
 /* Of the chunk, without those that are padding alone. */
 int64_t fref__run_row_tiles(const fref__run *run);
-/* A kind of sums and what may be flushed of it (FREF__KERNEL_COUNT: nobody asks); `tiles` of rows or keys in each head. */
+/* One kind of sums, and the part of it that may be flushed (FREF__KERNEL_COUNT: not wanted); `tiles` of rows or keys in each
+ * head. */
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns);
 
 #endif

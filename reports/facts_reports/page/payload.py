@@ -8,6 +8,7 @@ from .steps import Steps
 
 _ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
 _PLAIN = ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")
+_FIRST = {"case", "target", "outcome", "reason", "grade", "engine", "config"}   # columns that the first view reads; the page reads another when it is first asked for
 _NAMED = ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group", "run")
 _PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
 
@@ -95,8 +96,9 @@ def _targets(store, pairs):
     return [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)} for b, d in pairs]
 
 
-def payload(store, title, compared=None, home=""):
-    """The data of the page, and the Steps in it. `home`: where the page of every run is, on a site of several."""
+def payload(store, title, compared=None, home="", audit=None):
+    """The data of the page, its later columns, and the Steps in it. `home`: where the page of every run is, on a site of several.
+    `audit`: what `facts audit` found in these rows."""
     rows = _Rows(store)
     names = rows.dictionaries["case"].items
     column = cases.Columns(names)
@@ -104,11 +106,11 @@ def payload(store, title, compared=None, home=""):
     every = [*features.groups(store), *features.heat(column, found)]
     changed = Steps(store, {name: place for place, name in enumerate(names)}, compared)
     about = {"title": title, "home": home, "answer": words.answer(store), "totals": store.totals(), "complete": store.complete(), "still": still,
-             "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()], "runs": trusted.runs(store), "claims": trusted.rules()}
+             "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()], "runs": trusted.runs(store), "claims": trusted.rules(), "audit": trusted.audited(audit, names, rows.dictionaries["target"].items)}
     language = {"outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "changes": {c.word: c.mark for c in CHANGES}, "keys": cases.key_table(),
                 "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(), "numbers": sorted(cases.numbers())}
     seen = {"steps": changed.steps, "others": changed.others, "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},
             "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone, f.inside] for f in every]}
     data = {"targets": _targets(store, rows.dictionaries["target"].items), "dictionaries": {n: d.items for n, d in rows.dictionaries.items() if n != "target"},
-            "columns": rows.columns, "details": rows.details, "known": rows.known}
-    return {**about, **language, **seen, **data}, changed
+            "columns": {n: c for n, c in rows.columns.items() if n in _FIRST}, "details": rows.details, "known": rows.known}
+    return {**about, **language, **seen, **data}, {n: c for n, c in rows.columns.items() if n not in _FIRST}, changed

@@ -17,11 +17,26 @@ def runs(store):
     return out
 
 
+def _about(claim):
+    return {"id": claim.id, "project": f"{claim.project.name} {claim.project.version}", "says": claim.says, "link": claim.project.link.split(" ")[0]}
+
+
+def audited(audit, names, targets):
+    """[{a rule, the audit's word, "shown": [[place of a case, place of a target]]}]: the rules that disagree with cuDNN, by the cases that show it."""
+    if not audit:
+        return []
+    cases, places, out = {name: i for i, name in enumerate(names)}, {tuple(pair): i for i, pair in enumerate(targets)}, {}
+    for claim, name, (device, build, *_), word in audit.against:
+        if name in cases and (build, device) in places:
+            out.setdefault((claim.id, word), {**_about(claim), "word": word, "shown": []})["shown"].append([cases[name], places[build, device]])
+    return list(out.values())
+
+
 def rules():
     """The rules of cases/claims that a backend can answer; [] where that folder is not there."""
     try:
         reader, _ = claims.load([], _CLAIMS)
     except claims.ClaimsError:
         return []
-    return [{"id": c.id, "project": f"{c.project.name} {c.project.version}", "says": c.says, "link": c.project.link.split(" ")[0], "refuse": [text for _, _, text in c.refuse], "unless": [text for _, _, text in c.unless]}
+    return [{**_about(c), "refuse": [text for _, _, text in c.refuse], "unless": [text for _, _, text in c.unless]}
             for c in reader.claims if c.refuse]

@@ -20,7 +20,7 @@
 
 typedef enum facts_kind {
     FACTS_KIND_WORD,   /* one template */
-    FACTS_KIND_RATIO,  /* one template; equal parts are said once: 8/8/8 is 8 */
+    FACTS_KIND_RATIO,  /* one template; equal parts are written once: 8/8/8 is 8 */
     FACTS_KIND_SET,    /* words joined by +, in the order of `allowed` */
     FACTS_KIND_LENS,   /* a template, or lengths: 256+0x3/256+1x3 */
     FACTS_KIND_LAYOUT, /* a layout of Q, K and V: one word, or Q's and K/V's joined by _ */
@@ -132,7 +132,7 @@ extern const facts_key_row facts_keys[FACTS_KEY_COUNT];
 
 /* The key of a word of `length` letters; FACTS_KEY_COUNT when there is none. */
 facts_key facts_key_find(const char *word, size_t length);
-/* The key that a misspelled word probably meant; NULL when nothing is near. */
+/* The key that a misspelled word probably means; NULL if none is similar. */
 const char *facts_key_nearest(const char *word, size_t length);
 /* The values that are allowed, without the blank at their end. */
 int facts_key_allowed_letters(facts_key key);

@@ -25,7 +25,7 @@ typedef enum facts_stride_tensor {
 } facts_stride_tensor;
 #undef AS_ENUM
 
-/* What the forms say of one tensor; index FACTS_STRIDE_ALL holds the plain ones. Dimensions in the order b,h,s,d. */
+/* The forms for one tensor; index FACTS_STRIDE_ALL holds the plain forms. Dimensions in the order b,h,s,d. */
 typedef struct facts_stride_form {
     int64_t gap[4]; /* of FACTS_STRIDE_ALL only [2], the token */
     bool broadcast[4];

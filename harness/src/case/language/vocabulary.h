@@ -19,8 +19,8 @@
 typedef enum facts_fill { FACTS_FILL_LIST(AS_ENUM) FACTS_FILL_OTHER } facts_fill;
 #undef AS_ENUM
 
-/* What is verified beside the reference (docs/numerics.md sections 5 to 7): exact probes P1 to P6, laws between two runs of one
- * engine, identities of huge problems. */
+/* The checks beside the reference (docs/numerics.md, sections 5 to 7): exact probes P1 to P6, laws between two runs of one engine,
+ * identities of huge problems. */
 #define FACTS_CHECK_LIST(X)                                                                                                        \
     X(NONE, "none")                                                                                                                \
     X(COUNT, "count") X(READOUT, "readout") X(KEEP, "keep") X(DS, "ds") X(POW2, "pow2") X(PERMUTE, "permute")                      \
@@ -32,9 +32,9 @@ typedef enum facts_fill { FACTS_FILL_LIST(AS_ENUM) FACTS_FILL_OTHER } facts_fill
 typedef enum facts_check { FACTS_CHECK_LIST(AS_ENUM) FACTS_CHECKS } facts_check;
 #undef AS_ENUM
 
-/* What bias holds: ordinary values; 0; 1 throughout of a mask, otherwise 0; 0 or -inf at random (key 0 always 0); 0 but for some
- * rows that are -inf throughout; 0 within the band L:R (top-left), -inf outside; -inf throughout; 0 or the lowest finite number of
- * the type (key 0 always 0). A boolean mask has 1 for 0, and 0 for -inf. */
+/* The contents of a bias, in the order of the list: ordinary values; 0; a mask of 1, or a bias of 0; 0 or -inf at random (key 0
+ * always 0); 0, with some rows of -inf; 0 inside the window L:R (top-left) and -inf outside; -inf everywhere; 0 or the lowest
+ * finite number of the type (key 0 always 0). A boolean mask has 1 for 0, and 0 for -inf. */
 #define FACTS_BIAS_FILL_LIST(X)                                                                                                    \
     X(RANDN, "randn")                                                                                                              \
     X(ZERO, "zero") X(ALL_TRUE, "all_true") X(RANDOM, "random") X(ROWS_MASKED, "rows_masked") X(WINDOW, "window:L:L")              \
@@ -59,8 +59,8 @@ typedef enum facts_poison { FACTS_POISON_LIST(AS_ENUM) } facts_poison;
 typedef enum facts_exec { FACTS_EXEC_LIST(AS_ENUM) FACTS_EXEC_COUNT } facts_exec;
 #undef AS_ENUM
 
-/* Which backends may answer on a GPU or a described device: cuDNN alone; our own kernels alone; cuDNN, and where it says
- * no our kernels; the same with the rules of cases/errata.json. */
+/* The backends that may answer on a GPU or a described device: cuDNN alone; the math kernels alone; cuDNN, and the math kernels
+ * where cuDNN refuses; the same with the rules of cases/errata.json. */
 #define FACTS_POLICY_LIST(X) X(CUDNN, "cudnn") X(MATH, "math") X(ANY, "any") X(GUARD, "guard")
 #define AS_ENUM(symbol, word) FACTS_POLICY_##symbol,
 typedef enum facts_policy { FACTS_POLICY_LIST(AS_ENUM) FACTS_POLICY_COUNT } facts_policy;
@@ -75,7 +75,7 @@ typedef enum facts_policy { FACTS_POLICY_LIST(AS_ENUM) FACTS_POLICY_COUNT } fact
 typedef enum facts_mod { FACTS_MOD_LIST(AS_ENUM) FACTS_MOD_COUNT } facts_mod;
 #undef AS_ENUM
 
-/* What a page table holds, what a block mask holds, what fp8 scales are. */
+/* The contents of a page table, of a block mask, and of fp8 scales. */
 #define FACTS_TABLE_LIST(X)                                                                                                        \
     X(SHUFFLED, "shuffled") X(IDENTITY, "identity") X(LINSPACE, "linspace") X(SHARED, "shared") X(PACKED, "packed")
 #define FACTS_BLOCK_LIST(X) X(NONE, "none") X(RANDOM, "random") X(FIRST, "first") X(EMPTY_ROW, "empty_row")

@@ -1,5 +1,5 @@
-/* Everything that follows from a case, computed once, here: sizes, strides, storage, lengths, what to run and how to fill it. A new
- * plain value; nothing below the case language reads a case's text again. */
+/* Everything that follows from a case, computed once: sizes, strides, storage, lengths, the plan's problem and the fills. The
+ * result is a new plain value. Code below the case language never reads a case's text again. */
 #ifndef FACTS_PROBLEM_H
 #define FACTS_PROBLEM_H
 
@@ -48,7 +48,7 @@ typedef enum facts_array_id { FACTS_ARRAY_LIST(AS_ENUM) FACTS_ARRAY_COUNT } fact
 
 typedef enum facts_array_type { FACTS_ARRAY_I32, FACTS_ARRAY_I64, FACTS_ARRAY_F32, FACTS_ARRAY_U8 } facts_array_type;
 
-/* What it holds is facts_array_fill's (numbers/fill/arrays.h). */
+/* facts_array_fill fills it (numbers/fill/arrays.h). */
 typedef struct facts_array {
     int64_t count; /* 0: the call has none */
     facts_array_type type;
@@ -60,7 +60,7 @@ size_t facts_array_bytes(const facts_array *array);
 /* Where an array of a call stands in fattn_tensors. */
 size_t facts_array_place(facts_array_id id);
 
-/* Which side's lengths and starts a dimension of a tensor follows. */
+/* The side whose lengths and starts a dimension of a tensor has. */
 typedef enum facts_packing { FACTS_PACKED_NOT, FACTS_PACKED_Q, FACTS_PACKED_KV } facts_packing;
 
 /* One tensor in memory. A packed one (ragged) holds one sequence behind the other: dim[0] is the batch, dim[2] the longest
@@ -78,8 +78,8 @@ typedef struct facts_tensor {
     facts_packing packed;
     int64_t tokens;       /* packed: rows of the storage, slots and tail included */
     int64_t page, pages;  /* paged */
-    const int64_t *start; /* NULL in a problem. In a view of a packed tensor (facts_tensor_seen): token where each entry begins, and
-                             how many it has */
+    const int64_t *start; /* NULL in a problem. In a view of a ragged tensor (facts_tensor_seen): the token where each entry begins,
+                           * and its number of tokens */
     const int32_t *live;
     int32_t shares; /* packed layouts: 1 + the facts_tensor_id of the first tensor in the same storage (its `elements` is the size);
                        0: its own */
@@ -87,14 +87,14 @@ typedef struct facts_tensor {
 
 #define FACTS_ENGINE_AUTO (-1)
 #define FACTS_ENGINE_ALL (-2)
-#define FACTS_MAX_BATCH_LENS 4096 /* so that a problem is a value; neither the library nor cuDNN has such a bound */
+#define FACTS_MAX_BATCH_LENS 4096 /* a limit of FACTS, so that a problem is a plain value; neither the library nor cuDNN has it */
 
 typedef struct facts_problem {
     fattn_problem ask; /* what the library is asked: full, resolved */
     facts_tensor tensor[FACTS_TENSOR_COUNT];
     bool has_lengths;
     int32_t len_q[FACTS_MAX_BATCH_LENS], len_kv[FACTS_MAX_BATCH_LENS]; /* when has_lengths */
-    bool unused[FACTS_MAX_BATCH_LENS]; /* the call says -1 for both lengths, which are 0 here; when something is packed */
+    bool unused[FACTS_MAX_BATCH_LENS]; /* ragged: the call gives -1 for both lengths of this entry; they are 0 here */
     int64_t start_q[FACTS_MAX_BATCH_LENS + 1], start_kv[FACTS_MAX_BATCH_LENS + 1]; /* tokens; when something is packed */
     facts_array array[FACTS_ARRAY_COUNT];
     facts_table table;                 /* paged */
@@ -102,9 +102,9 @@ typedef struct facts_problem {
     facts_scales scales;               /* 8 bit types */
     bool off_by_one;                   /* the sink holds 0 */
     bool given_slopes;                 /* alibi=custom */
-    double drop;                       /* the share that dropout drops: ask.dropout, or what the given mask does */
+    double drop;                       /* the share of scores that dropout drops: ask.dropout, or the share of zeros in the given mask */
     uint64_t rng_seed, rng_offset;     /* when ask.dropout */
-    bool high_backward;                /* the backward is of 16 bit types, of values that the 8 bit type `narrow` has: bwd_dtype */
+    bool high_backward;                /* bwd_dtype: the backward runs in a 16-bit type, on values that the 8-bit type `narrow` can hold */
     int32_t narrow;                    /* fattn_dtype */
     int32_t rescale;                   /* log2 of the threshold; -1: cuDNN's own */
     int32_t knob_count;
@@ -120,8 +120,8 @@ typedef struct facts_problem {
     int32_t threads;          /* that call at once, each with its own outputs and workspace */
     int32_t workspace_offset; /* bytes; the workspace starts there */
     facts_policy policy;
-    bool own_forward; /* of a backward: O and Stats come from its own forward, not from the reference; one case in five, by its name
-                       */
+    bool own_forward; /* of a backward: O and Stats come from its own forward and not from the reference. One case in five, chosen
+                       * by its name */
     facts_mod mod;    /* ask.score_mod is NULL here: facts_mod_create (mod.h) makes it, and its owner sets it */
     double mod_parameter[2];   /* INFINITY for an absent bound */
     int32_t mod_dtype;         /* fattn_dtype of post_scale_bias's bias */
@@ -142,8 +142,8 @@ static inline bool facts_is_fp8(int32_t dtype)
 
 typedef enum facts_resolve_status {
     FACTS_RESOLVED,
-    FACTS_NOT_IMPLEMENTED, /* a key (or value) that nothing implements yet: `error` starts with the key's name; ends as
-                              unsupported/internal */
+    FACTS_NOT_IMPLEMENTED, /* a key or value that is not implemented: `error` starts with the key's name. The case ends as
+                            * unsupported with class internal */
     FACTS_BAD_PROBLEM      /* nobody could compute it: ends as unsupported/bad_problem */
 } facts_resolve_status;
 

@@ -1,4 +1,4 @@
-/* What the CPU and a GPU compute alike stands in headers that C and CUDA C++ compile. */
+/* Marks functions that C and CUDA C++ both compile, so that the CPU and a GPU compute the same. */
 #ifndef FACTS_BOTH_H
 #define FACTS_BOTH_H
 

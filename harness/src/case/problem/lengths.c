@@ -55,8 +55,8 @@ static const char *given(facts_problem *problem, facts_span text)
                   { keys, problem->len_kv, problem->ask.seq_kv, "keys" } };
     for (int i = 0; i < 2; i++) {
         size_t count = facts_lengths_read(side[i].text, side[i].out, FACTS_MAX_BATCH_LENS);
-        int64_t due = problem->ask.len_broadcast ? 1 : problem->ask.batch;
-        if ((int64_t)count != due) {
+        int64_t expects = problem->ask.len_broadcast ? 1 : problem->ask.batch;
+        if ((int64_t)count != expects) {
             snprintf(message, sizeof message, "%zu lengths of %s for %lld batch entries%s", count, side[i].side,
                      (long long)problem->ask.batch, problem->ask.len_broadcast ? " that share one" : "");
             return message;

@@ -150,24 +150,24 @@ static const char *refuses_law(const facts_problem *p)
     const fattn_problem *ask = &p->ask;
     switch (p->check) {
     case FACTS_CHECK_SUM_ROWS:
-        return ask->pass == FATTN_BACKWARD ? "sum_rows is a law of the forward" : NULL;
+        return ask->pass == FATTN_BACKWARD ? "sum_rows needs pass=fwd" : NULL;
     case FACTS_CHECK_SHIFT:
-        return p->mod == FACTS_MOD_SOFTCAP ? "shift needs a score that moves as the keys do: no softcap" : NULL;
+        return p->mod == FACTS_MOD_SOFTCAP ? "shift does not work with softcap, which does not keep differences of scores" : NULL;
     case FACTS_CHECK_REPEAT_HEADS:
         return ask->heads_k == ask->heads_q && ask->heads_v == ask->heads_q ? "repeat_heads needs GQA" : NULL;
     case FACTS_CHECK_OTHERS:
-        return hides_nothing(p) ? "others needs what a row does not read: another batch entry or group of heads, lengths, a mask"
+        return hides_nothing(p) ? "others needs elements that a query does not read: another batch entry, GQA group, lengths or a mask"
                                 : NULL;
     case FACTS_CHECK_KEY_ORDER:
         return has_band(ask) || (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS)
-                   ? "key_order needs rows that read the same keys whatever their order: no band, mask or position"
+                   ? "key_order needs queries that see the same keys in any order: no window, mask or position"
                    : NULL;
     case FACTS_CHECK_SPLIT:
         if (has_band(ask) || p->has_lengths || (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS))
-            return "split needs rows that read every key: no band, lengths, mask or position";
+            return "split needs queries that see every key: no window, lengths, mask or position";
         if (ask->seq_kv < 2)
-            return "split needs two keys";
-        return ask->pass == FATTN_FORWARD && !has_statistics(p) ? "split joins the parts by their statistics: want=stats" : NULL;
+            return "split needs at least two keys";
+        return ask->pass == FATTN_FORWARD && !has_statistics(p) ? "split needs the statistics of the parts: add want=stats" : NULL;
     case FACTS_CHECK_PREFIX: {
         bool causal = ask->has_right && ask->window_right == 0 && ask->align == FATTN_TOP_LEFT;
         if ((!causal && p->mod != FACTS_MOD_CAUSAL) || p->has_lengths || p->mod == FACTS_MOD_PREFIX_LM ||
@@ -201,9 +201,9 @@ const char *facts_check_refuses(const facts_problem *p)
     if (p->check == FACTS_CHECK_NONE)
         return NULL;
     if (has_shared_elements(p))
-        return "needs tensors whose elements are their own: no stride 0";
+        return "needs tensors without shared elements: no stride 0";
     if (!is_strided(p))
-        return "needs tensors that are numbers at strides: neither packed nor paged (ragged and paged are), no 8 bit types";
+        return "needs plain strided tensors: not packed, ragged or paged, and no 8-bit types";
     const char *why = refuses_joined(p);
     why = why ? why : refuses_probe(p);
     return why ? why : refuses_law(p);

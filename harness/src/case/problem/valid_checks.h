@@ -1,4 +1,4 @@
-/* Which checks (check=) mean something for which problem. What they do is in numbers/check/check.h. Pure. */
+/* Which checks (check=) apply to which problem. numbers/check/check.h describes them. Pure. */
 #ifndef FACTS_CASE_CHECK_H
 #define FACTS_CASE_CHECK_H
 
@@ -6,7 +6,7 @@
 
 extern const char *const facts_check_words[FACTS_CHECKS];
 
-/* Why this problem's check says nothing about it; NULL when it does. */
+/* Returns why the check does not apply to this problem; NULL if it applies. */
 const char *facts_check_refuses(const facts_problem *problem);
 
 #endif

@@ -393,17 +393,17 @@ static bool compare(op o, int order)
 
 static bool numbers_hold(const node *n, const facts_subject *s, bool *decided)
 {
-    double have, due = n->number;
-    *decided = n->has_other || !isnan(due);
+    double have, expects = n->number;
+    *decided = n->has_other || !isnan(expects);
     if (!*decided)
         return false;
     if (!facts_field_number(&n->field, s, &have))
         return n->op == OP_NE && !n->has_other && n->modulus == 0 && n->field.key < FACTS_KEY_COUNT && s->c != NULL;
-    if (n->has_other && !facts_field_number(&n->other, s, &due))
+    if (n->has_other && !facts_field_number(&n->other, s, &expects))
         return false;
     if (n->modulus > 0)
         have = isfinite(have) ? fmod(have, (double)n->modulus) : NAN;
-    return !isnan(have) && compare(n->op, have < due ? -1 : have > due);
+    return !isnan(have) && compare(n->op, have < expects ? -1 : have > expects);
 }
 
 static bool test_holds(const facts_predicate *p, const node *n, const facts_subject *s)
@@ -418,14 +418,14 @@ static bool test_holds(const facts_predicate *p, const node *n, const facts_subj
     char have[FACTS_NAME_MAX];
     if (!facts_field_text(&n->field, s, have))
         return false;
-    const char *due = p->texts + n->text;
+    const char *expects = p->texts + n->text;
     if (text_only)
-        return facts_glob((facts_span){ due, n->length }, have) == (n->op == OP_GLOB);
+        return facts_glob((facts_span){ expects, n->length }, have) == (n->op == OP_GLOB);
     if (n->field.kind == FACTS_FIELD_VERSION) {
         uint32_t version[FACTS_VERSION_PARTS];
         return facts_version_read(facts_span_of(have), version) && compare(n->op, facts_version_compare(version, n->version));
     }
-    return compare(n->op, strcmp(have, due));
+    return compare(n->op, strcmp(have, expects));
 }
 
 static bool node_holds(const facts_predicate *p, int at, const facts_subject *s)
@@ -458,7 +458,7 @@ bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s)
     return node_holds(p, p->root, s);
 }
 
-typedef enum truth { TRUTH_NO, TRUTH_OPEN, TRUTH_YES } truth;
+typedef enum reference { TRUTH_NO, TRUTH_OPEN, TRUTH_YES } reference;
 
 static bool is_open(const facts_field *field, const facts_subject *s)
 {
@@ -468,21 +468,21 @@ static bool is_open(const facts_field *field, const facts_subject *s)
     return !facts_field_text(field, s, text) || strcmp(text, "auto") == 0 || strcmp(text, "all") == 0;
 }
 
-static truth node_truth(const facts_predicate *p, int at, const facts_subject *s)
+static reference node_reference(const facts_predicate *p, int at, const facts_subject *s)
 {
     const node *n = &p->nodes[at];
     if (n->kind == NODE_TEST)
         return is_open(&n->field, s) || (n->has_other && is_open(&n->other, s)) ? TRUTH_OPEN
                : test_holds(p, n, s)                                            ? TRUTH_YES
                                                                                 : TRUTH_NO;
-    truth left = node_truth(p, n->left, s);
+    reference left = node_reference(p, n->left, s);
     if (n->kind == NODE_NOT)
         return TRUTH_YES - left;
-    truth right = node_truth(p, n->right, s);
+    reference right = node_reference(p, n->right, s);
     return (n->kind == NODE_OR) == (left > right) ? left : right;
 }
 
 bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s)
 {
-    return node_truth(p, p->root, s) != TRUTH_NO;
+    return node_reference(p, p->root, s) != TRUTH_NO;
 }

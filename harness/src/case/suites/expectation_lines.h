@@ -28,14 +28,14 @@ typedef struct facts_deviations facts_deviations; /* owner; opaque */
 facts_deviations *facts_deviations_create(void);
 /* Appends the lines of `text`; `file` is for errors. Pure. */
 bool facts_deviations_read(facts_deviations *list, const char *text, const char *file, facts_error *error);
-/* Appends every .expect file of a folder; a folder that is not there has none. */
+/* Appends every .expect file of a folder. A missing folder has no lines. */
 bool facts_deviations_load(facts_deviations *list, const char *folder, facts_error *error);
-/* From here on only lines about one of `suites` (names separated by blanks; "": all lines) count. */
+/* From now on only lines about one of `suites` apply (names separated by blanks; "": all lines). */
 void facts_deviations_choose(facts_deviations *list, const char *suites);
-/* What is known of this result, or NULL; marks it as used. Several lines may fit, because several failures may meet in one case:
- * the first one that names the subject's verdict is returned, and without one the first that fits. */
+/* Returns the line about this result, or NULL, and marks it as used. Several lines may fit, because several failures may meet in
+ * one case. The first line that names the verdict is returned; without one, the first that fits. */
 facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_subject *subject);
-/* Could line `i` be about a result of which only this is known? See facts_predicate_possible. */
+/* Can line `i` be about a result of which only these fields are known? See facts_predicate_possible. */
 bool facts_deviations_possible(const facts_deviations *list, size_t i, const facts_subject *subject);
 size_t facts_deviations_count(const facts_deviations *list);
 const facts_deviation *facts_deviations_at(const facts_deviations *list, size_t i);

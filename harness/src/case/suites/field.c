@@ -140,8 +140,8 @@ bool facts_version_read(facts_span text, uint32_t out[FACTS_VERSION_PARTS])
     text = facts_span_cut(&rest, '-');
     for (int i = 0; i < FACTS_VERSION_PARTS; i++) {
         uint64_t value = 0;
-        bool due = i == 0 || text.length > 0;
-        if (due && !facts_read_integer(facts_span_cut(&text, '.'), 999999, &value))
+        bool expects = i == 0 || text.length > 0;
+        if (expects && !facts_read_integer(facts_span_cut(&text, '.'), 999999, &value))
             return false;
         out[i] = (uint32_t)value;
     }

@@ -1,4 +1,4 @@
-/* Our own files, a line at a time: where a reader stands, and what is wrong at which letter of it. */
+/* Reads the text files of FACTS line by line, and reports the line and the letter of a mistake. */
 #ifndef FACTS_CASE_LINES_H
 #define FACTS_CASE_LINES_H
 
@@ -13,13 +13,14 @@ typedef struct facts_lines {
     const char *start;  /* its first letter */
 } facts_lines;
 
-/* Calls `read` for each line that says something, without its comment, until it returns false. Returns whether all were read. */
+/* Calls `read` for each line that is not empty, without its comment, until it returns false. Returns whether all lines were
+ * read. */
 bool facts_lines_each(facts_lines *in, const char *text, bool (*read)(void *context, facts_span line), void *context);
 
-/* What is wrong with the line, at a letter of it (NULL: with all of it). Returns false. */
+/* Reports a mistake at a letter of the line (NULL: the whole line). Returns false. */
 bool facts_lines_fail(const facts_lines *in, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* A predicate that is part of the line. What is wrong with it stands at its place there, after `before`. */
+/* Parses a predicate that is part of the line. Mistakes are reported at their place in the line, which starts after `before`. */
 bool facts_lines_predicate(const facts_lines *in, facts_span text, const char *before, facts_predicate **out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The planned cases: what CASES on a command line expands to, each name once. */
+/* The planned cases: the list that CASES on a command line expands to. Each name occurs once. */
 #ifndef FACTS_PLANNED_CASES_H
 #define FACTS_PLANNED_CASES_H
 
@@ -8,16 +8,16 @@
 typedef struct facts_planned {
     const char *name; /* canonical; facts_case_parse makes it a case again */
     const char *group, *why;
-    const char *expect; /* what a group of refusals says it must be refused with: "CLASS words of the reason"; "" otherwise */
+    const char *expect; /* of a group of refusals: the refusal that is expected, "CLASS words of the reason"; "" otherwise */
 } facts_planned;
 
 typedef struct facts_cases facts_cases; /* owner; opaque */
 
-/* What of the expanded cases is wanted, and how. Zero: all of them, as they are. */
+/* Selects from the expanded cases and changes them. Zero: all of them, unchanged. */
 typedef struct facts_choice {
     const char *where; /* a predicate: keep what satisfies it */
-    const char *with;  /* "engine=all repeat=2": every case gets these, instead of what it says itself; after `where` */
-    size_t limit;      /* more is an error, found before anything is expanded; 0: 1000000 */
+    const char *with;  /* "engine=all repeat=2": every case gets these values instead of its own; applied after `where` */
+    size_t limit;      /* more cases are an error, found before the expansion; 0: 1000000 */
 } facts_choice;
 
 /* Expands what CASES means on the command line: a case or pattern, a suite's name (searched in `suite_dir`), or a file. `choice`
@@ -26,7 +26,7 @@ int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count
                        facts_error *error);
 size_t facts_cases_count(const facts_cases *cases);
 facts_planned facts_cases_at(const facts_cases *cases, size_t i);
-/* xxHash64 of all names, as 16 hex digits: the identity of what was planned. */
+/* xxHash64 of all names as 16 hex digits. It identifies the plan. */
 void facts_cases_hash(const facts_cases *cases, char out[17]);
 void facts_cases_destroy(facts_cases *cases);
 

@@ -8,7 +8,7 @@
 
 typedef struct facts_predicate facts_predicate;
 
-/* What a predicate is asked about. NULL strings are "unknown": every comparison with them is false. */
+/* The case and the result that a predicate is evaluated for. A NULL string is unknown: every comparison with it is false. */
 typedef struct facts_subject {
     const facts_case *c;
     const char *cudnn, *sm, *build, *backend, *grade, *verdict, *engine, *config, *reason_class;
@@ -16,10 +16,10 @@ typedef struct facts_subject {
 
 bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error *error);
 bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s);
-/* Could it hold once the rest is known? What is NULL here, and the engine of a case that leaves it open, may turn out to be
- * anything. */
+/* Can the predicate hold when the unknown fields are known? A NULL field, and the engine of a case that does not fix one, may
+ * become anything. */
 bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s);
-/* The first field that is known of a result alone ("verdict", "sm" ...); NULL: the predicate asks only about the case. */
+/* The first field of the predicate that only a result has ("verdict", "sm" ...). NULL: the predicate is about the case alone. */
 const char *facts_predicate_result(const facts_predicate *p);
 void facts_predicate_destroy(facts_predicate *p);
 

@@ -150,13 +150,13 @@ static bool read_line(void *context, facts_span text)
     bool why = starts(text, "why:", &rest), expect = !why && starts(text, "expect:", &rest);
     if (why || expect) {
         if (group == NULL)
-            return facts_lines_fail(&r->in, NULL, "belongs to a group; name: opens one");
+            return facts_lines_fail(&r->in, NULL, "must follow the line name: of its group");
         return append(r, why ? &group->why : &group->expect, rest);
     }
     if (starts(text, "where ", &rest)) {
         if (group == NULL || group->where != NULL)
             return facts_lines_fail(&r->in, NULL,
-                                    group == NULL ? "where belongs to a group; name: opens one" : "this group has a where already");
+                                    group == NULL ? "where must follow the line name: of its group" : "this group has a where already");
         return facts_lines_predicate(&r->in, rest, "where: ", &group->where);
     }
     return read_pattern(r, text);

@@ -1,4 +1,4 @@
-/* The lines of a suite: groups, patterns with what they keep, draws. Pure; files are read elsewhere. */
+/* The lines of a suite: groups, patterns with their filters, draws. Pure: the caller reads the files. */
 #ifndef FACTS_CASE_SUITE_H
 #define FACTS_CASE_SUITE_H
 
@@ -26,9 +26,9 @@ typedef struct facts_suite {
     size_t lines;
 } facts_suite;
 
-/* Appends what `text` says. `text` and `where` must live as long as the suite. */
+/* Appends the groups of `text`. `text` and `where` must live as long as the suite. */
 bool facts_suite_read(facts_suite *suite, const char *text, const char *where, facts_error *error);
-/* Cases before anything is kept or left out; UINT64_MAX when there are more. */
+/* The number of cases before filters; UINT64_MAX if it does not fit. */
 uint64_t facts_suite_count(const facts_suite *suite);
 void facts_suite_clear(facts_suite *suite);
 

@@ -1,4 +1,4 @@
-/* Reading the files of the case language: whole texts, bounded. */
+/* Reads the files of the case language: whole texts of limited size. */
 #ifndef FACTS_CASE_FILE_H
 #define FACTS_CASE_FILE_H
 
@@ -6,14 +6,13 @@
 
 #include "case_text.h"
 
-/* The whole text of a file of at most 16 MiB; free() it. NULL: *error says why. */
+/* Returns the whole text of a file of at most 16 MiB; the caller frees it. NULL: *error says why. */
 char *facts_file_text(const char *path, facts_error *error);
-/* A file of that name that is new. What was there goes, but not what it was a name of: the aim of a link, another name of a file.
- * NULL: errno says why. */
+/* Opens a new file of that name. An existing name is removed first: a link is removed but not its target, and other names of the
+ * same file stay. NULL: errno says why. */
 FILE *facts_file_new(const char *path);
-/* The paths of a folder's files that end in `suffix`, in the order of their names. 0 also when the folder cannot be read, or not
- * whole. */
-/* 0: errno is 0 where the folder has none, else why it could not be listed. */
+/* The paths of a folder's files that end in `suffix`, sorted by name. Returns 0 also if the folder cannot be read completely; errno
+ * is then not 0. */
 size_t facts_folder_files(const char *folder, const char *suffix, char ***out);
 void facts_folder_free(char **paths, size_t count);
 

@@ -1,5 +1,5 @@
-/* How a case ended: a closed list of words, each with one row at its end (docs/records.md). What was only decided, or compiled, is
- * SUPPORTED and never PASS. */
+/* The verdict: how a case ended. Each verdict is one word of a closed list (docs/records.md). A case that was only decided or
+ * compiled is SUPPORTED and never PASS. */
 #ifndef FACTS_VERDICT_H
 #define FACTS_VERDICT_H
 
@@ -7,7 +7,7 @@
 
 #include "span.h"
 
-/* X(SYMBOL, "word"). From WRONG to EXIT_CRASH stand the findings. */
+/* X(SYMBOL, "word"). The findings are WRONG to EXIT_CRASH. */
 #define FACTS_VERDICT_LIST(X)                                                                                                      \
     X(PASS, "pass") X(SUPPORTED, "supported")                                                                                      \
     X(UNSUPPORTED, "unsupported")                                                                                                  \
@@ -27,7 +27,7 @@ facts_verdict facts_verdict_read(facts_span word);
 facts_verdict facts_verdict_parse(facts_span json_string);
 /* pass, or supported. */
 bool facts_verdict_is_good(facts_verdict verdict);
-/* Something is broken unless an expectation names it: wrong nan unwritten overrun nondeterministic graph_mismatch build_fail
+/* Is it a finding, unless an expectation predicts it? wrong nan unwritten overrun nondeterministic graph_mismatch build_fail
  * exec_fail crash hang exit_crash. */
 bool facts_verdict_is_finding(facts_verdict verdict);
 

@@ -71,7 +71,7 @@ static void write_all(const void *subject, FILE *out)
     const facts_fuzz_files *files = subject;
     facts_text text = { 0 };
     char flags[FACTS_PATH + 64] = "";
-    facts_hunt_flags(files->hunt, flags, sizeof flags);
+    facts_search_flags(files->search, flags, sizeof flags);
     facts_text_puts(&text, "{");
     facts_text_member(&text, "version", FACTS_VERSION);
     facts_text_member(&text, "origin", files->origin);

@@ -13,10 +13,10 @@ typedef struct facts_repro_files {
     FILE *rows;                                                  /* the answers, for the program's README */
 } facts_repro_files;
 
-/* Makes the folders with their parents, puts check.py beside the dump, and points the options at them. Returns an exit code. */
+/* Makes the folders and their parents, puts check.py beside the dump, and sets the options to full paths. Returns an exit code. */
 int facts_repro_files_begin(facts_repro_files *out, facts_options *options);
 void facts_repro_files_row(facts_repro_files *files, const facts_outcome *outcome);
-/* Makes the program. Returns `status`, the run's exit code, or a worse one. */
+/* Writes the program. Returns `status`, the exit code of the run, or a worse exit code. */
 int facts_repro_files_end(facts_repro_files *files, const facts_options *options, int status);
 
 #endif

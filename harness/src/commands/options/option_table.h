@@ -1,4 +1,4 @@
-/* The table of options, once: the parser, --help, the man pages, docs/commands.md and the shell completions follow from it. */
+/* The only table of options. The parser, --help, the man pages, docs/commands.md and the shell completions are made from it. */
 #ifndef FACTS_OPTION_TABLE_H
 #define FACTS_OPTION_TABLE_H
 
@@ -11,7 +11,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
 #define ASKS (ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
 #define BATCH (ON(DECIDE) | ON(COMPILE) | ON(RUN))
 #define MEASURES (ON(CALIBRATE) | ON(BENCH))
-#define HUNTS (ON(SHRINK) | ON(FUZZ))
+#define SEARCHES (ON(SHRINK) | ON(FUZZ))
 #define COMPARES (ON(GATE) | ON(DIFF))
 #define VERSIONS (ON(GATE) | ON(BISECT) | ON(IMPORT) | ON(AUDIT) | ON(EXPECT) | ON(KNOWN)) /* ask builds, keep a record */
 #define OWN (ON(CUDNN) | ON(REPORT) | ON(ADOPT))                                           /* have options of their own */
@@ -19,27 +19,27 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
 
 /* X("name", 'letter', KIND, field, "ARGUMENT", commands, "help"); the help has at most 80 characters */
 #define OPTION_LIST(X)                                                                                                             \
-    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)),                               \
+    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | SEARCHES | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)),                            \
       "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default, latest")                                                    \
-    X("device", 0, TEXT, device, "D,D", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                           \
+    X("device", 0, TEXT, device, "D,D", ASKS | SEARCHES | ON(MATRIX) | MEASURES | VERSIONS,                                        \
       "GPU numbers, all (every GPU here), cpu, names of `facts devices`, JSON files")                                              \
     X("where", 0, TEXT, where, "EXPR", CASES | ON(FUZZ) | MEASURES | COMPARES | ON(AUDIT),                                         \
       "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                                                            \
     X("with", 0, TEXT, with, "KEY=VALUE", BATCH | ON(LIST) | ON(FUZZ) | MEASURES, "set these keys in every case: 'engine=all'")    \
-    X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE) | MEASURES | VERSIONS,                           \
+    X("output", 'o', TEXT, output, "PATH", BATCH | SEARCHES | ON(MATRIX) | ON(MERGE) | MEASURES | VERSIONS,                        \
       "write the record to this file (matrix: the folder)")                                                                        \
     X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | ON(BENCH) | COMPARES | VERSIONS,                   \
       "print one JSON object a line")                                                                                              \
     X("count", 0, FLAG, count, NULL, ON(LIST), "print only the number of cases")                                                   \
-    X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS | (VERSIONS & ~ON(EXPECT)), "also compile what cuDNN accepts")               \
+    X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | SEARCHES | (VERSIONS & ~ON(EXPECT)), "also compile what cuDNN accepts")            \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "for each refused case, also find the nearest cases that are accepted")       \
-    X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | ON(CALIBRATE) | VERSIONS,                                         \
+    X("jobs", 'j', COUNT, jobs, "N", ASKS | SEARCHES | ON(MATRIX) | ON(CALIBRATE) | VERSIONS,                                      \
       "workers at once; default: one a core, on a GPU one for each 4 GB of free memory")                                           \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only part I of N, by the hash of the case's name")                       \
-    X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT),                                                      \
+    X("resume", 0, FLAG, resume, NULL, BATCH | SEARCHES | ON(GATE) | ON(BISECT),                                                   \
       "continue the record of -o: cases without a result, or that timed out in FACTS")                                             \
-    X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE) | MEASURES | VERSIONS, "replace the record of -o")          \
-    X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                      \
+    X("overwrite", 0, FLAG, overwrite, NULL, BATCH | SEARCHES | ON(MERGE) | MEASURES | VERSIONS, "replace the record of -o")       \
+    X("timeout", 0, SECONDS, timeout_s, "S", ASKS | SEARCHES | ON(MATRIX) | MEASURES | VERSIONS,                                   \
       "seconds for one case; default: 60 for decide and fuzz, 300 for compile and run")                                            \
     X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                   \
     X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "stop comparing a case at its first wrong output")     \
@@ -61,9 +61,9 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("first", 0, NUMBER, first, "I", ON(SELF), "with --clean: begin at I; --clean 1 --first I repeats a false alarm")             \
     X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "seed of the random numbers; default 1")                                  \
     X("markdown", 0, FLAG, markdown, NULL, ON(SELF) | COMPARES | ON(AUDIT), "print Markdown, for a pull request or an issue")      \
-    X("minutes", 0, MINUTES, minutes, "N", HUNTS, "stop after N minutes; with -o FILE, --resume continues")                        \
+    X("minutes", 0, MINUTES, minutes, "N", SEARCHES, "stop after N minutes; with -o FILE, --resume continues")                     \
     X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw N cases")                                                                    \
-    X("steps", 0, NUMBER, steps, "N", HUNTS, "at most N questions to shrink one case; default 400")                                \
+    X("steps", 0, NUMBER, steps, "N", SEARCHES, "at most N questions to shrink one case; default 400")                             \
     X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "how often each value is drawn; default: cases/fuzz.weights")                 \
     X("from", 0, RECORDS, from, "RECORD", ON(CALIBRATE) | ON(AUDIT),                                                               \
       "use existing records instead of a run; may be given several times")                                                         \
@@ -79,13 +79,13 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("twice", 0, FLAG, twice, NULL, ON(BENCH), "two workers of each build: their difference is noise")                            \
     X("junit", 0, TEXT, junit, "FILE", COMPARES, "also write the answer as JUnit")                                                 \
     X("errata", 0, TEXT, errata, "FILE", COMPARES, "also write the engines to avoid, in cudnn-frontend's format")                  \
-    X("page", 0, TEXT, page, "DIR", COMPARES, "also write the report page there")                                                  \
+    X("page", 0, TEXT, page, "DIR", COMPARES | ON(AUDIT), "also write the report page there")                                      \
     X("annotations", 0, FLAG, annotations, NULL, COMPARES, "also print the groups as GitHub annotations")                          \
     X("by", 0, BY, by, "WHAT", ON(BISECT) | ON(SHRINK), "what to compare: verdict, class, engine, engines, knobs or reason")       \
     X("all", 0, FLAG, all, NULL, ON(BISECT), "ask all versions and print every change, not only one")                              \
     X("decide", 0, FLAG, decide, NULL, ON(IMPORT), "also ask --cudnn about the cases")                                             \
     X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run the cases")                                                                 \
-    X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                  \
+    X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | SEARCHES | ON(MATRIX) | MEASURES | VERSIONS,                               \
       "refuse a downloaded cuDNN that is not in ci/cudnn.lock")                                                                    \
     X("bundle", 0, FLAG, bundle, NULL, ON(DOCTOR), "only print what a machine needs to run this bundle or package")                \
     X("help", 'h', FLAG, help, NULL, EVERY, "print this text")

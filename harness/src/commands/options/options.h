@@ -1,4 +1,5 @@
-/* The command line. One table of commands and one of options give the parser, --help and the nearest-word hints. */
+/* The command line. The parser, --help and the suggestions for misspelled words come from one table of commands and one of
+ * options. */
 #ifndef FACTS_OPTIONS_H
 #define FACTS_OPTIONS_H
 
@@ -16,7 +17,7 @@ typedef enum facts_exit {
     FACTS_EXIT_INTERRUPTED = 130
 } facts_exit;
 
-/* The command line, parsed. Strings are the caller's argv. */
+/* The parsed command line. Strings belong to the caller's argv. */
 typedef struct facts_options {
     const char **words; /* CASES, IN..., owned array of argv's strings */
     size_t word_count;
@@ -41,7 +42,7 @@ typedef struct facts_options {
     bool help;
 } facts_options;
 
-/* X(SYMBOL, "name", "what follows it", "one line")  cudnn, report and adopt have options of their own. */
+/* X(SYMBOL, "name", "arguments", "one line of help"). The commands cudnn, report and adopt parse their own options. */
 #define FACTS_COMMAND_LIST(X)                                                                                                      \
     X(MATRIX, "matrix", "", "ask several cuDNN builds about suite smoke on two devices; write a page")                             \
     X(DOCTOR, "doctor", "", "show GPUs, driver and cuDNN builds; compile one plan as a test")                                      \
@@ -73,18 +74,19 @@ typedef struct facts_options {
 typedef enum facts_command { FACTS_COMMAND_LIST(AS_ENUM) FACTS_COMMAND_COUNT } facts_command;
 #undef AS_ENUM
 
-/* FACTS_COMMAND_COUNT with one line on `err` when it is no command (the nearest is named), or one of a later version. */
+/* Returns FACTS_COMMAND_COUNT if `word` is no command. One line on `err` then names the nearest command, or the later version that
+ * has it. */
 facts_command facts_command_parse(const char *word, FILE *err);
 
-/* Parses what follows the command. False with one line on `err`. */
+/* Parses the arguments of a command. Returns false with one line on `err`. */
 bool facts_options_parse(facts_options *out, facts_command command, int argc, char **argv, FILE *err);
 void facts_options_free(facts_options *options);
-/* --help of a command, or of all (FACTS_COMMAND_COUNT). */
+/* Prints the --help of a command; FACTS_COMMAND_COUNT prints that of all commands. */
 void facts_options_help(facts_command command, FILE *out);
 /* The two examples that end a command's help. */
 const char *const *facts_options_examples(facts_command command);
-/* `facts help WORDS...`: the help of a command, or all commands in another form (markdown, man COMMAND, bash, zsh, fish, names).
- * Returns an exit code; one line on `err` when it does not know the words. */
+/* `facts help WORDS...`: the help of a command, or of all commands in another form (markdown, man COMMAND, bash, zsh, fish, names).
+ * Returns an exit code, with one line on `err` if it does not know the words. */
 int facts_help(int argc, char **argv, FILE *out, FILE *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "builds/print_line.h"
 #include "case/words/case_text.h"
-#include "search/said.h"
+#include "search/reported.h"
 
 facts_command facts_command_parse(const char *word, FILE *err)
 {

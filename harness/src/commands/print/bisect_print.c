@@ -40,25 +40,25 @@ static void add_whole(facts_text *out, const facts_bisection *b)
 static void add_version(facts_text *out, const facts_bisection *b, size_t version)
 {
     const facts_bisected *v = &b->at[version];
-    const facts_said *said = &v->said[0];
+    const facts_reported *reported = &v->reported[0];
     const char *const members[][2] = { { "cudnn", v->target.build.version },
                                        { "build", v->target.build.name },
                                        { "why", v->why },
-                                       { "verdict", facts_verdict_name(said->verdict) },
-                                       { "backend", said->backend },
-                                       { "engines", said->engines },
-                                       { "knobs", said->knobs },
-                                       { "class", said->class_word },
-                                       { "text", said->text },
-                                       { "rule", said->rule },
-                                       { "known", said->link } };
-    char value[FACTS_SAID_VALUE];
+                                       { "verdict", facts_verdict_name(reported->verdict) },
+                                       { "backend", reported->backend },
+                                       { "engines", reported->engines },
+                                       { "knobs", reported->knobs },
+                                       { "class", reported->class_word },
+                                       { "text", reported->text },
+                                       { "rule", reported->rule },
+                                       { "known", reported->link } };
+    char value[FACTS_REPORTED_VALUE];
     facts_text_puts(out, "{");
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         facts_text_member(out, members[i][0], members[i][1]);
-    facts_text_member(out, "value", facts_said_value(said, b->by, value));
-    facts_text_member(out, "again", facts_said_value(&v->said[1], b->by, value));
-    facts_text_member_int(out, "engine", said->engine);
+    facts_text_member(out, "value", facts_reported_value(reported, b->by, value));
+    facts_text_member(out, "again", facts_reported_value(&v->reported[1], b->by, value));
+    facts_text_member_int(out, "engine", reported->engine);
     add_flag(out, "asked", v->known[0]);
     add_flag(out, "silent", b->result.state[version] == FACTS_BISECT_SILENT);
     add_flag(out, "flaky", b->result.state[version] == FACTS_BISECT_FLAKY);

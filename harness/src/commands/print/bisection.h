@@ -1,4 +1,4 @@
-/* A bisection: one case, one device, a row of versions and what they said. cmd_bisect.c asks, bisect_print.c tells. */
+/* A bisection: one case, one device, and the answers of several versions. cmd_bisect.c asks; bisect_print.c prints. */
 #ifndef FACTS_BISECTION_H
 #define FACTS_BISECTION_H
 
@@ -6,13 +6,13 @@
 #include "commands/session/session.h"
 #include "commands/session/intern.h"
 #include "search/bisect.h"
-#include "search/said.h"
+#include "search/reported.h"
 
 #define FACTS_BISECT_ATTEMPTS 2
 
 typedef struct facts_bisected {
     facts_target target; /* dir empty: not installed yet */
-    facts_said said[FACTS_BISECT_ATTEMPTS];
+    facts_reported reported[FACTS_BISECT_ATTEMPTS];
     bool open[FACTS_BISECT_ATTEMPTS], known[FACTS_BISECT_ATTEMPTS];
     char why[400]; /* it could not be asked at all */
 } facts_bisected;
@@ -32,14 +32,14 @@ typedef struct facts_bisection {
     facts_bisect_result result;
     char device[112]; /* a GPU's name once it is known; empty before */
     size_t asked;     /* questions to workers */
-    bool written;     /* the record is there: what follows is added to it */
+    bool written;     /* the record exists; new lines are appended */
     bool cut_off;     /* the record that is resumed has no end */
 } facts_bisection;
 
 /* "9.25.1". */
 const char *facts_bisection_version(const facts_bisection *b, size_t version);
-/* The answer for people, or with --json one object an edge and a last one for the whole, by the report package. Returns its exit
- * code. */
+/* Prints the answer for people. With --json the report package prints one object for each edge and a last one for the whole search.
+ * Returns its exit code. */
 int facts_bisection_print(const facts_bisection *b);
 
 #endif

@@ -24,7 +24,7 @@ static bool is_alike(const facts_cell *a, const facts_cell *b)
 }
 
 /* A case that several targets fail alike is told once; the repro is of the first. */
-static bool is_told(const facts_tally *tally, size_t target, size_t work)
+static bool is_reported(const facts_tally *tally, size_t target, size_t work)
 {
     const facts_cell *cell = facts_tally_cell(tally, target, work);
     for (size_t t = 0; t < target; t++)
@@ -75,7 +75,7 @@ void facts_print_findings(const facts_tally *tally, size_t most, FILE *out)
         fprintf(out, "\n%zu finding%s:\n", all, all == 1 ? "" : "s");
     for (size_t work = 0; all && work < tally->work_count; work++)
         for (size_t t = 0; t < tally->target_count; t++) {
-            if (facts_tally_cell(tally, t, work)->news == FACTS_VERDICT_COUNT || is_told(tally, t, work))
+            if (facts_tally_cell(tally, t, work)->news == FACTS_VERDICT_COUNT || is_reported(tally, t, work))
                 continue;
             if (told++ < most)
                 print_finding(tally, t, work, out);

@@ -1,4 +1,4 @@
-/* What the survey of liars found, on stdout: for people, for programs, for the documentation. */
+/* Prints the results of `facts self`: for people, for programs, and for the documentation. */
 #ifndef FACTS_SELF_PRINT_H
 #define FACTS_SELF_PRINT_H
 
@@ -6,11 +6,11 @@
 
 #include "emulation/survey.h"
 
-/* A line for each liar, and under it one for each type and size. */
+/* One line for each liar, and below it one line for each type and size. */
 void facts_self_print_table(const facts_survey *survey);
 /* An object a line. */
 void facts_self_print_json(const facts_survey *survey, FILE *out);
-/* As Markdown, by the report package: a row for each liar, a column for each type. Returns the package's exit code. */
+/* Prints Markdown with the report package: a row for each liar, a column for each type. Returns the package's exit code. */
 int facts_self_print_markdown(const facts_survey *survey);
 
 #endif

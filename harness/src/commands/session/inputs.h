@@ -1,4 +1,4 @@
-/* What the words of a command line name: the whole line, one case, a record. */
+/* Reads the inputs that a command line names: one case, or a record. */
 #ifndef FACTS_INPUTS_H
 #define FACTS_INPUTS_H
 
@@ -6,21 +6,21 @@
 #include "commands/options/options.h"
 #include "record/reader.h"
 
-/* The whole command line goes along: it stands in the record. */
+/* The command line. The record stores all of it. */
 typedef struct facts_invocation {
     const facts_options *options;
     int argc;
     char **argv;
 } facts_invocation;
 
-/* The one case that a command takes. Returns an exit code; says why on stderr. */
+/* Reads the only case of a command. Returns an exit code, with a line on stderr. */
 int facts_read_case(const char *command, const facts_options *options, facts_case *out);
-/* A record, line by line, into `each`. `bad` (may be NULL): how many lines could not be read, which is said. Returns an exit code;
- * says why on stderr, as `who`. */
+/* Gives each line of a record to `each`. *bad (may be NULL) is the number of lines that could not be read; a line on stderr says
+ * it. Returns an exit code, with a line on stderr that begins with `who`. */
 int facts_read_record(const char *who, const char *path, bool (*each)(void *context, const facts_line *line), void *context,
                       uint64_t *bad);
 
-/* Does this word name a record: NAME.jsonl, packed or not? */
+/* Does this word name a record: NAME.jsonl, compressed or not? */
 bool facts_is_record_name(const char *word);
 
 #endif

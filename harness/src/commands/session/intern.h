@@ -1,4 +1,4 @@
-/* Texts that occur again and again (reasons, engine lists), each kept once and known by a small number. */
+/* A table that stores each repeated text once (reasons, lists of engines) and gives it a small number. */
 #ifndef FACTS_INTERN_H
 #define FACTS_INTERN_H
 
@@ -7,7 +7,7 @@
 typedef struct facts_intern facts_intern;
 
 facts_intern *facts_intern_new(void); /* NULL: out of memory */
-/* The number of a text, from 1; 0 for an empty text, or when memory ran out. */
+/* Returns the number of a text, from 1. Returns 0 for an empty text and if memory runs out. */
 uint32_t facts_intern_id(facts_intern *table, const char *text);
 const char *facts_intern_text(const facts_intern *table, uint32_t id); /* "" for 0 */
 uint32_t facts_intern_count(const facts_intern *table);                /* ids are 1 to this */

@@ -1,4 +1,4 @@
-/* How far it is, on stderr: a bar on a terminal, a line now and then otherwise. */
+/* Shows progress on stderr: a bar on a terminal, otherwise a line from time to time. */
 #ifndef FACTS_PROGRESS_H
 #define FACTS_PROGRESS_H
 
@@ -15,7 +15,7 @@ typedef struct facts_progress {
 
 void facts_progress_start(facts_progress *progress, bool quiet);
 void facts_progress_show(facts_progress *progress, size_t done, size_t planned, int live);
-/* The same of work that has no end: a line as it is given. */
+/* The same for work without a known end: shows the given line. */
 void facts_progress_say(facts_progress *progress, const char *text);
 void facts_progress_end(facts_progress *progress); /* wipes the bar */
 

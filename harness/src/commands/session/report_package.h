@@ -1,4 +1,4 @@
-/* How commands call the report package (reports/facts_reports), a Python program of its own. */
+/* Runs the report package (reports/facts_reports), which is a separate Python program. */
 #ifndef FACTS_REPORT_PACKAGE_H
 #define FACTS_REPORT_PACKAGE_H
 
@@ -6,14 +6,14 @@
 
 #include "builds/home.h"
 
-/* What mkstemp and mkdtemp take, below $TMPDIR, else /tmp. False: the path is too long. */
+/* Writes a template for mkstemp and mkdtemp, below $TMPDIR or /tmp. False: the path is too long. */
 bool facts_temporary_template(char out[FACTS_PATH]);
-/* A new file below $TMPDIR, else /tmp, for the report package to read: `path` is its name, to unlink(). NULL with a line on stderr.
- */
+/* Opens a new file below $TMPDIR or /tmp for the report package. `path` is its name; the caller unlinks it. NULL with a line on
+ * stderr. */
 FILE *facts_open_temporary(char path[FACTS_PATH]);
-/* Runs the report package over words; waits. Returns its exit code, 3 when it cannot be started. */
+/* Runs the report package with `words` and waits. Returns its exit code, or 3 if it cannot be started. */
 int facts_run_report(const char *const *words, size_t count);
-/* What `write` writes (JSON lines), as `view` of the report package prints it. Returns its exit code, 3 when nothing can be handed
- * over. */
+/* Gives the JSON lines of `write` to the view `view` of the report package, which prints them. Returns its exit code, or 3 if the
+ * lines cannot be written. */
 int facts_run_view(const char *view, void (*write)(const void *subject, FILE *out), const void *subject);
 #endif

@@ -1,5 +1,5 @@
-/* From a command line to a finished run: cases, targets, record, supervisor, tally, exit code. decide, run, repro and matrix are
- * this. */
+/* A session: from a command line to a finished run, with cases, targets, record, supervisor, tally and exit code. decide, run,
+ * repro and matrix are sessions. */
 #ifndef FACTS_SESSION_H
 #define FACTS_SESSION_H
 
@@ -14,8 +14,8 @@
 
 /* What rows say of --plan-dir. */
 typedef struct facts_plan_counts {
-    size_t compiled, loaded, refusals; /* refusals: out of the folder; cuDNN was not asked */
-    size_t not_loaded;                 /* files that were no good; they were made again */
+    size_t compiled, loaded, refusals; /* refusals: read from the folder, so cuDNN was not asked */
+    size_t not_loaded;                 /* files that could not be used; their plans were compiled again */
     char why[300];                     /* of the first of these */
 } facts_plan_counts;
 
@@ -30,8 +30,8 @@ typedef struct facts_session {
     facts_targets targets;
     int *sms; /* by target, once ready; 0 before */
     facts_expectations *expectations;
-    char suites[FACTS_SUITES_MAX]; /* that CASES names; "": something else is among them */
-    size_t stale;                  /* expectations that this run should have needed and did not */
+    char suites[FACTS_SUITES_MAX]; /* the suites that CASES names; "": CASES also names something else */
+    size_t stale;                  /* expectations that should have come true in this run and did not */
     facts_resume *resume;
     facts_writer *writer;
     facts_tally tally;
@@ -42,52 +42,52 @@ typedef struct facts_session {
     char plan_key[65]; /* hexadecimal; "": no plans are kept */
     int argc;          /* as `facts` was called, for the record */
     char **argv;
-    /* Called for each row after the tally; may be NULL. */
+    /* Called for each row, after the tally has it; may be NULL. */
     void (*on_row)(struct facts_session *session, const facts_outcome *outcome);
     void (*on_ready)(struct facts_session *session, size_t target, const facts_line *ready);
-    /* Both or none: work that is made as the answers come (facts_session_add), and what is told of it about ten times a second. */
+    /* Both or neither. more: adds work as answers come (facts_session_add). show: prints the progress, about ten times a second. */
     bool (*more)(struct facts_session *session);
     void (*show)(struct facts_session *session, int live);
-    /* With `more` and one target, or NULL: all is written of this work, and its place may be another case's from now on. */
+    /* With `more` and one target, or NULL. Every row of this work is written; its place may go to another case from now on. */
     void (*on_free)(struct facts_session *session, size_t work);
-    /* Both or none: cases are launched again in turns (commands/bench/rounds.h). */
+    /* Both or neither: cases are launched again in turns (commands/bench/rounds.h). */
     bool (*another_round)(struct facts_session *session, size_t work, int round);
     void (*on_turn)(struct facts_session *session, size_t target, size_t work, facts_span turn);
     void (*before_end)(struct facts_session *session); /* the record takes its last lines; may be NULL */
     uint64_t seed;                                     /* of what is drawn, for the record */
     void *context;
     facts_plan_counts plans;
-    char calibration[200]; /* of which versions the error constants of another stand in; "": none */
-    bool keep_record;      /* false: doctor and repro write none unless asked */
+    char calibration[200]; /* the versions whose error constants stand in for those of this one; "": none */
+    bool keep_record;      /* false: doctor and repro write a record only on request */
 } facts_session;
 
-/* Expands CASES (and --where, --shard). Returns an exit code; says why on stderr. */
+/* Expands CASES (and --where, --shard). Returns an exit code, with a line on stderr. */
 int facts_session_cases(facts_session *session, const char *const *texts, size_t count);
-/* What --cudnn (NULL: the default build) and --device say. */
+/* Finds the targets that --cudnn (NULL: the default build) and --device name. */
 int facts_session_targets(facts_session *session, const char *cudnn, const char *devices);
 /* Both. */
 int facts_session_prepare(facts_session *session, const char *const *texts, size_t count, const char *cudnn, const char *devices);
-/* One more case, of a session with `more`; `work` is copied with its name, the group is not. Returns its place;
+/* Adds one case to a session with `more`. Copies `work` and its name, but not the group. Returns its place;
  * FACTS_NO_PLACE: out of memory. */
 #define FACTS_NO_PLACE SIZE_MAX
 size_t facts_session_add(facts_session *session, const facts_work *work);
-/* All is written of this work: see on_free. */
+/* Every row of this work is written: see on_free. */
 void facts_session_vacate(facts_session *session, size_t work);
-/* Opens the record, runs, closes, tallies. Returns 0, or 2 or 3 when it could not even begin. */
+/* Opens the record, runs, closes the record and counts. Returns 0, or 2 or 3 if the run could not start. */
 int facts_session_run(facts_session *session);
 /* Prepares and runs. */
 int facts_session_ask(facts_session *session, const char *const *texts, size_t count, const char *cudnn, const char *devices);
-/* Was it interrupted, or could the record not be written? An exit code: whatever the answers are, they are not whole. */
+/* Returns an exit code if the run was interrupted or the record could not be written, so that answers are missing; otherwise 0. */
 int facts_session_broken(const facts_session *session);
 /* The exit code of what was run. */
 int facts_session_exit(const facts_session *session);
 void facts_session_free(facts_session *session);
 
-/* The program that asks; false: there is none, and a line says so. */
+/* Finds facts-worker; false with a line on stderr. */
 bool facts_find_worker(char out[FACTS_PATH]);
-/* The folder of suites; exit 3 with a line when there is none. */
+/* Finds the folder of suites; false with a line on stderr (exit 3). */
 bool facts_suite_dir(char out[FACTS_PATH]);
-/* How many questions are worth having in the air: --jobs, else the cores. */
+/* How many cases should be in work at once: --jobs, otherwise the number of cores. */
 int facts_session_jobs(const facts_options *options);
 
 #endif

@@ -73,7 +73,7 @@ static int weight(uint8_t verdict)
 static uint32_t read_reason(facts_tally *tally, const facts_line *row)
 {
     char text[400];
-    facts_row_said(row, "text", text, sizeof text);
+    facts_row_text(row, "text", text, sizeof text);
     return facts_intern_id(tally->texts, text);
 }
 

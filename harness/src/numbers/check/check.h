@@ -1,12 +1,12 @@
-/* What is verified beside the reference (check=): further runs of the same engine over inputs that were changed in a known way, and
- * what must then hold between the runs. docs/numerics.md sections 5 to 7. Pure: the runs themselves are made elsewhere
- * (worker/exec/checks.h).
+/* The checks beside the reference (check=). A check makes further runs of the same engine on inputs that are changed in a known
+ * way, and compares the runs (docs/numerics.md, sections 5 to 7). Pure: worker/exec/checks.h makes the runs.
  *
- * One check: facts_check_runs of them; for each facts_check_ask (its problem), memory filled with that problem's fill,
- * facts_check_write (what is different), in a backward O and Stats by the reference and then facts_check_give (where a law wants
- * those of another run), the call; at the end facts_check_hold. Every run is also judged for itself, as any answer is: the first
- * judge is the reference, the second one the law.
- */
+ * A check consists of facts_check_runs runs. For each run:
+ *   1. facts_check_ask gives its problem, and the memory is filled with that problem's fill.
+ *   2. facts_check_write changes the inputs.
+ *   3. A backward gets O and Stats of the reference. If the law needs those of another run, facts_check_give replaces them.
+ *   4. The engine runs.
+ * At the end facts_check_hold compares the runs. Each run is also compared with the reference, as every answer is. */
 #ifndef FACTS_CHECK_H
 #define FACTS_CHECK_H
 
@@ -14,8 +14,8 @@
 
 #define FACTS_CHECK_RUNS 4
 
-/* How far one number that is not finite went: rows that may read it, and those of them that are no longer finite; the same of all
- * other live rows. */
+/* How far one number that is not finite spread: the rows that may read it, and those of them that are no longer finite; the same
+ * for all other live rows. */
 typedef struct facts_spread {
     int64_t readers, reached, others, strayed;
 } facts_spread;
@@ -33,16 +33,17 @@ typedef struct facts_held {
 } facts_held;
 
 int facts_check_runs(const facts_problem *base);
-/* The reference does not judge its runs, of whose answers no bound is known: the check alone does. */
+/* The reference does not compare the runs of this check, because their answers have no known bound. Only the check itself does. */
 bool facts_check_only_records(const facts_problem *base);
-/* It asks for closeness alone where its plan is not the base's: another configuration of the same engine may answer. */
+/* The check asks only for close results if the run's plan differs from the base's, because another configuration of the same engine
+ * may answer. */
 bool facts_check_takes_another_kernel(const facts_problem *base);
-/* The problem of a run; its layout is the base's where its extents are, else dense in the same order. Its check is none; mod
- * recordings (ask.score_mod) are the base's. */
+/* The problem of a run. It has the base's layout if the extents are equal, else a dense one in the same order. It has no check. Its
+ * score modification is the base's recording (ask.score_mod). */
 void facts_check_ask(facts_problem *out, const facts_problem *base, int number);
 /* `run` holds what the fill made of its problem; `before`: the runs with lower numbers. */
 void facts_check_write(const facts_view *run, const facts_view *base, const facts_view before[], int number);
-/* Of a backward, after the reference's own O and Stats were written. */
+/* For a backward, after the reference's O and Stats were written. */
 void facts_check_give(const facts_view *run, const facts_view *base, const facts_view before[], int number);
 void facts_check_hold(facts_held *out, const facts_view *base, const facts_view run[]);
 
@@ -51,27 +52,27 @@ void facts_check_hold(facts_held *out, const facts_view *base, const facts_view 
 /* Notes one comparison: |got - want| <= bound; a bound of 0 asks for equality. */
 void facts_held_note(facts_held *held, const char *law, facts_tensor_id id, const int64_t at[4], double got, double want,
                      double bound);
-/* Every element of `id` that both runs owe: b's at `to` is a's times `factor`. `to` NULL: at the same place. Bitwise, or within
- * both tolerances. */
+/* Compares every element of `id` that both runs must write: b's element at `to` is a's times `factor`. `to` NULL: at the same
+ * place. Bitwise, or within both tolerances. */
 typedef struct facts_same {
     const char *law;
     const facts_view *a, *b;
     facts_tensor_id id;
     double factor; /* 0: 1 */
-    bool bitwise;  /* but for a tensor that need not repeat bit for bit */
+    bool bitwise;  /* except for a tensor that need not repeat bit for bit */
     double least;  /* bitwise: |a| below this is left out */
     bool (*to)(const struct facts_same *same, const int64_t a[4], int64_t b[4]); /* false: left out */
     int64_t number;                                                              /* for `to` */
     const void *owner;
 } facts_same;
 void facts_held_same(facts_held *held, const facts_same *same);
-/* The same of every answer of a's, but for what dropout kept. */
+/* The same for every answer of `a`, except for the scores that dropout kept. */
 void facts_held_all(facts_held *held, const facts_view *a, const facts_view *b, facts_same same);
 
-/* A tensor that a right engine writes with the same bits every time. */
+/* Does a correct engine write this tensor with the same bits every time? */
 bool facts_repeats(const facts_problem *problem, facts_tensor_id id);
 
-/* One check. A member that is NULL: one run; the base's problem; inputs as they are; O and Stats of the reference. */
+/* One check. NULL members mean: one run; the base's problem; unchanged inputs; O and Stats of the reference. */
 typedef struct facts_check_rule {
     int (*runs)(const facts_problem *base);
     void (*ask)(facts_problem *out, const facts_problem *base, int number); /* NULL: the same plan */
@@ -88,10 +89,10 @@ extern const facts_check_rule facts_law_repeat_heads, facts_law_split, facts_law
 extern const facts_check_rule facts_law_off_by_one, facts_law_dropout_zero, facts_law_ragged, facts_law_paged, facts_law_nonfinite;
 extern const facts_check_rule facts_identities;
 
-/* Copies the inputs that the base has at (b,h,s) + from[] into all of `run`; where `run` has more heads of K and V than the base,
- * each copy has the head that its query heads read. Also bias and what a modification reads; of a backward dO, and with `given` O
- * and Stats. Keys before the base's first are zeros; rows behind a length that lie nowhere in the base (packed, paged) stay as they
- * are. */
+/* Copies the base's inputs at (b,h,s) + from[] into all of `run`. If `run` has more heads of K and V than the base, each copy has
+ * the head that its query heads read. Copies also bias and the tensors of a modification; for a backward dO, and with `given` O and
+ * Stats. Keys before the base's first are zeros. Rows beyond a length that have no place in the base (ragged, paged) are not
+ * changed. */
 typedef struct facts_cut {
     int64_t batch, row, key; /* where the run starts in the base */
 } facts_cut;
@@ -105,8 +106,7 @@ typedef struct facts_extents {
     int64_t batch, rows, keys, heads_kv; /* 0: as they are */
 } facts_extents;
 void facts_resize(facts_problem *out, const facts_problem *base, facts_extents to);
-/* The problem with every entry's rows in a place of its own: nothing packed; nothing in pages. Dense, b s h d where it was packed.
- */
+/* The same problem with a place of its own for every row: not ragged and not paged. A ragged layout becomes dense b s h d. */
 void facts_unpack(facts_problem *out);
 void facts_unpage(facts_problem *out);
 

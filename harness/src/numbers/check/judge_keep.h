@@ -1,15 +1,15 @@
-/* What dropout kept: bits against bits, and how many of them there are. docs/numerics.md, probe P3. */
+/* Checks the scores that dropout kept: their bits and their number (docs/numerics.md, probe P3). */
 #ifndef FACTS_JUDGE_KEEP_H
 #define FACTS_JUDGE_KEEP_H
 
 #include "numbers/judge/judge.h"
 
-/* An rng_dump: 1 where `keep` is not 0 (NULL: nothing is dropped), else 0, for every score that a row may see; anything elsewhere.
- * Gate t0. */
+/* Checks an rng_dump: 1 where `keep` is not 0 (NULL: nothing is dropped), else 0, for every score that a row may see, and any value
+ * elsewhere. Gate t0. */
 facts_judgement facts_judge_keep(const facts_problem *problem, const void *dump, const uint8_t *keep, facts_pattern pattern);
 
-/* Did as many scores survive as should (facts_keep_is_likely)? QUANTISED: not with the probability that was asked for, but with it
- * rounded to a sixteenth, as was reported of cuDNN. */
+/* Is the number of kept scores likely (facts_keep_is_likely)? QUANTISED: not for the requested probability, but for that
+ * probability rounded to a sixteenth, which was reported for cuDNN. */
 #define FACTS_RATE_LIST(X) X(AS_ASKED, "no") X(QUANTISED, "yes") X(EITHER, "either") X(NEITHER, "neither")
 #define AS_ENUM(symbol, word) FACTS_RATE_##symbol,
 typedef enum facts_rate { FACTS_RATE_LIST(AS_ENUM) FACTS_RATES } facts_rate;

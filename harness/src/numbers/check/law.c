@@ -53,7 +53,7 @@ static double sum_of_row(const facts_problem *p)
 static void sum_rows_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
     const facts_problem *p = run->problem;
-    const double sum = sum_of_row(p), unit = facts_view_bar(run, FACTS_TENSOR_O).unit;
+    const double sum = sum_of_row(p), unit = facts_view_limits(run, FACTS_TENSOR_O).unit;
     for (facts_walk w = facts_walk_of(p->tensor[FACTS_TENSOR_O].dim); facts_walk_on(&w);)
         if (is_one(w.at[3], p->ask.dim_v) && facts_view_owes(run, FACTS_TENSOR_O, w.at) &&
             facts_view_want(run, FACTS_TENSOR_O, w.at) > 0.5 * sum)
@@ -97,15 +97,15 @@ static void linear_write(const facts_view *run, const facts_view *base, const fa
 
 static void hold_sum(facts_held *out, const facts_view run[], facts_tensor_id id, const char *law)
 {
-    facts_bar bar[3];
+    facts_limits limits[3];
     for (int r = 0; r < 3; r++)
-        bar[r] = facts_view_bar(&run[r], id);
+        limits[r] = facts_view_limits(&run[r], id);
     for (facts_walk w = facts_walk_of(run->problem->tensor[id].dim); facts_walk_on(&w);) {
         double bound = 0.0;
         if (!facts_view_owes(run, id, w.at))
             continue;
         for (int r = 0; r < 3; r++)
-            bound += facts_view_tolerance(&run[r], &bar[r], id, w.at);
+            bound += facts_view_tolerance(&run[r], &limits[r], id, w.at);
         facts_held_note(out, law, id, w.at, facts_view_get(&run[2], id, w.at),
                         facts_view_get(&run[0], id, w.at) + facts_view_get(&run[1], id, w.at), bound);
     }

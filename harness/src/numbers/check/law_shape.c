@@ -23,7 +23,7 @@ static void repeat_ask(facts_problem *out, const facts_problem *base, int number
 /* The gradient of a shared head is the sum over those that share it. */
 static void hold_group(facts_held *out, const facts_view *base, const facts_view *run, facts_tensor_id id)
 {
-    facts_bar bar = facts_view_bar(base, id), own = facts_view_bar(run, id);
+    facts_limits limits = facts_view_limits(base, id), own = facts_view_limits(run, id);
     int64_t group = run->problem->tensor[id].dim[1] / base->problem->tensor[id].dim[1];
     for (facts_walk w = facts_walk_of(base->problem->tensor[id].dim); facts_walk_on(&w);) {
         double sum = 0.0, bound = 0.0;
@@ -35,7 +35,7 @@ static void hold_group(facts_held *out, const facts_view *base, const facts_view
             bound += facts_view_tolerance(run, &own, id, at);
         }
         facts_held_note(out, "a shared head's gradient is the sum over its copies", id, w.at, facts_view_get(base, id, w.at), sum,
-                        bound + facts_view_tolerance(base, &bar, id, w.at));
+                        bound + facts_view_tolerance(base, &limits, id, w.at));
     }
 }
 
@@ -85,11 +85,11 @@ static void split_write(const facts_view *run, const facts_view *base, const fac
  * follows from are. */
 static void hold_joined(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    facts_bar bar[3] = { facts_view_bar(base, FACTS_TENSOR_O), facts_view_bar(&run[0], FACTS_TENSOR_O),
-                         facts_view_bar(&run[1], FACTS_TENSOR_O) };
+    facts_limits limits[3] = { facts_view_limits(base, FACTS_TENSOR_O), facts_view_limits(&run[0], FACTS_TENSOR_O),
+                               facts_view_limits(&run[1], FACTS_TENSOR_O) };
     for (facts_walk w = facts_walk_of(base->problem->tensor[FACTS_TENSOR_O].dim); facts_walk_on(&w);) {
         const int64_t row[4] = { w.at[0], w.at[1], w.at[2], 0 };
-        double lse[3], tau[3], joined, want = 0.0, bound = facts_view_tolerance(base, &bar[0], FACTS_TENSOR_O, w.at);
+        double lse[3], tau[3], joined, want = 0.0, bound = facts_view_tolerance(base, &limits[0], FACTS_TENSOR_O, w.at);
         if (!facts_view_owes(base, FACTS_TENSOR_O, w.at) || !facts_view_lse(base, row, &lse[0], &tau[0]) ||
             !facts_view_lse(&run[0], row, &lse[1], &tau[1]) || !facts_view_lse(&run[1], row, &lse[2], &tau[2]))
             continue;
@@ -101,7 +101,7 @@ static void hold_joined(facts_held *out, const facts_view *base, const facts_vie
         for (int r = 0; r < 2 && isfinite(joined); r++) {
             double part = facts_view_get(&run[r], FACTS_TENSOR_O, w.at), weight = exp(lse[r + 1] - joined);
             want += weight * part;
-            bound += weight * (facts_view_tolerance(&run[r], &bar[r + 1], FACTS_TENSOR_O, w.at) +
+            bound += weight * (facts_view_tolerance(&run[r], &limits[r + 1], FACTS_TENSOR_O, w.at) +
                                fabs(part) * (tau[r + 1] + fmax(tau[1], tau[2])));
         }
         facts_held_note(out, "O is the mean of its parts, by their denominators", FACTS_TENSOR_O, w.at,
@@ -112,13 +112,13 @@ static void hold_joined(facts_held *out, const facts_view *base, const facts_vie
 static void hold_parts_sum(facts_held *out, const facts_view *base, const facts_view run[])
 {
     const facts_tensor_id id = FACTS_TENSOR_DQ;
-    facts_bar bar[3] = { facts_view_bar(base, id), facts_view_bar(&run[0], id), facts_view_bar(&run[1], id) };
+    facts_limits limits[3] = { facts_view_limits(base, id), facts_view_limits(&run[0], id), facts_view_limits(&run[1], id) };
     for (facts_walk w = facts_walk_of(base->problem->tensor[id].dim); facts_walk_on(&w);)
         if (facts_view_owes(base, id, w.at))
             facts_held_note(out, "dQ is the sum of the parts' dQ", id, w.at, facts_view_get(base, id, w.at),
                             facts_view_get(&run[0], id, w.at) + facts_view_get(&run[1], id, w.at),
-                            facts_view_tolerance(base, &bar[0], id, w.at) + facts_view_tolerance(&run[0], &bar[1], id, w.at) +
-                                facts_view_tolerance(&run[1], &bar[2], id, w.at));
+                            facts_view_tolerance(base, &limits[0], id, w.at) + facts_view_tolerance(&run[0], &limits[1], id, w.at) +
+                                facts_view_tolerance(&run[1], &limits[2], id, w.at));
 }
 
 static bool to_part(const facts_same *same, const int64_t a[4], int64_t b[4])
@@ -289,7 +289,7 @@ static void window_write(const facts_view *run, const facts_view *base, const fa
 
 static void window_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    facts_held_all(out, base, &run[0], (facts_same){ .law = "a window wider than the problem is none" });
+    facts_held_all(out, base, &run[0], (facts_same){ .law = "a window wider than the problem hides no key" });
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         /* dS is scaled before or after its cast: in f16 the small ones fall on other subnormal numbers. */
         bool f16 = base->problem->ask.dtype == FATTN_F16, narrow = f16 && base->problem->ask.pass == FATTN_BACKWARD;

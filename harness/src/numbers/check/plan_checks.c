@@ -127,7 +127,7 @@ void facts_held_same(facts_held *held, const facts_same *same)
             hold_pair(held, same);
         return;
     }
-    facts_bar bar_a = facts_view_bar(a, same->id), bar_b = facts_view_bar(b, same->id);
+    facts_limits limits_a = facts_view_limits(a, same->id), limits_b = facts_view_limits(b, same->id);
     for (facts_walk w = facts_walk_of(a->problem->tensor[same->id].dim); facts_walk_on(&w);) {
         int64_t to[4] = { w.at[0], w.at[1], w.at[2], w.at[3] };
         if (same->to && !same->to(same, w.at, to))
@@ -138,8 +138,8 @@ void facts_held_same(facts_held *held, const facts_same *same)
         if (bitwise && fabs(want) < fabs(factor) * same->least)
             continue;
         double bound = bitwise ? 0.0
-                               : fabs(factor) * facts_view_tolerance(a, &bar_a, same->id, w.at) +
-                                     facts_view_tolerance(b, &bar_b, same->id, to);
+                               : fabs(factor) * facts_view_tolerance(a, &limits_a, same->id, w.at) +
+                                     facts_view_tolerance(b, &limits_b, same->id, to);
         held->bits += !bitwise && got != want;
         facts_held_note(held, same->law, same->id, to, got, want, bound);
     }

@@ -227,9 +227,9 @@ void facts_keep_read(facts_keep *out, facts_held *held, const facts_view *run, b
         int64_t n = keys_of(run, at, &first, &last);
         if (at[3] < first || at[3] >= last)
             continue;
-        double got = facts_view_get(run, id, w.at), due = 1.0 / ((double)n * (1.0 - p));
+        double got = facts_view_get(run, id, w.at), expects = 1.0 / ((double)n * (1.0 - p));
         keep_bit(out, at, got > 0);
-        facts_held_note(held, "a kept key has P = 1/(n (1 - p))", id, w.at, got, got > 0 ? due : 0.0, u * due);
+        facts_held_note(held, "a kept key has P = 1/(n (1 - p))", id, w.at, got, got > 0 ? expects : 0.0, u * expects);
     }
 }
 

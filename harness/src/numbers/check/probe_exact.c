@@ -71,12 +71,13 @@ static void pow2_hold(facts_held *out, const facts_view *base, const facts_view 
     static const struct {
         facts_tensor_id id;
         double factor[2];
-    } due[] = { { FACTS_TENSOR_O, { 8.0, 1.0 } },       { FACTS_TENSOR_STATS, { 1.0, 1.0 } }, { FACTS_TENSOR_MAX, { 1.0, 1.0 } },
-                { FACTS_TENSOR_SUM_EXP, { 1.0, 1.0 } }, { FACTS_TENSOR_DQ, { 8.0, 0.25 } },   { FACTS_TENSOR_DK, { 8.0, 4.0 } },
-                { FACTS_TENSOR_DV, { 8.0, 1.0 } },      { FACTS_TENSOR_DBIAS, { 8.0, 1.0 } } };
-    for (size_t i = 0; i < sizeof due / sizeof *due; i++)
-        for (int number = 1; number < 3 && facts_tensor_is_output(base->problem, due[i].id); number++)
-            hold_scaled(out, run, number, due[i].id, due[i].factor[number - 1]);
+    } expects[] = { { FACTS_TENSOR_O, { 8.0, 1.0 } },   { FACTS_TENSOR_STATS, { 1.0, 1.0 } },
+                    { FACTS_TENSOR_MAX, { 1.0, 1.0 } }, { FACTS_TENSOR_SUM_EXP, { 1.0, 1.0 } },
+                    { FACTS_TENSOR_DQ, { 8.0, 0.25 } }, { FACTS_TENSOR_DK, { 8.0, 4.0 } },
+                    { FACTS_TENSOR_DV, { 8.0, 1.0 } },  { FACTS_TENSOR_DBIAS, { 8.0, 1.0 } } };
+    for (size_t i = 0; i < sizeof expects / sizeof *expects; i++)
+        for (int number = 1; number < 3 && facts_tensor_is_output(base->problem, expects[i].id); number++)
+            hold_scaled(out, run, number, expects[i].id, expects[i].factor[number - 1]);
 }
 
 const facts_check_rule facts_probe_pow2 = { .runs = pow2_runs, .put = pow2_write, .give = pow2_give, .hold = pow2_hold };

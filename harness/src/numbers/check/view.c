@@ -35,8 +35,8 @@ void facts_view_put(const facts_view *v, facts_tensor_id id, const int64_t at[4]
 
 bool facts_view_owes(const facts_view *v, facts_tensor_id id, const int64_t at[4])
 {
-    const facts_due *due = v->expected ? v->expected->due[id] : NULL;
-    return !due || due[at[0] * v->problem->tensor[id].dim[2] + at[2]] == FACTS_DUE_VALUE;
+    const facts_row_expects *expects = v->expected ? v->expected->expects[id] : NULL;
+    return !expects || expects[at[0] * v->problem->tensor[id].dim[2] + at[2]] == FACTS_EXPECTS_VALUE;
 }
 
 double facts_view_want(const facts_view *v, facts_tensor_id id, const int64_t at[4])
@@ -49,18 +49,18 @@ double facts_view_bound(const facts_view *v, facts_tensor_id id, const int64_t a
     return v->expected->answer[id].bound[dense_of(&v->problem->tensor[id], at)] + FACTS_BOUND_FLOOR;
 }
 
-facts_bar facts_view_bar(const facts_view *v, facts_tensor_id id)
+facts_limits facts_view_limits(const facts_view *v, facts_tensor_id id)
 {
     facts_rule rule = facts_expectation_rule(v->expected, id, FACTS_PATTERN_A);
-    return facts_judge_bar(&v->problem->tensor[id], &rule);
+    return facts_judge_limits(&v->problem->tensor[id], &rule);
 }
 
-double facts_view_tolerance(const facts_view *v, const facts_bar *bar, facts_tensor_id id, const int64_t at[4])
+double facts_view_tolerance(const facts_view *v, const facts_limits *limits, facts_tensor_id id, const int64_t at[4])
 {
     const facts_answer *answer = &v->expected->answer[id];
     int64_t n = dense_of(&v->problem->tensor[id], at);
     facts_judged_element element = { .bound = answer->bound[n], .sigma = answer->sigma ? answer->sigma[n] : 0.0 };
-    return facts_judged_element_tolerance(bar, &element);
+    return facts_judged_element_tolerance(limits, &element);
 }
 
 bool facts_view_lse(const facts_view *v, const int64_t at[4], double *lse, double *tau)

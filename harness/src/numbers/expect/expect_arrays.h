@@ -1,4 +1,4 @@
-/* What is due of the small arrays that a call writes: amax_ and dsink. */
+/* The expected values of the small arrays that a call writes: amax_ and dsink. */
 #ifndef FACTS_EXPECT_ARRAYS_H
 #define FACTS_EXPECT_ARRAYS_H
 

@@ -73,7 +73,7 @@ static bool is_keyed(facts_tensor_id id)
     return id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
 }
 
-bool facts_big_due(const facts_problem *p, facts_tensor_id id, facts_due *due)
+bool facts_big_expects(const facts_problem *p, facts_tensor_id id, facts_row_expects *expects)
 {
     const int64_t *dim = p->tensor[id].dim;
     int64_t count, *at = facts_big_sample(p, is_keyed(id), &count);
@@ -83,7 +83,7 @@ bool facts_big_due(const facts_problem *p, facts_tensor_id id, facts_due *due)
             while (n < count && at[n] < s)
                 n++;
             if (n == count || at[n] != s)
-                due[b * dim[2] + s] = FACTS_DUE_NUMBER;
+                expects[b * dim[2] + s] = FACTS_EXPECTS_NUMBER;
         }
     }
     free(at);

@@ -41,7 +41,7 @@ static bool make_joint(joint *out, const facts_whole *w, const facts_problem *p,
     return out->data != NULL;
 }
 
-/* One answer: where it goes, what is computed of it, and which part it is. */
+/* One answer: its array, the sum that is computed, and the part of the tripled channels that it is. */
 typedef struct answer {
     double *out[3], *wide[3]; /* value, sigma, bound */
     double *nu, *amax;

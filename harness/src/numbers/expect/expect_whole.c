@@ -138,10 +138,10 @@ static int add_mask(facts_whole *w, const facts_problem *p, const facts_storages
 static int add_bias(facts_whole *w, const facts_problem *p, const facts_storages *in)
 {
     const facts_tensor *t = &p->tensor[FACTS_TENSOR_BIAS];
-    const bool truth = t->present && t->dtype == FATTN_BOOL;
-    if (!in->oracle && (p->ask.block_mask || truth)) /* an oracle elsewhere reads masks as they are */
+    const bool reference = t->present && t->dtype == FATTN_BOOL;
+    if (!in->oracle && (p->ask.block_mask || reference)) /* an oracle elsewhere reads masks as they are */
         return add_mask(w, p, in);
-    if (!t->present || truth)
+    if (!t->present || reference)
         return 0;
     w->bias = w->tensor[FACTS_TENSOR_BIAS];
     for (int d = 0; d < 4; d++)
@@ -234,8 +234,8 @@ static bool types_known(const facts_problem *p)
 {
     fref_type type;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        bool truth = id == FACTS_TENSOR_BIAS && p->tensor[id].dtype == FATTN_BOOL;
-        if (p->tensor[id].present && !truth && !facts_oracle_type(&type, p->tensor[id].dtype))
+        bool reference = id == FACTS_TENSOR_BIAS && p->tensor[id].dtype == FATTN_BOOL;
+        if (p->tensor[id].present && !reference && !facts_oracle_type(&type, p->tensor[id].dtype))
             return false;
     }
     return true;

@@ -1,4 +1,5 @@
-/* Gradients of broadcast inputs that are sums (stride=sum:): the reference gives every element's, they are summed here. */
+/* Gradients of broadcast inputs, which are sums (stride=sum:). The reference gives the gradient of every element, and these
+ * functions sum them. */
 #ifndef FACTS_GRADIENTS_H
 #define FACTS_GRADIENTS_H
 
@@ -19,12 +20,11 @@ typedef struct facts_gradients {
     int count;
 } facts_gradients;
 
-/* Says where the reference writes this gradient: into `to`, or aside when it is a sum, which has parts too. False without memory.
- * Destroy in any case.
- */
+/* Chooses where the reference writes this gradient: into `to`, or into a temporary array if it is a sum. False: no memory. Destroy
+ * in any case. */
 bool facts_gradients_take(facts_gradients *out, const facts_problem *problem, facts_tensor_id id, facts_answer *to);
-/* Sums what was written aside. sigma: an element is rounded to the gradient's type before it is added (its own last cast), fp32
- * accumulation, one cast of the sum; bound: the sum of bounds, and the same. An engine that sums in fp32 at once stays below. */
+/* Sums the temporary arrays. sigma: each element is rounded to the gradient's type (its own last cast), added in fp32, and the sum
+ * is cast once. bound: the sum of the bounds, and the same casts. The error of an engine that sums in fp32 is smaller. */
 void facts_gradients_sum(facts_gradients *gradients, const facts_problem *problem);
 void facts_gradients_destroy(facts_gradients *gradients);
 

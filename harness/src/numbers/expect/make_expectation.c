@@ -51,7 +51,7 @@ static bool make_array(double **out, const facts_tensor *t)
     return *out != NULL;
 }
 
-_Static_assert(FACTS_DUE_VALUE == 0, "what calloc makes of facts_due");
+_Static_assert(FACTS_EXPECTS_VALUE == 0, "what calloc makes of facts_row_expects");
 
 /* What a gradient is the gradient of, when that is packed: it has no row behind a length, so that nothing there has a gradient. */
 static bool is_of_packed(const facts_problem *p, facts_tensor_id id)
@@ -60,36 +60,37 @@ static bool is_of_packed(const facts_problem *p, facts_tensor_id id)
     return (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV) && p->tensor[of].packed != FACTS_PACKED_NOT;
 }
 
-static facts_due due_of_padded(const facts_problem *p, facts_tensor_id id, int32_t cudnn_version)
+static facts_row_expects expects_of_padded(const facts_problem *p, facts_tensor_id id, int32_t cudnn_version)
 {
     if (is_of_packed(p, id))
-        return FACTS_DUE_ZERO_OR_POISON;
+        return FACTS_EXPECTS_ZERO_OR_POISON;
     switch (id) {
     case FACTS_TENSOR_O:
-        return FACTS_DUE_ZERO_OR_POISON;
+        return FACTS_EXPECTS_ZERO_OR_POISON;
     case FACTS_TENSOR_STATS:
-        return cudnn_version && cudnn_version < STATS_SETTLED ? FACTS_DUE_ANYTHING : FACTS_DUE_VALUE;
+        return cudnn_version && cudnn_version < STATS_SETTLED ? FACTS_EXPECTS_ANYTHING : FACTS_EXPECTS_VALUE;
     case FACTS_TENSOR_MAX:
     case FACTS_TENSOR_SUM_EXP:
-        return FACTS_DUE_ANYTHING;
+        return FACTS_EXPECTS_ANYTHING;
     default:
-        return FACTS_DUE_VALUE; /* gradients are 0 there */
+        return FACTS_EXPECTS_VALUE; /* gradients are 0 there */
     }
 }
 
-static bool make_due(facts_expectation *e, const facts_problem *p, facts_tensor_id id, int32_t cudnn_version)
+static bool make_expected(facts_expectation *e, const facts_problem *p, facts_tensor_id id, int32_t cudnn_version)
 {
     const facts_tensor *t = &p->tensor[id];
     const bool keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
-    const facts_due of_padded = t->packed != FACTS_PACKED_NOT ? FACTS_DUE_NOTHING : due_of_padded(p, id, cudnn_version);
-    facts_due *due = calloc((size_t)(t->dim[0] * t->dim[2]) + 1, sizeof *due);
-    e->due[id] = due;
-    for (int64_t b = 0; due && b < t->dim[0]; b++)
+    const facts_row_expects of_padded =
+        t->packed != FACTS_PACKED_NOT ? FACTS_EXPECTS_NOTHING : expects_of_padded(p, id, cudnn_version);
+    facts_row_expects *expects = calloc((size_t)(t->dim[0] * t->dim[2]) + 1, sizeof *expects);
+    e->expects[id] = expects;
+    for (int64_t b = 0; expects && b < t->dim[0]; b++)
         for (int64_t s = keys ? facts_live_kv(p, b) : facts_live_q(p, b); s < t->dim[2]; s++)
-            due[b * t->dim[2] + s] = of_padded;
-    if (due && !e->oracle && facts_is_huge(p))
-        return facts_big_due(p, id, due);
-    return due != NULL;
+            expects[b * t->dim[2] + s] = of_padded;
+    if (expects && !e->oracle && facts_is_huge(p))
+        return facts_big_expects(p, id, expects);
+    return expects != NULL;
 }
 
 /* One number for each row, where an error model is. */
@@ -150,7 +151,7 @@ static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tens
     a->at = with_sigma || !statistics_are_here(p) ? e->oracle : NULL;
     return make_elements(&a->want, a->at, t) && make_elements(&a->bound, a->at, t) &&
            (!with_sigma || make_elements(&a->sigma, a->at, t)) && (!with_sigma || id == FACTS_TENSOR_DBIAS || make_freedom(a, t)) &&
-           make_due(e, p, id, cudnn_version);
+           make_expected(e, p, id, cudnn_version);
 }
 
 /* here: where the statistics are wanted. */
@@ -373,24 +374,24 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
 }
 
 /* O and Stats that a backward reads: rows that have a key. The others are nobody's: a forward leaves there what lay in memory. */
-static bool make_due_of_inputs(facts_expectation *e, const facts_problem *p)
+static bool make_expected_of_inputs(facts_expectation *e, const facts_problem *p)
 {
     const facts_tensor *t = &p->tensor[FACTS_TENSOR_O];
     const size_t rows = (size_t)(t->dim[0] * t->dim[2]);
-    facts_due *due = malloc((rows + 1) * sizeof *due), *same = malloc((rows + 1) * sizeof *same);
+    facts_row_expects *expects = malloc((rows + 1) * sizeof *expects), *same = malloc((rows + 1) * sizeof *same);
     fref_problem asked;
     facts_oracle_problem(&asked, p);
-    for (int64_t row = 0; due && row < (int64_t)rows; row++) {
+    for (int64_t row = 0; expects && row < (int64_t)rows; row++) {
         int64_t first, last, b = row / t->dim[2], i = row % t->dim[2];
         fref_keys_of_row(&asked, b, i, &first, &last);
         facts_mod_keys_of_row(p, b, i, &first, &last);
-        due[row] = i < facts_live_q(p, b) && first < last ? FACTS_DUE_VALUE : FACTS_DUE_ANYTHING;
+        expects[row] = i < facts_live_q(p, b) && first < last ? FACTS_EXPECTS_VALUE : FACTS_EXPECTS_ANYTHING;
     }
-    if (due && same)
-        memcpy(same, due, rows * sizeof *due);
-    e->due[FACTS_TENSOR_O] = due;
-    e->due[FACTS_TENSOR_STATS] = same;
-    return due && same;
+    if (expects && same)
+        memcpy(same, expects, rows * sizeof *expects);
+    e->expects[FACTS_TENSOR_O] = expects;
+    e->expects[FACTS_TENSOR_STATS] = same;
+    return expects && same;
 }
 
 int facts_expect_backward(facts_expectation *out, const facts_problem *p, const facts_storages *in)
@@ -398,7 +399,7 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
     *out = (facts_expectation){ .oracle = in->oracle };
     describe(out, p, in->constants);
     facts_gradients gradients = { 0 };
-    bool ok = make_due_of_inputs(out, p) && facts_expect_arrays(out, p);
+    bool ok = make_expected_of_inputs(out, p) && facts_expect_arrays(out, p);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(p, id) && id != FACTS_TENSOR_RNG_DUMP)
             ok = ok && make_answer(out, p, id, true, 0) && facts_gradients_take(&gradients, p, id, &out->answer[id]);
@@ -418,7 +419,7 @@ void facts_expectation_destroy(facts_expectation *e)
 {
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
         free_answer(&e->answer[id]);
-        free(e->due[id]);
+        free(e->expects[id]);
     }
     facts_expect_arrays_destroy(e);
     free(e->true_max);
@@ -429,7 +430,7 @@ facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id
 {
     const facts_answer *a = &e->answer[id];
     return (facts_rule){ .expected = { a->want, a->sigma, a->bound, a->nu, a->neff },
-                         .due = e->due[id],
+                         .expects = e->expects[id],
                          .pattern = pattern,
                          .dense = e->dense,
                          .coherent = e->coherent[id],

@@ -1,9 +1,6 @@
-/* What lies in the inputs. docs/numerics.md section 4: each fill makes one class of bug visible.
- *
- * The value of element (b,h,s,d) follows from the seed and its logical place alone; layouts, strides, thread counts and machines
- * change nothing. Where stride 0 makes several logical elements share one place, the place holds the value of the first of them
- * (index 0 in the broadcast dimensions).
- */
+/* The contents of the inputs (docs/numerics.md, section 4). Each fill makes one class of bugs visible. The value of element
+ * (b,h,s,d) depends only on the seed and its logical place, not on layouts, strides, thread counts or machines. If stride 0 makes
+ * several logical elements share one place, the place has the value of the first of them (index 0 in the broadcast dimensions). */
 #ifndef FACTS_FILL_H
 #define FACTS_FILL_H
 
@@ -14,7 +11,7 @@
  * without memory. */
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage);
 
-/* Every element of a storage of `elements`: ordinary values, or the case's poison. Done first: what stays of it are the gaps. */
+/* Fills a whole storage of `elements` with ordinary values or the case's poison. Done first, so that it remains in the gaps. */
 void facts_fill_gaps(const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);
 
 #endif

@@ -1,10 +1,7 @@
-/* One element of a fill: what lies at a logical place follows from a recipe, a plain value that facts_recipe_make (recipe.h) works
- * out once.
- *
- * Compiled by C and by CUDA C++, to the same bits: integers, conversions, and products that nothing unrounded is added to, so that
- * nothing can be contracted; no libm. What a row shares and cannot be had so cheaply (the key that a needle points at) is in a
- * table that travels with the recipe.
- */
+/* One element of a fill. Its value follows from its logical place and from a recipe, a plain value that facts_recipe_make
+ * (recipe.h) makes once. Compiled by C and by CUDA C++, to the same bits: it uses integers, conversions, and products without
+ * additions that could be contracted, and no libm. A value that a row shares and that is expensive (the key of a needle) is in a
+ * table of the recipe. */
 #ifndef FACTS_FILL_ELEMENT_H
 #define FACTS_FILL_ELEMENT_H
 
@@ -35,7 +32,7 @@
     X(CONSTANT)    /* `shown` */                                                                                                   \
     X(LIST)        /* list[] */                                                                                                    \
     X(ZERO)                                                                                                                        \
-    X(HIDDEN)     /* `hidden`, or `shown`: at random but for key 0 and the row's own key */                                        \
+    X(HIDDEN)     /* `hidden`, or `shown`: random, except for key 0 and the row's own key */                                        \
     X(HIDDEN_ROW) /* `hidden` in a quarter of the rows, the first of several always */                                             \
     X(BAND)       /* `shown` in the band left:right, `hidden` outside */
 #define AS_ENUM(symbol) FACTS_ELEMENT_##symbol,
@@ -56,8 +53,8 @@ typedef struct facts_recipe {
     int64_t extent[4]; /* dim, and 1 where several elements share a place: what is written */
     double unit;       /* a code is the value times this (8 bit types); 0: 1 */
     int32_t narrow;    /* fattn_dtype: only values that this type has too; 0 */
-    int64_t run, runs; /* with `place`: rows s of an entry lie from its place[s / run] on; of each entry there are so many */
-    int32_t exact;     /* rows at and past live[] are not there: packed sequences */
+    int64_t run, runs; /* with `place`: rows s of an entry start at its place[s / run]; each entry has so many */
+    int32_t exact;     /* ragged: rows at and past live[] do not exist */
     float gain;
     double hidden, shown, left, right, steps;
     int64_t channels, down, group;
@@ -65,10 +62,10 @@ typedef struct facts_recipe {
     facts_key_place key;
     int32_t poisoned; /* padded rows hold `poison`, a code */
     uint32_t poison;
-    const int32_t *live;  /* where padded rows start: [dim[0]]; NULL: none is told apart */
+    const int32_t *live;  /* where padded rows start: [dim[0]]; NULL: there are none */
     const int32_t *row;   /* [dim[0], dim[1], dim[2]]; NULL */
     const double *list;   /* [dim]; NULL */
-    const int64_t *place; /* [dim[0], runs]: elements; -1: another's, or nobody's. NULL: stride[0] apart, from `first` */
+    const int64_t *place; /* [dim[0], runs]: elements; -1: not present. NULL: entries are stride[0] apart, from `first` */
 } facts_recipe;
 
 FACTS_BOTH uint64_t facts_element_number(const int64_t dim[4], int64_t b, int64_t h, int64_t s, int64_t d)
@@ -158,7 +155,7 @@ FACTS_BOTH float facts_element_plant(const facts_recipe *r, const int64_t at[4])
     return facts_recipe_pads(r, at) ? n * 64.0f : n;
 }
 
-/* Finite and large: what a kernel makes of a padded row that it reads cannot go unseen. */
+/* Finite and large, so that a kernel that reads a padded row gets a visibly wrong answer. */
 FACTS_BOTH float facts_element_garbage(const facts_recipe *r, const int64_t at[4])
 {
     facts_draw draw = facts_element_draw(r, FACTS_LANE_VALUE, at);
@@ -186,7 +183,8 @@ FACTS_BOTH float facts_element_spiky(const facts_recipe *r, const int64_t at[4])
     return facts_element_draw(r, FACTS_LANE_CHOICE, at).r[0] < UINT32_C(42949672) ? x * 10.0f : x; /* chance 0.01 */
 }
 
-/* Key 0 stays, and the key of the row's own number: with lengths, causal masks and left bounds alike every row keeps a key. */
+/* Key 0 is never hidden, and neither is the key with the row's number. So every row keeps a key, with lengths, causal masks and
+ * left bounds alike. */
 FACTS_BOTH bool facts_element_is_hidden(const facts_recipe *r, const int64_t at[4])
 {
     const int64_t row[4] = { at[0], at[1], at[2], 0 };
@@ -270,7 +268,7 @@ FACTS_BOTH void facts_recipe_place(const facts_recipe *r, int64_t n, int64_t at[
     at[0] = n;
 }
 
-/* Channel 0 of head 0 of a row: elements of the storage; -1: not there. */
+/* The place of channel 0 of head 0 of a row, in elements of the storage; -1: the row does not exist. */
 FACTS_BOTH int64_t facts_recipe_row(const facts_recipe *r, int64_t b, int64_t s)
 {
     int64_t from;
@@ -301,7 +299,7 @@ FACTS_BOTH void facts_recipe_store(const facts_recipe *r, const int64_t at[4], v
         facts_store(r->dtype, storage, row + at[1] * r->stride[1] + at[3] * r->stride[3], facts_recipe_code(r, at));
 }
 
-/* What lies between the elements of inputs: ordinary values, or the case's poison. */
+/* The contents of the gaps between the elements of inputs: ordinary values, or the case's poison. */
 typedef struct facts_gaps {
     uint64_t seed;
     int32_t dtype;

@@ -1,4 +1,4 @@
-/* Packed sequences in an image: what lies outside every sequence belongs to nobody. docs/numerics.md sections 1 and 8. */
+/* Ragged tensors in an image: elements outside every sequence belong to no tensor (docs/numerics.md, sections 1 and 8). */
 #ifndef FACTS_IMAGE_RAGGED_H
 #define FACTS_IMAGE_RAGGED_H
 

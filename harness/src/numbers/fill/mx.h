@@ -18,19 +18,20 @@ int64_t facts_mx_place(int64_t line, int64_t block, int64_t blocks);
 /* 2^(factor - 127). */
 double facts_mx_factor(uint8_t factor);
 
-/* Is it made here: of a block-scaled type, or a 16 bit copy of one? */
+/* Does this file fill the tensor: is it of a block-scaled type, or a 16-bit copy of one? */
 bool facts_mx_makes(const facts_problem *problem, facts_tensor_id id);
-/* What a recipe's element is before it is quantised. Noise gets steps of 2 to the power of -2 to 1 from row to row of each 32
- * channels, and from channel to channel of each 32 rows, so that factors differ along both axes: who takes another's shows it. */
+/* The value of a recipe's element before quantisation. Noise is multiplied by 2^-2 to 2^1, changing from row to row in each 32
+ * channels and from channel to channel in each 32 rows. The factors therefore differ along both axes, so a kernel that uses a wrong
+ * factor gets a wrong answer. */
 double facts_mx_value(const facts_problem *problem, const facts_recipe *recipe, const int64_t at[4]);
 
 /* The factors' array of a tensor, and whether its blocks run along its rows; false: the tensor has none. */
 bool facts_mx_factors_of(const facts_problem *problem, facts_tensor_id id, facts_array_id *out, bool *along_rows);
 /* The codes, through the strides, as facts_fill_tensor; false without memory. */
 bool facts_mx_fill(const facts_problem *problem, facts_tensor_id id, void *storage);
-/* The factors: an array of facts_problem. Places that scale nothing hold finite ones. False without memory. */
+/* Fills the factors: an array of facts_problem. Unused places are finite. False: no memory. */
 bool facts_mx_fill_factors(const facts_problem *problem, facts_array_id id, uint8_t *out);
-/* The numbers that codes and factors are, dense b,h,s,d; exact in fp32. */
+/* The values of codes times factors, dense b,h,s,d; exact in fp32. */
 void facts_mx_decode(const facts_problem *problem, facts_tensor_id id, const void *storage, const uint8_t *factors, float *out);
 
 #endif

@@ -44,10 +44,10 @@ void facts_rope_rotate(const facts_problem *p, facts_tensor_id id, const void *s
                 off = fp32_error(angle) * (fabs(x) + fabs(y));
                 x = x * cos(angle) + (lane < half ? -y : y) * sin(angle);
             }
-            const double due = cast(t->dtype, x);
-            out[row * dim + c] = (float)due;
+            const double expects = cast(t->dtype, x);
+            out[row * dim + c] = (float)expects;
             if (step)
-                step[row * dim + c] = (float)fmax(fabs(cast(t->dtype, x + off) - due), fabs(cast(t->dtype, x - off) - due));
+                step[row * dim + c] = (float)fmax(fabs(cast(t->dtype, x + off) - expects), fabs(cast(t->dtype, x - off) - expects));
         }
     }
 }

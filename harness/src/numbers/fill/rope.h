@@ -1,10 +1,8 @@
-/* Rotary embedding for the reference. docs/numerics.md section 1.
- *
- * Channels c and c + half of the last rope_dim ones are turned by the angle of their row: y1 = x1 cos - x2 sin, y2 = x2 cos + x1
- * sin. An engine computes that in fp32 and casts it to the type of Q before the product; the reference computes it in double and
- * casts it once too. Where a midpoint of the type lies within fp32's error the two casts may differ, by a step that is known: what
- * these steps may do to a score is a logit error, which facts_rope_at tells the model.
- */
+/* Rotary embedding for the reference (docs/numerics.md, section 1). Channels c and c + half of the last rope_dim channels are
+ * rotated by the angle of their row: y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin. An engine computes this in fp32 and casts it to
+ * the type of Q before the product. The reference computes it in double and casts it once too. The two casts may differ, by a known
+ * step, if a midpoint of the type lies within the error of fp32. facts_rope_at gives the error model the logit error that these
+ * steps can cause. */
 #ifndef FACTS_ROPE_H
 #define FACTS_ROPE_H
 

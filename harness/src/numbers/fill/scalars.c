@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-/* Scales of fp8. Odd ones are neither 1 nor powers of two, all different, and a scale and what undoes it multiply to something
- * other than 1: but for O's, which a backward reads as its own forward wrote it. S's is a number of both types: P is 1 for the largest
- * key of a row, and its cast would be off by the same part in every row. */
+/* Scales of fp8. Odd scales are all different, and neither 1 nor powers of two. A scale times its descale is not 1, except for O,
+ * because a backward reads O as its own forward wrote it. S's scale is a number of both types: P is 1 for the largest key of a row,
+ * and the cast of another number would have the same relative error in every row. */
 static double scale_of(const facts_problem *p, facts_array_id id)
 {
     static const struct {

@@ -50,7 +50,7 @@ facts_constants facts_constants_of(const facts_who *who);
 /* A case's rescale= (log2; negative: it sets none) in place of `thr`, where it is read: by cuDNN on sm_10x, of 8 bit types.
  * FACTS_THR_MOST at most. */
 void facts_constants_rescale(facts_constants *constants, const facts_who *who, int32_t rescale);
-/* Is what is due by `a` due by `b`? (`calibrated` is a matter of judging.) */
+/* Do the constants `a` and `b` give the same expected values? (`calibrated` only matters when answers are compared.) */
 bool facts_constants_agree(const facts_constants *a, const facts_constants *b);
 void facts_constants_apply(fref_rounding *out, const facts_constants *constants);
 /* Each at its limit: no row for that type has wider ones. */

@@ -13,8 +13,8 @@
 
 extern const char *const facts_gate_words[FACTS_GATE_COUNT];
 
-/* What is due, from the reference: dense double arrays over the tensor's dims. Where sigma and bound are both 0 the answer is exact
- * (T0). */
+/* The expected values, from the reference: dense double arrays over the tensor's dims. Where sigma and bound are both 0 the answer
+ * is exact (T0). */
 typedef struct facts_expected {
     const double *want;
     const double *sigma; /* NULL: `bound` alone (TL) */
@@ -39,21 +39,21 @@ typedef struct facts_judgement {
 /* What an answer is judged against. Packed tensors are given as they are seen (seen.h), here and below. */
 typedef struct facts_rule {
     facts_expected expected;
-    const facts_due *due;  /* [batch, rows] of the tensor: heads and channels stand alike. NULL: a value everywhere */
-    facts_pattern pattern; /* what lay in memory before the run */
-    bool dense;            /* of a dense fill: T2, T3, TG and TS hold too */
-    bool coherent;         /* its sums may have equal terms, whose roundings add up with one sign: T1 is the bound alone */
-    bool calibrated;       /* the constants are this engine's: T1 without its factor */
-    int64_t means;         /* the fill gives a mean to what P is multiplied with: in so many slices another one; 0: it gives none */
-    double shared;         /* with means: rms of the last cast, which all rows share, as a part of the answer; 0: they do not */
-    double gain;           /* TG's and TS's allowance g0; 0: without TG and TS */
-    double by_row;         /* what of g0 may differ from row to row */
-    double unit;           /* the value of a code is its number times this (1/scale of an 8 bit type); 0: 1 */
+    const facts_row_expects *expects; /* [batch, rows] of the tensor: heads and channels stand alike. NULL: a value everywhere */
+    facts_pattern pattern;            /* what lay in memory before the run */
+    bool dense;                       /* of a dense fill: T2, T3, TG and TS hold too */
+    bool coherent;   /* its sums may have equal terms, whose roundings add up with one sign: T1 is the bound alone */
+    bool calibrated; /* the constants are this engine's: T1 without its factor */
+    int64_t means;   /* the fill gives a mean to what P is multiplied with: in so many slices another one; 0: it gives none */
+    double shared;   /* with means: rms of the last cast, which all rows share, as a part of the answer; 0: they do not */
+    double gain;     /* TG's and TS's allowance g0; 0: without TG and TS */
+    double by_row;   /* what of g0 may differ from row to row */
+    double unit;     /* the value of a code is its number times this (1/scale of an 8 bit type); 0: 1 */
 } facts_rule;
 
 /* The first step: what every element has to pass. Then for each row of [batch, heads, rows] facts_judged_row_begin and
  * facts_judged_row_add. */
-facts_bar facts_judge_bar(const facts_tensor *tensor, const facts_rule *rule);
+facts_limits facts_judge_limits(const facts_tensor *tensor, const facts_rule *rule);
 /* The second: all gates, of the rows of the whole tensor. Of the rule it reads what is not an element: nu, neff, dense, gain. */
 facts_judgement facts_judge_rows(const facts_tensor *tensor, const facts_rule *rule, const facts_judged_row *rows);
 /* The same of its [batch, heads] slices, which somebody else walked over: with what facts_judge_weights says, and rows. */
@@ -69,20 +69,22 @@ facts_verdict facts_judgement_verdict(const facts_judgement *judgement);
 /* The one that counts: the earlier of overrun > unwritten > nan > wrong > graph_mismatch > nondeterministic > mistrusted > pass. */
 facts_verdict facts_verdict_worse(facts_verdict a, facts_verdict b);
 
-/* What became of a lie (judge_row.h), whose rows were made by facts_judged_row_add_lie: it differs nowhere from the truth; a gate
- * caught it; it passes. */
+/* The result of a lie (judge_row.h), whose rows facts_judged_row_add_lie made: equal to the reference everywhere; caught by a gate;
+ * missed. */
 typedef enum facts_lie_end { FACTS_LIE_SAME, FACTS_LIE_CAUGHT, FACTS_LIE_PASSES } facts_lie_end;
 facts_lie_end facts_judge_lie(const facts_judgement *found);
-/* Could the data tell? False when zeros pass every gate, or the reference rolled by one row (by one channel when all rows agree).
- * Only for dense fills. A tensor without a live element, or where nothing differs from its neighbour, is trusted. */
+/* Can the data detect a wrong answer? False if zeros pass every gate, or if the reference shifted by one row (by one channel when
+ * all rows are equal) passes. Only for dense fills. A tensor without a live element, or without a difference between neighbours, is
+ * trusted. */
 bool facts_judge_trusts(const facts_tensor *tensor, const facts_rule *rule);
 
 /* A hash of the tensor's elements, in whatever layout they lie (bits.h). */
 uint64_t facts_judge_bits(const facts_tensor *tensor, const void *storage);
 
-/* Two runs of one configuration over different poison: the number of elements of due rows that differ. `first` (may be NULL):
- * b,h,s,d of one. */
-int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4]);
+/* Two runs of one configuration over different poison: the number of elements that differ, in rows with an expected value. `first`
+ * (may be NULL): b,h,s,d of one. */
+int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_row_expects *expects,
+                           int64_t first[4]);
 /* What two sums of the same terms may be apart, beside one step of the type. Arrays over the tensor's dims. */
 typedef struct facts_slack {
     const double *bound; /* `share` of this: the order of the terms */
@@ -91,7 +93,7 @@ typedef struct facts_slack {
 } facts_slack;
 
 /* The same of sums in any order: differ by more than that. */
-int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due,
+int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_row_expects *expects,
                                  const facts_slack *slack, int64_t first[4]);
 
 /* ---- amax (docs/numerics.md section 1) ---- */
@@ -106,7 +108,8 @@ typedef struct facts_amax {
 
 /* The largest magnitude of rows that owe a value, times `unit`; `saturated` (may be NULL): it is the largest that the type has.
  * Elements that are not finite do not count. */
-double facts_judge_largest(const facts_tensor *tensor, const void *storage, const facts_due *due, double unit, bool *saturated);
+double facts_judge_largest(const facts_tensor *tensor, const void *storage, const facts_row_expects *expects, double unit,
+                           bool *saturated);
 /* `code` is the fp32 that came back, `pattern` what lay there before (facts_pattern_scalar). */
 facts_judgement facts_judge_amax(const facts_amax *rule, uint32_t code, facts_pattern pattern);
 /* Poison of amax and other scalars, fp32: NaN; 1e30. */

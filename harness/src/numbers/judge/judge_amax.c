@@ -9,13 +9,14 @@ uint32_t facts_pattern_scalar(facts_pattern pattern)
     return pattern == FACTS_PATTERN_A ? facts_pattern_code(FATTN_F32, pattern, 0) : facts_encode(FATTN_F32, 1e30);
 }
 
-double facts_judge_largest(const facts_tensor *t, const void *storage, const facts_due *due, double unit, bool *saturated)
+double facts_judge_largest(const facts_tensor *t, const void *storage, const facts_row_expects *expects, double unit,
+                           bool *saturated)
 {
     double largest = 0.0, end = facts_dtype_max(t->dtype);
 #pragma omp parallel for schedule(static) reduction(max : largest)
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
         int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
-        if (!facts_row_exists(t, b, s) || (due && due[b * t->dim[2] + s] != FACTS_DUE_VALUE))
+        if (!facts_row_exists(t, b, s) || (expects && expects[b * t->dim[2] + s] != FACTS_EXPECTS_VALUE))
             continue;
         int64_t place = facts_row_place(t, b, h, s);
         for (int64_t d = 0; d < t->dim[3]; d++) {

@@ -19,79 +19,80 @@ const char *const facts_gate_words[FACTS_GATE_COUNT] = { FACTS_GATE_LIST(AS_WORD
 #define LEAST_OF_F16 0x1p-10
 
 /* Elements that owe a value: the N of T1. */
-static int64_t due_elements(const facts_tensor *t, const facts_due *due)
+static int64_t expected_elements(const facts_tensor *t, const facts_row_expects *expects)
 {
     int64_t rows = 0;
     for (int64_t b = 0; b < t->dim[0]; b++) {
         const int64_t there = t->live && t->live[b] < t->dim[2] ? t->live[b] : t->dim[2];
-        rows += due ? 0 : there;
-        for (int64_t s = 0; s < there && due; s++)
-            rows += due[b * t->dim[2] + s] == FACTS_DUE_VALUE;
+        rows += expects ? 0 : there;
+        for (int64_t s = 0; s < there && expects; s++)
+            rows += expects[b * t->dim[2] + s] == FACTS_EXPECTS_VALUE;
     }
     return rows * t->dim[1] * t->dim[3];
 }
 
 /* z sigma holds for all N elements at once but with probability alpha (Gaussian tail, union bound), where roundings are
  * independent. */
-facts_bar facts_judge_bar(const facts_tensor *tensor, const facts_rule *rule)
+facts_limits facts_judge_limits(const facts_tensor *tensor, const facts_rule *rule)
 {
-    double n = fmax((double)due_elements(tensor, rule->due), 1);
-    facts_bar bar = { .z = rule->coherent ? (double)INFINITY : sqrt(2 * log(2 * n / FACTS_ALPHA)),
-                      .factor = rule->calibrated ? 1.0 : UNCALIBRATED,
-                      .unit = rule->unit != 0 ? rule->unit : 1.0,
-                      .dtype = tensor->dtype,
-                      .has_sigma = rule->expected.sigma != NULL };
-    bar.least = tensor->dtype == FATTN_F16 ? LEAST_OF_F16 * bar.unit : 0.0;
-    bar.overflow = facts_dtype_bytes(tensor->dtype) == 1 ? INFINITY : facts_dtype_max(tensor->dtype) * bar.unit;
+    double n = fmax((double)expected_elements(tensor, rule->expects), 1);
+    facts_limits limits = { .z = rule->coherent ? (double)INFINITY : sqrt(2 * log(2 * n / FACTS_ALPHA)),
+                            .factor = rule->calibrated ? 1.0 : UNCALIBRATED,
+                            .unit = rule->unit != 0 ? rule->unit : 1.0,
+                            .dtype = tensor->dtype,
+                            .has_sigma = rule->expected.sigma != NULL };
+    limits.least = tensor->dtype == FATTN_F16 ? LEAST_OF_F16 * limits.unit : 0.0;
+    limits.overflow = facts_dtype_bytes(tensor->dtype) == 1 ? INFINITY : facts_dtype_max(tensor->dtype) * limits.unit;
     for (int64_t i = 0; i < FACTS_PATTERN_PERIOD; i++)
-        bar.poison[i] = facts_pattern_code(tensor->dtype, rule->pattern, i);
-    return bar;
+        limits.poison[i] = facts_pattern_code(tensor->dtype, rule->pattern, i);
+    return limits;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct court {
+typedef struct judging {
     const facts_tensor *tensor;
     const facts_rule *rule;
     const void *storage; /* NULL: of a lie */
     facts_lie lie;
-    facts_bar bar;
-} court;
+    facts_limits limits;
+} judging;
 
-static facts_judged_element element_at(const court *c, int64_t row, int64_t d)
+static facts_judged_element element_at(const judging *c, int64_t row, int64_t d)
 {
     const facts_tensor *t = c->tensor;
     const facts_expected *e = &c->rule->expected;
     int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]), i = row * t->dim[3] + d;
-    facts_due due = !facts_row_exists(t, b, s) ? FACTS_DUE_NOTHING
-                    : c->rule->due             ? c->rule->due[b * t->dim[2] + s]
-                                               : FACTS_DUE_VALUE;
+    facts_row_expects expects = !facts_row_exists(t, b, s) ? FACTS_EXPECTS_NOTHING
+                                : c->rule->expects         ? c->rule->expects[b * t->dim[2] + s]
+                                                           : FACTS_EXPECTS_VALUE;
     return (facts_judged_element){ .want = e->want[i],
                                    .sigma = e->sigma ? e->sigma[i] : 0.0,
                                    .bound = e->bound[i],
-                                   .due = (int32_t)due,
+                                   .expects = (int32_t)expects,
                                    .channel = (int32_t)d,
                                    .place = facts_row_place(t, b, h, s) + d * t->stride[3] };
 }
 
-static void add_answer(facts_judged_row *out, const court *c, int64_t row, int64_t d)
+static void add_answer(facts_judged_row *out, const judging *c, int64_t row, int64_t d)
 {
     facts_judged_element element = element_at(c, row, d);
-    if (element.due == FACTS_DUE_NOTHING)
+    if (element.expects == FACTS_EXPECTS_NOTHING)
         return;
     element.code = facts_load(c->tensor->dtype, c->storage, element.place);
-    facts_judged_row_add(out, &c->bar, &element);
+    facts_judged_row_add(out, &c->limits, &element);
 }
 
-static void add_lie(facts_judged_row *out, const court *c, int64_t row, int64_t d)
+static void add_lie(facts_judged_row *out, const judging *c, int64_t row, int64_t d)
 {
     const facts_tensor *t = c->tensor;
     facts_judged_element element = element_at(c, row, d);
-    int64_t slice = row / t->dim[2], told = facts_lie_from((int32_t)c->lie, row % t->dim[2], d, t->dim[2], t->dim[3]);
-    facts_judged_row_add_lie(out, &c->bar, &element, (int32_t)c->lie, c->rule->expected.want[slice * t->dim[2] * t->dim[3] + told]);
+    int64_t slice = row / t->dim[2], reported = facts_lie_from((int32_t)c->lie, row % t->dim[2], d, t->dim[2], t->dim[3]);
+    facts_judged_row_add_lie(out, &c->limits, &element, (int32_t)c->lie,
+                             c->rule->expected.want[slice * t->dim[2] * t->dim[3] + reported]);
 }
 
-static void judge_row(facts_judged_row *out, const court *c, int64_t row)
+static void judge_row(facts_judged_row *out, const judging *c, int64_t row)
 {
     facts_judged_row_begin(out);
     for (int64_t d = 0; d < c->tensor->dim[3]; d++)
@@ -102,7 +103,7 @@ static void judge_row(facts_judged_row *out, const court *c, int64_t row)
 }
 
 /* Owned by the caller; NULL without memory. */
-static facts_judged_row *rows_of(const court *c)
+static facts_judged_row *rows_of(const judging *c)
 {
     int64_t n = c->tensor->dim[0] * c->tensor->dim[1] * c->tensor->dim[2];
     facts_judged_row *rows = malloc((size_t)(n + 1) * sizeof *rows);
@@ -115,7 +116,7 @@ static facts_judged_row *rows_of(const court *c)
 
 facts_judgement facts_judge_tensor(const facts_tensor *tensor, const void *storage, const facts_rule *rule)
 {
-    court c = { .tensor = tensor, .rule = rule, .storage = storage, .bar = facts_judge_bar(tensor, rule) };
+    judging c = { .tensor = tensor, .rule = rule, .storage = storage, .limits = facts_judge_limits(tensor, rule) };
     facts_judged_row *rows = rows_of(&c);
     if (!rows)
         return (facts_judgement){ .no_memory = true };
@@ -127,7 +128,7 @@ facts_judgement facts_judge_tensor(const facts_tensor *tensor, const void *stora
 /* An element's finding is the one that a row of it alone would show. */
 void facts_judge_marks(const facts_tensor *t, const void *storage, const facts_rule *rule, facts_marks *marks)
 {
-    court c = { .tensor = t, .rule = rule, .storage = storage, .bar = facts_judge_bar(t, rule) };
+    judging c = { .tensor = t, .rule = rule, .storage = storage, .limits = facts_judge_limits(t, rule) };
     memcpy(marks->dim, t->dim, sizeof marks->dim);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++)
@@ -184,7 +185,7 @@ facts_lie_end facts_judge_lie(const facts_judgement *found)
 }
 
 /* Does one of a few rows catch it already? Then the others can only agree. */
-static bool caught_early(const court *c)
+static bool caught_early(const judging *c)
 {
     const int64_t rows = c->tensor->dim[0] * c->tensor->dim[1] * c->tensor->dim[2];
     for (int64_t i = 0; i < EARLY_ROWS && i < rows; i++) {
@@ -199,7 +200,7 @@ static bool caught_early(const court *c)
 /* Without memory nothing was told, and nothing is said against the data: the judgement itself will lack it too. */
 static facts_lie_end tell(const facts_tensor *tensor, const facts_rule *rule, facts_lie lie)
 {
-    court c = { .tensor = tensor, .rule = rule, .lie = lie, .bar = facts_judge_bar(tensor, rule) };
+    judging c = { .tensor = tensor, .rule = rule, .lie = lie, .limits = facts_judge_limits(tensor, rule) };
     if (caught_early(&c))
         return FACTS_LIE_CAUGHT;
     facts_judged_row *rows = rows_of(&c);

@@ -33,7 +33,7 @@ static facts_judged_sums joined(const facts_judged_slice *slice, int64_t slices,
  * scatter, and what the model says they may. abs(beta) <= 8 se + g0. */
 static double judge_gain(const facts_judged_sums *of, double scatter, double allowance)
 {
-    if (!facts_judged_tells_gain(of))
+    if (!facts_judged_detects_gain(of))
         return 0.0;
     return facts_judged_ratio(fabs(facts_judged_beta(of)), GAIN_SE * sqrt(fmax(scatter, of->model)) / of->power + allowance);
 }
@@ -44,7 +44,7 @@ static double judge_gain(const facts_judged_sums *of, double scatter, double all
 static double judge_scatter(const facts_judged_sums *of, double scatter, double by_row, double alpha)
 {
     const double x = log(1 / alpha), m = of->model, w = of->heaviest;
-    if (!facts_judged_tells_gain(of))
+    if (!facts_judged_detects_gain(of))
         return 0.0;
     return facts_judged_ratio(scatter, m + 2 * sqrt(x * m * w) + 2 * x * w + by_row * by_row * w * of->power);
 }

@@ -3,10 +3,10 @@
 #include "numbers/dtype.h"
 #include "numbers/fill/seen.h"
 
-static facts_due due_of(const facts_tensor *t, const facts_due *due, int64_t i)
+static facts_row_expects expects_of(const facts_tensor *t, const facts_row_expects *expects, int64_t i)
 {
     int64_t s = i / t->dim[3] % t->dim[2], b = i / (t->dim[3] * t->dim[2] * t->dim[1]);
-    return !facts_row_exists(t, b, s) ? FACTS_DUE_NOTHING : due ? due[b * t->dim[2] + s] : FACTS_DUE_VALUE;
+    return !facts_row_exists(t, b, s) ? FACTS_EXPECTS_NOTHING : expects ? expects[b * t->dim[2] + s] : FACTS_EXPECTS_VALUE;
 }
 
 static void index_of(const facts_tensor *t, int64_t i, int64_t out[4])
@@ -24,9 +24,10 @@ static int64_t place_of(const facts_tensor *t, int64_t i)
     return facts_row_place(t, at[0], at[1], at[2]) + at[3] * t->stride[3];
 }
 
-int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4])
+int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_row_expects *expects,
+                           int64_t first[4])
 {
-    return facts_judge_repeat_close(tensor, a, b, due, NULL, first);
+    return facts_judge_repeat_close(tensor, a, b, expects, NULL, first);
 }
 
 static double slack_at(const facts_slack *slack, int64_t i)
@@ -34,14 +35,14 @@ static double slack_at(const facts_slack *slack, int64_t i)
     return slack->share * slack->bound[i] + (slack->parts ? slack->parts[i] : 0.0);
 }
 
-int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due,
+int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_row_expects *expects,
                                  const facts_slack *slack, int64_t first[4])
 {
     int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3], different = 0, least = n;
 #pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : least)
     for (int64_t i = 0; i < n; i++) {
-        facts_due is = due_of(tensor, due, i);
-        if (is != FACTS_DUE_VALUE && (is != FACTS_DUE_NUMBER || slack)) /* outside a sample nobody knows the slack */
+        facts_row_expects is = expects_of(tensor, expects, i);
+        if (is != FACTS_EXPECTS_VALUE && (is != FACTS_EXPECTS_NUMBER || slack)) /* outside a sample nobody knows the slack */
             continue;
         int64_t place = place_of(tensor, i);
         uint32_t x = facts_load(tensor->dtype, a, place), y = facts_load(tensor->dtype, b, place);
@@ -61,7 +62,7 @@ uint64_t facts_judge_bits(const facts_tensor *tensor, const void *storage)
     uint64_t sum = 0;
 #pragma omp parallel for schedule(static) reduction(+ : sum)
     for (int64_t i = 0; i < n; i++)
-        if (due_of(tensor, NULL, i) == FACTS_DUE_VALUE)
+        if (expects_of(tensor, NULL, i) == FACTS_EXPECTS_VALUE)
             sum += facts_bits_of(i, facts_load(tensor->dtype, storage, place_of(tensor, i)));
     return sum;
 }

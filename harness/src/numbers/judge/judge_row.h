@@ -2,7 +2,7 @@
  * judged here by OpenMP and on a GPU by one warp each, with the same inline functions; judge_sums.h adds them up.
  *
  * One row: facts_judged_row_begin, facts_judged_row_add for each of its elements in any order. Counts and the worst element do not
- * depend on it; the three sums do, in their last bits. facts_judge_bar (judge.h) says what an element has to pass.
+ * depend on it; the three sums do, in their last bits. facts_judge_limits (judge.h) says what an element has to pass.
  *
  * Compiled by C and by CUDA C++. docs/numerics.md section 3.
  */
@@ -15,15 +15,16 @@
 #include "numbers/dtype.h"
 #include "numbers/poison.h"
 
-/* Where an element stands before it is compared. NOTHING: packed sequences have no such row, nor memory for it; it is not read.
- * NUMBER: outside the sample of a huge problem nobody knows the value, but it has to be written and finite. */
-typedef enum facts_due {
-    FACTS_DUE_VALUE,
-    FACTS_DUE_ZERO_OR_POISON,
-    FACTS_DUE_ANYTHING,
-    FACTS_DUE_NOTHING,
-    FACTS_DUE_NUMBER
-} facts_due;
+/* The kind of row that an element is in, before it is compared. NOTHING: a ragged tensor has no such row and no memory for it, so
+ * it is not read. NUMBER: the row is outside the sample of a huge problem, so its value is unknown, but it must be written and
+ * finite. */
+typedef enum facts_row_expects {
+    FACTS_EXPECTS_VALUE,
+    FACTS_EXPECTS_ZERO_OR_POISON,
+    FACTS_EXPECTS_ANYTHING,
+    FACTS_EXPECTS_NOTHING,
+    FACTS_EXPECTS_NUMBER
+} facts_row_expects;
 
 /* The gates, once. X(SYMBOL, "word") */
 #define FACTS_GATE_LIST(X)                                                                                                         \
@@ -60,7 +61,7 @@ typedef struct facts_judged_row {
 } facts_judged_row;
 
 /* What holds for every element of a tensor. */
-typedef struct facts_bar {
+typedef struct facts_limits {
     double z;                              /* T1: z sigma holds for all elements at once but with probability alpha */
     double factor;                         /* of T1's threshold, until the engine's constants are calibrated */
     double unit;                           /* the value of a code is its number times this: 1/scale of an 8 bit type, else 1 */
@@ -69,7 +70,7 @@ typedef struct facts_bar {
     uint32_t poison[FACTS_PATTERN_PERIOD]; /* codes that lay in memory, by place modulo the period */
     int32_t dtype;
     int32_t has_sigma; /* 0: the bound alone (TL) */
-} facts_bar;
+} facts_limits;
 
 /* One element. */
 typedef struct facts_judged_element {
@@ -77,7 +78,7 @@ typedef struct facts_judged_element {
     int64_t place;             /* its index in the storage, for poison */
     uint32_t code;             /* what lies there */
     int32_t channel;
-    int32_t due; /* facts_due of its row */
+    int32_t expects; /* facts_row_expects of its row */
 } facts_judged_element;
 
 typedef struct facts_compared {
@@ -91,15 +92,15 @@ FACTS_BOTH int facts_is_finite(double x)
 }
 
 /* Nothing rounds where both are 0: the answer is exact (T0). */
-FACTS_BOTH int facts_judged_element_exact(const facts_bar *bar, const facts_judged_element *at)
+FACTS_BOTH int facts_judged_element_exact(const facts_limits *limits, const facts_judged_element *at)
 {
-    return at->bound == 0 && (!bar->has_sigma || at->sigma == 0);
+    return at->bound == 0 && (!limits->has_sigma || at->sigma == 0);
 }
 
-FACTS_BOTH double facts_judged_element_tolerance(const facts_bar *bar, const facts_judged_element *at)
+FACTS_BOTH double facts_judged_element_tolerance(const facts_limits *limits, const facts_judged_element *at)
 {
     double bound = at->bound + FACTS_BOUND_FLOOR;
-    return bar->has_sigma ? fmin(bound, bar->z * (at->sigma + FACTS_SIGMA_FLOOR)) * bar->factor : bound;
+    return limits->has_sigma ? fmin(bound, limits->z * (at->sigma + FACTS_SIGMA_FLOOR)) * limits->factor : bound;
 }
 
 FACTS_BOTH facts_compared facts_compared_as(int32_t is, int32_t gate, double ratio, double tolerance)
@@ -114,12 +115,12 @@ FACTS_BOTH facts_compared facts_compared_as(int32_t is, int32_t gate, double rat
 
 /* T0, T1 and TL of one value. Non-finite values are settled first: every comparison with a NaN is false, so a NaN would slip
  * through an inequality. */
-FACTS_BOTH facts_compared facts_judged_element_compare(const facts_bar *bar, const facts_judged_element *at, double got)
+FACTS_BOTH facts_compared facts_judged_element_compare(const facts_limits *limits, const facts_judged_element *at, double got)
 {
     const double want = at->want, error = fabs(got - want), inf = (double)INFINITY,
-                 tolerance = facts_judged_element_tolerance(bar, at);
-    const int32_t gate = bar->has_sigma ? FACTS_GATE_T1 : FACTS_GATE_TL;
-    const int exact = facts_judged_element_exact(bar, at);
+                 tolerance = facts_judged_element_tolerance(limits, at);
+    const int32_t gate = limits->has_sigma ? FACTS_GATE_T1 : FACTS_GATE_TL;
+    const int exact = facts_judged_element_exact(limits, at);
     if (exact || !facts_is_finite(error)) {
         if (want != want || got != got)
             return facts_compared_as(FACTS_NOT_FINITE, FACTS_GATE_T0, inf, 0);
@@ -131,7 +132,7 @@ FACTS_BOTH facts_compared facts_judged_element_compare(const facts_bar *bar, con
                                      FACTS_GATE_T0, same ? 0.0 : inf, 0);
         }
         /* Inf is right where the value is out of the type's range. */
-        if (!facts_is_finite(got) && (got > 0) == (want > 0) && fabs(want) + tolerance >= bar->overflow)
+        if (!facts_is_finite(got) && (got > 0) == (want > 0) && fabs(want) + tolerance >= limits->overflow)
             return facts_compared_as(FACTS_RIGHT, gate, 0.0, tolerance);
         if (!facts_is_finite(got))
             return facts_compared_as(FACTS_NOT_FINITE, FACTS_GATE_T0, inf, tolerance);
@@ -139,9 +140,9 @@ FACTS_BOTH facts_compared facts_judged_element_compare(const facts_bar *bar, con
     return facts_compared_as(error <= tolerance ? FACTS_RIGHT : FACTS_OFF, gate, error == 0 ? 0.0 : error / tolerance, tolerance);
 }
 
-FACTS_BOTH int facts_judged_element_is_poison(const facts_bar *bar, const facts_judged_element *at)
+FACTS_BOTH int facts_judged_element_is_poison(const facts_limits *limits, const facts_judged_element *at)
 {
-    return at->code == bar->poison[at->place % FACTS_PATTERN_PERIOD];
+    return at->code == limits->poison[at->place % FACTS_PATTERN_PERIOD];
 }
 
 FACTS_BOTH void facts_judged_row_begin(facts_judged_row *row)
@@ -190,14 +191,14 @@ FACTS_BOTH void facts_judged_row_note(facts_judged_row *row, const facts_judged_
 }
 
 /* What T2, T3 and TG add up. */
-FACTS_BOTH void facts_judged_row_weigh(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at, double got)
+FACTS_BOTH void facts_judged_row_weigh(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, double got)
 {
-    if (!bar->has_sigma || at->sigma == 0 || !facts_is_finite(got) || !facts_is_finite(at->want))
+    if (!limits->has_sigma || at->sigma == 0 || !facts_is_finite(got) || !facts_is_finite(at->want))
         return;
     double precision = 1 / (at->sigma + FACTS_SIGMA_FLOOR), off = (got - at->want) * precision, size = at->want * precision;
     row->squares += off * off;
     row->weighed++;
-    if (fabs(at->want) < bar->least)
+    if (fabs(at->want) < limits->least)
         return;
     row->gain += off * size;
     row->power += size * size;
@@ -206,15 +207,15 @@ FACTS_BOTH void facts_judged_row_weigh(facts_judged_row *row, const facts_bar *b
 }
 
 /* A padded row: 0 or untouched; what it holds is counted. */
-FACTS_BOTH void facts_judged_row_add_padded(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at, double got)
+FACTS_BOTH void facts_judged_row_add_padded(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, double got)
 {
-    if (facts_judged_element_is_poison(bar, at)) {
+    if (facts_judged_element_is_poison(limits, at)) {
         row->padded_poison++;
     } else if (got == 0) {
         row->padded_zero++;
     } else {
         row->padded_other++;
-        if (at->due == FACTS_DUE_ZERO_OR_POISON) {
+        if (at->expects == FACTS_EXPECTS_ZERO_OR_POISON) {
             facts_compared c =
                 facts_compared_as(facts_is_finite(got) ? FACTS_OFF : FACTS_NOT_FINITE, FACTS_GATE_T0, (double)INFINITY, 0);
             facts_judged_row_note(row, at, &c, got, 0.0);
@@ -223,9 +224,9 @@ FACTS_BOTH void facts_judged_row_add_padded(facts_judged_row *row, const facts_b
 }
 
 /* Statistics of a row without a key are -inf. */
-FACTS_BOTH void facts_judged_row_add_number(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at, double got)
+FACTS_BOTH void facts_judged_row_add_number(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, double got)
 {
-    int poison = facts_judged_element_is_poison(bar, at), dead = !bar->has_sigma && got < 0;
+    int poison = facts_judged_element_is_poison(limits, at), dead = !limits->has_sigma && got < 0;
     if (facts_is_finite(got) || (dead && !poison))
         return;
     facts_compared c = facts_compared_as(poison ? FACTS_UNWRITTEN : FACTS_NOT_FINITE, poison ? FACTS_GATE_POISON : FACTS_GATE_T0,
@@ -234,27 +235,27 @@ FACTS_BOTH void facts_judged_row_add_number(facts_judged_row *row, const facts_b
 }
 
 /* got: the value of at->code. */
-FACTS_BOTH void facts_judged_row_add_value(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at, double got)
+FACTS_BOTH void facts_judged_row_add_value(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, double got)
 {
-    if (at->due == FACTS_DUE_NUMBER) {
-        facts_judged_row_add_number(row, bar, at, got);
+    if (at->expects == FACTS_EXPECTS_NUMBER) {
+        facts_judged_row_add_number(row, limits, at, got);
         return;
     }
-    if (at->due != FACTS_DUE_VALUE) {
-        facts_judged_row_add_padded(row, bar, at, got);
+    if (at->expects != FACTS_EXPECTS_VALUE) {
+        facts_judged_row_add_padded(row, limits, at, got);
         return;
     }
-    facts_compared c = facts_judged_element_compare(bar, at, got);
-    if (c.is != FACTS_RIGHT && facts_judged_element_is_poison(bar, at))
+    facts_compared c = facts_judged_element_compare(limits, at, got);
+    if (c.is != FACTS_RIGHT && facts_judged_element_is_poison(limits, at))
         c = facts_compared_as(FACTS_UNWRITTEN, FACTS_GATE_POISON, (double)INFINITY, c.tolerance);
-    facts_judged_row_weigh(row, bar, at, got);
+    facts_judged_row_weigh(row, limits, at, got);
     row->checked++;
     facts_judged_row_note(row, at, &c, got, at->want);
 }
 
-FACTS_BOTH void facts_judged_row_add(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at)
+FACTS_BOTH void facts_judged_row_add(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at)
 {
-    facts_judged_row_add_value(row, bar, at, facts_decode(bar->dtype, at->code) * bar->unit);
+    facts_judged_row_add_value(row, limits, at, facts_decode(limits->dtype, at->code) * limits->unit);
 }
 
 /* ---- determinism: two runs of one configuration (docs/numerics.md section 9)
@@ -278,31 +279,31 @@ FACTS_BOTH int facts_judged_close(int32_t dtype, uint32_t a, uint32_t b, double 
     return fabs(facts_decode(dtype, a) - facts_decode(dtype, b)) <= fmax(facts_step_of(dtype, a), facts_step_of(dtype, b)) + slack;
 }
 
-/* ---- trust: could the data tell a wrong answer? --------------------------------------------------------------------------------
- */
+/* ---- trust: can the data detect a wrong answer? ------------------------------------------------------------------------------ */
 
 /* Wrong answers that have to be caught: zeros; the reference of the next row, of the next channel (round the end). */
 typedef enum facts_lie { FACTS_LIE_ZERO, FACTS_LIE_ROW, FACTS_LIE_CHANNEL, FACTS_LIE_COUNT } facts_lie;
 
-/* Which element's reference is told at channel c of row s of a (b,h) slice with `rows` rows of `channels`: an index into that
- * slice. */
+/* The element whose reference value a lie writes to channel c of row s, in a (b,h) slice with `rows` rows of `channels`: an index
+ * into that slice. */
 FACTS_BOTH int64_t facts_lie_from(int32_t lie, int64_t s, int64_t c, int64_t rows, int64_t channels)
 {
     int64_t next_row = s + 1 == rows ? 0 : s + 1, next = c + 1 == channels ? 0 : c + 1;
     return lie == FACTS_LIE_ROW ? next_row * channels + c : s * channels + next;
 }
 
-/* Adds the lie in place of an answer; `told` is the reference at facts_lie_from (any number for zeros). Between live rows only: a
- * dead row would give every lie away. `checked` counts where the lie differs from the truth. */
-FACTS_BOTH void facts_judged_row_add_lie(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at, int32_t lie,
-                                         double told)
+/* Adds the lie in place of an answer. `reported` is the reference at facts_lie_from (any number for zeros). Lies are written
+ * between live rows only, because any gate catches a lie in a row without an answer. `checked` counts the elements where the lie
+ * differs from the reference. */
+FACTS_BOTH void facts_judged_row_add_lie(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, int32_t lie,
+                                         double reported)
 {
-    double got = lie == FACTS_LIE_ZERO ? 0.0 : told;
-    if (at->due != FACTS_DUE_VALUE || facts_judged_element_exact(bar, at) || !facts_is_finite(got) ||
+    double got = lie == FACTS_LIE_ZERO ? 0.0 : reported;
+    if (at->expects != FACTS_EXPECTS_VALUE || facts_judged_element_exact(limits, at) || !facts_is_finite(got) ||
         (lie != FACTS_LIE_ZERO && got == 0))
         return;
-    facts_compared c = facts_judged_element_compare(bar, at, got);
-    facts_judged_row_weigh(row, bar, at, got);
+    facts_compared c = facts_judged_element_compare(limits, at, got);
+    facts_judged_row_weigh(row, limits, at, got);
     row->checked += fabs(got - at->want) > 0x1p-40 * fabs(at->want);
     facts_judged_row_note(row, at, &c, got, at->want);
 }

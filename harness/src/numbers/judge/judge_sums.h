@@ -13,7 +13,7 @@
 #define FACTS_GAIN_KEYS 16 /* TG, TS: rows of at least so many effective keys ... */
 #define FACTS_GAIN_ROWS 32 /* ... and at least so many of them */
 
-/* The rows of a tensor, and what is known of them beside what is due. */
+/* The rows of a tensor, and their properties beside the expected values. */
 typedef struct facts_judged_rows {
     const facts_judged_row *row;
     const double *nu, *neff;
@@ -98,9 +98,10 @@ FACTS_BOTH void facts_judged_sums_begin(facts_judged_sums *out)
 
 /* ---- the first walk --------------------------------------------------------------------------------------------------------- */
 
-/* TG, TS: the variance of a sum of a row's errors, each divided by its sigma, is at most this times the sum of the squared weights:
- * dim/nu where the errors' directions are none of the weights', and dim/sqrt(nu) for any weights. nu is at most dim^2 / tr(C^2), C
- * the errors' covariance with diagonal 1, whose largest eigenvalue is below sqrt(tr(C^2)). */
+/* TG, TS: the factor of the variance of a row's errors. Each error is divided by its sigma, multiplied by a weight, and summed. The
+ * variance is at most this factor times the sum of the squared weights. The factor is dim/nu if the errors do not follow the
+ * weights, and dim/sqrt(nu) for any weights. nu is at most dim^2 / tr(C^2). C is the covariance of the errors with diagonal 1; its
+ * largest eigenvalue is below sqrt(tr(C^2)). */
 FACTS_BOTH double facts_judged_spread(const facts_judged_rows *c, const facts_weighed_row *as)
 {
     return (double)c->channels / (c->aligned ? sqrt(as->nu) : as->nu);
@@ -153,7 +154,7 @@ FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged
         facts_judged_sums_add_live(out, c, &row, &as);
 }
 
-/* But for the worst row. */
+/* Without the worst row. */
 FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judged_sums *part)
 {
     int gate;
@@ -186,16 +187,16 @@ FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judge
 
 /* ---- the second ------------------------------------------------------------------------------------------------------------- */
 
-/* TG: beta = sum(E ref/sigma^2) / X, X = sum ref^2/sigma^2, is the factor by which the answer is too large, as least squares see
- * it. Too few rows, or too small answers, cannot tell. */
-FACTS_BOTH int facts_judged_tells_gain(const facts_judged_sums *of)
+/* TG: beta = sum(E ref/sigma^2) / X, with X = sum ref^2/sigma^2, is the least-squares factor by which the answer is too large.
+ * False: too few rows, or too small answers, to detect a gain. */
+FACTS_BOTH int facts_judged_detects_gain(const facts_judged_sums *of)
 {
     return of->gain_rows >= FACTS_GAIN_ROWS && of->power > (double)of->gain_elements;
 }
 
 FACTS_BOTH double facts_judged_beta(const facts_judged_sums *of)
 {
-    return facts_judged_tells_gain(of) ? of->gain / of->power : 0.0;
+    return facts_judged_detects_gain(of) ? of->gain / of->power : 0.0;
 }
 
 /* T2: q_i <= h(ln(Nr/alpha), nu_i), h(x, nu) = 1 + 2 sqrt(x/nu) + 2 x/nu: Laurent and Massart's bound of a chi-square's upper tail

@@ -7,8 +7,8 @@
 #define FACTS_PICTURE_TEXT 8192
 #define FACTS_PICTURE_NAME 200
 
-/* One tensor's elements as judged: a facts_finding for each, dense over its dims. Rows that no value is due in are FACTS_RIGHT, but
- * for padded rows that hold something else. */
+/* The elements of one compared tensor: a facts_finding for each, dense over its dims. Rows without an expected value are
+ * FACTS_RIGHT, except for padded rows with other contents. */
 typedef struct facts_marks {
     int64_t dim[4];
     unsigned char *at; /* the caller's */

@@ -5,7 +5,7 @@
 
 #include "judging.h"
 #include "numbers/fill/seen.h"
-#include "worker/memory/due.h"
+#include "worker/memory/expected_transfer.h"
 
 #define AGREEMENT 1e-12
 /* Of sigma and the bound. What may be flushed is a matter of a threshold: one weight at it moves them by more than rounding does.
@@ -14,7 +14,7 @@
 #define ERRORS_ABOVE 0.005
 
 typedef struct comparison {
-    facts_truth *there, here;
+    facts_reference *there, here;
     facts_error *error;
 } comparison;
 
@@ -47,16 +47,16 @@ static bool same_array(comparison *c, facts_tensor_id id, const char *what, cons
     return facts_fail(c->error, "the oracles disagree: %s.%s by %.3g of the largest", facts_tensor_word(id), what, apart);
 }
 
-static bool same_due(comparison *c, facts_tensor_id id)
+static bool same_expects(comparison *c, facts_tensor_id id)
 {
     facts_answer there;
     const facts_answer *here = &c->here.expectation.answer[id];
-    if (!facts_due_here(&there, c->there, id))
+    if (!facts_expected_on_host(&there, c->there, id))
         return facts_fail(c->error, "the oracles could not be compared: no memory");
     bool same = same_array(c, id, "want", there.want, here->want, AGREEMENT, 0) &&
                 same_array(c, id, "sigma", there.sigma, here->sigma, AGREEMENT_OF_ERRORS, ERRORS_ABOVE) &&
                 same_array(c, id, "bound", there.bound, here->bound, AGREEMENT_OF_ERRORS, ERRORS_ABOVE);
-    facts_due_leave(&there, c->there, id);
+    facts_expected_release(&there, c->there, id);
     return same;
 }
 
@@ -87,23 +87,23 @@ static bool same_inputs(comparison *c)
         for (int64_t i = 0; i < t->elements; i++)
             facts_store(t->dtype, facts_memory_storage(to, id, FACTS_PATTERN_A), i, facts_load(t->dtype, bytes, i));
     }
-    return facts_truth_renew(&c->here) == 0;
+    return facts_reference_renew(&c->here) == 0;
 }
 
-bool facts_both_agree(const facts_trial *trial, facts_truth *truth, facts_error *error)
+bool facts_both_agree(const facts_trial *trial, facts_reference *reference, facts_error *error)
 {
-    const facts_problem *p = truth->memory.problem;
-    comparison c = { .there = truth, .error = error };
+    const facts_problem *p = reference->memory.problem;
+    comparison c = { .there = reference, .error = error };
     facts_error why = { 0 };
-    if (truth->slabs)
+    if (reference->slabs)
         return facts_fail(error, "the oracles were not compared: the case is too large to have all of it here");
-    const facts_making making = { .worker = truth->memory.worker, .problem = p, .like = truth };
+    const facts_making making = { .worker = reference->memory.worker, .problem = p, .like = reference };
     bool agree = facts_trial_prepare(&c.here, &making, NULL, &why) == FATTN_OK && (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
     if (!agree)
         facts_fail(error, "the oracles could not be compared: %.200s", why.text[0] ? why.text : "no memory");
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && agree; id++)
         if (trial->judged[id] && facts_tensor_is_output(p, id) && c.here.expectation.answer[id].want)
-            agree = same_due(&c, id) && same_verdict(&c, id);
-    facts_truth_destroy(&c.here);
+            agree = same_expects(&c, id) && same_verdict(&c, id);
+    facts_reference_destroy(&c.here);
     return agree;
 }

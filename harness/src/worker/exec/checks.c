@@ -13,7 +13,7 @@ typedef struct further {
     facts_problem problem;
     fattn_score_mod *mod; /* its own, when its shape is */
     fattn_plan *plan;     /* the same */
-    facts_truth truth;
+    facts_reference reference;
     facts_view view;
 } further;
 
@@ -35,7 +35,7 @@ static void edit_inputs(void *owner, facts_memory *memory)
 {
     work *w = owner;
     further *f = &w->run[w->number];
-    look_at(&f->view, memory, &f->truth.expectation);
+    look_at(&f->view, memory, &f->reference.expectation);
     facts_check_write(&f->view, &w->base, w->before, w->number);
     f->problem.fill = FACTS_FILL_OTHER; /* these are no fill's data any more: nothing may be concluded from its name */
 }
@@ -44,7 +44,7 @@ static void edit_given(void *owner, facts_memory *memory)
 {
     work *w = owner;
     further *f = &w->run[w->number];
-    look_at(&f->view, memory, &f->truth.expectation);
+    look_at(&f->view, memory, &f->reference.expectation);
     facts_check_give(&f->view, &w->base, w->before, w->number);
 }
 
@@ -144,7 +144,7 @@ static bool judge(work *w, const facts_trial *trial)
 static bool run_one(work *w)
 {
     further *f = &w->run[w->number];
-    facts_truth_edit edit = { .inputs = edit_inputs, .given = edit_given, .owner = w };
+    facts_reference_edit edit = { .inputs = edit_inputs, .given = edit_given, .owner = w };
     facts_trial trial;
     facts_trial_options options = *w->r->options;
     fattn_plan **plan = w->r->plan;
@@ -158,14 +158,14 @@ static bool run_one(work *w)
     options.once = true;
     options.problem = &f->problem;
     options.edit = &edit;
-    facts_trial_run(&trial, &f->truth, plan, &options);
+    facts_trial_run(&trial, &f->reference, plan, &options);
     if (!trial.prepared && trial.status == FATTN_ENVIRONMENT) {
         leave_out(w, trial.text);
         return false;
     }
     if (!judge(w, &trial))
         return false;
-    look_at(&f->view, &f->truth.memory, &f->truth.expectation);
+    look_at(&f->view, &f->reference.memory, &f->reference.expectation);
     w->before[w->number] = f->view;
     return true;
 }
@@ -202,7 +202,7 @@ static void leave(work *w)
 {
     for (int i = 0; i < FACTS_CHECK_RUNS; i++) {
         further *f = &w->run[i];
-        facts_truth_destroy(&f->truth);
+        facts_reference_destroy(&f->reference);
         if (!w->r->worker->lost)
             fattn_plan_destroy(f->plan);
         fattn_score_mod_destroy(f->mod);
@@ -222,7 +222,7 @@ void facts_checks_run(facts_runs *r)
         return;
     }
     w->r = r;
-    look_at(&w->base, r->memory, &r->truth->expectation);
+    look_at(&w->base, r->memory, &r->reference->expectation);
     bool all = *r->plan != NULL;
     if (!all)
         leave_out(w, "its plan is gone");

@@ -31,7 +31,7 @@ static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int6
     case FACTS_ALIKE_BITS:
         return different;
     case FACTS_ALIKE_SUMS:
-        facts_runs_check(r, facts_judging_close(&far, r->truth, id, share, at), NULL);
+        facts_runs_check(r, facts_judging_close(&far, r->reference, id, share, at), NULL);
         return far;
     default:
         return 0;
@@ -50,7 +50,7 @@ static void judge_again(facts_runs *r, facts_tensor_id id)
 {
     facts_judgement found;
     const double since = facts_runs_now_us();
-    judged(r, facts_judging_of(&found, r->truth, id, FACTS_PATTERN_B), since);
+    judged(r, facts_judging_of(&found, r->reference, id, FACTS_PATTERN_B), since);
     const facts_verdict both = facts_verdict_worse(r->second[id], later_verdict(r, &found));
     if (both != r->second[id])
         r->judgement[id] = found;
@@ -61,7 +61,7 @@ static void judge_again(facts_runs *r, facts_tensor_id id)
 static bool is_same_array(const facts_runs *r, facts_array_id id, const bool differs[FACTS_TENSOR_COUNT])
 {
     const facts_tensor_id of = facts_amax_of(id);
-    facts_memory *m = &r->truth->memory;
+    facts_memory *m = &r->reference->memory;
     return (of == FACTS_TENSOR_COUNT || !differs[of]) &&
            memcmp(facts_memory_array(m, id, FACTS_PATTERN_A), facts_memory_array(m, id, FACTS_PATTERN_B),
                   (size_t)r->problem->array[id].count * sizeof(float)) == 0;
@@ -74,7 +74,7 @@ static void judge_arrays_again(facts_runs *r, const bool *differs)
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
         facts_judgement found;
         if (!r->problem->array[id].output || r->problem->array[id].count == 0 || (differs && is_same_array(r, id, differs)) ||
-            !facts_runs_check(r, facts_judging_array(&found, r->truth, id, FACTS_PATTERN_B), NULL))
+            !facts_runs_check(r, facts_judging_array(&found, r->reference, id, FACTS_PATTERN_B), NULL))
             continue;
         const facts_verdict verdict = later_verdict(r, &found);
         if (verdict != FACTS_VERDICT_PASS)
@@ -90,7 +90,7 @@ static void compare(facts_runs *r, const char *how)
         int64_t at[4] = { 0 }, different = 0;
         bool output = facts_tensor_is_output(r->problem, id),
              produced = r->forward && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS);
-        if ((output || produced) && !facts_runs_check(r, facts_judging_repeat(&different, r->truth, id, at), NULL))
+        if ((output || produced) && !facts_runs_check(r, facts_judging_repeat(&different, r->reference, id, at), NULL))
             return;
         if (!different)
             continue;
@@ -137,7 +137,7 @@ static facts_verdict verdict_of(facts_runs *r, facts_tensor_id id)
     facts_verdict first = facts_judgement_verdict(&out->judgement[id]), verdict = facts_verdict_worse(first, r->second[id]);
     if (verdict != first)
         out->judgement[id] = r->judgement[id];
-    if (verdict == FACTS_VERDICT_PASS && r->truth->untrusted[id]) {
+    if (verdict == FACTS_VERDICT_PASS && r->reference->untrusted[id]) {
         verdict = FACTS_VERDICT_MISTRUSTED;
         snprintf(out->text, sizeof out->text, "%s: an answer of zeros, or of the neighbouring row, would pass too",
                  facts_tensor_word(id));
@@ -148,7 +148,7 @@ static facts_verdict verdict_of(facts_runs *r, facts_tensor_id id)
 static void judge_array(facts_runs *r, facts_array_id id)
 {
     facts_judgement *found = &r->out->array[id];
-    facts_runs_check(r, facts_judging_array(found, r->truth, id, FACTS_PATTERN_A), NULL);
+    facts_runs_check(r, facts_judging_array(found, r->reference, id, FACTS_PATTERN_A), NULL);
     const facts_verdict verdict = facts_judgement_verdict(found);
     if (verdict != FACTS_VERDICT_PASS && facts_verdict_worse(r->out->verdict, verdict) != r->out->verdict)
         facts_runs_find(r, verdict, "%s: %.9g, not %.9g within %.3g", facts_array_words[id], found->got, found->want, found->bound);
@@ -181,7 +181,7 @@ static void judge_overruns(facts_runs *r)
 /* As many scores as should survive dropout, each whatever becomes of the others. */
 static void judge_dropout(facts_runs *r)
 {
-    const facts_kept *keep = &r->truth->keep;
+    const facts_kept *keep = &r->reference->keep;
     const facts_repeat *repeat = &keep->repeat;
     const double p = r->problem->ask.dropout;
     if (repeat->ratio > 1)
@@ -199,7 +199,7 @@ void facts_runs_judge(facts_runs *r)
     facts_runs_say(r, "judge");
     const facts_spent before = facts_spend(FACTS_SPENT_JUDGE);
     const double since = facts_runs_now_us();
-    judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->truth), since);
+    judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->reference), since);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(r->problem, id))
             r->out->verdict = facts_verdict_worse(r->out->verdict, verdict_of(r, id));

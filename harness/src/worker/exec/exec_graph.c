@@ -106,7 +106,7 @@ static void move(facts_runs *r, fattn_graph *graph)
 static bool run_seeded(facts_runs *r, int64_t seed)
 {
     facts_error error = { 0 };
-    fattn_status status = facts_truth_reseed(r->truth, seed, &error);
+    fattn_status status = facts_reference_reseed(r->reference, seed, &error);
     if (status != FATTN_OK) {
         r->out->status = status;
         snprintf(r->out->text, sizeof r->out->text, "%.250s", error.text);
@@ -114,7 +114,7 @@ static bool run_seeded(facts_runs *r, int64_t seed)
     }
     if (!facts_runs_once(r, &r->call, FACTS_PATTERN_A))
         return false;
-    if (facts_truth_renew(r->truth) == 0)
+    if (facts_reference_renew(r->reference) == 0)
         return true;
     r->out->status = FATTN_NO_MEMORY;
     snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");

@@ -67,7 +67,7 @@ void facts_exec_streams(facts_runs *r)
     for (int i = 0; i < 2 && good; i++)
         good = facts_runs_check(r, fattn_stream_synchronize(r->worker->context, lanes[i].stream), NULL);
     for (int i = 0; i < 2 && good && !facts_runs_over(r); i++)
-        compare_lane(r, &lanes[i], "a run alone and one beside another stream");
+        compare_lane(r, &lanes[i], "a run alone and a run beside another stream");
     for (int i = 0; i < 2; i++)
         close_lane(r, &lanes[i]);
 }
@@ -116,7 +116,7 @@ static void judge_lanes(facts_runs *r, lane *lanes, int32_t count)
 {
     for (int32_t i = 0; i < count && !facts_runs_over(r); i++) {
         if (lanes[i].status == FATTN_OK) {
-            compare_lane(r, &lanes[i], "a run alone and one of several threads");
+            compare_lane(r, &lanes[i], "a run alone and a run beside other threads");
             continue;
         }
         r->out->status = lanes[i].status;

@@ -28,14 +28,14 @@ bool facts_runs_make_forward(facts_runs *r)
 }
 
 /* What is due of a backward follows from the O and Stats that it read. */
-static bool renew_truth(facts_runs *r)
+static bool renew_reference(facts_runs *r)
 {
     if (!r->forward)
         return true;
     facts_runs_say(r, "reference");
-    const int failed = facts_truth_renew(r->truth);
+    const int failed = facts_reference_renew(r->reference);
     facts_runs_say(r, "exec");
-    return facts_runs_has_truth(r, failed);
+    return facts_runs_has_reference(r, failed);
 }
 
 /* A forward that is wrong is found by its own cases: here it would hide the backward. */
@@ -46,9 +46,9 @@ static bool refuse_forward(facts_runs *r, bool *refused)
     if (!r->forward || !facts_may_do_without_forward(r->problem))
         return true;
     facts_runs_say(r, "reference");
-    const int failed = facts_truth_keep_own(r->truth, &kept);
+    const int failed = facts_reference_keep_own(r->reference, &kept);
     facts_runs_say(r, "exec");
-    if (!facts_runs_has_truth(r, failed))
+    if (!facts_runs_has_reference(r, failed))
         return false;
     if (kept)
         return true;
@@ -72,5 +72,5 @@ bool facts_runs_first(facts_runs *r)
         memset(r->overrun, 0, sizeof r->overrun);
         return facts_runs_once(r, &r->call, FACTS_PATTERN_A);
     }
-    return renew_truth(r);
+    return renew_reference(r);
 }

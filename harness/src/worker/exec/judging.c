@@ -8,18 +8,18 @@
 #include "numbers/expect/expect_arrays.h"
 #include "numbers/fill/seen.h"
 
-static const facts_judging_side *side_of(const facts_truth *t)
+static const facts_judging_side *side_of(const facts_reference *t)
 {
     return t->memory.gpu ? &facts_judging_gpu : &facts_judging_host;
 }
 
-fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
+fattn_status facts_judging_of(facts_judgement *out, facts_reference *t, facts_tensor_id id, facts_pattern pattern)
 {
     *out = (facts_judgement){ .no_memory = true };
     return side_of(t)->one(out, t, id, pattern);
 }
 
-fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_truth *t)
+fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         out[id] = (facts_judgement){ .no_memory = facts_tensor_is_output(t->memory.problem, id) };
@@ -30,13 +30,13 @@ fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t
     return status;
 }
 
-fattn_status facts_judging_repeat(int64_t *out, facts_truth *t, facts_tensor_id id, int64_t at[4])
+fattn_status facts_judging_repeat(int64_t *out, facts_reference *t, facts_tensor_id id, int64_t at[4])
 {
     *out = 0;
     return side_of(t)->differ(out, t, id, NULL, at);
 }
 
-fattn_status facts_judging_close(int64_t *out, facts_truth *t, facts_tensor_id id, double share, int64_t at[4])
+fattn_status facts_judging_close(int64_t *out, facts_reference *t, facts_tensor_id id, double share, int64_t at[4])
 {
     *out = 0;
     return side_of(t)->differ(out, t, id, &share, at);
@@ -51,11 +51,11 @@ static double roundoff_of(int32_t dtype)
 }
 
 /* Of a tensor that is stored, amax is the largest of what lies there, too. */
-static fattn_status judge_amax(facts_judgement *out, facts_truth *t, facts_array_id id, facts_pattern pattern)
+static fattn_status judge_amax(facts_judgement *out, facts_reference *t, facts_array_id id, facts_pattern pattern)
 {
     const facts_tensor_id of = facts_amax_of(id);
-    const double *due = t->expectation.array[id];
-    facts_amax rule = { .want = due[0], .least = due[1], .most = due[2], .stored = NAN };
+    const double *expects = t->expectation.array[id];
+    facts_amax rule = { .want = expects[0], .least = expects[1], .most = expects[2], .stored = NAN };
     uint32_t code;
     if (of != FACTS_TENSOR_COUNT && t->memory.problem->tensor[of].present) {
         const facts_tensor tensor = facts_tensor_seen(t->memory.problem, of);
@@ -64,14 +64,14 @@ static fattn_status judge_amax(facts_judgement *out, facts_truth *t, facts_array
             return FATTN_NO_MEMORY;
         rule.u = roundoff_of(tensor.dtype);
         rule.half = facts_decode(tensor.dtype, 1) / 2 * t->expectation.unit[of];
-        rule.stored = facts_judge_largest(&tensor, storage, t->expectation.due[of], t->expectation.unit[of], &rule.saturated);
+        rule.stored = facts_judge_largest(&tensor, storage, t->expectation.expects[of], t->expectation.unit[of], &rule.saturated);
     }
     memcpy(&code, facts_memory_array(&t->memory, id, pattern), sizeof code);
     *out = facts_judge_amax(&rule, code, pattern);
     return FATTN_OK;
 }
 
-fattn_status facts_judging_array(facts_judgement *out, facts_truth *t, facts_array_id id, facts_pattern pattern)
+fattn_status facts_judging_array(facts_judgement *out, facts_reference *t, facts_array_id id, facts_pattern pattern)
 {
     const int64_t count = t->memory.problem->array[id].count;
     const facts_tensor numbers = {

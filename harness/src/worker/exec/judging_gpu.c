@@ -4,16 +4,16 @@
 #include "judging_side.h"
 #include "numbers/fill/seen.h"
 #include "worker/gpu/try.h"
-#include "worker/memory/due.h"
+#include "worker/memory/expected_transfer.h"
 #include "worker/memory/slabs.h"
 
 #define A FACTS_PATTERN_A
 
-_Static_assert(sizeof(facts_due) == sizeof(int32_t), "kernels read facts_due as int32_t");
+_Static_assert(sizeof(facts_row_expects) == sizeof(int32_t), "kernels read facts_row_expects as int32_t");
 
-static const int32_t *due_of(const facts_truth *t, facts_tensor_id id)
+static const int32_t *expects_of(const facts_reference *t, facts_tensor_id id)
 {
-    return (const int32_t *)t->expectation.due[id];
+    return (const int32_t *)t->expectation.expects[id];
 }
 
 static facts_part whole_of(const facts_tensor *tensor, const facts_rule *rule)
@@ -32,30 +32,31 @@ typedef struct question {
     facts_tensor there;
     facts_rule rule;
     facts_judged_slice *slices;
-    facts_lent lent;
+    facts_expected_copies copies;
 } question;
 
 /* Questions that one wait answers. */
 typedef struct batch {
-    facts_truth *truth;
+    facts_reference *reference;
     size_t count;
     question of[FACTS_TENSOR_COUNT * (1 + 2)]; /* an answer, two lies about it */
     facts_asked asked[FACTS_TENSOR_COUNT * (1 + 2)];
 } batch;
 
 /* Lies about an answer have its bar. */
-static facts_bar bar_of(const batch *b, facts_tensor_id id, const facts_tensor *here, const facts_rule *rule)
+static facts_limits limits_of(const batch *b, facts_tensor_id id, const facts_tensor *here, const facts_rule *rule)
 {
     for (size_t n = 0; n < b->count; n++)
         if (b->of[n].id == id)
-            return b->asked[n].bar;
-    return facts_judge_bar(here, rule);
+            return b->asked[n].limits;
+    return facts_judge_limits(here, rule);
 }
 
-/* About the answer over rule->pattern; with `lie` about that. `part`: of the tensor as it is due; NULL: all of it. */
+/* Compares the answer over rule->pattern, or with `lie` that lie. `part`: a part of the tensor's expected values; NULL: all of
+ * it. */
 static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, facts_lie lie, const facts_part *part)
 {
-    facts_truth *t = b->truth;
+    facts_reference *t = b->reference;
     question *q = &b->of[b->count];
     facts_asked *a = &b->asked[b->count];
     const facts_tensor here = facts_tensor_seen(t->memory.problem, id);
@@ -63,13 +64,14 @@ static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, fa
     *a = (facts_asked){ .tensor = &q->there,
                         .storage = lie == FACTS_LIE_COUNT ? facts_memory_address(&t->memory, id, rule->pattern) : NULL,
                         .lie = lie,
-                        .bar = bar_of(b, id, &here, rule),
-                        .due = due_of(t, id),
+                        .limits = limits_of(b, id, &here, rule),
+                        .expects = expects_of(t, id),
                         .part = part ? *part : whole_of(&here, rule),
                         .weights = part ? (facts_judged_rows){ .channels = here.dim[3] } : facts_judge_weights(&here, rule) };
     b->count++;
     if (!t->expectation.answer[id].at)
-        TRY(facts_due_lend(&q->lent, t->memory.gpu, &a->part, (size_t)(here.dim[0] * here.dim[1] * here.dim[2] * here.dim[3])));
+        TRY(facts_expected_upload(&q->copies, t->memory.gpu, &a->part,
+                                  (size_t)(here.dim[0] * here.dim[1] * here.dim[2] * here.dim[3])));
     q->slices = malloc((size_t)(a->part.batches * a->part.heads + 1) * sizeof *q->slices);
     a->out = q->slices;
     return q->slices ? FATTN_OK : FATTN_NO_MEMORY;
@@ -77,13 +79,13 @@ static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, fa
 
 static fattn_status answer(batch *b)
 {
-    return b->count > 0 ? facts_gpu_slices(b->truth->memory.gpu, b->asked, b->count) : FATTN_OK;
+    return b->count > 0 ? facts_gpu_slices(b->reference->memory.gpu, b->asked, b->count) : FATTN_OK;
 }
 
 static void leave(batch *b)
 {
     for (size_t n = 0; b && n < b->count; n++) {
-        facts_due_return(&b->of[n].lent, b->truth->memory.gpu);
+        facts_expected_free(&b->of[n].copies, b->reference->memory.gpu);
         free(b->of[n].slices);
     }
     free(b);
@@ -95,18 +97,18 @@ static facts_judgement judgement_of(const question *q, const facts_problem *p)
     return facts_judge_slices(&here, &q->rule, q->slices);
 }
 
-static batch *begin(facts_truth *t)
+static batch *begin(facts_reference *t)
 {
     batch *b = malloc(sizeof *b);
     if (b) {
-        b->truth = t;
+        b->reference = t;
         b->count = 0;
     }
     return b;
 }
 
 /* One question alone; storage NULL: a lie. */
-static fattn_status judge_there(facts_judgement *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, facts_lie lie)
+static fattn_status judge_there(facts_judgement *out, facts_reference *t, facts_tensor_id id, const facts_rule *rule, facts_lie lie)
 {
     batch *b = begin(t);
     fattn_status status = b ? ask(b, id, rule, lie, NULL) : FATTN_NO_MEMORY;
@@ -127,8 +129,8 @@ static fattn_status judge_there(facts_judgement *out, facts_truth *t, facts_tens
 /* Most lies are caught by single elements, of the first head already. The next row of a single one is itself. */
 static fattn_status tell_first(batch *b, facts_tensor_id id)
 {
-    const facts_rule rule = facts_expectation_rule(&b->truth->expectation, id, A);
-    const facts_tensor here = facts_tensor_seen(b->truth->memory.problem, id);
+    const facts_rule rule = facts_expectation_rule(&b->reference->expectation, id, A);
+    const facts_tensor here = facts_tensor_seen(b->reference->memory.problem, id);
     const bool few = here.dim[0] * here.dim[1] * here.dim[2] * here.dim[3] <= FEW_ELEMENTS;
     facts_part first = whole_of(&here, &rule);
     first.batches = first.heads = 1;
@@ -143,7 +145,7 @@ static bool is_caught(const question *q)
 }
 
 /* The others by those of all heads, or by what the rows say together. */
-static fattn_status tell_all(facts_lie_end *out, facts_truth *t, facts_tensor_id id, facts_lie lie)
+static fattn_status tell_all(facts_lie_end *out, facts_reference *t, facts_tensor_id id, facts_lie lie)
 {
     const facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
     facts_judgement found;
@@ -158,10 +160,10 @@ static fattn_status end_of(facts_lie_end *out, const batch *b, size_t n)
     const question *q = &b->of[n];
     *out = FACTS_LIE_CAUGHT;
     if (q->whole) {
-        const facts_judgement found = judgement_of(q, b->truth->memory.problem);
+        const facts_judgement found = judgement_of(q, b->reference->memory.problem);
         *out = facts_judge_lie(&found);
     } else if (!is_caught(q)) {
-        return tell_all(out, b->truth, q->id, b->asked[n].lie);
+        return tell_all(out, b->reference, q->id, b->asked[n].lie);
     }
     return FATTN_OK;
 }
@@ -174,15 +176,15 @@ static fattn_status weigh_trust(const batch *b, size_t n)
     TRY(end_of(&zero, b, n));
     TRY(end_of(&rolled, b, n + 1));
     if (rolled == FACTS_LIE_SAME && b->asked[n + 1].lie == FACTS_LIE_ROW)
-        TRY(tell_all(&rolled, b->truth, id, FACTS_LIE_CHANNEL));
-    b->truth->untrusted[id] = zero == FACTS_LIE_PASSES || rolled == FACTS_LIE_PASSES;
+        TRY(tell_all(&rolled, b->reference, id, FACTS_LIE_CHANNEL));
+    b->reference->untrusted[id] = zero == FACTS_LIE_PASSES || rolled == FACTS_LIE_PASSES;
     return FATTN_OK;
 }
 
 /* ---- all answers at once ------------------------------------------------------------------------------------------------------
  */
 
-static fattn_status bits_of(uint64_t *out, facts_truth *t, facts_tensor_id id)
+static fattn_status bits_of(uint64_t *out, facts_reference *t, facts_tensor_id id)
 {
     const facts_tensor tensor = facts_memory_seen(&t->memory, id);
     return facts_gpu_bits(t->memory.gpu, &tensor, facts_memory_address(&t->memory, id, A), out);
@@ -191,21 +193,21 @@ static fattn_status bits_of(uint64_t *out, facts_truth *t, facts_tensor_id id)
 static fattn_status judge_or_ask(facts_judgement *out, uint64_t *bits, batch *b, facts_tensor_id id)
 {
     facts_rule rule;
-    TRY(facts_judging_rule(&rule, b->truth, id, A));
+    TRY(facts_judging_rule(&rule, b->reference, id, A));
     if (rule.expected.want)
         return ask(b, id, &rule, FACTS_LIE_COUNT, NULL);
-    TRY(facts_judging_host.one(out, b->truth, id, A));
-    return bits_of(bits, b->truth, id);
+    TRY(facts_judging_host.one(out, b->reference, id, A));
+    return bits_of(bits, b->reference, id);
 }
 
 static fattn_status ask_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], batch *b)
 {
-    facts_truth *t = b->truth;
+    facts_reference *t = b->reference;
     const facts_problem *p = t->memory.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !t->weighed; id++) {
-        if (facts_judging_can_tell(p, id) && t->expectation.answer[id].want && t->expectation.answer[id].at)
+        if (facts_judging_can_detect(p, id) && t->expectation.answer[id].want && t->expectation.answer[id].at)
             TRY(tell_first(b, id));
-        else if (facts_judging_can_tell(p, id))
+        else if (facts_judging_can_detect(p, id))
             facts_judging_weigh(t, id);
     }
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
@@ -216,7 +218,7 @@ static fattn_status ask_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bi
 
 static fattn_status conclude(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], const batch *b)
 {
-    facts_truth *t = b->truth;
+    facts_reference *t = b->reference;
     for (size_t n = 0; n < b->count; n++) {
         const question *q = &b->of[n];
         if (b->asked[n].lie == FACTS_LIE_COUNT) {
@@ -231,7 +233,7 @@ static fattn_status conclude(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t b
     return FATTN_OK;
 }
 
-static fattn_status judge_slabs(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_truth *t)
+static fattn_status judge_slabs(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(t->memory.problem, id)) {
@@ -244,7 +246,7 @@ static fattn_status judge_slabs(facts_judgement out[FACTS_TENSOR_COUNT], uint64_
 /* ---- the side -----------------------------------------------------------------------------------------------------------------
  */
 
-static fattn_status one(facts_judgement *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
+static fattn_status one(facts_judgement *out, facts_reference *t, facts_tensor_id id, facts_pattern pattern)
 {
     facts_rule rule;
     if (t->slabs)
@@ -253,7 +255,7 @@ static fattn_status one(facts_judgement *out, facts_truth *t, facts_tensor_id id
     return rule.expected.want ? judge_there(out, t, id, &rule, FACTS_LIE_COUNT) : facts_judging_host.one(out, t, id, pattern);
 }
 
-static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_truth *t)
+static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
 {
     if (t->slabs)
         return judge_slabs(out, bits, t);
@@ -267,7 +269,7 @@ static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[F
     return status;
 }
 
-static fattn_status differ(int64_t *out, facts_truth *t, facts_tensor_id id, const double *share, int64_t at[4])
+static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id, const double *share, int64_t at[4])
 {
     facts_memory *m = &t->memory;
     const facts_tensor tensor = facts_memory_seen(m, id);
@@ -277,7 +279,7 @@ static fattn_status differ(int64_t *out, facts_truth *t, facts_tensor_id id, con
     if (share && !answer->at)
         return facts_judging_host.differ(out, t, id, share, at);
     return facts_gpu_repeat(m->gpu, &tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, FACTS_PATTERN_B),
-                            due_of(t, id), share ? answer->bound : NULL, share ? *share : 0, out, at);
+                            expects_of(t, id), share ? answer->bound : NULL, share ? *share : 0, out, at);
 }
 
 const facts_judging_side facts_judging_gpu = { one, all, differ };

@@ -9,7 +9,7 @@
 #include "numbers/fill/seen.h"
 #include "worker/gpu/try.h"
 
-fattn_status facts_judging_rule(facts_rule *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
+fattn_status facts_judging_rule(facts_rule *out, facts_reference *t, facts_tensor_id id, facts_pattern pattern)
 {
     const facts_problem *p = t->memory.problem;
     if ((id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP) && p->tensor[FACTS_TENSOR_MAX].present) {
@@ -22,20 +22,20 @@ fattn_status facts_judging_rule(facts_rule *out, facts_truth *t, facts_tensor_id
     return FATTN_OK;
 }
 
-bool facts_judging_can_tell(const facts_problem *p, facts_tensor_id id)
+bool facts_judging_can_detect(const facts_problem *p, facts_tensor_id id)
 {
     const bool of_scores = id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS;
     return facts_tensor_is_output(p, id) && facts_fill_is_dense(p->fill) && (!of_scores || facts_oracle_two_keys(p));
 }
 
-void facts_judging_weigh(facts_truth *t, facts_tensor_id id)
+void facts_judging_weigh(facts_reference *t, facts_tensor_id id)
 {
     const facts_rule rule = facts_expectation_rule(&t->expectation, id, FACTS_PATTERN_A);
     const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
     t->untrusted[id] = rule.expected.want && !facts_judge_trusts(&tensor, &rule);
 }
 
-static fattn_status one(facts_judgement *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
+static fattn_status one(facts_judgement *out, facts_reference *t, facts_tensor_id id, facts_pattern pattern)
 {
     const facts_problem *p = t->memory.problem;
     const facts_tensor tensor = facts_tensor_seen(p, id);
@@ -49,11 +49,11 @@ static fattn_status one(facts_judgement *out, facts_truth *t, facts_tensor_id id
     return FATTN_OK;
 }
 
-static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_truth *t)
+static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
 {
     const facts_problem *p = t->memory.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !t->weighed; id++)
-        if (facts_judging_can_tell(p, id))
+        if (facts_judging_can_detect(p, id))
             facts_judging_weigh(t, id);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         if (!facts_tensor_is_output(p, id))
@@ -65,7 +65,7 @@ static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[F
     return FATTN_OK;
 }
 
-static fattn_status differ(int64_t *out, facts_truth *t, facts_tensor_id id, const double *share, int64_t at[4])
+static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id, const double *share, int64_t at[4])
 {
     const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
     const facts_answer *answer = &t->expectation.answer[id];
@@ -74,8 +74,8 @@ static fattn_status differ(int64_t *out, facts_truth *t, facts_tensor_id id, con
     if (!a || !b)
         return FATTN_NO_MEMORY;
     const facts_slack slack = { answer->bound, share ? *share : 0, answer->parts };
-    *out = share ? facts_judge_repeat_close(&tensor, a, b, t->expectation.due[id], &slack, at)
-                 : facts_judge_repeat(&tensor, a, b, t->expectation.due[id], at);
+    *out = share ? facts_judge_repeat_close(&tensor, a, b, t->expectation.expects[id], &slack, at)
+                 : facts_judge_repeat(&tensor, a, b, t->expectation.expects[id], at);
     return FATTN_OK;
 }
 

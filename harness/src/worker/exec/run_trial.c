@@ -1,7 +1,7 @@
 /* One configuration of one case, from its memory to its verdict. Start to read here: the page is in the order of the calls, and the
  * details lie in the files beside it.
  *
- *     create, fill, reference   worker/memory/make_truth.c; all configurations of a case share them
+ *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share them
  *     execute                   runs.c, forward_runs.c; exec*.c for the ways of exec= and threads=
  *     compare                   compare_runs.c, judging*.c; checks.c for the further runs of check=
  *     report                    both_oracles.c; worker/row/row_trial.c writes the row */
@@ -18,21 +18,22 @@
 
 /* ---- create, fill, reference ------------------------------------------------------------------------------------------------ */
 
-static fattn_status make(facts_truth *out, const facts_making *how, const facts_truth_edit *edit, facts_error *error)
+static fattn_status make(facts_reference *out, const facts_making *how, const facts_reference_edit *edit, facts_error *error)
 {
     const facts_spent before = facts_spend(FACTS_SPENT_ALLOCATE);
-    fattn_status status = facts_truth_create(out, how, error);
+    fattn_status status = facts_reference_create(out, how, error);
     facts_spend(FACTS_SPENT_FILL);
     if (status == FATTN_OK)
-        status = facts_truth_fill(out, edit, error);
+        status = facts_reference_fill(out, edit, error);
     facts_spend(FACTS_SPENT_ORACLE);
     if (status == FATTN_OK)
-        status = facts_truth_compute(out, edit, error);
+        status = facts_reference_compute(out, edit, error);
     facts_spend(before);
     return status;
 }
 
-fattn_status facts_trial_prepare(facts_truth *out, const facts_making *how, const facts_truth_edit *edit, facts_error *error)
+fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how, const facts_reference_edit *edit,
+                                 facts_error *error)
 {
     facts_making making = *how;
     /* Checks look at everything that there is, and write what no fill makes. */
@@ -41,7 +42,7 @@ fattn_status facts_trial_prepare(facts_truth *out, const facts_making *how, cons
     fattn_status status = make(out, &making, edit, error);
     if (making.here || status != FATTN_INTERNAL)
         return status;
-    facts_truth_destroy(out); /* the oracle on the GPU refuses this case: the C reference computes it, on the host */
+    facts_reference_destroy(out); /* the oracle on the GPU refuses this case: the C reference computes it, on the host */
     making.here = true;
     return make(out, &making, edit, error);
 }
@@ -53,17 +54,17 @@ static bool give_up(facts_runs *r, fattn_status status, const char *why)
     const bool fault = status == FATTN_DEVICE_FAULT;
     r->worker->lost = r->worker->lost || fault;
     r->out->again = fault && r->worker->ran;
-    r->out->ours = fault && !r->options->edit && !r->truth->keep.faulted;
+    r->out->ours = fault && !r->options->edit && !r->reference->keep.faulted;
     r->out->status = status;
     snprintf(r->out->text, sizeof r->out->text, "%s%.250s", r->out->ours ? "before an engine ran: " : "", why);
-    facts_truth_destroy(r->truth);
+    facts_reference_destroy(r->reference);
     return false;
 }
 
 /* The error model has the constants of this engine, where they are known. */
 static bool prepare(facts_runs *r)
 {
-    const facts_truth_edit *edit = r->options->edit;
+    const facts_reference_edit *edit = r->options->edit;
     const fattn_engine *engine = fattn_plan_engine(*r->plan);
     const facts_who who = { .sm = r->worker->info.sm,
                             .backend = (int32_t)fattn_plan_backend(*r->plan),
@@ -74,12 +75,12 @@ static bool prepare(facts_runs *r)
     const facts_making making = { .worker = r->worker, .problem = r->problem, .who = edit ? NULL : &who };
     facts_error error = { 0 };
     facts_runs_say(r, "reference");
-    fattn_status status = r->truth->memory.problem ? FATTN_OK : facts_trial_prepare(r->truth, &making, edit, &error);
+    fattn_status status = r->reference->memory.problem ? FATTN_OK : facts_trial_prepare(r->reference, &making, edit, &error);
     if (status != FATTN_OK)
         return give_up(r, status, error.text);
-    r->out->prepared = edit || facts_runs_has_truth(r, facts_truth_judges(r->truth, &who));
+    r->out->prepared = edit || facts_runs_has_reference(r, facts_reference_judges(r->reference, &who));
     r->out->again = !r->out->prepared && r->worker->lost; /* by another configuration: this one has not run */
-    r->out->oracle = facts_truth_oracle(r->truth);
+    r->out->oracle = facts_reference_oracle(r->reference);
     return r->out->prepared;
 }
 
@@ -123,7 +124,7 @@ static void compare(facts_runs *r)
 static void compare_oracles(facts_runs *r)
 {
     facts_error why;
-    if (facts_both_agree(r->out, r->truth, &why)) {
+    if (facts_both_agree(r->out, r->reference, &why)) {
         r->out->oracle = "both";
         return;
     }
@@ -143,14 +144,14 @@ static void report(facts_runs *r)
     r->worker->lost = r->worker->lost || (gpu && r->out->verdict == FACTS_VERDICT_OVERRUN);
 }
 
-void facts_trial_run(facts_trial *out, facts_truth *truth, fattn_plan **plan, const facts_trial_options *options)
+void facts_trial_run(facts_trial *out, facts_reference *reference, fattn_plan **plan, const facts_trial_options *options)
 {
     *out = (facts_trial){ .verdict = FACTS_VERDICT_PASS };
     facts_runs r = { .out = out,
-                     .truth = truth,
+                     .reference = reference,
                      .options = options,
                      .problem = options->problem,
-                     .memory = &truth->memory,
+                     .memory = &reference->memory,
                      .worker = options->worker,
                      .plan = plan };
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++)

@@ -57,7 +57,7 @@ void facts_runs_blame_forward(facts_runs *r)
                     r->worker->gpu ? facts_gpu_error(r->worker->gpu) : "");
 }
 
-bool facts_runs_has_truth(facts_runs *r, int failed)
+bool facts_runs_has_reference(facts_runs *r, int failed)
 {
     if (failed == EIO)
         return facts_runs_check(r, FATTN_DEVICE_FAULT, "the reference");

@@ -8,7 +8,7 @@
 
 typedef struct facts_runs {
     facts_trial *out;
-    facts_truth *truth;
+    facts_reference *reference;
     const facts_trial_options *options;
     const facts_problem *problem;
     facts_memory *memory;
@@ -48,8 +48,9 @@ void facts_runs_judge_all(facts_runs *runs, const char *how);
 /* A forward has run, and the oracle on a GPU, which took the case and takes no NaN, refuses what is there now: that is the
  * forward's. */
 void facts_runs_blame_forward(facts_runs *runs);
-/* failed: 0, or the errno of what is due, computed once more after a forward has run. Notes it; out and worker are enough. */
-bool facts_runs_has_truth(facts_runs *runs, int failed);
+/* Notes a failure of the reference that is computed once more after a forward has run. failed: 0, or an errno. Needs only out and
+ * worker. */
+bool facts_runs_has_reference(facts_runs *runs, int failed);
 /* The forward that goes before this backward, where the case has one: its plan. False: failed. */
 bool facts_runs_make_forward(facts_runs *runs);
 /* Makes the workspace and the call, and checks the arrays that the call is given. */
@@ -58,7 +59,8 @@ bool facts_runs_ready(facts_runs *runs);
 bool facts_runs_first(facts_runs *runs);
 /* Judges the first run: judgements, hashes, verdict and sentence of the trial. Earlier findings of later runs count, too. */
 void facts_runs_judge(facts_runs *runs);
-/* Says what is in hand: a worker that is late or dies has the engine, or FACTS, to blame. */
+/* Reports the current step to the supervisor. If the worker then dies or times out, the step decides whether the engine or FACTS
+ * failed. */
 void facts_runs_say(const facts_runs *runs, const char *stage);
 double facts_runs_now_us(void);
 

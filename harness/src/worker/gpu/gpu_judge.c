@@ -32,26 +32,26 @@ fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const vo
     return FATTN_OK;
 }
 
-static bool all_owe_a_value(const int32_t *due, int64_t count)
+static bool all_owe_a_value(const int32_t *expects, int64_t count)
 {
     int32_t other = 0;
     for (int64_t n = 0; n < count; n++)
-        other |= due[n] ^ FACTS_DUE_VALUE;
+        other |= expects[n] ^ FACTS_EXPECTS_VALUE;
     return other == 0;
 }
 
 /* Which rows owe a value, on the device while one kernel runs; NULL: all do. */
-static fattn_status send_due(facts_gpu *gpu, void **out, const facts_tensor *tensor, const int32_t *due)
+static fattn_status send_expected(facts_gpu *gpu, void **out, const facts_tensor *tensor, const int32_t *expects)
 {
     const int64_t count = tensor->dim[0] * tensor->dim[2];
     *out = NULL;
-    if (!due || all_owe_a_value(due, count))
+    if (!expects || all_owe_a_value(expects, count))
         return FATTN_OK;
-    TRY(facts_gpu_make(gpu, out, (size_t)count * sizeof *due));
-    return facts_gpu_send(gpu, *out, due, (size_t)count * sizeof *due);
+    TRY(facts_gpu_make(gpu, out, (size_t)count * sizeof *expects));
+    return facts_gpu_send(gpu, *out, expects, (size_t)count * sizeof *expects);
 }
 
-fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due,
+fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *expects,
                               const double *slack, double share, int64_t *different, int64_t first[4])
 {
     facts_counter found[2] = { 0, UINT64_MAX };
@@ -63,8 +63,8 @@ fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const 
                                .count = gpu->counters,
                                .least = gpu->counters + 1 };
     void *on_device;
-    fattn_status status = send_due(gpu, &on_device, tensor, due);
-    call.due = on_device;
+    fattn_status status = send_expected(gpu, &on_device, tensor, expects);
+    call.expects = on_device;
     if (status == FATTN_OK)
         status = facts_gpu_count(gpu, found, 2);
     if (status == FATTN_OK)
@@ -78,7 +78,7 @@ fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const 
     return status;
 }
 
-fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *due,
+fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *expects,
                               facts_pattern pattern, facts_found *out)
 {
     facts_counter found[4] = { 0, UINT64_MAX, 0, UINT64_MAX };
@@ -92,8 +92,8 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
     for (int64_t i = 0; i < FACTS_PATTERN_PERIOD; i++)
         call.code[i] = facts_pattern_code(tensor->dtype, pattern, i);
     *out = (facts_found){ 0 };
-    fattn_status status = send_due(gpu, &on_device, tensor, due);
-    call.due = on_device;
+    fattn_status status = send_expected(gpu, &on_device, tensor, expects);
+    call.expects = on_device;
     if (status == FATTN_OK)
         status = facts_gpu_count(gpu, found, 4);
     if (status == FATTN_OK)
@@ -116,12 +116,12 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
 
 /* What one question needs on the device. */
 typedef struct tables {
-    void *due, *rows, *out;
+    void *expects, *rows, *out;
 } tables;
 
 static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_asked *a)
 {
-    TRY(send_due(gpu, &t->due, a->tensor, a->due));
+    TRY(send_expected(gpu, &t->expects, a->tensor, a->expects));
     if (!a->part.rows)
         return FATTN_OK;
     TRY(facts_gpu_make(gpu, &t->rows, (size_t)a->part.row_count * sizeof *a->part.rows));
@@ -130,7 +130,7 @@ static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_asked *a)
 
 static void free_tables(facts_gpu *gpu, const tables *t)
 {
-    facts_gpu_free(gpu, t->due);
+    facts_gpu_free(gpu, t->expects);
     facts_gpu_free(gpu, t->rows);
     facts_gpu_free(gpu, t->out);
 }
@@ -146,16 +146,16 @@ static int64_t rows_of(const facts_asked *a)
 }
 
 /* `due` and `out` are on the device. */
-static facts_one_judging judging_of(const facts_asked *a, const tables *t, const int32_t *due, void *out)
+static facts_one_judging judging_of(const facts_asked *a, const tables *t, const int32_t *expects, void *out)
 {
     const facts_part *part = &a->part;
     const facts_tensor *tensor = a->tensor;
-    facts_one_judging one = { .bar = a->bar,
+    facts_one_judging one = { .limits = a->limits,
                               .view = facts_strided_of(tensor),
                               .storage = a->storage,
                               .rows = t->rows,
-                              .due = due ? due + part->b * tensor->dim[2] : NULL,
-                              .due_rows = tensor->dim[2],
+                              .expects = expects ? expects + part->b * tensor->dim[2] : NULL,
+                              .expected_rows = tensor->dim[2],
                               .want = part->want,
                               .sigma = part->sigma,
                               .bound = part->bound,
@@ -180,7 +180,7 @@ fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_asked *asked, facts_jud
     if (status == FATTN_OK)
         status = facts_gpu_make(gpu, &t.out, bytes);
     if (status == FATTN_OK) {
-        call.one[0] = judging_of(asked, &t, t.due, t.out);
+        call.one[0] = judging_of(asked, &t, t.expects, t.out);
         call.blocks[0] = facts_gpu_blocks(facts_threads_of(&call.one[0].view));
         status = facts_gpu_launch_blocks(gpu, FACTS_KERNEL_judge, call.blocks[0], &call);
     }
@@ -208,7 +208,7 @@ static fattn_status send_all(facts_gpu *gpu, hearing *h)
         rows += (size_t)rows_of(&h->asked[n]);
         h->slice_bytes += (size_t)slices_of(&h->asked[n]) * sizeof(facts_judged_slice);
         size_t same = 0; /* lies about a tensor, and its answer */
-        while (same < n && (h->asked[same].due != h->asked[n].due || h->asked[n].part.rows))
+        while (same < n && (h->asked[same].expects != h->asked[n].expects || h->asked[n].part.rows))
             same++;
         if (same == n)
             TRY(send_tables(gpu, &h->table[n], &h->asked[n]));
@@ -219,12 +219,12 @@ static fattn_status send_all(facts_gpu *gpu, hearing *h)
     return status;
 }
 
-static const int32_t *due_of(const hearing *h, size_t n)
+static const int32_t *expects_of(const hearing *h, size_t n)
 {
     size_t same = 0;
-    while (h->asked[same].due != h->asked[n].due)
+    while (h->asked[same].expects != h->asked[n].expects)
         same++;
-    return h->table[same].due;
+    return h->table[same].expects;
 }
 
 /* Questions from..to: their rows, then what these add up to. */
@@ -240,7 +240,7 @@ static fattn_status hear(facts_gpu *gpu, const hearing *h, size_t from, size_t t
         const facts_asked *a = &h->asked[n];
         if (n >= from) {
             const size_t i = n - from;
-            judge.one[i] = judging_of(a, &h->table[n], due_of(h, n), row);
+            judge.one[i] = judging_of(a, &h->table[n], expects_of(h, n), row);
             judge.blocks[i] = facts_gpu_blocks(facts_threads_of(&judge.one[i].view));
             walk.one[i] =
                 (facts_one_walk){ .rows = a->weights, .slices = slices_of(a), .of_slice = judge.one[i].view.dim[2], .out = slice };

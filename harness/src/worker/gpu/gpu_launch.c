@@ -40,7 +40,7 @@ fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_
     void *arguments[] = { call };
     if (blocks <= 0)
         return FATTN_OK;
-    TRY(facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)));
+    TRY(facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)));
     return facts_gpu_leave(gpu, previous, gpu_launch(gpu->kernels, kernel, grid, block, 0, gpu->stream, arguments, gpu->text));
 }
 

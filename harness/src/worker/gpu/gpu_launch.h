@@ -51,7 +51,7 @@ struct facts_gpu {
 };
 
 /* Keeps the library's words of a failure; the status, as it is. */
-fattn_status facts_gpu_said(facts_gpu *gpu, fattn_status status);
+fattn_status facts_gpu_keep_error(facts_gpu *gpu, fattn_status status);
 /* Leaves the GPU's context; what a call of gpu_module.h in it gave, as a status. */
 fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result);
 /* Releases the oracle; the context is current. */

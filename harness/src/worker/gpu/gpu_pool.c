@@ -83,7 +83,7 @@ static fattn_status make(facts_gpu *gpu, void **out, size_t bytes, bool exact)
     place = status == FATTN_OK ? free_place(gpu) : NULL;
     if (place)
         *place = (struct facts_kept_block){ .at = *out, .bytes = bytes, .used = true };
-    return facts_gpu_said(gpu, status);
+    return facts_gpu_keep_error(gpu, status);
 }
 
 fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes)

@@ -25,7 +25,7 @@ int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gp
                       bool ahead, uint64_t *scores)
 {
     struct CUctx_st *previous;
-    if (facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
+    if (facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
         return EIO;
     int status = open_oracle(gpu);
     if (status == 0)
@@ -44,7 +44,7 @@ int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_g
                        const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out, uint64_t scores)
 {
     struct CUctx_st *previous;
-    if (facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
+    if (facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
         return EIO;
     int status = open_oracle(gpu);
     if (status == 0)

@@ -65,7 +65,7 @@ int facts_gpu_refuse(facts_gpu *gpu, const char *why)
     return ENOTSUP;
 }
 
-fattn_status facts_gpu_said(facts_gpu *gpu, fattn_status status)
+fattn_status facts_gpu_keep_error(facts_gpu *gpu, fattn_status status)
 {
     if (status != FATTN_OK)
         snprintf(gpu->text, sizeof gpu->text, "%.250s", fattn_last_error());
@@ -80,7 +80,7 @@ fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int resu
 
 fattn_status facts_gpu_wait(facts_gpu *gpu)
 {
-    return facts_gpu_said(gpu, fattn_stream_synchronize(gpu->context, gpu->stream));
+    return facts_gpu_keep_error(gpu, fattn_stream_synchronize(gpu->context, gpu->stream));
 }
 
 /* In the order of the stream: nothing waits here but who is given an answer. */
@@ -89,7 +89,7 @@ fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, siz
     struct CUctx_st *previous;
     if (bytes == 0)
         return FATTN_OK;
-    TRY(facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)));
+    TRY(facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)));
     return facts_gpu_leave(gpu, previous, gpu_send(gpu->kernels, to, from_host, bytes, gpu->stream, gpu->text));
 }
 
@@ -98,7 +98,7 @@ fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, si
     struct CUctx_st *previous;
     if (bytes == 0)
         return facts_gpu_wait(gpu);
-    TRY(facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)));
+    TRY(facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)));
     return facts_gpu_leave(gpu, previous, gpu_fetch(gpu->kernels, to_host, from, bytes, gpu->stream, gpu->text));
 }
 

@@ -1,9 +1,8 @@
-/* The GPU's part of a case: kernels that fill, poison, compare and judge where the tensors are, and the oracle there. harness/cuda
- * has the kernels.
- *
- * Every pointer is a device address unless it says so. Calls enqueue on the worker's stream; those that answer something wait for
- * it. Returns of fattn_status: FATTN_OK; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT; the sentence is facts_gpu_error's. Threads  one.
- */
+/* The GPU part of a case: kernels that fill, poison, compare and judge tensors on the GPU, and the reference on the GPU. The
+ * kernels are in harness/cuda. Pointers are device addresses unless a comment says otherwise. Calls enqueue on the worker's stream;
+ * those that return a result wait for it.
+ * Errors   FATTN_OK; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. facts_gpu_error has the sentence.
+ * Threads  One thread. */
 #ifndef FACTS_GPU_H
 #define FACTS_GPU_H
 
@@ -21,9 +20,9 @@ bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st 
 void facts_gpu_close(facts_gpu *gpu, bool lost);
 /* Writes, launches a kernel, reads: does the device work at all? FATTN_OK; else facts_gpu_error says why not. */
 fattn_status facts_gpu_prove(facts_gpu *gpu);
-/* Bytes of the GPU's memory that nobody has; -1: the driver does not tell. */
+/* Free bytes of the GPU's memory; -1: the driver does not report them. */
 int64_t facts_gpu_free_bytes(facts_gpu *gpu);
-/* What the last call that failed said, once; then "". Valid until the next such question. */
+/* Returns the sentence of the last failed call, once; then "". Valid until the next call of this function. */
 const char *facts_gpu_error(facts_gpu *gpu);
 /* ENOTSUP, with these words. */
 int facts_gpu_refuse(facts_gpu *gpu, const char *why);
@@ -33,7 +32,7 @@ int facts_gpu_refuse(facts_gpu *gpu, const char *why);
 fattn_status facts_gpu_wait(facts_gpu *gpu);
 /* Not cleared: it may be what was given back before, and up to twice as much. */
 fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
-/* Of exactly this size: what is written behind its end is written into nothing of ours. */
+/* Allocates exactly this size, so that a write behind the end hits no other buffer of FACTS. */
 fattn_status facts_gpu_make_exact(facts_gpu *gpu, void **out, size_t bytes);
 void facts_gpu_free(facts_gpu *gpu, void *memory);
 /* What was given back goes to the driver. False: there was nothing. */
@@ -62,7 +61,7 @@ fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pa
 #define FACTS_GPU_WATCHED 64
 fattn_status facts_gpu_watch_begin(facts_gpu *gpu);
 fattn_status facts_gpu_watch_end(facts_gpu *gpu);
-/* facts_image_overrun without its map: what changed in all, but for what changed in the tensors. */
+/* facts_image_overrun without its map: all changed bytes, without those inside the tensors. */
 fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
                                facts_pattern pattern, void *bytes, int64_t *changed);
 /* Elements of the whole image that are not poison; bytes that differ. */
@@ -72,14 +71,13 @@ fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size
 /* ---- answers ---- */
 
 fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, double unit, void *storage);
-/* facts_judge_bits, facts_judge_repeat, with `slack` (NULL: any other bit) facts_judge_repeat_close; `due` is an array of facts_due
- * here, [batch, rows], or NULL. */
+/* facts_judge_bits and facts_judge_repeat; with `slack` (NULL: every bit counts) facts_judge_repeat_close. `expects` is an array of
+ * facts_row_expects, [batch, rows], or NULL. */
 fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits);
-fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due,
+fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *expects,
                               const double *slack, double share, int64_t *different, int64_t first[4]);
 
-/* What is judged of a tensor in one launch: (b, h) slices of it that lie one after the other in what is due, all rows or a sample.
- */
+/* The part of a tensor that one launch compares: consecutive (b, h) slices, with all rows or a sample. */
 typedef struct facts_part {
     int64_t b, batches, h, heads;
     const int64_t *rows; /* NULL: all; else row_count rows of each head */
@@ -92,8 +90,8 @@ typedef struct facts_asked {
     const facts_tensor *tensor;
     const void *storage; /* NULL: of a lie */
     facts_lie lie;
-    facts_bar bar;
-    const int32_t *due; /* here, as above */
+    facts_limits limits;
+    const int32_t *expects; /* here, as above */
     facts_part part;
     facts_judged_rows weights; /* of slices; nu and neff are on the device, rows its own */
     facts_judged_slice *out;   /* of slices: [batches, heads], here; bits too */
@@ -109,7 +107,7 @@ typedef struct facts_found {
     int64_t unwritten, not_finite;
     int64_t first_unwritten[4], first_not_finite[4];
 } facts_found;
-fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *due,
+fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *expects,
                               facts_pattern pattern, facts_found *found);
 
 /* ---- the oracle: fref/gpu.h, in this context ---- */

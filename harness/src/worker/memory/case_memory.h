@@ -63,7 +63,7 @@ void facts_memory_destroy(facts_memory *memory);
 void *facts_memory_storage(facts_memory *memory, facts_tensor_id id, facts_pattern pattern);
 /* Inputs are from now on what was written into those storages. */
 fattn_status facts_memory_push(facts_memory *memory);
-/* The same storage where the reference and the judge read it: on the GPU (memory->gpu), else on the host. */
+/* The same storage where the reference reads it and answers are compared: on the GPU (memory->gpu), else on the host. */
 void *facts_memory_address(facts_memory *memory, facts_tensor_id id, facts_pattern pattern);
 /* Those of the tensors that this pass reads. */
 facts_storages facts_memory_addresses(facts_memory *memory);

@@ -1,6 +1,6 @@
-/* What dropout keeps of a case, before anything is judged: from the mask that the caller gives, or from the engine's own rng_dump
- * of the same seed and offset, by a forward (of a backward too: both must drop the same), and where there is none by the backward.
- */
+/* The scores that dropout keeps, found before anything is compared. They come from the caller's mask, or from the engine's rng_dump
+ * for the same seed and offset. A forward writes the dump, also for a backward, because both must drop the same scores. If there is
+ * no forward, the backward writes it. */
 #ifndef FACTS_KEPT_H
 #define FACTS_KEPT_H
 

@@ -1,5 +1,5 @@
-/* The small arrays of a call: lengths, offsets, tables, scalars, scale factors. Each is a block of device memory of its own with
- * guards around it; what is given is here too, and what is written comes here. */
+/* The small arrays of a call: lengths, offsets, tables, scalars, scale factors. Each has its own block of device memory with guards
+ * around it, for inputs and for outputs. */
 #include "memory_arrays.h"
 
 #include <stdio.h>

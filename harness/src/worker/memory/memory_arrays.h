@@ -9,7 +9,7 @@
 fattn_status facts_arrays_begin(facts_memory *memory, facts_error *error);
 void facts_arrays_end(facts_memory *memory);
 
-/* Those of a set; what is given is the first set's but for own_inputs. */
+/* Makes the arrays of a set. A set shares the given arrays of the first set, except own_inputs. */
 fattn_status facts_arrays_create(facts_set *set, facts_memory *memory, bool own_inputs);
 void facts_arrays_drop(facts_set *set, const facts_memory *memory);
 /* The addresses of the set in hand. */

@@ -17,7 +17,7 @@ struct facts_side {
     fattn_status (*produce)(facts_memory *memory, facts_tensor_id owner);
     /* Element 0 of the storage, on the host; NULL: it cannot be had. */
     void *(*storage)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern);
-    /* The same where this side's reference and judge read it: on the host, or on the GPU. */
+    /* The same where the reference of this side reads it and answers are compared: on the host, or on the GPU. */
     void *(*address)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern);
     /* What was written there is the input from now on. */
     fattn_status (*push)(facts_memory *memory, facts_tensor_id owner);

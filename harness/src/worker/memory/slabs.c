@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "case/problem/huge.h"
-#include "due.h"
+#include "expected_transfer.h"
 #include "numbers/expect/expect_big.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/recipe.h"
@@ -188,7 +188,7 @@ static void cut(slab *x, const facts_slabs *s, const facts_problem *p, int64_t b
         cut_tensor(x, s, p, id, sampled);
 }
 
-static facts_storages inputs_of(facts_truth *t, const facts_oracle *oracle)
+static facts_storages inputs_of(facts_reference *t, const facts_oracle *oracle)
 {
     facts_storages in = facts_memory_addresses(&t->memory);
     in.oracle = oracle;
@@ -196,7 +196,7 @@ static facts_storages inputs_of(facts_truth *t, const facts_oracle *oracle)
     return in;
 }
 
-int facts_slabs_inputs(facts_truth *t)
+int facts_slabs_inputs(facts_reference *t)
 {
     const facts_problem *p = t->memory.problem;
     facts_there there = { .gpu = t->memory.gpu };
@@ -225,14 +225,14 @@ typedef struct gathered {
     double *nu, *neff;
 } gathered;
 
-typedef struct court {
-    facts_truth *truth;
+typedef struct judging {
+    facts_reference *reference;
     facts_pattern pattern;
     bool lies; /* too */
     gathered at[FACTS_TENSOR_COUNT];
-} court;
+} judging;
 
-static void leave(court *c)
+static void leave(judging *c)
 {
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
         free(c->at[id].rows);
@@ -243,13 +243,13 @@ static void leave(court *c)
     }
 }
 
-static bool enter_tensor(court *c, facts_tensor_id id)
+static bool enter_tensor(judging *c, facts_tensor_id id)
 {
-    const facts_problem *p = c->truth->memory.problem;
+    const facts_problem *p = c->reference->memory.problem;
     gathered *g = &c->at[id];
     g->wanted = true;
     g->tensor = p->tensor[id];
-    g->tensor.dim[2] = rows_of(c->truth->slabs, p, id, c->truth->slabs->sampled);
+    g->tensor.dim[2] = rows_of(c->reference->slabs, p, id, c->reference->slabs->sampled);
     size_t rows = (size_t)(g->tensor.dim[0] * g->tensor.dim[1] * g->tensor.dim[2]) + 1;
     g->rows = malloc(rows * sizeof *g->rows);
     g->nu = calloc(rows, sizeof *g->nu);
@@ -262,18 +262,18 @@ static bool enter_tensor(court *c, facts_tensor_id id)
     return good;
 }
 
-static bool enter(court *c)
+static bool enter(judging *c)
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (facts_tensor_is_output(c->truth->memory.problem, id) && !enter_tensor(c, id))
+        if (facts_tensor_is_output(c->reference->memory.problem, id) && !enter_tensor(c, id))
             return false;
     return true;
 }
 
-/* What is due of all of the tensor, but for the arrays of its elements; `e` says whether there is a model of errors. */
-static facts_rule rule_of(const court *c, facts_tensor_id id, const facts_answer *e)
+/* The expected values of the whole tensor, without the arrays of its elements. `e` says whether there is an error model. */
+static facts_rule rule_of(const judging *c, facts_tensor_id id, const facts_answer *e)
 {
-    facts_rule rule = facts_expectation_rule(&c->truth->expectation, id, c->pattern);
+    facts_rule rule = facts_expectation_rule(&c->reference->expectation, id, c->pattern);
     rule.expected.sigma = e->sigma;
     rule.expected.nu = e->sigma && e->nu ? c->at[id].nu : NULL;
     rule.expected.neff = e->sigma && e->nu ? c->at[id].neff : NULL;
@@ -281,9 +281,9 @@ static facts_rule rule_of(const court *c, facts_tensor_id id, const facts_answer
 }
 
 /* One tensor of one slab. */
-static fattn_status judge_part(court *c, const slab *x, facts_tensor_id id, const facts_expectation *e)
+static fattn_status judge_part(judging *c, const slab *x, facts_tensor_id id, const facts_expectation *e)
 {
-    facts_truth *t = c->truth;
+    facts_reference *t = c->reference;
     facts_gpu *gpu = t->memory.gpu;
     const facts_problem *p = t->memory.problem;
     const facts_answer *a = &e->answer[id];
@@ -294,18 +294,20 @@ static fattn_status judge_part(court *c, const slab *x, facts_tensor_id id, cons
     facts_part part = {
         .batches = 1, .heads = tensor.dim[1], .row_count = rows, .want = a->want, .sigma = a->sigma, .bound = a->bound
     };
-    facts_lent lent = { 0 };
+    facts_expected_copies copies = { 0 };
     fattn_status status = FATTN_OK;
     part.rows = !sampled ? NULL : is_keyed(id) ? t->slabs->sample.keys : t->slabs->sample.rows;
     if (!a->at) /* statistics are on the host */
-        status = facts_due_lend(&lent, gpu, &part, (size_t)(count * tensor.dim[3]));
+        status = facts_expected_upload(&copies, gpu, &part, (size_t)(count * tensor.dim[3]));
     facts_rule rule = rule_of(c, id, a);
-    const facts_bar bar = facts_judge_bar(&p->tensor[id], &rule);
-    const int32_t *due = (const int32_t *)t->expectation.due[id] + x->b * p->tensor[id].dim[2];
+    const facts_limits limits = facts_judge_limits(&p->tensor[id], &rule);
+    const int32_t *expects = (const int32_t *)t->expectation.expects[id] + x->b * p->tensor[id].dim[2];
     tensor.dim[2] = p->tensor[id].dim[2];
-    facts_asked asked = {
-        .tensor = &tensor, .storage = facts_memory_address(&t->memory, id, c->pattern), .bar = bar, .due = due, .part = part
-    };
+    facts_asked asked = { .tensor = &tensor,
+                          .storage = facts_memory_address(&t->memory, id, c->pattern),
+                          .limits = limits,
+                          .expects = expects,
+                          .part = part };
     if (status == FATTN_OK)
         status = facts_gpu_judge(gpu, &asked, c->at[id].rows + at);
     asked.storage = NULL;
@@ -315,7 +317,7 @@ static fattn_status judge_part(court *c, const slab *x, facts_tensor_id id, cons
         status = facts_gpu_fetch(gpu, c->at[id].nu + at, a->nu, (size_t)count * sizeof *a->nu);
         status = status != FATTN_OK ? status : facts_gpu_fetch(gpu, c->at[id].neff + at, a->neff, (size_t)count * sizeof *a->neff);
     }
-    facts_due_return(&lent, gpu);
+    facts_expected_free(&copies, gpu);
     return status;
 }
 
@@ -324,10 +326,10 @@ static fattn_status status_of(int failed)
     return failed == 0 ? FATTN_OK : failed == ENOMEM ? FATTN_NO_MEMORY : failed == ENOTSUP ? FATTN_INTERNAL : FATTN_DEVICE_FAULT;
 }
 
-static fattn_status judge_slab(court *c, slab *x, const facts_storages *in)
+static fattn_status judge_slab(judging *c, slab *x, const facts_storages *in)
 {
     facts_expectation e = { .oracle = NULL };
-    const int32_t version = c->truth->memory.worker->info.cudnn_version;
+    const int32_t version = c->reference->memory.worker->info.cudnn_version;
     int failed = x->problem.ask.pass == FATTN_FORWARD ? facts_expect_forward(&e, &x->problem, in, version)
                                                       : facts_expect_backward(&e, &x->problem, in);
     fattn_status status = status_of(failed);
@@ -342,13 +344,13 @@ static fattn_status judge_slab(court *c, slab *x, const facts_storages *in)
 }
 
 /* Rows that nobody looked at: written, and numbers. */
-static fattn_status survey(court *c, facts_tensor_id id, facts_judgement *found)
+static fattn_status survey(judging *c, facts_tensor_id id, facts_judgement *found)
 {
-    facts_truth *t = c->truth;
+    facts_reference *t = c->reference;
     const facts_tensor *tensor = &t->memory.problem->tensor[id];
     facts_found all;
     fattn_status status = facts_gpu_survey(t->memory.gpu, tensor, facts_memory_address(&t->memory, id, c->pattern),
-                                           (const int32_t *)t->expectation.due[id], c->pattern, &all);
+                                           (const int32_t *)t->expectation.expects[id], c->pattern, &all);
     const int64_t not_finite = id == FACTS_TENSOR_STATS ? 0 : all.not_finite; /* dead rows have -inf */
     if (status != FATTN_OK || all.unwritten + not_finite == 0 || found->unwritten || found->not_finite)
         return status;
@@ -367,10 +369,10 @@ static facts_lie_end end_of(const gathered *g, const facts_rule *rule, facts_lie
 }
 
 /* The judgement of a tensor from all of its rows; over poison A, whether the data can tell. */
-static fattn_status conclude(court *c, facts_tensor_id id)
+static fattn_status conclude(judging *c, facts_tensor_id id)
 {
     static double model; /* any address: there is a model of errors */
-    facts_truth *t = c->truth;
+    facts_reference *t = c->reference;
     facts_slabs *s = t->slabs;
     gathered *g = &c->at[id];
     const facts_problem *p = t->memory.problem;
@@ -391,9 +393,9 @@ static fattn_status conclude(court *c, facts_tensor_id id)
     return s->sampled ? survey(c, id, out) : FATTN_OK;
 }
 
-static fattn_status judge_all(court *c)
+static fattn_status judge_all(judging *c)
 {
-    facts_truth *t = c->truth;
+    facts_reference *t = c->reference;
     const facts_problem *p = t->memory.problem;
     facts_there there = { .gpu = t->memory.gpu, .sample = t->slabs->sampled ? &t->slabs->sample : NULL };
     facts_oracle oracle = facts_oracle_on(&there);
@@ -411,11 +413,11 @@ static fattn_status judge_all(court *c)
     return status;
 }
 
-fattn_status facts_slabs_judge(facts_judgement *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
+fattn_status facts_slabs_judge(facts_judgement *out, facts_reference *t, facts_tensor_id id, facts_pattern pattern)
 {
     facts_slabs *s = t->slabs;
     if (s->judged[pattern] != 1 + t->memory.fetches) {
-        court c = { .truth = t, .pattern = pattern, .lies = pattern == FACTS_PATTERN_A };
+        judging c = { .reference = t, .pattern = pattern, .lies = pattern == FACTS_PATTERN_A };
         fattn_status status = judge_all(&c);
         leave(&c);
         if (status != FATTN_OK)

@@ -1,11 +1,11 @@
-/* Huge problems on a GPU: what is due would not fit there, or take too long. Then it is computed when an answer is judged, for some
- * heads at a time, and where even that is too much for a sample of rows and keys (docs/numerics.md section 7); the other rows have
- * to be written, and finite. */
+/* Huge problems on a GPU, whose expected values would not fit there or would take too long. The expected values are then computed
+ * when an answer is compared, for some heads at a time. If that is too much, they are computed for a sample of rows and keys
+ * (docs/numerics.md, section 7). The other rows must be written and finite. */
 #ifndef FACTS_SLABS_H
 #define FACTS_SLABS_H
 
+#include "case_reference.h"
 #include "gpu_expectation.h"
-#include "truth.h"
 
 struct facts_slabs {
     int64_t heads; /* query heads at a time */
@@ -22,11 +22,11 @@ void facts_slabs_destroy(facts_slabs *slabs);
 /* An oracle that computes nothing: an expectation made with it says which rows owe what. */
 const facts_oracle *facts_slabs_blank(void);
 /* Backward's O and Stats, by the reference, written where they are read. Returns 0, or an errno. */
-int facts_slabs_inputs(facts_truth *truth);
-/* The answers over a pattern, all at once at the first question; over poison A also whether the data can tell (truth->untrusted).
- */
-fattn_status facts_slabs_judge(facts_judgement *out, facts_truth *truth, facts_tensor_id id, facts_pattern pattern);
-/* What is due has changed. */
+int facts_slabs_inputs(facts_reference *reference);
+/* Compares all answers over a pattern at the first question. Over poison A it also decides whether the data can detect an error
+ * (reference->untrusted). */
+fattn_status facts_slabs_judge(facts_judgement *out, facts_reference *reference, facts_tensor_id id, facts_pattern pattern);
+/* The expected values have changed. */
 void facts_slabs_forget(facts_slabs *slabs);
 
 #endif

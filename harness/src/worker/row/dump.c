@@ -6,7 +6,7 @@
 #include "numbers/dtype.h"
 #include "numbers/fill/seen.h"
 #include "problem_json.h"
-#include "worker/memory/due.h"
+#include "worker/memory/expected_transfer.h"
 
 /* Rows that a packed sequence does not have are told as 0. */
 static uint32_t code_at(const facts_tensor *t, const void *storage, int64_t i)
@@ -67,18 +67,18 @@ static void put_doubles(const facts_npy *d, const facts_tensor *t, const char *w
     facts_npy_end(d, file, name);
 }
 
-static void put_due(const facts_npy *d, facts_truth *truth, const facts_tensor *t, facts_tensor_id id)
+static void put_expected(const facts_npy *d, facts_reference *reference, const facts_tensor *t, facts_tensor_id id)
 {
     const char *word = facts_tensor_word(id);
-    facts_answer due;
-    if (!facts_due_here(&due, truth, id)) {
+    facts_answer expects;
+    if (!facts_expected_on_host(&expects, reference, id)) {
         facts_fail(d->error, "%s: the expected values could not be fetched", word);
         return;
     }
-    put_doubles(d, t, word, "want", due.want);
-    put_doubles(d, t, word, "sigma", due.sigma);
-    put_doubles(d, t, word, "bound", due.bound);
-    facts_due_leave(&due, truth, id);
+    put_doubles(d, t, word, "want", expects.want);
+    put_doubles(d, t, word, "sigma", expects.sigma);
+    put_doubles(d, t, word, "bound", expects.bound);
+    facts_expected_release(&expects, reference, id);
 }
 
 /* A packed tensor also as it lies: the tokens of all sequences, which the offsets count. */
@@ -90,52 +90,52 @@ static void put_packed(const facts_npy *d, const facts_problem *p, facts_tensor_
     put_bits(d, &stored, word, storage);
 }
 
-static void put_tensors(const facts_npy *d, facts_truth *truth)
+static void put_tensors(const facts_npy *d, facts_reference *reference)
 {
-    const facts_problem *p = truth->memory.problem;
+    const facts_problem *p = reference->memory.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         const facts_tensor seen = p->tensor[id].page ? facts_tensor_stored(p, id) : facts_tensor_seen(p, id), *t = &seen;
         if (!t->present)
             continue;
-        const void *storage = facts_memory_storage(&truth->memory, id, FACTS_PATTERN_A);
+        const void *storage = facts_memory_storage(&reference->memory, id, FACTS_PATTERN_A);
         put_bits(d, t, facts_tensor_word(id), storage);
         put_f32(d, t, facts_tensor_word(id), storage);
         if (t->packed != FACTS_PACKED_NOT)
             put_packed(d, p, id, storage);
-        put_due(d, truth, t, id);
+        put_expected(d, reference, t, id);
     }
 }
 
 /* What dropout kept, as the engine (or the caller's mask) has it. */
-static void put_kept(const facts_npy *d, const facts_truth *truth)
+static void put_kept(const facts_npy *d, const facts_reference *reference)
 {
-    const fattn_problem *ask = &truth->memory.problem->ask;
+    const fattn_problem *ask = &reference->memory.problem->ask;
     const int64_t dim[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv };
-    FILE *file = truth->keep.here ? facts_npy_begin(d, "keep.npy", "|u1", dim, 4) : NULL;
+    FILE *file = reference->keep.here ? facts_npy_begin(d, "keep.npy", "|u1", dim, 4) : NULL;
     if (!file)
         return;
-    fwrite(truth->keep.here, 1, (size_t)(dim[0] * dim[1] * dim[2] * dim[3]), file);
+    fwrite(reference->keep.here, 1, (size_t)(dim[0] * dim[1] * dim[2] * dim[3]), file);
     facts_npy_end(d, file, "keep.npy");
 }
 
-void facts_dump_arrays(const facts_npy *d, facts_truth *truth, bool outputs)
+void facts_dump_arrays(const facts_npy *d, facts_reference *reference, bool outputs)
 {
     static const char *const descr[] = {
         [FACTS_ARRAY_I32] = "<i4", [FACTS_ARRAY_I64] = "<i8", [FACTS_ARRAY_F32] = "<f4", [FACTS_ARRAY_U8] = "|u1"
     };
     char name[64];
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
-        const facts_array *array = &truth->memory.problem->array[id];
+        const facts_array *array = &reference->memory.problem->array[id];
         if (array->count == 0 || (array->output && !outputs))
             continue;
         snprintf(name, sizeof name, "%s.npy", facts_array_words[id]);
-        facts_npy_put(d, name, descr[array->type], facts_memory_array(&truth->memory, id, FACTS_PATTERN_A),
+        facts_npy_put(d, name, descr[array->type], facts_memory_array(&reference->memory, id, FACTS_PATTERN_A),
                       facts_array_bytes(array) / (size_t)array->count, array->count);
         snprintf(name, sizeof name, "%s.want.npy", facts_array_words[id]);
-        if (array->output && truth->expectation.array[id]) /* an amax: one number; dsink: as many as heads */
-            facts_npy_put(d, name, "<f8", truth->expectation.array[id], sizeof(double), array->count);
+        if (array->output && reference->expectation.array[id]) /* an amax: one number; dsink: as many as heads */
+            facts_npy_put(d, name, "<f8", reference->expectation.array[id], sizeof(double), array->count);
     }
-    put_kept(d, truth);
+    put_kept(d, reference);
 }
 
 static void put_problem(const facts_npy *d, const facts_problem *p, const char *text)
@@ -150,11 +150,11 @@ static void put_problem(const facts_npy *d, const facts_problem *p, const char *
     json_decref(problem);
 }
 
-json_t *facts_dump(facts_truth *truth, const char *folder, const char *text, facts_error *error)
+json_t *facts_dump(facts_reference *reference, const char *folder, const char *text, facts_error *error)
 {
     const facts_npy d = { folder, json_array(), error };
-    put_problem(&d, truth->memory.problem, text);
-    put_tensors(&d, truth);
-    facts_dump_arrays(&d, truth, true);
+    put_problem(&d, reference->memory.problem, text);
+    put_tensors(&d, reference);
+    facts_dump_arrays(&d, reference, true);
     return d.names;
 }

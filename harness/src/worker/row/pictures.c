@@ -4,7 +4,7 @@
 
 #include "numbers/fill/seen.h"
 #include "numbers/judge/picture.h"
-#include "worker/memory/due.h"
+#include "worker/memory/expected_transfer.h"
 
 static bool any_wrong(const facts_marks *m)
 {
@@ -15,34 +15,34 @@ static bool any_wrong(const facts_marks *m)
 }
 
 /* The run over poison A is the one that is shown, unless it was right. */
-static bool mark(facts_marks *out, facts_truth *truth, facts_tensor_id id)
+static bool mark(facts_marks *out, facts_reference *reference, facts_tensor_id id)
 {
-    facts_answer due;
+    facts_answer expects;
     bool found = false;
-    if (!facts_due_here(&due, truth, id))
+    if (!facts_expected_on_host(&expects, reference, id))
         return false;
     for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B && !found; pattern++) {
-        const void *storage = facts_memory_storage(&truth->memory, id, pattern);
-        facts_rule rule = facts_expectation_rule(&truth->expectation, id, pattern);
-        rule.expected.want = due.want;
-        rule.expected.sigma = due.sigma;
-        rule.expected.bound = due.bound;
-        const facts_tensor tensor = facts_tensor_seen(truth->memory.problem, id);
-        if (!storage || !due.want)
+        const void *storage = facts_memory_storage(&reference->memory, id, pattern);
+        facts_rule rule = facts_expectation_rule(&reference->expectation, id, pattern);
+        rule.expected.want = expects.want;
+        rule.expected.sigma = expects.sigma;
+        rule.expected.bound = expects.bound;
+        const facts_tensor tensor = facts_tensor_seen(reference->memory.problem, id);
+        if (!storage || !expects.want)
             break;
         facts_judge_marks(&tensor, storage, &rule, out);
         found = any_wrong(out);
     }
-    facts_due_leave(&due, truth, id);
+    facts_expected_release(&expects, reference, id);
     return found;
 }
 
-json_t *facts_pictures(const facts_trial *trial, facts_truth *truth)
+json_t *facts_pictures(const facts_trial *trial, facts_reference *reference)
 {
     json_t *out = NULL;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         const facts_judgement *j = &trial->judgement[id];
-        const facts_tensor *t = &truth->memory.problem->tensor[id];
+        const facts_tensor *t = &reference->memory.problem->tensor[id];
         if (!trial->judged[id] || facts_judgement_verdict(j) == FACTS_VERDICT_PASS)
             continue;
         if (j->wrong + j->not_finite + j->unwritten == 0) {
@@ -55,7 +55,7 @@ json_t *facts_pictures(const facts_trial *trial, facts_truth *truth)
         size_t elements = (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
         facts_marks marks = { .at = malloc(elements + 1), .keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV };
         char *text = malloc(FACTS_PICTURE_TEXT);
-        if (marks.at && text && mark(&marks, truth, id)) {
+        if (marks.at && text && mark(&marks, reference, id)) {
             out = out ? out : json_object();
             json_object_set_new(out, facts_tensor_word(id), json_string(facts_picture_draw(&marks, text)));
         }

@@ -8,6 +8,6 @@
 
 /* {"o": text, ...}, of every tensor with elements that a gate refused, of the first run in which they are; NULL: of none. The
  * caller owns it. */
-json_t *facts_pictures(const facts_trial *trial, facts_truth *truth);
+json_t *facts_pictures(const facts_trial *trial, facts_reference *reference);
 
 #endif

@@ -16,8 +16,8 @@ void facts_row_verdict(json_t *row, facts_verdict verdict);
 void facts_row_reason(json_t *row, const char *reason_class, const char *status, const char *text, const char *remedy);
 /* A failed call: its class and this thread's last error. */
 void facts_row_failure(json_t *row, fattn_status status);
-/* backend, supported, engines, reason with its chain; reason.rule, the first rule that said no or removed an engine; answers[],
- * when more than one backend was asked. */
+/* backend, supported, engines, and reason with its chain. reason.rule is the first rule that refused or removed an engine.
+ * answers[] if several backends were asked. */
 void facts_row_decision(json_t *row, const fattn_decision *decision);
 /* The backend that really answered. */
 void facts_row_backend(json_t *row, fattn_backend backend);
@@ -25,7 +25,7 @@ void facts_row_backend(json_t *row, fattn_backend backend);
 void facts_row_engine(json_t *row, const fattn_engine *engine);
 /* errors.<tensor>, and padded.<tensor> when there are padded rows. `bits`: hash of the answer's bytes; 0 when there is none. */
 void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *judgement, uint64_t bits);
-/* spent_ms: where the request's time went (worker/clock), but for stages that took none; `ms` NULL: nobody counts. */
+/* spent_ms: the time of each stage of the request (worker/clock) that took time. `ms` NULL: times are not measured. */
 void facts_row_spent(json_t *row, const double *ms);
 /* impl (what the case asks for) and pins{engine,knobs{}} (of a case that names them). */
 void facts_row_asked(json_t *row, const facts_problem *problem);

@@ -22,9 +22,9 @@ static void set_calibration(json_t *row, const facts_constants *c)
         json_object_set_new(row, "calibration", json_string(text));
 }
 
-facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth)
+facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts_reference *reference)
 {
-    const facts_problem *problem = truth->memory.problem;
+    const facts_problem *problem = reference->memory.problem;
     if (trial->ours || trial->status != FATTN_OK || trial->text[0])
         facts_row_reason(row,
                          trial->ours                 ? "internal"
@@ -39,16 +39,16 @@ facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
         if (trial->array[id].checked)
             facts_row_judgement(row, facts_array_words[id], &trial->array[id], 0);
-    facts_row_dropout(row, problem, &truth->keep);
+    facts_row_dropout(row, problem, &reference->keep);
     facts_row_check(row, &trial->check);
     if (trial->ran_other)
         facts_row_engine(row, &trial->ran);
     if (trial->exec_us > 0)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));
     json_object_set_new(row, "oracle", json_string(trial->oracle));
-    set_calibration(row, &truth->constants);
-    json_object_set_new(row, "fill_ms", json_real(truth->fill_ms));
-    json_object_set_new(row, "oracle_ms", json_real(truth->oracle_ms));
+    set_calibration(row, &reference->constants);
+    json_object_set_new(row, "fill_ms", json_real(reference->fill_ms));
+    json_object_set_new(row, "oracle_ms", json_real(reference->oracle_ms));
     json_object_set_new(row, "judge_ms", json_real(trial->judge_ms));
     if (problem->ask.pass == FATTN_BACKWARD)
         json_object_set_new(row, "inputs_from", json_string(trial->own_forward ? "forward" : "reference"));

@@ -10,7 +10,7 @@
 #include "numbers/dtype.h"
 #include "problem_json.h"
 #include "row.h"
-#include "worker/memory/truth.h"
+#include "worker/memory/case_reference.h"
 
 /* ---- the problem and its graph
  * ---------------------------------------------------------------------------------------------------- */
@@ -56,27 +56,27 @@ static bool put_problem(const facts_npy *out, const facts_worker *worker, const 
 /* ---- what the call reads
  * ---------------------------------------------------------------------------------------------------------- */
 
-static void put_tensors(const facts_npy *out, facts_truth *truth)
+static void put_tensors(const facts_npy *out, facts_reference *reference)
 {
-    const facts_problem *p = truth->memory.problem;
+    const facts_problem *p = reference->memory.problem;
     char name[64];
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         const facts_tensor *t = &p->tensor[id];
         if (!t->present || facts_tensor_is_output(p, id) || t->shares)
             continue;
         snprintf(name, sizeof name, "%s.npy", facts_tensor_word(id));
-        facts_npy_put(out, name, facts_dump_descr(t->dtype), facts_memory_storage(&truth->memory, id, FACTS_PATTERN_A),
+        facts_npy_put(out, name, facts_dump_descr(t->dtype), facts_memory_storage(&reference->memory, id, FACTS_PATTERN_A),
                       facts_dtype_bytes(t->dtype), t->elements);
     }
 }
 
 /* Of a backward: O and Stats are the reference's. */
-static fattn_status make(facts_truth *out, facts_worker *worker, const facts_problem *p, facts_error *error)
+static fattn_status make(facts_reference *out, facts_worker *worker, const facts_problem *p, facts_error *error)
 {
     const facts_making making = { .worker = worker, .problem = p, .here = true };
-    fattn_status status = facts_truth_create(out, &making, error);
+    fattn_status status = facts_reference_create(out, &making, error);
     if (status == FATTN_OK)
-        status = facts_truth_fill(out, NULL, error);
+        status = facts_reference_fill(out, NULL, error);
     if (status != FATTN_OK || p->ask.pass == FATTN_FORWARD)
         return status;
     facts_storages in = facts_memory_addresses(&out->memory);
@@ -90,13 +90,13 @@ static fattn_status make(facts_truth *out, facts_worker *worker, const facts_pro
 
 static bool put_data(const facts_npy *out, facts_worker *worker, const facts_problem *p)
 {
-    facts_truth truth;
-    const bool made = make(&truth, worker, p, out->error) == FATTN_OK;
+    facts_reference reference;
+    const bool made = make(&reference, worker, p, out->error) == FATTN_OK;
     if (made) {
-        put_tensors(out, &truth);
-        facts_dump_arrays(out, &truth, false);
+        put_tensors(out, &reference);
+        facts_dump_arrays(out, &reference, false);
     }
-    facts_truth_destroy(&truth);
+    facts_reference_destroy(&reference);
     return made && out->error->text[0] == '\0';
 }
 
@@ -106,7 +106,7 @@ static bool put_data_anywhere(const facts_npy *out, facts_worker *worker, const 
     facts_worker other = *worker;
     const bool drops = p->ask.dropout != 0.0 && !p->ask.dropout_mask;
     if (drops && worker->device != FACTS_DEVICE_GPU)
-        return facts_fail(out->error, "dropout: which scores cuDNN keeps is known on a GPU alone");
+        return facts_fail(out->error, "dropout: only a GPU can show which scores cuDNN keeps");
     if (drops)
         return put_data(out, worker, p);
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;

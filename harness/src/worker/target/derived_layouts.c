@@ -18,7 +18,7 @@ static bool is_order(const int order[3], const int64_t dim[4], const int64_t lik
 }
 
 /* The dense strides of the one order of six that the rule allows. */
-static void due(const int64_t dim[4], const int64_t like[4], int64_t out[4])
+static void expects(const int64_t dim[4], const int64_t like[4], int64_t out[4])
 {
     static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
     for (int i = 0; i < 6; i++) {
@@ -50,7 +50,7 @@ bool facts_layouts_hold(const facts_problem *p, facts_error *error)
         if (input->stride[0] != 0 && input->stride[1] != 0 && input->stride[2] != 0)
             continue;
         fattn_match_layout(dim, input->stride, got);
-        due(dim, input->stride, want);
+        expects(dim, input->stride, want);
         if (memcmp(got, want, sizeof got) == 0)
             continue;
         return facts_fail(error,

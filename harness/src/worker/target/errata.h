@@ -1,6 +1,6 @@
-/* The rules of policy=guard: cases/errata.json, read from its text and chosen for a case. docs/cases.md, "Errata", has the two
- * forms of a rule: ours, and cudnn-frontend's as its include/cudnn_frontend_Errata.h reads it. Knobs are compared by value: k2=1
- * does not block k2=13. */
+/* The rules of policy=guard: cases/errata.json, read from its text and chosen for a case. docs/cases.md, "Errata", describes both
+ * forms of a rule: the form of FACTS, and cudnn-frontend's form as its include/cudnn_frontend_Errata.h reads it. Knobs are compared
+ * by value: k2=1 does not block k2=13. */
 #ifndef FACTS_WORKER_ERRATA_H
 #define FACTS_WORKER_ERRATA_H
 

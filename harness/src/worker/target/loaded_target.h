@@ -10,7 +10,7 @@
 #include "request.h"
 #include "worker/gpu/worker_gpu.h"
 
-/* From where on what is due of a case is computed in slabs (slabs.h). */
+/* The size from which the expected values of a case are computed in slabs (slabs.h). */
 typedef struct facts_slab_limits {
     double most_bytes;    /* of doubles, for all answers at once */
     double slab_bytes;    /* of one slab */

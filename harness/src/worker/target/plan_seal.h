@@ -1,6 +1,6 @@
-/* What we wrote into a plan folder, we know again: before the bytes stand a mark and an HMAC-SHA256 by the user's key
- * (PROTOCOL.md), over the file's name, which is a hash of build, device and problem, and the bytes. A plan is native code: what has
- * no seal of ours is not ours. */
+/* The seal of a file in a plan folder: a mark and an HMAC-SHA256 before the bytes (PROTOCOL.md). The HMAC uses the user's key. It
+ * covers the file's name, which is a hash of build, device and problem, and the bytes. A plan is native code, so FACTS does not
+ * load a file without its own seal. */
 #ifndef FACTS_PLAN_SEAL_H
 #define FACTS_PLAN_SEAL_H
 

@@ -20,7 +20,7 @@ typedef struct facts_plans {
     dev_t device;         /* of the folder whose refusals were counted */
     ino_t inode;
     size_t refusals;
-    bool has_key, trusts; /* trusts: what has no seal of ours is taken all the same */
+    bool has_key, trusts; /* trusts: load files without a seal of FACTS too */
     unsigned char key[FACTS_SEAL_KEY];
 } facts_plans;
 

@@ -17,7 +17,8 @@
 typedef enum facts_device { FACTS_DEVICE_LIST(AS_ENUM) FACTS_DEVICE_COUNT } facts_device;
 #undef AS_ENUM
 
-/* Who computes what is due: a GPU where there is one and it can, else the C reference; the C reference; both, compared. */
+/* The program that computes the expected values: a GPU if there is one that can, else the C reference; the C reference; both,
+ * compared. */
 #define FACTS_ORACLE_LIST(X) X(GPU, "gpu") X(CPU, "cpu") X(BOTH, "both")
 #define AS_ENUM(symbol, word) FACTS_ORACLE_##symbol,
 typedef enum facts_oracle_choice { FACTS_ORACLE_LIST(AS_ENUM) FACTS_ORACLE_COUNT } facts_oracle_choice;
@@ -36,8 +37,8 @@ typedef struct facts_target_request {
     facts_oracle_choice oracle;
     char plan_key[65];  /* seals what is kept in plan folders, hexadecimal; "": nothing is sealed, and nothing sealed is known again
                          */
-    bool trust_plans;   /* what has no seal of ours is taken all the same */
-    int64_t supervisor; /* process id of the parent; 0: not said */
+    bool trust_plans;   /* load plan files without a seal of FACTS too */
+    int64_t supervisor; /* process id of the parent; 0: unknown */
     char *device_json;  /* owned; NULL unless described */
     char *errata;       /* owned; the rules of policy=guard as JSON text; NULL: none */
 } facts_target_request;

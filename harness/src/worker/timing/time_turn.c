@@ -47,12 +47,12 @@ static fattn_status make_workspace(facts_timed_plans *plans, facts_memory *memor
     return FATTN_OK;
 }
 
-fattn_status facts_take_turn(facts_timed_plans *plans, facts_truth *truth)
+fattn_status facts_take_turn(facts_timed_plans *plans, facts_reference *reference)
 {
     if (!plans->ready)
-        TRY(make_workspace(plans, &truth->memory));
+        TRY(make_workspace(plans, &reference->memory));
     for (int i = 0; i < plans->count; i++)
-        TRY(measure(&plans->at[i], &truth->memory));
+        TRY(measure(&plans->at[i], &reference->memory));
     return FATTN_OK;
 }
 

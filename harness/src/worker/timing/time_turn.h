@@ -2,7 +2,7 @@
 #ifndef FACTS_TIME_TURN_H
 #define FACTS_TIME_TURN_H
 
-#include "worker/memory/truth.h"
+#include "worker/memory/case_reference.h"
 
 #define FACTS_TIMED_PLANS 64
 #define FACTS_TURN_SAMPLES 5
@@ -23,7 +23,7 @@ typedef struct facts_timed_plans {
 
 /* Measures each plan: warm-up, then FACTS_TURN_SAMPLES means of `launches` launches. The outputs of the case are overwritten, its
  * inputs lie on the device as the last run left them. */
-fattn_status facts_take_turn(facts_timed_plans *plans, facts_truth *truth);
+fattn_status facts_take_turn(facts_timed_plans *plans, facts_reference *reference);
 /* Multiplications and additions that the case needs: the two products of a forward, the five of a backward, of the keys that each
  * query sees. What an engine computes beside that does not count. */
 double facts_flops(const facts_problem *problem);

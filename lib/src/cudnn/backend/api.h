@@ -48,8 +48,9 @@ typedef struct fattn__cudnn {
  * FATTN_OK; FATTN_ENVIRONMENT (missing library or function; NVRTC of another CUDA major; another cuDNN is loaded already). */
 fattn_status fattn__cudnn_load(const fattn__cudnn **out, const char *dir, const char *nvrtc, const char *driver);
 
-/* What the mapped libraries are by content, and NVRTC's where cuDNN compiles with it (fattn__build_id). 0: a file was changed since
- * it was mapped, so that nobody can tell. Read when it is asked for first; from then on a few microseconds. Threads  safe. */
+/* A hash of the contents of the mapped libraries, and of NVRTC if cuDNN compiles with it (fattn__build_id). 0: a file was changed
+ * since it was mapped, so the contents are unknown. The first call reads the files; later calls take a few microseconds. Threads:
+ * safe. */
 uint64_t fattn__cudnn_build(const fattn__cudnn *api);
 /* The same of the driver's library. */
 uint64_t fattn__cudnn_driver(const fattn__cudnn *api);

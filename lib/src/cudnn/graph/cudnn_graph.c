@@ -34,8 +34,8 @@ static fattn_status choose_spelling(fattn__chain *c)
     if (!c->single && !expanded_writes(p) && !p->guards_off)
         return fattn__graph_refuse(
             c->g, FATTN_POLICY,
-            "outputs: the expanded softmax writes stats alone, or max with sum_exp alone%s; with spelling single "
-            "cuDNN writes any choice from 9.20 (this is %d.%d.%d)",
+            "outputs: the expanded softmax writes either stats, or max and sum_exp%s; spelling single writes any of them "
+            "from cuDNN 9.20 (this is %d.%d.%d)",
             p->sink ? " and without a sink" : "", major, minor, patch);
     return FATTN_OK;
 }

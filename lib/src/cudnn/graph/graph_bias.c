@@ -1,9 +1,7 @@
-/* The bias and ALiBi, added to the score, a boolean mask in the bias's place, and gradients of what was added to it: sums of dS,
- * the gradient before the attention scale.
- *
- * cuDNN sums dS over b or h into bf16 or f16, row major, and gives it once. Every other wish is a sum of ours over what it gives: a
- * bias that is broadcast in s, tensors of a score_mod, several of them at once.
- */
+/* The bias, ALiBi and a boolean mask as parts of the graph, and the gradients of what is added to the score. A gradient is a sum of
+ * dS, before the attention scale. cuDNN can sum dS over b or h, into bf16 or f16, row major, and once per graph. In every other
+ * case a kernel of this library sums cuDNN's dS: for a bias that is broadcast in s, for tensors of a score_mod, and for several
+ * gradients at once. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
-/* graph_fp8.h: the steps that the graphs of 8 bit types share, on top of graph.h: of e4m3 and e5m2 (every product is descaled by
- * numbers in device memory, what is cast is scaled before) and of the block-scaled types (inputs are multiplied by their scale
- * factors before a product).
- */
+/* graph_fp8.h: the steps that the graphs of 8-bit types share, on top of graph.h. E4M3 and e5m2: every product is descaled by
+ * numbers in device memory, and values are scaled before their casts. Block-scaled types: inputs are multiplied by their scale
+ * factors before a product. */
 #ifndef FATTN_CUDNN_GRAPH_FP8_H
 #define FATTN_CUDNN_GRAPH_FP8_H
 

@@ -127,7 +127,7 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
                                                .knob_count = engine->knob_count,
                                                .overrides = q->graph.overrides,
                                                .plan = true };
-    fattn__refusal_said said;
+    fattn__refusal_answer said;
     fattn__desc desc = NULL;
     char last[512] = "";
     if (fattn__refusal_recall(&said, plan->context, &question)) {
@@ -144,7 +144,7 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
     fattn_status st = build_failed(api, status, last, engine);
     if (fattn__reason_of(fattn__cudnn_status_name(api, status)) == FATTN_REASON_UNSUPPORTED && fattn__refusal_lasts(status, NULL))
         fattn__refusal_keep(plan->context, &question,
-                            &(fattn__refusal_said){ .step = FATTN__REFUSED_PLAN, .status = status, .text = "", .log = last });
+                            &(fattn__refusal_answer){ .step = FATTN__REFUSED_PLAN, .status = status, .text = "", .log = last });
     fattn__desc_destroy(api, desc);
     return st;
 }
@@ -314,7 +314,7 @@ fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *cou
     int status =
         api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, 0, &size, NULL);
     if (status != DNN_STATUS_SUCCESS || size <= 0)
-        return fattn__fail(FATTN_INTERNAL, "cuDNN does not write this plan: %s", fattn__cudnn_status_name(api, status));
+        return fattn__fail(FATTN_INTERNAL, "cuDNN cannot save this plan: %s", fattn__cudnn_status_name(api, status));
     char *json = malloc((size_t)size + 1);
     if (json == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan of %lld bytes", (long long)size);
@@ -322,7 +322,7 @@ fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *cou
         api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, size, &got, json);
     if (status != DNN_STATUS_SUCCESS || got <= 0 || got > size) {
         free(json);
-        return fattn__fail(FATTN_INTERNAL, "cuDNN does not write this plan: %s", fattn__cudnn_status_name(api, status));
+        return fattn__fail(FATTN_INTERNAL, "cuDNN cannot save this plan: %s", fattn__cudnn_status_name(api, status));
     }
     *text = json;
     *count = (size_t)got;

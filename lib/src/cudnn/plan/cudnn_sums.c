@@ -1,5 +1,5 @@
-/* The gradient of a broadcast input is the sum over what it broadcasts. cuDNN writes the gradient of every element; a kernel of
- * ours sums. */
+/* The gradient of a broadcast input is the sum over the broadcast dimensions. cuDNN writes the gradient of every element, and a
+ * kernel of this library sums them. */
 #include "math/math_sum.h"
 
 #include <string.h>

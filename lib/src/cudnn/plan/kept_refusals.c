@@ -64,7 +64,7 @@ static void key_text(char out[33], const uint64_t key[2])
 /* ---- as bytes -----------------------------------------------------------------------------------------------------------------
  */
 
-static bool unpack(fattn__refusal_said *out, const uint64_t key[2], char *bytes, size_t count)
+static bool unpack(fattn__refusal_answer *out, const uint64_t key[2], char *bytes, size_t count)
 {
     head h;
     if (count < sizeof h + 2 || count > MOST_BYTES)
@@ -76,12 +76,12 @@ static bool unpack(fattn__refusal_said *out, const uint64_t key[2], char *bytes,
         h.hash != hash_of(&h, strings, left) || h.step == FATTN__REFUSED_NOWHERE || h.text_bytes == 0 || h.text_bytes >= left ||
         strings[h.text_bytes - 1] != '\0' || strings[left - 1] != '\0')
         return false;
-    *out = (fattn__refusal_said){ h.step, h.status, strings, strings + h.text_bytes, bytes };
+    *out = (fattn__refusal_answer){ h.step, h.status, strings, strings + h.text_bytes, bytes };
     return true;
 }
 
 /* NULL: no memory, or more words than are kept. */
-static char *pack(const uint64_t key[2], const fattn__refusal_said *said, size_t *count)
+static char *pack(const uint64_t key[2], const fattn__refusal_answer *said, size_t *count)
 {
     const size_t text = strlen(said->text) + 1, log = strlen(said->log) + 1;
     head h = { .format = FORMAT, .step = said->step, .status = said->status, .key = { key[0], key[1] } };
@@ -101,13 +101,13 @@ static char *pack(const uint64_t key[2], const fattn__refusal_said *said, size_t
 /* ---- asked --------------------------------------------------------------------------------------------------------------------
  */
 
-bool fattn__refusal_recall(fattn__refusal_said *out, const fattn_context *context, const fattn__refusal_question *question)
+bool fattn__refusal_recall(fattn__refusal_answer *out, const fattn_context *context, const fattn__refusal_question *question)
 {
     const fattn_refusal_store *store = &context->refusals;
     uint64_t key[2];
     char name[33], *bytes = NULL;
     size_t count = 0;
-    *out = (fattn__refusal_said){ .step = FATTN__REFUSED_NOWHERE };
+    *out = (fattn__refusal_answer){ .step = FATTN__REFUSED_NOWHERE };
     if (store->find == NULL || !key_of(key, context, question))
         return false;
     key_text(name, key);
@@ -120,13 +120,13 @@ bool fattn__refusal_recall(fattn__refusal_said *out, const fattn_context *contex
     return false;
 }
 
-void fattn__refusal_free(fattn__refusal_said *said)
+void fattn__refusal_free(fattn__refusal_answer *said)
 {
     free(said->memory);
     said->memory = NULL;
 }
 
-void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_question *question, const fattn__refusal_said *said)
+void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_question *question, const fattn__refusal_answer *said)
 {
     const fattn_refusal_store *store = &context->refusals;
     uint64_t key[2];

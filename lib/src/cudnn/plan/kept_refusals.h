@@ -1,5 +1,5 @@
-/* Refusals that the caller keeps (fattn/cache.h): what cuDNN said to a graph, word for word. What is read out of its words is never
- * kept: it is read anew, by the library that asks. */
+/* Refusals in the caller's store (fattn/cache.h): cuDNN's words for a graph, unchanged. Conclusions from these words are not
+ * stored; the library that reads them computes them again. */
 #ifndef FATTN_CUDNN_KEPT_REFUSALS_H
 #define FATTN_CUDNN_KEPT_REFUSALS_H
 
@@ -15,13 +15,13 @@ typedef enum fattn__refused_step {
 } fattn__refused_step;
 
 /* What cuDNN said. */
-typedef struct fattn__refusal_said {
+typedef struct fattn__refusal_answer {
     int step;         /* fattn__refused_step */
     int status;       /* cuDNN's */
     const char *text; /* the graph's sentence */
     const char *log;
     char *memory; /* owned; NULL: the strings are the caller's */
-} fattn__refusal_said;
+} fattn__refusal_answer;
 
 /* The question: everything that decides the answer. */
 typedef struct fattn__refusal_question {
@@ -33,13 +33,13 @@ typedef struct fattn__refusal_question {
     bool plan; /* a plan is asked for, not an offer */
 } fattn__refusal_question;
 
-/* False: nobody keeps refusals, there is none for this question, or what lies there is damaged (the store is told); *out is zero
- * then. Otherwise it is to be freed. */
-bool fattn__refusal_recall(fattn__refusal_said *out, const fattn_context *context, const fattn__refusal_question *question);
-void fattn__refusal_free(fattn__refusal_said *said);
+/* False: the caller has no store, the store has no refusal for this question, or the entry is damaged (the store is asked to drop
+ * it). *out is then zero. True: the caller frees *out. */
+bool fattn__refusal_recall(fattn__refusal_answer *out, const fattn_context *context, const fattn__refusal_question *question);
+void fattn__refusal_free(fattn__refusal_answer *said);
 
 /* Gives it to the store, if there is one. The caller has seen that it lasts. */
-void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_question *question, const fattn__refusal_said *said);
+void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_question *question, const fattn__refusal_answer *said);
 
 /* Does it speak of the graph alone? Then the next asking gives the same. An error inside of cuDNN, a lack of memory and a missing
  * library may be gone by then. `of` has the lines of the log; NULL: there are none. */

@@ -55,8 +55,7 @@ static const char *remedy_of(fattn_reason reason, const char *status, const char
     return "ask the control case first: this target cannot be asked";
 }
 
-/* cuDNN said no: the reason is read from what it logged. `status` is the step's own, 0 when every step succeeded and nothing was
- * offered. */
+/* cuDNN refused: reads the reason from its log. `status` is that of the step; 0: every step succeeded and nothing was offered. */
 static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int status, const char *log)
 {
     int first;
@@ -175,14 +174,14 @@ static fattn__refusal_question question_of(const fattn__question *q, const fattn
     return question;
 }
 
-/* One asking: `said` is cuDNN's refusal, where it refuses; `kept`: it refused once, and is not asked again. */
+/* One question to cuDNN. `said` is cuDNN's refusal, if it refuses. `kept`: a stored refusal answers, so cuDNN is not asked. */
 typedef struct asking {
     fattn__question *q;
     const fattn_problem *problem;
     const fattn_plan_options *options;
     const fattn__log_buffer *log;
     bool kept;
-    fattn__refusal_said said;
+    fattn__refusal_answer said;
     char last[16384]; /* its words where it logged none */
 } asking;
 
@@ -194,7 +193,7 @@ static bool takes_graph(asking *a)
         g->cudnn_status = a->said.status;
         fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", a->said.text);
     } else if (!a->kept && fattn__graph_finalize(g, fattn__question_handle(a->q)) != FATTN_OK) {
-        a->said = (fattn__refusal_said){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
+        a->said = (fattn__refusal_answer){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
         a->said.log = a->log->text != NULL ? a->log->text : "";
     }
     return fattn__graph_status(g) == FATTN_OK;
@@ -210,7 +209,7 @@ static bool offers_engine(asking *a)
         return true;
     if (a->log->text == NULL)
         steps->api->cudnnGetLastErrorString(a->last, sizeof a->last);
-    a->said = (fattn__refusal_said){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
+    a->said = (fattn__refusal_answer){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
     a->said.log = a->log->text != NULL ? a->log->text : a->last;
     return false;
 }

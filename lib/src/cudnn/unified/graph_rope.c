@@ -28,10 +28,10 @@ fattn_status fattn__rope_check(fattn__graph *g, const fattn_problem *p)
         return FATTN_OK;
     if (p->ragged_bits != 0 && (p->ragged & rotated) != 0)
         return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
-                                   "rope: the rows of a packed tensor are no positions; pack neither Q nor K");
+                                   "rope: a row of a ragged tensor is not a position; Q and K must not be ragged");
     if (p->page_size_k != 0)
         return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
-                                   "rope: the rows of a page are no positions; page V alone, or rotate K before it is kept");
+                                   "rope: a row of a page is not a position; page only V, or rotate K before you store it");
     return FATTN_OK;
 }
 

@@ -8,8 +8,8 @@
 /* Refuses what cannot be rotated: packed tensors and pages have no row that is the position. */
 fattn_status fattn__rope_check(fattn__graph *g, const fattn_problem *problem);
 
-/* Q or K of the call, or, with rope, what it becomes by rotation: a tensor of our workspace, the first two of it. The unified
- * backward takes it as it is there: it was put there by the graph before (plan.c). */
+/* Q or K of the call. With rope it is the rotated tensor, one of the first two in the library's part of the workspace. The unified
+ * backward reads that tensor; the graph before it has written it (plan.c). */
 fattn__desc fattn__rope_rotated(const fattn__chain *c, fattn__role role);
 
 /* The gradient of a rotated tensor on its way back: where the operation writes it, and the rotation that makes dQ or dK of the call

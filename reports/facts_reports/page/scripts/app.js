@@ -42,8 +42,8 @@ const App = (() => {
   }
 
   function chips(state, rows) {
-    const counts = outcomes.map(() => 0), box = at("levels");
-    for (const r of rows) counts[columns.outcome[r]]++;
+    const counts = rows === Data.every ? total : outcomes.map(() => 0), box = at("levels");
+    if (rows !== Data.every) for (const r of rows) counts[columns.outcome[r]]++;
     const focus = document.activeElement?.dataset?.level;
     box.replaceChildren(...outcomes.map((o, i) => (total[i] ? element("button", { type: "button", class: `chip ${o.kind}`, "data-level": o.word, "aria-pressed": String(!state.off.includes(o.word)), title: o.says },
       mark(o), ` ${o.word} `, element("span", { class: "n" }, count(counts[i]))) : null)).filter(Boolean));
@@ -186,7 +186,11 @@ const App = (() => {
   }
 
   // Sticky heads stand below the bar, whatever its height is.
-  function measure() { document.documentElement.style.setProperty("--bar", `${at("bar").offsetHeight}px`); }
+  let height = getComputedStyle(document.documentElement).getPropertyValue("--bar").trim();
+  function measure() {
+    const now = `${at("bar").offsetHeight}px`;
+    if (now !== height) document.documentElement.style.setProperty("--bar", height = now);   // the whole page's style is computed again
+  }
 
   for (const e of document.querySelectorAll("[data-link]")) e.replaceChildren(linked(e.dataset.link) || "no link");
   Heat.start((text) => { const cell = Matrix.resolve(text); return cell ? inCell(cell, current) : []; });

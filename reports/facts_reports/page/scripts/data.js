@@ -3,6 +3,11 @@ const Data = (() => {
   const raw = JSON.parse(document.getElementById("data").textContent);
   const { columns, dictionaries: dict, targets } = raw;
   const rows = columns.case.length;
+  // A column that the first view does not need is read when it is first asked for.
+  for (const script of document.querySelectorAll("script[data-column]")) {
+    const name = script.dataset.column;
+    Object.defineProperty(columns, name, { configurable: true, get() { const value = JSON.parse(script.textContent); Object.defineProperty(columns, name, { value }); return value; } });
+  }
   const outcomes = raw.outcomes.map(([word, mark, kind, says]) => ({ word, mark, kind, says }));
   const defaults = new Map(raw.keys.map((k) => [k.key, k.default]));
   const follows = new Map(raw.keys.filter((k) => k.follows).map((k) => [k.key, k.follows]));
@@ -46,19 +51,23 @@ const Data = (() => {
     sm: (r) => targets[columns.target[r]].sm, backend: (r) => dict.backend[columns.backend[r]], grade: (r) => dict.grade[columns.grade[r]],
     verdict: (r) => dict.verdict[columns.verdict[r]], engine: (r) => dict.engine[columns.engine[r]] ?? valueOf(columns.case[r], "engine"), case: (r) => dict.case[columns.case[r]],
     class: (r) => dict.reason[columns.reason[r]].class ?? null, reason: (r) => dict.reason[columns.reason[r]].text ?? null,
-    outcome: (r) => outcomes[columns.outcome[r]].word, supported: (r) => columns.supported[r],
+    outcome: (r) => outcomes[columns.outcome[r]].word, supported: (r) => columns.supported[r], known: (r) => (known.has(r) ? raw.details[r]?.expectation?.link ?? "yes" : ""),
+    reason_class: (r) => dict.reason[columns.reason[r]].class ?? "", reason_status: (r) => dict.reason[columns.reason[r]].status ?? "",
+    run: (r) => dict.run[columns.run[r]], group: (r) => dict.group[columns.group[r]],
+    ...Object.fromEntries(["config", "ratio", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt"].map((name) => [name, (r) => columns[name][r]])),
   };
-  const codeOf = { outcome: "outcome", reason: "reason", cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", class: "reason", case: "case" };
+  const known = new Set(raw.known);
+  const codeOf = { outcome: "outcome", reason: "reason", cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", class: "reason", case: "case", reason_class: "reason", reason_status: "reason", run: "run", group: "group" };
 
   // A column of small codes for a key, so that a comparison is made once for each distinct value.
   const cached = new Map();
   function column(key) {
     if (cached.has(key)) return cached.get(key);
     let result;
-    if (key === "engine" || key === "supported") {
-      const values = [], place = new Map(), codes = new Uint32Array(rows);
+    if (ofRow[key] && !codeOf[key]) {
+      const values = [], place = new Map(), codes = new Uint32Array(rows), asText = key === "engine" || key === "supported";
       for (let r = 0; r < rows; r++) {
-        const value = String(ofRow[key](r));
+        const value = asText ? String(ofRow[key](r)) : ofRow[key](r);
         if (!place.has(value)) { place.set(value, values.length); values.push(value); }
         codes[r] = place.get(value);
       }
@@ -95,17 +104,19 @@ const Data = (() => {
   }
 
   // Columns of the CSV that are no key of the case language may be asked for as well.
-  const parse = (text) => Predicate.parse(text, [...raw.query_keys, "outcome", "reason", "supported"], numbers);
-  const numbers = new Set(raw.numbers);
+  const parse = (text) => Predicate.parse(text, [...new Set([...raw.query_keys, ...Object.keys(ofRow)])], numbers);
+  const numbers = new Set([...raw.numbers, "ratio", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt"]);
 
-  // Words without an operator: rows that have each of them in their case, their reason, its rule, remedy or chain, or the link of what was expected.
+  // Words without an operator: rows that have each of them in their case, their reason, its rule, remedy or chain, the link of what was expected, what a
+  // failure got, or the rule of another project that disagrees.
   const isText = (text) => !/[=<>~&|!()]/.test(text);
   function search(text) {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const ofTexts = (texts) => texts.map((one) => { const all = one.toLowerCase(); return words.map((w) => all.includes(w)); });
     const cases = ofTexts(dict.case), reasons = ofTexts(dict.reason.map((one) => JSON.stringify(Object.values(one))));
-    const linked = (r, w) => (raw.details[r]?.expectation ? JSON.stringify(raw.details[r].expectation).toLowerCase().includes(w) : false);
-    return (r) => words.every((w, i) => cases[columns.case[r]][i] || reasons[columns.reason[r]][i] || outcomes[columns.outcome[r]].word === w || linked(r, w));
+    const fails = outcomes.map((o) => o.kind === "failure" || o.kind === "error"), claimed = words.map((w) => Trust.disagreeing(w));
+    const detailed = (r, w) => { const d = raw.details[r]; return !!d && JSON.stringify([d.expectation, fails[columns.outcome[r]] ? d.errors : null]).toLowerCase().includes(w); };
+    return (r) => words.every((w, i) => cases[columns.case[r]][i] || reasons[columns.reason[r]][i] || outcomes[columns.outcome[r]].word === w || detailed(r, w) || claimed[i](r));
   }
 
   const features = raw.features.map(([axis, label, where, why, heat, alone, packed], id) => ({ id, axis, label, where, why, heat, alone, packed, group: where === "" }));
@@ -114,12 +125,17 @@ const Data = (() => {
   function members(f) {
     if (inside[f]) return inside[f];
     const out = inside[f] = new Uint8Array(dict.case.length), { packed, where } = features[f];
-    const bits = packed ? atob(packed) : "", test = packed ? (c) => (bits.charCodeAt(c >> 3) >> (c & 7)) & 1 : compile(parse(where), true);
-    for (let c = 0; c < out.length; c++) out[c] = test(c) ? 1 : 0;
+    if (!packed) {
+      const test = compile(parse(where), true);
+      for (let c = 0; c < out.length; c++) out[c] = test(c) ? 1 : 0;
+      return out;
+    }
+    const bits = atob(packed);
+    for (let c = 0; c < out.length; c += 8) for (let byte = bits.charCodeAt(c >> 3), i = c; byte; byte >>= 1, i++) out[i] = byte & 1;
     return out;
   }
   const groupFeature = dict.group.map((name) => features.findIndex((f) => f.group && f.label === name));
-  const backward = Uint8Array.from(dict.case, (name) => (/(^| )pass=bwd( |$)/.test(name) ? 1 : 0));
+  const backward = Uint8Array.from(dict.case, (name) => (name.startsWith("pass=bwd ") || / pass=bwd( |$)/.test(name) || name === "pass=bwd" ? 1 : 0));
 
   const devices = [...new Set(targets.map((t) => t.device))];
   const ofDevice = new Map(devices.map((d) => [d, targets.map((t, i) => (t.device === d ? i : -1)).filter((i) => i >= 0)]));
@@ -134,7 +150,8 @@ const Data = (() => {
     }
     return out;
   }
-  const every = new Int32Array(rows).map((_, r) => r);
+  const every = new Int32Array(rows);
+  for (let r = 0; r < rows; r++) every[r] = r;
   let worst = null;
   const rowOf = (c, t) => { worst ??= worstOf(every); return worst[c * targets.length + t]; };
   const name = (r) => dict.case[columns.case[r]];

@@ -35,7 +35,7 @@ const Detail = (() => {
       if (reason.remedy) box.append(element("p", { class: "line" }, element("b", {}, "Remedy "), shown(reason.remedy)));
       if (reason.chain) box.append(smallTable(["engine", "status", "why", "condition"], reason.chain.map((c) => [c.engine, c.status, c.text, c.condition]), "What each engine said"));
     }
-    for (const rule of Trust.otherwise(r)) box.append(element("p", { class: "line" }, element("b", {}, "Claimed otherwise "), `${rule.project} refuses this (${rule.id}): ${rule.says} `, linked(rule.link)));
+    for (const rule of Trust.otherwise(r)) box.append(element("p", { class: "line" }, element("b", {}, "Claimed otherwise "), `${rule.short} (${rule.id}${rule.word ? `, audit: ${rule.word}` : ""}): ${rule.says} `, linked(rule.link)));
     if (o.kind === "refused") {
       const near = neighbours(r);
       box.append(element("p", { class: "line" }, element("b", {}, "Nearest accepted "), near.length ? near.map((n) => n.words).join("; ") : "none in this record that differs in one key"));

@@ -7,7 +7,8 @@ const Heat = (() => {
   };
   const rowsOf = features.filter((f) => f.heat).sort((a, b) => a.heat - b.heat);
   // A case that FACTS itself refused says nothing of cuDNN.
-  const guarded = (r) => outcomes[columns.outcome[r]].kind === "refused" && Data.dict.reason[columns.reason[r]].ours === true;
+  const ours = Data.dict.reason.map((reason) => reason.ours === true), refused = outcomes.map((o) => o.kind === "refused");
+  const guarded = (r) => refused[columns.outcome[r]] && ours[columns.reason[r]];
   const known = new Set(Data.raw.known);
   const kinds = outcomes.map((o) => (o.word === "pass" ? "pass" : o.kind === "error" ? "failure" : o.kind));
   const NONE = 255, GUARDED = 254;
@@ -39,49 +40,70 @@ const Heat = (() => {
     return made.get(device);
   }
 
-  const chief = [...devices].sort((a, b) => new Set(ofDevice.get(b).map((t) => targets[t].cudnn)).size - new Set(ofDevice.get(a).map((t) => targets[t].cudnn)).size)[0];
+  // The map opens with the device that was asked the most versions; of several, where the newest change broke most, then where it changed most.
+  const BROKEN = ["worse", "changed kind", "lost", "missing"], MOVED = [...BROKEN, "better", "gained"];
+  const newest = Data.raw.steps.find((s) => s.groups.some((g) => MOVED.includes(g.class))) ?? { groups: [] };
+  const moved = (device, classes) => newest.groups.reduce((n, g) => n + (classes.includes(g.class) ? g.counts[device] ?? 0 : 0), 0);
+  const rank = (d) => [new Set(ofDevice.get(d).map((t) => targets[t].cudnn)).size, moved(d, BROKEN), moved(d, MOVED)];
+  const ranks = new Map(devices.map((d) => [d, rank(d)]));
+  const chief = [...devices].sort((a, b) => { const i = ranks.get(a).findIndex((n, k) => n !== ranks.get(b)[k]); return i < 0 ? 0 : ranks.get(b)[i] - ranks.get(a)[i]; })[0];
   const deviceOf = (state) => state.device || chief;
 
-  // The outcome of each case in each column, at case * columns + column; and which of them are new failures.
+  // How each case ends in each column. Cases that end alike in all columns share a way: {way: of each case, ways: [{cells, news}]}.
   function ended(rows, across) {
     const place = new Int16Array(targets.length).fill(-1), out = new Uint8Array(Data.dict.case.length * across.length).fill(NONE), news = new Uint8Array(out.length);
     across.forEach((column, i) => { for (const t of column.list) place[t] = i; });
-    for (const r of rows) {
-      const i = place[columns.target[r]];
+    for (let n = 0; n < rows.length; n++) {
+      const r = rows[n], i = place[columns.target[r]];
       if (i < 0) continue;
       const where = columns.case[r] * across.length + i;
       const o = guarded(r) ? GUARDED : columns.outcome[r];
       if (o < out[where]) out[where] = o;
       if (o !== GUARDED && kinds[o] === "failure" && !known.has(r)) news[where] = 1;
     }
-    return { out, news };
+    const way = new Uint32Array(Data.dict.case.length), width = across.length, codes = 2 * (outcomes.length + 2);
+    let many = 1;
+    for (let i = 0; i < width; i++) {
+      const next = new Int32Array(many * codes).fill(-1);
+      many = 0;
+      for (let c = 0, from = i; c < way.length; c++, from += width) {
+        const o = out[from], key = way[c] * codes + 2 * (o < GUARDED ? o + 2 : o - GUARDED) + news[from];
+        if (next[key] < 0) next[key] = many++;
+        way[c] = next[key];
+      }
+    }
+    const ways = new Array(many);
+    for (let c = 0; c < way.length; c++) ways[way[c]] ??= { cells: out.subarray(c * width, (c + 1) * width), news: news.subarray(c * width, (c + 1) * width) };
+    return { way, ways };
   }
 
   // {counts, total, accepted, state, changed: cases that end otherwise than in the column before} of one row, for each column.
-  function line(holds, { out: cells, news }, width) {
+  function line(holds, { way, ways }, width) {
     const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, before: -1 }));
-    for (let c = 0; c < Data.dict.case.length; c++) {
-      if (!holds[c]) continue;
+    const many = new Uint32Array(ways.length);
+    for (let c = 0; c < way.length; c++) many[way[c]] += holds[c];
+    ways.forEach(({ cells, news }, at_) => {
+      const n = many[at_];
       let last = NONE, from = -1;
-      for (let i = 0; i < width; i++) {
-        const o = cells[c * width + i];
+      for (let i = 0; n && i < width; i++) {
+        const o = cells[i];
         if (o === NONE) continue;
         const one = out[i];
-        if (o === GUARDED) { one.guarded++; continue; }
-        one.counts[o]++;
-        one.total++;
-        one.news += news[c * width + i];
-        if (outcomes[o].kind === "good") one.accepted++;
+        if (o === GUARDED) { one.guarded += n; continue; }
+        one.counts[o] += n;
+        one.total += n;
+        one.news += n * news[i];
+        if (outcomes[o].kind === "good") one.accepted += n;
         if (last !== NONE && outcomes[last].kind !== outcomes[o].kind) {
-          one.changed++;
+          one.changed += n;
           one.before = from;
-          if (outcomes[last].kind === "good") one.lost++;
-          if (outcomes[o].kind === "good") one.gained++;
+          if (outcomes[last].kind === "good") one.lost += n;
+          if (outcomes[o].kind === "good") one.gained += n;
         }
         last = o;
         from = i;
       }
-    }
+    });
     for (const one of out) one.state = stateOf(one);
     return out;
   }

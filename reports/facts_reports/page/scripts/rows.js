@@ -18,6 +18,9 @@ const Rows = (() => {
     return columns.ratio[r] === null ? "" : `worst error ${shown(columns.ratio[r])} of its bound`;
   }
 
+  // The rules that disagree stand beside the decision.
+  const claimed = (r) => Trust.otherwise(r).slice(0, 3).map((rule) => element("span", { class: "claimed", title: rule.says }, `but ${rule.short} (${rule.id})`));
+
   function command(r, verb) {
     const t = Data.target(r);
     return `facts ${verb} ${shell(Data.name(r))}${t.build === "none" ? "" : ` --cudnn ${shell(t.spec)}`} --device ${shell(t.ask)}`;
@@ -29,7 +32,7 @@ const Rows = (() => {
     const config = columns.config[r], engine = dict.engine[columns.engine[r]];
     const out = [element("tr", { class: `row ${o.kind}${open ? " opened" : ""}`, "data-row": String(r) }, element("td", {}, button), element("td", { class: "case" }, element("code", {}, Data.name(r))),
       element("td", {}, t.label), element("td", {}, t.device), element("td", {}, dict.grade[columns.grade[r]] ?? ""), element("td", { class: "number" }, engine === null ? "" : `${engine}${config ? ` (${config})` : ""}`),
-      element("td", { class: "note" }, note(r)))];
+      element("td", { class: "note" }, note(r), ...claimed(r)))];
     if (open) out.push(element("tr", { class: "inside", id }, element("td", { colspan: width }, Detail.of(r))));
     return out;
   }

@@ -44,7 +44,8 @@ const Trust = (() => {
     return low ? `asked ${low}${high > low ? ` to ${high}` : ""}${late ? `, ${count(late)} stale` : ""}` : "";
   }
 
-  // Rules of other projects that refuse a case which cuDNN accepts here.
+  // Rules of other projects that say otherwise than cuDNN here: those that an audit of these rows found, and those that refuse what cuDNN accepts.
+  // [{id, project, says, link, word, short}]; `word` is the audit's.
   let rules = null;
   function compiled() {
     const all = (texts) => texts.map((text) => Data.compile(Data.parse(text)));
@@ -52,11 +53,20 @@ const Trust = (() => {
       try { return [{ ...rule, refuse: all(rule.refuse), unless: all(rule.unless) }]; } catch (error) { if (error instanceof Predicate.QueryError) return []; throw error; }
     });
   }
+  const refuses = (rule, r) => rule.refuse.some((f) => f(r)) && !rule.unless.some((f) => f(r));
+  const shown_ = new Map(raw.audit.flatMap((one) => one.shown.map(([c, t]) => `${c} ${t}`)).map((key) => [key, []]));
+  for (const one of raw.audit) for (const [c, t] of one.shown) shown_.get(`${c} ${t}`).push({ ...one, short: one.word === "too loose" ? `${one.project} lets this through` : `${one.project} refuses this` });
   function otherwise(r) {
-    if (Data.outcome(r).kind !== "good" || !raw.claims.length) return [];
+    const found = shown_.get(`${columns.case[r]} ${columns.target[r]}`) ?? [];
+    if (Data.outcome(r).kind !== "good" || !raw.claims.length) return found;
     rules ??= compiled();
-    return rules.filter((rule) => rule.refuse.some((f) => f(r)) && !rule.unless.some((f) => f(r)));
+    return [...found, ...rules.filter((rule) => refuses(rule, r) && !found.some((one) => one.id === rule.id)).map((rule) => ({ ...rule, word: "", short: `${rule.project} refuses this` }))];
+  }
+  // Tests of the rows with which a rule disagrees that speaks of a word.
+  function disagreeing(word) {
+    const speaks = (one) => [one.id, one.project, one.says, one.link, one.word ?? ""].some((text) => text.toLowerCase().includes(word)), ids = new Set([...raw.claims, ...raw.audit].filter(speaks).map((one) => one.id));
+    return ids.size ? (r) => otherwise(r).some((one) => ids.has(one.id)) : () => false;
   }
 
-  return { run, age, words, stale, spread, otherwise };
+  return { run, age, words, stale, spread, otherwise, disagreeing };
 })();

@@ -31,33 +31,33 @@ static void lay_dense(facts_tensor *t)
 
 /* ---- room ---- */
 
-static facts_due due_of_padded(const facts_scene *x, facts_slot_id id)
+static facts_row_expects expects_of_padded(const facts_scene *x, facts_slot_id id)
 {
     if (x->first[FACTS_TENSOR_Q] && !x->backward)
-        return FACTS_DUE_NOTHING;
+        return FACTS_EXPECTS_NOTHING;
     if (id == FACTS_SLOT_MAX || id == FACTS_SLOT_SUM_EXP)
-        return FACTS_DUE_ANYTHING;
-    return id == FACTS_SLOT_O ? FACTS_DUE_ZERO_OR_POISON : FACTS_DUE_VALUE;
+        return FACTS_EXPECTS_ANYTHING;
+    return id == FACTS_SLOT_O ? FACTS_EXPECTS_ZERO_OR_POISON : FACTS_EXPECTS_VALUE;
 }
 
-static bool make_due(facts_scene *x, facts_slot_id id)
+static bool make_expected(facts_scene *x, facts_slot_id id)
 {
-    facts_due_answer *out = &x->out[id];
+    facts_expected_answer *out = &x->out[id];
     const int64_t *dim = out->tensor.dim;
     bool keys = id == FACTS_SLOT_DK || id == FACTS_SLOT_DV;
-    out->due = calloc((size_t)(dim[0] * dim[2]) + 1, sizeof *out->due);
-    for (int64_t b = 0; out->due && b < dim[0]; b++)
+    out->expects = calloc((size_t)(dim[0] * dim[2]) + 1, sizeof *out->expects);
+    for (int64_t b = 0; out->expects && b < dim[0]; b++)
         for (int64_t s = 0; s < dim[2]; s++) {
             bool padded = s >= (keys ? facts_live_kv(&x->problem, b) : facts_live_q(&x->problem, b));
-            out->due[b * dim[2] + s] = padded ? due_of_padded(x, id) : FACTS_DUE_VALUE;
+            out->expects[b * dim[2] + s] = padded ? expects_of_padded(x, id) : FACTS_EXPECTS_VALUE;
         }
-    return out->due != NULL;
+    return out->expects != NULL;
 }
 
 /* Sequences one after another: tokens of heads x channels. */
 static bool make_ragged_image(facts_scene *x, facts_slot_id id)
 {
-    facts_due_answer *out = &x->out[id];
+    facts_expected_answer *out = &x->out[id];
     const int64_t *first = x->first[tensor_of_slot[id]];
     int64_t heads = out->tensor.dim[1], dim = out->tensor.dim[3], token = heads * dim, batch = x->asked.batch;
     const facts_tensor all = { .present = true,
@@ -83,7 +83,7 @@ static bool array(double **out, size_t n)
     return *out != NULL;
 }
 
-static bool make_answer(facts_due_answer *out, bool with_sigma, bool with_freedom)
+static bool make_answer(facts_expected_answer *out, bool with_sigma, bool with_freedom)
 {
     size_t n = elements_of(&out->tensor), rows = n / (size_t)out->tensor.dim[3];
     facts_answer *a = &out->answer;
@@ -93,7 +93,7 @@ static bool make_answer(facts_due_answer *out, bool with_sigma, bool with_freedo
 
 static bool make_output(facts_scene *x, facts_slot_id id)
 {
-    facts_due_answer *out = &x->out[id];
+    facts_expected_answer *out = &x->out[id];
     const facts_tensor *t = &x->problem.tensor[tensor_of_slot[id]];
     if (!t->present)
         return true;
@@ -107,14 +107,14 @@ static bool make_output(facts_scene *x, facts_slot_id id)
             out->slot.type = (fref_type)type;
     const facts_tensor *list[] = { t };
     bool ragged = x->first[FACTS_TENSOR_Q] && !x->backward;
-    return (ragged ? make_ragged_image(x, id) : facts_image_create(&out->image, list, 1)) && make_due(x, id) &&
+    return (ragged ? make_ragged_image(x, id) : facts_image_create(&out->image, list, 1)) && make_expected(x, id) &&
            make_answer(out, !statistic, !statistic && id != FACTS_SLOT_DBIAS);
 }
 
 /* Numbers that are no tensor of the case language: a gradient of sinks, amax. */
 static bool make_scalars(facts_scene *x, facts_slot_id id, int64_t heads)
 {
-    facts_due_answer *out = &x->out[id];
+    facts_expected_answer *out = &x->out[id];
     out->present = true;
     out->tensor = (facts_tensor){ .present = true, .dtype = FATTN_F32, .dim = { 1, heads, 1, 1 } };
     lay_dense(&out->tensor);
@@ -154,7 +154,7 @@ bool facts_scene_make_room(facts_scene *x)
 static bool settle_sums(facts_scene *x)
 {
     const facts_answer *lse = &x->out[FACTS_SLOT_STATS].answer, *max = &x->out[FACTS_SLOT_MAX].answer;
-    facts_due_answer *sum = &x->out[FACTS_SLOT_SUM_EXP];
+    facts_expected_answer *sum = &x->out[FACTS_SLOT_SUM_EXP];
     if (!sum->present)
         return true;
     size_t n = elements_of(&sum->tensor);

@@ -1,4 +1,4 @@
-#include "truth.h"
+#include "case_reference.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-const char *facts_truth_oracle(const facts_truth *t)
+const char *facts_reference_oracle(const facts_reference *t)
 {
     return t->memory.side->word;
 }
 
-static facts_storages inputs_of(facts_truth *t)
+static facts_storages inputs_of(facts_reference *t)
 {
     facts_storages in = facts_memory_addresses(&t->memory);
     in.oracle = t->slabs ? facts_slabs_blank() : t->there.gpu ? &t->oracle : NULL;
@@ -33,12 +33,12 @@ static facts_storages inputs_of(facts_truth *t)
 }
 
 /* Where the oracle writes and reads a tensor. */
-static void *storage_of(facts_truth *t, facts_tensor_id id)
+static void *storage_of(facts_reference *t, facts_tensor_id id)
 {
     return facts_memory_address(&t->memory, id, FACTS_PATTERN_A);
 }
 
-static int expect_inputs(facts_truth *t, const facts_storages *in)
+static int expect_inputs(facts_reference *t, const facts_storages *in)
 {
     if (t->slabs)
         return facts_slabs_inputs(t);
@@ -46,7 +46,7 @@ static int expect_inputs(facts_truth *t, const facts_storages *in)
 }
 
 /* The arrays of the expectation. Of a backward, O and Stats lie in memory already. */
-static int expect(facts_truth *t)
+static int expect(facts_reference *t)
 {
     const facts_problem *p = t->memory.problem;
     facts_storages in = inputs_of(t);
@@ -67,10 +67,10 @@ static facts_constants constants_of(const facts_problem *problem, const facts_wh
     return out;
 }
 
-fattn_status facts_truth_create(facts_truth *out, const facts_making *how, facts_error *error)
+fattn_status facts_reference_create(facts_reference *out, const facts_making *how, facts_error *error)
 {
     const double since = now_ms();
-    *out = (facts_truth){ .constants = how->like ? how->like->constants : constants_of(how->problem, how->who) };
+    *out = (facts_reference){ .constants = how->like ? how->like->constants : constants_of(how->problem, how->who) };
     fattn_status status = facts_memory_create(&out->memory, how->worker, how->problem, how->here, error);
     if (status != FATTN_OK)
         return status;
@@ -83,7 +83,7 @@ fattn_status facts_truth_create(facts_truth *out, const facts_making *how, facts
     return FATTN_OK;
 }
 
-fattn_status facts_truth_fill(facts_truth *t, const facts_truth_edit *edit, facts_error *error)
+fattn_status facts_reference_fill(facts_reference *t, const facts_reference_edit *edit, facts_error *error)
 {
     const double since = now_ms();
     fattn_status status = facts_memory_fill(&t->memory, error);
@@ -95,7 +95,7 @@ fattn_status facts_truth_fill(facts_truth *t, const facts_truth_edit *edit, fact
     return status;
 }
 
-fattn_status facts_truth_compute(facts_truth *t, const facts_truth_edit *edit, facts_error *error)
+fattn_status facts_reference_compute(facts_reference *t, const facts_reference_edit *edit, facts_error *error)
 {
     facts_gpu *gpu = t->memory.worker->gpu;
     const double since = now_ms();
@@ -121,17 +121,17 @@ fattn_status facts_truth_compute(facts_truth *t, const facts_truth_edit *edit, f
     }
 }
 
-int facts_truth_judges(facts_truth *t, const facts_who *who)
+int facts_reference_judges(facts_reference *t, const facts_who *who)
 {
     facts_constants before = t->constants;
     t->constants = constants_of(t->memory.problem, who);
     t->expectation.calibrated = t->constants.calibrated;
     if (facts_constants_agree(&before, &t->constants))
         return 0;
-    return facts_truth_renew(t);
+    return facts_reference_renew(t);
 }
 
-int facts_truth_renew(facts_truth *t)
+int facts_reference_renew(facts_reference *t)
 {
     const double since = now_ms();
     const facts_spent before = facts_spend(FACTS_SPENT_ORACLE);
@@ -145,7 +145,7 @@ int facts_truth_renew(facts_truth *t)
     return status;
 }
 
-fattn_status facts_truth_reseed(facts_truth *t, int64_t seed, facts_error *error)
+fattn_status facts_reference_reseed(facts_reference *t, int64_t seed, facts_error *error)
 {
     const facts_array *array = &t->memory.problem->array[FACTS_ARRAY_SEED];
     const int32_t narrow = (int32_t)seed;
@@ -160,23 +160,23 @@ fattn_status facts_truth_reseed(facts_truth *t, int64_t seed, facts_error *error
 }
 
 /* O of a forward on the GPU: every live row is finite. Its Stats are looked at here. */
-static int is_finite_there(facts_truth *t, bool *finite)
+static int is_finite_there(facts_reference *t, bool *finite)
 {
     const facts_problem *p = t->memory.problem;
     const facts_tensor o = facts_memory_seen(&t->memory, FACTS_TENSOR_O);
     facts_found found = { 0 };
-    int32_t *due = malloc((size_t)(o.dim[0] * o.dim[2] + 1) * sizeof *due);
-    for (int64_t n = 0; due && n < o.dim[0] * o.dim[2]; n++)
-        due[n] = n % o.dim[2] < facts_live_q(p, n / o.dim[2]) ? FACTS_DUE_VALUE : FACTS_DUE_ANYTHING;
+    int32_t *expects = malloc((size_t)(o.dim[0] * o.dim[2] + 1) * sizeof *expects);
+    for (int64_t n = 0; expects && n < o.dim[0] * o.dim[2]; n++)
+        expects[n] = n % o.dim[2] < facts_live_q(p, n / o.dim[2]) ? FACTS_EXPECTS_VALUE : FACTS_EXPECTS_ANYTHING;
     fattn_status status = FATTN_NO_MEMORY;
-    if (due)
-        status = facts_gpu_survey(t->memory.gpu, &o, storage_of(t, FACTS_TENSOR_O), due, FACTS_PATTERN_A, &found);
+    if (expects)
+        status = facts_gpu_survey(t->memory.gpu, &o, storage_of(t, FACTS_TENSOR_O), expects, FACTS_PATTERN_A, &found);
     *finite = found.not_finite == 0 && found.unwritten == 0;
-    free(due);
+    free(expects);
     return errno_of(status);
 }
 
-int facts_truth_keep_own(facts_truth *t, bool *kept)
+int facts_reference_keep_own(facts_reference *t, bool *kept)
 {
     facts_memory *m = &t->memory;
     const facts_problem *p = m->problem;
@@ -195,11 +195,11 @@ int facts_truth_keep_own(facts_truth *t, bool *kept)
     return status;
 }
 
-void facts_truth_destroy(facts_truth *t)
+void facts_reference_destroy(facts_reference *t)
 {
     facts_expectation_destroy(&t->expectation);
     facts_slabs_destroy(t->slabs);
     facts_kept_destroy(&t->keep, &t->memory);
     facts_memory_destroy(&t->memory);
-    *t = (facts_truth){ .weighed = false };
+    *t = (facts_reference){ .weighed = false };
 }

@@ -8,7 +8,7 @@ namespace fattn {
 /* A bit for each tile of 128 x 128 scores. */
 __device__ __forceinline__ bool tile_kept(const fattn__call &c, const tile &t)
 {
-    const fattn__manner &m = c.manner;
+    const fattn__adjustments &m = c.adjustments;
     if (m.tiles == nullptr)
         return true;
     const int row = (c.row0 + t.row) / FATTN__TILE, key = (c.key0 + t.key) / FATTN__TILE;
@@ -19,7 +19,7 @@ __device__ __forceinline__ bool tile_kept(const fattn__call &c, const tile &t)
 /* After the bias and the band: ALiBi, and what masks hide. */
 __device__ __forceinline__ void shade(const fattn__call &c, const tile &t, const seat &at, float four[4])
 {
-    const fattn__manner &m = c.manner;
+    const fattn__adjustments &m = c.adjustments;
     const int row = c.row0 + at.row, key = c.key0 + at.key;
     if (m.slopes != nullptr) {
         const float slope = m.slopes[at.at.head];
@@ -47,12 +47,12 @@ struct dropping {
     fattn__dropout generator;
 };
 
-__device__ __forceinline__ fattn__dropout generator_of(const fattn__manner &m)
+__device__ __forceinline__ fattn__dropout generator_of(const fattn__adjustments &m)
 {
     return fattn__dropout_of(number_at(m.seed, m.rng_bits, 0), number_at(m.offset, m.rng_bits, 0), m.threshold);
 }
 
-__device__ __forceinline__ dropping dropping_of(const fattn__manner &m)
+__device__ __forceinline__ dropping dropping_of(const fattn__adjustments &m)
 {
     if (m.kept != nullptr)
         return { true, *m.kept_factor, {} };
@@ -64,7 +64,7 @@ __device__ __forceinline__ dropping dropping_of(const fattn__manner &m)
 /* Bit j: is the seat's j-th key kept? Of what the row does not see: any. */
 __device__ __forceinline__ unsigned kept_of(const fattn__call &c, const dropping &drops, const seat &t)
 {
-    const fattn__manner &m = c.manner;
+    const fattn__adjustments &m = c.adjustments;
     const int row = c.row0 + t.row, key = c.key0 + t.key;
     if (m.kept == nullptr)
         return fattn__dropout_four(&drops.generator, (uint32_t)t.at.batch, (uint32_t)t.at.head, (uint32_t)row, (uint32_t)key / 4);

@@ -1,4 +1,4 @@
-#include "earned.h"
+#include "validity.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,10 +46,10 @@ void facts_target_identify(facts_target *target, const char *worker)
  */
 
 /* A target of a run. */
-typedef struct facts_earned_target {
+typedef struct facts_validity_target {
     XXH128_hash_t key;
     bool holds;
-} earned_target;
+} validity_target;
 
 static int by_key(const void *a, const void *b)
 {
@@ -63,20 +63,20 @@ static XXH128_hash_t key_of(const char *run, const char *build, const char *devi
     return XXH3_128bits(text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
-bool facts_earned_add(facts_earned *earned, const facts_target *target)
+bool facts_validity_add(facts_validity *validity, const facts_target *target)
 {
-    facts_earned_asked *more = realloc(earned->targets, (earned->target_count + 1) * sizeof *more);
+    facts_validity_asked *more = realloc(validity->targets, (validity->target_count + 1) * sizeof *more);
     if (!more)
         return false;
-    earned->targets = more;
-    more[earned->target_count++].target = target;
+    validity->targets = more;
+    more[validity->target_count++].target = target;
     return true;
 }
 
-static bool holds(const facts_earned *earned, const char *build, const char *device, bool gpu, const char *content)
+static bool holds(const facts_validity *validity, const char *build, const char *device, bool gpu, const char *content)
 {
-    for (size_t i = 0; i < earned->target_count; i++) {
-        const facts_target *t = earned->targets[i].target;
+    for (size_t i = 0; i < validity->target_count; i++) {
+        const facts_target *t = validity->targets[i].target;
         if (strcmp(t->build.name, build) == 0 && (gpu ? t->kind == FACTS_TARGET_GPU : strcmp(t->device, device) == 0))
             return t->content[0] && strcmp(t->content, content) == 0;
     }
@@ -84,21 +84,21 @@ static bool holds(const facts_earned *earned, const char *build, const char *dev
 }
 
 /* Without memory the target stays unknown, and is asked again. */
-static void know(facts_earned *earned, XXH128_hash_t key, bool it_holds)
+static void know(facts_validity *validity, XXH128_hash_t key, bool it_holds)
 {
-    if (earned->known_count == earned->capacity) {
-        const size_t capacity = earned->capacity ? 2 * earned->capacity : 64;
-        earned_target *more = realloc(earned->known, capacity * sizeof *more);
+    if (validity->known_count == validity->capacity) {
+        const size_t capacity = validity->capacity ? 2 * validity->capacity : 64;
+        validity_target *more = realloc(validity->known, capacity * sizeof *more);
         if (!more)
             return;
-        earned->known = more;
-        earned->capacity = capacity;
+        validity->known = more;
+        validity->capacity = capacity;
     }
-    earned->known[earned->known_count++] = (earned_target){ key, it_holds };
-    earned->sorted = false;
+    validity->known[validity->known_count++] = (validity_target){ key, it_holds };
+    validity->sorted = false;
 }
 
-static void read_target(facts_earned *earned, const char *run, facts_span object)
+static void read_target(facts_validity *validity, const char *run, facts_span object)
 {
     facts_member members[16];
     size_t count;
@@ -110,10 +110,10 @@ static void read_target(facts_earned *earned, const char *run, facts_span object
     facts_json_string(facts_member_find(members, count, "content"), content, sizeof content);
     if (facts_json_string(facts_member_find(members, count, "build"), build, sizeof build) &&
         facts_json_string(facts_member_find(members, count, "device"), device, sizeof device))
-        know(earned, key_of(run, build, gpu ? ANY_GPU : device), holds(earned, build, device, gpu, content));
+        know(validity, key_of(run, build, gpu ? ANY_GPU : device), holds(validity, build, device, gpu, content));
 }
 
-static void read_run(facts_earned *earned, const facts_line *line)
+static void read_run(facts_validity *validity, const facts_line *line)
 {
     char run[96];
     facts_span elements[MOST_TARGETS];
@@ -123,53 +123,53 @@ static void read_run(facts_earned *earned, const facts_line *line)
         !facts_scan_array(list.at, list.length, elements, MOST_TARGETS, &count))
         return;
     for (size_t i = 0; i < count && i < MOST_TARGETS; i++)
-        read_target(earned, run, elements[i]);
+        read_target(validity, run, elements[i]);
 }
 
-static const earned_target *find(facts_earned *earned, const char *run, const char *build, const char *device)
+static const validity_target *find(facts_validity *validity, const char *run, const char *build, const char *device)
 {
-    const earned_target wanted = { .key = key_of(run, build, device) };
-    if (!earned->sorted && earned->known_count)
-        qsort(earned->known, earned->known_count, sizeof *earned->known, by_key);
-    earned->sorted = true;
-    return earned->known_count ? bsearch(&wanted, earned->known, earned->known_count, sizeof *earned->known, by_key) : NULL;
+    const validity_target wanted = { .key = key_of(run, build, device) };
+    if (!validity->sorted && validity->known_count)
+        qsort(validity->known, validity->known_count, sizeof *validity->known, by_key);
+    validity->sorted = true;
+    return validity->known_count ? bsearch(&wanted, validity->known, validity->known_count, sizeof *validity->known, by_key) : NULL;
 }
 
-static bool line_holds(facts_earned *earned, const facts_line *line)
+static bool line_holds(facts_validity *validity, const facts_line *line)
 {
     char run[96], build[64], device[128];
     if (!facts_json_string(facts_line_get(line, "run"), run, sizeof run) ||
         !facts_json_string(facts_line_get(line, "build"), build, sizeof build) ||
         !facts_json_string(facts_line_get(line, "device"), device, sizeof device))
         return false;
-    const earned_target *known = find(earned, run, build, device);
+    const validity_target *known = find(validity, run, build, device);
     if (!known)
-        known = find(earned, run, build, ANY_GPU);
+        known = find(validity, run, build, ANY_GPU);
     return known && known->holds;
 }
 
-bool facts_earned_line(facts_earned *earned, const facts_line *line)
+bool facts_validity_line(facts_validity *validity, const facts_line *line)
 {
-    if (!earned->target_count)
+    if (!validity->target_count)
         return true;
     if (line->kind == FACTS_LINE_RUN)
-        read_run(earned, line);
-    if ((line->kind != FACTS_LINE_ROW && line->kind != FACTS_LINE_START) || line_holds(earned, line))
+        read_run(validity, line);
+    if ((line->kind != FACTS_LINE_ROW && line->kind != FACTS_LINE_START) || line_holds(validity, line))
         return true;
-    earned->stale += line->kind == FACTS_LINE_ROW;
+    validity->stale += line->kind == FACTS_LINE_ROW;
     return false;
 }
 
-void facts_earned_say(const facts_earned *earned, const char *path)
+void facts_validity_say(const facts_validity *validity, const char *path)
 {
-    if (earned->stale)
+    if (validity->stale)
         fprintf(stderr, "facts: %s: %" PRIu64 " row%s of other libraries, another driver, device or FACTS; asking again\n", path,
-                earned->stale, earned->stale == 1 ? " is" : "s are");
+                validity->stale, validity->stale == 1 ? " is" : "s are");
 }
 
-void facts_earned_free(facts_earned *earned)
+void facts_validity_free(facts_validity *validity)
 {
-    free(earned->targets);
-    free(earned->known);
-    *earned = (facts_earned){ 0 };
+    free(validity->targets);
+    free(validity->known);
+    *validity = (facts_validity){ 0 };
 }

@@ -9,17 +9,17 @@ static void begin(void)
         "b: 1 {1..9}\nh: 1 {1..4}\ns: 1 {1..200}\nd: 1 {1..64}\nmask: 2 default, 1 causal\nfill: 3 gauss, 1 uniform, 1 needle\n");
 }
 
-TestSuite(hunt, .init = begin, .fini = tear_down, .timeout = 120);
+TestSuite(search, .init = begin, .fini = tear_down, .timeout = 120);
 
-typedef struct hunt {
+typedef struct search {
     summary all;
     size_t drawn;
     char names[400][200]; /* drawn */
-} hunt;
+} search;
 
 static bool hunt_line(void *context, const facts_line *line)
 {
-    hunt *h = context;
+    search *h = context;
     char name[1500];
     sum_line(&h->all, line);
     if (line->kind != FACTS_LINE_ROW || !facts_json_is(facts_line_get(line, "group"), "fuzz/drawn") ||
@@ -33,12 +33,12 @@ static bool hunt_line(void *context, const facts_line *line)
     return true;
 }
 
-static const hunt *hunted(void)
+static const search *hunted(void)
 {
-    static hunt h;
+    static search h;
     facts_read_counts counts;
     char path[256];
-    h = (hunt){ 0 };
+    h = (search){ 0 };
     snprintf(path, sizeof path, "%s/r.jsonl", folder);
     cr_assert(facts_record_read(path, hunt_line, &h, &counts));
     cr_assert_eq(counts.bad, 0);
@@ -47,22 +47,22 @@ static const hunt *hunted(void)
 
 #define FUZZ "fuzz --device cpu --weights w -o r.jsonl "
 
-Test(hunt, every_drawn_case_is_asked_once_by_any_number_of_workers)
+Test(search, every_drawn_case_is_asked_once_by_any_number_of_workers)
 {
     setenv("FACTS_FAULT", "slow@fill=uniform", 1);
     cr_expect_eq(facts(FUZZ "--cases 150 -j4"), 0);
-    const hunt *h = hunted();
+    const search *h = hunted();
     cr_expect_eq(h->drawn, 150);
     cr_expect_eq(h->all.rows, 150);
     cr_expect(h->all.complete);
     cr_expect(output_says("150 cases drawn with seed 1: 150 pass"));
 }
 
-Test(hunt, a_case_that_kills_its_worker_is_shrunk_while_others_go_on)
+Test(search, a_case_that_kills_its_worker_is_shrunk_while_others_go_on)
 {
     setenv("FACTS_FAULT", "crash@fill=needle", 1);
     cr_expect_eq(facts(FUZZ "--cases 60 -j3"), 1);
-    const hunt *h = hunted();
+    const search *h = hunted();
     cr_expect_eq(h->drawn, 60);
     cr_expect_eq(h->all.starts, h->all.rows);
     cr_expect(h->all.complete);
@@ -70,7 +70,7 @@ Test(hunt, a_case_that_kills_its_worker_is_shrunk_while_others_go_on)
     cr_expect(output_says("1 finding, 0 of them ordinary;"));
 }
 
-Test(hunt, the_last_worker_may_die_of_the_last_case)
+Test(search, the_last_worker_may_die_of_the_last_case)
 {
     setenv("FACTS_FAULT", "crash", 1);
     cr_expect_eq(facts(FUZZ "--cases 1 -j1 --where 'fill=gauss & mask=none'"), 1);
@@ -78,24 +78,24 @@ Test(hunt, the_last_worker_may_die_of_the_last_case)
     cr_expect(hunted()->all.complete);
 }
 
-Test(hunt, a_worker_that_leaves_by_itself_is_replaced)
+Test(search, a_worker_that_leaves_by_itself_is_replaced)
 {
     setenv("FACTS_FAULT", "bye@mask=causal", 1);
     cr_expect_eq(facts(FUZZ "--cases 60 -j2"), 0);
     cr_expect_eq(hunted()->drawn, 60);
 }
 
-Test(hunt, a_bad_end_is_found_though_workers_wait_for_more)
+Test(search, a_bad_end_is_found_though_workers_wait_for_more)
 {
     setenv("FACTS_FAULT", "exit_crash", 1);
     cr_expect_eq(facts(FUZZ "--cases 3 -j1 --where 'fill=gauss & mask=none' --steps 12"), 1);
     cr_expect(output_says("exit_crash"));
-    const hunt *h = hunted();
+    const search *h = hunted();
     cr_expect_eq(h->all.verdicts[FACTS_VERDICT_PASS], 3, "those before the end was seen: %zu", h->all.verdicts[FACTS_VERDICT_PASS]);
     cr_expect_gt(h->all.verdicts[FACTS_VERDICT_EXIT_CRASH], 2);
 }
 
-Test(hunt, with_engine_all_a_death_costs_one_configuration)
+Test(search, with_engine_all_a_death_costs_one_configuration)
 {
     setenv("FACTS_FAULT", "crash_config2@fill=needle", 1);
     cr_expect_eq(facts(FUZZ "--cases 20 -j2 --with engine=all"), 1);
@@ -103,7 +103,7 @@ Test(hunt, with_engine_all_a_death_costs_one_configuration)
     cr_expect(output_says("fill=needle engine=all' --device cpu") || output_says("engine=all fill=needle' --device cpu"));
 }
 
-Test(hunt, a_target_that_cannot_be_asked_is_exit_3)
+Test(search, a_target_that_cannot_be_asked_is_exit_3)
 {
     setenv("FACTS_FAULT", "failed", 1);
     cr_expect_eq(facts(FUZZ "--cases 50"), 3);
@@ -116,7 +116,7 @@ Test(hunt, a_target_that_cannot_be_asked_is_exit_3)
     cr_expect(output_says("50 cases drawn with seed 1: 50 pass"));
 }
 
-Test(hunt, nothing_new_to_draw_is_said)
+Test(search, nothing_new_to_draw_is_said)
 {
     put("w", "b: 1 {1..5}\n");
     cr_expect_eq(facts(FUZZ "--cases 1000000"), 0);

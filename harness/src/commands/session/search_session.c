@@ -1,0 +1,263 @@
+#include "search_session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "case/words/case_text.h"
+
+#define MOST_STARTS 3
+
+double facts_search_now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+bool facts_search_time_is_up(const facts_search *search)
+{
+    return search->deadline_s > 0 && facts_search_now_s() >= search->deadline_s;
+}
+
+static const facts_target *target_of(const facts_search *search)
+{
+    return &search->session.targets.at[0];
+}
+
+void facts_search_flags(const facts_search *search, char *out, size_t capacity)
+{
+    const facts_target *t = target_of(search);
+    int n = t->kind == FACTS_TARGET_CPU ? 0 : snprintf(out, capacity, "--cudnn %s ", t->build.name);
+    if (n < 0 || (size_t)n >= capacity)
+        return;
+    if (t->kind == FACTS_TARGET_GPU)
+        snprintf(out + n, capacity - (size_t)n, "--device %d", t->ordinal);
+    else
+        snprintf(out + n, capacity - (size_t)n, "--device %s", t->device);
+}
+
+/* ---- questions and answers ------------------------------------------------------------------------------------------------- */
+
+static bool ask_again(void *context, const facts_case *c, int attempt, bool alone, facts_answer *out)
+{
+    return facts_search_ask(context, c, attempt, FACTS_SEARCH_ASKED, alone, out);
+}
+
+/* The answer to which question comes with a work. */
+static bool remember(facts_search *search, const facts_work *work, facts_memo_id id)
+{
+    const facts_session *s = &search->session;
+    facts_memo_id *larger = s->vacant_count ? search->ids : facts_grow(search->ids, s->work_count, sizeof *larger);
+    if (!larger)
+        return false;
+    search->ids = larger;
+    size_t place = facts_session_add(&search->session, work);
+    if (place == FACTS_NO_PLACE)
+        return false;
+    larger[place] = id;
+    return true;
+}
+
+bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, const char *group, bool alone, facts_answer *out)
+{
+    char name[FACTS_NAME_MAX];
+    facts_case_name(c, name);
+    facts_memo_state state = facts_memo_get(search->memo, name, attempt, out);
+    if (state != FACTS_MEMO_UNKNOWN || search->failed)
+        return state == FACTS_MEMO_ANSWERED;
+    facts_memo_id id = facts_memo_ask(search->memo, name, attempt);
+    const facts_work work = { .name = name,
+                              .group = group,
+                              .expect = "",
+                              .alone = alone,
+                              .from_config = id == FACTS_MEMO_NONE ? 0 : facts_memo_config(search->memo, id) };
+    if (id == FACTS_MEMO_NONE || !remember(search, &work, id))
+        search->failed = true;
+    search->asked++;
+    return false;
+}
+
+static bool session_more(facts_session *session)
+{
+    facts_search *search = session->context;
+    size_t before = search->asked;
+    if (search->failed || search->foreign || facts_search_time_is_up(search))
+        return false;
+    search->more(search);
+    return search->asked > before;
+}
+
+/* Of a drawn case that did not fail nothing is kept but that it was asked: a long search needs no more memory. */
+static void session_free(facts_session *session, size_t work)
+{
+    facts_search *search = session->context;
+    if (strcmp(session->work[work].group, FACTS_SEARCH_DRAWN) == 0)
+        facts_memo_forget(search->memo, search->ids[work]);
+}
+
+static void session_row(facts_session *session, const facts_outcome *outcome)
+{
+    facts_search *search = session->context;
+    facts_line line;
+    facts_answer answer;
+    bool more = false;
+    const facts_work *work = &session->work[outcome->work];
+    bool again = facts_memo_get(search->memo, work->name, 1, &answer) == FACTS_MEMO_ANSWERED;
+    facts_verdict before = again ? answer.verdict : FACTS_VERDICT_COUNT;
+    facts_line_parse(&line, outcome->text, outcome->length);
+    facts_json_bool(facts_line_get(&line, "more"), &more);
+    search->inconclusive += outcome->verdict == FACTS_VERDICT_INCONCLUSIVE;
+    if (!facts_memo_row(search->memo, search->ids[outcome->work], &line, !more)) {
+        search->failed = true;
+        return;
+    }
+    if (!more && search->drawn && strcmp(work->group, FACTS_SEARCH_DRAWN) == 0 &&
+        facts_memo_get(search->memo, work->name, 1, &answer) == FACTS_MEMO_ANSWERED)
+        search->drawn(search, work->name, &answer, before);
+}
+
+/* A GPU's name is known only now. */
+static void session_ready(facts_session *session, size_t target, const facts_line *ready)
+{
+    facts_search *search = session->context;
+    (void)ready;
+    if (search->device[0] && strcmp(search->device, session->targets.at[target].device) != 0)
+        search->foreign = true;
+}
+
+/* ---- the record that is resumed -------------------------------------------------------------------------------------------- */
+
+typedef struct loading {
+    facts_search *search;
+    facts_memo_load load;
+    facts_validity validity;
+} loading;
+
+static bool find_device(void *context, const facts_line *line)
+{
+    facts_search *search = context;
+    const facts_target *t = target_of(search);
+    if (line->kind == FACTS_LINE_TARGET && facts_json_is(facts_line_get(line, "build"), t->build.name) &&
+        facts_json_is(facts_line_get(line, "planned"), t->device))
+        facts_json_string(facts_line_get(line, "device"), search->device, sizeof search->device);
+    return true;
+}
+
+static bool load_line(void *context, const facts_line *line)
+{
+    loading *l = context;
+    return !facts_validity_line(&l->validity, line) || facts_memo_load_line(&l->load, line);
+}
+
+static void load_drawn(void *context, const char *name, const facts_answer *answer, facts_verdict before)
+{
+    facts_search *search = context;
+    if (search->drawn)
+        search->drawn(search, name, answer, before);
+}
+
+static int load_record(facts_search *search)
+{
+    const char *path = search->session.options->output;
+    const facts_target *t = target_of(search);
+    char worker[FACTS_PATH];
+    if (access(path, F_OK) != 0)
+        return FACTS_EXIT_OK; /* nothing yet */
+    if (!facts_find_worker(worker))
+        return FACTS_EXIT_ENVIRONMENT;
+    facts_target_identify(&search->session.targets.at[0], worker);
+    int status = t->kind == FACTS_TARGET_GPU ? facts_read_record("facts", path, find_device, search, NULL) : FACTS_EXIT_OK;
+    loading l = { search,
+                  { .memo = search->memo,
+                    .build = t->build.name,
+                    .device = search->device[0] ? search->device : t->device,
+                    .group = FACTS_SEARCH_DRAWN,
+                    .context = search,
+                    .drawn = load_drawn },
+                  { 0 } };
+    if (status == FACTS_EXIT_OK && !facts_validity_add(&l.validity, t))
+        return facts_no_memory();
+    if (status == FACTS_EXIT_OK)
+        status = facts_read_record("facts", path, load_line, &l, NULL);
+    facts_validity_say(&l.validity, path);
+    facts_validity_free(&l.validity);
+    if (status != FACTS_EXIT_OK)
+        return status;
+    if (l.load.failed || search->failed)
+        return facts_no_memory();
+    search->given_up = facts_memo_load_end(search->memo, MOST_STARTS);
+    return FACTS_EXIT_OK;
+}
+
+/* ---- opening, running, closing --------------------------------------------------------------------------------------------- */
+
+static int open_target(facts_search *search)
+{
+    facts_session *s = &search->session;
+    const char *devices = s->options->device;
+    if (!devices && facts_gpus_here() == 0)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: no GPU here; give --device cpu (the CPU backend), or a described "
+                                                      "device (--device h100-sxm), for which cuDNN decides");
+    int status = facts_session_targets(s, s->options->cudnn, devices ? devices : "0");
+    if (status == FACTS_EXIT_OK && s->targets.count != 1)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: that is %zu targets; give one build and one device", s->targets.count);
+    if (status == FACTS_EXIT_OK && target_of(search)->kind == FACTS_TARGET_DESCRIBED)
+        s->task = s->options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
+    return status;
+}
+
+int facts_search_open(facts_search *search, const facts_invocation *call)
+{
+    facts_session *s = &search->session;
+    s->options = call->options;
+    s->task = FACTS_TASK_RUN;
+    s->argc = call->argc;
+    s->argv = call->argv;
+    s->more = session_more;
+    s->on_free = session_free;
+    s->on_row = session_row;
+    s->on_ready = session_ready;
+    s->context = search;
+    search->asker = (facts_asker){ .context = search, .ask = ask_again };
+    search->jobs = facts_session_jobs(call->options);
+    search->memo = facts_memo_new();
+    if (!search->memo)
+        return facts_no_memory();
+    if (search->by)
+        facts_memo_compare(search->memo, *search->by);
+    int status = open_target(search);
+    if (status == FACTS_EXIT_OK && call->options->resume)
+        status = load_record(search);
+    return status;
+}
+
+int facts_search_run(facts_search *search)
+{
+    facts_session *s = &search->session;
+    session_more(s);                                              /* the first; the rest as answers come */
+    if (!s->work_count && !search->failed && !s->options->resume) /* a record that was cut off gets its end */
+        return FACTS_EXIT_OK;
+    int status = search->failed ? FACTS_EXIT_ENVIRONMENT : facts_session_run(s);
+    if (search->failed)
+        fputs("facts: out of memory\n", stderr);
+    if (search->failed)
+        return FACTS_EXIT_ENVIRONMENT;
+    if (search->foreign)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: the record is of %s and this is %s; give another -o", search->device,
+                              target_of(search)->device);
+    if (status == FACTS_EXIT_OK && s->counts.interrupted)
+        return FACTS_EXIT_INTERRUPTED;
+    if (status == FACTS_EXIT_OK && (s->counts.record_failed || s->counts.target_failed))
+        return FACTS_EXIT_ENVIRONMENT;
+    return status;
+}
+
+void facts_search_close(facts_search *search)
+{
+    facts_session_free(&search->session);
+    facts_memo_free(search->memo);
+    free(search->ids);
+}

@@ -1,0 +1,122 @@
+#include "reported.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "record/record_row.h"
+
+#define AS_WORD(symbol, word) [FACTS_BY_##symbol] = word,
+static const char *const words[FACTS_BY_COUNT] = { FACTS_BY_LIST(AS_WORD) };
+#undef AS_WORD
+
+const char *facts_by_word(facts_by by)
+{
+    return words[by];
+}
+
+facts_by facts_by_parse(const char *word)
+{
+    facts_by by = 0;
+    while (by < FACTS_BY_COUNT && strcmp(words[by], word) != 0)
+        by++;
+    return by;
+}
+
+int facts_reported_weight(facts_verdict verdict)
+{
+    if (verdict == FACTS_VERDICT_COUNT)
+        return -1;
+    if (facts_verdict_is_finding(verdict))
+        return 5;
+    return verdict == FACTS_VERDICT_INCONCLUSIVE  ? 4
+           : verdict == FACTS_VERDICT_MISTRUSTED  ? 3
+           : facts_verdict_is_good(verdict)       ? 2
+           : verdict == FACTS_VERDICT_UNSUPPORTED ? 1
+                                                  : 0;
+}
+
+/* "8 8 10" is "8 10": configurations of one engine are not told apart. */
+static void keep_once(char *out, size_t capacity, char *list)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (char *number; (number = strsep(&list, " ")) != NULL;) {
+        char find[32], among[256];
+        snprintf(find, sizeof find, " %s ", number);
+        snprintf(among, sizeof among, " %s ", out);
+        if (strstr(among, find) || used + strlen(number) + 2 > capacity)
+            continue;
+        used += (size_t)snprintf(out + used, capacity - used, "%s%s", used ? " " : "", number);
+    }
+}
+
+static void read_link(facts_reported *reported, facts_span expectation)
+{
+    facts_member members[8];
+    size_t count;
+    bool met = false;
+    if (!expectation.at || !facts_scan_object(expectation.at, expectation.length, members, 8, &count) || count > 8)
+        return;
+    if (facts_json_bool(facts_member_find(members, count, "met"), &met) && met)
+        facts_json_string(facts_member_find(members, count, "link"), reported->link, sizeof reported->link);
+}
+
+void facts_reported_row(facts_reported *reported, const facts_line *row)
+{
+    char engines[512];
+    facts_verdict verdict = facts_verdict_parse(facts_line_get(row, "verdict"));
+    if (facts_reported_weight(verdict) <= facts_reported_weight(reported->verdict))
+        return;
+    *reported = FACTS_REPORTED_NOTHING;
+    reported->verdict = verdict;
+    if (!facts_json_int(facts_line_get(row, "engine"), &reported->engine) || reported->engine < 0)
+        reported->engine = -1;
+    facts_json_string(facts_line_get(row, "backend"), reported->backend, sizeof reported->backend);
+    facts_row_engines(row, engines, sizeof engines);
+    reported->has_knobs = facts_row_knobs(row, reported->knobs, sizeof reported->knobs);
+    keep_once(reported->engines, sizeof reported->engines, engines);
+    facts_row_text(row, "class", reported->class_word, sizeof reported->class_word);
+    facts_row_text(row, "text", reported->text, sizeof reported->text);
+    facts_row_text(row, "remedy", reported->remedy, sizeof reported->remedy);
+    facts_row_text(row, "rule", reported->rule, sizeof reported->rule);
+    read_link(reported, facts_line_get(row, "expectation"));
+}
+
+bool facts_reported_answers(const facts_reported *reported)
+{
+    return reported->verdict != FACTS_VERDICT_COUNT && reported->verdict != FACTS_VERDICT_INCONCLUSIVE &&
+           reported->verdict != FACTS_VERDICT_NOT_RUN && reported->verdict != FACTS_VERDICT_MISTRUSTED;
+}
+
+/* Of another backend than cuDNN there is only its name. */
+static bool is_of_cudnn(const facts_reported *reported)
+{
+    return !reported->backend[0] || strcmp(reported->backend, "cudnn") == 0;
+}
+
+bool facts_reported_has(const facts_reported *reported, facts_by by)
+{
+    return by != FACTS_BY_KNOBS || reported->has_knobs || !facts_verdict_is_good(reported->verdict) || !is_of_cudnn(reported);
+}
+
+const char *facts_reported_value(const facts_reported *reported, facts_by by, char out[FACTS_REPORTED_VALUE])
+{
+    const char *word = facts_verdict_name(reported->verdict);
+    bool served = reported->verdict != FACTS_VERDICT_UNSUPPORTED;
+    if (by == FACTS_BY_CLASS && reported->class_word[0])
+        snprintf(out, FACTS_REPORTED_VALUE, "%s %s", word, reported->class_word);
+    else if ((by == FACTS_BY_ENGINE || by == FACTS_BY_ENGINES || by == FACTS_BY_KNOBS) && served && !is_of_cudnn(reported))
+        snprintf(out, FACTS_REPORTED_VALUE, "%s", reported->backend);
+    else if (by == FACTS_BY_ENGINE && served && reported->engine >= 0)
+        snprintf(out, FACTS_REPORTED_VALUE, "engine %lld", (long long)reported->engine);
+    else if (by == FACTS_BY_KNOBS && served && reported->has_knobs)
+        snprintf(out, FACTS_REPORTED_VALUE, "engine %lld %s", (long long)reported->engine,
+                 reported->knobs[0] ? reported->knobs : "without knobs");
+    else if (by == FACTS_BY_ENGINES && served && reported->engines[0])
+        snprintf(out, FACTS_REPORTED_VALUE, "engines %s", reported->engines);
+    else if (by == FACTS_BY_REASON && !facts_verdict_is_good(reported->verdict) && reported->text[0])
+        snprintf(out, FACTS_REPORTED_VALUE, "%s: %s", word, reported->text);
+    else
+        snprintf(out, FACTS_REPORTED_VALUE, "%s", word);
+    return out;
+}

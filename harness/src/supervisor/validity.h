@@ -1,0 +1,34 @@
+/* Which rows of a record are still valid: those of the same libraries, device, driver and worker as now. */
+#ifndef FACTS_VALIDITY_H
+#define FACTS_VALIDITY_H
+
+#include "record/reader.h"
+#include "target.h"
+
+/* Fills target->content: a hash of every byte of the build's libraries, its NVRTC, the driver (of a GPU: the version in /proc), the
+ * description, cases/errata.json and the worker. "" if one of the files cannot be read; then no row is valid. */
+void facts_target_identify(facts_target *target, const char *worker);
+
+/* A target of the present run. */
+typedef struct facts_validity_asked {
+    const facts_target *target;
+} facts_validity_asked;
+
+/* Zero: every row is valid. */
+typedef struct facts_validity {
+    facts_validity_asked *targets;
+    struct facts_validity_target *known;
+    size_t target_count, known_count, capacity;
+    bool sorted;
+    uint64_t stale; /* rows that are not valid */
+} facts_validity;
+
+/* Adds a target, which must outlive this. False: out of memory. */
+bool facts_validity_add(facts_validity *validity, const facts_target *target);
+/* Call it for each line of a record, in order. False: a row or a start of other libraries. */
+bool facts_validity_line(facts_validity *validity, const facts_line *line);
+/* Prints a line for people if rows are not valid. */
+void facts_validity_say(const facts_validity *validity, const char *path);
+void facts_validity_free(facts_validity *validity);
+
+#endif

@@ -1,0 +1,62 @@
+/* One case with everything that its configurations share: memory, expected values, and whether the data can detect an error. */
+#ifndef FACTS_CASE_REFERENCE_H
+#define FACTS_CASE_REFERENCE_H
+
+#include "case_memory.h"
+#include "dropout_kept.h"
+#include "gpu_expectation.h"
+
+typedef struct facts_slabs facts_slabs;
+
+typedef struct facts_reference {
+    facts_memory memory;
+    facts_expectation expectation;
+    facts_kept keep;                    /* what dropout kept */
+    facts_constants constants;          /* that it was computed for */
+    bool weighed;                       /* what follows is known: facts_judging_all */
+    bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
+    facts_oracle oracle;                /* of memory that is on the GPU */
+    facts_there there;                  /* its owner */
+    facts_slabs *slabs;                 /* NULL: the expectation has all expected values */
+    double fill_ms, oracle_ms;          /* what making it took; what was computed again, too */
+} facts_reference;
+
+/* The program that computed the expected values: "gpu" or "cpu". */
+const char *facts_reference_oracle(const facts_reference *reference);
+
+/* What a check's further run has different from what the fill makes. */
+typedef struct facts_reference_edit {
+    void (*inputs)(void *owner, facts_memory *memory); /* before the reference reads them */
+    void (*given)(void *owner, facts_memory *memory);  /* of a backward: after the reference's O and Stats were written */
+    void *owner;
+} facts_reference_edit;
+
+typedef struct facts_making {
+    facts_worker *worker;
+    const facts_problem *problem;
+    const facts_who *who;        /* whose constants the error model has; NULL: the starting constants */
+    const facts_reference *like; /* use the constants of this reference instead; NULL: none */
+    bool here;                   /* memory and reference are on the host, also where there is a GPU */
+} facts_making;
+
+/* The three steps that make the reference of a case: its memory, the data of the inputs, and the reference results. A backward
+ * first gets O and Stats, as inputs. edit: NULL for the case with its own fill. Destroy the reference also after a failure. Returns
+ * FATTN_OK, or a status with the sentence in `error`. facts_reference_compute returns FATTN_INTERNAL if the reference of this side
+ * cannot compute the case. */
+fattn_status facts_reference_create(facts_reference *out, const facts_making *making, facts_error *error);
+fattn_status facts_reference_fill(facts_reference *reference, const facts_reference_edit *edit, facts_error *error);
+fattn_status facts_reference_compute(facts_reference *reference, const facts_reference_edit *edit, facts_error *error);
+/* Sets the engine that is compared next. If it has other constants of the error model, the expected values are computed again.
+ * Returns 0, or an errno. */
+int facts_reference_judges(facts_reference *reference, const facts_who *who);
+/* Once more: of a backward from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
+int facts_reference_renew(facts_reference *reference);
+/* Changes the seed of dropout; the case keeps its offset. The expected values are not computed again: call facts_reference_renew.
+ * Returns FATTN_OK, or a status with the sentence in `error`. */
+fattn_status facts_reference_reseed(facts_reference *reference, int64_t seed, facts_error *error);
+/* For a backward whose forward has run: are the forward's O and Stats (pattern A) close enough to the reference's to test the
+ * backward? If not, the reference's O and Stats are the inputs from now on, and *kept is false. Returns 0, or an errno. */
+int facts_reference_keep_own(facts_reference *reference, bool *kept);
+void facts_reference_destroy(facts_reference *reference);
+
+#endif
