@@ -64,8 +64,8 @@ const Trust = (() => {
   }
   // Tests of the rows with which a rule disagrees that speaks of a word.
   function disagreeing(word) {
-    const speaks = (one) => [one.id, one.project, one.says, one.link, one.word ?? ""].some((text) => text.toLowerCase().includes(word)), ids = new Set([...raw.claims, ...raw.audit].filter(speaks).map((one) => one.id));
-    return ids.size ? (r) => otherwise(r).some((one) => ids.has(one.id)) : () => false;
+    const speaks = (one) => [one.id, one.project, one.says, one.link, one.word ?? ""].some((text) => text.toLowerCase().includes(word));
+    return [...raw.claims, ...raw.audit].some(speaks) ? (r) => otherwise(r).some(speaks) : () => false;
   }
 
   return { run, age, words, stale, spread, otherwise, disagreeing };
