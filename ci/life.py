@@ -3,10 +3,11 @@
 
 usage: ci/life.py [--minutes 15] [--cases 1000000]
 
-Prints the memory and the open files of `facts` and of its workers after each tenth of the time, and the growth from the second tenth on. Exit: 0; 1 a file
+Prints the memory and the open files of `facts` and of its workers after each tenth of the cases or of the time, and the growth from the second tenth on. Exit: 0; 1 a file
 was left open, or `facts` or a worker grew by more than 5 %.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -54,19 +55,20 @@ def watch(options, folder):
     weights, record = folder / "small.weights", folder / "fuzz.jsonl"
     weights.write_text(WEIGHTS)
     words = [options.facts, "fuzz", "--weights", weights, "--cases", options.cases, "--minutes", options.minutes, "--device", "cpu", "-j", os.cpu_count(), "-o", record]  # a thread for each worker
-    seen, ended, until = [], 0, 1
+    seen, ended, rows, until = [], 0, 0, 1
     with open(folder / "out", "wb") as out, subprocess.Popen([str(w) for w in words], stdout=out, stderr=subprocess.STDOUT, env={**os.environ, "FACTS_HOME": str(HOME)}) as process:
         started = time.monotonic()
         while process.poll() is None:
             time.sleep(0.5)
-            if time.monotonic() - started > until * options.minutes * 6 - 1:
+            with open(record, "rb") if record.exists() else open(os.devnull, "rb") as file:
+                file.seek(ended)
+                rows += sum(b'"verdict"' in line for line in file)
+                ended = file.tell()
+            if rows > until * options.cases / 10 * 0.99 or time.monotonic() - started > until * options.minutes * 6 - 1:
                 until += 1
-                workers = [state(pid) for pid in children(process.pid)]
-                with open(record, "rb") as file:
-                    file.seek(ended)
-                    rows = (seen[-1][0] if seen else 0) + sum(b'"verdict"' in line for line in file)
-                    ended = file.tell()
-                seen.append((rows, *state(process.pid), *(max(column) for column in zip(*workers))) if workers else (rows, *state(process.pid), 0, 0))
+                with contextlib.suppress(OSError, StopIteration):  # it ends just now
+                    workers = [state(pid) for pid in children(process.pid)] or [(0, 0)]
+                    seen.append((rows, *state(process.pid), *(max(column) for column in zip(*workers))))
     print("| cases | MB of `facts` | files | MB of a worker | files |\n|---:|---:|---:|---:|---:|")
     for line in seen:
         print("| {:,} | {:.1f} | {} | {:.1f} | {} |".format(*line))

@@ -185,8 +185,8 @@ def rows(path):
                 key = (line["case"], line.get("build", ""), line.get("device", ""))
                 row = (*key, line.get("config", -1), line["verdict"])
                 if line["verdict"] == "inconclusive" and line.get("stage"):
-                    without[key] = row  # no answer: it is asked again, and the answer counts
+                    without[repr(key)] = row  # no answer: it is asked again, and the answer counts
                 else:
-                    without.pop(key, None)
+                    without.pop(repr(key), None)
                     found.append(row)
-    return sorted(found + list(without.values())), bad, complete
+    return sorted(found + list(without.values()), key=repr), bad, complete  # of a hostile record a member may have any type

@@ -19,8 +19,6 @@ _said = lru_cache(maxsize=256)(parse)   # the answers of several builds to one c
 
 def _cell(value):
     """A spreadsheet must not run what a record says."""
-    if value is None:
-        return ""
     if type(value) is not str:
         value = str(value) if not isinstance(value, bool) else str(int(value))
     return "'" + value if value and value[0] in "=+-@\t\r" and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
@@ -35,7 +33,7 @@ def write_csv(store, path):
             more = {"pass": said.get("pass"), "dtype": said.get("dtype"), "outcome": outcome, "reason_class": reason.get("class"),
                     "known": (row.get("expectation") or {}).get("link", "yes") if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN else "",
                     "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row)}
-            table.writerow([_cell(more[c] if c in more else row.get(c)) for c in COLUMNS])
+            table.writerow(["" if (value := more[c] if c in more else row.get(c)) is None else _cell(value) for c in COLUMNS])
 
 
 def write_json(store, path, about):

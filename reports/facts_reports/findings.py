@@ -57,8 +57,8 @@ class _Rows:
     def __init__(self, store):
         self.at = {}
         for case, device, build, config, outcome, engine in store.db.execute(
-                "SELECT case_name, device, build, config, outcome, json_extract(json, '$.engine') FROM row r WHERE EXISTS"
-                " (SELECT 1 FROM row f WHERE f.case_name=r.case_name AND f.device=r.device AND f.finding>0)"):
+                "SELECT case_name, device, build, config, outcome, json_extract(json, '$.engine') FROM row WHERE (case_name, device) IN"
+                " (SELECT case_name, device FROM row WHERE finding>0) ORDER BY id"):
             self.at.setdefault((case, device), {}).setdefault(build, []).append((config, outcome, engine))
 
 

@@ -65,6 +65,9 @@ def members(bits, size):
     return [i for i, digit in enumerate(f"{bits:0{size}b}") if digit == "1"] if size else []
 
 
+_columns = lru_cache(maxsize=2)(cases.Columns)   # one pair of versions after the other was asked the same cases
+
+
 class Columns:
     """Values of every key that varies, over pairs of (case, {subject key: value})."""
 
@@ -74,7 +77,7 @@ class Columns:
         keys = self._keys({token.partition("=")[0] for name in dict.fromkeys(names) for token in name.split()})
         different = {}
         which = [different.setdefault(name, len(different)) for name in names]   # several devices were asked the same
-        column = cases.Columns(different)
+        column = _columns(tuple(different))
         for key in keys:
             place = {}
             codes = [place.setdefault(value, len(place)) for value in column(key)]
@@ -100,7 +103,7 @@ class Columns:
         values, codes = self.columns[key]
         if len(values) <= 256:
             return int(bytes(codes.tolist()).translate(truth.ljust(256, b"0")), 2)
-        return int(bytes([truth[c] for c in codes]), 2)
+        return int(bytes(map(truth.__getitem__, codes)), 2)
 
     def _truth(self, key, op, value, modulus):
         """Is a comparison true, for each distinct value: as predicate.compare says, made once for each."""

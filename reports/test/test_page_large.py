@@ -1,5 +1,6 @@
-"""The page of 100,000 rows: how large it is, how long it takes to load, to filter and to draw."""
+"""The page of many rows: how large it is, how much CPU time it takes to load, to filter and to draw. 20,000 rows; with FACTS_ALL=1, as in the night, 100,000."""
 import os
+import re
 import time
 import unittest
 
@@ -9,34 +10,41 @@ from browser import WithPages
 from facts_reports import exports, site
 
 
+WHOLE = bool(os.environ.get("FACTS_ALL") or os.environ.get("FACTS_BENCH"))
+
+
 class Large(WithPages):
     records = {}
 
     def load_time(self, name):
-        """Seconds until the script of a page has run."""
+        """CPU seconds of the page's main thread, from its start until its script has run and its first frame is drawn."""
         context = self.browser.new_context(viewport={"width": 1366, "height": 768})
         page = context.new_page()
-        start = time.monotonic()
+        meter = context.new_cdp_session(page)
+        meter.send("Performance.enable")
         page.goto((self.at / "large" / name).as_uri())
         page.wait_for_selector("html[data-ready]", state="attached")
-        taken = time.monotonic() - start
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        taken = next(m["value"] for m in meter.send("Performance.getMetrics")["metrics"] if m["name"] == "ThreadTime")
         context.close()
         return taken
 
-    def test_a_hundred_thousand_rows_stay_usable(self):
-        store = support.store(self.at, synthetic.text(synthetic.record(extra=12500)), "large.jsonl")
+    def test_many_rows_stay_usable(self):
+        store = support.store(self.at, synthetic.text(synthetic.record(extra=12500 if WHOLE else 2425)), "large.jsonl")
+        rows = store.totals()["rows"]
+        self.assertGreater(rows, 100000 if WHOLE else 20000)
         (self.at / "large").mkdir()
         html = site.render(store, "large")
         (self.at / "large/index.html").write_text(html, encoding="utf-8")
-        data = html[html.index('<script type="application/json"'):html.index("</script>", html.index('<script type="application/json"'))]
-        (self.at / "large/plain.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><title>plain</title>{data}</script><script>JSON.parse(document.getElementById('data').textContent);"
+        data = "".join(re.findall('<script type="application/json".*?</script>', html, re.S))
+        (self.at / "large/plain.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><title>plain</title>{data}<script>window.kept = [...document.querySelectorAll('[type=\"application/json\"]')].map((e) => JSON.parse(e.textContent));"
                                                   "document.documentElement.dataset.ready = '1';</script>", encoding="utf-8")
         exports.write_junit(store, self.at / "large/junit.xml", "large")
         self.assertLess((self.at / "large/index.html").stat().st_size, 15e6)
         self.assertLess((self.at / "large/junit.xml").stat().st_size, 30 << 20)
-        # In turns, and the best of each: what others do on the machine is in both. A bound would be a timed test: FACTS_BENCH=1 asks for it.
+        # In turns, and the least of each. The ratio of few rows says nothing: it is of pages, not of data.
         plain = loaded = float("inf")
-        for _ in range(5):
+        for _ in range(7 if WHOLE else 1):
             plain, loaded = min(plain, self.load_time("plain.html")), min(loaded, self.load_time("index.html"))
         page = self.open("large")
         start = time.monotonic()
@@ -48,10 +56,9 @@ class Large(WithPages):
         page.click("[data-level=pass]")
         levels = time.monotonic() - start
         self.assertLessEqual(page.locator("#rows tr.row").count(), 50)
-        print(f"\nloaded in {loaded / plain:.2f} of the time that parsing its data takes. 100,608 rows: {(self.at / 'large/index.html').stat().st_size / 1e6:.1f} MB, its data alone parsed in {plain:.2f} s, loaded {loaded:.2f} s, first filter {asked:.2f} s, level {levels:.2f} s")
-        if os.environ.get("FACTS_BENCH"):
+        print(f"\nloaded in {loaded / plain:.2f} of the CPU time that parsing its data takes. {rows:,} rows: {(self.at / 'large/index.html').stat().st_size / 1e6:.1f} MB, its data alone parsed in {plain:.3f} s, loaded {loaded:.3f} s; by the clock: first filter {asked:.2f} s, level {levels:.2f} s")
+        if WHOLE:
             self.assertLess(loaded, 1.5 * plain)
-            self.assertLess(asked, 3 * plain)
         self.quiet()
 
 

@@ -25,9 +25,9 @@ typedef struct entry {
 struct facts_memo {
     entry *at;
     uint32_t count;
-    uint32_t *table; /* id + 1; 0: free */
-    size_t capacity; /* a power of two */
-    uint32_t vacant; /* id + 1 of an entry to use again, which has the next in next_config; 0: none */
+    uint32_t *table;               /* id + 1; 0: free */
+    size_t capacity;               /* a power of two */
+    uint32_t vacant;               /* id + 1 of an entry to use again, which has the next in next_config; 0: none */
     uint64_t (*forgotten)[BUCKET]; /* UINT64_MAX: free; NULL: nothing was forgotten */
     size_t answered;
     facts_by by; /* FACTS_BY_COUNT: failures */

@@ -81,9 +81,9 @@ typedef struct facts_slot {
     facts_process *process;
     facts_phase phase;
     int queue;
-    int gpu;       /* its number; FACTS_NO_GPU */
-    bool alone;    /* it has its GPU to itself, for what had no room */
-    bool nonsense; /* it answered what is no row */
+    int gpu;         /* its number; FACTS_NO_GPU */
+    bool alone;      /* it has its GPU to itself, for what had no room */
+    bool nonsense;   /* it answered what is no row */
     size_t finished; /* the last case that it finished, and 1; it has the case in hand until it asks another. 0: none */
     int64_t id;
     int config; /* in hand; -1: none */

@@ -1,6 +1,7 @@
 """facts audit, as people start it: two real versions, described devices, a few rules."""
 import json
 import os
+import re
 import shutil
 import tempfile
 import unittest
@@ -88,6 +89,14 @@ class Audit(unittest.TestCase):
         self.assertIn("| test 1.0 | 5 | 0 | 1 | 1 | 0 | 1 | 0 | 0 | 2 |", done.out)
         self.assertIn("## Too loose", done.out)
         self.assertIn("- **t/loose** (decision): ", done.out)
+
+    def test_its_page_has_the_rules_that_disagree_beside_the_decisions(self):
+        done = e2e.facts("audit", self.rules, "--from", self.record, "--page", os.path.join(self.folder.name, "page"))
+        self.assertIn(f"page: {self.folder.name}/page/index.html", done.text)
+        with open(os.path.join(self.folder.name, "page", "index.html"), encoding="utf-8") as file:
+            data = json.loads(re.search('<script type="application/json" id="data">(.*?)</script>', file.read(), re.S)[1])
+        found = {(one["id"], one["word"]): len(one["shown"]) for one in data["audit"]}
+        self.assertEqual(found, {("t/strict", "accepted, numbers not known"): 4, ("t/loose", "too loose"): 1})
 
     def test_a_record_is_judged_as_the_run_that_made_it(self):
         asked, again = self.asked, e2e.facts("audit", self.rules, "--json", "--from", self.record)

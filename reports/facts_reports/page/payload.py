@@ -15,14 +15,16 @@ _PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
 
 class _Dictionary:
     def __init__(self):
-        self.items, self.index = [], {}
+        self.items, self.index, self.said = [], {}, {}
 
     def add(self, value):
-        key = (type(value), value) if isinstance(value, (str, int, type(None))) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-        if key not in self.index:
-            self.index[key] = len(self.items)
-            self.items.append(value)
-        return self.index[key]
+        key = (type(value), value) if isinstance(value, (str, int, type(None))) else repr(value)
+        if key not in self.said:
+            same = json.dumps(value, ensure_ascii=False, sort_keys=True) if type(key) is str else key
+            self.said[key] = self.index.setdefault(same, len(self.items))
+            if self.said[key] == len(self.items):
+                self.items.append(value)
+        return self.said[key]
 
 
 def _short(value):

@@ -52,7 +52,7 @@ const Data = (() => {
     verdict: (r) => dict.verdict[columns.verdict[r]], engine: (r) => dict.engine[columns.engine[r]] ?? valueOf(columns.case[r], "engine"), case: (r) => dict.case[columns.case[r]],
     class: (r) => dict.reason[columns.reason[r]].class ?? null, reason: (r) => dict.reason[columns.reason[r]].text ?? null,
     outcome: (r) => outcomes[columns.outcome[r]].word, supported: (r) => columns.supported[r], known: (r) => (known.has(r) ? raw.details[r]?.expectation?.link ?? "yes" : ""),
-    reason_class: (r) => dict.reason[columns.reason[r]].class ?? "", reason_status: (r) => dict.reason[columns.reason[r]].status ?? "", worst: (r) => Rows.note(r),
+    reason_class: (r) => dict.reason[columns.reason[r]].class ?? "", reason_status: (r) => dict.reason[columns.reason[r]].status ?? "",
     run: (r) => dict.run[columns.run[r]], group: (r) => dict.group[columns.group[r]],
     ...Object.fromEntries(["config", "ratio", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt"].map((name) => [name, (r) => columns[name][r]])),
   };

@@ -41,8 +41,10 @@ const Heat = (() => {
   }
 
   // The map opens with the device that was asked the most versions; of several, where the newest change broke most, then where it changed most.
-  const newest = Data.raw.steps.find((s) => s.groups.length), moved = (device, chosen) => (newest?.groups ?? []).reduce((n, g) => n + (chosen(g) ? g.counts[device] ?? 0 : 0), 0);
-  const rank = (d) => [new Set(ofDevice.get(d).map((t) => targets[t].cudnn)).size, moved(d, (g) => ["worse", "changed kind", "lost", "missing"].includes(g.class)), moved(d, () => true)];
+  const BROKEN = ["worse", "changed kind", "lost", "missing"], MOVED = [...BROKEN, "better", "gained"];
+  const newest = Data.raw.steps.find((s) => s.groups.some((g) => MOVED.includes(g.class))) ?? { groups: [] };
+  const moved = (device, classes) => newest.groups.reduce((n, g) => n + (classes.includes(g.class) ? g.counts[device] ?? 0 : 0), 0);
+  const rank = (d) => [new Set(ofDevice.get(d).map((t) => targets[t].cudnn)).size, moved(d, BROKEN), moved(d, MOVED)];
   const ranks = new Map(devices.map((d) => [d, rank(d)]));
   const chief = [...devices].sort((a, b) => { const i = ranks.get(a).findIndex((n, k) => n !== ranks.get(b)[k]); return i < 0 ? 0 : ranks.get(b)[i] - ranks.get(a)[i]; })[0];
   const deviceOf = (state) => state.device || chief;

@@ -31,7 +31,7 @@ const Trust = (() => {
     return started ? `asked ${started.slice(0, 10)}, ${age(started)}${late ? `; stale: ${late}` : ""}` : "date not recorded";
   }
 
-  // The same for several rows: the oldest and the newest date, and how many are stale.
+  // The same for several rows: the oldest and the newest date, the age of the oldest, and how many are stale.
   function spread(rows) {
     let low = "", high = "", late = 0;
     for (const r of rows) {
@@ -41,7 +41,7 @@ const Trust = (() => {
       if (day > high) high = day;
       if (stale(r)) late++;
     }
-    return low ? `asked ${low}${high > low ? ` to ${high}` : ""}${late ? `, ${count(late)} stale` : ""}` : "";
+    return low ? `asked ${low}${high > low ? ` to ${high}` : ""}, ${high > low ? "up to " : ""}${age(low)}${late ? `, ${count(late)} stale` : ""}` : "";
   }
 
   // Rules of other projects that say otherwise than cuDNN here: those that an audit of these rows found, and those that refuse what cuDNN accepts.
