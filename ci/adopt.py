@@ -171,7 +171,8 @@ def version(word):
 
 def main():
     parser = argparse.ArgumentParser(prog="facts adopt", usage="facts adopt VERSION [--device D,D] [--baseline V] [--plan] [-o FILE]",
-                                     description=__doc__.split("\n\n", 2)[2], formatter_class=argparse.RawDescriptionHelpFormatter)
+                                     description=__doc__.split("\n\n", 2)[2], formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog="Examples:\n  facts adopt 9.28.1\n  facts adopt 9.28.1 -o summary.md")
     parser.add_argument("version", metavar="VERSION", type=version, help="9.28.1, 9.28.1.4, 9.28.1-full-cu13 or latest")
     parser.add_argument("--device", help=f"for known and gate; default: GPU 0, without a GPU {DESCRIBED}")
     parser.add_argument("--baseline", help="default: the newest version of cases/golden/support.txt before VERSION")

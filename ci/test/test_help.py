@@ -31,6 +31,11 @@ class Help(unittest.TestCase):
                 done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=page, capture_output=True, text=True, check=True)
                 self.assertEqual(done.stderr, "", name)
 
+    def test_every_help_ends_with_two_examples(self):
+        for command in facts("help", "names").split():
+            last = facts(command, "--help").rstrip().splitlines()[-3:]
+            self.assertEqual([line.split()[0] for line in last], ["Examples:", "facts", "facts"], command)
+
     def test_bash_completes_commands_and_options(self):
         script = facts("help", "bash") + '\nask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _facts; echo "${COMPREPLY[*]}"; }\n'
         for words, answer in (("facts ga", "gate"), ("facts gate --base", "--baseline"), ("facts decide --expl", "--explain"), ("facts list --base", "")):

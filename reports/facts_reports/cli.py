@@ -12,8 +12,10 @@ _WHO = "facts report"
 
 def _parser():
     parser = argparse.ArgumentParser(prog="facts report", description="Shows FACTS records. Every verdict is the record's own.",
-                                     epilog="Exit: 0 written, or equal; 1 something differs that should not; 2 bad input; 3 the environment cannot do it; "
-                                     "4 written, but a record is incomplete; 5 nothing could be compared.")
+                                     formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog="Exit: 0 written, or equal; 1 something differs that should not; 2 bad input; 3 the environment cannot do it;\n"
+                                     "4 written, but a record is incomplete; 5 nothing could be compared.\n\n"
+                                     "Examples:\n  facts report r.jsonl -o page\n  facts report r.jsonl --issue 'pass=bwd s=192 d=64'")
     parser.add_argument("inputs", metavar="IN", nargs="*", help="a record (.jsonl, .jsonl.gz, .jsonl.xz) or a folder of them")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for index.html, results.csv, results.json, summary.md, junit.xml")
     parser.add_argument("--site", metavar="DIR", help="several records as a site: an index over the runs, a page for each record, and one of every case (cases/?case=NAME)")
