@@ -20,7 +20,8 @@ static const char HELP[] =
     "                                       (--pinned-only: refused)\n"
     "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without one all that FACTS wants\n"
     "       facts cudnn remove VERSION...   out of the cache; nothing else is ever removed\n"
-    "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n";
+    "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n"
+    "\nExamples:\n  facts cudnn list\n  facts cudnn install 9.27.0\n";
 
 static int complain(int status, const facts_error *message)
 {
