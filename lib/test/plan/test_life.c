@@ -443,8 +443,11 @@ Test(life, a_described_device_ends_cleanly_in_every_order, .timeout = 240)
 {
     const char *device = "described";
     h100_options(); /* skips where there is no cuDNN */
-    if (compiling())
+    if (compiling()) {
         ORDER_LIST(EXPECT)
+    } else { /* each order compiles */
+        EXPECT(plan_first, "plans, then the context, then return from main")
+    }
 }
 
 Test(life, a_gpu_ends_cleanly_in_every_order, .timeout = 240)
