@@ -28,7 +28,7 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
 int facts_memo_config(const facts_memo *memo, facts_memo_id id);
 size_t facts_memo_answered(const facts_memo *memo); /* how many */
 /* Drops an answer without failures; the id may be another question's from now on. FACTS still knows of the last two million,
- * but for a few, that they were asked. */
+ * except a few, that they were asked. */
 void facts_memo_forget(facts_memo *memo, facts_memo_id id);
 /* The case was asked, and forgotten. True by mistake for one in 10^18 other cases. */
 bool facts_memo_forgot(const facts_memo *memo, const char *name);
