@@ -27,10 +27,10 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
 /* With engine=all: the first configuration that has no row. */
 int facts_memo_config(const facts_memo *memo, facts_memo_id id);
 size_t facts_memo_answered(const facts_memo *memo); /* how many */
-/* Drops an answer without failures; another question may get the id. The memo still knows that nearly all of the last two million
- * dropped cases were asked. */
+/* Drops an answer without failures; the id may be another question's from now on. FACTS still knows of the last two million,
+ * except a few, that they were asked. */
 void facts_memo_forget(facts_memo *memo, facts_memo_id id);
-/* Was the case asked and then dropped? Also true, by mistake, for one in 10^18 other cases. */
+/* The case was asked, and forgotten. True by mistake for one in 10^18 other cases. */
 bool facts_memo_forgot(const facts_memo *memo, const char *name);
 
 /* Reads a record: its starts and rows in order. `drawn` is called for the last row of a case of group `group`. `before` is the
