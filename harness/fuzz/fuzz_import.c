@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!facts_case_parse(&c, p->name, &error) || strcmp(facts_case_name(&c, name), p->name) != 0)
             abort();
         for (int s = 0; s < p->log_count; s++)
-            for (const char *at = p->reported[s]; *at != '\0'; at++)
+            for (const char *at = p->log_text[s]; *at != '\0'; at++)
                 if (*at < ' ' || *at > '~')
                     abort();
     }

@@ -145,7 +145,7 @@ class Joining(Merging):
         good = self.put(run(), row())
         newer = self.put({"run": {"id": "x", "format": 2}}, name="newer")
         for path, said in ((self.at / "nowhere", "No such file"), (self.at, "Is a directory"), (self.put(name="empty"), "not a record"),
-                           (self.at / "packed", "is compressed: unpack it first"), (newer, "newer FACTS (format 2; this one reads 1)")):
+                           (self.at / "packed", "is compressed: unpack it first"), (newer, "newer FACTS (format 2; this version reads 1)")):
             code, out, err = self.call("--overwrite", "--", self.at / "out", good, path)
             self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
             self.assertIn(f"{path}: ", err)

@@ -34,7 +34,7 @@ class Records(unittest.TestCase):
 
     def test_a_record_of_a_newer_facts_is_refused_in_one_line(self):
         self.load({"run": {"id": "r1", "facts": "9.0.0", "format": 1}}, self.row())
-        with self.assertRaisesRegex(reader.InputError, r"newer FACTS \(format 2; this one reads 1\)"):
+        with self.assertRaisesRegex(reader.InputError, r"newer FACTS \(format 2; this version reads 1\)"):
             self.load({"run": {"id": "r1", "facts": "9.0.0", "format": 2}}, self.row())
 
     def test_findings_of_a_search_are_no_unreadable_lines(self):

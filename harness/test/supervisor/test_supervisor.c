@@ -439,7 +439,7 @@ Test(supervisor, a_record_of_a_newer_facts_is_refused_in_one_line)
         "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":2}}\n{\"case\":\"pass=fwd dtype=bf16\",\"verdict\":\"splendid\"}\n");
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o newer --resume"), 2);
     cr_expect_eq(facts("calibrate --from newer"), 2);
-    cr_expect(output_says("newer: was written by a newer FACTS (format 2; this one reads 1)"));
+    cr_expect(output_says("newer: was written by a newer FACTS (format 2; this version reads 1)"));
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o a"), 0);
     put("same", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":1}}\n{\"end\":{\"run\":\"x\",\"complete\":true}}\n");
     cr_expect_eq(facts("merge -o both same a --force"), 0, "a newer program that writes the same lines is read");

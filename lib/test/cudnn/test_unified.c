@@ -177,7 +177,7 @@ Test(unified, what_an_operation_has_no_words_for_is_refused_by_its_name)
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "dtype:", p.dtype = FATTN_E4M3);
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "score_mod: the unified backward has no words for its gradient",
             p.score_mod = cap);
-    REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED, "rope: the rows of a packed tensor",
+    REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED, "rope: a row of a ragged tensor is not a position",
             (p.rope = p.padding = 1, p.ragged_bits = 64));
     if (version >= 92100)
         REFUSED(FATTN_FORWARD, FATTN_REASON_POLICY, "spelling:", (p.has_right = 1, p.spelling = FATTN_SPELLING_EXPANDED));
