@@ -65,7 +65,8 @@ static void begin_item(facts_supervision *run, facts_target_state *state, size_t
 {
     const facts_work *w = &run->order->work[work];
     facts_item *item = &state->items[work];
-    *item = (facts_item){ .from_config = w->from_config, .queue = queue_of(run, w->name) };
+    *item =
+        (facts_item){ .from_config = w->from_config, .queue = queue_of(run, w->name), .serial = (uint32_t)run->counts->planned };
     count_todo(state, item, 1);
     if (work < state->queues[item->queue].cursor)
         state->queues[item->queue].cursor = work;
@@ -128,22 +129,26 @@ bool facts_take_item(facts_supervision *run, size_t target, size_t work)
     return true;
 }
 
-/* What had no room is for a worker that is alone. */
-static bool take_from(facts_target_state *state, int queue, bool alone, size_t *work)
+/* What had no room is for a worker that is alone. Where places are used again, the case that was added first is taken: a search
+ * asks its most useful question first. */
+static bool take_from(facts_target_state *state, int queue, bool alone, bool reuses, size_t *work)
 {
     facts_queue *q = &state->queues[queue];
-    for (size_t i = alone ? 0 : q->cursor; q->todo > 0 && i < state->item_count; i++) {
+    facts_item *first = NULL;
+    for (size_t i = alone || reuses ? 0 : q->cursor; q->todo > 0 && i < state->item_count && (reuses || !first); i++) {
         facts_item *item = &state->items[i];
         if (!alone)
             q->cursor = i + 1;
-        if (item->queue != queue || item->state != FACTS_ITEM_TODO || (item->had_no_room && !alone))
-            continue;
-        item->state = FACTS_ITEM_BUSY;
-        count_todo(state, item, -1);
-        *work = i;
-        return true;
+        if (item->queue == queue && item->state == FACTS_ITEM_TODO && (!item->had_no_room || alone) &&
+            (!first || item->serial < first->serial))
+            first = item;
     }
-    return false;
+    if (!first)
+        return false;
+    first->state = FACTS_ITEM_BUSY;
+    count_todo(state, first, -1);
+    *work = (size_t)(first - state->items);
+    return true;
 }
 
 /* The queue with most to do for each of its workers, of those that are not tried yet; -1: none has anything. */
@@ -168,7 +173,7 @@ static bool take_item(facts_supervision *run, facts_slot *slot)
     if (run->stopping || state->failed)
         return false;
     for (int from = slot->queue; from >= 0; from = fullest(state, tried)) {
-        if (take_from(state, from, slot->alone, &slot->work)) {
+        if (take_from(state, from, slot->alone, run->order->on_free != NULL, &slot->work)) {
             state->queues[slot->queue].workers--;
             state->queues[from].workers++;
             slot->queue = from;

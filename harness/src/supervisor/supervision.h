@@ -28,6 +28,7 @@ typedef struct facts_item {
     uint8_t attempts;
     bool had_no_room; /* there was no memory for it on a GPU that it shared */
     int32_t from_config;
+    uint32_t serial; /* with on_free: the order in which cases were added; places are used again */
 } facts_item;
 
 /* A private folder of links in TMPDIR, locked while its run lives. */

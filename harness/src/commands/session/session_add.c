@@ -20,6 +20,18 @@ static bool append(facts_session *s)
     return true;
 }
 
+/* Cases that are added together are asked in the order of their places. */
+static size_t take_lowest(facts_session *s)
+{
+    size_t lowest = 0;
+    for (size_t i = 1; i < s->vacant_count; i++)
+        if (s->vacant[i] < s->vacant[lowest])
+            lowest = i;
+    size_t place = s->vacant[lowest];
+    s->vacant[lowest] = s->vacant[--s->vacant_count];
+    return place;
+}
+
 size_t facts_session_add(facts_session *s, const facts_work *work)
 {
     char *name = strdup(work->name);
@@ -27,7 +39,7 @@ size_t facts_session_add(facts_session *s, const facts_work *work)
         free(name);
         return FACTS_NO_PLACE;
     }
-    size_t place = s->vacant_count ? s->vacant[--s->vacant_count] : s->work_count - 1;
+    size_t place = s->vacant_count ? take_lowest(s) : s->work_count - 1;
     s->work[place] = *work;
     s->work[place].name = name;
     return place;
