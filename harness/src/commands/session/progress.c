@@ -35,7 +35,7 @@ void facts_progress_show(facts_progress *p, size_t done, size_t planned, int liv
 {
     uint64_t now = now_ns();
     double since_line = (double)(now - p->last_ns) / 1e9, elapsed = (double)(now - p->started_ns) / 1e9;
-    char limits[BAR + 1], left[32] = "";
+    char bar[BAR + 1], left[32] = "";
     if (p->quiet || !planned || (!p->terminal && since_line < LINE_EVERY_S))
         return;
     p->last_ns = now;
@@ -43,10 +43,10 @@ void facts_progress_show(facts_progress *p, size_t done, size_t planned, int liv
     if (rate > 0)
         clock_text(left, sizeof left, (double)(planned - done) / rate);
     for (size_t i = 0; i < BAR; i++)
-        limits[i] = i < done * BAR / planned ? '#' : '.';
-    limits[BAR] = '\0';
-    fprintf(stderr, "%s[%s] %zu/%zu  %.0f/s  %s%s  yes %zu  no %zu  findings %zu  workers %d%s", p->terminal ? "\r\033[K" : "",
-            limits, done, planned, rate, *left ? "left " : "", left, p->yes, p->no, p->findings, live, p->terminal ? "" : "\n");
+        bar[i] = i < done * BAR / planned ? '#' : '.';
+    bar[BAR] = '\0';
+    fprintf(stderr, "%s[%s] %zu/%zu  %.0f/s  %s%s  yes %zu  no %zu  findings %zu  workers %d%s", p->terminal ? "\r\033[K" : "", bar,
+            done, planned, rate, *left ? "left " : "", left, p->yes, p->no, p->findings, live, p->terminal ? "" : "\n");
     fflush(stderr);
     p->drawn = true;
 }
