@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes the programs of known failures (facts repro --standalone), builds them, runs them, and prints a table: does a program without FACTS show
 # what FACTS saw?
-# usage: ci/standalone_gpu.sh [--frontend] FACTS VERSION OUT [LIST]
+# usage: ci/standalone_gpu.sh [--frontend|--numpy] FACTS VERSION OUT [LIST]
 #   --frontend  Python scripts on cudnn-frontend instead of C programs; needs torch and nvidia-cudnn-frontend for python3
+#   --numpy     `facts repro --dump` and its check.py instead of a program; needs NumPy for python3
 #   FACTS       the front door, or a bundle's facts
 #   VERSION     a cuDNN that `facts cudnn list` shows: 9.20.0
 #   LIST        lines "ID CASE" (default: ci/standalone.list)
@@ -11,8 +12,8 @@
 set -uo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
 form=c
-[[ ${1-} != --frontend ]] || { form=frontend; shift; }
-[[ $# -ge 3 ]] || { sed -n '2,9s/^# \?//p' "$0" >&2; exit 2; }
+[[ ${1-} != --frontend && ${1-} != --numpy ]] || { form=${1#--}; shift; }
+[[ $# -ge 3 ]] || { sed -n '2,11s/^# \?//p' "$0" >&2; exit 2; }
 facts=$1 version=$2 out=$3 list=${4:-$home/ci/standalone.list} cuda=${CUDA:-/usr/local/cuda} seconds=${PROGRAM_SECONDS:-60}
 [[ -r $list ]] || { echo "standalone_gpu: $list: cannot be read" >&2; exit 2; }
 # NAME, what kind, the folder of the libraries, "(NVRTC: FILE)"
@@ -30,6 +31,8 @@ run_program() {
     if [[ $form == c ]]; then
         make -s -C "$folder" repro CUDNN="$cudnn" CUDA="$cuda" >"$folder/make.log" 2>&1 || { echo "does not compile"; return; }
         (cd "$folder" && LD_LIBRARY_PATH=$libraries:$cuda/lib64:${LD_LIBRARY_PATH-} timeout -s KILL "$seconds" ./repro) >"$folder/program.log" 2>&1 || status=$?
+    elif [[ $form == numpy ]]; then
+        python3 -B "$folder/check.py" >"$folder/program.log" 2>&1 || status=$?
     else
         (cd "$folder" && LD_LIBRARY_PATH=$libraries:${LD_LIBRARY_PATH-} timeout -s KILL "$seconds" python3 repro.py) >"$folder/program.log" 2>&1 || status=$?
     fi
@@ -50,14 +53,18 @@ while read -r id words; do
     folder=$out/$(printf '%02d' "$number")-$id
     mkdir -p "$folder"
     options=(--cudnn "$version" --device 0 --standalone "$folder")
-    [[ $form == c ]] || options+=(--frontend)
+    case $form in
+    frontend) options+=(--frontend) ;;
+    numpy) options=(--cudnn "$version" --device 0 --dump "$folder") ;;
+    esac
     timeout 600 "$facts" repro "$words" "${options[@]}" >"$folder/facts.log" 2>&1
-    if [[ ! -e $folder/README.md ]]; then
+    verdict=$(sed -n 's/^- verdict: //p' "$folder/README.md" 2>/dev/null | head -n 1)
+    [[ $form != numpy || ! -e $folder/check.py ]] || verdict=$(sed -n 's/^  verdict  *//p' "$folder/facts.log" | head -n 1)
+    if [[ -z $verdict ]]; then
         unsaid=$((unsaid + 1))
-        printf '%-40s %s\n' "$id" "$(grep -m 1 -- '--standalone' "$folder/facts.log" || tail -n 1 "$folder/facts.log")"
+        printf '%-40s %s\n' "$id" "$(grep -m 1 -E -- '--standalone|--dump' "$folder/facts.log" || tail -n 1 "$folder/facts.log")"
         continue
     fi
-    verdict=$(sed -n 's/^- verdict: //p' "$folder/README.md" | head -n 1)
     program=$(run_program "$folder")
     verdict=${verdict%%,*}
     note=

@@ -15,11 +15,16 @@ if [ "$1" = cudnn ]; then
     exit 0
 fi
 case=$2
-while [ "$1" != --standalone ]; do shift; done
+while [ "$1" != --standalone ] && [ "$1" != --dump ]; do shift; done
 eval "$case"
 if [ "$verdict" = none ]; then
     echo "facts repro: --standalone: threads=2: the program calls from one thread" >&2
     exit 3
+fi
+if [ "$1" = --dump ]; then
+    echo "  verdict     $verdict"
+    printf 'import sys\\nprint("o FAIL")\\nprint("FAIL" if %s else "PASS")\\nsys.exit(%s)\\n' "$status" "$status" >"$2/check.py"
+    exit 1
 fi
 echo "- verdict: $verdict" >"$2/README.md"
 printf 'repro:\\n\\tprintf "#!/bin/sh\\\\necho o FAIL; [ %s = 0 ] || echo FAIL; exit %s" > repro\\n\\tchmod +x repro\\n' "$status" "$status" >"$2/Makefile"
@@ -28,7 +33,7 @@ exit 1
 
 
 class Standalone(unittest.TestCase):
-    def table(self, *lines, version="9.20.0"):
+    def table(self, *lines, version="9.20.0", options=()):
         with tempfile.TemporaryDirectory() as folder:
             here = pathlib.Path(folder)
             (here / "build" / "lib").mkdir(parents=True)
@@ -37,7 +42,7 @@ class Standalone(unittest.TestCase):
             (here / "facts").chmod(0o755)
             (here / "list").write_text("# a comment\n" + "\n".join(lines) + "\n")
             done = subprocess.run(
-                [SCRIPT, here / "facts", version, here / "out", here / "list"],
+                [SCRIPT, *options, here / "facts", version, here / "out", here / "list"],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -67,6 +72,12 @@ class Standalone(unittest.TestCase):
         self.assertEqual(status, 0, said)
         self.assertRegex(said, r"(?m)^unsaid +facts repro: --standalone: threads=2")
         self.assertIn("1 cases cannot be said", said)
+
+    def test_a_dump_is_judged_by_its_script(self):
+        status, said = self.table("a-nan verdict=nan status=1", "missed verdict=wrong status=0", options=["--numpy"])
+        self.assertEqual(status, 1, said)
+        self.assertRegex(said, r"(?m)^a-nan +nan +FAIL *$")
+        self.assertRegex(said, r"(?m)^missed +wrong +PASS +DIFFERS")
 
     def test_a_version_that_is_not_here_is_3(self):
         status, said = self.table("a verdict=nan status=1", version="9.21.0")
