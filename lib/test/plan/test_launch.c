@@ -278,6 +278,9 @@ Test(launch, a_gpu_without_memory_for_the_launch_is_no_fault, .init = open_fakes
     create_fails = 1;
     last_words = "err 2 != CUDA_SUCCESS :: shimCuLaunchKernelEx(&config, func, kernelParams, nullptr)";
     cr_expect_eq(fattn_forward(plan, &t, NULL), FATTN_NO_MEMORY, "%s", fattn_last_error());
+    create_fails = 1;
+    last_words = "err 2 out of memory != cudaSuccess :: cudaGetFuncBySymbol(&func, (void *)symbol)  at: err != cudaSuccess"; /* 9.28.1 */
+    cr_expect_eq(fattn_forward(plan, &t, NULL), FATTN_NO_MEMORY, "%s", fattn_last_error());
     close_plan(plan);
 }
 

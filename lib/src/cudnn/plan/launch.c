@@ -126,7 +126,8 @@ static fattn_status launch_failed(const fattn__cudnn *api, int status)
     char last[512] = "";
     const bool refused = status >= FIRST_UNSUPPORTED && status <= LAST_UNSUPPORTED; /* nothing was launched */
     api->cudnnGetLastErrorString(last, sizeof last);
-    const bool no_memory = strstr(last, "err 2 != CUDA_SUCCESS") != NULL; /* the driver's: others on the GPU had what the launch needs */
+    /* "err 2 != CUDA_SUCCESS" of the driver, "err 2 out of memory != cudaSuccess" of the runtime: others on the GPU had what the launch needs */
+    const bool no_memory = strstr(last, "err 2 ") != NULL;
     return fattn__fail(refused ? FATTN_UNSUPPORTED : no_memory ? FATTN_NO_MEMORY : FATTN_DEVICE_FAULT, "the launch %s: %s %s", refused ? "is refused" : "failed",
                        fattn__cudnn_status_name(api, status), last);
 }
