@@ -140,7 +140,8 @@ typedef struct fattn_problem {
     int32_t dbias;          /* backward: 1: dbias is written, in bias_dtype */
     uint32_t mod_gradients; /* backward: bit i: the gradient of the score_mod's tensor i is written, fp32 */
 
-    /* Dropout of P after the softmax. Backward drops the scores that its forward dropped. The generator is cuDNN's Philox. Seed and offset are
+    /* Dropout of P after the softmax. Backward drops the scores that its forward dropped, if the same backend computes both
+     * (fattn_plan_backend): a policy that allows several may give them to two. The generator is cuDNN's Philox. Seed and offset are
      * in device memory, and the call reads them when it runs, so a replayed graph reads new ones. The cpu and the math backend share another
      * generator (lib/src/problem/dropout.h) that depends only on seed, offset, b, h, row and key. */
     double dropout;       /* 0 <= p < 1 */

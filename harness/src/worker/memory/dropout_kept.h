@@ -20,7 +20,8 @@ typedef struct facts_kept {
 typedef enum facts_kept_how { FACTS_KEPT_READ, FACTS_KEPT_JUDGED } facts_kept_how;
 
 /* Does an engine have to dump the kept scores? Then this is the plan of that call, and *asked is its problem: for a backward with
- * `forward`, its forward. Returns as fattn_plan_create. */
+ * `forward`, its forward. Returns as fattn_plan_create; FATTN_UNSUPPORTED too if another backend computes the forward than the
+ * backward, since each draws other bits. */
 bool facts_kept_by_engine(const facts_problem *problem);
 fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker, const facts_problem *problem,
                              bool forward);
