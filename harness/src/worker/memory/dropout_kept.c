@@ -190,7 +190,8 @@ bool facts_kept_by_engine(const facts_problem *p)
     return p->ask.dropout != 0 && !p->ask.dropout_mask;
 }
 
-/* Each backend draws other bits: a rule may refuse cuDNN's backward alone, and then its forward says nothing about a math backward. */
+/* Each backend draws other bits: a rule may refuse cuDNN's backward alone, and then its forward says nothing about a math backward.
+ */
 static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, fattn_backend backend)
 {
     fattn_decision *decision = NULL;
@@ -207,7 +208,8 @@ fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts
         ask_forward(asked);
     ask_dump(asked);
     fattn_status status = facts_plan_get(out, worker->plans, worker->context, &asked->ask, NULL, NULL);
-    if (status == FATTN_OK && asked->ask.pass != problem->ask.pass && !is_answered_by(worker, &problem->ask, fattn_plan_backend(*out))) {
+    if (status == FATTN_OK && asked->ask.pass != problem->ask.pass &&
+        !is_answered_by(worker, &problem->ask, fattn_plan_backend(*out))) {
         fattn_plan_destroy(*out);
         *out = NULL;
         status = FATTN_UNSUPPORTED;
