@@ -59,7 +59,9 @@ while read -r id words; do
     esac
     timeout 600 "$facts" repro "$words" "${options[@]}" >"$folder/facts.log" 2>&1
     verdict=$(sed -n 's/^- verdict: //p' "$folder/README.md" 2>/dev/null | head -n 1)
-    [[ $form != numpy || ! -e $folder/check.py ]] || verdict=$(sed -n 's/^  verdict  *//p' "$folder/facts.log" | head -n 1)
+    # With engine=all the files are those of the last configuration that was dumped.
+    [[ $form != numpy || ! -e $folder/check.py ]] ||
+        verdict=$(awk '$1 == "verdict" { now = $2; first = first ? first : now } $1 == "dumped" { of = now } END { print of ? of : first }' "$folder/facts.log")
     if [[ -z $verdict ]]; then
         unsaid=$((unsaid + 1))
         printf '%-40s %s\n' "$id" "$(grep -m 1 -E -- '--standalone|--dump' "$folder/facts.log" || tail -n 1 "$folder/facts.log")"

@@ -22,7 +22,11 @@ if [ "$verdict" = none ]; then
     exit 3
 fi
 if [ "$1" = --dump ]; then
+    echo "  verdict     ${first:-$verdict}"
+    echo "  dumped      [o.npy]"
     echo "  verdict     $verdict"
+    echo "  dumped      [o.npy]"
+    echo "  verdict     $last"
     printf 'import sys\\nprint("o FAIL")\\nprint("FAIL" if %s else "PASS")\\nsys.exit(%s)\\n' "$status" "$status" >"$2/check.py"
     exit 1
 fi
@@ -74,7 +78,7 @@ class Standalone(unittest.TestCase):
         self.assertIn("1 cases cannot be said", said)
 
     def test_a_dump_is_judged_by_its_script(self):
-        status, said = self.table("a-nan verdict=nan status=1", "missed verdict=wrong status=0", options=["--numpy"])
+        status, said = self.table("a-nan first=pass verdict=nan status=1 last=pass", "missed verdict=wrong status=0", options=["--numpy"])
         self.assertEqual(status, 1, said)
         self.assertRegex(said, r"(?m)^a-nan +nan +FAIL *$")
         self.assertRegex(said, r"(?m)^missed +wrong +PASS +DIFFERS")
