@@ -190,12 +190,12 @@ bool facts_kept_by_engine(const facts_problem *p)
     return p->ask.dropout != 0 && !p->ask.dropout_mask;
 }
 
-/* Each backend draws other bits: a rule may refuse cuDNN's backward alone, and then its forward says nothing about a math backward.
- */
+/* Each backend draws other bits. Where a rule refuses cuDNN's backward alone, its forward does not show what math keeps. */
 static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, fattn_backend backend)
 {
     fattn_decision *decision = NULL;
-    const bool same = fattn_decide(&decision, worker->context, p, 0) == FATTN_OK && fattn_decision_backend(decision) == backend;
+    const bool same =
+        fattn_decide(&decision, worker->context, p, FATTN_ASK_A) == FATTN_OK && fattn_decision_backend(decision) == backend;
     fattn_decision_destroy(decision);
     return same;
 }
