@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -126,12 +125,8 @@ void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target
     facts_text_puts(out, "}}");
 }
 
-/* Workers that use a GPU at the same time. More of them only wait for each other: each has its own context, and the GPU runs one
- * context at a time. With two, one prepares its next launch while the other's kernels run. */
-#define GPU_AT_ONCE 3
-
 void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, int gpu, const char *driver,
-                          const char *errata, int threads, bool semaphore)
+                          const char *errata, int threads)
 {
     static const char *const kinds[] = { "gpu", "described", "cpu" };
     facts_text_puts(out, "{\"target\":{");
@@ -148,8 +143,6 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
     facts_text_close(out);
     facts_text_puts(out, ",");
     facts_text_member_int(out, "threads", threads);
-    if (semaphore && target->kind == FACTS_TARGET_GPU)
-        facts_text_member_int(out, "gpu_at_once", getenv("FACTS_TURNS") ? atoi(getenv("FACTS_TURNS")) : GPU_AT_ONCE);
     facts_text_member_int(out, "supervisor", getpid());
     facts_text_member(out, "fault", order->fault);
     if (order->plan_key && order->plan_key[0])

@@ -1,6 +1,5 @@
 /* Which GPU the next worker of a target goes to, and how many workers a GPU has room for. */
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "supervision.h"
 
@@ -18,7 +17,6 @@ bool facts_gpus_prepare(facts_supervision *run)
         const int end = target->kind == FACTS_TARGET_GPU ? target->ordinal + target->gpus : 0;
         run->gpu_count = end > run->gpu_count ? end : run->gpu_count;
     }
-    run->semaphore = run->gpu_count > 0 ? memfd_create("gpu", MFD_CLOEXEC) : -1;
     run->gpus = calloc((size_t)run->gpu_count + 1, sizeof *run->gpus);
     return run->gpus != NULL;
 }

@@ -216,14 +216,13 @@ static void err_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
     }
 }
 
-static int spawn(facts_process *p, uv_loop_t *loop, const char *path, char **environment, int shared)
+static int spawn(facts_process *p, uv_loop_t *loop, const char *path, char **environment)
 {
     char *arguments[] = { (char *)(uintptr_t)path, NULL };
-    uv_stdio_container_t stdio[4] = {
+    uv_stdio_container_t stdio[3] = {
         { .flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&p->in },
         { .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->out },
         { .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->err },
-        { .flags = UV_INHERIT_FD, .data.fd = shared },
     };
     uv_process_options_t options = {
         .exit_cb = exited,
@@ -231,14 +230,14 @@ static int spawn(facts_process *p, uv_loop_t *loop, const char *path, char **env
         .args = arguments,
         .env = environment,
         .flags = UV_PROCESS_DETACHED, /* its own process group */
-        .stdio_count = shared < 0 ? 3 : 4,
+        .stdio_count = 3,
         .stdio = stdio,
     };
     return uv_spawn(loop, &p->handle, &options);
 }
 
-facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **environment, int shared, facts_process_hooks hooks,
-                                   void *owner, facts_error *error)
+facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **environment, facts_process_hooks hooks, void *owner,
+                                   facts_error *error)
 {
     facts_process *p = calloc(1, sizeof *p);
     if (!p) {
@@ -253,7 +252,7 @@ facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **env
     uv_pipe_init(loop, &p->in, 0);
     uv_pipe_init(loop, &p->out, 0);
     uv_pipe_init(loop, &p->err, 0);
-    int status = spawn(p, loop, path, environment, shared);
+    int status = spawn(p, loop, path, environment);
     p->handle.data = p;
     if (status != 0) {
         facts_fail(error, "%s: cannot be started: %s", path, uv_strerror(status));

@@ -31,9 +31,9 @@ typedef struct facts_process_hooks {
     void (*gone)(void *owner, const facts_death *death);
 } facts_process_hooks;
 
-/* Starts `path` without arguments; its descriptor 3 is `shared` (-1: none). Returns NULL with a line in `error`. */
-facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **environment, int shared, facts_process_hooks hooks,
-                                   void *owner, facts_error *error);
+/* Starts `path` without arguments. Returns NULL with a line in `error`. */
+facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **environment, facts_process_hooks hooks, void *owner,
+                                   facts_error *error);
 /* Queues text (copied) for its stdin. A dead reader is not an error here: `gone` follows. */
 void facts_process_send(facts_process *process, const char *text, size_t length);
 void facts_process_end_input(facts_process *process);

@@ -540,7 +540,7 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
     char **environment = facts_worker_environment(state->target, state->links.folder, run->threads);
     if (slot && environment) {
         *slot = (facts_slot){ .run = run, .target = target, .gpu = gpu, .config = -1, .since = uv_hrtime() };
-        slot->process = facts_process_start(&run->loop, run->order->worker, environment, run->semaphore,
+        slot->process = facts_process_start(&run->loop, run->order->worker, environment,
                                             (facts_process_hooks){ .line = on_line, .gone = on_gone }, slot, &error);
     }
     free(environment);
@@ -558,7 +558,7 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
     state->queues[slot->queue].workers++;
     state->starting++;
     facts_text_clear(&run->text);
-    facts_compose_target(&run->text, run->order, state->target, gpu, run->driver, run->errata, run->threads, run->semaphore >= 0);
+    facts_compose_target(&run->text, run->order, state->target, gpu, run->driver, run->errata, run->threads);
     send_text(slot, &run->text);
     facts_process_deadline(slot->process, START_TIMEOUT_S);
     return true;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "case/words/text_file.h"
 #include "supervision.h"
@@ -376,8 +375,6 @@ static void release(facts_supervision *run)
         free(run->targets[i].items);
     }
     free(run->targets);
-    if (run->semaphore >= 0)
-        close(run->semaphore);
     free(run->gpus);
     free(run->errata);
     free(run->line);
@@ -409,7 +406,7 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
     *out = (facts_outcome_counts){ 0 };
     facts_supervision *run = calloc(1, sizeof *run);
     if (run)
-        *run = (facts_supervision){ .order = order, .counts = out, .queue_count = 1, .semaphore = -1 };
+        *run = (facts_supervision){ .order = order, .counts = out, .queue_count = 1 };
     if (!run || !prepare(run)) {
         snprintf(out->trouble, sizeof out->trouble, "out of memory for %zu cases on %zu targets", order->work_count,
                  order->target_count);

@@ -135,7 +135,6 @@ struct facts_supervision {
     char thresholds[FACTS_QUEUES][16]; /* of rescale=, by queue */
     int queue_count;
     int jobs, live, threads;
-    int semaphore; /* an empty file, whose locks say which workers use a GPU; -1: none */
     int64_t next_id;
     int signals_seen;
     bool stopping, closing;

@@ -10,7 +10,6 @@
     X(OTHER, "other")                                                                                                              \
     X(DECIDE, "decide")                                                                                                            \
     X(PLAN, "plan")         /* compiled or loaded; also of the forward before a backward, of what dropout keeps */                 \
-    X(WAIT, "wait")         /* for a place on the GPU */                                                                             \
     X(ALLOCATE, "allocate") /* memory of the tensors and of the workspace */                                                       \
     X(FILL, "fill")                                                                                                                \
     X(ORACLE, "oracle")                                                                                                            \

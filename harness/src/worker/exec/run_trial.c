@@ -13,7 +13,6 @@
 #include "fattn/device.h"
 #include "runs.h"
 #include "worker/clock/spent.h"
-#include "worker/gpu/gpu_semaphore.h"
 #include "worker/gpu/try.h"
 #include "worker/memory/own_forward.h"
 
@@ -33,17 +32,13 @@ static fattn_status make(facts_reference *out, const facts_making *how, const fa
     return status;
 }
 
-/* Checks look at everything that there is, and write what no fill makes. */
-static bool is_computed_here(const facts_worker *worker, const facts_problem *problem)
-{
-    return problem->check != FACTS_CHECK_NONE || !worker->gpu || worker->oracle == FACTS_ORACLE_CPU;
-}
-
 fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how, const facts_reference_edit *edit,
                                  facts_error *error)
 {
     facts_making making = *how;
-    making.here = how->like || edit || is_computed_here(how->worker, how->problem);
+    /* Checks look at everything that there is, and write what no fill makes. */
+    making.here = how->like || edit || how->problem->check != FACTS_CHECK_NONE || !how->worker->gpu ||
+                  how->worker->oracle == FACTS_ORACLE_CPU;
     fattn_status status = make(out, &making, edit, error);
     if (making.here || status != FATTN_INTERNAL)
         return status;
@@ -161,14 +156,11 @@ void facts_trial_run(facts_trial *out, facts_reference *reference, fattn_plan **
                      .plan = plan };
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
         r.second[id] = FACTS_VERDICT_PASS;
-    if (!is_computed_here(options->worker, options->problem))
-        facts_gpu_acquire();
     if (prepare(&r)) {
         if (execute(&r))
             compare(&r);
         report(&r);
     }
-    facts_gpu_release();
     if (!r.worker->lost)
         fattn_plan_destroy(r.forward);
 }

@@ -7,7 +7,6 @@
 #include "fattn/device.h"
 #include "fattn/graph.h"
 #include "numbers/judge/calibration.h"
-#include "worker/gpu/gpu_semaphore.h"
 #include "worker/gpu/watch_gpu.h"
 
 #define MOST_LIBRARIES 64
@@ -142,7 +141,6 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
     memcpy(out->cudnn_dir, request->cudnn_dir, sizeof out->cudnn_dir);
     read_errata(out, request);
     *reply = open_context(out, request);
-    facts_gpu_semaphore(request->ordinal, request->gpu_at_once);
     const fattn_status status =
         *reply || out->device != FACTS_DEVICE_GPU ? FATTN_OK : fattn_stream_create(&out->stream, out->context);
     if (status != FATTN_OK)

@@ -10,7 +10,6 @@
 
 #include "own_folder.h"
 #include "worker/clock/spent.h"
-#include "worker/gpu/gpu_semaphore.h"
 
 #define PLAN_MAX ((size_t)64 << 20)
 #define REFUSAL_MAX ((size_t)1 << 20)
@@ -198,10 +197,7 @@ fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context 
     bool unasked;
     loaded = loaded ? loaded : &unasked;
     *loaded = false;
-    const bool held = facts_gpu_release(); /* others may use the GPU while this one compiles */
     const fattn_status status = get(out, plans, context, problem, options, loaded);
-    if (held)
-        facts_gpu_acquire();
     facts_spend(before);
     return status;
 }

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/gpu/gpu_semaphore.h"
-
 #define AS_WORD(symbol, word) word,
 static const char *const device_words[] = { FACTS_DEVICE_LIST(AS_WORD) };
 static const char *const do_words[] = { FACTS_DO_LIST(AS_WORD) };
@@ -121,8 +119,6 @@ bool facts_target_request_read(facts_target_request *out, const char *line, size
         read_text(&r, "nvrtc", out->nvrtc, sizeof out->nvrtc, false);
         read_text(&r, "driver", out->driver, sizeof out->driver, false);
         out->threads = (int32_t)read_integer(&r, "threads", 0, 4096, 0);
-        if (json_object_get(r.object, "gpu_at_once"))
-            out->gpu_at_once = (int32_t)read_integer(&r, "gpu_at_once", 1, FACTS_GPU_AT_ONCE_MAX, 1);
         if (json_object_get(r.object, "oracle"))
             out->oracle = (facts_oracle_choice)read_word(&r, "oracle", oracle_words, FACTS_ORACLE_COUNT);
         json_t *errata = json_object_get(r.object, "errata");

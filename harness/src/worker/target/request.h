@@ -33,7 +33,7 @@ typedef enum facts_do { FACTS_DO_LIST(AS_ENUM) FACTS_DO_COUNT } facts_do;
 typedef struct facts_target_request {
     char cudnn_dir[FACTS_REQUEST_PATH], nvrtc[FACTS_REQUEST_PATH], driver[FACTS_REQUEST_PATH]; /* "": none */
     facts_device device;
-    int32_t ordinal, threads, gpu_at_once;
+    int32_t ordinal, threads;
     facts_oracle_choice oracle;
     char plan_key[65];  /* seals what is kept in plan folders, hexadecimal; "": nothing is sealed, and nothing sealed is known again
                          */
