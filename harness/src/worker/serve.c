@@ -188,8 +188,7 @@ static json_t *decide(job *j)
         json_object_set_new(row, "refusal_loaded", json_true());
     if (is_refused_in_vain(j)) {
         facts_row_verdict(row, FACTS_VERDICT_WRONG);
-        facts_row_reason(row, "internal", NULL,
-                         "cuDNN refused the case in the decision but compiled a plan for it", NULL);
+        facts_row_reason(row, "internal", NULL, "cuDNN refused the case in the decision but compiled a plan for it", NULL);
     }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     if (j->request.explain && !unasked)
@@ -290,7 +289,7 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     } else if (execute) {
         verdict = run(j, row, &plan);
     } else if (plans->folder >= 0) {
-        facts_further_plans(j->worker, &j->problem);
+        facts_further_plans(j->worker, &j->problem, fattn_plan_backend(plan));
     }
     if (execute && keeps(j, verdict, plan)) {
         j->kept.at[j->kept.count++] = (facts_timed_plan){ .plan = plan, .config = j->config };
