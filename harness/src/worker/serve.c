@@ -1,5 +1,6 @@
 #include "serve.h"
 
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -483,6 +484,17 @@ static void serve_turn(facts_worker *worker, const facts_request *request)
     }
 }
 
+/* Below this, one thread is as fast as two or faster: threads wait for each other some 50 times in a case. */
+#define FLOPS_OF_ONE_THREAD 2e6
+
+static void choose_threads(const facts_problem *problem)
+{
+    static int all;
+    if (all == 0)
+        all = omp_get_max_threads();
+    omp_set_num_threads(facts_flops(problem) < FLOPS_OF_ONE_THREAD ? 1 : all);
+}
+
 /* ---- the request ------------------------------------------------------------------------------------------------------------ */
 
 void facts_serve(facts_worker *worker, const facts_request *request)
@@ -501,6 +513,8 @@ void facts_serve(facts_worker *worker, const facts_request *request)
     json_t *row = resolve(j);
     row = row ? row : check_layouts(j);
     row = row ? row : furnish(j);
+    if (!row)
+        choose_threads(&j->problem);
     row = row ? row : write_standalone(j);
     row = row ? row : decide(j);
     note_decision(j);
