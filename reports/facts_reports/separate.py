@@ -157,6 +157,7 @@ def _quoted(value):
     return value if predicate.tokens(value)[:1] == [(value, 1, False)] else f'"{value}"'
 
 
+@lru_cache(maxsize=8192)
 def _is_plain(value):
     """A value that the language can say back."""
     return isinstance(value, str) and value != "" and '"' not in value and len(value) <= 120 and value.isprintable()

@@ -238,22 +238,22 @@ class Sides:
 
     def pair(self, slots):
         """`slots`: [((record, build, device), (record, build, device))]. No other pairs can be made afterwards."""
-        self._pair(slots)
+        self._pair(slots, latest.that_count)
         self.db.execute("DELETE FROM seen")
 
     def apart(self, slots):
-        """The same records with pairs of their own, until the next call."""
+        """The same records, of read_store(), with pairs of their own, until the next call."""
         other = copy(self)
         other.slots, other.table = [], "apart"
         self.db.execute("DROP TABLE IF EXISTS apart")
-        other._pair(slots)
+        other._pair(slots, lambda where: f"seen WHERE {where}")   # a store has only rows that count
         return other
 
-    def _pair(self, slots):
+    def _pair(self, slots, rows):
         self.db.execute(f"CREATE TABLE {self.table}{_PAIRED}")
         for number, sides in enumerate(slots):
             for side, (record, build, device) in enumerate(sides):
-                self.db.execute(f"INSERT INTO {self.table} SELECT ?, ?, case_name, config, offered, answer FROM " + latest.that_count("record=? AND build=? AND device=?"),
+                self.db.execute(f"INSERT INTO {self.table} SELECT ?, ?, case_name, config, offered, answer FROM " + rows("record=? AND build=? AND device=?"),
                                 (number, side, record, build, device))
             self.slots.append(Slot(*(tuple(side[1:]) for side in sides)))
         self.db.execute(f"CREATE INDEX {self.table}_order ON {self.table}(slot, case_name, side, config)")
@@ -287,7 +287,7 @@ class Sides:
 
 def worst(answers):
     """The answer that a case ends with: with engine=all the worst of its configurations."""
-    return min(answers, key=lambda a: RANK[a.outcome])
+    return answers[0] if len(answers) == 1 else min(answers, key=lambda a: RANK[a.outcome])
 
 
 # ---- which target is compared with which ----
