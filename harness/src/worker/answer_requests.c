@@ -12,6 +12,7 @@
 #include "replace.h"
 #include "reply.h"
 #include "serve.h"
+#include "worker/row/row.h"
 #include "worker/target/loaded_target.h"
 #include "worker/target/request.h"
 
@@ -71,8 +72,28 @@ static int bad_input(const char *text)
     return EXIT_BAD_INPUT;
 }
 
-/* Ready, or the exit status. */
-static int open_target(facts_worker *worker, lines *in)
+/* This process cannot open the target that its predecessor had, as on a GPU whose memory others took meanwhile. Exit 3 here would
+ * look like a crash of cuDNN with the case in hand. */
+static int refuse_request(lines *in, json_t *reply)
+{
+    const char *line, *class = "environment", *text = "the worker could not start again", *remedy = "";
+    size_t length;
+    facts_error error;
+    facts_request request;
+    json_unpack(reply, "{s:{s:s,s:s,s:s}}", "failed", "class", &class, "text", &text, "remedy", &remedy);
+    if (next_line(in, &line, &length) != NEXT_LINE || !facts_request_read(&request, line, length, &error)) {
+        json_decref(reply);
+        return EXIT_ENVIRONMENT;
+    }
+    json_t *row = facts_row(request.text, FACTS_VERDICT_INCONCLUSIVE);
+    facts_row_reason(row, class, NULL, text, remedy);
+    json_decref(reply);
+    facts_reply_row(request.id, row, true, true);
+    return EXIT_SUCCESS;
+}
+
+/* Returns the exit status of a worker that does not go on: opened or not. */
+static int open_target(facts_worker *worker, lines *in, bool *opened)
 {
     const char *line;
     size_t length;
@@ -100,7 +121,10 @@ static int open_target(facts_worker *worker, lines *in)
         facts_reply(json_pack("{s:s}", "stage", "probe"));
     ready = ready && facts_target_prove(worker, &reply);
     facts_target_request_free(&request);
-    if (replaces && ready) /* it said so before */
+    *opened = ready;
+    if (replaces && !ready)
+        return refuse_request(in, reply);
+    if (replaces) /* it said so before */
         json_decref(reply);
     else
         facts_reply(reply);
@@ -142,8 +166,9 @@ int facts_worker_run(void)
     lines in = { .buffer = malloc(FACTS_REQUEST_MAX), .file = replaced < 0 ? STDIN_FILENO : replaced };
     int status = EXIT_ENVIRONMENT;
     if (in.buffer && facts_reply_open()) {
-        status = open_target(&worker, &in);
-        if (status == EXIT_SUCCESS)
+        bool opened = false;
+        status = open_target(&worker, &in, &opened);
+        if (opened)
             status = serve_all(&worker, &in);
         facts_serve_forget(&worker);
         facts_target_close(&worker);

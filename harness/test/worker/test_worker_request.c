@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,4 +127,23 @@ Test(request, another_threshold_needs_another_process)
     cr_expect(facts_replace_now(&gpu, &plain));
     cr_expect_not(facts_replace_now(&gpu, &two));
     unsetenv(FACTS_RESCALE);
+}
+
+/* A worker that starts itself again has a case in hand. If it finds its target no more, as on a GPU without free memory, that says
+ * nothing of the case. */
+Test(request, a_worker_that_cannot_start_again_answers_what_is_in_hand)
+{
+    char command[600], answer[2000] = "";
+    const char *bin = getenv("FACTS_BIN");
+    snprintf(command, sizeof command,
+             "printf '%%s\\n%%s\\n' '{\"target\":{\"cudnn_dir\":\"/nowhere\",\"device\":{\"kind\":\"gpu\",\"ordinal\":0}}}' "
+             "'{\"id\":7,\"case\":\"pass=fwd dtype=bf16\",\"do\":\"run\"}' | " FACTS_REPLACED "=5 %s/facts-worker 5<&0 </dev/null",
+             bin ? bin : "bin");
+    FILE *worker = popen(command, "r");
+    cr_assert_not_null(worker);
+    const size_t length = fread(answer, 1, sizeof answer - 1, worker);
+    answer[length] = '\0';
+    cr_expect_eq(pclose(worker), 0);
+    cr_expect(strstr(answer, "\"id\":7") && strstr(answer, "\"inconclusive\"") && strstr(answer, "\"bye\":true"), "%s", answer);
+    cr_expect_not(strstr(answer, "\"failed\""), "%s", answer);
 }

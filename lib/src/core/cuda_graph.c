@@ -1,10 +1,10 @@
 /* CUDA graphs: the driver's functions, thinly, and cuDNN's own way to fill one. */
 #include <stdlib.h>
 
-#include "fattn/graph.h"
 #include "cudnn/plan/cudnn_plan.h"
 #include "engine.h"
 #include "error.h"
+#include "fattn/graph.h"
 #include "liars/lies.h"
 
 struct fattn_graph {
@@ -36,16 +36,18 @@ static fattn_status driver_of(const gpu_driver **out, const fattn_context *conte
 }
 
 /* Keeps "what: the driver's words". A call that is not allowed while a stream is captured is the program's own mistake and harms
- * nothing (FATTN_BAD_PROBLEM); an executable that cannot take an update is FATTN_UNSUPPORTED; the rest is FATTN_DEVICE_FAULT. */
+ * nothing (FATTN_BAD_PROBLEM); an executable that cannot take an update is FATTN_UNSUPPORTED; without memory it is FATTN_NO_MEMORY;
+ * the rest is FATTN_DEVICE_FAULT. */
 static fattn_status failure(const fattn_context *context, int result, const char *what)
 {
     enum { ILLEGAL_STATE = 401, CAPTURE_FIRST = 900, CAPTURE_LAST = 908, UPDATE_FAILURE = 910 };
     const char *text = context->cuda != NULL ? gpu_driver_text(context->cuda, result) : "no driver";
     const bool misused =
         result == ILLEGAL_STATE || result == GPU_INVALID_VALUE || (result >= CAPTURE_FIRST && result <= CAPTURE_LAST);
-    return fattn__fail(misused                    ? FATTN_BAD_PROBLEM
-                       : result == UPDATE_FAILURE ? FATTN_UNSUPPORTED
-                                                  : FATTN_DEVICE_FAULT,
+    return fattn__fail(misused                       ? FATTN_BAD_PROBLEM
+                       : result == UPDATE_FAILURE    ? FATTN_UNSUPPORTED
+                       : result == GPU_OUT_OF_MEMORY ? FATTN_NO_MEMORY
+                                                     : FATTN_DEVICE_FAULT,
                        "%s: %s", what, text);
 }
 

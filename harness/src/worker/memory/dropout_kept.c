@@ -19,12 +19,22 @@ static size_t scores_of(const facts_problem *p)
     return (size_t)(p->ask.batch * p->ask.heads_q * p->ask.seq_q * p->ask.seq_kv);
 }
 
+static void read_floats(uint8_t *out, const float *from, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++)
+        out[j] = from[j] != 0;
+}
+
 /* Nonzero elements of a tensor of scores. */
 static void read_bits(uint8_t *out, const facts_tensor *t, const void *storage)
 {
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
         const int64_t i = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
         const int64_t place = t->first + b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
+        if (t->dtype == FATTN_F32 && t->stride[3] == 1) {
+            read_floats(out + row * t->dim[3], (const float *)storage + place, t->dim[3]);
+            continue;
+        }
         for (int64_t j = 0; j < t->dim[3]; j++)
             out[row * t->dim[3] + j] = facts_decode(t->dtype, facts_load(t->dtype, storage, place + j * t->stride[3])) != 0;
     }
@@ -98,22 +108,29 @@ static void take_seeds(facts_memory *to, facts_memory *from)
 }
 
 /* A backward reads O and Stats: whatever they are, the bits are the same. */
-static void clear_given(facts_memory *m)
+static fattn_status clear_given(facts_memory *m, facts_error *error)
 {
-    for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++)
-        memset(facts_memory_storage(m, id, FACTS_PATTERN_A), 0,
-               (size_t)m->problem->tensor[id].elements * facts_dtype_bytes(m->problem->tensor[id].dtype));
+    for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++) {
+        void *storage = facts_memory_storage(m, id, FACTS_PATTERN_A);
+        if (!storage)
+            return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "rng_dump: no memory for O and Stats");
+        memset(storage, 0, (size_t)m->problem->tensor[id].elements * facts_dtype_bytes(m->problem->tensor[id].dtype));
+    }
+    const fattn_status status = facts_memory_push(m);
+    if (status != FATTN_OK)
+        facts_fail(error, "rng_dump: %.240s", facts_gpu_error(m->gpu));
+    return status;
 }
 
 /* Everything but what is drawn: seed and offset are those that `like` has now. */
 static fattn_status prepare(run *x, facts_worker *worker, facts_memory *like, facts_error *error)
 {
     x->made = true;
-    TRY(facts_memory_create(&x->memory, worker, &x->problem, true, error));
+    TRY(facts_memory_create(&x->memory, worker, &x->problem, !like->gpu, error));
     TRY(facts_memory_fill(&x->memory, error));
     take_seeds(&x->memory, like);
     if (x->problem.ask.pass == FATTN_BACKWARD)
-        clear_given(&x->memory);
+        TRY(clear_given(&x->memory, error));
     const fattn_status status = facts_memory_workspace(&x->memory, fattn_plan_workspace_bytes(x->plan));
     if (status != FATTN_OK)
         facts_fail(error, "rng_dump: %.240s", fattn_last_error());
@@ -134,12 +151,12 @@ static fattn_status launch(run *x, uint8_t *out, facts_error *error)
         status = fattn_stream_synchronize(worker->context, worker->stream);
     if (status == FATTN_OK)
         status = facts_memory_fetch(&x->memory, FACTS_PATTERN_A, overrun);
-    if (status == FATTN_OK)
-        read_bits(out, &x->problem.tensor[FACTS_TENSOR_RNG_DUMP],
-                  facts_memory_storage(&x->memory, FACTS_TENSOR_RNG_DUMP, FACTS_PATTERN_A));
+    const void *dump = status == FATTN_OK ? facts_memory_storage(&x->memory, FACTS_TENSOR_RNG_DUMP, FACTS_PATTERN_A) : NULL;
+    if (dump)
+        read_bits(out, &x->problem.tensor[FACTS_TENSOR_RNG_DUMP], dump);
     else
-        facts_fail(error, "rng_dump: %.240s", fattn_last_error());
-    return status;
+        facts_fail(error, "rng_dump: %.240s", status == FATTN_OK ? "no memory for the dump" : fattn_last_error());
+    return status == FATTN_OK && !dump ? FATTN_NO_MEMORY : status;
 }
 
 /* ---- do the bits depend on what they should? --------------------------------------------------------------------------------- */
