@@ -2,7 +2,8 @@
 """How much memory and time do many cases take? Each command on the cpu backend, with the smallest cases. Needs no GPU.
 
 usage: ci/size.py [--cases 1000000] [--work DIR] [STEP...]      steps: list decide run merge report diff; all unless given;
-       merge, report and diff take the record of run, or of decide where there is none
+       merge, report and diff take the record of run, or of decide where there is none; compare, only when it is given, is a report of as many
+       rows of 4 builds on 2 devices, which the page compares (reports/test/synthetic.py)
 
 `run` computes one query on one key; decide is the cpu backend's, not cuDNN's: what is measured is FACTS. A record in --work is not made again. One line
 of the table is one command: the seconds, the CPU seconds of all its processes, the peak of its largest process, and of `facts` itself.
@@ -18,7 +19,7 @@ import time
 
 HOME = pathlib.Path(__file__).resolve().parent.parent
 MOST = {"facts": 500, "report": 1536}  # megabytes
-SECONDS = {100_000: 15, 1_000_000: 120}  # of a report
+SECONDS = {("report", 100_000): 15, ("report", 1_000_000): 120, ("compare", 100_000): 20}  # of the processor
 
 
 def peak(pid):
@@ -50,6 +51,13 @@ def measure(words, out):
     return process.returncode, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, own[0]
 
 
+def synthetic_record(path, rows):
+    sys.path[:0] = [str(HOME / "reports/test"), str(HOME / "reports")]
+    import synthetic
+    each = len(synthetic.BUILDS) * len(synthetic.DEVICES)
+    path.write_text(synthetic.text(synthetic.record(extra=rows // each)), encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=1_000_000)
@@ -64,12 +72,14 @@ def main():
 def table(options, work):
     work.mkdir(exist_ok=True)
     cases = f"pass=fwd dtype=f32 b=1 h=1 s=1 d=8,16 seed=1..{options.cases // 2}"
-    decided, ran, merged, page = work / "decide.jsonl", work / "run.jsonl", work / "merged.jsonl", work / "page"
+    decided, ran, merged, page, several = work / "decide.jsonl", work / "run.jsonl", work / "merged.jsonl", work / "page", work / "several.jsonl"
     steps = {"list": ("list", cases), "decide": ("decide", cases, "--device", "cpu", "-o", decided), "run": ("run", cases, "--device", "cpu", "-o", ran),
-             "merge": ("merge", "-o", merged, "RECORD", "--overwrite"), "report": ("report", "RECORD", "-o", page), "diff": ("diff", "RECORD", merged)}
+             "merge": ("merge", "-o", merged, "RECORD", "--overwrite"), "report": ("report", "RECORD", "-o", page), "diff": ("diff", "RECORD", merged), "compare": ("report", several, "-o", work / "several")}
     print(f"| {options.cases:,} cases | s | CPU s | MB | MB of `facts` |\n|---|---:|---:|---:|---:|")
     failed = []
-    for step in options.steps or steps:
+    for step in options.steps or list(steps)[:-1]:
+        if step == "compare":
+            synthetic_record(several, options.cases)
         record = {"decide": decided, "run": ran}.get(step)
         if record and record.exists():
             continue
@@ -81,8 +91,8 @@ def table(options, work):
             failed.append(f"{step}: exit {status}: {said}")
         if own > MOST["facts"] if step in ("decide", "run") else most > MOST["report"]:
             failed.append(f"{step}: {max(own, most):.0f} MB")
-        if step == "report" and cpu > SECONDS.get(options.cases, 1e9):
-            failed.append(f"report: {cpu:.0f} s of CPU")
+        if cpu > SECONDS.get((step, options.cases), 1e9):
+            failed.append(f"{step}: {cpu:.0f} s of CPU")
     if page.exists():
         print("\n" + ", ".join(f"{path.name} {path.stat().st_size / 1e6:.1f} MB" for path in sorted(page.iterdir())))
     print("\n".join(failed), file=sys.stderr)

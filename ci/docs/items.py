@@ -66,7 +66,7 @@ def _answers(store):
     """{case: [(version, grade, outcome, is known)]}, without what was never answered."""
     found = {}
     for case, version, outcome, standing, grade in store.db.execute(
-            "SELECT case_name, cudnn, outcome, finding, json_extract(json,'$.grade') FROM row WHERE outcome NOT IN ('missing','inconclusive','not_run')"):
+            "SELECT case_name, cudnn, outcome, finding, grade FROM row WHERE outcome NOT IN ('missing','inconclusive','not_run')"):
         found.setdefault(case, []).append((version, grade, outcome, standing == KNOWN))
     return found
 

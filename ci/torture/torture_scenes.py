@@ -141,5 +141,8 @@ def produced(scene, place, ended):
     for name in scene.outputs:
         path = place.path(name)
         files.append(os.path.getsize(path) > 0 if os.path.exists(path) else None)
+    out = ended.out
+    for said in (place.folder, place.folder.replace("\u202e", "\ufffd")):  # no terminal gets to see the second folder's own name
+        out = out.replace(said.encode(), b"{}")
     found, bad, complete = rows(place.path(scene.record)) if scene.record else ([], 0, False)
-    return {"rows": found, "files": files, "out": ended.out.replace(place.folder.encode(), b"{}") if scene.same_out else b"", "complete": complete, "bad": 0 if scene.before and "cut" in scene.before[-1] else bad}
+    return {"rows": found, "files": files, "out": out if scene.same_out else b"", "complete": complete, "bad": 0 if scene.before and "cut" in scene.before[-1] else bad}

@@ -9,7 +9,7 @@ import torture_scenes as scenes
 COLUMNS = ("points", "refused", "harmless", "crash", "hang", "silent", "blamed", "mute", "orphan", "lost")
 MUST_BE_ZERO = COLUMNS[3:]
 NAMES = ("list", "cudnn list", "import", "run", "decide", "compile", "merge", "report, Python")
-SIZES = [4 * n for n in range(1, 11)] + [64, 128, 256, 512]  # kilobytes of a file system
+SIZES = [4 * n for n in range(1, 37)] + [192, 256, 384, 512]  # kilobytes of a file system
 FULL = ("output", "cache", "TMPDIR")
 STRANGE = ("a b", "a%sb%n", "a\nb", "-o", "\u202etxt", "ä")
 

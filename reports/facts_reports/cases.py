@@ -74,6 +74,11 @@ class Columns:
 
     def __call__(self, key):
         if key not in self.at:
+            if key in parts():
+                whole, place = parts()[key]
+                part = {value: part_of(value, place) for value in set(self(whole))}
+                self.at[key] = [part[value] for value in self(whole)]
+                return self.at[key]
             plain = key in defaults() and key not in _when() and key not in _follows()
             default = defaults().get(key)
             self.at[key] = [said.get(key, default) for said in self.said] if plain else [value_of(said, key) for said in self.said]
@@ -86,12 +91,16 @@ def asked_of(name):
     return lambda key: value_of(said, key)
 
 
+def part_of(value, place):
+    numbers = value.replace(":", "/").split("/")
+    return numbers[min(place, len(numbers) - 1)]
+
+
 def value_of(said, key):
     """The value of a key or dotted part, defaults included; None when there is no such key."""
     if key in parts():
         key, place = parts()[key]
-        numbers = value_of(said, key).replace(":", "/").split("/")
-        return numbers[min(place, len(numbers) - 1)]
+        return part_of(value_of(said, key), place)
     if key in said or key not in defaults():
         return said.get(key)
     for other, start, default in _when().get(key, ()):

@@ -74,6 +74,8 @@ def _engines(a, b):
     """Engines that came, went or moved in mode A's list; or the backend that computed."""
     if a.chosen[0] and b.chosen[0] and a.chosen[0] != b.chosen[0]:
         return f"backend {a.chosen[0]} -> {b.chosen[0]}"
+    if a.offered and a.offered is b.offered:
+        return ""
     old, new = _indices(a), _indices(b)
     if not old or not new:
         return f"engine {a.chosen[1]} -> {b.chosen[1]}" if a.chosen[1] and b.chosen[1] and a.chosen[1] != b.chosen[1] else ""
@@ -89,6 +91,8 @@ def _engines(a, b):
 
 def _knob_names(a, b):
     """Knobs that came and went, of the engines that both sides offer."""
+    if a.offered is b.offered:
+        return ""
     both = set(_indices(a)) & set(_indices(b))
     old, new = ({k for index, knobs, _ in x.offered if index in both for k, _ in knobs} for x in (a, b))
     return "; ".join(f"{', '.join(sorted(names))} {word}" for names, word in ((old - new, "gone"), (new - old, "new")) if names and old and new)
@@ -96,7 +100,7 @@ def _knob_names(a, b):
 
 def _knobs(a, b):
     """How the same engines are configured otherwise."""
-    if [x[:2] for x in a.offered] == [x[:2] for x in b.offered]:
+    if a.offered is b.offered or [x[:2] for x in a.offered] == [x[:2] for x in b.offered]:
         return ""
     if len(a.offered) != len(b.offered):
         return f"{len(a.offered)} -> {len(b.offered)} configurations"

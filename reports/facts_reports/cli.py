@@ -40,10 +40,9 @@ def write_site(store, folder, title, compared=None, home="", audit=None):
     folder.mkdir(parents=True, exist_ok=True)
     page = site.make(store, title, compared, home, audit)
     files.write(folder / "index.html", page.html)
-    exports.write_csv(store, folder / "results.csv")
     about = {"title": title, "answer": words.answer(store), "complete": store.complete(), "totals": store.totals(), "runs": store.runs,
              "targets": list(store.targets.values())}
-    exports.write_json(store, folder / "results.json", about)
+    exports.write_rows(store, folder, about)
     files.write(folder / "summary.md", markdown.summary(store, title))
     exports.write_junit(store, folder / "junit.xml", title)
     return page

@@ -62,6 +62,7 @@ class Diff:
     counts: dict = field(default_factory=dict)      # (slot, side): {outcome: cases}
     classes: dict = field(default_factory=dict)     # class: {alike: [pair]}
     about: dict = field(default_factory=dict)       # (pair, class): (ratio, known, engine)
+    shown: dict = field(default_factory=dict)       # class: changes that show a known failure
     among: dict = field(default_factory=dict)       # phrase: [pair]
     same: int = 0
     fail_both: int = 0
@@ -80,7 +81,7 @@ class Diff:
         return sum(len(found) for found in self.classes.get(word, {}).values())
 
     def known(self, word):
-        return sum(1 for (_, w), (_, known, _) in self.about.items() if w == word and known)
+        return self.shown.get(word, 0)
 
     def news(self, word):
         return _news(word, self.total(word), self.known(word))
@@ -143,6 +144,8 @@ def _add(diff, slot, case, first, second):
         diff.classes.setdefault(change.word, {}).setdefault(change.alike, []).append(pair)
         if change.ratio or change.known or change.engine:
             diff.about[pair, change.word] = (change.ratio, change.known, change.engine)
+        if change.known:
+            diff.shown[change.word] = diff.shown.get(change.word, 0) + 1
     diff.same += not [c for c in found if c.word not in SAME]
     kinds = tuple("open" if not end else "ours" if end.ours else end.kind for end in ends)
     if kinds == ("fail", "fail") and ends[0].outcome == ends[1].outcome:

@@ -24,25 +24,24 @@ def _cell(value):
     return "'" + value if value and value[0] in "=+-@\t\r" and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
 
 
-def write_csv(store, path):
-    with replaced(path, newline="") as out:
-        table = csv.writer(out)
+def _cells(outcome, row):
+    said, reason = _said(row["case"]), row.get("reason") or {}
+    more = {"pass": said.get("pass"), "dtype": said.get("dtype"), "outcome": outcome, "reason_class": reason.get("class"),
+            "known": (row.get("expectation") or {}).get("link", "yes") if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN else "",
+            "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row)}
+    return ["" if (value := more[c] if c in more else row.get(c)) is None else _cell(value) for c in COLUMNS]
+
+
+def write_rows(store, folder, about):
+    """results.csv, and results.json: one object; rows one a line, so that it can be read in pieces and compared."""
+    with replaced(folder / "results.csv", newline="") as cells, replaced(folder / "results.json") as out:
+        table = csv.writer(cells)
         table.writerow(COLUMNS)
-        for outcome, row in store.rows():
-            said, reason = _said(row["case"]), row.get("reason") or {}
-            more = {"pass": said.get("pass"), "dtype": said.get("dtype"), "outcome": outcome, "reason_class": reason.get("class"),
-                    "known": (row.get("expectation") or {}).get("link", "yes") if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN else "",
-                    "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row)}
-            table.writerow(["" if (value := more[c] if c in more else row.get(c)) is None else _cell(value) for c in COLUMNS])
-
-
-def write_json(store, path, about):
-    """One object; rows one a line, so that it can be read in pieces and compared."""
-    with replaced(path) as out:
         head = json.dumps(about, ensure_ascii=False, indent=1)
         out.write(head[:-2] + ',\n "rows": [')
-        for i, (outcome, row) in enumerate(store.texts()):
-            out.write(f'{"," if i else ""}\n{row[:-1]}, "outcome": "{outcome}"}}')
+        for i, (outcome, row) in enumerate(store.rows()):
+            table.writerow(_cells(outcome, row))
+            out.write(f'{"," if i else ""}\n{json.dumps({**row, "outcome": outcome}, ensure_ascii=False)}')
         out.write("\n]}\n")
 
 

@@ -56,10 +56,8 @@ class _Rows:
 
     def __init__(self, store):
         self.at = {}
-        for case, device, build, config, outcome, engine in store.db.execute(
-                "SELECT case_name, device, build, config, outcome, json_extract(json, '$.engine') FROM row WHERE (case_name, device) IN"
-                " (SELECT case_name, device FROM row WHERE finding>0) ORDER BY id"):
-            self.at.setdefault((case, device), {}).setdefault(build, []).append((config, outcome, engine))
+        for outcome, row in store.rows("(case_name, device) IN (SELECT case_name, device FROM row WHERE finding>0)", order="id"):
+            self.at.setdefault((row["case"], row["device"]), {}).setdefault(row["build"], []).append((latest.config(row), outcome, row.get("engine")))
 
 
 def _span(outcome, failing, all_rows):

@@ -6,6 +6,7 @@ import re
 import sys
 import zlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from . import text
@@ -127,9 +128,12 @@ def read_file(path, store):
     return report
 
 
+_decode = json.JSONDecoder(parse_constant=lambda word: word.lower().replace("infinity", "inf")).decode
+
+
 def _take(line, report, store):
     try:
-        item = json.loads(line.decode("utf-8", "replace"), parse_constant=lambda word: word.lower().replace("infinity", "inf"))
+        item = _decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         report.refuse("not JSON" + ("" if line.endswith(b"\n") else ", and cut off") + f" ({text.line(str(error), 80)})")
         return
@@ -164,6 +168,9 @@ def _dispatch(item, report, store):
     return ""
 
 
+_line = lru_cache(maxsize=1024)(text.line)   # of builds, devices, runs and groups there are few
+
+
 def normal_row(item):
     """A row whose fields have the types that others rely on; or why it is none."""
     row = text.clean_json(item, limit=8000)
@@ -173,21 +180,21 @@ def normal_row(item):
         row[name] = " ".join(row[name].split())
     if len(row["case"]) > 1500:
         return None, "a case name longer than 1500 characters"
-    row["build"], row["device"] = text.line(row["build"], 120), text.line(row["device"], 120)
+    row["build"], row["device"] = _line(row["build"], 120), _line(row["device"], 120)
     if row["verdict"] not in VERDICTS:
-        return None, f"no verdict '{text.line(row['verdict'], 40)}'"
+        return None, f"no verdict '{_line(row['verdict'], 40)}'"
     if row.get("grade") not in GRADES:
         row["grade"] = None
     if row["verdict"] == "pass" and row["grade"] not in (None, "measured"):
         row["verdict"] = "supported"
     version = row.get("cudnn")
-    row["cudnn"] = text.line(version, 40) if isinstance(version, str) else row["build"].split("-")[0]
+    row["cudnn"] = _line(version, 40) if isinstance(version, str) else row["build"].split("-")[0]
     row["sm"] = row["sm"] if isinstance(row.get("sm"), int) else None
     row["attempt"] = row["attempt"] if isinstance(row.get("attempt"), int) else 1
     row["config"] = row["config"] if isinstance(row.get("config"), int) else None
     row["supported"] = row["supported"] if isinstance(row.get("supported"), bool) else None
     for name in ("backend", "run", "group"):
-        row[name] = text.line(row[name], 120) if isinstance(row.get(name), str) else ""
+        row[name] = _line(row[name], 120) if isinstance(row.get(name), str) else ""
     if not isinstance(row.get("engine"), (int, str, type(None))):
         row["engine"] = None
     for name, kind in (("reason", dict), ("errors", dict), ("engines", list), ("padded", dict)):

@@ -5,16 +5,19 @@ Sets of cases are integers, a bit for each; a comparison costs an AND, so that p
 import math
 import operator
 from array import array
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, compress, repeat
 
 from . import cases, predicate
 
 _WHOLE = ("h", "s", "d", "seed", "engine", "window", "h.kv")    # their parts say it, or it is no property of the problem
 _VALUES, _LEAVES, _TRIPLES, _BEAM, _MORE, _RULES = 24, 90, 26, 24, 2, 3
+_OPPOSITE = {"!=": "=", ">": "<=", ">=": "<"}
 _OPERATORS = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _EXACT = 1.5   # a score that only an exact conjunction has
+_DIGITS = bytes(c == 49 for c in range(256))   # of a digit 0 or 1 its value
 _MODULI = (128, 64, 16, 8)
 _PAIRS = (("s.q", "s.kv"), ("h.q", "h.k"), ("h.k", "h.v"), ("d.qk", "d.v"))
 _DULL = ("fill", "poison", "want", "b", "device", "build")     # explain only when nothing else does
@@ -73,7 +76,8 @@ class Columns:
 
     def __init__(self, names, subjects):
         """`names` of cases; `subjects` {key: a value for each name}."""
-        self.size, self.columns, self._leaves, self._each = len(names), {}, {}, {}
+        self.size, self.columns, self._leaves, self._each, self._found, self._pick = len(names), {}, {}, {}, {}, {}
+        self._all = (1 << self.size) - 1
         keys = self._keys({token.partition("=")[0] for name in dict.fromkeys(names) for token in name.split()})
         different = {}
         which = [different.setdefault(name, len(different)) for name in names]   # several devices were asked the same
@@ -97,20 +101,27 @@ class Columns:
     def _add(self, key, place, codes):
         if len(place) > 1:
             self.columns[key] = (list(place), codes)
+        if len(place) > 256:
+            self._pick[key] = operator.itemgetter(*codes)
 
-    def bits(self, key, truth):
-        """The pairs whose value of the key is true; `truth` has a digit 0 or 1 for each distinct value."""
+    def bits(self, key, op, value, modulus=0):
+        """The pairs for which a comparison is true."""
         values, codes = self.columns[key]
-        if len(values) <= 256:
-            return int(bytes(codes.tolist()).translate(truth.ljust(256, b"0")), 2)
-        return int(bytes(map(truth.__getitem__, codes)), 2)
+        if op in _OPPOSITE and None not in (values if op == "!=" else self.numbers.get(key, [None])):
+            return self._all ^ self.bits(key, _OPPOSITE[op], value, modulus)
+        if (key, op, value, modulus) not in self._found:
+            truth = self._truth(key, op, value, modulus)
+            digits = bytes(codes.tolist()).translate(truth.ljust(256, b"0")) if len(values) <= 256 else bytes(self._pick[key](truth))
+            self._found[key, op, value, modulus] = int(digits, 2)
+        return self._found[key, op, value, modulus]
 
     def _truth(self, key, op, value, modulus):
-        """Is a comparison true, for each distinct value: as predicate.compare says, made once for each."""
+        """Is a comparison true: a digit 0 or 1 for each distinct value, as predicate.compare says."""
         numbers, right = self.numbers.get(key), predicate.number(value) if isinstance(value, str) else None
         if numbers and right is not None and op in _OPERATORS and None not in numbers:
             holds = _OPERATORS[op]
-            return bytes(49 if holds(math.fmod(n, modulus) if modulus and n < math.inf else n, right) else 48 for n in numbers)
+            rests = (math.fmod(n, modulus) if n < math.inf else n for n in numbers) if modulus else numbers
+            return bytes(map(holds, rests, repeat(right))).translate(b"01".ljust(256))
         return bytes(49 if v is not None and predicate.compare(op, key, v, value, modulus) else 48 for v in self.columns[key][0])
 
     def among(self, key, inside):
@@ -122,16 +133,14 @@ class Columns:
                 self._each[key] = [int(digits.translate(bytes(49 if c == one else 48 for c in range(256))), 2) for one in range(len(values))]
             tally = {c: n for c, bits in enumerate(self._each[key]) if (n := count(bits & inside))}
         else:
-            tally = {}
-            for i in members(inside, self.size):
-                tally[codes[i]] = tally.get(codes[i], 0) + 1
+            tally = Counter(compress(codes, f"{inside:0{self.size}b}".encode().translate(_DIGITS)))
         return [values[c] for c in sorted(tally, key=lambda c: (-tally[c], c)) if values[c] is not None]
 
     def leaf(self, key, op, value, cost, modulus=0):
         shown = f"({', '.join(map(_quoted, value))})" if op == "in" else value if op in "~!~" or value in cases.numbers() else _quoted(value)
         said = f"{key}{f'%{modulus}' if modulus else ''}{' in ' if op == 'in' else op}{shown}"
         if said not in self._leaves:
-            bits = self.bits(key, self._truth(key, op, value, modulus))
+            bits = self.bits(key, op, tuple(value) if op == "in" else value, modulus)
             self._leaves[said] = _Leaf(key, said, bits, cost + (0.6 if key in _DULL else 0.3 if key in _followers() else 0))
         return self._leaves[said]
 
@@ -148,6 +157,7 @@ def _quoted(value):
     return value if predicate.tokens(value)[:1] == [(value, 1, False)] else f'"{value}"'
 
 
+@lru_cache(maxsize=8192)
 def _is_plain(value):
     """A value that the language can say back."""
     return isinstance(value, str) and value != "" and '"' not in value and len(value) <= 120 and value.isprintable()

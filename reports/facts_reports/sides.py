@@ -3,7 +3,7 @@ beside target.
 
 A side is a list of targets (build, device); a slot pairs one target of each. What is kept of a row is what a comparison looks at.
 """
-import json
+import marshal
 import re
 import sqlite3
 from copy import copy
@@ -12,16 +12,19 @@ from itertools import groupby
 
 from . import latest, reader, text, words
 from .versions import version_key
-from .vocabulary import RANK, is_finding, is_good, is_met, outcome_of
+from .vocabulary import OUTCOMES, RANK, is_finding, is_good, is_met, outcome_of
 
 _SCHEMA = f"""
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;
-CREATE TABLE seen({latest.COLUMNS}, record INT, answer TEXT);
+CREATE TABLE seen({latest.COLUMNS}, record INT, offered INT, answer BLOB);
 """
-_PAIRED = "(slot INT, side INT, case_name TEXT, config INT, answer TEXT)"
+_PAIRED = "(slot INT, side INT, case_name TEXT, config INT, offered INT, answer BLOB)"
 _LOOKED_AT = ("case", "cudnn", "build", "device", "sm", "grade", "backend", "verdict", "supported", "engine", "config", "workspace_bytes", "plan_ms",
               "exec_us", "wall_ms", "reason", "errors", "expectation", "attempt", "run", "stage")
 _REASON = ("class", "status", "text", "rule")
+
+
+_KINDS = {o.word: "yes" if is_good(o.word) else "no" if o.word == "unsupported" else "fail" if is_finding(o.word) else "open" for o in OUTCOMES}
 
 
 class SidesError(ValueError):
@@ -50,11 +53,7 @@ class Answer:
     @property
     def kind(self):
         """yes, no, fail or open."""
-        if is_good(self.outcome):
-            return "yes"
-        if self.outcome == "unsupported":
-            return "no"
-        return "fail" if is_finding(self.outcome) else "open"
+        return _KINDS[self.outcome]
 
     @property
     def ours(self):
@@ -123,11 +122,8 @@ _FIELDS = tuple(Answer.__dataclass_fields__)
 def _unpack(data, lists):
     answer = object.__new__(Answer)   # its own __init__ sets one frozen field after the other
     values = vars(answer)
-    values.update(zip(_FIELDS, json.loads(data)))
-    backend, engine, knobs = values["chosen"]
-    values["chosen"] = (backend, engine, tuple(map(tuple, knobs)))
+    values.update(zip(_FIELDS, marshal.loads(data)))
     values["offered"] = lists.at[values["offered"]]
-    values["reason"] = tuple(values["reason"])
     return answer
 
 
@@ -186,12 +182,12 @@ class _Reading:
         if row["verdict"] not in ("not_run", "inconclusive"):
             about["grades"].add(row["grade"] or "unknown")
         started = str(self.record.runs.get(row["run"], {}).get("started", ""))
-        self.batch.append((*latest.columns(row, started), self.number, _pack(answer_of(row, self.lists))))
+        self.batch.append((*latest.columns(row, started), self.number, row["offered"], _pack(answer_of(row, self.lists))))
         if len(self.batch) >= 5000:
             self.flush()
 
     def flush(self):
-        self.db.executemany("INSERT INTO seen VALUES(NULL,?,?,?,?,?,?,?,?,?)", self.batch)
+        self.db.executemany("INSERT INTO seen VALUES(NULL" + 10 * ",?" + ")", self.batch)
         self.batch = []
 
     def finish(self):
@@ -206,7 +202,7 @@ class _Reading:
 
 
 def _pack(answer):
-    return json.dumps(list(vars(answer).values()), ensure_ascii=False)   # in the order of _FIELDS
+    return marshal.dumps(tuple(vars(answer).values()))   # in the order of _FIELDS; read by this process alone
 
 
 class Sides:
@@ -233,7 +229,7 @@ class Sides:
         reading = _Reading(self.db, len(self.records), record, self.lists)
         for outcome, row in store.rows(order="id"):
             if outcome != "missing":
-                reading.add_row({**row, **reading.only(row)})
+                reading.add_row({**row, "offered": self.lists.number(row["engines"])})
         reading.lines = list(store.target_lines)
         reading.finish()
         self.records.append(record)
@@ -242,22 +238,22 @@ class Sides:
 
     def pair(self, slots):
         """`slots`: [((record, build, device), (record, build, device))]. No other pairs can be made afterwards."""
-        self._pair(slots)
+        self._pair(slots, latest.that_count)
         self.db.execute("DELETE FROM seen")
 
     def apart(self, slots):
-        """The same records with pairs of their own, until the next call."""
+        """The same records, of read_store(), with pairs of their own, until the next call."""
         other = copy(self)
         other.slots, other.table = [], "apart"
         self.db.execute("DROP TABLE IF EXISTS apart")
-        other._pair(slots)
+        other._pair(slots, lambda where: f"seen WHERE {where}")   # a store has only rows that count
         return other
 
-    def _pair(self, slots):
+    def _pair(self, slots, rows):
         self.db.execute(f"CREATE TABLE {self.table}{_PAIRED}")
         for number, sides in enumerate(slots):
             for side, (record, build, device) in enumerate(sides):
-                self.db.execute(f"INSERT INTO {self.table} SELECT ?, ?, case_name, config, answer FROM " + latest.that_count("record=? AND build=? AND device=?"),
+                self.db.execute(f"INSERT INTO {self.table} SELECT ?, ?, case_name, config, offered, answer FROM " + rows("record=? AND build=? AND device=?"),
                                 (number, side, record, build, device))
             self.slots.append(Slot(*(tuple(side[1:]) for side in sides)))
         self.db.execute(f"CREATE INDEX {self.table}_order ON {self.table}(slot, case_name, side, config)")
@@ -273,8 +269,7 @@ class Sides:
 
     def offers(self):
         """(slot, case, first side's list of engines, second side's) of every case that both were asked; of several configurations the first."""
-        place = _FIELDS.index("offered")
-        rows = self.db.execute(f"SELECT slot, case_name, side, json_extract(answer, '$[{place}]') FROM {self.table} ORDER BY slot, case_name, side, config")
+        rows = self.db.execute(f"SELECT slot, case_name, side, offered FROM {self.table} ORDER BY slot, case_name, side, config")
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             found = {}
             for _, _, side, number in group:
@@ -292,7 +287,7 @@ class Sides:
 
 def worst(answers):
     """The answer that a case ends with: with engine=all the worst of its configurations."""
-    return min(answers, key=lambda a: RANK[a.outcome])
+    return answers[0] if len(answers) == 1 else min(answers, key=lambda a: RANK[a.outcome])
 
 
 # ---- which target is compared with which ----

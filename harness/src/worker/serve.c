@@ -1,5 +1,6 @@
 #include "serve.h"
 
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,8 +189,7 @@ static json_t *decide(job *j)
         json_object_set_new(row, "refusal_loaded", json_true());
     if (is_refused_in_vain(j)) {
         facts_row_verdict(row, FACTS_VERDICT_WRONG);
-        facts_row_reason(row, "internal", NULL,
-                         "cuDNN refused the case in the decision but compiled a plan for it", NULL);
+        facts_row_reason(row, "internal", NULL, "cuDNN refused the case in the decision but compiled a plan for it", NULL);
     }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     if (j->request.explain && !unasked)
@@ -290,7 +290,7 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     } else if (execute) {
         verdict = run(j, row, &plan);
     } else if (plans->folder >= 0) {
-        facts_further_plans(j->worker, &j->problem);
+        facts_further_plans(j->worker, &j->problem, fattn_plan_backend(plan));
     }
     if (execute && keeps(j, verdict, plan)) {
         j->kept.at[j->kept.count++] = (facts_timed_plan){ .plan = plan, .config = j->config };
@@ -484,6 +484,17 @@ static void serve_turn(facts_worker *worker, const facts_request *request)
     }
 }
 
+/* Below this, one thread is as fast as two or faster: threads wait for each other some 50 times in a case. */
+#define FLOPS_OF_ONE_THREAD 2e6
+
+static void choose_threads(const facts_problem *problem)
+{
+    static int all;
+    if (all == 0)
+        all = omp_get_max_threads();
+    omp_set_num_threads(facts_flops(problem) < FLOPS_OF_ONE_THREAD ? 1 : all);
+}
+
 /* ---- the request ------------------------------------------------------------------------------------------------------------ */
 
 void facts_serve(facts_worker *worker, const facts_request *request)
@@ -502,6 +513,8 @@ void facts_serve(facts_worker *worker, const facts_request *request)
     json_t *row = resolve(j);
     row = row ? row : check_layouts(j);
     row = row ? row : furnish(j);
+    if (!row)
+        choose_threads(&j->problem);
     row = row ? row : write_standalone(j);
     row = row ? row : decide(j);
     note_decision(j);

@@ -120,8 +120,8 @@ class Answers(Compiling):
         "pass=bwd b=2 h=4 s=64 d=16 dropout=0.3 dropout_mask=1": "dv",
     }
 
-    def frontend(self, case, plant=None):
-        """What check.py says of storages with the CPU backend's answers, in the folder of a script."""
+    def frontend(self, case):
+        """The folder of a script for the frontend, and the CPU backend's answers."""
         folder = self.path("script")
         shutil.rmtree(folder, ignore_errors=True)
         done = e2e.facts("repro", case + " guards=off", "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm", "--standalone", folder, "--frontend")
@@ -131,6 +131,10 @@ class Answers(Compiling):
         compile(text, "repro.py", "exec")
         self.assertNotIn("@{", text)
         self.assertStatus(e2e.facts("repro", case, "--device", "cpu", "--dump", os.path.join(folder, "dump")), 0)
+        return folder
+
+    def checked(self, folder, plant=None):
+        """What check.py says of storages with those answers."""
         words = [os.path.join(folder, "dump"), os.path.join(folder, "data", "case.json"), os.path.join(folder, "data")]
         subprocess.run(
             [PYTHON, os.path.join(e2e.SOURCE, "harness/test/e2e/answers.py"), *words, *(["--plant", plant] if plant else [])], check=True, timeout=60
@@ -143,8 +147,9 @@ class Answers(Compiling):
         self.need_numpy()
         for case, name in self.FRONTEND.items():
             with self.subTest(case):
-                self.assertStatus(self.frontend(case), 0)
-                done = self.frontend(case, name)
+                folder = self.frontend(case)
+                self.assertStatus(self.checked(folder), 0)
+                done = self.checked(folder, name)
                 self.assertStatus(done, 1)
                 self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
 

@@ -134,7 +134,7 @@ Test(supervisor, a_bad_end_after_the_last_row_is_a_finding)
     static const char *const faults[] = { "exit_crash", "exit_status", "exit_hang" };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         setenv("FACTS_FAULT", faults[i], 1);
-        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --timeout 5 --overwrite -o r"), 1, "%s", faults[i]);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --timeout 2 --overwrite -o r"), 1, "%s", faults[i]);
         summary s = sum_up("r");
         cr_expect_eq(s.rows, 12, "%s: %zu rows", faults[i], s.rows);
         cr_expect_eq(s.verdicts[FACTS_VERDICT_EXIT_CRASH], 1);

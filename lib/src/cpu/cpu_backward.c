@@ -208,7 +208,7 @@ void fattn__cpu_backward(const fattn_problem *p, const fattn_tensors *t, int thr
     work x;
     fattn__call_of(&c, p, t);
     work_of(&x, p, t);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) reduction(max : amax[:FATTN__AMAX_COUNT])
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (x.tasks > 1) reduction(max : amax[:FATTN__AMAX_COUNT])
     for (int64_t task = 0; task < x.tasks; task++) {
         fattn__gradient g = fattn__gradient_of(&c, scratch, omp_get_thread_num());
         run_task(&g, &x, task);

@@ -143,7 +143,7 @@ void fattn__cpu_forward(const fattn_problem *p, const fattn_tensors *t, int thre
     int64_t tiles = (p->seq_q + FATTN__ROWS - 1) / FATTN__ROWS, tasks = p->batch * p->heads_q * tiles;
     float amax_s = 0, amax_o = 0;
     fattn__call_of(&c, p, t);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) reduction(max : amax_s, amax_o)
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (tasks > 1) reduction(max : amax_s, amax_o)
     for (int64_t task = 0; task < tasks; task++) {
         fattn__scratch w = fattn__scratch_at(p, scratch, omp_get_thread_num());
         const int64_t row0 = task % tiles * FATTN__ROWS, bh = task / tiles;

@@ -98,7 +98,7 @@ static inline fattn_context *open_described(const char *device, int *version)
     fattn_context_options options = h100_options();
     options.device_json = read_device(device);
     fattn_context *context = open_options(&options);
-    fattn_context_info info = { .struct_size = sizeof info };
+    fattn_context_info info = { .struct_size = offsetof(fattn_context_info, build_id) }; /* reads no library to hash it */
     cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
     *version = info.cudnn_version;
     return context;

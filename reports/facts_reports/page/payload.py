@@ -12,15 +12,18 @@ _FIRST = {"case", "target", "outcome", "reason", "grade", "engine", "config"}   
 _NAMED = ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group", "run")
 _PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
 
+_HASHED = (str, tuple, type(None))
+
 
 class _Dictionary:
     def __init__(self):
         self.items, self.index, self.said = [], {}, {}
 
     def add(self, value):
-        key = (type(value), value) if isinstance(value, (str, int, type(None))) else repr(value)
+        kind = type(value)
+        key = value if kind in _HASHED else (kind, value) if kind in (int, bool) else (kind, repr(value))   # 1 is True
         if key not in self.said:
-            same = json.dumps(value, ensure_ascii=False, sort_keys=True) if type(key) is str else key
+            same = (kind, json.dumps(value, ensure_ascii=False, sort_keys=True)) if kind in (dict, list) else key
             self.said[key] = self.index.setdefault(same, len(self.items))
             if self.said[key] == len(self.items):
                 self.items.append(value)
@@ -45,6 +48,8 @@ def _errors(row):
 
 def _reason(row):
     reason = dict(row.get("reason") or {})
+    if not reason and row["verdict"] != "unsupported":
+        return reason
     chain = [c for c in reason.get("chain") or [] if isinstance(c, dict)] if isinstance(reason.get("chain"), list) else []
     reason["chain"] = chain[:24]
     reason["ours"] = row["verdict"] == "unsupported" and sides.is_ours(*(str(reason.get(k) or "") for k in ("class", "status", "text"))) or None
@@ -59,7 +64,7 @@ class _Rows:
         for device in store.devices():
             for build, _ in store.builds():
                 if store.one("SELECT EXISTS(SELECT 1 FROM row WHERE build=? AND device=?)", (build, device)):
-                    self.dictionaries["target"].add([build, device])
+                    self.dictionaries["target"].add((build, device))
         self.columns = {name: [] for name in (*_NAMED, "outcome", "ratio", *_PLAIN)}
         self.details, self.known, self.errors = {}, [], numbers.Errors()
         many = store.one("SELECT count(*) FROM row") > _ALL_DETAILS
@@ -73,7 +78,7 @@ class _Rows:
                 self.details[place] = kept
 
     def _add(self, outcome, row):
-        values = {"case": row["case"], "target": [row["build"], row["device"]], "verdict": row["verdict"], "grade": row.get("grade"), "backend": row.get("backend") or None,
+        values = {"case": row["case"], "target": (row["build"], row["device"]), "verdict": row["verdict"], "grade": row.get("grade"), "backend": row.get("backend") or None,
                   "engine": row.get("engine"), "reason": _reason(row), "engines": row.get("engines") or [], "group": row.get("group") or "", "run": row.get("run") or ""}
         for name, value in values.items():
             self.columns[name].append(self.dictionaries[name].add(value))
@@ -81,7 +86,7 @@ class _Rows:
         self.columns["ratio"].append(_worst_ratio(row))
         for name in _PLAIN:
             value = row.get(name)
-            self.columns[name].append(_short(value) if isinstance(value, (int, float)) else None)
+            self.columns[name].append(_short(value) if value is not None and isinstance(value, (int, float)) else None)
 
     @staticmethod
     def _details(row):

@@ -72,7 +72,7 @@ static bool prepare(facts_runs *r)
                             .pass = r->problem->ask.pass,
                             .engine = engine ? engine->index : -1,
                             .cudnn = r->worker->info.cudnn_version };
-    const facts_making making = { .worker = r->worker, .problem = r->problem, .who = edit ? NULL : &who };
+    const facts_making making = { .worker = r->worker, .problem = r->problem, .plan = *r->plan, .who = edit ? NULL : &who };
     facts_error error = { 0 };
     facts_runs_say(r, "reference");
     fattn_status status = r->reference->memory.problem ? FATTN_OK : facts_trial_prepare(r->reference, &making, edit, &error);

@@ -12,6 +12,7 @@ typedef struct facts_reference {
     facts_memory memory;
     facts_expectation expectation;
     facts_kept keep;                    /* what dropout kept */
+    int backend;                        /* computes the case (fattn_backend), or FACTS_BACKEND_NOT_KNOWN */
     facts_constants constants;          /* that it was computed for */
     bool weighed;                       /* what follows is known: facts_judging_all */
     bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
@@ -34,6 +35,7 @@ typedef struct facts_reference_edit {
 typedef struct facts_making {
     facts_worker *worker;
     const facts_problem *problem;
+    const fattn_plan *plan;      /* that is compared; NULL: there is none yet */
     const facts_who *who;        /* whose constants the error model has; NULL: the starting constants */
     const facts_reference *like; /* use the constants of this reference instead; NULL: none */
     bool here;                   /* memory and reference are on the host, also where there is a GPU */

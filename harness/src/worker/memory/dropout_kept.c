@@ -208,8 +208,10 @@ bool facts_kept_by_engine(const facts_problem *p)
 }
 
 /* Each backend draws other bits. Where a rule refuses cuDNN's backward alone, its forward does not show what math keeps. */
-static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, fattn_backend backend)
+static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, int known, fattn_backend backend)
 {
+    if (known != FACTS_BACKEND_NOT_KNOWN)
+        return known == (int)backend;
     fattn_decision *decision = NULL;
     const bool same =
         fattn_decide(&decision, worker->context, p, FATTN_ASK_A) == FATTN_OK && fattn_decision_backend(decision) == backend;
@@ -218,7 +220,7 @@ static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, f
 }
 
 fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker, const facts_problem *problem,
-                             bool forward)
+                             int backend, bool forward)
 {
     *asked = *problem;
     if (forward)
@@ -226,7 +228,7 @@ fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts
     ask_dump(asked);
     fattn_status status = facts_plan_get(out, worker->plans, worker->context, &asked->ask, NULL, NULL);
     if (status == FATTN_OK && asked->ask.pass != problem->ask.pass &&
-        !is_answered_by(worker, &problem->ask, fattn_plan_backend(*out))) {
+        !is_answered_by(worker, &problem->ask, backend, fattn_plan_backend(*out))) {
         fattn_plan_destroy(*out);
         *out = NULL;
         status = FATTN_UNSUPPORTED;
@@ -234,13 +236,13 @@ fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts
     return status;
 }
 
-static fattn_status dump(facts_kept *out, facts_memory *m, facts_kept_how how, bool forward, facts_error *error)
+static fattn_status dump(facts_kept *out, facts_memory *m, int backend, facts_kept_how how, bool forward, facts_error *error)
 {
     facts_worker *worker = m->worker;
     run *x = calloc(1, sizeof *x);
     if (!x)
         return FATTN_NO_MEMORY;
-    fattn_status status = facts_kept_plan(&x->plan, &x->problem, worker, m->problem, forward);
+    fattn_status status = facts_kept_plan(&x->plan, &x->problem, worker, m->problem, backend, forward);
     if (status == FATTN_OK)
         status = prepare(x, worker, m, error);
     else
@@ -262,15 +264,15 @@ static fattn_status dump(facts_kept *out, facts_memory *m, facts_kept_how how, b
     return status;
 }
 
-static fattn_status from_engine(facts_kept *out, facts_memory *m, facts_kept_how how, facts_error *error)
+static fattn_status from_engine(facts_kept *out, facts_memory *m, int backend, facts_kept_how how, facts_error *error)
 {
-    fattn_status status = dump(out, m, how, true, error);
+    fattn_status status = dump(out, m, backend, how, true, error);
     if (status != FATTN_OK && status != FATTN_DEVICE_FAULT && status != FATTN_NO_MEMORY && m->problem->ask.pass == FATTN_BACKWARD)
-        status = dump(out, m, how, false, error);
+        status = dump(out, m, backend, how, false, error);
     return status == FATTN_OK || status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY ? status : FATTN_ENVIRONMENT;
 }
 
-fattn_status facts_kept_make(facts_kept *out, facts_memory *m, facts_kept_how how, facts_error *error)
+fattn_status facts_kept_make(facts_kept *out, facts_memory *m, int backend, facts_kept_how how, facts_error *error)
 {
     const facts_problem *p = m->problem;
     fattn_status status = FATTN_OK;
@@ -284,7 +286,7 @@ fattn_status facts_kept_make(facts_kept *out, facts_memory *m, facts_kept_how ho
         read_bits(out->here, &p->tensor[FACTS_TENSOR_DROPOUT_MASK],
                   facts_memory_storage(m, FACTS_TENSOR_DROPOUT_MASK, FACTS_PATTERN_A));
     else
-        status = from_engine(out, m, how, error);
+        status = from_engine(out, m, backend, how, error);
     if (status != FATTN_OK)
         return status;
     count(out, p);

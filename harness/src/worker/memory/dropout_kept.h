@@ -19,16 +19,19 @@ typedef struct facts_kept {
 /* JUDGED: the engine dumps its bits for the next seed and the next offset too, and `repeat` says how independent the bits are. */
 typedef enum facts_kept_how { FACTS_KEPT_READ, FACTS_KEPT_JUDGED } facts_kept_how;
 
+/* The backend of the plan for a problem (fattn_backend). NOT_KNOWN: the library has to be asked. */
+enum { FACTS_BACKEND_NOT_KNOWN = -1 };
+
 /* Does an engine have to dump the kept scores? Then this is the plan of that call, and *asked is its problem: for a backward with
- * `forward`, its forward. Returns as fattn_plan_create; FATTN_UNSUPPORTED too if another backend computes the forward than the
- * backward, since each draws other bits. */
+ * `forward`, its forward. `backend` computes `problem`. Returns as fattn_plan_create; FATTN_UNSUPPORTED too if another backend
+ * computes the forward, since each draws other bits. */
 bool facts_kept_by_engine(const facts_problem *problem);
 fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker, const facts_problem *problem,
-                             bool forward);
+                             int backend, bool forward);
 
-/* Finds the kept scores for the seed and offset in `memory`. Destroy in any case, before the memory. Returns FATTN_OK;
- * FATTN_ENVIRONMENT: they cannot be found, `error` says why; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. */
-fattn_status facts_kept_make(facts_kept *out, facts_memory *memory, facts_kept_how how, facts_error *error);
+/* Finds the kept scores for the seed and offset in `memory`, whose problem `backend` computes. Destroy in any case, before the
+ * memory. Returns FATTN_OK; FATTN_ENVIRONMENT: they cannot be found, `error` says why; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. */
+fattn_status facts_kept_make(facts_kept *out, facts_memory *memory, int backend, facts_kept_how how, facts_error *error);
 void facts_kept_destroy(facts_kept *keep, facts_memory *memory);
 
 #endif

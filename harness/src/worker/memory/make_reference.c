@@ -70,7 +70,10 @@ static facts_constants constants_of(const facts_problem *problem, const facts_wh
 fattn_status facts_reference_create(facts_reference *out, const facts_making *how, facts_error *error)
 {
     const double since = now_ms();
-    *out = (facts_reference){ .constants = how->like ? how->like->constants : constants_of(how->problem, how->who) };
+    *out = (facts_reference){ .constants = how->like ? how->like->constants : constants_of(how->problem, how->who),
+                              .backend = how->plan   ? (int)fattn_plan_backend(how->plan)
+                                         : how->like ? how->like->backend
+                                                     : FACTS_BACKEND_NOT_KNOWN };
     fattn_status status = facts_memory_create(&out->memory, how->worker, how->problem, how->here, error);
     if (status != FATTN_OK)
         return status;
@@ -90,7 +93,7 @@ fattn_status facts_reference_fill(facts_reference *t, const facts_reference_edit
     if (status == FATTN_OK && edit)
         edit->inputs(edit->owner, &t->memory);
     if (status == FATTN_OK)
-        status = facts_kept_make(&t->keep, &t->memory, edit ? FACTS_KEPT_READ : FACTS_KEPT_JUDGED, error);
+        status = facts_kept_make(&t->keep, &t->memory, t->backend, edit ? FACTS_KEPT_READ : FACTS_KEPT_JUDGED, error);
     t->fill_ms += now_ms() - since;
     return status;
 }
@@ -154,7 +157,7 @@ fattn_status facts_reference_reseed(facts_reference *t, int64_t seed, facts_erro
            array->type == FACTS_ARRAY_I64 ? sizeof seed : sizeof narrow);
     const facts_repeat repeat = t->keep.repeat; /* of the case's own seed: the verdict is not given yet */
     facts_kept_destroy(&t->keep, &t->memory);
-    const fattn_status status = facts_kept_make(&t->keep, &t->memory, FACTS_KEPT_READ, error);
+    const fattn_status status = facts_kept_make(&t->keep, &t->memory, t->backend, FACTS_KEPT_READ, error);
     t->keep.repeat = repeat;
     return status;
 }
