@@ -1,5 +1,5 @@
-/* Products with the sums of a tensor core: `chunk` products are added at a time, aligned or exactly, and then added to a narrow
- * accumulator. */
+/* Products and sums as in a tensor core: `chunk` products and the accumulator are added at a time, aligned or exactly. The sum is
+ * then rounded to a narrow accumulator. */
 #ifndef FACTS_FLASH_PRODUCT_H
 #define FACTS_FLASH_PRODUCT_H
 

@@ -9,8 +9,8 @@
 typedef struct facts_repeat {
     char what[40]; /* "keys 64 apart" */
     int64_t pairs;
-    double agree,
-        chance;   /* share of the pairs with the same bit; the share expected if bits were independent with the observed rates */
+    double agree;  /* share of the pairs with the same bit */
+    double chance; /* the share for independent bits with the observed rates */
     double ratio; /* the difference of the two, divided by the largest that chance allows; above 1: not independent */
 } facts_repeat;
 

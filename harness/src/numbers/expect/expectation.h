@@ -10,9 +10,8 @@
 #include "numbers/judge/judge.h"
 
 /* A reference in other memory, for example on a GPU. Storages, the arrays of O and of the gradients, nu and neff are at its own
- * addresses. With `here`, the forward writes the statistics to
- * host memory. Boolean masks and block masks are not part of `problem`; the
- * oracle reads them from `asked`. Functions return errnos, as those of fref. */
+ * addresses. With `here`, the forward writes the statistics to host memory. Boolean masks and block masks are not part of
+ * `problem`; the oracle reads them from `asked`. Functions return errnos, as those of fref. */
 typedef struct facts_oracle {
     void *owner;
     int (*forward)(void *owner, const facts_problem *asked, const fref_problem *problem,
@@ -29,8 +28,7 @@ typedef struct facts_answer {
     double *want, *sigma, *bound; /* dense over the tensor's dims; sigma NULL for Stats, Max, Sum_exp */
     const facts_oracle *at;       /* NULL: the arrays are on the host; else all except `parts` are this oracle's */
     double *nu, *neff; /* [batch, heads, rows]; NULL if T2, T3 and TG do not apply: Stats, dBias, sums over broadcast dimensions */
-    double *parts; /* for a sum over broadcast dimensions: one step of the type of each summed part (facts_slack), on the host; else
-                      NULL */
+    double *parts;     /* sums over broadcast dimensions: one step of the type of each part (facts_slack), on the host; else NULL */
 } facts_answer;
 
 typedef struct facts_expectation {

@@ -10,7 +10,7 @@
 #include "case/words/fail.h"
 
 #define FACTS_THR_MOST 8
-/* The constants that are measured for an engine. Each has a value that gives the narrowest bounds (smaller values change nothing)
+/* The constants that are measured for an engine. Each has a value that gives the narrowest bounds (values beyond it change nothing)
  * and a limit, which gives the widest: for 8-bit types, for 16-bit types, for f32. With all constants of a type at their limits,
  * FACTS still finds every liar of docs/numerics.md, section 11, that it finds with the starting values, except one (section 10):
  * test_limits.c.

@@ -1,6 +1,6 @@
-/* The sums over rows: the second step of the comparison. The rows of each (b,h) slice are added to facts_judged_sums in two passes,
- * on the host by one thread for each slice and on a GPU by one block, with the same inline functions. facts_judge_slices (judge.h)
- * makes a judgement from the slices. The order of adding changes the last bits of the sums, but no count and no worst row.
+/* The sums over rows: the second step of the comparison. The rows of each (b,h) slice are added to facts_judged_sums in two passes.
+ * One thread on the host, or one block on a GPU, adds a slice, with the same inline functions. facts_judge_slices (judge.h) makes
+ * a judgement from the slices. The order of adding changes the last bits of the sums, but no count and no worst row.
  *
  * Compiled by C and by CUDA C++. docs/numerics.md, section 3; a line of it stands above each formula. */
 #ifndef FACTS_JUDGE_SUMS_H
