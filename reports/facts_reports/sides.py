@@ -9,6 +9,7 @@ import sqlite3
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 from . import latest, reader, text, words
 from .versions import version_key
@@ -28,9 +29,8 @@ class SidesError(ValueError):
     """Two records that cannot be compared as they are: one line for people."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What one target said to one case (with engine=all: in one configuration)."""
+class Answer(NamedTuple):
+    """The answer of one target to one case (with engine=all: of one configuration)."""
     verdict: str
     outcome: str
     known: str          # the name of the known failure that this row shows
@@ -117,18 +117,10 @@ def answer_of(row, lists):
                   _number(row.get("exec_us")), _number(row.get("wall_ms")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
 
 
-_FIELDS = tuple(Answer.__dataclass_fields__)
-
-
 def _unpack(data, lists):
-    answer = object.__new__(Answer)   # its own __init__ sets one frozen field after the other
-    values = vars(answer)
-    values.update(zip(_FIELDS, json.loads(data)))
-    backend, engine, knobs = values["chosen"]
-    values["chosen"] = (backend, engine, tuple(map(tuple, knobs)))
-    values["offered"] = lists.at[values["offered"]]
-    values["reason"] = tuple(values["reason"])
-    return answer
+    answer = Answer(*json.loads(data))
+    backend, engine, knobs = answer.chosen
+    return answer._replace(chosen=(backend, engine, tuple(map(tuple, knobs))), offered=lists.at[answer.offered], reason=tuple(answer.reason))
 
 
 @dataclass
@@ -206,7 +198,7 @@ class _Reading:
 
 
 def _pack(answer):
-    return json.dumps(list(vars(answer).values()), ensure_ascii=False)   # in the order of _FIELDS
+    return json.dumps(answer, ensure_ascii=False)
 
 
 class Sides:
@@ -273,7 +265,7 @@ class Sides:
 
     def offers(self):
         """(slot, case, first side's list of engines, second side's) of every case that both were asked; of several configurations the first."""
-        place = _FIELDS.index("offered")
+        place = Answer._fields.index("offered")
         rows = self.db.execute(f"SELECT slot, case_name, side, json_extract(answer, '$[{place}]') FROM {self.table} ORDER BY slot, case_name, side, config")
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             found = {}
