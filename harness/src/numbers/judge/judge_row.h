@@ -290,13 +290,13 @@ FACTS_BOTH int64_t facts_lie_from(int32_t lie, int64_t s, int64_t c, int64_t row
     return lie == FACTS_LIE_ROW ? next_row * channels + c : s * channels + next;
 }
 
-/* Adds the lie in place of an answer. `reported` is the reference at facts_lie_from (any number for zeros). Lies are written
+/* Adds the lie in place of an answer. `written` is the reference at facts_lie_from (any number for zeros). Lies are written
  * between live rows only, because any gate catches a lie in a row without an answer. `checked` counts the elements where the lie
  * differs from the reference. */
-FACTS_BOTH void facts_judged_row_add_lie(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, int32_t lie,
-                                         double reported)
+FACTS_BOTH void facts_judged_row_add_lie(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at,
+                                         int32_t lie, double written)
 {
-    double got = lie == FACTS_LIE_ZERO ? 0.0 : reported;
+    double got = lie == FACTS_LIE_ZERO ? 0.0 : written;
     if (at->expects != FACTS_EXPECTS_VALUE || facts_judged_element_exact(limits, at) || !facts_is_finite(got) ||
         (lie != FACTS_LIE_ZERO && got == 0))
         return;

@@ -19,7 +19,7 @@ typedef struct facts_check_report {
 typedef struct facts_trial {
     fattn_status status; /* the status of the calls; FATTN_OK: the answers were compared */
     facts_verdict verdict;
-    bool ours;          /* FACTS itself failed: the case is inconclusive, whatever the verdict */
+    bool facts_failed;  /* FACTS itself failed: the case is inconclusive, whatever the verdict */
     bool prepared;      /* memory, inputs and reference results exist */
     bool again;         /* the CUDA context was lost before this configuration ran: another worker has to run it */
     const char *oracle; /* the program that computed the reference results: "cpu", "gpu", or "both" if both agree */
