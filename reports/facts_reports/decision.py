@@ -62,7 +62,7 @@ def _target_words(diff, slot, side):
 
 
 def _why(diff, counted):
-    """One clause, and the classes that it has said."""
+    """One clause, and the classes that it has named."""
     code = diff.exit_code()
     if code == 5:
         return ("FACTS itself refuses every case for one of the two sides" if diff.names else "the two sides have no case and target in common"), []

@@ -124,7 +124,7 @@ def where_words(group):
 
 
 def before_after(diff, group):
-    """What the example was told on each side."""
+    """The answer to the example on each side."""
     first, second = diff.sides.answers(group.slot, group.case)
     ends = [worst(answers) if answers else None for answers in (first, second)]
     if group.engine:

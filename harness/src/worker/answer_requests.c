@@ -100,7 +100,7 @@ static int open_target(facts_worker *worker, lines *in)
         facts_reply(json_pack("{s:s}", "stage", "probe"));
     ready = ready && facts_target_prove(worker, &reply);
     facts_target_request_free(&request);
-    if (replaces && ready) /* it said so before */
+    if (replaces && ready) /* it has replied already */
         json_decref(reply);
     else
         facts_reply(reply);
@@ -129,7 +129,7 @@ static int serve_all(facts_worker *worker, lines *in)
                           &(facts_in_hand){ in->target, line, in->buffer + in->start, length, in->end - in->start });
         facts_serve(worker, &request);
     }
-    return EXIT_SUCCESS; /* the context is lost: said with "bye" */
+    return EXIT_SUCCESS; /* the context is lost: the reply has "bye" */
 }
 
 int facts_worker_run(void)

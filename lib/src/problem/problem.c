@@ -191,7 +191,7 @@ static fattn_status settle_bias(fattn_problem *p)
     return FATTN_OK;
 }
 
-/* Packed sequences, cumulative lengths, pages. */
+/* Ragged tensors, cumulative lengths, pages. */
 static fattn_status settle_ragged(fattn_problem *p)
 {
     if (p->ragged_bits != 0 && !p->padding)

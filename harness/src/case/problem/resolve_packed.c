@@ -1,4 +1,4 @@
-/* Packed sequences: which tensors, cu=, lens_shape=, slots=, tail=, total=, offsets=, rmult=. */
+/* Ragged tensors: which tensors, cu=, lens_shape=, slots=, tail=, total=, offsets=, rmult=. */
 #include <string.h>
 
 #include "case/language/key_value.h"

@@ -105,7 +105,7 @@ static void list_tensors(char *out, size_t capacity, const facts_line *row)
     }
 }
 
-/* What is to be said of an unexpected row. */
+/* The explanation of an unexpected row. */
 static uint32_t explain_news(facts_tally *tally, const facts_line *row, const char *expected, uint32_t reason)
 {
     facts_member members[8];

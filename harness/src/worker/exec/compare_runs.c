@@ -11,7 +11,7 @@
 
 /* ---- later runs ---------------------------------------------------------------------------------------------------------- */
 
-/* Of a huge problem what is due is computed here. */
+/* The expected values of a huge problem are computed here. */
 static void judged(facts_runs *r, fattn_status status, double since)
 {
     if (status == FATTN_INTERNAL && r->forward)

@@ -1,5 +1,5 @@
 /* dQ, dK, dV from dO, O and Stats as one operation: the engine owns every intermediate. The score's graph of the forward is
- * replayed; what becomes of dS on the way back cannot be said. */
+ * replayed; cuDNN has no attribute for a change of dS on the way back. */
 #include <string.h>
 
 #include "cudnn/backend/backend_parts.h"
