@@ -18,7 +18,7 @@ _SENTENCES = {
     "knobs changed": ("case has other knob values", "cases have other knob values"),
     "plan slower": ("plan takes longer to build", "plans take longer to build"),
     "workspace larger": ("case needs more workspace", "cases need more workspace"),
-    "better": ("case fails no more", "cases fail no more"),
+    "better": ("case no longer fails", "cases no longer fail"),
     "gained": ("refused case is accepted now", "refused cases are accepted now"),
     "reason changed": ("case is refused for another reason", "cases are refused for another reason"),
     "new knobs": ("case has new knobs", "cases have new knobs"),

@@ -180,7 +180,7 @@ static void print_summary(const facts_search *search, const fuzzing *z)
     if (search->given_up)
         printf("%zu cases were left out: each of them ended the whole run three times\n", search->given_up);
     if (z->exhausted)
-        puts("the weights (and --where) give no new case any more");
+        puts("the weights (and --where) allow no further new case");
     print_buckets(z, flags);
     putchar('\n');
     if (explained)
