@@ -97,7 +97,7 @@ def lock(run):
     known = locked(run.args.version)
     status, _, err = run.facts("cudnn", "lock", run.args.version)
     if status == ENVIRONMENT and known:
-        return "has this version already; the package index could not be asked for more of it"
+        return "has this version already; the package index did not answer for more of it"
     run.must(status, err)
     new = [line for line in LOCK.read_text().splitlines() if line.startswith("nvidia-") and line not in before]
     run.sections.append(("Packages", fenced("\n".join(new or known))))
@@ -119,7 +119,7 @@ def known(run):
         subprocess.run([sys.executable, "-B", str(HOME / "ci" / "generate_known.py"), "--page", str(page)], check=True)
     said = [line for line in err.splitlines() if ".known:" in line or ": suspected on " in line]   # what a person has to look at
     run.sections.append(("Known failures", fenced("\n".join([out.rstrip(), *said]))))
-    return next((line for line in out.splitlines() if "could not be asked" in line), "checked")
+    return next((line for line in out.splitlines() if "got no answer" in line), "checked")
 
 
 def gate(run):

@@ -1,4 +1,4 @@
-/* Answers against what is due: rows by some lanes each, then what the rows say together by a block for each slice. */
+/* Compares answers with expected values: some lanes for each row, then the sums over rows by a block for each slice. */
 #include "device.cuh"
 
 #define WARP 32
@@ -181,7 +181,7 @@ __device__ static inline void judge_part(const facts_one_judging &call, facts_ju
     }
 }
 
-/* Afterwards all lanes of a row have its sums, and one of them, which is told so, the worst element too. */
+/* Afterwards all lanes of a row have its sums, and one of them, which is marked, has the worst element too. */
 __device__ static inline bool join_row(facts_judged_row *row, int lane, int lanes)
 {
     const int32_t rare = row->not_finite | row->unwritten | row->wrong | row->padded_poison | row->padded_zero | row->padded_other;

@@ -54,7 +54,7 @@ static double from_f16(uint16_t half)
     return (half & 0x7c00U) == 0x7c00U ? value : value * 0x1p1008;
 }
 
-/* An e5m2 is the upper half of an f16; an e4m3 too, but for its exponent's bias, and it has one NaN and no infinity. */
+/* An e5m2 is the upper half of an f16; an e4m3 too, except for its exponent's bias, and it has one NaN and no infinity. */
 static double from_e4m3(uint8_t bits)
 {
     if ((bits & 0x7fU) == 0x7fU)

@@ -54,7 +54,7 @@ _WEIGHT = {"not_run": 0, "pass": 1, "supported": 1, "unsupported": 2, "mistruste
 
 @dataclass
 class Answer:
-    """What one target said of one case: its worst row since the last attempt that finished, and the reply of all of them."""
+    """The answer of one target to one case: its worst row since the last attempt that finished, and the reply of all of them."""
     reply: str = None
     verdict: str = ""
     reason: str = ""
@@ -107,7 +107,7 @@ class Rows:
 class Trial:
     """A case of a rule on one version and device."""
     refused: bool    # by the rule
-    others: bool     # another rule of the project refuses it, or what the backend says against it is told under another rule
+    others: bool     # another rule of the project refuses it, or what the backend says against it is reported under another rule
     reply: str       # None: no row
 
     @property
@@ -209,7 +209,7 @@ class Audit:
     # ---- the answer ----------------------------------------------------------------------------------------------------------------
 
     def worst(self, claim):
-        """A rule's place in the answer: its gravest word, UNTESTABLE when it has no row."""
+        """A rule's place in the answer: its worst word, UNTESTABLE when it has no row."""
         return next((word for word in MEANINGS for one in self.found if one.claim is claim and one.says(word)), UNTESTABLE)
 
     def why_untestable(self, claim):
@@ -304,7 +304,7 @@ class Tables:
                 rule["verdict"] = min(rule["verdict"], row["verdict"], key=[*self.words, UNTESTABLE].index)
 
     def groups(self, word):
-        """[(rule, its rows that show the word by one case)]; agreements of a rule are one group. Of a rule with a graver word, an agreement is left out."""
+        """[(rule, its rows that show the word by one case)]; agreements of a rule are one group. An agreement is left out if its rule has a worse word."""
         found = {}
         for row in self.rows:
             rule = self.rules[row["rule"]]
@@ -313,7 +313,7 @@ class Tables:
         return [(self.rules[rule], rows) for (rule, _), rows in found.items()]
 
     def projects(self):
-        """{(name, version): [the gravest word of each rule]}"""
+        """{(name, version): [the worst word of each rule]}"""
         found = {}
         for rule in self.rules.values():
             found.setdefault((rule["project"], rule["version"]), []).append(rule["verdict"])

@@ -19,7 +19,7 @@ LOW, HIGH = 0.45, 0.75   # mean (E/sigma)^2 of a kernel with the model's roundin
 MISSING, EXTRA = 0.30, 1.0   # a rounding of the model does not happen; one more happens
 STRICT = 1 / 1.05     # T1's ratio without the factor of constants that are not calibrated
 
-# Tensors. dK and dV of grouped heads are apart: only there does a cast of partial sums show. {key: (tensor, grouped; None: either)}
+# Tensors. dK and dV with GQA are separate: only there does a cast of partial sums show. {key: (tensor, grouped; None: either)}
 POOLS = {"o": ("o", None), "dq": ("dq", None), "dk": ("dk", False), "dv": ("dv", False), "dk_grouped": ("dk", True), "dv_grouped": ("dv", True)}
 
 
@@ -39,7 +39,7 @@ def _off(error):
 
 
 def _is_refused(row, errors):
-    """A gate, of any tensor, or a check of the case said no."""
+    """A gate of any tensor, or a check of the case, refused the answer."""
     return row["verdict"] == "wrong" or any(_number(error, "ratio") > 1 for error in errors.values())
 
 
@@ -126,7 +126,7 @@ class Engine:
             and all(peak.value <= STRICT for peak in self.t1.values()) and self.has_enough() and not self.wild and not self.refused and self.tl.value <= 1
 
     def has_wide_partials(self):
-        """dK of grouped heads is far below the model and dK of single heads is not: partial sums stay in fp32. This makes the bound narrower."""
+        """dK with GQA is far below the model and dK without GQA is not: partial sums stay in fp32. This makes the bound narrower."""
         means = self.means()
         return "dk_grouped" in means and LOW <= means.get("dk", 0.0) <= HIGH and means["dk_grouped"] < LOW
 

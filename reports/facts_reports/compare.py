@@ -35,14 +35,14 @@ def decisions(store, first, second):
 
 
 def print_decisions(store, first, second):
-    """One line a build, each difference below it. 0: all equal; 1: some differ; 5: nothing was asked of both."""
+    """One line a build, each difference below it. 0: all equal; 1: some differ; 5: no case has an answer for both."""
     result = decisions(store, first, second)
     for build, (equal, differences) in result.items():
         print(f"{build}: {equal:,} of {equal + len(differences):,} decisions equal on {first} and {second}")
         for case, one, other in differences:
             print(f"  {case}\n    {first}: {_decision_words(one)}\n    {second}: {_decision_words(other)}")
     if not result:
-        print(f"nothing was asked of both {first} and {second}; devices here: {', '.join(store.devices())}")
+        print(f"no case has an answer for both {first} and {second}; devices in the records: {', '.join(store.devices())}")
         return 5
     return int(any(differences for _, differences in result.values()))
 

@@ -18,7 +18,7 @@ _SENTENCES = {
     "knobs changed": ("case has other knob values", "cases have other knob values"),
     "plan slower": ("plan takes longer to build", "plans take longer to build"),
     "workspace larger": ("case needs more workspace", "cases need more workspace"),
-    "better": ("case fails no more", "cases fail no more"),
+    "better": ("case no longer fails", "cases no longer fail"),
     "gained": ("refused case is accepted now", "refused cases are accepted now"),
     "reason changed": ("case is refused for another reason", "cases are refused for another reason"),
     "new knobs": ("case has new knobs", "cases have new knobs"),
@@ -62,7 +62,7 @@ def _target_words(diff, slot, side):
 
 
 def _why(diff, counted):
-    """One clause, and the classes that it has said."""
+    """One clause, and the classes that it has named."""
     code = diff.exit_code()
     if code == 5:
         return ("FACTS itself refuses every case for one of the two sides" if diff.names else "the two sides have no case and target in common"), []

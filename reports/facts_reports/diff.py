@@ -179,7 +179,7 @@ def _subjects(diff):
 
 
 def _grouped(diff, columns):
-    """[Group] of every class, gravest first; of a class what holds for most comes first."""
+    """[Group] of every class, worst first; within a class the largest group first."""
     out = []
     universe = {phrase: separate.bits_of(pairs, columns.size) for phrase, pairs in diff.among.items()}
     for word in sorted(set(diff.classes) - APART, key=GRAVITY.get):

@@ -100,7 +100,7 @@ def decided(words, headline, code):
 
 
 def annotations(diff):
-    """At most ten lines ::error, ::warning or ::notice: the decision, then the gravest groups."""
+    """At most ten lines ::error, ::warning or ::notice: the decision, then the worst groups."""
     out = [decided(decision.decision(diff), decision.headline(diff), diff.exit_code())]
     for group in diff.groups[:ANNOTATIONS - 1]:
         fails = group.word in diff.fail_on and group.news > 0

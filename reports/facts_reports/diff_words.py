@@ -42,7 +42,7 @@ def notes(diff):
 
 
 def _elsewhere(diff, told):
-    """The guarded failures that hold in a candidate's version and that these cases do not ask about; None where cases/known is not there. For a gate alone."""
+    """The guarded failures that hold in a candidate's version and that these cases do not cover; None where cases/known is not there. For a gate alone."""
     if diff.command != "gate":
         return None
     try:
@@ -55,16 +55,16 @@ def _elsewhere(diff, told):
 
 
 def known_failures(diff):
-    """(sentence, [(name, command)] of those that are right now)."""
+    """(sentence, [(name, command)] of those that no longer fail)."""
     still, right, unasked = diff.failures.groups()
     more = _elsewhere(diff, {*still, *right, *unasked})
     if not (still or right or unasked or more):
         return "", []
-    said = (f"{text.count(len(still), 'known failure still fails', 'known failures still fail')}, {len(right):,} {'is' if len(right) == 1 else 'are'} right now, "
-            f"{len(unasked):,} could not be asked.")
+    said = (f"{text.count(len(still), 'known failure still fails', 'known failures still fail')}, {len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, "
+            f"{len(unasked):,} got no answer.")
     if more:
         version = diff.record(1).targets[diff.sides.slots[0].second]["cudnn"]
-        said += f" These cases do not ask about {text.count(len(more), 'failure')} that FACTS guards: facts known check --cudnn {version} does."
+        said += f" These cases do not cover {text.count(len(more), 'failure')} that FACTS guards against: facts known check --cudnn {version} does."
     return said, [(name, d.ask(diff, slot, case)) for name, (slot, case) in list(right.items())[:_RIGHT]]
 
 
@@ -124,7 +124,7 @@ def where_words(group):
 
 
 def before_after(diff, group):
-    """What the example was told on each side."""
+    """The answer to the example on each side."""
     first, second = diff.sides.answers(group.slot, group.case)
     ends = [worst(answers) if answers else None for answers in (first, second)]
     if group.engine:
@@ -227,7 +227,7 @@ def as_text(diff):
         lines += ["", _more_words(rest)]
     known, right = known_failures(diff)
     lines += ["", known] if known else []
-    lines += [line for name, command in right for line in (f"    right now: {name}", f"      {command}")]
+    lines += [line for name, command in right for line in (f"    no longer fails: {name}", f"      {command}")]
     lines += ["", *not_asked(diff)] if not_asked(diff) else []
     lines += ["", " ".join([_axes_words(diff) + ".", *notes(diff)]), *engines_words(diff), *provenance(diff), SCOPE]
     return "".join(text.line(line, 4000) + "\n" for line in lines)
@@ -264,7 +264,7 @@ def _markdown(diff, most):
     known, right = known_failures(diff)
     if known:
         fence = text.ticks("\n".join(command for _, command in right), 3)
-        out += [known, ""] + ([f"{fence}sh", *(text.line(line, 3500) for name, command in right for line in (f"# right now: {name}", command)), fence, ""] if right else [])
+        out += [known, ""] + ([f"{fence}sh", *(text.line(line, 3500) for name, command in right for line in (f"# no longer fails: {name}", command)), fence, ""] if right else [])
     if asked := not_asked(diff):
         out += [asked[0], "", *(f"- {text.markdown(line.strip())}" for line in asked[1:]), ""]
     out += ["| compared | | before → after |", "|---|---|---|"]

@@ -87,7 +87,7 @@ def _suite(store, out, build, version, device, labels, everything):
         if tag:
             tally[tag] += 1
         body.append(_testcase(store, row, version, tag, message, outcome, labels))
-    # Readers add up what is listed; what is only counted is said in the properties. A name has no count: it stays from run to run.
+    # Readers add up what is listed; what is only counted is in the properties. A name has no count: it stays from run to run.
     out.write(f"<testsuite name={quoteattr(f'{labels[build]} on {device}')} time=\"{taken:.3f}\" tests=\"{len(body)}\" failures=\"{tally['failure']}\" errors=\"{tally['error']}\" skipped=\"{tally['skipped']}\">\n"
               f"<properties><property name=\"rows\" value=\"{total}\"/><property name=\"passing rows not listed\" value=\"{total - len(body)}\"/>")
     for outcome, n in store.counts(here, args).items():

@@ -1,4 +1,4 @@
-"""Known failures of cuDNN in a comparison: those that still fail, those that are right now, those that could not be asked."""
+"""Known failures of cuDNN in a comparison: those that still fail, those that no longer fail, those without an answer."""
 from dataclasses import dataclass, field
 
 from .sides import worst
@@ -35,6 +35,6 @@ class Failures:
         found.setdefault(a.known, (slot, case))
 
     def groups(self):
-        """(still fail, right now, could not be asked): every name is in one of them."""
+        """(still fail, no longer fail, got no answer): every name is in one of them."""
         right = {name: at for name, at in self.right.items() if name not in self.still}
         return self.still, right, {name: at for name, at in self.unasked.items() if name not in self.still and name not in right}

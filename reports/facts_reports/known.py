@@ -219,7 +219,7 @@ class Entry:
 
     @property
     def link(self):
-        """The first address among the links; without one, where it is told."""
+        """The first address among the links; without one, the place of the report."""
         return next((link for link in self.links if "/" in link and " " not in link), f"docs/findings.md#{self.name}")
 
     @property

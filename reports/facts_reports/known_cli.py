@@ -93,7 +93,7 @@ def _check(entries, args):
     fails, right, unasked = known_observe.summary(entries, seen, versions)
     print(known_observe.told(fails, right, unasked) + (f" (cuDNN {', '.join(versions)})" if versions else ""))
     if right:
-        print("right now: " + " ".join(sorted(right)))
+        print("no longer fails: " + " ".join(sorted(right)))
     if wrong:
         return FINDINGS
     return OK if store.complete() else INCOMPLETE

@@ -162,7 +162,7 @@ def diff(changes):
 
 
 def summary(entries, seen, versions):
-    """(still fail, right now, could not be asked): names of entries that the files expect to fail in one of `versions`."""
+    """(still fail, no longer fail, got no answer): names of entries that the files expect to fail in one of `versions`."""
     expected = {e.name for e in entries for f in e.failures for v in versions if f.shows and holds(f, v)}
     fails = {s.failure.entry.name for s in seen if s.fails and s.version in versions}
     right = {s.failure.entry.name for s in seen if not s.fails and not s.suspected and s.version in versions and holds(s.failure, s.version)} - fails
@@ -170,5 +170,5 @@ def summary(entries, seen, versions):
 
 
 def told(fails, right, unasked):
-    return (f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, {len(right)} {'is' if len(right) == 1 else 'are'} right now, "
-            f"{len(unasked)} could not be asked")
+    return (f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, {len(right)} no longer {'fails' if len(right) == 1 else 'fail'}, "
+            f"{len(unasked)} got no answer")

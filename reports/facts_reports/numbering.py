@@ -3,7 +3,6 @@ its two offers may hold a configuration more.
 
 A number space is one pair of targets, one pass, and the composite or the unified graph: cuDNN numbers their engines apart.
 """
-from dataclasses import replace
 
 
 def space(slot, case):
@@ -55,4 +54,4 @@ def translate(answers, mapping):
     """The baseline's answers with the candidate's numbers."""
     def new(number):
         return mapping.get(number, number)
-    return [replace(a, chosen=(a.chosen[0], new(a.chosen[1]), *a.chosen[2:]), offered=tuple((new(index), *about) for index, *about in a.offered)) for a in answers]
+    return [a._replace(chosen=(a.chosen[0], new(a.chosen[1]), *a.chosen[2:]), offered=tuple((new(index), *about) for index, *about in a.offered)) for a in answers]

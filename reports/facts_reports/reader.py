@@ -31,7 +31,7 @@ class FileReport:
     samples: list = field(default_factory=list)
     runs: int = 0
     run: str = ""            # the last run: rows that name none belong to it
-    closed: bool = False     # the last run said complete: true
+    closed: bool = False     # the last run reported complete: true
     truncated: bool = False
 
     def refuse(self, why):

@@ -44,7 +44,7 @@ class _Leaf:
 
 @lru_cache(maxsize=1)
 def _followers():
-    """Keys that take another key's value where nothing is said: that key says it better."""
+    """Keys whose default is another key's value: the other key is the better name."""
     return frozenset(k["key"] for k in cases.key_table() if "follows" in k)
 
 

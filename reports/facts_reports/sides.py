@@ -9,6 +9,7 @@ import sqlite3
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 from . import latest, reader, text, words
 from .versions import version_key
@@ -31,9 +32,8 @@ class SidesError(ValueError):
     """Two records that cannot be compared as they are: one line for people."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What one target said to one case (with engine=all: in one configuration)."""
+class Answer(NamedTuple):
+    """The answer of one target to one case (with engine=all: of one configuration)."""
     verdict: str
     outcome: str
     known: str          # the name of the known failure that this row shows
@@ -116,15 +116,9 @@ def answer_of(row, lists):
                   _number(row.get("exec_us")), _number(row.get("wall_ms")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
 
 
-_FIELDS = tuple(Answer.__dataclass_fields__)
-
-
 def _unpack(data, lists):
-    answer = object.__new__(Answer)   # its own __init__ sets one frozen field after the other
-    values = vars(answer)
-    values.update(zip(_FIELDS, marshal.loads(data)))
-    values["offered"] = lists.at[values["offered"]]
-    return answer
+    answer = Answer._make(marshal.loads(data))
+    return answer._replace(offered=lists.at[answer.offered])
 
 
 @dataclass
@@ -202,7 +196,7 @@ class _Reading:
 
 
 def _pack(answer):
-    return marshal.dumps(tuple(vars(answer).values()))   # in the order of _FIELDS; read by this process alone
+    return marshal.dumps(tuple(answer))   # read by this process alone
 
 
 class Sides:

@@ -123,7 +123,7 @@ class Store:
         return sum(len(p) - 1 for p in shared.values())
 
     def _draw_missing(self):
-        """A plan is cases times targets: a case that one target of its run answered is due from the others."""
+        """A plan is cases times targets: a case that one target of its run answered is expected from the others."""
         for run, about in self.runs.items():
             targets = [(str(t.get("build", "")), str(t.get("device", ""))) for t in about.get("targets") or [] if isinstance(t, dict)]
             for build, device in targets:

@@ -10,7 +10,7 @@ from statistics import median
 ERROR = 1 / 1000      # of a comparison of a build with itself: how often it may be called slower or faster
 LEAST = 1.02          # a ratio below it is no finding, however sure it is
 CLOCK = 0.05          # a turn whose SM clock is further than this from the median of its side is left out
-MOST_OUT = 0.25       # with a larger share of rounds left out nothing is said
+MOST_OUT = 0.25       # with a larger share of rounds left out there is no answer
 # NVML's nvmlClocksThrottleReasons that are the machine's doing: HW slowdown, SW thermal, HW thermal, HW power brake. The power cap is not: it is the load's.
 MACHINE = 0x8 | 0x20 | 0x40 | 0x80
 
@@ -49,7 +49,7 @@ class Side:
     build: str
     device: str
     us: dict = field(default_factory=dict)        # config: {round: µs}
-    gpu: dict = field(default_factory=dict)       # round: what NVML said
+    gpu: dict = field(default_factory=dict)       # round: NVML's answer
     flops: float = 0.0
     bytes: float = 0.0
 

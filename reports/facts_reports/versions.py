@@ -1,4 +1,4 @@
-"""Order of versions and builds, and how a history is told in ranges."""
+"""Order of versions and builds, and how a history is written as ranges."""
 import re
 
 

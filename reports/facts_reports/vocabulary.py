@@ -17,10 +17,10 @@ class Outcome:
 # Worst first: the order of rows, and of the outcomes in a cell.
 OUTCOMES = (
     Outcome("crash", "☠", "error", "the worker died while it had this case"),
-    Outcome("hang", "∞", "error", "the worker passed its deadline with this case"),
+    Outcome("hang", "∞", "error", "the worker timed out with this case"),
     Outcome("exit_crash", "⏏", "error", "the worker died after its last case"),
     Outcome("overrun", "»", "failure", "guard bytes outside the output changed"),
-    Outcome("wrong", "✗", "failure", "the numbers are outside the bound"),
+    Outcome("wrong", "✗", "failure", "the numbers are outside the tolerance"),
     Outcome("nan", "∅", "failure", "not finite where a number is expected"),
     Outcome("unwritten", "□", "failure", "poison survived: never written"),
     Outcome("nondeterministic", "≠", "failure", "two runs differ bit for bit"),
@@ -99,7 +99,7 @@ CHANGES = (
     Change("inconclusive", "?", 3, "planned", 0, 0, "one side could not be asked, or its data could not show an error: never read as the same"),
     Change("slower", "▼", 0, "accepted by both", 1.10, 2, "the kernel takes longer (--slower R; times of one run, not of a benchmark)"),
     Change("engine changed", "⇄", 0, "accepted by both", 0, 0, "other engines are offered, or in another order, or another backend computed"),
-    Change("knobs changed", "⚙", 0, "accepted by both", 0, 0, "the same engines, configured otherwise"),
+    Change("knobs changed", "⚙", 0, "accepted by both", 0, 0, "the same engines, with other knob values"),
     Change("plan slower", "◷", 0, "accepted by both", 2.0, 100, "the plan takes longer to build (ms)"),
     Change("workspace larger", "▣", 0, "accepted by both", 2.0, 1 << 20, "the chosen configuration needs more workspace (bytes)"),
     Change("better", "✓", 0, "that failed before", 0, 0, "failed before, now right, or refused instead of failing"),

@@ -63,8 +63,8 @@ def answer(store):
         head = "Nothing to see: no findings."
     asked = f" of {several(suites(store))}" if suites(store) else ""
     said = [f"{counts[w]:,} {w}" for w in reversed([o.word for o in OUTCOMES]) if counts.get(w) and not is_finding(w)]
-    sentence = (f"{text.count(totals['cases'], 'case')}{asked} asked of {text.count(len(labels), 'cuDNN build') + f' ({several(labels.values())})' if labels else 'no cuDNN'} "
-                f"on {text.count(len(store.devices()), 'device')} ({several(store.devices())}): {text.count(totals['rows'], 'row')}"
+    sentence = (f"{text.count(totals['cases'], 'case')}{asked}, {text.count(len(labels), 'cuDNN build') + f' ({several(labels.values())})' if labels else 'no cuDNN'}, "
+                f"{text.count(len(store.devices()), 'device')} ({several(store.devices())}): {text.count(totals['rows'], 'row')}"
                 f"{'; ' + several(said, 20) if said else ''}.")
     return head, sentence
 
@@ -86,12 +86,12 @@ def _worst_error(row):
 
 
 def why(row, limit=200):
-    """One line: the worst number, or the reason; first what was expected instead."""
+    """One line: the worst number, or the reason; before it the expected verdict, if it is another."""
     expectation = row.get("expectation")
     if is_met(expectation, row["verdict"]) is False:
-        due = " ".join(str(expectation[k]) for k in ("verdict", "link", "reason") if expectation.get(k))
+        expected = " ".join(str(expectation[k]) for k in ("verdict", "link", "reason") if expectation.get(k))
         what = _what(row)
-        return text.line(f"{row['verdict']}, expected was {due}" + (f"; {what}" if what else ""), limit)
+        return text.line(f"{row['verdict']}, expected {expected}" + (f"; {what}" if what else ""), limit)
     return text.line(_what(row), limit)
 
 

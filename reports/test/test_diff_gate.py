@@ -98,22 +98,22 @@ class KnownFailures(Case):
 
     def test_those_that_still_fail_are_counted_by_name(self):
         two = [self.known(b, case=n) for b in (OLD, NEW) for n in NAMES[:2]]
-        self.check(two[:2], two[2:], "1 known failure still fails, 0 are right now, 0 could not be asked.")
-        self.check([self.known(OLD)], [row(CASE, NEW, "crash")], "1 known failure still fails, 0 are right now, 0 could not be asked.")
+        self.check(two[:2], two[2:], "1 known failure still fails, 0 no longer fail, 0 got no answer.")
+        self.check([self.known(OLD)], [row(CASE, NEW, "crash")], "1 known failure still fails, 0 no longer fail, 0 got no answer.")
         out = self.gate(record([row(CASE)]), record([row(CASE, NEW)]))[2]
-        self.assertIn("0 known failures still fail, 0 are right now, 0 could not be asked. These cases do not ask about ", out)
-        self.assertIn(" failures that FACTS guards: facts known check --cudnn 9.27.0 does.", out)
+        self.assertIn("0 known failures still fail, 0 no longer fail, 0 got no answer. These cases do not cover ", out)
+        self.assertIn(" failures that FACTS guards against: facts known check --cudnn 9.27.0 does.", out)
 
     def test_those_that_are_right_now_are_listed_with_their_commands(self):
-        said = "0 known failures still fail, 1 is right now, 0 could not be asked."
-        command = "    right now: a/b#1\n      facts decide 'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0,9.27.0 --device h100-sxm\n"
+        said = "0 known failures still fail, 1 no longer fails, 0 got no answer."
+        command = "    no longer fails: a/b#1\n      facts decide 'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0,9.27.0 --device h100-sxm\n"
         for new in (row(CASE, NEW), row(CASE, NEW, "unsupported"), self.known(NEW, "pass", met=False)):
             self.assertIn(command, self.check([self.known(OLD)], [new], said))
         self.assertIn(command, self.check([row(CASE)], [self.known(NEW, "pass", met=False)], said))
-        self.check([self.known(OLD, case=n) for n in NAMES[:2]], [row(NAMES[0], NEW), self.known(NEW, case=NAMES[1])], "1 known failure still fails, 0 are right now")
+        self.check([self.known(OLD, case=n) for n in NAMES[:2]], [row(NAMES[0], NEW), self.known(NEW, case=NAMES[1])], "1 known failure still fails, 0 no longer fail")
 
     def test_those_that_could_not_be_asked_are_counted(self):
-        said = "0 known failures still fail, 0 are right now, 1 could not be asked."
+        said = "0 known failures still fail, 0 no longer fail, 1 got no answer."
         for new in ([row(CASE, NEW, "inconclusive")], [row(n, NEW) for n in NAMES[1:2]], [row(CASE, NEW, "unsupported", reason={"class": "policy", "text": "rule x", "rule": "x"})]):
             self.check([self.known(OLD)], new, said)
         self.check([self.known(OLD, "wrong", grade="measured")], [row(CASE, NEW)], said)

@@ -94,7 +94,7 @@ static bool read_device(facts_device *out, const json_t *device, const char *pat
 {
     long long version, processors;
     if (!json_is_object(device))
-        return facts_fail(message, "%s: \"device\" must be the object that cuDNN is given", path);
+        return facts_fail(message, "%s: \"device\" must be the object with the properties that cuDNN reads", path);
     if (!whole_number(device, "deviceVer", 500, 9990, &version, path, message) ||
         !whole_number(device, "multiProcessorCount", 1, 100000, &processors, path, message))
         return false;

@@ -88,7 +88,7 @@ int facts_index_find(facts_build *out, const char *word, facts_error *message)
     int status = facts_python_ask((const char *const[]){ script, "--find", word, NULL }, line, sizeof line, message);
     if (status) {
         if (line[0] || !message->text[0])
-            facts_fail(message, "%s", line[0] ? line : "the package index could not be asked");
+            facts_fail(message, "%s", line[0] ? line : "the package index did not answer");
         return status == 2 ? 2 : 3;
     }
     int numbers = sscanf(line, "%47s %23s", package, version) == 2 ? facts_version_parse(version, number, NULL) : 0;

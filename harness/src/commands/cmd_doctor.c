@@ -100,7 +100,7 @@ static bool prove(const facts_invocation *call, const char *what, const char *cu
         line(json, what, ok, text, "");
         if (p.description[0])
             line(json, "device", true, p.description, "");
-        if (t->kind == FACTS_TARGET_CPU && p.math[0]) { /* the library is the same for every target: said once */
+        if (t->kind == FACTS_TARGET_CPU && p.math[0]) { /* the library is the same for every target: printed once */
             snprintf(text, sizeof text, "%s%s", p.has_math ? "our kernels by " : "the math backend is missing: ", p.math);
             line(json, "math", p.has_math, text, p.has_math ? "" : "./facts setup tries again");
         }

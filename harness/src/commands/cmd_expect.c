@@ -64,7 +64,7 @@ static int golden(const facts_invocation *call)
                               o->words[known ? 2 : 1]);
     if (!print && o->output)
         return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts expect golden %s: leave -o out: check writes nothing, add changes cases/golden/support.txt",
+                              "facts expect golden %s takes no -o: check writes nothing, and add changes cases/golden/support.txt",
                               task);
     if (strcmp(task, "add") == 0 && !o->cudnn)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden add: give the version: --cudnn 9.28.1");

@@ -11,7 +11,7 @@
 #include "search/weights.h"
 
 #define DRAW_AHEAD 4      /* drawn at once, for each worker */
-#define TIMEOUT_S 60.0    /* of one case, unless told otherwise: they are small */
+#define TIMEOUT_S 60.0    /* of one case, unless --timeout is given: the cases are small */
 #define MOST_IN_VAIN 2000 /* draws in a row that are no new case */
 
 typedef struct fuzzing {
@@ -98,7 +98,7 @@ static bool more(facts_search *search)
     if (!facts_findings_advance(z->findings, &search->asker))
         search->failed = true;
     if (search->session.record[0] && facts_findings_changes(z->findings) > z->written)
-        write_files(search, z); /* they stay when the run is killed; what cannot be written is told of at the end */
+        write_files(search, z); /* they stay when the run is killed; a file that cannot be written is reported at the end */
     size_t wanted = (size_t)search->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
     while (search->asked - before < wanted && !draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
         draw(search, z);
@@ -180,7 +180,7 @@ static void print_summary(const facts_search *search, const fuzzing *z)
     if (search->given_up)
         printf("%zu cases were left out: each of them ended the whole run three times\n", search->given_up);
     if (z->exhausted)
-        puts("the weights (and --where) give no new case any more");
+        puts("the weights (and --where) allow no further new case");
     print_buckets(z, flags);
     putchar('\n');
     if (explained)
@@ -242,7 +242,7 @@ static int open_all(facts_search *search, fuzzing *z, const facts_invocation *ca
         return status;
     z->seed = 1;
     if (z->options->resume)
-        facts_record_read(z->options->output, read_seed, &z->seed, &counts); /* a record that cannot be read is told of later */
+        facts_record_read(z->options->output, read_seed, &z->seed, &counts); /* a record that cannot be read is reported later */
     if (z->options->seed >= 0)
         z->seed = (uint64_t)z->options->seed;
     search->session.seed = z->seed;

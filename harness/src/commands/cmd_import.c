@@ -75,9 +75,9 @@ static const char *meets(const facts_deviations *lines, size_t i, const char *na
     return NULL;
 }
 
-/* Calls `tell` for each thing that is known of a problem, at most KNOWN_SHOWN. */
+/* Calls `report` for each known failure and regress case of a problem, at most KNOWN_SHOWN times. */
 static void known(const knowledge *k, const facts_imported *p,
-                  void (*tell)(void *to, const char *verdict, const char *where, const char *link), void *to)
+                  void (*report)(void *to, const char *verdict, const char *where, const char *link), void *to)
 {
     char cudnn[24];
     int shown = 0;
@@ -86,21 +86,21 @@ static void known(const knowledge *k, const facts_imported *p,
         const facts_deviation *line = facts_deviations_at(k->lines, i);
         if (!meets(k->lines, i, p->name, p->cudnn ? cudnn : NULL))
             continue;
-        tell(to, line->verdict, line->where, line->link);
+        report(to, line->verdict, line->where, line->link);
         shown++;
     }
     for (size_t i = 0; k->regress && i < facts_cases_count(k->regress) && shown < KNOWN_SHOWN; i++) {
         facts_planned planned = facts_cases_at(k->regress, i);
         if (strcmp(planned.name, p->name) != 0)
             continue;
-        tell(to, "regress", planned.group, "cases/known");
+        report(to, "regress", planned.group, "cases/known");
         shown++;
     }
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
-static void tell_line(void *to, const char *verdict, const char *where, const char *link)
+static void print_known(void *to, const char *verdict, const char *where, const char *link)
 {
     fprintf(to, "#   known: %s, where %s: %s\n", verdict, where, link);
 }
@@ -120,7 +120,7 @@ static void print_problem(const knowledge *k, const facts_imported *p, FILE *out
         fprintf(out, "#   %s\n", p->notes.text[i]);
     for (int i = 0; i < p->log_count; i++)
         fprintf(out, "#   the log says: %s\n", p->log_text[i]);
-    known(k, p, tell_line, out);
+    known(k, p, print_known, out);
     fprintf(out, "%s\n", p->name);
 }
 

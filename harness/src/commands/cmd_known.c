@@ -145,7 +145,7 @@ static int list(const facts_options *o, const char *folder)
     return hand_over(&w);
 }
 
-static int tell(const facts_options *o, const char *folder, const char *task)
+static int show(const facts_options *o, const char *folder, const char *task)
 {
     words w = { .count = 0 };
     start(&w, folder, task);
@@ -173,7 +173,7 @@ int facts_command_known(const facts_invocation *call)
     if (strcmp(task, "list") == 0)
         return list(o, folder);
     if (strcmp(task, "show") == 0 || strcmp(task, "note") == 0 || strcmp(task, "propose") == 0)
-        return tell(o, folder, task);
+        return show(o, folder, task);
     return facts_complain(FACTS_EXIT_BAD_INPUT,
                           "facts known: \"%.60s\" is none of list, show, check, propose, note; did you mean %s?", task,
                           facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]));

@@ -12,7 +12,7 @@
 #define DEFAULT_DEVICES "h100-sxm,sm80-spec"
 #define SUITE "smoke"
 
-/* One part of the matrix: what is asked of which devices, and where its record goes. */
+/* One part of the matrix: its cases, its devices, and the place of its record. */
 typedef struct part {
     const char *name, *devices, *cudnn;
     facts_task task;

@@ -1,4 +1,4 @@
-/* What is due of a scene: the reference's answers, in the judge's words. */
+/* The expected values of a scene: the reference's answers, as an expectation. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -17,17 +17,17 @@ typedef struct facts_kernel {
     facts_liar liar;
     int64_t tile;        /* keys; a multiple of 8; 0: 128 */
     int64_t splits;      /* parts of the keys, combined at the end; 0: 1 */
-    double lazy;         /* log2: O is rescaled only when the maximum rises by more. 8 bit types: P is scaled by 2^-lazy more, and
-                            Max and Sum_exp are of the maximum that was used */
+    double lazy; /* log2: O is rescaled only if the maximum rises by more than this. 8-bit types: P is also scaled by 2^-lazy, and
+                    Max and Sum_exp refer to the maximum that was used */
     bool reversed;       /* tiles of keys from last to first */
     facts_adder adder;   /* chunk 0: 16 products at a time to nearest, f32 one at a time */
     bool scale_last;     /* backward: attention scale after the products, not in dS */
     bool partials_fp32;  /* backward, GQA: partial dK, dV are not cast */
-    int64_t key_shift;   /* forward: keys and values are read in another order, from this one on; without mask, bias, dropout */
-    double scale_factor; /* of the attention scale; 0: 1 */
+    int64_t key_shift;   /* forward: keys and values are read in rotated order, from this one on; without mask, bias, dropout */
+    double scale_factor; /* a factor of the attention scale; 0: 1 */
 } facts_kernel;
 
-/* What it writes. X(SYMBOL, "word") */
+/* The outputs. X(SYMBOL, "word") */
 #define FACTS_SLOT_LIST(X)                                                                                                         \
     X(O, "o") X(STATS, "stats") X(MAX, "max") X(SUM_EXP, "sum_exp") X(DQ, "dq") X(DK, "dk") X(DV, "dv") X(DBIAS, "dbias")           \
     X(DSINK, "dsink") X(AMAX_S, "amax_s") X(AMAX_O, "amax_o") X(AMAX_DP, "amax_dp") X(AMAX_DQ, "amax_dq") X(AMAX_DK, "amax_dk")    \
@@ -37,8 +37,8 @@ typedef enum facts_slot_id { FACTS_SLOT_LIST(FACTS_AS_ENUM) FACTS_SLOT_COUNT } f
 #undef FACTS_AS_ENUM
 extern const char *const facts_slot_words[FACTS_SLOT_COUNT];
 
-/* Element (b,h,s,c) goes to data + b*stride[0] + ... elements; ragged: `first` replaces b*stride[0]. NULL data: not wanted. DSINK is
- * [1, heads_q, 1, 1], amax [1, 1, 1, 1]. */
+/* Element (b,h,s,c) is written at data + b*stride[0] + ... elements; ragged: `first` replaces b*stride[0]. NULL data: the output is
+ * not asked for. DSINK is [1, heads_q, 1, 1], amax [1, 1, 1, 1]. */
 typedef struct facts_slot {
     void *data;
     fref_type type;
@@ -46,18 +46,18 @@ typedef struct facts_slot {
     const int64_t *first;
 } facts_slot;
 
-/* One launch: the reference's own words. Outputs of 8 bits hold value * scale (problem->scales). */
+/* One launch, described with the types of the reference. Outputs of 8 bits hold value * scale (problem->scales). */
 typedef struct facts_launch {
     const fref_problem *problem;
-    fref_type type; /* of Q, K, V: what P and dS are cast to */
+    fref_type type; /* the type of Q, K, V; P and dS are cast to it */
     const fref_tensor *q, *k, *v;
     const fref_tensor *o, *stats, *d_o; /* backward */
     facts_slot out[FACTS_SLOT_COUNT];
-    unsigned char *workspace; /* backward: facts_emulation_workspace() bytes of anything */
-    uint64_t seed;            /* where the bits of problem->keep come from, for a kernel that draws its own */
+    unsigned char *workspace; /* backward: facts_emulation_workspace() bytes, with any contents */
+    uint64_t seed;            /* the seed of problem->keep, for a kernel that generates its own bits */
 } facts_launch;
 
-/* Padded rows of O are written as 0, of Stats as -inf. Returns false without memory. */
+/* Writes 0 to padded rows of O, and -inf to those of Stats. Returns false if memory is short. */
 bool facts_emulate_forward(const facts_kernel *kernel, const facts_launch *launch);
 bool facts_emulate_backward(const facts_kernel *kernel, const facts_launch *launch);
 size_t facts_emulation_workspace(const fref_problem *problem);

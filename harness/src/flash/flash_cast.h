@@ -1,4 +1,5 @@
-/* The casts of a kernel: a double to the nearest value of a narrow type, ties to even, or toward zero. Values, not codes. */
+/* The casts of a kernel: from a double to the nearest value of a narrow type (ties to even), or toward zero. The results are
+ * values, not codes. */
 #ifndef FACTS_FLASH_CAST_H
 #define FACTS_FLASH_CAST_H
 
@@ -22,7 +23,7 @@ static inline facts_grid facts_grid_of(fref_type type)
     return grids[type];
 }
 
-/* The distance of neighbours around a finite x. */
+/* The distance between neighbouring values around a finite x. */
 static inline double facts_grid_step(facts_grid g, double x)
 {
     uint64_t bits;
@@ -49,14 +50,14 @@ static inline double facts_truncate(facts_grid g, double x)
     return fabs(r) <= g.largest ? r : copysign(g.largest, x);
 }
 
-/* Toward minus infinity. */
+/* Rounds toward minus infinity. */
 static inline double facts_floor(facts_grid g, double x)
 {
     double r = facts_truncate(g, x);
     return isfinite(x) && r > x && fabs(r - facts_grid_step(g, x)) <= g.largest ? r - facts_grid_step(g, x) : r;
 }
 
-/* The grid with fewer bits of the same size: what P or dS would be rounded to by mistake. */
+/* The type of the same size with fewer bits, to which a wrong kernel may round P or dS. */
 static inline facts_grid facts_grid_coarser(facts_grid g)
 {
     return facts_grid_of(g.saturates ? FREF_E5M2 : FREF_BF16);

@@ -1,15 +1,17 @@
-/* Kernels that are wrong on purpose: the honest emulation (flash.h) with one thing changed. docs/numerics.md section 11.
+/* Kernels that are wrong on purpose: the correct emulation (flash.h) with one change. docs/numerics.md section 11.
  *
- * A test must catch each of them on the scene that can show it (emulation/scenes.h), with one of the standard fills or the named one.
- */
+ * A test must catch each of them in the scene that can show it (emulation/scenes.h), with one of the standard fills or the named
+ * fill. */
 #ifndef FACTS_FLASH_LIARS_H
 #define FACTS_FLASH_LIARS_H
 
 #include <stdbool.h>
 
 /* X(SYMBOL, "id", SCENE, TYPES, FILLS, "what is wrong")
- *   TYPES  ANY; CAST: not f32, where the cast that is bent is none; F8: 8 bit types; F16: f16; HOPPER: 8 bit types that are added in 14 bits; FINER: f16 and e4m3, which have a sibling with fewer bits
- *   FILLS  FOUR: gauss, needle, neglse, stair_up; PLANT: those and amax_plant; SPIKY: those and spiky, whose partial sums are larger than what they end as; MEAN: those and offset_v, where what P is multiplied with has a mean */
+ * TYPES  ANY; CAST: not f32, which has no cast to change; F8: 8-bit types; F16: f16; HOPPER: 8-bit types that are added in 14 bits;
+ *        FINER: f16 and e4m3, for which a type of the same size with fewer bits exists
+ * FILLS  FOUR: gauss, needle, neglse, stair_up; PLANT: those and amax_plant; SPIKY: those and spiky, whose partial sums are larger
+ *        than their totals; MEAN: those and offset_v, where the factor of P has a mean */
 /* clang-format off */
 #define FACTS_LIAR_LIST(X)                                                                                                                   \
     X(CAUSAL_LOOSE, "fwd.causal_loose_1", CAUSAL, ANY, FOUR, "one key too many on the right")                                                 \

@@ -57,7 +57,7 @@ static bool is_head_major(const facts_import_tensor *t)
     return t->ragged != -1 && t->dim[3] == 1 && t->dim[1] > 1 && t->stride[1] > t->stride[2];
 }
 
-/* What nobody steps by is not looked at: extents of 1, and b of packed sequences. */
+/* Strides that are never used do not count: of extents of 1, and of b in ragged tensors. */
 static bool same_strides(const facts_import_tensor *t, const int64_t stride[4])
 {
     for (int d = 0; d < 4; d++)

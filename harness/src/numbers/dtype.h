@@ -38,7 +38,7 @@ FACTS_BOTH int facts_format_bias(facts_format f)
     return (1 << (f.exponent_bits - 1)) - 1;
 }
 
-/* Codes of one byte that are numbers. */
+/* Is it a floating-point type of one byte? */
 FACTS_BOTH int facts_dtype_is_8_bit(int32_t dtype)
 {
     return dtype == FATTN_E4M3 || dtype == FATTN_E5M2 || dtype == FATTN_MXE4M3 || dtype == FATTN_MXE5M2;
@@ -50,7 +50,7 @@ FACTS_BOTH size_t facts_dtype_bytes(int32_t dtype)
     return (size_t)facts_format_of(dtype).bytes;
 }
 
-/* Inf where the type has one, else the largest value; the canonical NaN. */
+/* The codes of Inf (or of the largest value, if the type has no Inf) and of the canonical NaN. */
 FACTS_BOTH uint32_t facts_dtype_inf(int32_t dtype)
 {
     return facts_format_of(dtype).inf;
@@ -70,7 +70,7 @@ FACTS_BOTH uint64_t facts_shift_right_even(uint64_t value, int shift)
     return kept + (lost > half || (lost == half && (kept & 1)) ? 1 : 0);
 }
 
-/* The same for a value < 2^22: a significand without the lowest 31 of its 53 bits. Whether one of them is set is kept. */
+/* The same for a value < 2^22: a significand without the lowest 31 of its 53 bits. Its last bit is set if one of those was. */
 FACTS_BOTH uint32_t facts_shift_right_even_short(uint32_t value, int shift)
 {
     if (shift > 22)
@@ -95,12 +95,12 @@ FACTS_BOTH uint32_t facts_encode(int32_t dtype, double value)
     if (exponent == 0)
         return sign; /* a subnormal double is below half of every type's smallest value */
 
-    /* `place` is the exponent field that the value would have; below 1 it is subnormal and loses 1 - place more bits. */
+    /* `place` is the exponent field of the result; below 1 it is subnormal and loses 1 - place more bits. */
     int place = exponent - 1023 + facts_format_bias(f), shift = 52 - f.fraction_bits, more = place >= 1 ? 0 : 1 - place;
     if (place >= 1 << f.exponent_bits)
         return over;
     uint32_t code = place >= 1 ? (uint32_t)(place - 1) << f.fraction_bits : 0;
-    if (f.fraction_bits > 20) /* more than the high half has */
+    if (f.fraction_bits > 20) /* more bits than the high half has */
         code += (uint32_t)facts_shift_right_even((bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52, shift + more);
     else
         code += facts_shift_right_even_short((high & 0xFFFFF) << 1 | 1 << 21 | ((uint32_t)bits != 0), shift - 31 + more);
@@ -124,7 +124,7 @@ FACTS_BOTH double facts_decode(int32_t dtype, uint32_t bits)
         return bits != 0 ? 1.0 : 0.0;
     uint32_t magnitude = bits & ((UINT32_C(1) << (8 * f.bytes - 1)) - 1),
              fraction = magnitude & ((UINT32_C(1) << f.fraction_bits) - 1);
-    uint32_t high = bits >> (8 * f.bytes - 1) << 31, low = 0; /* of the double; of most types the high half says all */
+    uint32_t high = bits >> (8 * f.bytes - 1) << 31, low = 0; /* halves of the double; for most types the high half is enough */
     int exponent = (int)(magnitude >> f.fraction_bits), bias = facts_format_bias(f);
     if (magnitude > f.largest) {
         bool infinite = f.inf != f.largest && magnitude == f.inf;

@@ -1,4 +1,4 @@
-/* What lies in memory before a run. Compiled by C and by CUDA C++. docs/numerics.md section 8. */
+/* The contents of memory before a run. Compiled by C and by CUDA C++. docs/numerics.md, section 8. */
 #ifndef FACTS_POISON_H
 #define FACTS_POISON_H
 
@@ -10,7 +10,7 @@ typedef enum facts_pattern { FACTS_PATTERN_A, FACTS_PATTERN_B } facts_pattern;
 
 #define FACTS_GUARD_ELEMENTS 512
 #define FACTS_GUARD_BYTES 1024
-#define FACTS_GUARD_FILLER 0xA5 /* bytes of a skew that make no whole element */
+#define FACTS_GUARD_FILLER 0xA5 /* bytes of a skew that are no whole element */
 
 /* The poison of element `index` of a storage (negative in the guard before it). It repeats after 7. */
 FACTS_BOTH uint32_t facts_pattern_code(int32_t dtype, facts_pattern pattern, int64_t index)
@@ -21,7 +21,7 @@ FACTS_BOTH uint32_t facts_pattern_code(int32_t dtype, facts_pattern pattern, int
     return facts_encode(dtype, (facts_dtype_bytes(dtype) == 1 ? 64.0 : 1024.0) + (double)step);
 }
 
-/* Workspace is bytes: A5 or 3C. */
+/* The poison of a byte of workspace: A5 or 3C. */
 FACTS_BOTH unsigned char facts_pattern_byte(facts_pattern pattern)
 {
     return pattern == FACTS_PATTERN_A ? 0xA5 : 0x3C;

@@ -165,20 +165,20 @@ static bool reduce_key(facts_shrinker *s, facts_key key, const char *const *name
     uint64_t part[3];
     bool any = false;
     int parts = key == FACTS_KEY_H ? 3 : 2;
-    int reported = read_size(&s->result->best, key, part);
+    int numbers = read_size(&s->result->best, key, part);
     uint64_t most = 0;
     for (int i = 0; i < parts; i++)
         most = part[i] > most ? part[i] : most;
-    if (reported == 1 || s->round == 0) /* one number for all is simpler than several */
+    if (numbers == 1 || s->round == 0) /* one number for all is simpler than several */
         any |= facts_reduce_number(s, names[0], 1, most, make_size, &(size_part){ key, -1, parts });
-    reported = read_size(&s->result->best, key, part);
-    bool apart = reported > 1 || key == FACTS_KEY_S; /* equal heads, or head dims, stay equal */
+    numbers = read_size(&s->result->best, key, part);
+    bool apart = numbers > 1 || key == FACTS_KEY_S; /* equal heads, or head dims, stay equal */
     for (int i = 0; apart && i < parts && !s->over; i++) {
         read_size(&s->result->best, key, part);
-        if (reported == 2 && i == 2)
+        if (numbers == 2 && i == 2)
             break;
         any |= facts_reduce_number(s, names[1 + i], 1, part[i], make_size,
-                                   &(size_part){ key, i, reported == 2 && parts == 3 ? 2 : parts });
+                                   &(size_part){ key, i, numbers == 2 && parts == 3 ? 2 : parts });
     }
     return any;
 }

@@ -12,7 +12,7 @@ bool facts_is_size(facts_key key)
     return key == FACTS_KEY_B || key == FACTS_KEY_H || key == FACTS_KEY_S || key == FACTS_KEY_D;
 }
 
-/* Said anew, as a default is not always a value that can be set (v=layout). */
+/* The case is written again, because a default is not always a value that can be set (v=layout). */
 bool facts_case_without(facts_case *out, const facts_case *c, const bool left_out[FACTS_KEY_COUNT])
 {
     char text[FACTS_NAME_MAX];

@@ -198,7 +198,7 @@ static facts_expression_scope scope_of(const facts_weights *w, const facts_case 
     return (facts_expression_scope){ .numbers = w->number, .number_count = w->numbers, .c = c, .dice = dice };
 }
 
-/* Each choice is drawn once for a plain case, so that what is wrong is said before the first draw. */
+/* Each choice is drawn once for a plain case, so that a mistake is reported before the first draw. */
 static bool check_line(reader *r, const key_line *line)
 {
     for (size_t i = 0; i < line->count; i++) {

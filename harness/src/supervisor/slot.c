@@ -1,4 +1,4 @@
-/* One worker's life: started, told its target, asked case after case, closed. What it has in hand when it dies is what killed it.
+/* The life of a worker: it starts, gets its target, answers case after case, and ends. If it dies, the case in flight is the cause.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -171,8 +171,8 @@ static void on_failed(facts_slot *slot, facts_span failed)
         facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
 }
 
-/* The reference and the judge are ours: that they are late says nothing of cuDNN. */
-static bool is_ours(const facts_slot *slot)
+/* Is the worker in code of FACTS, the reference or the comparison? A timeout there says nothing about cuDNN. */
+static bool is_in_facts(const facts_slot *slot)
 {
     return strcmp(slot->stage, "reference") == 0 || strcmp(slot->stage, "judge") == 0;
 }
@@ -181,9 +181,9 @@ static bool is_ours(const facts_slot *slot)
 static void on_stage(facts_slot *slot, const facts_line *reply, facts_span stage)
 {
     int64_t config;
-    const bool was_ours = is_ours(slot);
+    const bool was_ours = is_in_facts(slot);
     facts_json_string(stage, slot->stage, sizeof slot->stage);
-    if (was_ours && !is_ours(slot))
+    if (was_ours && !is_in_facts(slot))
         facts_process_deadline(slot->process, slot->run->timeout_s);
     slot->config = facts_json_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
 }
@@ -411,7 +411,7 @@ static bool had_no_channel(const facts_death *death)
 
 static const char *timed_out_in_facts(const facts_slot *slot, const facts_death *death)
 {
-    if (!death->late || !is_ours(slot))
+    if (!death->late || !is_in_facts(slot))
         return NULL;
     return strcmp(slot->stage, "judge") == 0 ? "judging took too long" : "the reference was not ready in time";
 }

@@ -30,7 +30,8 @@ static int clash(const facts_target *a, const facts_target *b, facts_error *mess
 {
     if (strcmp(a->described.json, b->described.json) != 0)
         return facts_fail_as(2, message, "two descriptions are named %s; change the \"name\" in one of the files", a->device);
-    return facts_fail_as(2, message, "two folders hold a build %s: %s and %s; give one", a->build.name, a->build.dir, b->build.dir);
+    return facts_fail_as(2, message, "two folders have the build %s: %s and %s; name one of them", a->build.name, a->build.dir,
+                         b->build.dir);
 }
 
 bool facts_targets_add(facts_targets *targets, const facts_target *target)

@@ -102,7 +102,7 @@ static void compose(const proof *p, facts_text *out)
     facts_text_member(out, "build", state->target->build.name);
     facts_text_member(out, "device", state->device);
     if (state->target->kind == FACTS_TARGET_GPU) {
-        char planned[16]; /* its name in the run's targets, before it said what it is */
+        char planned[16]; /* its name in the run's targets, before its worker has reported its product */
         facts_target_planned(planned, state->target);
         facts_text_member(out, "planned", planned);
     }

@@ -124,7 +124,7 @@ static int open_target(facts_worker *worker, lines *in, bool *opened)
     *opened = ready;
     if (replaces && !ready)
         return refuse_request(in, reply);
-    if (replaces) /* it said so before */
+    if (replaces) /* it has replied already */
         json_decref(reply);
     else
         facts_reply(reply);
@@ -153,7 +153,7 @@ static int serve_all(facts_worker *worker, lines *in)
                           &(facts_in_hand){ in->target, line, in->buffer + in->start, length, in->end - in->start });
         facts_serve(worker, &request);
     }
-    return EXIT_SUCCESS; /* the context is lost: said with "bye" */
+    return EXIT_SUCCESS; /* the context is lost: the reply has "bye" */
 }
 
 int facts_worker_run(void)

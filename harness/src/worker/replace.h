@@ -1,26 +1,26 @@
-/* A worker that needs another environment becomes one: it starts itself again, with what it was asked in hand. cuDNN reads its
- * rescale threshold from the environment, and a process that has read it is not asked with another one. */
+/* A worker that needs another environment replaces itself: it starts itself again and passes on the requests that it has read.
+ * cuDNN reads its rescale threshold from the environment once, so a process cannot ask it with another threshold. */
 #ifndef FACTS_REPLACE_H
 #define FACTS_REPLACE_H
 
 #include "worker/target/loaded_target.h"
 #include "worker/target/request.h"
 
-/* The environment variable that says where the lines to begin with are; a descriptor. */
+/* The environment variable with the descriptor of the lines to read first. */
 #define FACTS_REPLACED "FACTS_WORKER_LINES"
 
-/* Does this request need another threshold (rescale=) than this process has? Never on the cpu. */
+/* Does this request need another threshold (rescale=) than this process has? Never on the CPU. */
 bool facts_replace_now(const facts_worker *worker, const facts_request *request);
-/* Lines in hand: the target's, the request's (both without their newlines), and what was read after it. */
+/* The lines to pass on: the target's, the request's (both without their newlines), and what was read after it. */
 typedef struct facts_in_hand {
     const char *target, *request, *rest;
     size_t request_length, rest_length;
 } facts_in_hand;
 
-/* Releases the target and becomes the worker of that request; what is in hand is read again, then stdin. Returns only where that
+/* Releases the target and starts the program again, which reads the lines to pass on and then stdin. Returns only if that
  * failed. */
 void facts_replace(facts_worker *worker, const facts_request *request, const facts_in_hand *in_hand);
-/* The descriptor that lines come from first; -1: this process replaces none. */
+/* The descriptor of the lines to read first; -1: this process has replaced no other. */
 int facts_replaced_lines(void);
 
 #endif

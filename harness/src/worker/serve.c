@@ -58,7 +58,7 @@ static void stage(void *owner, const char *word)
     facts_reply_stage(j->request.id, word, j->config);
 }
 
-/* A file of plan_dir that could not be used is said on the row of whoever wanted it. */
+/* A file of plan_dir that could not be used is reported in the row of its case. */
 static void reply(const job *j, json_t *row, bool last, bool bye)
 {
     char *why = j->worker->plans->not_loaded;

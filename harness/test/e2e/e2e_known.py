@@ -52,7 +52,7 @@ class Known(e2e.TestCase):
         done = self.check(home, e2e.NEW)
         self.assertStatus(done, 0)
         self.assertIn("+seen: 9.27.0; h100-sxm (described), r.jsonl", done.out)
-        self.assertIn("1 known failure still fails, 0 are right now, 0 could not be asked (cuDNN 9.27.0)", done.out)
+        self.assertIn("1 known failure still fails, 0 no longer fail, 0 got no answer (cuDNN 9.27.0)", done.out)
         with open(self.known, encoding="utf-8") as file:
             self.assertEqual(file.read(), CRASH, "without --write nothing is changed")
         self.assertStatus(self.check(home, e2e.NEW, "--write"), 0)
@@ -67,7 +67,7 @@ class Known(e2e.TestCase):
         done = self.check(home, e2e.OLD)
         self.assertStatus(done, 0)
         self.assertIn("+right: 9.20.0; h100-sxm (described), r.jsonl", done.out)
-        self.assertIn("right now: ends", done.out)
+        self.assertIn("no longer fails: ends", done.out)
         wrong = self.check(self.home(CRASH.replace("seen: 9.26.0; a report", "seen: 9.26.0; a report\nright: 9.27.0; a guess")), e2e.NEW)
         self.assertStatus(wrong, 1)
         self.assertRegex(wrong.err, r"ends\.known:5: cuDNN 9\.27\.0 on h100-sxm fails \(1 results\), and the file says that it is right")

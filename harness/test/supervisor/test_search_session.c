@@ -121,5 +121,5 @@ Test(search, nothing_new_to_draw_is_said)
     put("w", "b: 1 {1..5}\n");
     cr_expect_eq(facts(FUZZ "--cases 1000000"), 0);
     cr_expect_eq(hunted()->drawn, 5);
-    cr_expect(output_says("give no new case any more"));
+    cr_expect(output_says("allow no further new case"));
 }

@@ -1,5 +1,5 @@
-/* What a call of a plan must bring: every address that the problem needs, with the memory that lies behind it. Worked out once, when the plan
- * is made, so that checking a call is one walk over a short list. */
+/* The arguments that a call of a plan must have: every address that the problem needs, with the size and shape of its memory. The
+ * list is made once, with the plan, so that checking a call is one pass over a short list. */
 #ifndef FATTN_ARGUMENTS_H
 #define FATTN_ARGUMENTS_H
 
@@ -11,21 +11,21 @@
 
 struct gpu_driver;
 
-/* Where the bytes of a tensor lie, from its address on: rows of `row` bytes, repeated over the axes. Axes that continue a row have been made
- * part of it, so that a dense tensor is one row. */
+/* The bytes of a tensor, relative to its address: rows of `row` bytes, repeated over the axes. Axes that continue a row are merged
+ * into it, so that a dense tensor is one row. */
 typedef struct fattn__footprint {
-    int64_t span; /* from the first byte to the last, both included; INT64_MAX: more than that */
+    int64_t span; /* bytes from the first to the last, both included; INT64_MAX: too many to count */
     int64_t row;
     int32_t rank;
     int32_t reserved;
     struct {
         int64_t count, stride; /* stride in bytes, not 0 */
-    } axis[4];                 /* from the smallest stride on */
+    } axis[4];                 /* in the order of their strides, the smallest first */
 } fattn__footprint;
 
 void fattn__footprint_of(fattn__footprint *out, const int64_t dim[4], const int64_t strides[4], int64_t element_bytes);
-/* Do two tensors share a byte, the second lying `distance` bytes behind the first? Interleaved tensors (packed layouts) do not. An arrangement
- * too tangled to be searched counts as not shared. */
+/* Do two tensors share a byte if the second starts `distance` bytes after the first? Interleaved tensors
+ * (one buffer for Q, K and V) do not. A pair whose search would take too long counts as not shared. */
 bool fattn__footprints_meet(const fattn__footprint *a, const fattn__footprint *b, int64_t distance);
 
 typedef struct fattn__argument {
@@ -44,7 +44,7 @@ typedef struct fattn__arguments {
     int32_t count;
     int32_t reserved;
     size_t workspace_bytes;
-    _Atomic uint64_t known_good[FATTN__KNOWN_SETS]; /* hashes of the sets of addresses that passed; 0: none */
+    _Atomic uint64_t known_good[FATTN__KNOWN_SETS]; /* hashes of the sets of addresses that passed the check; 0: none */
     fattn__argument at[FATTN__MAX_ARGUMENTS];
 } fattn__arguments;
 

@@ -78,10 +78,12 @@ static fattn_status refuse(const array *a, int64_t at, int64_t least, int64_t mo
 static fattn_status check_prefix_sums(const array *a, int64_t batch, int64_t seq)
 {
     if (integer(a, 0) != 0)
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s[0]: %" PRId64 " is not allowed; want 0, where prefix sums begin", a->name, integer(a, 0));
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s[0]: %" PRId64 " is not allowed; want 0, the first prefix sum", a->name,
+                           integer(a, 0));
     for (int64_t b = 0; b < batch; b++)
         if (integer(a, b + 1) < integer(a, b) || integer(a, b + 1) - integer(a, b) > seq)
-            return refuse(a, b + 1, integer(a, b), integer(a, b) + seq, "prefix sums: from the one before it to a whole sequence more");
+            return refuse(a, b + 1, integer(a, b), integer(a, b) + seq,
+                          "a prefix sum may exceed the one before by at most the sequence length");
     return FATTN_OK;
 }
 

@@ -1,5 +1,6 @@
-/* One build on one device. What is fixed at creation is read without a lock; the rest has its lock beside it. The caller holds one reference,
- * every plan another: what a plan needs lives as long as the plan, in whatever order they are destroyed. */
+/* One build on one device. Members that are fixed at creation are read without a lock; each other member stands beside its lock.
+ * The caller holds one reference, and each plan holds one: a context lives as long as its plans, in whatever order they are
+ * destroyed. */
 #ifndef FATTN_CONTEXT_H
 #define FATTN_CONTEXT_H
 
@@ -15,26 +16,26 @@
 #include "fattn/cache.h"
 #include "fattn/fattn.h"
 
-/* From this version on NVRTC is linked into libcudnn_graph; below it, one must be mapped. */
+/* From this version on, NVRTC is linked into libcudnn_graph. Below it, an NVRTC must be mapped. */
 #define FATTN__NVRTC_INSIDE 92100
 
 struct fattn_context {
     _Atomic int references;
-    _Atomic bool abandoned; /* nothing of cuDNN's or the driver's is to be touched any more */
-    uint64_t id;            /* of this context alone, in the whole life of the process; addresses are used again */
+    _Atomic bool abandoned; /* objects of cuDNN and of the driver must not be touched any more */
+    uint64_t id;            /* unique in the life of the process; an address is not: it may be used again */
     fattn_device_kind kind;
     int threads; /* cpu backend; 0: all */
     fattn_context_info info;
     char *nvrtc;             /* real path; NULL: none was given */
     const fattn__cudnn *api; /* NULL on the cpu */
     fattn__desc description; /* DEVICEPROP; NULL unless described */
-    uint64_t description_id; /* as info.device_id, of its driver too */
+    uint64_t description_id; /* as info.device_id, with the driver in it */
     fattn_refusal_store refusals; /* the caller's; its functions are NULL where there is none */
 
-    const gpu_driver *cuda; /* NULL unless a GPU; so is what follows */
+    const gpu_driver *cuda; /* NULL unless a GPU, like the next members */
     int device;
     struct CUctx_st *primary;
-    unsigned long long primary_id; /* another one after a device reset */
+    unsigned long long primary_id; /* changes with a device reset */
     fattn__handles *handles;
     gpu_module *_Atomic kernels; /* of the math backend; loaded under `lock`, NULL before */
 
@@ -51,8 +52,8 @@ void fattn__leave(const fattn_context *context, struct CUctx_st *previous);
 fattn_context *fattn__context_retain(fattn_context *context);
 void fattn__context_release(fattn_context *context);
 
-/* May what was made in this context still be destroyed? Not after fattn_context_abandon, a device reset, or the driver's end at exit: what
- * cuDNN and the driver made is then gone or must be leaked. */
+/* May objects of this context still be destroyed? Not after fattn_context_abandon, a device reset, or the end of the driver at
+ * exit: the objects of cuDNN and of the driver are then gone, or must be leaked. */
 bool fattn__context_alive(const fattn_context *context);
 
 #endif

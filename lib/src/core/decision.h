@@ -1,4 +1,5 @@
-/* The answer to "may this target run this problem?". There are two ways to give it, and "no" cannot be said without a reason. */
+/* The answer to "may this target run this problem?". Two functions give it: fattn__accept, and fattn__refuse, which requires a
+ * reason. */
 #ifndef FATTN_DECISION_H
 #define FATTN_DECISION_H
 
@@ -12,7 +13,8 @@ typedef struct fattn__engine_list {
     size_t count;
 } fattn__engine_list;
 
-/* What one backend answered, with room for its strings: a policy may be popped while the decision lives. */
+/* The answer of one backend. The decision owns the strings, because the policy that they come from may be popped while the decision
+ * lives. */
 typedef struct fattn__answer_text {
     char status[96];
     char text[768];
@@ -29,26 +31,26 @@ struct fattn_decision {
     char *refusal_text;                     /* the strings of `refusals` */
     fattn__engine_list modes[FATTN__MODES]; /* by fattn_mode */
 
-    /* Of every backend that the policy named; only in what fattn_decide gives. */
+    /* One answer for every backend that the policy names. Only fattn_decide fills them. */
     fattn_answer answers[FATTN_BACKEND_COUNT];
     fattn__answer_text answer_texts[FATTN_BACKEND_COUNT];
     size_t answer_count;
 };
 
-/* Says yes. */
+/* Answers yes. */
 void fattn__accept(fattn_decision *out, fattn_backend backend);
-/* Says no. `status` is cuDNN's name or "". `remedy` NULL or "": what helps with such a reason in general. Strings are copied. Returns
- * FATTN_OK: the question was answered. */
+/* Answers no. `status` is cuDNN's name of the status, or "". `remedy` may be NULL or "": the decision then gives the general advice
+ * for the reason. The strings are copied. Returns FATTN_OK: the question was answered. */
 fattn_status fattn__refuse(fattn_decision *out, fattn_backend backend, fattn_reason reason, const char *status, const char *text,
                            const char *remedy);
-/* Says no by a rule, which the decision names. */
+/* Answers no because of a rule. The decision names the rule. */
 fattn_status fattn__refuse_by_rule(fattn_decision *out, fattn_backend backend, const fattn_rule *rule, const fattn_problem *resolved);
-/* A configuration was removed by a rule: the answer names the first such rule, yes or no. */
+/* Records that a rule removed a configuration. The answer, yes or no, names the first such rule. */
 void fattn__note_rule(fattn_decision *out, const fattn_rule *rule);
-/* Appends a configuration to a mode's list; its `mode` and `config` are set here. Returns FATTN_OK or FATTN_NO_MEMORY. */
+/* Appends a configuration to a mode's list and sets its `mode` and `config`. Returns FATTN_OK or FATTN_NO_MEMORY. */
 fattn_status fattn__add_engine(fattn_decision *out, fattn_mode mode, const fattn_engine *engine);
 
-/* How often this thread has asked cuDNN, by pass. For tests of what a probe costs. */
+/* How often this thread has asked cuDNN, for each pass. Tests use it to measure what a decision costs. */
 uint64_t fattn__asked(fattn_pass pass);
 void fattn__count_asked(fattn_pass pass);
 

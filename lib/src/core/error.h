@@ -1,17 +1,17 @@
-/* The sentence of this thread's last failure. Codes are for programs; this is for people. */
+/* The message of this thread's last failure. Status codes are for programs; the message is for people. */
 #ifndef FATTN_ERROR_H
 #define FATTN_ERROR_H
 
 #include "fattn/fattn.h"
 
-/* Keeps the sentence (one line; cut at 1023 bytes) for fattn_last_error(). */
+/* Keeps the message (one line; cut at 1023 bytes) for fattn_last_error(). */
 void fattn__keep_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* fattn__fail(status, format, ...): keeps the sentence and is `status`, so that a failure is one statement. Not a function: who reads the
- * caller, compiler or analyzer, sees that a failure is never FATTN_OK. */
+/* fattn__fail(status, format, ...) keeps the message and evaluates to `status`, so that a failure is one statement. It is a macro,
+ * so that compilers and analyzers see that a failure is never FATTN_OK. */
 #define fattn__fail(status, ...) (fattn__keep_sentence(__VA_ARGS__), (status))
 
-/* Passes a failure on. */
+/* Returns from the caller if the expression fails. */
 #define TRY(expr)                                                                                                                  \
     do {                                                                                                                           \
         const fattn_status status_ = (expr);                                                                                       \

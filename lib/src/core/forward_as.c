@@ -7,7 +7,7 @@
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 
-/* What a plan may be given anew. X(field) */
+/* The members that a call may change. X(field) */
 #define EXTENT_LIST(X) X(batch) X(seq_q) X(seq_kv)
 
 static fattn_status check_extents(const fattn_problem *plan, const fattn_problem *p)
@@ -23,7 +23,7 @@ static fattn_status check_extents(const fattn_problem *plan, const fattn_problem
     return FATTN_OK;
 }
 
-/* What a graph bakes in beside the tensors that are given anew. */
+/* The members that a graph fixes, beside the tensors that a call may change. */
 static const char *baked(const fattn_problem *p)
 {
     if ((p->has_left || p->has_right) && p->align == FATTN_BOTTOM_RIGHT && !p->padding)

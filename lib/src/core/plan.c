@@ -190,7 +190,7 @@ static void overlook_unread(fattn_problem *p, const fattn_problem *plan)
         p->grad_dtype = plan->grad_dtype;
         p->do_dtype = plan->do_dtype;
         p->training = plan->training; /* it has become a bit of outputs */
-        p->total_q = plan->total_q;   /* no forward is told of totals */
+        p->total_q = plan->total_q;   /* a forward does not use totals */
         p->total_kv = plan->total_kv;
         if (p->ragged_bits != 0 && plan->ragged_bits != 0)
             p->ragged = (p->ragged & ~backward_alone) | (plan->ragged & backward_alone);

@@ -4,15 +4,16 @@
 
 #include "engine.h"
 
-/* The caller's options over the defaults. `given` may be NULL. Returns FATTN_OK; FATTN_BAD_PROBLEM. */
+/* Overwrites the defaults with the caller's options. `given` may be NULL. Returns FATTN_OK; FATTN_BAD_PROBLEM. */
 fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_options *given);
 
-/* Tries the backends that this thread's policy names, in its order, leaving out those that a rule denies; the first that succeeds computes.
- * When all fail, the status and the sentence are those of the first. `resolved` is implemented, `options` are read. */
+/* Tries the backends of this thread's policy, in its order, except those that a rule denies. The first backend that succeeds
+ * computes. If all fail, status and message are those of the first. `resolved` is a problem that the library implements; `options`
+ * come from fattn__plan_options_read. */
 fattn_status fattn__plan_build(fattn_plan **out, fattn_context *context, const fattn_problem *resolved,
                                const fattn_plan_options *options);
 
-/* One more holder; each gives it back with fattn_plan_destroy. */
+/* Adds a reference to the plan. Each reference is given back with fattn_plan_destroy. */
 fattn_plan *fattn__plan_retain(fattn_plan *plan);
 
 #endif

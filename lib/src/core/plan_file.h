@@ -6,7 +6,8 @@
 #include "fattn/fattn.h"
 #include "problem/resolved_problem.h"
 
-/* What a plan was made for and from. Written as it lies in memory, on little-endian machines; it has no padding. */
+/* The problem, the target and the configuration of a saved plan. The file holds the struct as it is in memory: little-endian,
+ * without padding. */
 typedef struct fattn__plan_header {
     char magic[8];
     uint32_t format;
@@ -24,8 +25,8 @@ typedef struct fattn__plan_header {
     uint64_t header_hash; /* XXH3 of everything before */
 } fattn__plan_header;
 
-/* Header and payload in one piece. Fills magic, format, sizes and hashes. *bytes is malloc'ed. Returns FATTN_OK; FATTN_NO_MEMORY.
- */
+/* Writes header and payload into one buffer. Fills magic, format, sizes and hashes. *bytes is malloc'ed. Returns FATTN_OK;
+ * FATTN_NO_MEMORY. */
 fattn_status fattn__plan_pack(fattn__plan_header *header, const char *payload, size_t payload_bytes, char **bytes, size_t *count);
 
 /* Checks magic, format, lengths and hashes. *payload points into `bytes`. Returns FATTN_OK; FATTN_BAD_PLAN. */

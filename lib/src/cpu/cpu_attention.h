@@ -1,5 +1,5 @@
-/* Attention on host memory, blocked, fp32 accumulation: what the cpu backend runs. Pointers are host addresses of the shapes and
- * strides of a resolved problem. */
+/* Attention in host memory, in tiles, with fp32 accumulation: the CPU backend's forward and backward. Pointers are host addresses
+ * with the shapes and strides of a resolved problem. */
 #ifndef FATTN_CPU_ATTENTION_H
 #define FATTN_CPU_ATTENTION_H
 

@@ -1,11 +1,12 @@
-/* One thread's scratch, carved out of the caller's workspace. Every array starts on a cache line and holds a multiple of 16 floats a row. */
+/* The scratch memory of one thread, a part of the caller's workspace. Every array starts on a cache line, and its rows have a
+ * multiple of 16 floats. */
 #ifndef FATTN_CPU_SCRATCH_H
 #define FATTN_CPU_SCRATCH_H
 
 #include "cpu_tile.h"
 
-/* X(name, floats): R rows and K keys of a tile, Q and V padded channels of Q, K and of V, O; M is 1 for block-scaled types, whose backward reads
- * Q, K and dO twice and dO in 16 bits, and 0 for others. */
+/* X(name, floats). R, K: rows and keys of a tile. Q, V: padded channels of Q, K and of V, O. M: 1 for block-scaled types, whose
+ * backward reads Q, K and dO twice and dO in 16 bits; otherwise 0. */
 #define FATTN__SCRATCH_LIST(X)                                                                                                     \
     X(q, R * Q) X(qt, R * Q) X(d_o, R * V) X(o, R * V) X(acc_q, R * Q)                                                             \
     X(k, K * Q) X(kt, K * Q) X(v, K * V) X(vt, K * V) X(acc_k, K * Q) X(acc_v, K * V)                                              \

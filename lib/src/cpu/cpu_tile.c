@@ -14,7 +14,7 @@ static int64_t length_of(const fattn_problem *p, const int32_t *lengths, uint32_
     if ((p->cumulative & side) != 0)
         return (int64_t)lengths[b + 1] - lengths[b];
     const int64_t length = lengths[p->len_broadcast ? 0 : b];
-    return length > 0 ? length : 0; /* -1: an unused packed sequence */
+    return length > 0 ? length : 0; /* -1: an unused ragged sequence */
 }
 
 fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64_t b)

@@ -1,20 +1,20 @@
-/* A tile of rows against a tile of keys: the pieces that forward and backward share. */
+/* A tile of rows times a tile of keys: the functions that forward and backward share. */
 #ifndef FATTN_CPU_TILE_H
 #define FATTN_CPU_TILE_H
 
 #include <fattn/fattn.h>
 
-enum { FATTN__ROWS = 192, FATTN__KEYS = 64 }; /* multiples of 16: what the kernels take at once */
+enum { FATTN__ROWS = 192, FATTN__KEYS = 64 }; /* multiples of 16, as the kernels need */
 
 static inline int64_t fattn__padded(int64_t extent)
 {
     return (extent + 15) / 16 * 16;
 }
 
-/* What row i of a batch entry may read: keys [first, last). */
+/* The keys [first, last) that a row of a batch entry may read. */
 typedef struct fattn__band {
     int64_t len_q, len_kv, shift;
-    int64_t left, right; /* clamped; INT64_MAX/4 when absent */
+    int64_t left, right; /* clamped; INT64_MAX/4: no bound */
 } fattn__band;
 
 fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64_t b);
@@ -23,7 +23,7 @@ void fattn__band_keys(const fattn__band *band, int64_t row, int64_t *first, int6
 /* dst[dim][dst_step] = src[count][src_step] transposed; columns from count to the next multiple of 16 become 0. */
 void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t count, int64_t dim);
 
-/* Which rows of a tile see any of its keys, [first, last) from row0 (none: last is 0), and whether every row sees every key. */
+/* The rows [first, last), from row0, of a tile that see any of its keys (none: last is 0), and whether every row sees every key. */
 typedef struct fattn__sight {
     int64_t first, last;
     bool whole;

@@ -1,10 +1,10 @@
-/* Deliberate mistakes, one for each promise that somebody was hurt by: the suite has to turn red for every one. They are compiled
- * only with FATTN_LIARS, into a library and a worker for tests; otherwise FATTN__LIE is 0 and nothing of this folder is there. One
- * lie at a time. */
+/* Deliberate mistakes in the library. Each breaks a promise whose breach has hurt a user before, and the tests must fail with each
+ * of them. Only a build with FATTN_LIARS, a library and a worker for tests, has them; otherwise FATTN__LIE is 0. One mistake is
+ * active at a time. */
 #ifndef FATTN_LIARS_H
 #define FATTN_LIARS_H
 
-/* X(SYMBOL, "word", "seed", "what it bends") */
+/* X(SYMBOL, "word", "seed", "what it breaks") */
 #define FATTN__LIAR_LIST(X)                                                                                                        \
     X(PROBE_O_FORMAT, "probe-o-format", "te-backend-probe", "the question has Q's layout for O, the call what was asked")          \
     X(PROBE_BATCH, "probe-batch", "te-backend-probe", "the question has batch 1")                                                  \
@@ -46,18 +46,19 @@ typedef enum fattn__liar { FATTN__LIAR_NONE, FATTN__LIAR_LIST(FATTN__AS_LIAR_) F
 extern fattn__liar fattn__liar_now;
 #define FATTN__LIE(symbol) (fattn__liar_now == FATTN__LIAR_##symbol)
 
-/* Lies from now on. False: no such word. */
+/* Activates a mistake. False: the word is unknown. */
 bool fattn__liar_take(const char *word);
-/* word, seed and what, a tab between, one a line. */
+/* Prints one line for each mistake: word, seed and description, separated by tabs. */
 void fattn__liar_print(FILE *out);
-/* The question that a lying probe asks instead. */
+/* Changes a problem to the one that the active mistake asks instead. */
 void fattn__liar_bend(fattn_problem *question);
 
-/* CUDA graphs on the cpu (emulated_kernel.c): what is captured is recorded and run at each launch. True: recorded, not to be run.
- */
+/* CUDA graphs on the CPU (emulated_kernel.c): a captured call is recorded, and runs at each launch. True: the call was recorded and
+ * must not run now. */
 bool fattn__emulator_records(const fattn_plan *plan, const fattn_tensors *tensors);
 const struct gpu_driver *fattn__emulator_functions(void); /* for CUDA graphs alone */
-/* The call after `calls` more ones gives `result`; 0: none. What is alive in it is counted. */
+/* After `calls` more calls, one call returns `result`; 0: none does. fattn__emulator_alive counts the objects that are not
+ * destroyed. */
 void fattn__emulator_fail(int calls, int result);
 int fattn__emulator_alive(void);
 #else

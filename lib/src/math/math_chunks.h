@@ -1,12 +1,12 @@
-/* How a problem is cut so that its scores fit in workspace: chunks of heads, of rows and of keys, all of one size but the last. A pure function
- * of the problem.
+/* How a problem is divided so that its scores fit in the workspace: into chunks of heads, of rows and of keys. All have one size,
+ * except the last. The chunks depend only on the problem.
  *
- * Bound    the scores of a chunk (with what is kept beside each of them) take at most FATTN__MATH_SCORE_BYTES, or one tile of 128 x 128 of one
- *          head if that alone were more. The rest of the workspace is linear in the problem's tensors: fp32 sums of O, dQ, dK, dV, dbias where
- *          several chunks add up, the whole of a gradient that is to be summed over what its input broadcasts, and paged K and V of a chunk's
- *          batch entries, laid out: FATTN__MATH_SCORE_BYTES at most, or those of one entry.
- * Order    batch and head outermost, then rows, then keys. Within it every sum has one order: the same inputs give the same bits.
- */
+ * Bound    the scores of a chunk, with the values kept for each of them, take at most FATTN__MATH_SCORE_BYTES, or one tile of 128 x
+ * 128 of one
+ *          head if that is more. The rest of the workspace is linear in the problem's tensors. It has the fp32 sums of O, dQ, dK,
+ * dV and dbias if several chunks add up. It has a whole gradient if that is summed over the broadcast dimensions of its input. It
+ * has dense copies of paged K and V for the batch entries of a chunk: at most FATTN__MATH_SCORE_BYTES, or those of one entry. Order
+ * batch and head outermost, then rows, then keys. Every sum has one fixed order: the same inputs give the same bits. */
 #ifndef FATTN_MATH_CHUNKS_H
 #define FATTN_MATH_CHUNKS_H
 
@@ -27,24 +27,24 @@ typedef enum fattn__math_part { FATTN__MATH_PART_LIST(FATTN__AS_PART_) FATTN__MA
 #undef FATTN__AS_PART_
 
 typedef struct fattn__chunks {
-    int64_t batches, heads; /* of a chunk; batches > 1 only with all heads */
+    int64_t batches, heads; /* of a chunk; batches > 1 only if it has all heads */
     int64_t rows, keys;     /* of a chunk: multiples of 128 */
-    int64_t slots_k, slots_v; /* heads of K and V that are being summed at one time; 0: one chunk has all of a head's rows */
-    size_t offset[FATTN__MATH_PARTS]; /* from the workspace's first multiple of 256; SIZE_MAX: there is none */
-    size_t bytes;           /* of workspace, alignment included */
+    int64_t slots_k, slots_v;         /* heads of K and V that are summed at one time; 0: one chunk has all rows of a head */
+    size_t offset[FATTN__MATH_PARTS]; /* from the workspace's first multiple of 256; SIZE_MAX: no such part */
+    size_t bytes;                     /* of the workspace, with the bytes for its alignment */
 } fattn__chunks;
 
 void fattn__chunks_of(fattn__chunks *out, const fattn_problem *resolved);
-/* The same with other limits: chunks of at most `score_bytes` of scores and, a multiple of 128, `most_keys` keys. */
+/* The same with other limits: chunks with at most `score_bytes` of scores and at most `most_keys` keys (a multiple of 128). */
 void fattn__chunks_within(fattn__chunks *out, const fattn_problem *resolved, int64_t score_bytes, int64_t most_keys);
 
-/* Do its scores leave the products as they are, for a score_mod, slopes, masks, dropout or a scale in memory to come? */
+/* Do the products write raw scores, because a score_mod, slopes, masks, dropout or a scale in memory comes later? */
 bool fattn__math_modified(const fattn_problem *resolved);
 
-/* Elements from row to row of paged K and V as they are laid out: whole 16 bytes. */
+/* The row stride, in elements, of the dense copy of paged K and V: a multiple of 16 bytes. */
 int64_t fattn__math_pages_pitch(const fattn_problem *resolved, int64_t dim);
 
-/* Strides of the sum into which the gradient of every score goes, b,h,s,s: 0 where it is summed. */
+/* The strides b,h,s,s of dbias for the gradient of every score: 0 in dimensions that are summed. */
 void fattn__dbias_strides(const fattn_problem *resolved, int64_t out[4]);
 
 #endif

@@ -1,7 +1,8 @@
 #ifndef FATTN_MATH_KERNEL_LIST_H
 #define FATTN_MATH_KERNEL_LIST_H
 
-/* Every kernel of lib/cuda, once. A family's members follow each other as the types do (bf16, f16, f32) and then as the widths (64, 128). */
+/* Every kernel of lib/cuda. The members of a family are in the order of their types (bf16, f16, f32), then of their widths
+ * (64, 128). */
 #define FATTN__KERNEL_LIST(X)                                                                                                      \
     X(scores_bf16) X(scores_f16) X(scores_f32)                                                                                     \
     X(gradients_bf16) X(gradients_f16) X(gradients_f32)                                                                            \

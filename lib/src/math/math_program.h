@@ -1,4 +1,4 @@
-/* A score_mod's program as the kernels read it. */
+/* The program of a score_mod in the form that the kernels read. */
 #ifndef FATTN_MATH_PROGRAM_H
 #define FATTN_MATH_PROGRAM_H
 
@@ -7,7 +7,7 @@
 #include "math_params.h"
 #include "score_mod/mod_program.h"
 
-/* What `place` of `program` needs, and nothing else. False: it needs more values at one time than a kernel has slots. */
+/* Packs node `place` of `program` and the nodes that it needs. False: it needs more values at one time than a kernel has slots. */
 bool fattn__program_pack(fattn__program *out, const fattn__mod_program *program, int32_t place);
 
 #endif

@@ -1,4 +1,4 @@
-/* One call of a plan: a walk over the chunks, every kernel launched for each. */
+/* One call of a plan: a loop over the chunks, which launches every kernel for each. */
 #ifndef FATTN_MATH_RUN_H
 #define FATTN_MATH_RUN_H
 
@@ -13,12 +13,12 @@
 typedef struct fattn__math_state {
     fattn__chunks chunks;
     int32_t tensor_count;     /* of the score_mod */
-    fattn__program score;     /* empty without a score_mod, as the rest */
+    fattn__program score;     /* empty without a score_mod, like the next members */
     fattn__program gradient;
-    fattn__program tensors[]; /* backward: tensor_count, filled where a gradient is wanted */
+    fattn__program tensors[]; /* backward: tensor_count programs, filled if a gradient is asked for */
 } fattn__math_state;
 
-/* What does not change over a call, and the chunk that is worked on. */
+/* The data of a call, and its current chunk. */
 typedef struct fattn__math_run {
     const fattn_plan *plan;
     const fattn_problem *p;
@@ -29,25 +29,25 @@ typedef struct fattn__math_run {
     fattn__program_tensors tensors; /* of the score_mod */
     fattn__matrix q, k, v, o, d_o, dq, dk, dv, bias, mask;
 
-    int64_t batch, batches, head, heads, row, rows, key, keys; /* the chunk; extents without tiles' padding */
-    fattn__call chunk;                                         /* what all its launches share */
+    int64_t batch, batches, head, heads, row, rows, key, keys; /* the chunk; its extents without the padding of tiles */
+    fattn__call chunk;                                         /* parameters that all launches of the chunk share */
 } fattn__math_run;
 
-/* What the product q k is multiplied with, beside a scale in memory. */
+/* The factor of the product q k, without a scale in memory. */
 float fattn__math_factor(const fattn_problem *p);
 
-/* tensors.c: from a call's addresses to the kernels' matrices. */
+/* math_tensors.c: makes the kernels' matrices from the addresses of a call. */
 fattn_status fattn__math_matrices(fattn__math_run *r);
 fattn__matrix fattn__math_stats(const fattn__math_run *r);
 fattn__lengths fattn__math_lengths(const fattn__math_run *r);
 fattn__adjustments fattn__math_adjustments(const fattn__math_run *r);
-void fattn__math_pack_sum(fattn__sum *sum, const fattn__math_run *r, fattn__role gradient); /* where `sum` goes to a packed tensor */
+void fattn__math_pack_sum(fattn__sum *sum, const fattn__math_run *r, fattn__role gradient); /* if `sum` writes a ragged tensor */
 
-/* Lays out what is paged, of the batch entries of the chunk. */
+/* Copies the paged tensors of the chunk's batch entries into dense ones. */
 fattn_status fattn__math_lay_out(fattn__math_run *r);
 fattn_status fattn__math_dump(const fattn__math_run *r);
 
-void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part); /* NULL: there is none */
+void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part); /* NULL: no such part */
 
 /* Launches one kernel of a family, whose first member is `family`. `a` and `b` are the types of the two operands. */
 fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call);
@@ -57,13 +57,13 @@ fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel fa
 fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int threads_a_row, fattn__call *call);
 fattn_status fattn__math_modify(const fattn__math_run *r, fattn__kernel which, const fattn__program *program, fattn__call *call);
 
-/* The chunk's walk; `r` has its chunk set. */
+/* Launches the kernels of the chunk that is set in `r`. */
 fattn_status fattn__math_forward_keys(fattn__math_run *r);
 fattn_status fattn__math_backward_rows(fattn__math_run *r);
 fattn_status fattn__math_backward_keys(fattn__math_run *r);
 fattn_status fattn__math_backward_end(fattn__math_run *r);
 
-/* The gradients of what was added to the scores, from what was left of each score. */
+/* The gradients of the bias and of the score_mod's tensors, from the kept value of each score. */
 fattn_status fattn__math_added(const fattn__math_run *r);
 fattn_status fattn__math_added_end(const fattn__math_run *r);
 

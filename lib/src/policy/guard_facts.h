@@ -1,10 +1,11 @@
-/* Facts about a resolved problem that the generated guards ask for (reports/facts_reports/known_guards.py) and that no single field holds. */
+/* Facts about a resolved problem that no single field has. The generated guards use them
+ * (reports/facts_reports/known_guards.py). */
 #ifndef FATTN_GUARD_FACTS_H
 #define FATTN_GUARD_FACTS_H
 
 #include "problem/resolved_problem.h"
 
-/* The score_mod reads an index or a tensor: what it does depends on where a score stands. */
+/* The score_mod reads an index or a tensor: its result depends on the position of the score. */
 bool fattn__fact_mod_reads_place(const fattn_problem *p);
 /* The gradient of the score_mod reads more than the gradient that it receives: the score, an index or a tensor. Backward only. */
 bool fattn__fact_mod_gradient_reads(const fattn_problem *p);
@@ -19,12 +20,14 @@ bool fattn__fact_bias_square(const fattn_problem *p);
 /* Tiles of 128 queries, over all heads and batch entries. */
 int64_t fattn__fact_query_tiles(const fattn_problem *p);
 
-/* The largest stride, in elements, that an address is computed with. An axis of extent 1 and the batch axis of a ragged tensor do not count. */
+/* The largest stride, in elements, that a kernel uses for an address. An axis of extent 1 and the batch axis of a ragged tensor do
+ * not count. */
 int64_t fattn__fact_stride_qkv(const fattn_problem *p);
 int64_t fattn__fact_stride_o(const fattn_problem *p); /* of O and dO */
 int64_t fattn__fact_stride_dq(const fattn_problem *p);
 
-/* The strides of the tensor fall in this order of the axes. Gaps do not count. Where an extent is 1, several orders hold. */
+/* The strides of the tensor decrease in this order of the axes. Gaps do not count. If an extent is 1, more than one order can be
+ * true. */
 bool fattn__fact_order(const fattn_problem *p, fattn__role which, fattn_format format);
 
 /* Words for the sentences of guards. */

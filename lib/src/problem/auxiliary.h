@@ -1,5 +1,5 @@
-/* What a call brings beside the tensors of fattn__role and the lengths: offsets, tables, scalars in memory, scale factors. Each is one block of
- * memory; whether a problem needs it and how large it is follows from the problem (auxiliary.c). */
+/* The small arrays of a call, beside the tensors of fattn__role and the lengths: offsets, page tables, scalars in memory, scale
+ * factors. Each is one block of memory. The problem decides whether an array is needed and how large it is (auxiliary.c). */
 #ifndef FATTN_AUXILIARY_H
 #define FATTN_AUXILIARY_H
 
@@ -7,7 +7,7 @@
 
 #include "fattn/fattn.h"
 
-/* X(SYMBOL, field of fattn_tensors, written). The order is that of a call's check. */
+/* X(SYMBOL, field of fattn_tensors, written). A call is checked in this order. */
 #define FATTN__AUXILIARY_LIST(X)                                                                                                   \
     X(Q_OFFSETS, q_offsets, 0) X(K_OFFSETS, k_offsets, 0) X(V_OFFSETS, v_offsets, 0) X(O_OFFSETS, o_offsets, 0)                     \
     X(STATS_OFFSETS, stats_offsets, 0) X(DO_OFFSETS, do_offsets, 0) X(DQ_OFFSETS, dq_offsets, 0) X(DK_OFFSETS, dk_offsets, 0)       \
@@ -31,14 +31,14 @@ typedef enum fattn__auxiliary { FATTN__AUXILIARY_LIST(FATTN__AS_AUXILIARY_) FATT
 const char *fattn__auxiliary_name(fattn__auxiliary which); /* "q_offsets", the word of fattn_tensors' field */
 size_t fattn__auxiliary_place(fattn__auxiliary which);     /* offset in fattn_tensors */
 bool fattn__auxiliary_written(fattn__auxiliary which);
-/* Bytes that this pass of the problem reads or writes there; 0: it does not use it. INT64_MAX: more than can be counted. Packed tables: of
- * as many pages as they can have. */
+/* Bytes of the array that this pass of the problem reads or writes. 0: it does not use the array. INT64_MAX: too many to count. A
+ * ragged page table counts with the largest number of pages that it can have. */
 int64_t fattn__auxiliary_bytes(const fattn_problem *resolved, fattn__auxiliary which);
 
-/* The type of dropout_mask: that of Q; of 8 bit types bf16 (cuDNN's planner ends the process over a mask of theirs). */
+/* The type of dropout_mask: the type of Q, but bf16 for 8-bit types (cuDNN's planner ends the process over an 8-bit mask). */
 int32_t fattn__dropout_mask_dtype(const fattn_problem *resolved);
 
-/* Rows and columns of a scale factor tensor in F8_128x4: of `rows` x `columns` blocks, padded to 128 x 4. */
+/* The elements of a scale factor tensor in the order F8_128x4: `rows` x `columns` blocks, padded to 128 x 4. */
 int64_t fattn__scale_factors(int64_t rows, int64_t columns);
 
 #endif

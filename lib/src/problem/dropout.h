@@ -1,14 +1,15 @@
-/* What dropout drops, on the cpu and the math backend (cuDNN has a generator of its own). Plain C and CUDA C: both sides of the library, and every
- * test, decide by these functions.
+/* The dropout generator of the CPU and math backends (cuDNN has its own). Plain C and CUDA C: the library on the host, its kernels
+ * and all tests use these functions.
  *
- * The decision about one score is a pure function of (seed, offset, b, h, i, j): of nothing else, neither extents nor masks nor the order of work,
- * so that a backward drops what its forward dropped, and a replayed graph whatever seed and offset hold by then.
+ * Whether a score is kept is a pure function of (seed, offset, b, h, i, j). Extents, masks and the order of work have no influence.
+ * So a backward drops the same scores as its forward, and a replayed graph uses the seed and offset that are in memory at the
+ * replay.
  *
  *   key   = the first two words of Philox4x32-10 with counter (offset low, offset high, 0, 0) and key (seed low, seed high)
  *   words = Philox4x32-10 with counter (j / 4, i, h, b), each modulo 2^32, and that key
  *   kept  = words[j % 4] >= threshold, the threshold being round(p 2^32), at most 2^32 - 1
  *
- * Seed and offset are read as 64 bits; of int32 the sign is extended. What is kept is multiplied with 1 / (1 - p).
+ * Seed and offset are read as 64 bits; an int32 is sign-extended. A kept score is multiplied by 1 / (1 - p).
  * Source   J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011: Philox4x32 with ten rounds. */
 #ifndef FATTN_DROPOUT_H
 #define FATTN_DROPOUT_H
@@ -36,7 +37,7 @@ FATTN__DROPOUT_CALL void fattn__philox(uint32_t x[4], uint32_t low, uint32_t hig
     }
 }
 
-/* Of a call; `threshold` from fattn__dropout_threshold. */
+/* The generator of a call. `threshold` is from fattn__dropout_threshold. */
 FATTN__DROPOUT_CALL fattn__dropout fattn__dropout_of(int64_t seed, int64_t offset, uint32_t threshold)
 {
     uint32_t x[4] = { (uint32_t)offset, (uint32_t)((uint64_t)offset >> 32), 0, 0 };

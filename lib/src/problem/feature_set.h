@@ -1,5 +1,5 @@
-/* What a problem may ask for beyond plain attention, and which engines have it. An engine states its set; a problem that asks for more is
- * answered "not implemented: <clause>", class internal, so that nothing is silently left out. */
+/* The features that a problem may ask for beyond plain attention. Each engine states which of them it has. A problem that asks for
+ * another feature gets the answer "not implemented: <clause>", class internal, so that no feature is silently left out. */
 #ifndef FATTN_FEATURE_SET_H
 #define FATTN_FEATURE_SET_H
 

@@ -191,11 +191,11 @@ static fattn_status settle_bias(fattn_problem *p)
     return FATTN_OK;
 }
 
-/* Packed sequences, cumulative lengths, pages. */
+/* Ragged tensors, cumulative lengths, pages. */
 static fattn_status settle_ragged(fattn_problem *p)
 {
     if (p->ragged_bits != 0 && !p->padding)
-        return fattn__fail(FATTN_BAD_PROBLEM, "ragged_bits: packed sequences need lengths; set padding");
+        return fattn__fail(FATTN_BAD_PROBLEM, "ragged_bits: ragged tensors need lengths; set padding");
     if ((p->ragged & ~(uint32_t)FATTN_RAGGED_ALL) != 0)
         return fattn__fail(FATTN_BAD_PROBLEM, "ragged: 0x%" PRIx32 " has unknown bits; want FATTN_RAGGED_ bits", p->ragged);
     if (p->ragged_bits == 0 && (p->ragged != 0 || p->ragged_tokens || p->total_q != 0 || p->total_kv != 0))

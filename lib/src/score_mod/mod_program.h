@@ -1,12 +1,12 @@
-/* What a score_mod recorded, in the form that backends read: a list of nodes in an order in which every input comes before its use. The cpu
- * backend evaluates it, the math backend's kernels interpret it, cuDNN's graph is spelled from it.
+/* The recording of a score_mod, in the form that backends read: a list of nodes, each input before its use. The CPU backend
+ * evaluates it, the kernels of the math backend interpret it, and the cuDNN backend builds its graph from it.
  *
- * Normal form, of both programs; backends may rely on it
- *   - equal nodes are one node, and every node is needed by a result;
- *   - the first input of an operation (of a select: `b`, the value that is kept) is never a constant or a tensor: cuDNN takes no real tensor
- *     there. Where one must come first it is written  key * -0 + x,  which is x to the last bit;
- *   - inputs that are conditions (`a` of select, all of and, or, not) are comparisons or logic; every other input is a number. A condition that
- *     is used as a number is written  select(condition, 1, 0),  a number that is used as a condition  ne(x, 0);
+ * Both programs have a normal form, on which backends may rely:
+ *   - equal nodes are one node, and a result needs every node;
+ *   - the first input of an operation (of a select: `b`, the value that is kept) is never a constant or a tensor, because cuDNN
+ * takes no real tensor there. If one must come first, it is written  key * -0 + x,  which is x to the last bit;
+ *   - inputs that are conditions (`a` of select, all of and, or, not) are comparisons or logic; every other input is a number. A
+ * condition that is used as a number is written  select(condition, 1, 0),  a number that is used as a condition  ne(x, 0);
  *   - results are numbers, and never a constant or a tensor alone. They may be SCORE or GRADIENT itself. */
 #ifndef FATTN_SCORE_MOD_PROGRAM_H
 #define FATTN_SCORE_MOD_PROGRAM_H
@@ -27,11 +27,11 @@ enum {
 
 typedef struct fattn__mod_node {
     int16_t op; /* fattn_mod_op, or a kind above */
-    int16_t a, b, c; /* places of the inputs; 0 when unused */
+    int16_t a, b, c; /* indices of the inputs in the list; 0 if unused */
     float constant;
 } fattn__mod_node;
 
-/* How many of a, b, c an operation reads: 1 to 3; 0 for a leaf and for what is no operation. */
+/* How many of a, b, c an operation reads: 1 to 3. 0 for a leaf, and for a number that is no operation. */
 static inline int fattn__mod_inputs(int op)
 {
 #define AS_INPUTS(symbol, value, word, inputs) [value] = (inputs),
@@ -43,14 +43,14 @@ static inline int fattn__mod_inputs(int op)
 
 typedef struct fattn__mod_program {
     int32_t count;
-    int32_t result;                                /* place of the modified score, or of d(loss)/d(score) */
-    int32_t tensor_results[FATTN_MOD_MAX_TENSORS]; /* gradient programs: place of d(loss)/d(tensor i) before it is summed over what the
-                                                      tensor broadcasts; -1: it does not depend on it */
+    int32_t result;                                /* index of the modified score, or of d(loss)/d(score) */
+    int32_t tensor_results[FATTN_MOD_MAX_TENSORS]; /* gradient programs: index of d(loss)/d(tensor i) before the sum over the
+                                                      dimensions that the tensor broadcasts; -1: no gradient */
     fattn__mod_node at[FATTN__MOD_MAX_NODES];
 } fattn__mod_program;
 
-const fattn__mod_program *fattn__score_mod_program(const fattn_score_mod *mod);  /* of the score */
-const fattn__mod_program *fattn__score_mod_gradient(const fattn_score_mod *mod); /* inputs score and gradient */
+const fattn__mod_program *fattn__score_mod_program(const fattn_score_mod *mod); /* computes the score */
+const fattn__mod_program *fattn__score_mod_gradient(const fattn_score_mod *mod); /* inputs: score and gradient */
 
 const fattn_score_mod *fattn__score_mod_retain(const fattn_score_mod *mod); /* NULL is fine */
 void fattn__score_mod_release(const fattn_score_mod *mod);

@@ -1,9 +1,9 @@
-/* What one operation computes, in double: constants are folded with it, places evaluated. Also where the edges are said:
+/* Computes one operation in double precision: for folding constants and for evaluating programs. Edge cases:
  *
  *   max, min     of a NaN and a number: the number
  *   mod          the remainder of the division rounded towards zero, as C's fmod
  *   comparisons  with a NaN: 0, but ne: 1
- *   select       the input that is not chosen may hold anything */
+ *   select       the input that is not chosen may have any value */
 #ifndef FATTN_SCORE_MOD_OPERATIONS_H
 #define FATTN_SCORE_MOD_OPERATIONS_H
 

@@ -139,31 +139,36 @@ static attempt block_scaled(void)
 /* X(name, the right call, what is done to it, what is said) */
 #define BAD_LIST(X)                                                                                                                \
     X(negative, padded, SET32(seq_len_q, 1, -1), "seq_len_q[1]: -1 is not allowed; want 0 to 150 (seq_q)")                         \
-    X(unused_twice, packed, SET32(seq_len_q, 1, -2), "seq_len_q[1]: -2 is not allowed; want -1 to 150 (seq_q)")                   \
+    X(unused_twice, packed, SET32(seq_len_q, 1, -2), "seq_len_q[1]: -2 is not allowed; want -1 to 150 (seq_q)")                    \
     X(long_q, padded, SET32(seq_len_q, 2, 151), "seq_len_q[2]: 151 is not allowed; want 0 to 150 (seq_q)")                         \
     X(long_kv, padded, SET32(seq_len_kv, 0, 1000), "seq_len_kv[0]: 1000 is not allowed; want 0 to 270 (seq_kv)")                   \
     X(broadcast, one_length, SET32(seq_len_kv, 0, 271), "seq_len_kv[0]: 271 is not allowed; want 0 to 270 (seq_kv)")               \
-    X(sum_begin, summed, SET32(seq_len_q, 0, 4), "seq_len_q[0]: 4 is not allowed; want 0, where prefix sums begin")                \
+    X(sum_begin, summed, SET32(seq_len_q, 0, 4), "seq_len_q[0]: 4 is not allowed; want 0, the first prefix sum")                   \
     X(sum_falls, summed, SET32(seq_len_kv, 2, 100),                                                                                \
-      "seq_len_kv[2]: 100 is not allowed; want 200 to 470 (prefix sums: from the one before it to a whole sequence more)")         \
+      "seq_len_kv[2]: 100 is not allowed; want 200 to 470 (a prefix sum may exceed the one before by at most the sequence "        \
+      "length)")                                                                                                                   \
     X(sum_jumps, summed, SET32(seq_len_q, 3, 500),                                                                                 \
-      "seq_len_q[3]: 500 is not allowed; want 183 to 333 (prefix sums: from the one before it to a whole sequence more)")          \
+      "seq_len_q[3]: 500 is not allowed; want 183 to 333 (a prefix sum may exceed the one before by at most the sequence length)") \
     X(offset_negative, packed, SET32(q_offsets, 0, -8), "q_offsets[0]: -8 is not allowed; want 0 or more")                         \
     X(offset_falls, packed, SET32(k_offsets, 2, 10), "k_offsets[2]: 10 is not allowed; want 12928 or more, as the one before it")  \
     X(offset_room, packed, SET32(v_offsets, 1, 96),                                                                                \
       "v_offsets[1]: 96 is not allowed; entry 0 has 200 tokens, and from 0 on that is room for 1")                                 \
     X(offset_stats, packed, SET32(stats_offsets, 1, 596),                                                                          \
       "stats_offsets[1]: 596 is not allowed; entry 0 has 150 tokens, and from 0 on that is room for 149")                          \
-    X(offset_end, packed, a->elements[8] = 50000, "dv_offsets[2]: 29280 is not allowed; entry 2 would end at element 55200, the buffer has 50000") \
+    X(offset_end, packed, a->elements[8] = 50000,                                                                                  \
+      "dv_offsets[2]: 29280 is not allowed; entry 2 would end at element 55200, the buffer has 50000")                             \
     X(offset_tokens, packed_by_tokens, SET64(o_offsets, 3, 200),                                                                   \
       "o_offsets[3]: 200 is not allowed; entry 2 has 77 tokens, and from 187 on that is room for 13")                              \
     X(offset_huge, packed_by_tokens, (SET64(do_offsets, 2, INT64_MAX / 2), SET64(do_offsets, 3, INT64_MAX)),                       \
-      "do_offsets[2]: 4611686018427387903 is not allowed; entry 2 would lie past any memory")              \
-    X(dense_short, padded, (a->with_elements = true, a->elements[0] = 100), "q: a buffer of 100 elements is not allowed; want 57600") \
+      "do_offsets[2]: 4611686018427387903 is not allowed; entry 2 would lie past any memory")                                      \
+    X(dense_short, padded, (a->with_elements = true, a->elements[0] = 100),                                                        \
+      "q: a buffer of 100 elements is not allowed; want 57600")                                                                    \
     X(page_high, paged, SET32(page_table_k, 18, 53), "page_table_k[18]: 53 is not allowed; want 0 to 52 (pages of the pool)")      \
     X(page_negative, paged, SET32(page_table_v, 0, -1), "page_table_v[0]: -1 is not allowed; want 0 to 52 (pages of the pool)")    \
-    X(table_falls, paged_packed, SET32(table_offsets_k, 2, 3), "table_offsets_k[2]: 3 is not allowed; want 13 or more, as the one before it") \
-    X(table_room, paged_packed, SET32(table_offsets_k, 3, 21), "table_offsets_k[3]: 21 is not allowed; entry 2 has 17 pages from 20 on") \
+    X(table_falls, paged_packed, SET32(table_offsets_k, 2, 3),                                                                     \
+      "table_offsets_k[2]: 3 is not allowed; want 13 or more, as the one before it")                                               \
+    X(table_room, paged_packed, SET32(table_offsets_k, 3, 21),                                                                     \
+      "table_offsets_k[3]: 21 is not allowed; entry 2 has 17 pages from 20 on")                                                    \
     X(table_end, paged_packed, (SET32(table_offsets_k, 2, 40), SET32(table_offsets_k, 3, 60)),                                     \
       "table_offsets_k[2]: 40 is not allowed; want 0 to 34 (pages of the whole table)")                                            \
     X(scale_zero, scaled, SETF(scale_s, 0), "scale_s[0]: 0 is not allowed; want a finite number above 0")                          \
@@ -173,8 +178,9 @@ static attempt block_scaled(void)
     X(attention, scaled, SETF(attn_scale, 0), "attn_scale[0]: 0 is not allowed; want a finite number other than 0")                \
     X(attention_nan, scaled, SETF(attn_scale, NAN), "attn_scale[0]: nan is not allowed; want a finite number other than 0")        \
     X(dropout, masked, SETF(dropout_scale, 0), "dropout_scale[0]: 0 is not allowed; want a finite number above 0")                 \
-    X(inverse, masked, SETF(dropout_scale_inverse, -2), "dropout_scale_inverse[0]: -2 is not allowed; want a finite number above 0") \
-    X(factor, block_scaled, SET8(sf_k, 1024 * 3 + 16, 255),                                                                         \
+    X(inverse, masked, SETF(dropout_scale_inverse, -2),                                                                            \
+      "dropout_scale_inverse[0]: -2 is not allowed; want a finite number above 0")                                                 \
+    X(factor, block_scaled, SET8(sf_k, 1024 * 3 + 16, 255),                                                                        \
       "sf_k[3088]: 255 is not allowed; want 0 to 254, a power of two (entry 1, head 0, line 1, block 0)")                          \
     X(factor_t, block_scaled, SET8(sf_do_t, 32, 255),                                                                              \
       "sf_do_t[32]: 255 is not allowed; want 0 to 254, a power of two (entry 0, head 0, line 2, block 0)")

@@ -15,7 +15,7 @@
 
 Test(refusal, of_packed_sequences_names_the_field)
 {
-    BAD(p.ragged_bits = 32, "ragged_bits: packed sequences need lengths; set padding");
+    BAD(p.ragged_bits = 32, "ragged_bits: ragged tensors need lengths; set padding");
     BAD((p.padding = 1, p.ragged_bits = 32, p.ragged = 0x200), "ragged: 0x200 has unknown bits");
     BAD((p.padding = 1, p.ragged = FATTN_RAGGED_Q), "ragged, ragged_tokens, total_q, total_kv: nothing is ragged");
     BAD((p.padding = 1, p.ragged_tokens = 1), "ragged, ragged_tokens, total_q, total_kv: nothing is ragged");

@@ -170,7 +170,7 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
     return any;
 }
 
-/* The same for a plain problem, of P and dS; nothing is weighed but for sigma and bound. */
+/* The same for a plain problem, of P and dS; only sigma and bound are weighed. */
 static flushes weigh_plain(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, const double *p,
                            const double *ds, fref__range keys)
 {

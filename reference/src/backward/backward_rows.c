@@ -207,7 +207,7 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
     return any;
 }
 
-/* The same for a plain problem; nothing is weighed but for sigma and bound. */
+/* The same for a plain problem; only sigma and bound are weighed. */
 static bool weigh_plain(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
                         const double *s, double *p, double *ds, const double *norm_k, fref__range own, int64_t j0, int64_t j1,
                         bool judged)

@@ -44,7 +44,7 @@ typedef struct fref__backward {
     double *bias_sums[4];             /* dBias so far: value, magnitude, variance, bound; [dbias_dim]; NULL: not wanted */
 } fref__backward;
 
-/* Sums over keys (dQ) or rows (dK, dV) before they are scaled; what each means is said above the code that fills them. */
+/* Sums over keys (dQ) or rows (dK, dV) before they are scaled; the code that fills them explains each. */
 typedef struct fref__sums {
     double *value, *magnitude, *variance, *bound, *flushed;
 } fref__sums;

@@ -34,7 +34,7 @@ struct fref_gpu {
     uint64_t runs;             /* begun */
     bool scores_left;          /* by the last of them: all heads' and rows', plain */
     bool ahead;                /* forwards do not wait, */
-    bool owes;                 /* and one has not yet said what it found in its inputs */
+    bool owes;                 /* and one has not yet reported its findings about its inputs */
     volatile int32_t *trouble; /* on the host, where kernels say it */
     struct {
         gpu_address at;

@@ -122,7 +122,7 @@ static const char *normalise_band(facts_draft *draft, facts_key *at)
     return NULL;
 }
 
-/* q=, k= and v= that a layout can say are said by the layout. */
+/* If a layout can express q=, k= and v=, it is used instead of them. */
 static void normalise_layout(facts_draft *draft)
 {
     const char *q = draft->value[FACTS_KEY_Q], *k = draft->value[FACTS_KEY_K], *v = draft->value[FACTS_KEY_V];

@@ -73,7 +73,8 @@ static const char *given(facts_problem *problem, facts_span text)
     return NULL;
 }
 
-/* A length of -1 says that the sequence is unused, as XLA fills what no segment needs. Of packed sequences alone, for both sides.
+/* A length of -1 means that the sequence is unused; XLA fills unused segments with it. Only for ragged tensors, for queries and
+ * keys.
  */
 static const char *take_unused(facts_problem *problem, const facts_case *c)
 {

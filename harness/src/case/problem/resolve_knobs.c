@@ -107,7 +107,7 @@ facts_resolve_status facts_resolve_knobs(facts_resolution *r)
     out->rescale = -1;
     if (!facts_key_is(r->c, FACTS_KEY_RESCALE, "auto")) {
         if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_RESCALE)), 64, &threshold))
-            return facts_resolve_bad(r, FACTS_KEY_RESCALE, "a threshold is a power of two's exponent, at most 64");
+            return facts_resolve_bad(r, FACTS_KEY_RESCALE, "a threshold is the exponent of a power of two, 0 to 64");
         out->rescale = (int32_t)threshold;
     }
     return read_knobs(r);

@@ -1,4 +1,4 @@
-/* Packed sequences: which tensors, cu=, lens_shape=, slots=, tail=, total=, offsets=, rmult=. */
+/* Ragged tensors: which tensors, cu=, lens_shape=, slots=, tail=, total=, offsets=, rmult=. */
 #include <string.h>
 
 #include "case/language/key_value.h"
@@ -48,10 +48,10 @@ static facts_resolve_status read_slots(facts_resolution *r, facts_span text, con
     if (!given && !facts_read_integer((facts_span){ text.at + 1, text.length - 1 }, 1u << 20, &more))
         return facts_resolve_bad(r, FACTS_KEY_SLOTS, "at most 1048576 tokens more");
     if (given && facts_lengths_read(text, room, FACTS_MAX_BATCH_LENS) != batch)
-        return facts_resolve_bad(r, FACTS_KEY_SLOTS, "give one room for each batch entry");
+        return facts_resolve_bad(r, FACTS_KEY_SLOTS, "give one number of reserved tokens for each batch entry");
     for (size_t b = 0; b < batch; b++) {
         if (given && (room[b] < len[b] || room[b] < 0))
-            return facts_resolve_bad(r, FACTS_KEY_SLOTS, "a sequence is longer than its room (slots)");
+            return facts_resolve_bad(r, FACTS_KEY_SLOTS, "a sequence is longer than its reserved tokens (slots)");
         room[b] = given ? room[b] : len[b] + (int32_t)more;
     }
     return FACTS_RESOLVED;

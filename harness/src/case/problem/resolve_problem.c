@@ -257,7 +257,7 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
     return FACTS_RESOLVED;
 }
 
-/* Packed sequences and pages have lengths in any case: where the case gives none, all of them are full. */
+/* Ragged and paged tensors have lengths in any case: where the case gives none, all of them are full. */
 static void make_full(facts_problem *out)
 {
     out->has_lengths = true;

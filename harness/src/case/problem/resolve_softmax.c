@@ -64,7 +64,7 @@ static facts_resolve_status resolve_rope(facts_resolution *r)
     fattn_problem *ask = &r->out->ask;
     uint64_t lanes = 0;
     if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_ROPE)), (uint64_t)ask->dim_qk, &lanes))
-        return facts_resolve_bad(r, FACTS_KEY_ROPE, "no more channels rotate than Q and K have");
+        return facts_resolve_bad(r, FACTS_KEY_ROPE, "more channels than Q and K have cannot be rotated");
     lanes = lanes == 1 ? (uint64_t)ask->dim_qk : lanes;
     if (lanes % 2 != 0)
         return facts_resolve_bad(r, FACTS_KEY_ROPE, "channels rotate in pairs: an even number of them");

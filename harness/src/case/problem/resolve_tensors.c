@@ -147,9 +147,9 @@ static const char *settle(const facts_resolution *r, facts_tensor_id id, bool pa
     tensor->page = page_of(r->out, id);
     tensor->pages = tensor->page != 0 ? tensor->dim[0] : 0;
     if (tensor->page != 0 && packed)
-        return "is a pool of pages: its layout names b, which is the page";
+        return "is a pool of pages: its layout must not be ragged";
     if (tensor->page != 0 && (tensor->stride[0] == 0 || tensor->stride[2] == 0))
-        return "is a pool of pages: every row is its own";
+        return "is a pool of pages: its rows must not share memory";
     if (packed) {
         tensor->packed = is_keyed(id) ? FACTS_PACKED_KV : FACTS_PACKED_Q;
         tensor->tokens = is_keyed(id) ? r->tokens_kv : r->tokens_q;

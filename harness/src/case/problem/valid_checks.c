@@ -65,7 +65,7 @@ static bool is_paged(const facts_problem *p)
     return p->tensor[FACTS_TENSOR_K].page != 0 || p->tensor[FACTS_TENSOR_V].page != 0;
 }
 
-/* The same call, but for where its rows lie. */
+/* The same call, except for the places of its rows. */
 static bool moves_rows(const facts_problem *p)
 {
     return p->check == FACTS_CHECK_RAGGED || p->check == FACTS_CHECK_PAGED;

@@ -72,7 +72,7 @@ static bool add_file(facts_cases *cases, const char *path, facts_error *error)
     return facts_is_known(path) ? add_known(cases, kept, name, error) : facts_suite_read(&cases->suite, kept, name, error);
 }
 
-/* The suite regress: the cases of every known failure, but for the big ones. */
+/* The suite regress: the cases of every known failure, except the big ones. */
 static bool add_regress(facts_cases *cases, const char *suite_dir, facts_error *error)
 {
     char folder[4096], **paths;

@@ -34,7 +34,7 @@ static void print_reasons(const facts_tally *tally, FILE *out)
 {
     facts_text_count *reasons = facts_tally_texts(tally, offsetof(facts_cell, reason));
     if (reasons && reasons[0].cells)
-        fputs("\nwhy not, most frequent first:\n", out);
+        fputs("\nreasons of refusals, most frequent first:\n", out);
     for (size_t i = 0; reasons && i < 5 && reasons[i].cells; i++)
         fprintf(out, "  %6zu  %.140s\n", reasons[i].cells, facts_intern_text(tally->texts, reasons[i].id));
     free(reasons);

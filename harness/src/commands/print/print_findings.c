@@ -23,7 +23,7 @@ static bool is_alike(const facts_cell *a, const facts_cell *b)
     return a->news == b->news && a->why == b->why;
 }
 
-/* A case that several targets fail alike is told once; the repro is of the first. */
+/* A case that fails alike on several targets is printed once, with the repro for the first target. */
 static bool is_reported(const facts_tally *tally, size_t target, size_t work)
 {
     const facts_cell *cell = facts_tally_cell(tally, target, work);

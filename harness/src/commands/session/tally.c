@@ -105,7 +105,7 @@ static void list_tensors(char *out, size_t capacity, const facts_line *row)
     }
 }
 
-/* What is to be said of an unexpected row. */
+/* The explanation of an unexpected row. */
 static uint32_t explain_news(facts_tally *tally, const facts_line *row, const char *expected, uint32_t reason)
 {
     facts_member members[8];
@@ -115,7 +115,7 @@ static uint32_t explain_news(facts_tally *tally, const facts_line *row, const ch
         facts_json_string(facts_member_find(members, count, "verdict"), verdict, sizeof verdict);
         if (!facts_json_string(facts_member_find(members, count, "link"), link, sizeof link))
             facts_json_string(facts_member_find(members, count, "reason"), link, sizeof link);
-        snprintf(text, sizeof text, "expected was %s (%s)", verdict, link);
+        snprintf(text, sizeof text, "expected %s (%s)", verdict, link);
         return facts_intern_id(tally->texts, text);
     }
     if (reason)

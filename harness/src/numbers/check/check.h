@@ -14,22 +14,22 @@
 
 #define FACTS_CHECK_RUNS 4
 
-/* How far one number that is not finite spread: the rows that may read it, and those of them that are no longer finite; the same
- * for all other live rows. */
+/* The effect of one number that is not finite: the rows that may read it and those of them that are not finite, and the same two
+ * counts for all other live rows. */
 typedef struct facts_spread {
     int64_t readers, reached, others, strayed;
 } facts_spread;
 
-/* What was found, and the worst element of it. */
+/* The result of a check, and its worst element. */
 typedef struct facts_held {
     int64_t compared, wrong;
-    int64_t bits; /* elements with other bits, where only closeness is asked */
+    int64_t bits; /* elements with other bits, if the check asks only for close results */
     double ratio;
-    const char *law; /* of the worst: "O is linear in V" */
+    const char *law; /* the law of the worst element: "O is linear in V" */
     facts_tensor_id id;
     int64_t at[4];
     double got, want, bound;
-    facts_spread spread[2]; /* of nonfinite: NaN in a key, Inf in a value */
+    facts_spread spread[2]; /* of check=nonfinite: NaN in a key, Inf in a value */
 } facts_held;
 
 int facts_check_runs(const facts_problem *base);
@@ -41,28 +41,28 @@ bool facts_check_takes_another_kernel(const facts_problem *base);
 /* The problem of a run. It has the base's layout if the extents are equal, else a dense one in the same order. It has no check. Its
  * score modification is the base's recording (ask.score_mod). */
 void facts_check_ask(facts_problem *out, const facts_problem *base, int number);
-/* `run` holds what the fill made of its problem; `before`: the runs with lower numbers. */
+/* `run` has the contents of its fill. `before`: the runs with lower numbers. */
 void facts_check_write(const facts_view *run, const facts_view *base, const facts_view before[], int number);
-/* For a backward, after the reference's O and Stats were written. */
+/* For a backward, called after the reference's O and Stats were written. */
 void facts_check_give(const facts_view *run, const facts_view *base, const facts_view before[], int number);
 void facts_check_hold(facts_held *out, const facts_view *base, const facts_view run[]);
 
-/* ---- for the checks themselves ---------------------------------------------------------------------------------------------- */
+/* ---- for the implementations of the checks ---------------------------------------------------------------------------------- */
 
-/* Notes one comparison: |got - want| <= bound; a bound of 0 asks for equality. */
+/* Records one comparison: |got - want| <= bound; a bound of 0 asks for equality. */
 void facts_held_note(facts_held *held, const char *law, facts_tensor_id id, const int64_t at[4], double got, double want,
                      double bound);
-/* Compares every element of `id` that both runs must write: b's element at `to` is a's times `factor`. `to` NULL: at the same
- * place. Bitwise, or within both tolerances. */
+/* Compares every element of `id` that both runs must write. Element `to` of b must be `factor` times the element of a. `to` NULL:
+ * the same index. The comparison is bitwise, or within the tolerances of both. */
 typedef struct facts_same {
     const char *law;
     const facts_view *a, *b;
     facts_tensor_id id;
     double factor; /* 0: 1 */
     bool bitwise;  /* except for a tensor that need not repeat bit for bit */
-    double least;  /* bitwise: |a| below this is left out */
-    bool (*to)(const struct facts_same *same, const int64_t a[4], int64_t b[4]); /* false: left out */
-    int64_t number;                                                              /* for `to` */
+    double least;  /* bitwise: elements with |a| below this are skipped */
+    bool (*to)(const struct facts_same *same, const int64_t a[4], int64_t b[4]); /* false: skip the element */
+    int64_t number;                                                              /* a parameter for `to` */
     const void *owner;
 } facts_same;
 void facts_held_same(facts_held *held, const facts_same *same);
@@ -75,11 +75,11 @@ bool facts_repeats(const facts_problem *problem, facts_tensor_id id);
 /* One check. NULL members mean: one run; the base's problem; unchanged inputs; O and Stats of the reference. */
 typedef struct facts_check_rule {
     int (*runs)(const facts_problem *base);
-    void (*ask)(facts_problem *out, const facts_problem *base, int number); /* NULL: the same plan */
+    void (*ask)(facts_problem *out, const facts_problem *base, int number); /* NULL: the base's problem */
     void (*put)(const facts_view *run, const facts_view *base, const facts_view before[], int number);
     void (*give)(const facts_view *run, const facts_view *base, const facts_view before[], int number);
     void (*hold)(facts_held *out, const facts_view *base, const facts_view run[]);
-    bool records, bits; /* facts_check_only_records; bits of another plan's runs are compared */
+    bool records, bits; /* facts_check_only_records; bits: compares the bits of runs with another plan too */
 } facts_check_rule;
 
 extern const facts_check_rule facts_probe_count, facts_probe_readout, facts_probe_keep, facts_probe_ds, facts_probe_pow2,
@@ -94,19 +94,19 @@ extern const facts_check_rule facts_identities;
  * Stats. Keys before the base's first are zeros. Rows beyond a length that have no place in the base (ragged, paged) are not
  * changed. */
 typedef struct facts_cut {
-    int64_t batch, row, key; /* where the run starts in the base */
+    int64_t batch, row, key; /* the index in the base at which the run starts */
 } facts_cut;
 void facts_cut_inputs(const facts_view *run, const facts_view *base, facts_cut from);
 void facts_cut_given(const facts_view *run, const facts_view *base, facts_cut from);
-/* `put` and `give` of a run that has what the base has. */
+/* `put` and `give` of a run with the contents of the base. */
 void facts_put_base(const facts_view *run, const facts_view *base, const facts_view before[], int number);
 void facts_give_base(const facts_view *run, const facts_view *base, const facts_view before[], int number);
 /* The problem with other extents: batch, rows, keys, heads of K and V. */
 typedef struct facts_extents {
-    int64_t batch, rows, keys, heads_kv; /* 0: as they are */
+    int64_t batch, rows, keys, heads_kv; /* 0: unchanged */
 } facts_extents;
 void facts_resize(facts_problem *out, const facts_problem *base, facts_extents to);
-/* The same problem with a place of its own for every row: not ragged and not paged. A ragged layout becomes dense b s h d. */
+/* The same problem without shared rows: not ragged and not paged. A ragged layout becomes dense b s h d. */
 void facts_unpack(facts_problem *out);
 void facts_unpage(facts_problem *out);
 

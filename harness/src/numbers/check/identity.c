@@ -139,7 +139,7 @@ static void hold_products(facts_held *out, const facts_view *v)
 
 #define CHANNEL 0 /* that is set to 1 */
 
-/* I2: K[:,c] = 1 makes dQ[:,c] = scale sum_j dS_ij, which is 0 but for the rounding of O: scale dO . (O - P V). */
+/* I2: K[:,c] = 1 makes dQ[:,c] = scale sum_j dS_ij, which is 0 except for the rounding of O: scale dO . (O - P V). */
 static void hold_i2(facts_held *out, const facts_view *run)
 {
     const facts_problem *p = run->problem;

@@ -4,8 +4,8 @@
 
 #include "numbers/judge/judge.h"
 
-/* Checks an rng_dump: 1 where `keep` is not 0 (NULL: nothing is dropped), else 0, for every score that a row may see, and any value
- * elsewhere. Gate t0. */
+/* Checks an rng_dump: for every score that a row may see it must be 1 if `keep` is not 0 (or NULL: nothing is dropped), else 0.
+ * Other elements may have any value. Gate t0. */
 facts_judgement facts_judge_keep(const facts_problem *problem, const void *dump, const uint8_t *keep, facts_pattern pattern);
 
 /* Is the number of kept scores likely (facts_keep_is_likely)? QUANTISED: it is likely for the requested probability

@@ -1,4 +1,4 @@
-/* Laws between ways to ask for the same: a sink of zeros, dropout that drops nothing, packed sequences, pages. docs/numerics.md
+/* Laws between ways to ask for the same: a sink of zeros, dropout that drops nothing, ragged tensors, pages. docs/numerics.md
  * section 6. */
 #include <math.h>
 

@@ -13,14 +13,14 @@ int64_t facts_window_start(int64_t keys, int64_t live, int64_t channels, int64_t
  * kept. Backward: dO is one-hot in one head of each group, so dV_jc > 0 means that row w+c kept key j. */
 typedef struct facts_keep {
     int64_t dim[4]; /* batch, query heads, rows, keys */
-    uint8_t *bit;   /* the caller's; what was not seen stays */
+    uint8_t *bit;   /* the caller's memory; bits that no run shows are not changed */
     int64_t seen, kept;
 } facts_keep;
 void facts_keep_write(const facts_view *run, bool backward, int number);
 /* Reads the bits, and checks that each kept number is 1/(n (1 - p)) and each other number exactly 0. p: the chance to drop. */
 void facts_keep_read(facts_keep *out, facts_held *held, const facts_view *run, bool backward, int number, double p);
-/* How far the number of kept scores may be from n (1 - p) by chance: 5 standard deviations, where up to four scores share one
- * decision. */
+/* The largest difference of the number of kept scores from n (1 - p) that counts as chance: 5 standard deviations, if up to four
+ * scores share one decision. */
 double facts_keep_room(int64_t n, double p);
 bool facts_keep_is_likely(const facts_keep *keep, double p);
 

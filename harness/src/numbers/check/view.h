@@ -6,7 +6,7 @@
 
 typedef struct facts_view {
     const facts_problem *problem;
-    void *at[FACTS_TENSOR_COUNT];      /* element 0 of each storage; of outputs what came back; NULL: absent */
+    void *at[FACTS_TENSOR_COUNT];      /* element 0 of each storage; for outputs, the results; NULL: absent */
     const facts_expectation *expected; /* the expected values of the outputs */
 } facts_view;
 
@@ -16,22 +16,22 @@ static inline bool facts_view_has(const facts_view *v, facts_tensor_id id)
 }
 
 double facts_view_get(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
-/* Rounded to the tensor's type. */
+/* Writes a value, rounded to the tensor's type. */
 void facts_view_put(const facts_view *view, facts_tensor_id id, const int64_t at[4], double value);
 uint32_t facts_view_bits(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 
 /* Is an element of an output compared? Its row must have a value: not padded, and in the sample. */
 bool facts_view_owes(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
-/* The reference's value, and how far a correct answer may be from it: T1's tolerance, or tau. */
+/* The reference's value, and the largest error of a correct answer: T1's tolerance, or tau. */
 double facts_view_want(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 double facts_view_tolerance(const facts_view *view, const facts_limits *limits, facts_tensor_id id, const int64_t at[4]);
 facts_limits facts_view_limits(const facts_view *view, facts_tensor_id id);
 double facts_view_bound(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 
-/* The statistics of a row as a log-sum-exp: Stats, or Max + ln(Sum_exp). False when the run has neither. */
+/* The log-sum-exp of a row, from Stats or from Max + ln(Sum_exp). False if the run has neither. */
 bool facts_view_lse(const facts_view *view, const int64_t at[4], double *lse, double *tau);
 
-/* Heads of Q that read a head of K or V. */
+/* The head of K or V that a head of Q reads. */
 int64_t facts_key_head(const facts_problem *problem, int64_t h);
 int64_t facts_value_head(const facts_problem *problem, int64_t h);
 /* The smallest number of query heads that have their own heads of both K and V. */

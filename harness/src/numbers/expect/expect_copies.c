@@ -74,7 +74,7 @@ static bool keys_agree(const facts_problem *p)
     return repeats(p, FACTS_TENSOR_K, ROWS) + repeats(p, FACTS_TENSOR_V, ROWS) + is_discrete(p) >= 2;
 }
 
-/* Batch entries, or heads: everything has to be the same there. Grouped heads share keys and values. */
+/* Are all batch entries, or all heads, equal? With GQA, heads share keys and values. */
 static bool heads_agree(const facts_problem *p, int axis)
 {
     bool k = repeats(p, FACTS_TENSOR_K, axis) || (axis == HEADS && p->ask.heads_k < p->ask.heads_q);

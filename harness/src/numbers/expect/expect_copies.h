@@ -12,7 +12,7 @@ bool facts_expect_dense(const facts_problem *problem);
 /* Can terms of this answer's sums be copies of each other? Their rounding errors then have one sign, and T1 uses the bound
  * alone. */
 bool facts_expect_coherent(const facts_problem *problem, facts_tensor_id id);
-/* The gradients for which that holds, for fref_rounding.coherent. */
+/* The gradients whose sums may have such terms, for fref_rounding.coherent. */
 unsigned facts_expect_coherent_gradients(const facts_problem *problem);
 
 /* The rms of the last cast to that type, relative to the answer, if all rows share it. 0: rows of answers with a mean differ by

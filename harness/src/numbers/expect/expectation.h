@@ -9,9 +9,9 @@
 #include "numbers/judge/calibration.h"
 #include "numbers/judge/judge.h"
 
-/* A reference in other memory. Storages and the arrays of O and the gradients, with nu and neff, are at its own addresses; `here`
- * says it for statistics. Boolean masks and block masks are not part of `problem`; the oracle reads them from `asked`. Returns are
- * errnos, as fref's. */
+/* A reference in other memory, for example on a GPU. Storages, the arrays of O and of the gradients, nu and neff are at its own
+ * addresses. With `here`, the forward writes the statistics to host memory. Boolean masks and block masks are not part of
+ * `problem`; the oracle reads them from `asked`. Functions return errnos, as those of fref. */
 typedef struct facts_oracle {
     void *owner;
     int (*forward)(void *owner, const facts_problem *asked, const fref_problem *problem,
@@ -26,11 +26,9 @@ typedef struct facts_oracle {
 
 typedef struct facts_answer {
     double *want, *sigma, *bound; /* dense over the tensor's dims; sigma NULL for Stats, Max, Sum_exp */
-    const facts_oracle *at;       /* NULL: all but `parts` is here; else it is its */
+    const facts_oracle *at;       /* NULL: the arrays are on the host; else all except `parts` are this oracle's */
     double *nu, *neff; /* [batch, heads, rows]; NULL if T2, T3 and TG do not apply: Stats, dBias, sums over broadcast dimensions */
-    double
-        *parts; /* of a sum over broadcast dimensions: one step of the type of each summed part (facts_slack), on the host; else
-                 * NULL */
+    double *parts;     /* sums over broadcast dimensions: one step of the type of each part (facts_slack), on the host; else NULL */
 } facts_answer;
 
 typedef struct facts_expectation {
@@ -42,39 +40,39 @@ typedef struct facts_expectation {
     bool calibrated;                    /* the constants are this engine's */
     int64_t means;                      /* facts_rule, here and below */
     double shared[FACTS_TENSOR_COUNT];
-    double gain, by_row;              /* TG's allowance, and the part of it that may differ from row to row; 0: the type has none */
-    double *array[FACTS_ARRAY_COUNT]; /* of arrays that the call writes, always on the host: dsink has the values, then their
-                                       * bounds; amax_ has value, least, most */
+    double gain, by_row; /* TG's allowance, and the part of it that may differ from row to row; 0: the type has no such gate */
+    double *array[FACTS_ARRAY_COUNT]; /* arrays that the call writes, always on the host: dsink has the values, then their bounds;
+                                         amax_ has value, least, most */
     double unit[FACTS_TENSOR_COUNT];  /* the value of one code of the tensor: 1/scale of an 8-bit type; else 1 */
     double *true_max;                 /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */
-    double lazy;                      /* how far a Max may be below the true one, beside its bound: thr ln 2 of the constants */
+    double lazy;                      /* how far below the true maximum Max may be, beside its bound: thr ln 2 of the constants */
 } facts_expectation;
 
-/* Element 0 of the storage of each tensor that is read; the others NULL. */
+/* Element 0 of the storage of each tensor that is read; NULL for other tensors. */
 typedef struct facts_storages {
     const void *at[FACTS_TENSOR_COUNT];
-    const facts_constants *constants; /* of the engine that is judged; NULL: the starting values */
+    const facts_constants *constants; /* of the engine whose answer is compared; NULL: the starting values */
     const uint8_t *keep; /* dropout: [batch, heads_q, seq_q, seq_kv], 0 drops; in the reference's memory. NULL: nothing is dropped */
-    const facts_oracle *oracle; /* NULL: the C reference, and storages are here */
+    const facts_oracle *oracle; /* NULL: the C reference, with storages on the host */
 } facts_storages;
 
 /* A tensor that the pass of this problem writes. */
 bool facts_tensor_is_output(const facts_problem *problem, facts_tensor_id id);
 const char *facts_tensor_word(facts_tensor_id id);
 
-/* Computes O, Stats, Max and Sum_exp as far as the problem has them (pass fwd). `cudnn_version` decides the expected values of
+/* Computes those of O, Stats, Max and Sum_exp that the problem asks for (pass fwd). `cudnn_version` decides the expected values of
  * padded rows of Stats (0: the CPU). Returns 0; ENOMEM; ENOTSUP (the reference lacks a type). Destroy *out with
  * facts_expectation_destroy in any case. */
 int facts_expect_forward(facts_expectation *out, const facts_problem *problem, const facts_storages *in, int32_t cudnn_version);
 
-/* Backward's own inputs O and Stats: the reference's, rounded to their types, written through their strides. */
+/* Makes the inputs O and Stats of a backward: the reference's values, rounded to their types, written through their strides. */
 int facts_expect_inputs(const facts_problem *problem, const facts_storages *in, void *o_storage, void *stats_storage);
 /* Are a forward's O and Stats close enough to the reference's to be the inputs of a backward? They must be finite in live rows, and
  * Stats less than 1 off. A forward with small errors passes. Without `o_storage` only Stats are read; stats_storage is on the host.
  * Returns 0 or an errno. */
 int facts_expect_near(const facts_problem *problem, const facts_storages *in, const void *o_storage, const void *stats_storage,
                       bool *near);
-/* dQ, dK and dV from the bits of Q, K, V, O, Stats and dO. */
+/* Computes dQ, dK and dV from the bits of Q, K, V, O, Stats and dO. */
 int facts_expect_backward(facts_expectation *out, const facts_problem *problem, const facts_storages *in);
 
 void facts_expectation_destroy(facts_expectation *expectation);
@@ -87,7 +85,7 @@ facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id
  * to fit the Max of the answer. Call it before you compare either. */
 void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const void *max_storage);
 
-/* The largest relative error of a sum of so many products on tensor cores. The sum is too small, because the accumulators truncate
+/* The largest relative error of a sum of `terms` products on tensor cores. The sum is too small, because the accumulators truncate
  * (docs/numerics.md, section 3). */
 double facts_truncated(int64_t terms);
 
@@ -106,16 +104,16 @@ typedef struct facts_gain {
 facts_gain facts_gain_of(int32_t dtype, bool forward, double drift);
 /* Sets `means` and `shared` of a rule: fill offset_v gives a mean to V, in a backward to dO. */
 void facts_expect_means(facts_expectation *e, const facts_problem *problem);
-/* g0 of TG and TS, and what of it may differ from row to row. */
+/* Sets g0 of TG and TS, and the part of it that may differ from row to row. */
 void facts_expect_gain(facts_expectation *e, const facts_problem *problem, const fref_rounding *rounding);
 
 /* Converts the expected natural logarithms for Stats in base 2. The engine rounds this product once more, which the tolerance
  * includes. */
 void facts_answer_to_log2(facts_answer *stats, int64_t elements);
 
-/* How equal two runs of one configuration are (docs/numerics.md, section 9). SAME bits. Sums of the same terms in any order: dQ
- * without the flag, compared by facts_judge_repeat_close with the bound, *share of it, and the parts of the answer. Or both only
- * correct. */
+/* How similar two runs of one configuration must be (docs/numerics.md, section 9). BITS: the same bits. SUMS: sums of the same
+ * terms in any order (dQ without the determinism flag), compared by facts_judge_repeat_close with the bound, *share of it, and the
+ * parts of the answer. RIGHT: both only have to be correct. */
 typedef enum facts_alike { FACTS_ALIKE_BITS, FACTS_ALIKE_SUMS, FACTS_ALIKE_RIGHT } facts_alike;
 facts_alike facts_expect_alike(const facts_problem *problem, facts_tensor_id id, double *share);
 

@@ -10,18 +10,18 @@
 typedef struct facts_gradient {
     facts_tensor_id id;
     int64_t dim[4];    /* before the sum */
-    facts_answer each; /* owned; empty when nothing is summed */
+    facts_answer each; /* owned; empty if nothing is summed */
     facts_answer to;
 } facts_gradient;
 
 typedef struct facts_gradients {
-    fref_backward_out out; /* where the reference writes */
+    fref_backward_out out; /* the arrays that the reference writes */
     facts_gradient at[4];
     int count;
 } facts_gradients;
 
-/* Chooses where the reference writes this gradient: into `to`, or into a temporary array if it is a sum. False: no memory. Destroy
- * in any case. */
+/* Chooses the array to which the reference writes this gradient: `to`, or a temporary array if the gradient is a sum. False: no
+ * memory. Destroy in any case. */
 bool facts_gradients_take(facts_gradients *out, const facts_problem *problem, facts_tensor_id id, facts_answer *to);
 /* Sums the temporary arrays. sigma: each element is rounded to the gradient's type (its own last cast), added in fp32, and the sum
  * is cast once. bound: the sum of the bounds, and the same casts. The error of an engine that sums in fp32 is smaller. */

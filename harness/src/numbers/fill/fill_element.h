@@ -8,7 +8,7 @@
 #include "case/problem/philox.h"
 #include "numbers/dtype.h"
 
-/* What an element is made of. X(SYMBOL) */
+/* The kinds of elements. N is a normal number. X(SYMBOL) */
 #define FACTS_ELEMENT_LIST(X)                                                                                                      \
     X(NORMAL)                                                                                                                      \
     X(UNIFORM)                                                                                                                     \
@@ -19,7 +19,8 @@
     X(SPARSE)      /* whole numbers within -2 and 2; four in five are 0 */                                                         \
     X(OUTLIER)     /* N; in one channel for all (the middle one) gain N */                                                         \
     X(COUNTS)      /* gain times a whole number from 0 to 199 */                                                                   \
-    X(NEEDLE)      /* gain times the signs of key row[] (its own number without a table) of head h / group, as `key` has them */   \
+    X(NEEDLE)      /* gain times the signs of key row[] (without a table: the key with the row's number) of head h / group, at the \
+                      index that `key` gives */                                                                                    \
     X(BIAS_NEEDLE) /* gain at key row[], else 0 */                                                                                 \
     X(ONE_HOT)     /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */                                               \
     X(PLANT_ROW)   /* gain times the signs of key plant[3] in the planted row, else N; padded rows 64 times larger */              \
@@ -27,19 +28,19 @@
     X(GARBAGE)     /* N; padded rows +-(gain + steps r), r = row mod 16 */                                                         \
     X(NEGLSE_Q)    /* -gain times the direction in far rows */                                                                     \
     X(NEGLSE_K)    /* small integers around twice the direction */                                                                 \
-    X(STAIR)       /* 0.3 N; in the first `channels` ones: gain, or where that is 0 40 place / steps (`down`: from the end) */     \
+    X(STAIR)       /* 0.3 N. In the first `channels` channels: gain, or if gain is 0, 40 place / steps (`down`: from the end) */   \
     X(KEEP)        /* 1, and 0 with chance `steps` */                                                                              \
     X(CONSTANT)    /* `shown` */                                                                                                   \
     X(LIST)        /* list[] */                                                                                                    \
     X(ZERO)                                                                                                                        \
-    X(HIDDEN)     /* `hidden`, or `shown`: random, except for key 0 and the row's own key */                                        \
-    X(HIDDEN_ROW) /* `hidden` in a quarter of the rows, the first of several always */                                             \
+    X(HIDDEN)     /* `hidden`, or `shown`: random, except for key 0 and the row's own key */                                       \
+    X(HIDDEN_ROW) /* `hidden` in a quarter of the rows; if there are several, always in the first */                               \
     X(BAND)       /* `shown` in the band left:right, `hidden` outside */
 #define AS_ENUM(symbol) FACTS_ELEMENT_##symbol,
 typedef enum facts_element { FACTS_ELEMENT_LIST(AS_ENUM) FACTS_ELEMENT_COUNT } facts_element;
 #undef AS_ENUM
 
-/* The keys that needles take their signs from: K's extents, and 0 where its places are shared. */
+/* The keys whose signs needles use: K's extents, with 0 for a dimension in which keys share memory. */
 typedef struct facts_key_place {
     int64_t dim[4], origin[3];
 } facts_key_place;
@@ -50,19 +51,19 @@ typedef struct facts_recipe {
     uint64_t seed;
     int32_t dtype;
     int64_t dim[4], stride[4], first;
-    int64_t extent[4]; /* dim, and 1 where several elements share a place: what is written */
+    int64_t extent[4]; /* dim, with 1 for a dimension in which elements share memory: the elements to write */
     double unit;       /* a code is the value times this (8 bit types); 0: 1 */
-    int32_t narrow;    /* fattn_dtype: only values that this type has too; 0 */
-    int64_t run, runs; /* with `place`: rows s of an entry start at its place[s / run]; each entry has so many */
+    int32_t narrow;    /* fattn_dtype: only values that this type can represent too; 0: no limit */
+    int64_t run, runs; /* with `place`: rows s of an entry start at its place[s / run]; each entry has `runs` of them */
     int32_t exact;     /* ragged: rows at and past live[] do not exist */
     float gain;
     double hidden, shown, left, right, steps;
     int64_t channels, down, group;
-    int64_t plant[4]; /* b,h,s,d of what is planted */
+    int64_t plant[4]; /* b,h,s,d of the planted element */
     facts_key_place key;
-    int32_t poisoned; /* padded rows hold `poison`, a code */
+    int32_t poisoned; /* padded rows are filled with `poison`, a code */
     uint32_t poison;
-    const int32_t *live;  /* where padded rows start: [dim[0]]; NULL: there are none */
+    const int32_t *live;  /* the first padded row of each entry: [dim[0]]; NULL: no padded rows */
     const int32_t *row;   /* [dim[0], dim[1], dim[2]]; NULL */
     const double *list;   /* [dim]; NULL */
     const int64_t *place; /* [dim[0], runs]: elements; -1: not present. NULL: entries are stride[0] apart, from `first` */
@@ -88,7 +89,7 @@ FACTS_BOTH uint64_t facts_row_number(const int64_t dim[4], const int64_t at[4])
     return (uint64_t)((at[0] * dim[1] + at[1]) * dim[2] + at[2]);
 }
 
-/* The key's sign pattern in this channel, at the place that the key head's element really has. */
+/* The sign of the key in this channel, at the index that the element of the key head really has. */
 FACTS_BOTH float facts_element_needle(const facts_recipe *r, const int64_t at[4])
 {
     int64_t key = r->row ? r->row[facts_row_number(r->dim, at)] : at[2];
@@ -291,7 +292,7 @@ FACTS_BOTH uint32_t facts_recipe_code(const facts_recipe *r, const int64_t at[4]
     return facts_encode(r->dtype, r->unit > 0 ? value * r->unit : value);
 }
 
-/* Writes one element where it belongs: padded rows hold ordinary values, or the case's poison. */
+/* Writes one element. Padded rows get ordinary values, or the case's poison. */
 FACTS_BOTH void facts_recipe_store(const facts_recipe *r, const int64_t at[4], void *storage)
 {
     const int64_t row = facts_recipe_row(r, at[0], at[2]);

@@ -6,7 +6,7 @@
 
 #include "case/problem/case_problem.h"
 
-/* `out` points into `problem` (the lengths). Bias and modification need memory, so the facts_expect_ functions add them. */
+/* `out` points into `problem` (the lengths). The facts_expect_ functions add bias and modification, because these need memory. */
 void facts_oracle_problem(fref_problem *out, const facts_problem *problem);
 /* The reference's element type; for a block-scaled type that of its codes. False: the reference has none. */
 bool facts_oracle_type(fref_type *out, int32_t dtype);

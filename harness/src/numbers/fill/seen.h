@@ -1,11 +1,11 @@
-/* Where the elements of a tensor lie, packed or not: who walks over a tensor asks here. */
+/* The memory places of the elements of a tensor, ragged or not. Code that visits the elements of a tensor uses these functions. */
 #ifndef FACTS_SEEN_H
 #define FACTS_SEEN_H
 
 #include "case/problem/case_problem.h"
 
-/* The tensor as it is walked over: of a packed one, with its starts and lengths, which are the problem's. Paged ones are pools:
- * nobody walks. */
+/* A view of the tensor for code that visits its elements; a ragged one has the starts and lengths of the problem. A paged tensor is
+ * a pool, and no code visits it in this way. */
 static inline facts_tensor facts_tensor_seen(const facts_problem *p, facts_tensor_id id)
 {
     facts_tensor t = p->tensor[id];
@@ -16,7 +16,7 @@ static inline facts_tensor facts_tensor_seen(const facts_problem *p, facts_tenso
     return t;
 }
 
-/* The tensor as it is stored: a packed one as one long sequence, a paged one as a pool. What an image is made of. */
+/* The tensor as it is stored: a ragged one as one long sequence, a paged one as a pool. Images are made from it. */
 static inline facts_tensor facts_tensor_stored(const facts_problem *p, facts_tensor_id id)
 {
     facts_tensor t = p->tensor[id];
@@ -32,13 +32,13 @@ static inline facts_tensor facts_tensor_stored(const facts_problem *p, facts_ten
     return t;
 }
 
-/* Rows at and past an entry's length are of nobody, or another's. */
+/* Rows at and past the length of an entry belong to no entry, or to another. */
 static inline bool facts_row_exists(const facts_tensor *seen, int64_t b, int64_t s)
 {
     return !seen->live || s < seen->live[b];
 }
 
-/* Channel 0 of a row: elements of the storage. */
+/* The index of channel 0 of a row, in elements of the storage. */
 static inline int64_t facts_row_place(const facts_tensor *seen, int64_t b, int64_t h, int64_t s)
 {
     int64_t entry = seen->start ? seen->start[b] * seen->stride[2] : b * seen->stride[0];

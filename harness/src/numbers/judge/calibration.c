@@ -310,32 +310,32 @@ bool facts_calibration_nearest(char out[16], const facts_calibration *table, int
     return out[0];
 }
 
-static facts_calibration *ours;
+static facts_calibration *built_in;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A table that cannot be read calibrates nothing; a test sees to it that ours can be. */
-static void read_ours(void)
+/* A table that cannot be read calibrates nothing; a test sees to it that the embedded table can be. */
+static void read_built_in(void)
 {
-    if (!facts_calibration_read(&ours, facts_calibration_text(), NULL)) {
-        facts_calibration_destroy(ours);
-        ours = NULL;
+    if (!facts_calibration_read(&built_in, facts_calibration_text(), NULL)) {
+        facts_calibration_destroy(built_in);
+        built_in = NULL;
     }
 }
 
 facts_constants facts_constants_of(const facts_who *who)
 {
-    pthread_once(&once, read_ours);
-    return facts_calibration_find(ours, who);
+    pthread_once(&once, read_built_in);
+    return facts_calibration_find(built_in, who);
 }
 
 facts_constants facts_constants_widest(int32_t dtype)
 {
-    pthread_once(&once, read_ours);
-    return facts_calibration_widest(ours, dtype);
+    pthread_once(&once, read_built_in);
+    return facts_calibration_widest(built_in, dtype);
 }
 
 bool facts_constants_nearest(char out[16], int32_t sm, int32_t cudnn)
 {
-    pthread_once(&once, read_ours);
-    return facts_calibration_nearest(out, ours, sm, cudnn);
+    pthread_once(&once, read_built_in);
+    return facts_calibration_nearest(out, built_in, sm, cudnn);
 }

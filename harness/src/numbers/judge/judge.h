@@ -14,41 +14,41 @@
 
 extern const char *const facts_gate_words[FACTS_GATE_COUNT];
 
-/* The expected values, from the reference: dense double arrays over the tensor's dims. Where sigma and bound are both 0 the answer
- * is exact (T0). */
+/* The expected values, from the reference: dense double arrays over the tensor's dims. If sigma and bound are both 0 the answer is
+ * exact (T0). */
 typedef struct facts_expected {
     const double *want;
     const double *sigma; /* NULL: `bound` alone (TL) */
     const double *bound;
     const double *nu,
-        *neff; /* [batch, heads, rows] degrees of freedom of a row's errors, effective keys; NULL: without T2, T3, TG, TS */
+        *neff; /* [batch, heads, rows]: degrees of freedom of a row's errors, and effective keys; NULL: without T2, T3, TG, TS */
 } facts_expected;
 
 typedef struct facts_judgement {
-    facts_gate gate;                /* that gave `ratio` */
-    double gates[FACTS_GATE_COUNT]; /* the ratio of each gate that ran; 0: it did not, or nothing was off */
+    facts_gate gate;                /* the gate that gave `ratio` */
+    double gates[FACTS_GATE_COUNT]; /* the ratio of each gate that ran; 0: it did not run, or there was no error */
     double ratio;                   /* worst statistic / threshold; INFINITY for NaN, poison, guards */
     double rms;                     /* sqrt of the mean of (E/sigma)^2 */
     int64_t worst[4];               /* b,h,s,d */
     double got, want, bound;
     int64_t not_finite, unwritten, overrun, checked;  /* counts */
-    int64_t padded_poison, padded_zero, padded_other; /* what padded rows hold */
-    int64_t wrong;                                    /* elements that a gate refused, beside the counts above */
-    bool no_memory;                                   /* nothing was judged */
+    int64_t padded_poison, padded_zero, padded_other; /* elements of padded rows, by contents */
+    int64_t wrong;                                    /* elements that a gate refused, in addition to the counts above */
+    bool no_memory;                                   /* nothing was compared: memory is short */
 } facts_judgement;
 
 /* The rule that an answer is compared by. Ragged tensors are given as views (seen.h), here and below. */
 typedef struct facts_rule {
     facts_expected expected;
     const facts_row_expects *expects; /* [batch, rows] of the tensor, equal for heads and channels. NULL: every row has a value */
-    facts_pattern pattern;            /* what lay in memory before the run */
-    bool dense;                       /* of a dense fill: T2, T3, TG and TS hold too */
+    facts_pattern pattern;            /* the contents of memory before the run */
+    bool dense;                       /* the fill is dense: T2, T3, TG and TS apply too */
     bool coherent;   /* its sums may have equal terms, whose rounding errors have one sign: T1 is the bound alone */
     bool calibrated; /* the constants are this engine's: T1 without its factor */
-    int64_t means;   /* the fill gives a mean to the factor of P: another mean in each of so many slices; 0: no mean */
+    int64_t means;   /* the fill gives the factor of P a mean, a different one in each of `means` slices; 0: no mean */
     double shared;   /* with means: the rms of the last cast relative to the answer, if all rows share it; 0: they do not */
     double gain;     /* TG's and TS's allowance g0; 0: without TG and TS */
-    double by_row;   /* what of g0 may differ from row to row */
+    double by_row;   /* the part of g0 that may differ from row to row */
     double unit;     /* the value of a code is its number times this (1/scale of an 8 bit type); 0: 1 */
 } facts_rule;
 
@@ -87,14 +87,14 @@ uint64_t facts_judge_bits(const facts_tensor *tensor, const void *storage);
  * (may be NULL): b,h,s,d of one. */
 int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_row_expects *expects,
                            int64_t first[4]);
-/* How far two sums of the same terms may be apart, beside one step of the type. Arrays over the tensor's dims. */
+/* How far apart two sums of the same terms may be, in addition to one step of the type. Arrays over the tensor's dims. */
 typedef struct facts_slack {
-    const double *bound; /* `share` of this: the order of the terms */
+    const double *bound; /* times `share`: the effect of the order of the terms */
     double share;
-    const double *parts; /* and this, of a sum of parts that were cast first: one step of each; NULL: none */
+    const double *parts; /* for a sum of parts that were cast first: one step of each part; NULL: none */
 } facts_slack;
 
-/* The same of sums in any order: differ by more than that. */
+/* The same for sums in any order: counts the elements that are further apart than that. */
 int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_row_expects *expects,
                                  const facts_slack *slack, int64_t first[4]);
 
@@ -103,13 +103,13 @@ int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, cons
 /* The expected amax: the reference's three numbers, and the largest magnitude in the tensor itself. */
 typedef struct facts_amax {
     double want, least, most; /* max |X|; max(|X| - t), max(|X| + t): t without the last cast */
-    double stored;            /* facts_judge_largest; NAN: the tensor is not at hand */
+    double stored;            /* facts_judge_largest; NAN: the tensor is not available */
     double u, half;           /* unit roundoff of the tensor's type; half of its smallest step, times `unit` */
-    bool saturated;           /* some element is at the end of the type's range, so `stored` means nothing */
+    bool saturated;           /* an element is at the end of the type's range, so `stored` has no meaning */
 } facts_amax;
 
-/* The largest magnitude of rows that owe a value, times `unit`; `saturated` (may be NULL): it is the largest that the type has.
- * Elements that are not finite do not count. */
+/* The largest magnitude in rows with an expected value, times `unit`. `saturated` (may be NULL): it is the largest number of the
+ * type. Elements that are not finite do not count. */
 double facts_judge_largest(const facts_tensor *tensor, const void *storage, const facts_row_expects *expects, double unit,
                            bool *saturated);
 /* `code` is the fp32 that the call wrote; `pattern` is the poison before it (facts_pattern_scalar). */

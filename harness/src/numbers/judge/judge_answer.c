@@ -12,7 +12,7 @@
 const char *const facts_gate_words[FACTS_GATE_COUNT] = { FACTS_GATE_LIST(AS_WORD) };
 #undef AS_WORD
 
-#define EARLY_ROWS 64     /* of a lie that are told before all */
+#define EARLY_ROWS 64     /* rows of a lie that are compared before all others */
 #define UNCALIBRATED 1.05 /* T1's factor until an engine's constants are calibrated */
 /* Terms that are subnormal in f16 are below 2^-14, and those below 2^-25 become 0, all of them: no random rounding. Their sum may
  * be larger than a term. */
@@ -87,9 +87,9 @@ static void add_lie(facts_judged_row *out, const judging *c, int64_t row, int64_
 {
     const facts_tensor *t = c->tensor;
     facts_judged_element element = element_at(c, row, d);
-    int64_t slice = row / t->dim[2], reported = facts_lie_from((int32_t)c->lie, row % t->dim[2], d, t->dim[2], t->dim[3]);
+    int64_t slice = row / t->dim[2], from = facts_lie_from((int32_t)c->lie, row % t->dim[2], d, t->dim[2], t->dim[3]);
     facts_judged_row_add_lie(out, &c->limits, &element, (int32_t)c->lie,
-                             c->rule->expected.want[slice * t->dim[2] * t->dim[3] + reported]);
+                             c->rule->expected.want[slice * t->dim[2] * t->dim[3] + from]);
 }
 
 static void judge_row(facts_judged_row *out, const judging *c, int64_t row)
@@ -197,8 +197,8 @@ static bool caught_early(const judging *c)
     return false;
 }
 
-/* Without memory nothing was told, and nothing is said against the data: the judgement itself will lack it too. */
-static facts_lie_end tell(const facts_tensor *tensor, const facts_rule *rule, facts_lie lie)
+/* Without memory the lie counts as not applicable, so the data is trusted. The judgement itself then fails for the same reason. */
+static facts_lie_end end_of_lie(const facts_tensor *tensor, const facts_rule *rule, facts_lie lie)
 {
     judging c = { .tensor = tensor, .rule = rule, .lie = lie, .limits = facts_judge_limits(tensor, rule) };
     if (caught_early(&c))
@@ -213,10 +213,10 @@ static facts_lie_end tell(const facts_tensor *tensor, const facts_rule *rule, fa
 
 bool facts_judge_trusts(const facts_tensor *tensor, const facts_rule *rule)
 {
-    if (tell(tensor, rule, FACTS_LIE_ZERO) == FACTS_LIE_PASSES)
+    if (end_of_lie(tensor, rule, FACTS_LIE_ZERO) == FACTS_LIE_PASSES)
         return false;
-    facts_lie_end rolled = tell(tensor, rule, FACTS_LIE_ROW);
+    facts_lie_end rolled = end_of_lie(tensor, rule, FACTS_LIE_ROW);
     if (rolled == FACTS_LIE_SAME)
-        rolled = tell(tensor, rule, FACTS_LIE_CHANNEL);
+        rolled = end_of_lie(tensor, rule, FACTS_LIE_CHANNEL);
     return rolled != FACTS_LIE_PASSES;
 }

@@ -24,7 +24,7 @@ typedef enum facts_row_expects {
     FACTS_EXPECTS_NUMBER
 } facts_row_expects;
 
-/* The gates, once. X(SYMBOL, "word") */
+/* The gates. X(SYMBOL, "word") */
 #define FACTS_GATE_LIST(X)                                                                                                         \
     X(NONE, "")                                                                                                                    \
     X(T0, "t0")                                                                                                                    \
@@ -38,10 +38,10 @@ typedef enum facts_gate { FACTS_GATE_LIST(AS_ENUM) FACTS_GATE_COUNT } facts_gate
 /* The finding about one element. The order decides which element is shown as the worst. */
 typedef enum facts_finding { FACTS_RIGHT, FACTS_OFF, FACTS_NOT_FINITE, FACTS_UNWRITTEN } facts_finding;
 
-/* Floors, so that nothing is divided by zero. */
+/* Lower limits that prevent a division by zero. */
 #define FACTS_SIGMA_FLOOR 0x1p-110
 #define FACTS_BOUND_FLOOR 0x1p-100
-/* facts_pattern_code repeats after so many elements. */
+/* facts_pattern_code repeats after this number of elements. */
 #define FACTS_PATTERN_PERIOD 7
 
 typedef struct facts_judged_row {
@@ -52,20 +52,20 @@ typedef struct facts_judged_row {
     double got, want, tolerance;
     int32_t weighed;    /* elements in the sums */
     int32_t worst;      /* its channel; -1: nothing was compared */
-    int32_t rank, gate; /* of the worst: facts_finding (-1: nothing was compared), facts_gate */
+    int32_t rank, gate; /* of the worst element: facts_finding (-1: nothing was compared), facts_gate */
     int32_t checked, not_finite, unwritten, wrong;
     int32_t padded_poison, padded_zero, padded_other;
-    uint64_t bits; /* of a row that a kernel judged: what its elements add to the tensor's hash (bits.h) */
+    uint64_t bits; /* for a row that a kernel compared: the contribution of its elements to the tensor's hash (bits.h) */
 } facts_judged_row;
 
-/* What holds for every element of a tensor. */
+/* The values that all elements of a tensor share. */
 typedef struct facts_limits {
-    double z;                              /* T1: z sigma holds for all elements at once but with probability alpha */
-    double factor;                         /* of T1's threshold, until the engine's constants are calibrated */
-    double unit;                           /* the value of a code is its number times this: 1/scale of an 8 bit type, else 1 */
+    double z;                              /* T1: all errors are below z sigma, except with probability alpha */
+    double factor;                         /* factor of T1's threshold, until the engine's constants are calibrated */
+    double unit;                           /* the value of a code is its number times this: 1/scale for an 8-bit type, else 1 */
     double overflow;                       /* an answer may be Inf if its expected value reaches this; INFINITY in the 8-bit types, which saturate */
     double least;                          /* TG, TS: below this an answer's terms may all be rounded to 0: f16's subnormals */
-    uint32_t poison[FACTS_PATTERN_PERIOD]; /* codes that lay in memory, by place modulo the period */
+    uint32_t poison[FACTS_PATTERN_PERIOD]; /* the poison in memory before the run, by index modulo the period */
     int32_t dtype;
     int32_t has_sigma; /* 0: the bound alone (TL) */
 } facts_limits;
@@ -74,7 +74,7 @@ typedef struct facts_limits {
 typedef struct facts_judged_element {
     double want, sigma, bound; /* sigma is 0 without one */
     int64_t place;             /* its index in the storage, for poison */
-    uint32_t code;             /* what lies there */
+    uint32_t code;             /* the bits in the storage */
     int32_t channel;
     int32_t expects; /* facts_row_expects of its row */
 } facts_judged_element;
@@ -89,7 +89,7 @@ FACTS_BOTH int facts_is_finite(double x)
     return fabs(x) <= 0x1.fffffffffffffp+1023;
 }
 
-/* Nothing rounds where both are 0: the answer is exact (T0). */
+/* If sigma and bound are both 0 nothing is rounded: the answer is exact (T0). */
 FACTS_BOTH int facts_judged_element_exact(const facts_limits *limits, const facts_judged_element *at)
 {
     return at->bound == 0 && (!limits->has_sigma || at->sigma == 0);
@@ -129,7 +129,7 @@ FACTS_BOTH facts_compared facts_judged_element_compare(const facts_limits *limit
                                                             : FACTS_NOT_FINITE,
                                      FACTS_GATE_T0, same ? 0.0 : inf, 0);
         }
-        /* Inf is right where the value is out of the type's range. */
+        /* Inf is correct if the value is out of the type's range. */
         if (!facts_is_finite(got) && (got > 0) == (want > 0) && fabs(want) + tolerance >= limits->overflow)
             return facts_compared_as(FACTS_RIGHT, gate, 0.0, tolerance);
         if (!facts_is_finite(got))
@@ -149,8 +149,8 @@ FACTS_BOTH void facts_judged_row_begin(facts_judged_row *row)
     row->worst = row->rank = -1;
 }
 
-/* The higher finding, then the larger ratio, then the lower channel: no two elements are equal, so the order of adding does not
- * matter. */
+/* Compares by finding, then by ratio, then by channel (the lower is worse). No two elements are equal, so the order of adding does
+ * not matter. */
 FACTS_BOTH int facts_judged_row_is_worse(const facts_judged_row *a, const facts_judged_row *b)
 {
     const int alike = a->ratio > b->ratio || (a->ratio == b->ratio && a->worst < b->worst);
@@ -188,7 +188,7 @@ FACTS_BOTH void facts_judged_row_note(facts_judged_row *row, const facts_judged_
         facts_judged_row_show(row, &one);
 }
 
-/* What T2, T3 and TG add up. */
+/* Adds the sums of T2, T3 and TG. */
 FACTS_BOTH void facts_judged_row_weigh(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, double got)
 {
     if (!limits->has_sigma || at->sigma == 0 || !facts_is_finite(got) || !facts_is_finite(at->want))
@@ -204,7 +204,7 @@ FACTS_BOTH void facts_judged_row_weigh(facts_judged_row *row, const facts_limits
     row->level += size;
 }
 
-/* A padded row: 0 or untouched; what it holds is counted. */
+/* A padded row: its elements must be 0 or unchanged. Counts its contents. */
 FACTS_BOTH void facts_judged_row_add_padded(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, double got)
 {
     if (facts_judged_element_is_poison(limits, at)) {
@@ -221,7 +221,7 @@ FACTS_BOTH void facts_judged_row_add_padded(facts_judged_row *row, const facts_l
     }
 }
 
-/* Statistics of a row without a key are -inf. */
+/* A row without a key: its statistics must be -inf. */
 FACTS_BOTH void facts_judged_row_add_number(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, double got)
 {
     int poison = facts_judged_element_is_poison(limits, at), dead = !limits->has_sigma && got < 0;
@@ -259,7 +259,7 @@ FACTS_BOTH void facts_judged_row_add(facts_judged_row *row, const facts_limits *
 /* ---- determinism: two runs of one configuration (docs/numerics.md section 9)
  * ------------------------------------------------------- */
 
-/* The step from a code to the next larger magnitude; 0 of what is not finite. */
+/* The step from a code to the next larger magnitude; 0 if the code is not finite. */
 FACTS_BOTH double facts_step_of(int32_t dtype, uint32_t code)
 {
     uint32_t magnitude = code & ~(UINT32_C(1) << (8 * (int)facts_dtype_bytes(dtype) - 1)), largest = facts_format_of(dtype).largest;
@@ -269,7 +269,7 @@ FACTS_BOTH double facts_step_of(int32_t dtype, uint32_t code)
                                : facts_decode(dtype, magnitude) - facts_decode(dtype, magnitude - 1);
 }
 
-/* The same bits, or no further apart than one step of the larger and `slack`. */
+/* The same bits, or at most one step of the larger and `slack` apart. */
 FACTS_BOTH int facts_judged_close(int32_t dtype, uint32_t a, uint32_t b, double slack)
 {
     if (a == b)
@@ -290,13 +290,13 @@ FACTS_BOTH int64_t facts_lie_from(int32_t lie, int64_t s, int64_t c, int64_t row
     return lie == FACTS_LIE_ROW ? next_row * channels + c : s * channels + next;
 }
 
-/* Adds the lie in place of an answer. `reported` is the reference at facts_lie_from (any number for zeros). Lies are written
+/* Adds the lie in place of an answer. `written` is the reference at facts_lie_from (any number for zeros). Lies are written
  * between live rows only, because any gate catches a lie in a row without an answer. `checked` counts the elements where the lie
  * differs from the reference. */
-FACTS_BOTH void facts_judged_row_add_lie(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at, int32_t lie,
-                                         double reported)
+FACTS_BOTH void facts_judged_row_add_lie(facts_judged_row *row, const facts_limits *limits, const facts_judged_element *at,
+                                         int32_t lie, double written)
 {
-    double got = lie == FACTS_LIE_ZERO ? 0.0 : reported;
+    double got = lie == FACTS_LIE_ZERO ? 0.0 : written;
     if (at->expects != FACTS_EXPECTS_VALUE || facts_judged_element_exact(limits, at) || !facts_is_finite(got) ||
         (lie != FACTS_LIE_ZERO && got == 0))
         return;

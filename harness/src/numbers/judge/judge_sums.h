@@ -1,54 +1,53 @@
-/* What rows say together: the second of two steps of judging. The rows of each (b,h) slice add up to facts_judged_sums in two
- * walks, here by one thread for each slice and on a GPU by one block, with the same inline functions; facts_judge_slices (judge.h)
- * makes a judgement of the slices. Counts and the worst rows do not depend on the order of adding; the sums do, in their last bits.
+/* The sums over rows: the second step of the comparison. The rows of each (b,h) slice are added to facts_judged_sums in two passes.
+ * One thread on the host, or one block on a GPU, adds a slice, with the same inline functions. facts_judge_slices (judge.h) makes
+ * a judgement from the slices. The order of adding changes the last bits of the sums, but no count and no worst row.
  *
- * Compiled by C and by CUDA C++. docs/numerics.md section 3; a line of it stands above each formula.
- */
+ * Compiled by C and by CUDA C++. docs/numerics.md, section 3; a line of it stands above each formula. */
 #ifndef FACTS_JUDGE_SUMS_H
 #define FACTS_JUDGE_SUMS_H
 
 #include "judge_row.h"
 
 #define FACTS_ALPHA 1e-8
-#define FACTS_GAIN_KEYS 16 /* TG, TS: rows of at least so many effective keys ... */
-#define FACTS_GAIN_ROWS 32 /* ... and at least so many of them */
+#define FACTS_GAIN_KEYS 16 /* TG, TS: rows with at least this number of effective keys ... */
+#define FACTS_GAIN_ROWS 32 /* ... and at least this number of such rows */
 
 /* The rows of a tensor, and their properties beside the expected values. */
 typedef struct facts_judged_rows {
     const facts_judged_row *row;
     const double *nu, *neff;
     int64_t channels;
-    int32_t gates, gains; /* T2 and T3; TG and TS */
-    int32_t aligned;      /* the answers lie along the direction in which their errors are largest */
+    int32_t gates, gains; /* gates: T2 and T3 apply; gains: TG and TS apply */
+    int32_t aligned;      /* the answers have the direction in which their errors are largest */
 } facts_judged_rows;
 
-/* What some rows add up to. */
+/* The sums of some rows. */
 typedef struct facts_judged_sums {
-    double gates[FACTS_GATE_COUNT]; /* the largest ratio of each */
+    double gates[FACTS_GATE_COUNT]; /* the largest ratio of each gate */
     int64_t checked, not_finite, unwritten, wrong, padded_poison, padded_zero, padded_other;
-    uint64_t bits; /* of rows that kernels judged: the tensor's hash */
+    uint64_t bits; /* for rows that kernels compared: the tensor's hash */
     int64_t at;    /* the row with the worst element; -1: none */
     int64_t weighed, live;
     double squares;
-    double mean, inverse, largest; /* T3: sums of q_i and 1/nu_i, the largest 1/nu_i, of live rows */
+    double mean, inverse, largest; /* T3, for live rows: sums of q_i and 1/nu_i, and the largest 1/nu_i */
     int64_t gain_rows, gain_elements;
-    double gain, power, model;   /* TG: sums of r_i, X_i and (dim/nu_i) X_i, of rows with many keys */
+    double gain, power, model;   /* TG, for rows with many keys: sums of r_i, X_i and (dim/nu_i) X_i */
     double heaviest;             /* the largest (dim/nu_i) X_i */
-    double shift, level, spread; /* TS, of the same rows: sums of E/sigma, of |sum_c want/sigma|, of the variances of the first */
-    double scatter, scatter_of_all; /* around the slice's beta; around that of all: of the second walk */
-    int64_t furthest;               /* T2; -1: no row is live: of the second walk */
+    double shift, level, spread; /* TS, for the same rows: sums of E/sigma, of |sum_c want/sigma|, of the variances of the first */
+    double scatter, scatter_of_all; /* from the second pass: scatter around the beta of the slice, and around that of all slices */
+    int64_t furthest;               /* T2, from the second pass; -1: no row is live */
     double each;
 } facts_judged_sums;
 
-/* A slice: its sums, and the rows that they name. */
+/* A slice: its sums, and the rows that they refer to. */
 typedef struct facts_judged_slice {
     facts_judged_sums sums;
     facts_judged_row worst, furthest;
 } facts_judged_slice;
 
-/* A row as the walks weigh it. All of it is read at once: a GPU waits once. */
+/* The values of a row that the passes use. They are read at once, so that a GPU waits once. */
 typedef struct facts_weighed_row {
-    double nu, neff; /* 0: not live; few keys, or nobody asks */
+    double nu, neff; /* nu 0: not live; neff 0: few keys, or not needed */
 } facts_weighed_row;
 
 FACTS_BOTH facts_weighed_row facts_judged_weights(const facts_judged_rows *c, int64_t i)
@@ -69,20 +68,20 @@ FACTS_BOTH int facts_judged_has_many_keys(const facts_weighed_row *as)
     return as->neff >= FACTS_GAIN_KEYS;
 }
 
-/* q_i = mean_c (E/sigma)^2, of mean 1 at most where the model holds. */
+/* q_i = mean_c (E/sigma)^2. Its mean is at most 1 if the error model is right. */
 FACTS_BOTH double facts_judged_mean_square(const facts_judged_row *row)
 {
     return row->squares / (double)row->weighed;
 }
 
-/* NaN: a sum that is not a number passes nothing. */
+/* A sum that is NaN fails every gate. */
 FACTS_BOTH double facts_judged_ratio(double statistic, double threshold)
 {
     double ratio = statistic / threshold;
     return ratio == ratio ? ratio : (double)INFINITY;
 }
 
-/* Earlier rows come first among equals. */
+/* Of equal rows, the earlier one is the worse. */
 FACTS_BOTH int facts_judged_is_worse(const facts_judged_row *a, int64_t at_a, const facts_judged_row *b, int64_t at_b)
 {
     if (a->rank != b->rank)
@@ -96,7 +95,7 @@ FACTS_BOTH void facts_judged_sums_begin(facts_judged_sums *out)
     out->at = out->furthest = -1;
 }
 
-/* ---- the first walk --------------------------------------------------------------------------------------------------------- */
+/* ---- the first pass --------------------------------------------------------------------------------------------------------- */
 
 /* TG, TS: the factor of the variance of a row's errors. Each error is divided by its sigma, multiplied by a weight, and summed. The
  * variance is at most this factor times the sum of the squared weights. The factor is dim/nu if the errors do not follow the
@@ -154,7 +153,7 @@ FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged
         facts_judged_sums_add_live(out, c, &row, &as);
 }
 
-/* Without the worst row. */
+/* Adds `part`, except for the worst row. */
 FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judged_sums *part)
 {
     int gate;
@@ -185,7 +184,7 @@ FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judge
     out->spread += part->spread;
 }
 
-/* ---- the second ------------------------------------------------------------------------------------------------------------- */
+/* ---- the second pass -------------------------------------------------------------------------------------------------------- */
 
 /* TG: beta = sum(E ref/sigma^2) / X, with X = sum ref^2/sigma^2, is the least-squares factor by which the answer is too large.
  * False: too few rows, or too small answers, to detect a gain. */

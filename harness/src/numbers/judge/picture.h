@@ -1,4 +1,4 @@
-/* Where the wrong elements of an answer lie, for a person: two small maps of characters and a name for the pattern. Pure. */
+/* The places of the wrong elements of an answer, for a reader: two small maps of characters, and a name for the pattern. Pure. */
 #ifndef FACTS_PICTURE_H
 #define FACTS_PICTURE_H
 
@@ -15,12 +15,13 @@ typedef struct facts_marks {
     bool keys;         /* dimension 2 counts keys (dK, dV), not rows */
 } facts_marks;
 
-/* The name alone, as "head 1, from column 64 on" or "all". Returns `out`. */
+/* The name only, for example "head 1, from column 64 on" or "all". Returns `out`. */
 const char *facts_picture_name(const facts_marks *marks, char out[FACTS_PICTURE_NAME]);
-/* The name, counts, a map over (b, h) and a map over (s, d) of all heads that have any; lines end with a newline. Returns `out`. */
+/* The name, counts, a map over (b, h), and a map over (s, d) of all heads with wrong elements. Lines end with a newline. Returns
+ * `out`. */
 const char *facts_picture_draw(const facts_marks *marks, char out[FACTS_PICTURE_TEXT]);
 
-/* Fills marks->at (elements of the tensor) as facts_judge_tensor judges them one by one. */
+/* Fills marks->at with the finding of facts_judge_tensor for each element. */
 void facts_judge_marks(const facts_tensor *tensor, const void *storage, const facts_rule *rule, facts_marks *marks);
 
 #endif

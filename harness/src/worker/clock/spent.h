@@ -9,20 +9,20 @@
 #define FACTS_SPENT_LIST(X)                                                                                                        \
     X(OTHER, "other")                                                                                                              \
     X(DECIDE, "decide")                                                                                                            \
-    X(PLAN, "plan")         /* compiled or loaded; also of the forward before a backward, of what dropout keeps */                 \
+    X(PLAN, "plan")         /* compiling or loading plans, also for the forward before a backward and for the dump of dropout */   \
     X(ALLOCATE, "allocate") /* memory of the tensors and of the workspace */                                                       \
     X(FILL, "fill")                                                                                                                \
     X(ORACLE, "oracle")                                                                                                            \
-    X(DISTURB, "disturb") /* buffers of other sizes, made and freed between runs */                                                \
+    X(DISTURB, "disturb") /* allocating and freeing buffers of other sizes between runs */                                         \
     X(ARM, "arm")         /* poison and guards before a run */                                                                     \
     X(UPLOAD, "upload")   /* lengths, offsets, tables, scales before a run */                                                      \
-    X(CHECK, "check")     /* of the call before its first launch */                                                                \
+    X(CHECK, "check")     /* checking the call before its first launch */                                                          \
     X(EXECUTE, "execute")                                                                                                          \
     X(READ_BACK, "read_back") /* guards and small arrays after a run */                                                            \
-    X(COMPARE, "compare")     /* later runs with the first */                                                                      \
-    X(JUDGE, "judge")         /* and the hash of the answers' bits */                                                              \
-    X(TIME, "time")           /* the launches that exec_us is the mean of */                                                       \
-    X(RELEASE, "release")     /* of the case before: it follows its row */
+    X(COMPARE, "compare")     /* comparing later runs with the first */                                                            \
+    X(JUDGE, "judge")         /* comparing with the expected values, and hashing the answers */                                    \
+    X(TIME, "time")           /* the launches for exec_us */                                                                       \
+    X(RELEASE, "release")     /* releasing the earlier case, after its row was sent */
 #define AS_ENUM(symbol, word) FACTS_SPENT_##symbol,
 typedef enum facts_spent { FACTS_SPENT_LIST(AS_ENUM) FACTS_SPENT_COUNT } facts_spent;
 #undef AS_ENUM

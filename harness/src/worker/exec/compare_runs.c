@@ -11,7 +11,7 @@
 
 /* ---- later runs ---------------------------------------------------------------------------------------------------------- */
 
-/* Of a huge problem what is due is computed here. */
+/* The expected values of a huge problem are computed here. */
 static void judged(facts_runs *r, fattn_status status, double since)
 {
     if (status == FATTN_INTERNAL && r->forward)
@@ -190,7 +190,8 @@ static void judge_dropout(facts_runs *r)
                         100 * repeat->chance);
     if (p > 0 && keep->here && facts_rate_of(p, keep->kept, keep->of) == FACTS_RATE_NEITHER)
         facts_runs_find(r, FACTS_VERDICT_WRONG,
-                        "dropout: %" PRId64 " of %" PRId64 " scores were kept, which is not 1 - %g, nor that in sixteenths",
+                        "dropout: %" PRId64 " of %" PRId64
+                        " scores were kept; expected a share of 1 - %g, exact or rounded to sixteenths",
                         keep->kept, keep->of, p);
 }
 

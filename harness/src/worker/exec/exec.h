@@ -4,8 +4,8 @@
 
 #include "runs.h"
 
-/* Why this target cannot do this case's exec=, known before anything is compiled; NULL if it can. Writes the class to
- * *reason_class. */
+/* The reason why this target cannot do this case's exec=, known before anything is compiled; NULL if it can. Writes the reason
+ * class to *reason_class. */
 const char *facts_exec_refuses(const facts_problem *problem, fattn_backend backend, const facts_worker *worker,
                                const char **reason_class);
 

@@ -27,7 +27,7 @@ bool facts_runs_make_forward(facts_runs *r)
     return facts_runs_check(r, status, "the forward of this case") && facts_runs_check(r, facts_memory_produce(r->memory), NULL);
 }
 
-/* What is due of a backward follows from the O and Stats that it read. */
+/* The expected values of a backward depend on the O and Stats that it read. */
 static bool renew_reference(facts_runs *r)
 {
     if (!r->forward)

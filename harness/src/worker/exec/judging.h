@@ -4,15 +4,16 @@
 
 #include "worker/memory/case_reference.h"
 
-/* Compares the answer of the run over `pattern` with its expected values. Returns FATTN_OK, or why it could not be compared. */
+/* Compares the answer of the run over `pattern` with its expected values. Returns FATTN_OK, or the reason why it could not be
+ * compared. */
 fattn_status facts_judging_of(facts_judgement *out, facts_reference *reference, facts_tensor_id id, facts_pattern pattern);
 /* Compares all answers of the run over poison A and computes their hashes (facts_judge_bits), on the GPU with one wait. The first
  * call also decides whether zeros or a neighbour's values would be detected in this data, and sets reference->untrusted. */
 fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT],
                                facts_reference *reference);
 
-/* The two runs: elements that owe a value and have other bits, or are farther apart than `share` of the bound. `at`: one of them.
- */
+/* Counts the elements with an expected value that differ between the two runs: in any bit, or by more than `share` of the bound.
+ * `at`: one of them. */
 fattn_status facts_judging_repeat(int64_t *out, facts_reference *reference, facts_tensor_id id, int64_t at[4]);
 fattn_status facts_judging_close(int64_t *out, facts_reference *reference, facts_tensor_id id, double share, int64_t at[4]);
 

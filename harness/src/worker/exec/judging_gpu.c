@@ -120,14 +120,14 @@ static fattn_status judge_there(facts_judgement *out, facts_reference *t, facts_
     return status;
 }
 
-/* ---- can the data tell? -------------------------------------------------------------------------------------------------------
+/* ---- can the data detect an error? --------------------------------------------------------------------------------------------
  */
 
 /* Elements whose lies take no longer over all heads than over the first: one each for the threads that a large GPU runs at once. */
 #define FEW_ELEMENTS (1 << 16)
 
-/* Most lies are caught by single elements, of the first head already. The next row of a single one is itself. */
-static fattn_status tell_first(batch *b, facts_tensor_id id)
+/* Single elements of the first head are enough to catch most lies. A tensor with a single row has no next row. */
+static fattn_status ask_first(batch *b, facts_tensor_id id)
 {
     const facts_rule rule = facts_expectation_rule(&b->reference->expectation, id, A);
     const facts_tensor here = facts_tensor_seen(b->reference->memory.problem, id);
@@ -144,8 +144,8 @@ static bool is_caught(const question *q)
     return sums->checked > 0 && sums->wrong + sums->not_finite + sums->unwritten > 0;
 }
 
-/* The others by those of all heads, or by what the rows say together. */
-static fattn_status tell_all(facts_lie_end *out, facts_reference *t, facts_tensor_id id, facts_lie lie)
+/* The other lies need the elements of all heads, or the sums over rows. */
+static fattn_status end_over_all(facts_lie_end *out, facts_reference *t, facts_tensor_id id, facts_lie lie)
 {
     const facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
     facts_judgement found;
@@ -154,7 +154,7 @@ static fattn_status tell_all(facts_lie_end *out, facts_reference *t, facts_tenso
     return FATTN_OK;
 }
 
-/* What became of the lie that question n is about. */
+/* The result of the lie of question n. */
 static fattn_status end_of(facts_lie_end *out, const batch *b, size_t n)
 {
     const question *q = &b->of[n];
@@ -163,7 +163,7 @@ static fattn_status end_of(facts_lie_end *out, const batch *b, size_t n)
         const facts_judgement found = judgement_of(q, b->reference->memory.problem);
         *out = facts_judge_lie(&found);
     } else if (!is_caught(q)) {
-        return tell_all(out, b->reference, q->id, b->asked[n].lie);
+        return end_over_all(out, b->reference, q->id, b->asked[n].lie);
     }
     return FATTN_OK;
 }
@@ -176,7 +176,7 @@ static fattn_status weigh_trust(const batch *b, size_t n)
     TRY(end_of(&zero, b, n));
     TRY(end_of(&rolled, b, n + 1));
     if (rolled == FACTS_LIE_SAME && b->asked[n + 1].lie == FACTS_LIE_ROW)
-        TRY(tell_all(&rolled, b->reference, id, FACTS_LIE_CHANNEL));
+        TRY(end_over_all(&rolled, b->reference, id, FACTS_LIE_CHANNEL));
     b->reference->untrusted[id] = zero == FACTS_LIE_PASSES || rolled == FACTS_LIE_PASSES;
     return FATTN_OK;
 }
@@ -206,7 +206,7 @@ static fattn_status ask_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bi
     const facts_problem *p = t->memory.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !t->weighed; id++) {
         if (facts_judging_can_detect(p, id) && t->expectation.answer[id].want && t->expectation.answer[id].at)
-            TRY(tell_first(b, id));
+            TRY(ask_first(b, id));
         else if (facts_judging_can_detect(p, id))
             facts_judging_weigh(t, id);
     }

@@ -54,9 +54,9 @@ static bool give_up(facts_runs *r, fattn_status status, const char *why)
     const bool fault = status == FATTN_DEVICE_FAULT;
     r->worker->lost = r->worker->lost || fault;
     r->out->again = fault && r->worker->ran;
-    r->out->ours = fault && !r->options->edit && !r->reference->keep.faulted;
+    r->out->facts_failed = fault && !r->options->edit && !r->reference->keep.faulted;
     r->out->status = status;
-    snprintf(r->out->text, sizeof r->out->text, "%s%.250s", r->out->ours ? "before an engine ran: " : "", why);
+    snprintf(r->out->text, sizeof r->out->text, "%s%.250s", r->out->facts_failed ? "before an engine ran: " : "", why);
     facts_reference_destroy(r->reference);
     return false;
 }
@@ -128,7 +128,7 @@ static void compare_oracles(facts_runs *r)
         r->out->oracle = "both";
         return;
     }
-    r->out->ours = true;
+    r->out->facts_failed = true;
     snprintf(r->out->text, sizeof r->out->text, "%.390s", why.text);
 }
 

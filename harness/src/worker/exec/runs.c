@@ -154,8 +154,8 @@ static bool is_about_arrays(const char *text)
     return false;
 }
 
-/* Offsets, tables, lengths and scales as they lie on the device. They are ours: one that is wrong is our mistake, not the engine's.
- */
+/* Checks the offsets, tables, lengths and scales on the device. FACTS writes them, so a wrong one is a mistake of FACTS, not of the
+ * engine. */
 static bool check_call(facts_runs *r)
 {
 #define AS_PLACE(symbol, name, bit) [bit] = FACTS_TENSOR_##symbol,
@@ -169,8 +169,8 @@ static bool check_call(facts_runs *r)
     if (!facts_runs_check(r, facts_memory_arm(r->memory, FACTS_PATTERN_A, 0), NULL))
         return false;
     fattn_status status = fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream);
-    const bool ours = status == FATTN_BAD_PROBLEM && is_about_arrays(fattn_last_error());
-    return facts_runs_check(r, ours ? FATTN_INTERNAL : status, ours ? "what the call is given" : NULL);
+    const bool of_facts = status == FATTN_BAD_PROBLEM && is_about_arrays(fattn_last_error());
+    return facts_runs_check(r, of_facts ? FATTN_INTERNAL : status, of_facts ? "what the call is given" : NULL);
 }
 
 bool facts_runs_ready(facts_runs *r)

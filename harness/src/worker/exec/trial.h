@@ -6,53 +6,52 @@
 #include "worker/memory/case_reference.h"
 
 #define FACTS_TIMED_LAUNCHES 5
-#define FACTS_RUNS_ON_A_GPU 5 /* at least: a race need not show in two */
+#define FACTS_RUNS_ON_A_GPU 5 /* at least this many: two runs may miss a race */
 
-/* What became of the case's check (check=). */
+/* The result of the case's check (check=). */
 typedef struct facts_check_report {
-    int runs; /* made */
+    int runs; /* the number of runs that were made */
     bool done;
-    facts_held held;   /* when done */
-    char skipped[220]; /* why it was left out; "" otherwise */
+    facts_held held;   /* valid if the check was made */
+    char skipped[220]; /* the reason why it was not made; "" otherwise */
 } facts_check_report;
 
 typedef struct facts_trial {
-    fattn_status status; /* of the calls; FATTN_OK: judged */
+    fattn_status status; /* the status of the calls; FATTN_OK: the answers were compared */
     facts_verdict verdict;
-    bool ours;          /* FACTS itself failed: the case is inconclusive, whatever the verdict */
-    bool prepared;      /* memory, inputs and reference results are there */
+    bool facts_failed;  /* FACTS itself failed: the case is inconclusive, whatever the verdict */
+    bool prepared;      /* memory, inputs and reference results exist */
     bool again;         /* the CUDA context was lost before this configuration ran: another worker has to run it */
-    const char *oracle; /* who computed the reference results: "cpu", "gpu", or "both" where both agree */
+    const char *oracle; /* the program that computed the reference results: "cpu", "gpu", or "both" if both agree */
     facts_judgement judgement[FACTS_TENSOR_COUNT];
     bool judged[FACTS_TENSOR_COUNT];
-    uint64_t bits[FACTS_TENSOR_COUNT]; /* hash of what was judged: equal bits, equal hash (over poison A; what was not written
-                                          included) */
-    facts_judgement array[FACTS_ARRAY_COUNT]; /* of those that the call writes: checked is 0 of the others */
-    bool ran_other;                           /* another plan than *plan was made and run: by `ran` */
+    uint64_t bits[FACTS_TENSOR_COUNT];        /* hashes of the answers over poison A, with unwritten elements */
+    facts_judgement array[FACTS_ARRAY_COUNT]; /* for arrays that the call writes; `checked` is 0 for others */
+    bool ran_other;                           /* another plan than *plan was made and run; its configuration is `ran` */
     fattn_engine ran;
     double exec_us;       /* 0: not measured */
-    double judge_ms;      /* of all answers, compared with their expected values */
+    double judge_ms;      /* the time of comparing all answers with their expected values */
     bool own_forward;     /* O and Stats of the backward came from a forward of this target */
-    char no_forward[200]; /* why they did not, where they should have */
+    char no_forward[200]; /* the reason why they did not, if they should have */
     facts_check_report check;
-    char text[400]; /* why the verdict is not a pass, when the errors do not say it */
+    char text[400]; /* the reason of a verdict other than pass, if the errors do not show it */
 } facts_trial;
 
-/* Called before each step: "exec", "judge". */
+/* Called before the steps "exec" and "judge". */
 typedef void facts_stage_hook(void *owner, const char *stage);
 
 typedef struct facts_trial_options {
     facts_worker *worker;
     const facts_problem *problem;
-    const facts_reference_edit *edit; /* of a check's further run, whose error model has the starting constants; NULL */
+    const facts_reference_edit *edit; /* for a further run of a check, whose error model has the starting constants; NULL */
     bool once;                        /* a single launch: no second poison, no timing, no repeats */
     facts_stage_hook *stage;
     void *owner;
 } facts_trial_options;
 
-/* Memory, data of the inputs and reference results of a case, on the GPU if the worker has one whose oracle computes the case, else
- * on the host (how->here is not read). edit: NULL for the case as it is filled. Destroy *out in any case. Returns FATTN_OK, or why
- * not with the sentence in `error`. */
+/* Makes the memory, the inputs and the reference results of a case: on the GPU if the worker has one whose oracle can compute the
+ * case, else on the host (how->here is ignored). edit: NULL for the case with its own fill. Destroy *out in any case. Returns
+ * FATTN_OK, or a status with the reason in `error`. */
 fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how, const facts_reference_edit *edit,
                                  facts_error *error);
 

@@ -1,4 +1,4 @@
-/* Inside gpu*.c: the kernels and how one is launched. */
+/* Shared by gpu*.c: the kernels, and functions that launch them. */
 #ifndef FACTS_GPU_LAUNCH_H
 #define FACTS_GPU_LAUNCH_H
 
@@ -15,22 +15,22 @@
 typedef enum facts_kernel { FACTS_KERNEL_LIST(AS_ENUM) FACTS_KERNEL_COUNT } facts_kernel;
 #undef AS_ENUM
 
-/* Work that is collected, so that one launch of each kernel does all of it. */
+/* Collected work: one launch of each kernel does all of it. */
 struct facts_together {
     bool on;
     size_t count[FACTS_KERNEL_COUNT];
 #define AS_MEMBER(name) facts_##name##_call name;
     FACTS_TOGETHER_LIST(AS_MEMBER)
 #undef AS_MEMBER
-    void *table[FACTS_FILLS_TOGETHER][4]; /* of fills, on the device */
+    void *table[FACTS_FILLS_TOGETHER][4]; /* the tables of the fills, on the device */
 };
 
 #define FACTS_KEPT_BLOCKS 160
-/* Device memory of facts_gpu_make: in use, or given back and kept. */
+/* Device memory of facts_gpu_make: in use, or freed and kept for later. */
 struct facts_kept_block {
     void *at; /* NULL: none */
     size_t bytes;
-    uint64_t since; /* when it was given back, by facts_gpu.given_back */
+    uint64_t since; /* facts_gpu.given_back when it was freed */
     bool used;
 };
 
@@ -40,38 +40,40 @@ struct facts_gpu {
     gpu_module *kernels;
     fref_gpu *oracle;                     /* NULL until it is used */
     facts_counter *counters;              /* on the device */
-    int64_t *watched[FACTS_COUNTERS / 2]; /* where counter 2n less counter 2n + 1 is added */
+    int64_t *watched[FACTS_COUNTERS / 2]; /* the address to which counter 2n minus counter 2n + 1 is added */
     size_t watched_count;
     struct facts_together together;
     struct facts_kept_block pool[FACTS_KEPT_BLOCKS];
-    int reached;         /* of them: the others were never in use */
-    size_t kept;         /* bytes that are not in use */
-    uint64_t given_back; /* so often */
+    int reached;         /* the number of blocks that were ever in use */
+    size_t kept;         /* bytes that are freed and kept */
+    uint64_t given_back; /* the number of blocks freed so far */
     char text[256], last[256];
 };
 
-/* Keeps the library's words of a failure; the status, as it is. */
+/* Keeps the library's message for a failure. Returns `status`. */
 fattn_status facts_gpu_keep_error(facts_gpu *gpu, fattn_status status);
 /* Leaves the GPU's context. Returns the status of `result`, the result of a call of gpu_module.h in that context. */
 fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result);
 /* Releases the oracle; the context is current. */
 void facts_gpu_forget(facts_gpu *gpu);
-/* The kernels of this build into the context. */
+/* Loads the kernels of this build into the context. */
 bool facts_gpu_load(facts_gpu *gpu, char error[256]);
-/* Over `work` elements, or as many threads as keep the GPU busy. `call` is what the kernel takes. */
+/* Launches a kernel with a thread for each of `work` elements, but with no more threads than keep the GPU busy. `call` is the
+ * kernel's parameter. */
 fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call);
-/* The blocks that it would take; with so many: of several things that one launch does. */
+/* The number of blocks that such a launch has. One launch that does several pieces of work has this number for each. */
 int32_t facts_gpu_blocks(int64_t work);
 fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks, void *call);
-/* together.NAME.one[together.count[kernel]] was written: so many threads do it, now or with others. */
+/* Adds the work that the caller wrote to together.NAME.one[together.count[kernel]], with `work` threads. It is launched now, or
+ * later together with other work. */
 fattn_status facts_gpu_put_off(facts_gpu *gpu, facts_kernel kernel, int64_t work);
 fattn_status facts_gpu_launch_together(facts_gpu *gpu);
-/* Threads for rows of a tensor that are walked over by 2^lane_bits threads each. */
+/* The number of threads for the rows of a tensor, if 2^lane_bits threads process one row. */
 int64_t facts_threads_of(const facts_strided *view);
-/* `values` into the counters; what is in them now. */
+/* Sets the counters to `values`, or reads them. */
 fattn_status facts_gpu_count(facts_gpu *gpu, const facts_counter *values, size_t count);
-/* A tensor as kernels see it. */
-facts_strided facts_strided_of(const facts_tensor *tensor);
 fattn_status facts_gpu_counted(facts_gpu *gpu, facts_counter *values, size_t count);
+/* A tensor in the form that kernels read. */
+facts_strided facts_strided_of(const facts_tensor *tensor);
 
 #endif

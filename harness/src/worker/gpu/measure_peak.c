@@ -85,9 +85,9 @@ static void *open_cublas(const char *cudnn_dir, char path[PATH_MAX])
     static const char *const names[] = { "libcublas.so.13", "libcublas.so.12" };
     static const char *const beside[] = { "libcublas.so.13", "libcublas.so.12", "../../cu13/lib/libcublas.so.13",
                                           "../../cublas/lib/libcublas.so.12" }; /* the CUDA toolkit's folder; pip's */
-    const char *reported = getenv("FACTS_CUBLAS");
+    const char *named = getenv("FACTS_CUBLAS");
     void *library = NULL;
-    if (reported && snprintf(path, PATH_MAX, "%s", reported) < PATH_MAX)
+    if (named && snprintf(path, PATH_MAX, "%s", named) < PATH_MAX)
         return dlopen(path, RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; i < sizeof beside / sizeof beside[0] && !library; i++)
         if (snprintf(path, PATH_MAX, "%s/%s", cudnn_dir, beside[i]) < PATH_MAX)

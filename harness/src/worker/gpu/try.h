@@ -1,4 +1,4 @@
-/* Passes a failure of the library on. */
+/* Returns from the caller if a call of the library fails. */
 #ifndef FACTS_WORKER_TRY_H
 #define FACTS_WORKER_TRY_H
 

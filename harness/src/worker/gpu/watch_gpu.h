@@ -1,4 +1,5 @@
-/* Clocks, temperature and power of the worker's GPU, out of NVML (libnvidia-ml.so.1 of the driver, opened when first asked). */
+/* Clocks, temperature and power of the worker's GPU, from NVML (the driver's libnvidia-ml.so.1, which is opened at the first
+ * use). */
 #ifndef FACTS_WATCH_GPU_H
 #define FACTS_WATCH_GPU_H
 
@@ -8,9 +9,9 @@ typedef struct facts_watch facts_watch;
 
 /* NULL: no NVML here, or it does not know this GPU. `uuid`: "GPU-…". */
 facts_watch *facts_watch_open(const char *uuid);
-/* {sm_mhz, memory_mhz, temperature_c, power_w, throttled}: what NVML answers of these now. throttled: NVML's bits of the reasons
- * that slow the clocks down. */
+/* Returns {sm_mhz, memory_mhz, temperature_c, power_w, throttled}, without the members that NVML does not give. throttled: NVML's
+ * bits of the reasons that slow the clocks down. */
 json_t *facts_watch_read(const facts_watch *watch);
-void facts_watch_close(facts_watch *watch); /* NULL is fine */
+void facts_watch_close(facts_watch *watch); /* `watch` may be NULL */
 
 #endif

@@ -1,7 +1,7 @@
-/* The GPU part of a case: kernels that fill, poison, compare and judge tensors on the GPU, and the reference on the GPU. The
- * kernels are in harness/cuda. Pointers are device addresses unless a comment says otherwise. Calls enqueue on the worker's stream;
- * those that return a result wait for it.
- * Errors   FATTN_OK; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. facts_gpu_error has the sentence.
+/* The GPU part of a case: kernels that fill, poison and compare tensors on the GPU, and the reference on the GPU. The kernels are
+ * in harness/cuda. Pointers are device addresses unless a comment says otherwise. Calls enqueue on the worker's stream; calls that
+ * return a result wait for it.
+ * Errors   FATTN_OK; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. facts_gpu_error has the message.
  * Threads  One thread. */
 #ifndef FACTS_GPU_H
 #define FACTS_GPU_H
@@ -14,17 +14,17 @@
 
 typedef struct facts_gpu facts_gpu;
 
-/* Loads the kernels into the GPU's context. False: there are none for this GPU; `error` says why. */
+/* Loads the kernels into the GPU's context. False: there are none for this GPU; `error` has the reason. */
 bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256]);
-/* `lost`: the context is dead, nothing of it is touched. */
+/* `lost`: the context is dead, so no object of it is touched. */
 void facts_gpu_close(facts_gpu *gpu, bool lost);
 /* Writes, launches a kernel and reads, to test that the device works. FATTN_OK, or facts_gpu_error has the reason. */
 fattn_status facts_gpu_prove(facts_gpu *gpu);
 /* Free bytes of the GPU's memory; -1: the driver does not report them. */
 int64_t facts_gpu_free_bytes(facts_gpu *gpu);
-/* Returns the sentence of the last failed call, once; then "". Valid until the next call of this function. */
+/* Returns the message of the last failed call, once; then "". Valid until the next call of this function. */
 const char *facts_gpu_error(facts_gpu *gpu);
-/* ENOTSUP, with these words. */
+/* Returns ENOTSUP, and keeps `why` as the message. */
 int facts_gpu_refuse(facts_gpu *gpu, const char *why);
 
 /* ---- memory ---- */
@@ -32,21 +32,21 @@ int facts_gpu_refuse(facts_gpu *gpu, const char *why);
 fattn_status facts_gpu_wait(facts_gpu *gpu);
 /* Not cleared: it may reuse memory that was freed before, and may be up to twice as large. */
 fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
-/* Allocates exactly this size, so that a write behind the end hits no other buffer of FACTS. */
+/* Allocates exactly this size, so that a write past the end hits no other buffer of FACTS. */
 fattn_status facts_gpu_make_exact(facts_gpu *gpu, void **out, size_t bytes);
 void facts_gpu_free(facts_gpu *gpu, void *memory);
-/* What was given back goes to the driver. False: there was nothing. */
+/* Gives all freed memory back to the driver. False: there was none. */
 bool facts_gpu_trim(facts_gpu *gpu);
-/* What is sent may be changed as soon as this returns. */
+/* The host memory may be changed as soon as this function returns. */
 fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes);
 fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes);
-/* Both 16 byte aligned. */
+/* Both addresses are 16-byte aligned. */
 fattn_status facts_gpu_copy(facts_gpu *gpu, void *to, const void *from, size_t bytes);
 fattn_status facts_gpu_set(facts_gpu *gpu, void *to, unsigned char byte, size_t bytes);
 fattn_status facts_gpu_noise(facts_gpu *gpu, void *to, uint64_t seed, size_t bytes);
 
-/* Between the two what is called here and by facts_gpu_copy is put off, and done in a few launches at the end: first gaps, then
- * fills, poison, counting of what differs or changed, copies. What a call that failed has left is forgotten by the next begin. */
+/* Between begin and end, the calls below and facts_gpu_copy only collect work. The end does it in a few launches: first gaps, then
+ * fills, poison, counts of differences and changes, copies. The next begin drops the work that a failed call has left. */
 void facts_gpu_together_begin(facts_gpu *gpu);
 fattn_status facts_gpu_together_end(facts_gpu *gpu);
 
@@ -56,12 +56,12 @@ fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_
 fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);
 fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
 fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
-/* What a run has changed, counted together (facts_gpu_together_begin, too): each number below is there after the end, where its
- * caller wanted it (FACTS_GPU_WATCHED at most). */
+/* Counts of changed elements, counted together (also between facts_gpu_together_begin and its end). After the end, each number
+ * below is at the address that its caller gave (FACTS_GPU_WATCHED numbers at most). */
 #define FACTS_GPU_WATCHED 64
 fattn_status facts_gpu_watch_begin(facts_gpu *gpu);
 fattn_status facts_gpu_watch_end(facts_gpu *gpu);
-/* facts_image_overrun without its map: all changed bytes, without those inside the tensors. */
+/* facts_image_overrun without its map: the changed bytes of the image minus those inside the tensors. */
 fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
                                facts_pattern pattern, void *bytes, int64_t *changed);
 /* Elements of the whole image that are not poison; bytes that differ. */
@@ -88,21 +88,21 @@ typedef struct facts_part {
 /* A question about a part. */
 typedef struct facts_asked {
     const facts_tensor *tensor;
-    const void *storage; /* NULL: of a lie */
+    const void *storage; /* NULL: for a lie (judge_row.h) */
     facts_lie lie;
     facts_limits limits;
-    const int32_t *expects; /* here, as above */
+    const int32_t *expects; /* on the host, as above */
     facts_part part;
     facts_judged_rows weights; /* of slices; nu and neff are on the device, rows its own */
-    facts_judged_slice *out;   /* of slices: [batches, heads], here; bits too */
+    facts_judged_slice *out;   /* for slices: [batches, heads], on the host; with `bits` */
 } facts_asked;
 
-/* The rows of a part, into `out` on the host: [batches, heads, rows]. */
+/* Compares the rows of a part. `out` on the host receives their sums: [batches, heads, rows]. */
 fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_asked *asked, facts_judged_row *out);
-/* The same, added up there: of several at once, with one wait. */
+/* The same with the rows added up on the GPU: several questions at once, with one wait. */
 fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_asked *asked, size_t count);
 
-/* Elements of rows that owe a value and still are poison, or are not finite; the first of each (logical). */
+/* Elements in rows with an expected value that still are poison, or that are not finite; and the first of each (logical index). */
 typedef struct facts_found {
     int64_t unwritten, not_finite;
     int64_t first_unwritten[4], first_not_finite[4];
@@ -112,7 +112,7 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
 
 /* ---- the oracle: fref/gpu.h, in this context ---- */
 
-/* 0, or an errno as there. scores: fref_gpu_scores. ahead: fref_gpu_run_ahead. */
+/* Return 0 or an errno, as the functions of fref/gpu.h. scores: fref_gpu_scores. ahead: fref_gpu_run_ahead. */
 int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
                       const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out,
                       bool ahead, uint64_t *scores);

@@ -11,34 +11,34 @@ typedef struct facts_slabs facts_slabs;
 typedef struct facts_reference {
     facts_memory memory;
     facts_expectation expectation;
-    facts_kept keep;                    /* what dropout kept */
+    facts_kept keep;                    /* the scores that dropout kept */
     int backend;                        /* computes the case (fattn_backend), or FACTS_BACKEND_NOT_KNOWN */
-    facts_constants constants;          /* that it was computed for */
-    bool weighed;                       /* what follows is known: facts_judging_all */
-    bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
-    facts_oracle oracle;                /* of memory that is on the GPU */
-    facts_there there;                  /* its owner */
+    facts_constants constants;          /* the constants that the expectation was computed with */
+    bool weighed;                       /* `untrusted` is valid: set by facts_judging_all */
+    bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer of this tensor could pass */
+    facts_oracle oracle;                /* the oracle for memory on the GPU */
+    facts_there there;                  /* the owner of the oracle */
     facts_slabs *slabs;                 /* NULL: the expectation has all expected values */
-    double fill_ms, oracle_ms;          /* what making it took; what was computed again, too */
+    double fill_ms, oracle_ms;          /* the time of making it, with later renewals */
 } facts_reference;
 
 /* The program that computed the expected values: "gpu" or "cpu". */
 const char *facts_reference_oracle(const facts_reference *reference);
 
-/* What a check's further run has different from what the fill makes. */
+/* The changes that a further run of a check makes to the data of the fill. */
 typedef struct facts_reference_edit {
-    void (*inputs)(void *owner, facts_memory *memory); /* before the reference reads them */
-    void (*given)(void *owner, facts_memory *memory);  /* of a backward: after the reference's O and Stats were written */
+    void (*inputs)(void *owner, facts_memory *memory); /* changes inputs, before the reference reads them */
+    void (*given)(void *owner, facts_memory *memory);  /* backward: changes O and Stats, after the reference's were written */
     void *owner;
 } facts_reference_edit;
 
 typedef struct facts_making {
     facts_worker *worker;
     const facts_problem *problem;
-    const fattn_plan *plan;      /* that is compared; NULL: there is none yet */
-    const facts_who *who;        /* whose constants the error model has; NULL: the starting constants */
+    const fattn_plan *plan;      /* the plan that is compared; NULL: there is none yet */
+    const facts_who *who;        /* the engine whose constants the error model uses; NULL: the starting constants */
     const facts_reference *like; /* use the constants of this reference instead; NULL: none */
-    bool here;                   /* memory and reference are on the host, also where there is a GPU */
+    bool here;                   /* memory and reference are on the host, even if there is a GPU */
 } facts_making;
 
 /* The three steps that make the reference of a case: its memory, the data of the inputs, and the reference results. A backward
@@ -51,7 +51,8 @@ fattn_status facts_reference_compute(facts_reference *reference, const facts_ref
 /* Sets the engine that is compared next. If it has other constants of the error model, the expected values are computed again.
  * Returns 0, or an errno. */
 int facts_reference_judges(facts_reference *reference, const facts_who *who);
-/* Once more: of a backward from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
+/* Computes the expected values again: for a backward, from the O and Stats that are in memory now (pattern A). Returns 0, or an
+ * errno. */
 int facts_reference_renew(facts_reference *reference);
 /* Changes the seed of dropout; the case keeps its offset. The expected values are not computed again: call facts_reference_renew.
  * Returns FATTN_OK, or a status with the sentence in `error`. */

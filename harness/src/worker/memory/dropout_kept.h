@@ -10,10 +10,10 @@
 
 typedef struct facts_kept {
     uint8_t *here;       /* [batch, heads_q, seq_q, seq_kv], 0 drops; NULL: nothing is dropped */
-    void *there;         /* the same on the GPU, where the memory is */
-    int64_t kept, of;    /* of the scores that a row may see */
-    facts_repeat repeat; /* the comparison of an engine's bits that is furthest from chance; of a caller's mask none is made */
-    bool faulted;        /* the engine's own launch for its bits was a fault of the device */
+    void *there;         /* the same on the GPU, if the case's memory is there */
+    int64_t kept, of;    /* kept scores, and all scores that a row may see */
+    facts_repeat repeat; /* the comparison of an engine's bits that is furthest from chance; not made for a caller's mask */
+    bool faulted;        /* the engine's launch for the dump was a fault of the device */
 } facts_kept;
 
 /* JUDGED: the engine dumps its bits for the next seed and the next offset too, and `repeat` says how independent the bits are. */
@@ -22,9 +22,9 @@ typedef enum facts_kept_how { FACTS_KEPT_READ, FACTS_KEPT_JUDGED } facts_kept_ho
 /* The backend of the plan for a problem (fattn_backend). NOT_KNOWN: the library has to be asked. */
 enum { FACTS_BACKEND_NOT_KNOWN = -1 };
 
-/* Does an engine have to dump the kept scores? Then this is the plan of that call, and *asked is its problem: for a backward with
- * `forward`, its forward. `backend` computes `problem`. Returns as fattn_plan_create; FATTN_UNSUPPORTED too if another backend
- * computes the forward, since each draws other bits. */
+/* Must an engine dump the kept scores? Then facts_kept_plan makes the plan of that call, and *asked is its problem: the forward of
+ * a backward, if `forward` is set. `backend` computes `problem`. Returns as fattn_plan_create. Also returns FATTN_UNSUPPORTED if
+ * another backend computes the forward, because each has its own random bits. */
 bool facts_kept_by_engine(const facts_problem *problem);
 fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker, const facts_problem *problem,
                              int backend, bool forward);

@@ -5,8 +5,9 @@
 #include "case/problem/case_problem.h"
 #include "worker/target/loaded_target.h"
 
-/* The forward that goes before a backward, and the call that says what dropout keeps, into the folder of the request in hand.
- * `backend` computes the problem. What cannot be made is no failure: the run finds a way without it, or says why not. */
+/* Makes the plans of the forward that runs before a backward, and of the call that dumps the kept scores, in the folder of the
+ * current request. `backend` computes the problem. A plan that cannot be made is no failure: the run finds a way without it, or
+ * reports the reason. */
 void facts_further_plans(const facts_worker *worker, const facts_problem *problem, fattn_backend backend);
 
 #endif

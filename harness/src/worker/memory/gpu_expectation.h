@@ -1,11 +1,12 @@
-/* The oracle on the worker's GPU, as the expectations see it: storages and arrays of O and the gradients at device addresses. */
+/* The oracle on the worker's GPU, with the interface of expectations: storages, and the arrays of O and of the gradients, are at
+ * device addresses. */
 #ifndef FACTS_ORACLE_GPU_H
 #define FACTS_ORACLE_GPU_H
 
 #include "numbers/expect/expectation.h"
 #include "worker/gpu/worker_gpu.h"
 
-/* Rows, and keys, that are answered (fref.h). */
+/* The rows and keys that are computed (fref.h). */
 typedef struct facts_sample {
     int64_t *rows, *keys, row_count, key_count;
 } facts_sample;
@@ -13,10 +14,10 @@ typedef struct facts_sample {
 typedef struct facts_there {
     facts_gpu *gpu;
     const facts_sample *sample; /* NULL: all */
-    uint64_t scores;            /* that its last forward has left (fref_gpu_scores), of these inputs */
+    uint64_t scores;            /* the scores that its last forward kept for these inputs (fref_gpu_scores) */
 } facts_there;
 
-/* Its owner is `there`. ENOTSUP: this problem is nothing for it; facts_gpu_error says what. */
+/* The oracle's owner is `there`. ENOTSUP: it cannot compute this problem; facts_gpu_error has the reason. */
 facts_oracle facts_oracle_on(facts_there *there);
 
 #endif

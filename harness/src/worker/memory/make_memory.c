@@ -21,7 +21,7 @@ static facts_tensor_id owner_of(const facts_problem *p, facts_tensor_id id)
     return p->tensor[id].shares ? (facts_tensor_id)(p->tensor[id].shares - 1) : id;
 }
 
-/* Where packed sequences lie, for kernels. */
+/* The places of ragged sequences, for kernels. */
 static fattn_status send_rows(facts_memory *m)
 {
     const facts_problem *p = m->problem;

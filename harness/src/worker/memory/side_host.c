@@ -43,7 +43,7 @@ static fattn_status fill(facts_memory *m, facts_tensor_id owner)
     return FATTN_OK;
 }
 
-/* What lies between packed sequences belongs to nobody. */
+/* Memory between ragged sequences belongs to no tensor. */
 static bool make_image(facts_memory *m, facts_tensor_id owner)
 {
     const facts_problem *p = m->problem;

@@ -8,7 +8,7 @@
 #include "problem_json.h"
 #include "worker/memory/expected_transfer.h"
 
-/* Rows that a packed sequence does not have are told as 0. */
+/* Rows beyond the end of a ragged sequence are written as 0. */
 static uint32_t code_at(const facts_tensor *t, const void *storage, int64_t i)
 {
     int64_t d = i % t->dim[3], s = i / t->dim[3] % t->dim[2], h = i / (t->dim[3] * t->dim[2]) % t->dim[1];

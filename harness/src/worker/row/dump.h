@@ -21,9 +21,9 @@
  * Returns an array of the names written. *error is filled if a file could not be written. `text`: the case's name. */
 json_t *facts_dump(facts_reference *reference, const char *folder, const char *text, facts_error *error);
 
-/* NumPy's word for the bits of a type. */
+/* NumPy's type string for the bits of a type. */
 const char *facts_dump_descr(int32_t dtype);
-/* ARRAY.npy and keep.npy alone; `outputs`: also of arrays that the call writes. */
+/* Writes ARRAY.npy and keep.npy only; `outputs`: also arrays that the call writes. */
 void facts_dump_arrays(const facts_npy *out, facts_reference *reference, bool outputs);
 
 #endif

@@ -9,17 +9,17 @@
 #include "case/words/fail.h"
 
 typedef struct facts_npy {
-    const char *folder; /* is there */
+    const char *folder; /* it must exist */
     json_t *names;      /* the files written so far */
-    facts_error *error; /* filled when one could not be written */
+    facts_error *error; /* filled if a file could not be written */
 } facts_npy;
 
-/* A file of the folder; with the header of an array of this shape. `descr` is NumPy's: "<f4". NULL: not opened. */
+/* Opens a file of the folder and writes the header of an array of this shape. `descr` is NumPy's: "<f4". NULL: not opened. */
 FILE *facts_npy_open(const facts_npy *out, const char *name);
 FILE *facts_npy_begin(const facts_npy *out, const char *name, const char *descr, const int64_t *dim, int rank);
-/* Closes it, and notes its name where all was written. */
+/* Closes the file, and records its name if all was written. */
 void facts_npy_end(const facts_npy *out, FILE *file, const char *name);
-/* A whole array of one dimension. */
+/* Writes a whole array of one dimension. */
 void facts_npy_put(const facts_npy *out, const char *name, const char *descr, const void *from, size_t size, int64_t count);
 
 #endif

@@ -201,7 +201,7 @@ static json_t *answer_json(const fattn_answer *answer)
     return out;
 }
 
-/* Who said what, where more than one was asked; and the rule that had a say. */
+/* The answer of each backend if several were asked, and the rule that decided. */
 static void set_answers(json_t *row, const fattn_decision *decision)
 {
     size_t count = fattn_decision_answer_count(decision);

@@ -1,4 +1,4 @@
-/* Rows as JSON: what was decided, what was judged. Fields as in harness/PROTOCOL.md. */
+/* Rows as JSON: decisions and judgements. Fields as in harness/PROTOCOL.md. */
 #ifndef FACTS_ROW_H
 #define FACTS_ROW_H
 
@@ -21,9 +21,9 @@ void facts_row_failure(json_t *row, fattn_status status);
 void facts_row_decision(json_t *row, const fattn_decision *decision);
 /* The backend that really answered. */
 void facts_row_backend(json_t *row, fattn_backend backend);
-/* engine, config, workspace_bytes as stated. */
+/* engine, config, and workspace_bytes as cuDNN states it. */
 void facts_row_engine(json_t *row, const fattn_engine *engine);
-/* errors.<tensor>, and padded.<tensor> when there are padded rows. `bits`: hash of the answer's bytes; 0 when there is none. */
+/* errors.<tensor>, and padded.<tensor> if there are padded rows. `bits`: hash of the answer's bytes; 0: none. */
 void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *judgement, uint64_t bits);
 /* spent_ms: the time of each stage of the request (worker/clock) that took time. `ms` NULL: times are not measured. */
 void facts_row_spent(json_t *row, const double *ms);

@@ -7,7 +7,7 @@
 
 static facts_verdict verdict_of(const facts_trial *trial)
 {
-    if (trial->ours)
+    if (trial->facts_failed)
         return FACTS_VERDICT_INCONCLUSIVE;
     return trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status);
 }
@@ -25,9 +25,9 @@ static void set_calibration(json_t *row, const facts_constants *c)
 facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts_reference *reference)
 {
     const facts_problem *problem = reference->memory.problem;
-    if (trial->ours || trial->status != FATTN_OK || trial->text[0])
+    if (trial->facts_failed || trial->status != FATTN_OK || trial->text[0])
         facts_row_reason(row,
-                         trial->ours                 ? "internal"
+                         trial->facts_failed         ? "internal"
                          : trial->status != FATTN_OK ? fattn_status_name(trial->status)
                                                      : NULL,
                          NULL, trial->text, NULL);

@@ -1,4 +1,4 @@
-/* What `facts repro --standalone` makes a program of. */
+/* The files from which `facts repro --standalone` makes a program. */
 #ifndef FACTS_STANDALONE_H
 #define FACTS_STANDALONE_H
 

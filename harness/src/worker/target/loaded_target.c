@@ -127,7 +127,7 @@ static bool can_capture(const facts_worker *worker)
 {
     fattn_graph *graph = NULL;
     if (worker->device != FACTS_DEVICE_CPU)
-        return true; /* a GPU; what its driver lacks is said when it is used */
+        return true; /* a GPU; functions that its driver lacks are reported when they are used */
     if (fattn_capture_begin(worker->context, worker->stream) != FATTN_OK)
         return false;
     bool ended = fattn_capture_end(&graph, worker->context, worker->stream) == FATTN_OK;

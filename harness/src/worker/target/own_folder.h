@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The folder, or -1. To be closed. */
+/* Opens the folder. Returns a descriptor, which the caller closes, or -1. */
 int facts_folder_open(const char *path);
-/* What a file holds, malloc'ed; NULL: it is not there, not the user's own, a link, or longer than `most`. */
+/* The contents of a file, malloc'ed. NULL: it does not exist, is not the user's own, is a link, or is longer than `most`. */
 char *facts_folder_read(int folder, const char *name, size_t most, size_t *count);
-/* Written aside and renamed: whoever reads finds all of it or nothing. What a power failure leaves of it is noticed by its
- * checksum. False: the file is as it was. */
+/* Writes a temporary file and renames it, so that a reader finds all of it or nothing. A checksum detects damage after a power
+ * failure. False: the file is unchanged. */
 bool facts_folder_write(int folder, const char *name, const char *bytes, size_t count);
 void facts_folder_drop(int folder, const char *name);
 

@@ -12,11 +12,12 @@
 
 typedef enum facts_seal { FACTS_SEAL_OURS, FACTS_SEAL_BROKEN, FACTS_SEAL_FOREIGN, FACTS_SEAL_NONE } facts_seal;
 
-/* 64 hexadecimal digits; false: they are none. */
+/* Reads 64 hexadecimal digits. False: the text is not that. */
 bool facts_seal_key(unsigned char out[FACTS_SEAL_KEY], const char *digits);
 void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char key[FACTS_SEAL_KEY], const char *name,
                      const char *bytes, size_t count);
-/* OURS; BROKEN: by our key, of other bytes or another name; FOREIGN: by another key; NONE. `count` is with the seal. */
+/* OURS: sealed with the user's key. BROKEN: sealed with that key, with other bytes or another name. FOREIGN: sealed with another
+ * key. NONE: no seal. `count` includes the seal. */
 facts_seal facts_seal_check(const unsigned char key[FACTS_SEAL_KEY], const char *name, const char *bytes, size_t count);
 
 #endif

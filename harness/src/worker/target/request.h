@@ -1,4 +1,4 @@
-/* What the supervisor may say: JSON Lines, see harness/PROTOCOL.md. Pure: text in, values out. */
+/* The requests of the supervisor: JSON Lines, see harness/PROTOCOL.md. Pure: text in, values out. */
 #ifndef FACTS_REQUEST_H
 #define FACTS_REQUEST_H
 
@@ -35,8 +35,8 @@ typedef struct facts_target_request {
     facts_device device;
     int32_t ordinal, threads;
     facts_oracle_choice oracle;
-    char plan_key[65];  /* seals what is kept in plan folders, hexadecimal; "": nothing is sealed, and nothing sealed is known again
-                         */
+    char plan_key[65];  /* the key of the seal of files in plan folders, hexadecimal; "": files are not sealed, and sealed files are
+                           not loaded */
     bool trust_plans;   /* load plan files without a seal of FACTS too */
     int64_t supervisor; /* process id of the parent; 0: unknown */
     char *device_json;  /* owned; NULL unless described */
@@ -53,7 +53,7 @@ typedef struct facts_request {
     char plan_dir[FACTS_REQUEST_PATH], dump[FACTS_REQUEST_PATH], standalone[FACTS_REQUEST_PATH]; /* "": none */
 } facts_request;
 
-/* Both return false with one line in `error`; nothing is owned then. */
+/* Both return false with one line in `error`; the caller then owns nothing. */
 bool facts_target_request_read(facts_target_request *out, const char *line, size_t length, facts_error *error);
 void facts_target_request_free(facts_target_request *request);
 bool facts_request_read(facts_request *out, const char *line, size_t length, facts_error *error);

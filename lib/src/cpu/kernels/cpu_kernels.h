@@ -1,12 +1,13 @@
-/* The loops that take the time, compiled for several vector units; the machine's best is chosen when the program runs. The sums are formed in
- * the same order in each, so units with and without a fused multiply-add give nearly, not exactly, the same bits. */
+/* The inner loops of the CPU backend, compiled for several vector units. The program selects the best one for the machine when it
+ * runs. All form their sums in the same order. Only some use a fused multiply-add, so their results may differ in the last bits. */
 #ifndef FATTN_CPU_KERNELS_H
 #define FATTN_CPU_KERNELS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* c[m][n] = factor * a[m][k] b[k][n], or c += it. Rows of b and c are contiguous; n is a multiple of 16, and so much of b and c exists. */
+/* c[m][n] = factor * a[m][k] b[k][n], or the same added to c. Rows of b and c are contiguous. n is a multiple of 16, and b and c
+ * have that many columns. */
 typedef struct fattn__product {
     float *c;
     const float *a, *b;
@@ -16,7 +17,8 @@ typedef struct fattn__product {
     bool accumulate;
 } fattn__product;
 
-/* A tile of scores, transposed: s[keys][step], `rows` of each line are used; `step` and all arrays hold a multiple of 16. */
+/* A tile of scores, transposed: s[keys][step]. `rows` elements of each line are used. `step` and the length of all arrays are
+ * multiples of 16. */
 typedef struct fattn__soft {
     float *s, *max, *sum, *rescale;
     int64_t keys, rows, step;
@@ -24,12 +26,13 @@ typedef struct fattn__soft {
 
 typedef struct fattn__kernels {
     void (*multiply)(const fattn__product *p);
-    /* The online softmax: s becomes exp(s - max) with the new row maximum, sum is brought up to date, and what was accumulated under the old
-     * maximum must be multiplied with `rescale`. A row that has seen -inf only has max -inf, sum 0, s 0. */
+    /* The online softmax. s becomes exp(s - max) with the new row maximum, and sum is updated. The caller multiplies values
+     * accumulated under the old maximum by `rescale`. A row whose scores were all -inf so far has max -inf, sum 0 and s 0. */
     void (*soften)(const fattn__soft *p);
-    /* x = exp(x - shift), `count` a multiple of 16. Below 2 ulp; 0 where exp is below 2^-126; of a NaN a NaN. */
+    /* x = exp(x - shift); `count` is a multiple of 16. Error below 2 ulp. The result is 0 if exp is below 2^-126, and NaN for a
+     * NaN. */
     void (*exponential)(float *x, int64_t count, float shift);
-    /* y = tanh(x); below 4 ulp. */
+    /* y = tanh(x). Error below 4 ulp. */
     void (*hyperbolic_tangent)(float *y, const float *x, int64_t count);
     bool (*is_finite)(const float *x, int64_t count);
     /* x[rows][step] *= factor[row]; `step` a multiple of 16. */

@@ -1,4 +1,5 @@
-/* The bodies of kernels.h, included once for each vector unit: WIDTH floats a register, TALL x WIDE registers of sums. No include guard. */
+/* The functions of cpu_kernels.h, included once for each vector unit: WIDTH floats a register, TALL x WIDE registers of sums. No
+ * include guard. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 typedef float vec __attribute__((vector_size(WIDTH * 4)));
 typedef int32_t ivec __attribute__((vector_size(WIDTH * 4)));
 typedef uint32_t uvec __attribute__((vector_size(WIDTH * 4)));
-typedef float loose __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias)); /* anywhere in memory */
+typedef float loose __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias)); /* at any address */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -119,7 +120,7 @@ static void multiply(const fattn__product *p)
 /* 2^n e^r with n the nearest integer to x / ln 2 and |r| <= ln(2)/2; the polynomial's relative error is below 2^-25. */
 INLINE vec exp_of(vec x)
 {
-    const float magic = 0x1.8p23f; /* its last bit is worth 1: a sum with it is rounded to an integer */
+    const float magic = 0x1.8p23f; /* its last bit has the value 1: a sum with it is rounded to an integer */
     const vec shifted = x * 0x1.715476p+0f + magic, n = shifted - magic;
     const vec r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f; /* ln 2 in two parts: n times the first is exact */
     vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
@@ -164,7 +165,7 @@ static void soften(const fattn__soft *p)
 
 /* ---- the rest ------------------------------------------------------------------------------------------------------------------ */
 
-/* Near 0 an odd polynomial; elsewhere 1 - 2 / (exp(2x) + 1), which loses nothing there. */
+/* Near 0 an odd polynomial; elsewhere 1 - 2 / (exp(2x) + 1), which is accurate there. */
 INLINE vec tanh_of(vec x)
 {
     const vec size = (vec)((ivec)x & 0x7fffffff), sign = (vec)((ivec)x & (ivec)all(-0.0f)), z = x * x;
@@ -219,7 +220,7 @@ static void slope(float *dp, const float *s, int64_t count, float shift)
     }
 }
 
-/* Sixteen partial sums, on every unit. */
+/* Sixteen partial sums, whatever the vector unit. */
 static float dot(const float *x, const float *y, int64_t count)
 {
     vec lane[16 / WIDTH];

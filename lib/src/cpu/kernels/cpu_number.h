@@ -1,5 +1,5 @@
-/* The numbers of tensors as fp32, and back: to nearest, ties to even; 8-bit types saturate and have no infinity. Block-scaled types are their
- * codes alone: the factors are the view's. */
+/* Conversion of tensor elements to fp32 and back: to nearest, ties to even. 8-bit types saturate and have no infinity. For
+ * block-scaled types these functions convert the codes only; the view has the scale factors. */
 #ifndef FATTN_CPU_NUMBER_H
 #define FATTN_CPU_NUMBER_H
 
@@ -11,10 +11,10 @@ void fattn__number_store(void *data, int32_t dtype, int64_t at, float x);
 void fattn__numbers_load(float *to, const void *data, int32_t dtype, int64_t at, int64_t count);
 void fattn__numbers_store(void *data, int32_t dtype, int64_t at, const float *from, int64_t count);
 
-/* The nearest number that a type has; the largest finite one of an 8-bit type. */
+/* The nearest number that the type can represent; the largest finite number of an 8-bit type. */
 float fattn__number_round(int32_t dtype, float x);
 float fattn__number_most(int32_t dtype);
-/* What an E8M0 code stands for: 2^(code - 127), and 255 is a NaN. */
+/* The value of an E8M0 code: 2^(code - 127); 255 is a NaN. */
 float fattn__number_factor(uint8_t code);
 
 #endif

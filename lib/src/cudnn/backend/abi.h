@@ -1,10 +1,8 @@
-/* What this library needs to know of cuDNN's backend C API, declared by us: cuDNN is loaded with dlopen, so that one binary serves
- * every version, and no header of NVIDIA's is needed to build it. The values are cuDNN's; test_abi.c holds them against an
- * installed header.
+/* The part of cuDNN's backend C API that this library uses, declared here. cuDNN is loaded with dlopen, so one binary serves every
+ * version, and the build needs no header of NVIDIA's. The values are cuDNN's; test_abi.c compares them with an installed header.
  *
- * Names    cuDNN's own, with DNN_ for CUDNN_, so that both can be included in one file.
- * Lists    one for each kind, or for what came with a release. X(NAME, value)
- */
+ * Names    cuDNN's names with DNN_ for CUDNN_, so that a file can include both.
+ * Lists    one for each enum, or for the additions of a release. X(NAME, value) */
 #ifndef FATTN_CUDNN_ABI_H
 #define FATTN_CUDNN_ABI_H
 
@@ -36,7 +34,7 @@
     X(DATA_FLOAT, 0) X(DATA_DOUBLE, 1) X(DATA_HALF, 2) X(DATA_INT32, 4) X(DATA_BFLOAT16, 9) X(DATA_INT64, 10) \
     X(DATA_BOOLEAN, 11) X(DATA_FP8_E4M3, 12) X(DATA_FP8_E5M2, 13) X(DATA_FP8_E8M0, 15) X(DATA_UINT8, 6)
 
-/* cudnnBackendDescriptorType_t; DEVICEPROP and BLOCK_SCALE_DEQUANTIZE go through functions below */
+/* cudnnBackendDescriptorType_t; functions below give DEVICEPROP and BLOCK_SCALE_DEQUANTIZE */
 #define DNN_DESCRIPTOR_LIST(X) \
     X(BACKEND_POINTWISE_DESCRIPTOR, 0) X(BACKEND_ENGINE_DESCRIPTOR, 2) X(BACKEND_ENGINECFG_DESCRIPTOR, 3) \
     X(BACKEND_ENGINEHEUR_DESCRIPTOR, 4) X(BACKEND_EXECUTION_PLAN_DESCRIPTOR, 5) X(BACKEND_KNOB_CHOICE_DESCRIPTOR, 7) \
@@ -95,7 +93,7 @@
     X(ATTR_DEVICEPROP_JSON_REPRESENTATION, 2702) X(ATTR_ENGINEHEUR_DEVICEPROP, 204) X(ATTR_ENGINE_DEVICEPROP, 1307) \
     X(ATTR_EXECUTION_PLAN_DEVICEPROP, 407) X(ATTR_ENGINECFG_WORKSPACE_SIZE, 303)
 
-/* known from 9.13 on: the unified forward; what it learned later is asked for from then on */
+/* known from 9.13 on: the unified forward; its later attributes are used from their own version on */
 #define DNN_SINCE_9_13_LIST(X) \
     X(BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, 41) X(ATTR_OPERATION_SDPA_FWD_QDESC, 2800) X(ATTR_OPERATION_SDPA_FWD_KDESC, 2801) \
     X(ATTR_OPERATION_SDPA_FWD_VDESC, 2802) X(ATTR_OPERATION_SDPA_FWD_ODESC, 2803) X(ATTR_OPERATION_SDPA_FWD_STATSDESC, 2804) \
@@ -234,7 +232,8 @@ enum fattn__dnn_knob { DNN_KNOB_LIST(DNN_AS_ENUM_) };
 enum fattn__dnn_knob_since_9_22 { DNN_KNOB_SINCE_9_22_LIST(DNN_AS_ENUM_) };
 #undef DNN_AS_ENUM_
 
-/* Bits of cudnnSetCallback's mask. Information is never asked for: it makes a decision three to five times slower. */
+/* Bits of cudnnSetCallback's mask. The library never asks for information messages: they make a decision three to five times
+ * slower. */
 #define DNN_SEVERITY_ERROR 2u
 #define DNN_SEVERITY_WARNING 4u
 
@@ -242,7 +241,7 @@ typedef void *fattn__desc;                                                      
 typedef void *fattn__handle;                                                                  /* cudnnHandle_t */
 typedef void (*fattn__log)(int severity, void *user, const void *debug, const char *message); /* cudnnCallback_t */
 
-/* The enumerators that a release numbered differently: 9.10.0 put two of its own in front of them. */
+/* Enumerators with another number in one release: 9.10.0 has two new ones before them. */
 static inline int fattn__deviceprop_type(int cudnn_version)
 {
     return cudnn_version == 91000 ? 40 : DNN_BACKEND_DEVICEPROP_DESCRIPTOR;

@@ -1,5 +1,5 @@
-/* cuDNN's functions, loaded by absolute path. A process holds one cuDNN: its sub-libraries are found by bare soname, so that a
- * second copy would be mixed in without a word. */
+/* cuDNN's functions, loaded by absolute path. A process holds one cuDNN: cuDNN finds its sub-libraries by bare soname, so a second
+ * copy would be mixed in silently. */
 #ifndef FATTN_CUDNN_API_H
 #define FATTN_CUDNN_API_H
 
@@ -24,7 +24,7 @@
     X(int, cudnnBackendGetAttribute, (fattn__desc desc, int name, int type, int64_t capacity, int64_t *count, void *elements))     \
     X(int, cudnnBackendExecute, (fattn__handle handle, fattn__desc plan, fattn__desc variant_pack))
 
-/* Absent where a cuDNN has none; NULL then. */
+/* NULL if this cuDNN does not have the function. */
 #define FATTN__CUDNN_OPTIONAL_LIST(X)                                                                                              \
     X(int, cudnnBackendPopulateCudaGraph, (fattn__handle handle, fattn__desc plan, fattn__desc variant_pack, void *graph))         \
     X(int, cudnnBackendUpdateCudaGraph, (fattn__handle handle, fattn__desc plan, fattn__desc variant_pack, void *graph))
@@ -35,8 +35,8 @@ typedef struct fattn__cudnn {
     fattn__nvrtc nvrtc;
     void *driver;           /* the mapped libcuda.so.1 */
     char dir[4096];         /* real path of the folder */
-    uint64_t stamp;         /* fattn__build_stamp before anything was mapped */
-    uint64_t build, loader; /* of fattn__cudnn_build and fattn__cudnn_driver; 0: nobody has asked yet */
+    uint64_t stamp;         /* fattn__build_stamp, taken before the libraries were mapped */
+    uint64_t build, loader; /* results of fattn__cudnn_build and fattn__cudnn_driver; 0: not asked yet */
     FATTN__CUDNN_FUNCTION_LIST(FATTN__AS_POINTER_)
     FATTN__CUDNN_OPTIONAL_LIST(FATTN__AS_POINTER_)
 } fattn__cudnn;
@@ -52,7 +52,7 @@ fattn_status fattn__cudnn_load(const fattn__cudnn **out, const char *dir, const 
  * since it was mapped, so the contents are unknown. The first call reads the files; later calls take a few microseconds. Threads:
  * safe. */
 uint64_t fattn__cudnn_build(const fattn__cudnn *api);
-/* The same of the driver's library. */
+/* The same hash for the driver's library. */
 uint64_t fattn__cudnn_driver(const fattn__cudnn *api);
 
 /* cuDNN's name of a status, for example "CUDNN_STATUS_BAD_PARAM". */

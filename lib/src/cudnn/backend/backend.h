@@ -1,9 +1,8 @@
-/* Builds an operation graph for cuDNN out of tensors and operations.
+/* Builds an operation graph for cuDNN from tensors and operations.
  *
- * A graph owns every descriptor made through it and frees them together. The first failure sticks: from then on every helper
- * returns NULL and does nothing, so that a builder need not check each step; it looks once, at the end, at fattn__graph_status().
- * Operations enter the operation graph in the order in which they are made.
- */
+ * A graph owns every descriptor made through it and frees them together. After the first failure every helper returns NULL and does
+ * nothing. So a builder need not check each step: it calls fattn__graph_status() once, at the end. Operations enter the operation
+ * graph in the order in which they are made. */
 #ifndef FATTN_CUDNN_BACKEND_H
 #define FATTN_CUDNN_BACKEND_H
 
@@ -27,8 +26,8 @@
 #define FATTN__AS_SLOT_(symbol, field) FATTN__SLOT_##symbol,
 #define FATTN__AS_AUXILIARY_SLOT_(symbol, field, written) FATTN__SLOT_##symbol,
 typedef enum fattn__slot {
-    FATTN__CALL_SLOT_LIST(FATTN__AS_SLOT_) FATTN__AUXILIARY_LIST(FATTN__AS_AUXILIARY_SLOT_) FATTN__SLOT_SCRATCH, /* our own part of the workspace, in front of the engine's */
-    FATTN__SLOT_VALUE                                           /* by value: a constant of the graph */
+    FATTN__CALL_SLOT_LIST(FATTN__AS_SLOT_) FATTN__AUXILIARY_LIST(FATTN__AS_AUXILIARY_SLOT_) FATTN__SLOT_SCRATCH, /* workspace */
+    FATTN__SLOT_VALUE /* by value: a constant of the graph */
 } fattn__slot;
 #undef FATTN__AS_SLOT_
 #undef FATTN__AS_AUXILIARY_SLOT_
@@ -42,7 +41,7 @@ static inline fattn__slot fattn__slot_of_mod(size_t i)
     return (fattn__slot)((size_t)FATTN__SLOT_MOD_0 + i);
 }
 
-/* Slots of what fattn__auxiliary lists. */
+/* The slot of an array of fattn__auxiliary. */
 static inline fattn__slot fattn__slot_of_auxiliary(fattn__auxiliary which)
 {
     return (fattn__slot)((int)FATTN__SLOT_Q_OFFSETS + (int)which);
@@ -60,8 +59,8 @@ typedef struct fattn__binding {
     size_t offset; /* FATTN__SLOT_SCRATCH: bytes from the start of the workspace, a multiple of 16 */
 } fattn__binding;
 
-/* What cuDNN leaves to us after its launch: a gradient of every element, in our scratch, becomes the sum over what its input
- * broadcasts (and changes its type). */
+/* A sum that the library computes after cuDNN's launch: from a gradient of every element, in the workspace, to the gradient of a
+ * broadcast input. The type may change. */
 typedef struct fattn__graph_sum {
     size_t offset;              /* of the source in the workspace */
     int64_t dim[4], strides[4]; /* of the source */
@@ -80,17 +79,17 @@ typedef struct fattn__graph {
     const fattn__cudnn *api;
     int sm; /* 90 for sm_90 */
     fattn_status status;
-    int cudnn_status;     /* cuDNN's status when it was cuDNN that failed; 0 otherwise */
-    char text[768];       /* the sentence of the failure */
-    int64_t next_uid;     /* the same problem always gives the same uids: a saved plan is bound by them */
-    uint64_t hash;        /* of every descriptor and attribute so far, in order: what cuDNN was told */
-    size_t scratch_bytes; /* our own workspace, a multiple of 16 */
+    int cudnn_status;     /* cuDNN's status if a call of cuDNN failed; 0 otherwise */
+    char text[768];       /* the message of the failure */
+    int64_t next_uid;     /* the same problem always has the same uids: a saved plan is bound by them */
+    uint64_t hash;        /* of every descriptor and attribute so far, in order */
+    size_t scratch_bytes; /* the library's workspace, a multiple of 16 */
     int descriptor_count;
     int operation_count;
     int binding_count;
     int sum_count;
-    bool overrides;              /* extents and strides may be given at the call; set before fattn__graph_finalize */
-    const fattn__repeat *repeat; /* how a deterministic backward repeats; NULL otherwise */
+    bool overrides;              /* a call may change extents and strides; set before fattn__graph_finalize */
+    const fattn__repeat *repeat; /* how to make a deterministic backward repeat; NULL otherwise */
     fattn__desc operation_graph; /* after fattn__graph_finalize */
     fattn__desc matmul;          /* one for the whole graph */
     fattn__desc descriptors[FATTN__MAX_DESCRIPTORS];
@@ -105,11 +104,11 @@ void fattn__graph_release(fattn__graph *g);
 fattn_status fattn__graph_status(const fattn__graph *g);
 /* cudnnGetVersion() of the loaded build, for instance 92000. */
 int fattn__graph_version(const fattn__graph *g);
-/* Identifies the graph that was built: what cuDNN was told, what its tensors are bound to, how it
- * repeats. To be asked before fattn__graph_finalize. */
+/* Identifies a graph by its descriptors, the bindings of its tensors, and the way in which it repeats. Must be called before
+ * fattn__graph_finalize. */
 uint64_t fattn__graph_id(const fattn__graph *g);
 
-/* The builder's own no: FATTN_UNSUPPORTED, FATTN_BAD_PROBLEM or FATTN_INTERNAL with a sentence. Returns `status`. */
+/* A refusal by the builder: FATTN_UNSUPPORTED, FATTN_BAD_PROBLEM or FATTN_INTERNAL, with a message. Returns `status`. */
 fattn_status fattn__graph_refuse(fattn__graph *g, fattn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -118,26 +117,26 @@ int fattn__data_type(int32_t dtype);
 
 /* ---- tensors: rank 4, aligned to 16 bytes, each with a new uid --------------------------------------------------------------- */
 
-/* A tensor of the call. Called twice for one slot it makes two tensors bound to the same address (K as it is and transposed). */
+/* A tensor of the call. Two calls for one slot make two tensors that are bound to the same address (K, and K transposed). */
 fattn__desc fattn__tensor(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4], const int64_t strides[4]);
-/* Exists only inside the graph. `strides` NULL: packed in the order of `dim`. */
+/* A tensor that exists only inside the graph. `strides` NULL: dense, in the order of `dim`. */
 fattn__desc fattn__virtual(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
-/* What a tensor may have beyond a type, extents and strides; zero: nothing. */
+/* Properties of a tensor beyond its type, extents and strides; zero: none. */
 typedef struct fattn__traits {
     fattn__desc offsets;  /* int32 or int64 [batch + 1,1,1,1]: where each entry starts, in elements */
-    int64_t multiplier;   /* from 9.24: the offsets count this many elements each; 0: one */
+    int64_t multiplier;   /* from 9.24: elements that an offset of 1 stands for; 0: one */
     bool tiled;           /* scale factors in the order F8_128x4 */
     int rank;             /* 1: dim[0] and strides[0] alone; 0: 4 */
-    int64_t total;        /* of a packed scratch tensor: tokens that are reserved for all entries; 0: batch times dim[2] */
+    int64_t total;        /* of a ragged scratch tensor: reserved tokens for all entries; 0: batch times dim[2] */
 } fattn__traits;
 /* `traits` may be NULL. */
 fattn__desc fattn__tensor_with(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4], const int64_t strides[4],
                                const fattn__traits *traits);
 fattn__desc fattn__virtual_with(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], const fattn__traits *traits);
 fattn__desc fattn__scratch_with(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], const fattn__traits *traits);
-/* A real tensor in our own workspace; its bytes are reserved after those of the scratch tensors made before it. */
+/* A real tensor in the library's workspace. Its bytes follow those of the scratch tensors made before it. */
 fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
-/* What was written to a scratch tensor (sum->offset) is summed into a tensor of the call when cuDNN is done. */
+/* When cuDNN is done, sums the scratch tensor at sum->offset into a tensor of the call. */
 void fattn__sum_later(fattn__graph *g, const fattn__graph_sum *sum);
 /* [1,1,1,1], passed by value. */
 fattn__desc fattn__value_f32(fattn__graph *g, float value);
@@ -161,26 +160,26 @@ void fattn__op_reduce(fattn__graph *g, int mode, fattn__desc x, fattn__desc y);
 
 typedef struct fattn__matmul {
     fattn__desc a, b, c;
-    fattn__desc m, n, k; /* int32 [batch,1,1,1]: the extents that take part, per batch entry */
+    fattn__desc m, n, k; /* int32 [batch,1,1,1]: the extents that are used in each batch entry */
 } fattn__matmul;
 void fattn__op_matmul(fattn__graph *g, const fattn__matmul *op); /* c = a b, accumulated in fp32 */
 
-/* The same memory seen with other dims, strides or type: the transpose of a virtual tensor. */
+/* The same memory with other extents, strides or type: the transpose of a virtual tensor. */
 void fattn__op_reshape(fattn__graph *g, fattn__desc x, fattn__desc y);
 
-/* From 9.20. One bound of the diagonal band. */
+/* One bound of the diagonal band, as one operation. From 9.20. */
 typedef struct fattn__band {
     fattn__desc x, y;
-    fattn__desc fill;  /* by value: what a masked score becomes */
+    fattn__desc fill;  /* by value: the value of a masked score */
     int compare;       /* DNN_POINTWISE_CMP_GE: right bound; DNN_POINTWISE_CMP_GT: left bound */
     fattn__desc left;  /* by value */
     fattn__desc right; /* by value */
     fattn__desc seq_len_q, seq_len_kv;
-    fattn__desc cu_seq_len_q, cu_seq_len_kv; /* in their place, from 9.24: prefix sums */
+    fattn__desc cu_seq_len_q, cu_seq_len_kv; /* from 9.24: prefix sums, instead of the lengths */
 } fattn__band;
 void fattn__op_band(fattn__graph *g, const fattn__band *op);
 
-/* From 9.20. y = softmax(x) over the last dimension. */
+/* y = softmax(x) over the last dimension, as one operation. From 9.20. */
 typedef struct fattn__softmax {
     fattn__desc x, y;
     fattn__desc stats, max, sum_exp;
@@ -188,7 +187,7 @@ typedef struct fattn__softmax {
     bool log2;        /* from 9.27: Stats in base 2 */
 } fattn__softmax;
 void fattn__op_softmax(fattn__graph *g, const fattn__softmax *op);
-/* The same, without putting it into the graph: for an operation that holds it. */
+/* The same descriptor, not added to the graph: for an operation that contains it. */
 fattn__desc fattn__softmax_desc(fattn__graph *g, const fattn__softmax *op);
 
 /* y = the keep mask of cuDNN's Philox: 1 with probability `keep`, otherwise 0. */
@@ -198,7 +197,8 @@ typedef struct fattn__rng {
 } fattn__rng;
 void fattn__op_rng(fattn__graph *g, const fattn__rng *op);
 
-/* y = x times the factor of its block of 32: y and x have the same extents, the scale's are those of the blocks, padded (F8_128x4). */
+/* y = x times the scale factor of its block of 32. y and x have the same extents; `scale` has the padded extents of the blocks
+ * (F8_128x4). */
 typedef struct fattn__block_scale {
     fattn__desc x, scale, y;
 } fattn__block_scale;
@@ -210,13 +210,13 @@ typedef struct fattn__paged_load {
 } fattn__paged_load;
 void fattn__op_paged_load(fattn__graph *g, const fattn__paged_load *op);
 
-/* ---- what the builders provide (graph_forward.c, graph_backward.c) --------------------------------------------------------- */
+/* ---- the builders (graph_forward.c, graph_backward.c) ----------------------------------------------------------------------- */
 
-/* Fill `g` with the operations of a resolved problem. What the builder cannot spell is refused through fattn__graph_refuse.
- * Returns  fattn__graph_status(g). */
+/* Fill `g` with the operations of a resolved problem. A builder refuses what it cannot express through fattn__graph_refuse. Returns
+ * fattn__graph_status(g). */
 fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem);
 fattn_status fattn__build_backward(fattn__graph *g, const fattn_problem *problem);
-/* Of e4m3 and e5m2 (graph_fp8_*.c), of the block-scaled types (graph_mx_*.c). */
+/* The same for e4m3 and e5m2 (graph_fp8_*.c) and for block-scaled types (graph_mx_*.c). */
 fattn_status fattn__build_fp8_forward(fattn__graph *g, const fattn_problem *problem);
 fattn_status fattn__build_fp8_backward(fattn__graph *g, const fattn_problem *problem);
 fattn_status fattn__build_mx_forward(fattn__graph *g, const fattn_problem *problem);

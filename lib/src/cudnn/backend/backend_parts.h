@@ -1,5 +1,5 @@
-/* The steps of which backend.c makes its operations, for files that make operations of their own. Each does nothing once the graph
- * has failed; a failure sticks. */
+/* The steps that backend.c builds its operations from, for files that build other operations. After the first failure of the graph,
+ * each step does nothing. */
 #ifndef FATTN_CUDNN_BACKEND_PARTS_H
 #define FATTN_CUDNN_BACKEND_PARTS_H
 
@@ -11,7 +11,7 @@ void fattn__part_set(fattn__graph *g, fattn__desc desc, int name, int type, int6
 /* A NULL value is left out. */
 void fattn__part_desc(fattn__graph *g, fattn__desc desc, int name, fattn__desc value);
 void fattn__part_finalize(fattn__graph *g, fattn__desc desc, const char *what);
-/* Finalizes an operation and puts it at the end of the graph. */
+/* Finalizes an operation and adds it to the end of the graph. */
 void fattn__part_append(fattn__graph *g, fattn__desc operation, const char *what);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "core/context.h"
 
-/* Makes the descriptor of a described device and reads info->sm, multiprocessors and device_name out of the text: cuDNN's object,
- * or one that holds it as "device", as the files of lib/devices do. Returns FATTN_OK; FATTN_ENVIRONMENT (broken JSON with its line,
- * a field that this version wants, a version below 9.8). */
+/* Makes the descriptor of a described device from text, and reads info->sm, multiprocessors and device_name from it. The text is
+ * cuDNN's object, or an object that has it as "device", as the files of lib/devices. Returns FATTN_OK; FATTN_ENVIRONMENT (broken
+ * JSON with its line, a field that this version requires is missing, a version below 9.8). */
 fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, const fattn__cudnn *api, const char *json);
 
 /* Fills info.device_id and description_id: hashes of the device as cuDNN describes it. Two devices that differ in any member are

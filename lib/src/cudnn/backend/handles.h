@@ -1,5 +1,5 @@
 /* cuDNN handles. Two threads may not use one handle at once (cudnnSetStream and cudnnBackendExecute are two steps), and making one
- * costs milliseconds; so each call borrows one from its context's pool, by preference the one that is set to its stream already. */
+ * takes milliseconds. So each call borrows a handle from its context's pool, preferably one that is already set to its stream. */
 #ifndef FATTN_CUDNN_HANDLES_H
 #define FATTN_CUDNN_HANDLES_H
 
@@ -10,9 +10,9 @@
 
 #define FATTN__MAX_HANDLES 64
 
-/* A finalized variant pack: to make one costs as much as a fifth of a launch, and most programs call with the same addresses again and again.
- * It is found by the plan's number, never by its address, and by every address in it. */
-#define FATTN__PACK_ADDRESSES 48 /* the caller's, with the workspace; a pack with more is made anew at every call */
+/* A finalized variant pack. Making one costs up to a fifth of a launch, and most programs repeat calls with the same addresses. A
+ * pack is found by the id of its plan (not its address) and by all addresses in it. */
+#define FATTN__PACK_ADDRESSES 48 /* the caller's addresses, with the workspace; a pack with more is made at every call */
 typedef struct fattn__pack {
     fattn__desc desc;
     uint64_t plan; /* id of the plan; 0: none */
@@ -26,7 +26,7 @@ typedef struct fattn__handle_slot {
     fattn__handle handle;
     void *stream;
     bool busy;
-    fattn__pack packs[FATTN__PACKS]; /* of who has borrowed the handle */
+    fattn__pack packs[FATTN__PACKS]; /* used only by the borrower of the handle */
 } fattn__handle_slot;
 
 typedef struct fattn__handles {
@@ -38,8 +38,8 @@ typedef struct fattn__handles {
 
 /* Makes the first handle; the device's context must be current. Returns FATTN_OK or FATTN_ENVIRONMENT. */
 fattn_status fattn__handles_init(fattn__handles *handles, const fattn__cudnn *api);
-/* Borrows a handle whose stream is `stream`. Makes one when all are lent; waits when there are FATTN__MAX_HANDLES.
- * Returns FATTN_OK; FATTN_DEVICE_FAULT. */
+/* Borrows a handle whose stream is `stream`. Makes one if all are in use; waits if there are FATTN__MAX_HANDLES. Returns FATTN_OK;
+ * FATTN_DEVICE_FAULT. */
 fattn_status fattn__handles_take(fattn__handles *handles, const fattn__cudnn *api, void *stream, fattn__handle_slot **out);
 void fattn__handles_give(fattn__handles *handles, fattn__handle_slot *slot);
 void fattn__handles_destroy(fattn__handles *handles, const fattn__cudnn *api);

@@ -1,5 +1,5 @@
-/* What cuDNN says on its way to a "no". Its log callback is the one place that tells why; it is set once, for errors and warnings,
- * and collects into the buffer that this thread has opened. */
+/* cuDNN's log messages about a refusal. cuDNN gives its reasons only to its log callback. The library sets the callback once, for
+ * errors and warnings; the callback writes into the buffer that the thread has opened. */
 #ifndef FATTN_CUDNN_LOG_H
 #define FATTN_CUDNN_LOG_H
 
@@ -25,9 +25,9 @@ void fattn__log_sentence(const fattn__log_buffer *buffer, const char *status, ch
 
 void fattn__log_callback(int severity, void *user, const void *debug, const char *message);
 
-/* Reads the refusals out of a log or of cudnnGetLastErrorString: one for each "Warning:" or "Error:" line, in the order in which
- * cuDNN gives them, innermost first for each engine. *first is the place of the reason: the first line after the first
- * "engineConfig", or the first of all when no engine was tried; -1 when there is none. Returns FATTN_OK or FATTN_NO_MEMORY. */
+/* Reads the refusals from a log or from cudnnGetLastErrorString: one for each "Warning:" or "Error:" line. cuDNN gives them in
+ * order, for each engine the innermost first. *first is the index of the reason: the first line after the first "engineConfig", or
+ * the first line if no engine was tried; -1 if there is none. Returns FATTN_OK or FATTN_NO_MEMORY. */
 fattn_status fattn__log_refusals(fattn_decision *out, const char *text, int *first);
 
 #endif

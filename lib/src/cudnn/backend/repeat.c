@@ -29,7 +29,7 @@ enum { ANY_DIM = INT32_MAX, HEURISTICS = -1, OLDEST = 90800 };
 /* The order is what determinism auto prefers. */
 static const fattn__repeat rows[] = {
     { FORM, .sm_from = 90, .sm_to = 90, .grade = FATTN__REPEAT_RAN,
-      .source = "H100, cuDNN 9.14.0 to 9.28.0: 12 of 12 repeats equal at s 2048, with causal, grouped heads and dbias; " FRONTEND },
+      .source = "H100, cuDNN 9.14.0 to 9.28.0: 12 of 12 repeats equal at s 2048, with causal, GQA and dbias; " FRONTEND },
     { FORM, .sm_from = 80, .sm_to = 89, .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
     { FORM, .sm_from = 120, .sm_to = 129, .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
     { PIN, .sm_from = 90, .sm_to = 90, .cudnn_from = 92500, .dim_to = ANY_DIM, .engine = 6, KNOBS(2, 1, 4),

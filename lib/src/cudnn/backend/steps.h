@@ -1,4 +1,4 @@
-/* Steps that make one descriptor outside of a graph. The first status that is no success stays, and later steps do nothing. */
+/* Steps that make one descriptor outside of a graph. After the first failure the status stays, and later steps do nothing. */
 #ifndef FATTN_CUDNN_STEPS_H
 #define FATTN_CUDNN_STEPS_H
 
@@ -6,7 +6,7 @@
 
 typedef struct fattn__steps {
     const fattn__cudnn *api;
-    int status; /* cuDNN's; 0: all is well */
+    int status; /* cuDNN's status; 0: no failure */
 } fattn__steps;
 
 static inline void fattn__step_create(fattn__steps *s, int type, fattn__desc *out)

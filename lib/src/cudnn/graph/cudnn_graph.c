@@ -103,8 +103,9 @@ fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role)
     return fattn__tensor_with(c->g, slot_of(role), fattn__data_type(shape.dtype), shape.dim, shape.strides, &traits);
 }
 
-/* The backward of every version that ran (9.14.0, 9.19.0, 9.27.0 on an H100) reads wrong what has one row for all, extent 1 in s_q; the
- * forward reads it right. The same memory with all rows, at stride 0, both read right. With the guards off it is said as it was given. */
+/* A tensor with one row for all queries (extent 1 in s_q): the backward of every tested version (9.14.0, 9.19.0, 9.27.0 on an H100)
+ * reads it wrongly, the forward correctly. Both read the same memory correctly as all rows at stride 0. With the guards off the
+ * tensor is passed on unchanged. */
 fattn__desc fattn__chain_beside(const fattn__chain *c, fattn__slot slot, int32_t dtype, const int64_t dim[4], const int64_t strides[4])
 {
     const fattn_problem *p = c->problem;

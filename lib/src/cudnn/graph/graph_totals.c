@@ -1,13 +1,13 @@
-/* Declared totals: of packed sequences the workspace of a backward holds the tokens that there are, not batch times the longest
- * entry. */
+/* Declared totals: with ragged tensors the workspace of a backward holds the declared tokens, not batch times the longest entry. */
 #include <string.h>
 
 #include "cudnn_graph.h"
 
 enum { UNKNOWN_ON_AMPERE_FROM = 91801 };
 
-/* Where the declaration is known to give wrong gradients, or is not known at all, it is left out, and only the workspace is larger:
- * dims that are no multiple of 16; devices of sm_8x and sm_12x from 9.18.1. With the guards off it is said as it was given. */
+/* May the total be declared? Not for head dims that are no multiple of 16, or on sm_8x and sm_12x from 9.18.1: the gradients are
+ * then known to be wrong, or were never tested. Without it only the workspace is larger. With the guards off it is always declared.
+ */
 static bool is_declarable(const fattn__chain *c)
 {
     const fattn_problem *p = c->problem;

@@ -61,6 +61,6 @@ static fattn_status can_do(fattn_context *context, const fattn_problem *problem,
     return st;
 }
 
-/* Asked for everything: what the builder of a problem lacks (builders.c) is said there. */
+/* All features: builders.c refuses those that the builder of a problem lacks. */
 const fattn__engine fattn__cudnn_engine = { "cudnn", FATTN_BACKEND_CUDNN, FATTN__EVERY_FEATURE, can_do, fattn__cudnn_setup,
                                             fattn__cudnn_run, fattn__cudnn_done };

@@ -62,7 +62,7 @@ static int make_plan(fattn__desc *out, const fattn_context *context, fattn__hand
     return s.status;
 }
 
-/* What cuDNN holds for a plan is not told; its text, most of which is the compiled kernels, is as near as one gets (0.3 ms). */
+/* An estimate of the memory that cuDNN holds for a plan: the size of its text, which is mostly the compiled kernels (0.3 ms). */
 static size_t text_bytes(const fattn__cudnn *api, fattn__desc desc)
 {
     int64_t count = 0;
@@ -91,7 +91,7 @@ static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudn
         fattn__desc_destroy(api, desc);
         free(compiled);
         return compiled == NULL ? fattn__fail(FATTN_NO_MEMORY, "no memory for a plan")
-                                : fattn__fail(FATTN_INTERNAL, "the plan does not tell its workspace");
+                                : fattn__fail(FATTN_INTERNAL, "cuDNN does not give the workspace size of the plan");
     }
     compiled->desc = desc;
     compiled->binding_count = g->binding_count;

@@ -1,4 +1,4 @@
-/* A graph as text: the builders run with a cuDNN that writes down what it is told. */
+/* A graph as text: the builders run with a replacement of cuDNN that writes down the calls. */
 #include "fattn/descriptors.h"
 
 #include <jansson.h>

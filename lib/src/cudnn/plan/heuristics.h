@@ -10,27 +10,27 @@
 /* The answer of one heuristic mode. */
 typedef struct fattn__offer {
     fattn__steps steps; /* its status is that of the first step that failed */
-    int64_t candidates; /* before cuDNN's own support check: never read it as an answer */
-    int count;          /* configurations that passed */
+    int64_t candidates; /* before cuDNN's support check: never use it as an answer */
+    int count;          /* configurations that passed the check */
     fattn__desc heuristics;
-    fattn__desc engine; /* of a pin; so are its knobs */
+    fattn__desc engine; /* of a pin, with the knobs below */
     int knob_count;
     fattn__desc knobs[FATTN_MAX_KNOBS];
     int made;
     fattn__desc configs[FATTN__MAX_CONFIGS]; /* `made` descriptors, of which `count` are filled */
 } fattn__offer;
 
-/* An offer that holds nothing and may be released. */
+/* Makes an empty offer, which may be released. */
 void fattn__offer_init(fattn__offer *out, const fattn__cudnn *api);
-/* Asks. `description` is NULL on a GPU. The offer is released in any case. */
+/* Asks the heuristics. `description` is NULL on a GPU. The caller releases the offer in any case. */
 void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
                       fattn_mode mode);
-/* The same without asking the heuristics: one configuration, of this engine with these knobs, when the engine takes the graph. */
+/* The same without the heuristics: one configuration, of this engine with these knobs, if the engine takes the graph. */
 void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
                       int64_t engine, const fattn_knob *knobs, int knob_count);
 void fattn__offer_release(fattn__offer *offer);
 
-/* Descriptors that are filled again for each configuration that is read. */
+/* Descriptors that are reused for each configuration that is read. */
 typedef struct fattn__config_reader {
     const fattn__cudnn *api;
     fattn__desc engine;
@@ -40,8 +40,8 @@ typedef struct fattn__config_reader {
 
 void fattn__config_reader_init(fattn__config_reader *reader, const fattn__cudnn *api);
 void fattn__config_reader_release(fattn__config_reader *reader);
-/* Engine index, knobs, notes and stated workspace of a configuration; false when cuDNN does not give them. `mode` and `config` are
- * not set. */
+/* Reads engine index, knobs, notes and stated workspace of a configuration. False if cuDNN does not give them. `mode` and `config`
+ * are not set. */
 bool fattn__config_read(fattn__config_reader *reader, fattn__desc config, fattn_engine *out);
 
 #endif

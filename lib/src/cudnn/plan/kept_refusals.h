@@ -1,12 +1,12 @@
-/* Refusals in the caller's store (fattn/cache.h): cuDNN's words for a graph, unchanged. Conclusions from these words are not
- * stored; the library that reads them computes them again. */
+/* Refusals in the caller's store (fattn/cache.h). An entry holds cuDNN's messages for a graph, unchanged. Conclusions from the
+ * messages are not stored; they are computed again when an entry is read. */
 #ifndef FATTN_CUDNN_KEPT_REFUSALS_H
 #define FATTN_CUDNN_KEPT_REFUSALS_H
 
 #include "core/context.h"
 #include "core/decision.h"
 
-/* At which step cuDNN said no. */
+/* The step at which cuDNN refused. */
 typedef enum fattn__refused_step {
     FATTN__REFUSED_NOWHERE,
     FATTN__REFUSED_GRAPH,
@@ -14,11 +14,11 @@ typedef enum fattn__refused_step {
     FATTN__REFUSED_PLAN
 } fattn__refused_step;
 
-/* What cuDNN said. */
+/* cuDNN's refusal. */
 typedef struct fattn__refusal_answer {
     int step;         /* fattn__refused_step */
     int status;       /* cuDNN's */
-    const char *text; /* the graph's sentence */
+    const char *text; /* the graph's message */
     const char *log;
     char *memory; /* owned; NULL: the strings are the caller's */
 } fattn__refusal_answer;
@@ -33,16 +33,16 @@ typedef struct fattn__refusal_question {
     bool plan; /* a plan is asked for, not an offer */
 } fattn__refusal_question;
 
-/* False: the caller has no store, the store has no refusal for this question, or the entry is damaged (the store is asked to drop
- * it). *out is then zero. True: the caller frees *out. */
+/* True: *out is a stored refusal, and the caller frees it. False: the caller has no store, the store has no refusal for this
+ * question, or the entry is damaged (the store is asked to drop it). *out is then zero. */
 bool fattn__refusal_recall(fattn__refusal_answer *out, const fattn_context *context, const fattn__refusal_question *question);
 void fattn__refusal_free(fattn__refusal_answer *said);
 
-/* Gives it to the store, if there is one. The caller has seen that it lasts. */
+/* Stores the refusal if the caller has a store. The caller has checked fattn__refusal_lasts. */
 void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_question *question, const fattn__refusal_answer *said);
 
-/* Does it speak of the graph alone? Then the next asking gives the same. An error inside of cuDNN, a lack of memory and a missing
- * library may be gone by then. `of` has the lines of the log; NULL: there are none. */
+/* Does the refusal depend only on the graph? Then the same question gets the same answer again. An internal error of cuDNN, a lack
+ * of memory and a missing library may be gone the next time. `of` has the lines of the log; NULL: there are none. */
 bool fattn__refusal_lasts(int status, const fattn_decision *of);
 
 #endif

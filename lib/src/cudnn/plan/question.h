@@ -1,4 +1,5 @@
-/* One problem put to cuDNN: its graph, and what mode A offers for it. Deciding and compiling both begin here. */
+/* One problem that cuDNN is asked about: its graph, and the configurations that mode A offers for it. Deciding and compiling both
+ * start here. */
 #ifndef FATTN_CUDNN_QUESTION_H
 #define FATTN_CUDNN_QUESTION_H
 
@@ -17,13 +18,13 @@ typedef struct fattn__question {
     fattn__offer offer; /* of mode A */
 } fattn__question;
 
-/* Makes the context current, borrows a handle and builds the graph's tensors and operations; finalizes nothing. To be closed in any
- * case. Returns FATTN_OK; fattn__graph_status otherwise, or FATTN_DEVICE_FAULT. */
+/* Makes the context current, borrows a handle and builds the graph's tensors and operations; finalizes nothing. The caller always
+ * closes the question. Returns FATTN_OK; fattn__graph_status otherwise, or FATTN_DEVICE_FAULT. */
 fattn_status fattn__question_build(fattn__question *q, fattn_context *context, const fattn_problem *problem);
 
-/* Asks the rules that come first, builds, asks mode A and then the other rules; the answer, yes or no, goes into `out`. `options` may be NULL;
- * when they pin an engine it is asked in the place of mode A, as is the engine by which a deterministic backward repeats. To be closed in any
- * case. Returns FATTN_OK when answered. */
+/* Checks the rules that come before cuDNN, builds the graph, asks mode A and then checks the other rules. The answer, yes or no,
+ * goes into `out`. `options` may be NULL. If the options, or a deterministic backward, pin an engine, cuDNN is asked for that
+ * engine instead of mode A. The caller always closes the question. Returns FATTN_OK when answered. */
 fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
                                  fattn_decision *out);
 
@@ -34,7 +35,7 @@ static inline fattn__handle fattn__question_handle(const fattn__question *q)
     return q->slot != NULL ? q->slot->handle : NULL;
 }
 
-/* Unsupported or environment: what a status of cuDNN, given by its name, says about a refusal. */
+/* The reason class of a refusal, unsupported or environment, from the name of cuDNN's status. */
 fattn_reason fattn__reason_of(const char *status);
 
 #endif

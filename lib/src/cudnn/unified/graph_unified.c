@@ -100,7 +100,7 @@ static int64_t uid_of(fattn__graph *g, fattn__desc tensor)
     int64_t uid = 0, count = 0;
     if (fattn__graph_status(g) == FATTN_OK &&
         g->api->cudnnBackendGetAttribute(tensor, DNN_ATTR_TENSOR_UNIQUE_ID, DNN_TYPE_INT64, 1, &count, &uid) != DNN_STATUS_SUCCESS)
-        fattn__graph_refuse(g, FATTN_INTERNAL, "a tensor does not tell its number");
+        fattn__graph_refuse(g, FATTN_INTERNAL, "cuDNN does not give the uid of a tensor");
     return uid;
 }
 

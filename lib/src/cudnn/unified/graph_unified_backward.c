@@ -1,5 +1,5 @@
 /* dQ, dK, dV from dO, O and Stats as one operation: the engine owns every intermediate. The score's graph of the forward is
- * replayed; what becomes of dS on the way back cannot be said. */
+ * replayed; cuDNN has no attribute for a change of dS on the way back. */
 #include <string.h>
 
 #include "cudnn/backend/backend_parts.h"
@@ -48,7 +48,7 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
     const fattn__unified_gate gates[] = {
         { p->sink, 92100, "sink" },
         { p->total_q != 0 || p->total_kv != 0, 92100, "total_q, total_kv" },
-        { fattn__unified_modifies(p), 92100, "what becomes of a score (bands, bias, alibi, score_mod)" },
+        { fattn__unified_modifies(p), 92100, "changes of a score (bands, bias, alibi, score_mod)" },
         { p->rope, 92500, "rope" },
         { p->ragged_tokens, 92400, "ragged_tokens: offsets in tokens" },
         { p->cumulative != 0, 92800, "cumulative: prefix sums of lengths" },

@@ -1,4 +1,4 @@
-/* What the unified forward is told of 8 bit types, from 9.25. That the factors are E8M0 is what makes it block-scaled. */
+/* The attributes of the unified forward for 8-bit types, from 9.25. E8M0 scale factors make it block-scaled. */
 #include "cudnn/graph/graph_fp8.h"
 #include "graph_unified.h"
 #include "problem/layout.h"
