@@ -308,8 +308,12 @@ def install_tool(cache, tool, locked):
     print(target / program)
 
 
+class Interrupted(BaseException):
+    """Unlike after a KeyboardInterrupt, subprocess.run waits for pip's end, so that pip writes nothing into a folder that is removed."""
+
+
 def stop(number, frame):
-    raise KeyboardInterrupt
+    raise Interrupted
 
 
 def main():
@@ -321,7 +325,8 @@ def main():
     args = parser.parse_args()
     if not args.packages and not args.unpinned and not args.tool:
         parser.error("name a package or a tool")
-    signal.signal(signal.SIGTERM, stop)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     os.umask(0o077)
     locked = read_lock()
     unknown = [spec for spec in args.packages if spec not in locked]
@@ -351,6 +356,6 @@ if __name__ == "__main__":
     except OSError as failure:
         print(f"facts: {plain(failure.filename or 'the cache')}: {failure.strerror or failure}; nothing was installed", file=sys.stderr)
         sys.exit(3)
-    except KeyboardInterrupt:
+    except (Interrupted, KeyboardInterrupt):
         print("facts: interrupted; nothing was installed", file=sys.stderr)
         sys.exit(130)

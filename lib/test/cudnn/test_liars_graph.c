@@ -179,7 +179,7 @@ Test(graph, each_failure_of_the_driver_is_a_status_and_leaks_nothing)
     static const struct {
         int result;
         fattn_status status;
-    } failures[] = { { 2, FATTN_DEVICE_FAULT }, { 901, FATTN_BAD_PROBLEM }, { 719, FATTN_DEVICE_FAULT }, { 910, FATTN_UNSUPPORTED } };
+    } failures[] = { { 2, FATTN_NO_MEMORY }, { 901, FATTN_BAD_PROBLEM }, { 719, FATTN_DEVICE_FAULT }, { 910, FATTN_UNSUPPORTED } };
     fixture f = open_fixture();
     buffers b = make(&f);
     for (size_t kind = 0; kind < sizeof failures / sizeof *failures; kind++) {
