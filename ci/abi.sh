@@ -2,10 +2,11 @@
 # Compares the library's binary interface with the one of the last release, which lib/package/libfattn.abi describes (libabigail; Debian: abigail-tools).
 #
 # usage: ci/abi.sh LIBRARY [DESCRIPTION]     what may change: new functions in a new version, new values of enumerations, new fields at the end of a
-#                                            struct with struct_size
+#                                            struct with struct_size; anything, if the major version in the soname is newer: programs of the last
+#                                            release then load the library of that release
 #        ci/abi.sh --write LIBRARY           describes LIBRARY in lib/package/libfattn.abi; part of a release, or of a new soname
 #
-# Exit: 0 a program of the last release runs with LIBRARY, 1 it may not, 2 wrong usage, 3 a tool is missing, or LIBRARY has no debug information.
+# Exit: 0 a program of the last release runs with LIBRARY or does not load it, 1 it may fail, 2 wrong usage, 3 a tool is missing, or LIBRARY has no debug information.
 set -euo pipefail
 package=$(cd "$(dirname "${BASH_SOURCE[0]}")/../lib/package" && pwd)
 headers=$package/../include/fattn
@@ -29,6 +30,11 @@ fi
 now=$(mktemp --suffix .abi)
 trap 'rm -f "$now"' EXIT
 describe >"$now"
+major() { sed -nE "s/.*<abi-corpus .*soname='libfattn\.so\.([0-9]+)'.*/\1/p" "$1"; }
+if (($(major "$now") > $(major "$description"))); then
+    echo "abi.sh: new major version: libfattn.so.$(major "$now") after libfattn.so.$(major "$description"); programs of the last release do not load it"
+    exit 0
+fi
 status=0
 symbols() { sed -nE "s/.*<elf-symbol name='([^']*)' version='([^']*)'.*/\\2 \\1/p" "$1" | sort; }
 late=$(comm -13 <(symbols "$description") <(symbols "$now") | grep -wFf <(symbols "$description" | cut -d' ' -f1 | sort -u)) || true

@@ -11,13 +11,13 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parents[1]
 DEFINED = re.compile(r"^project\(facts VERSION (?P<version>\S+) HOMEPAGE_URL https://[^/\s]+/(?P<name>\S+)", re.M)
 NAME, VERSION = r"(?P<name>[\w.-]+/[\w.-]+)", r"(?P<version>\d+\.\d+\.\d+)"
-MENTIONS = [re.compile(text) for text in (
+MENTIONS = [re.compile(text, re.M) for text in (
     rf"uses: (?!actions/){NAME}@v{VERSION}",
     rf"\$CI_SERVER_FQDN/{NAME}/cudnn-gate@{VERSION}",
     rf"\b(?:github|gitlab)\.com/(?P<name>[\w-]+/facts)\b",
     rf"\bghcr\.io/{NAME}:{VERSION}",
     rf"\bghcr\.io/{NAME}\n *newTag: (?P<quote>\"?){VERSION}",
-    rf"\bfacts-cudnn=={VERSION}", rf"\blibfattn\.so\.{VERSION}", r"\blibfattn\.so\.(?P<major>\d+)(?![\d.])")]
+    rf"\bfacts-cudnn=={VERSION}", rf"\bfacts_{VERSION}-1_", rf"\?ref=v{VERSION}", rf"^  version: \"{VERSION}\"$", rf"\blibfattn\.so\.{VERSION}", r"\blibfattn(?:\.so\.)?(?P<major>\d+)(?![\d.])")]
 
 
 def named(text):
@@ -38,7 +38,7 @@ def line_of(text, at):
 def main(write):
     wanted = named((HOME / "CMakeLists.txt").read_text(encoding="utf-8"))
     bad = seen = 0
-    listed = subprocess.run(["git", "-C", HOME, "ls-files", "-z", "--", "*.md", "*.yml", "*.yaml", "*.py", "*.sh", "*.toml", "CMakeLists.txt"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(["git", "-C", HOME, "ls-files", "-z", "--", "*.md", "*.yml", "*.yaml", "*.py", "*.sh", "*.toml", "CMakeLists.txt", "ci/package/debian"], capture_output=True, text=True, check=True)
     for path in filter(Path.is_file, (HOME / name for name in listed.stdout.split("\0") if name)):
         if path.parent == HOME / "ci/test":
             continue  # which plant other names

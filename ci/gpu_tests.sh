@@ -43,7 +43,7 @@ done
 # As an operator of PyTorch, with PyTorch's own cuDNN.
 if python3 -c 'import torch' 2>/dev/null; then
     unset CUDNN_LIB_CONFIG
-    [[ -e $home/lib/python/fattn/libfattn.so.0 ]] || export FATTN_LIBRARY=$home/build/release/package/libfattn.so
+    [[ -e $home/lib/python/fattn/libfattn.so.1 ]] || export FATTN_LIBRARY=$home/build/release/package/libfattn.so
     export PYTHONPATH=$home/lib/python
     [[ ! torch_attention =~ ^${FACTS_TESTS_ONLY:-.*}$ ]] || one "$home/examples/torch_attention.py"
 else

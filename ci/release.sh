@@ -32,9 +32,20 @@ check_commit() {
     defined=$(sed -n 's/^project(facts VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
     [[ $defined == "$version" ]] || missing "CMakeLists.txt has version $defined"
     ci/check_mentions.py >&2 || missing "files name another version or repository: ci/check_mentions.py --write"
+    grep -q "soname='libfattn.so.${version%%.*}'" lib/package/libfattn.abi ||
+        missing "lib/package/libfattn.abi describes another major version: ci/abi.sh --write build/release/package/libfattn.so"
     local heading
     heading=$(grep -m1 '^## ' CHANGELOG.md)
     [[ $heading =~ ^"## $version ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] || missing "CHANGELOG.md begins with \"$heading\"; want \"## $version ($(date -u +%F))\""
+}
+
+# Against the description of this commit, and against that of the last release: nobody can rewrite a tag's.
+check_abi() {
+    local last
+    ci/abi.sh "$1"
+    last=$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null) || return 0
+    git show "$last:lib/package/libfattn.abi" >last.abi
+    ci/abi.sh "$1" last.abi || { say "programs of $last may fail; a new major version may break them"; return 1; }
 }
 
 # Of a clone in the current folder. Packages that are added to the project are added here.
@@ -44,7 +55,7 @@ make_archives() {
     ./facts bundle -o "$to/facts-$version-$(uname -m).tar.xz"
     cmake --build build/release --target fattn_shared
     ci/package/wheel.py -o "$to"
-    ci/abi.sh build/release/package/libfattn.so
+    check_abi build/release/package/libfattn.so
 }
 
 # Twice from the start, where the second differs in all that must not show: folder, umask, time zone, language.

@@ -52,18 +52,18 @@ bundle_module() {
     machine=$(machine)
     cp -r "$home/lib/python/fattn" "$1/"
     find "$to" -name __pycache__ -prune -exec rm -rf {} +
-    library=$(realpath -- "$release/package/libfattn.so.0")
+    library=$(realpath -- "$release/package/libfattn.so.1")
     if [[ -n $glibc ]]; then
         link_again "$glibc" "$to" "package/${library##*/}"
-        mv "$to/${library##*/}" "$to/libfattn.so.0"
+        mv "$to/${library##*/}" "$to/libfattn.so.1"
         openmp=$(dirname -- "$release")/openmp-$machine # GCC 10's asks for glibc 2.17, this machine's for its own
         bash "$home/ci/package/unpack.sh" bullseye "$machine" "$openmp" libgomp1 >&2
         cp -L "$openmp/usr/lib/$machine-linux-gnu/libgomp.so.1" "$to/"
     else
-        cp "$library" "$to/libfattn.so.0"
+        cp "$library" "$to/libfattn.so.1"
         cp -L "$("$(cached CMAKE_C_COMPILER)" -print-file-name=libgomp.so.1)" "$to/"
     fi
-    "$(cached CMAKE_STRIP)" --strip-debug "$to/libfattn.so.0"
+    "$(cached CMAKE_STRIP)" --strip-debug "$to/libfattn.so.1"
 }
 
 # The licences of what was linked or copied in.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Debian packages facts, libfattn0 and libfattn-dev for this machine. The same commit and build give the same bytes.
+# Makes the Debian packages facts, libfattn1 and libfattn-dev for this machine. The same commit and build give the same bytes.
 # usage: ci/package/deb.sh OUT [BUILD]     OUT: the folder for the packages; BUILD: the build folder, build/deb unless given
 # Exit: 0, the packages are printed; 2 bad input; 3 the build or debhelper failed, or a package is missing (apt-get install debhelper).
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes an OCI image without a registry or a container engine: Debian 12, Python, pip and the package facts; the entry point is `facts`.
-# usage: ci/package/oci.sh OUT.tar PACKAGE.deb     ci/package/oci.sh facts.oci.tar debs/facts_0.4.0-1_amd64.deb
+# usage: ci/package/oci.sh OUT.tar PACKAGE.deb     ci/package/oci.sh facts.oci.tar debs/facts_1.0.0-1_amd64.deb
 # The archive is an OCI layout: `podman load -i OUT.tar`, `skopeo copy oci-archive:OUT.tar ...`. The same package and the same Debian give the same bytes.
 # Exit: 0; 2 bad input; 3 a program is missing (apt-get install mmdebstrap umoci), or one failed.
 set -euo pipefail

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Links programs of a build once more, for an older glibc than this machine's. Nothing is compiled again: the objects do not say which glibc they
 # want, the linker does. zig (PyPI: ziglang, pinned in ci/package/requirements-relink.txt) has the symbol lists of every glibc.
-# usage: ci/package/relink.sh BUILD OUT GLIBC FILE...     ci/package/relink.sh build/release /tmp/out 2.28 bin/facts package/libfattn.so.0.4.0
+# usage: ci/package/relink.sh BUILD OUT GLIBC FILE...     ci/package/relink.sh build/release /tmp/out 2.28 bin/facts package/libfattn.so.1.0.0
 #   ZIG   the zig to use (environment; else it is installed into BUILD/../zig)
 # Exit: 0; 1 a file cannot be linked for that glibc (the linker names what is missing); 2 bad input; 3 zig cannot be had.
 set -euo pipefail

@@ -109,8 +109,13 @@ class Abi(unittest.TestCase):
         self.assertEqual(self.against(self.text.replace(body, body.replace(last, "")))[0], 0)
         self.assertEqual(self.against(self.text.replace(body, body.replace(first, first.replace("value='0'", "value='77'"))))[0], 1)
 
-    def test_the_soname(self):
-        self.assertEqual(self.against(re.sub(r"soname='[^']*'", "soname='libfattn.so.77'", self.text))[0], 1)
+    def test_a_break_needs_a_newer_major_version(self):
+        gone = "    <elf-symbol name='fattn_gone' version='FATTN_1.0' is-default-version='yes' type='func-type' is-defined='yes'/>\n  </elf-function-symbols>"
+        broken = self.text.replace("  </elf-function-symbols>", gone)
+        now = int(re.search(r"soname='libfattn\.so\.(\d+)'", self.text)[1])
+        for major, status in ((now - 1, 0), (now, 1), (now + 1, 1)):
+            found, said = self.against(broken.replace(f"soname='libfattn.so.{now}'", f"soname='libfattn.so.{major}'"))
+            self.assertEqual((found, "new major version" in said), (status, status == 0), said)
 
     def test_every_struct_that_carries_its_size_is_tested_and_listed(self):
         tests = (HOME / "lib/test/plan/test_struct_size.c").read_text()

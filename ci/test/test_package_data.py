@@ -57,6 +57,7 @@ class Versions(unittest.TestCase):
         self.assertIn("set(FATTN_SOVERSION ${PROJECT_VERSION_MAJOR})", (HOME / "lib/package/install.cmake").read_text())
         number = VERSION.split(".")[0]
         self.assertIn(f"Package: libfattn{number}\n", (HOME / "ci/package/debian/control").read_text())
+        self.assertTrue((HOME / f"ci/package/debian/libfattn{number}.install").exists())
 
 
 class Needs(unittest.TestCase):

@@ -14,6 +14,7 @@ HOME = recipes.HOME
 ACTION, COMPONENT = HOME / "action.yml", HOME / "templates/cudnn-gate.yml"
 WORKFLOWS = (HOME / "ci/gate/github.yml", HOME / "ci/nightly/github-pages.yml")
 JOBS = (HOME / "ci/gate/gitlab.yml", HOME / "ci/nightly/gitlab-pages.yml")
+PACKAGES = (HOME / "ci/package/conda/recipe.yaml", HOME / "ci/package/debian/control")
 SHELL = (*(HOME / "ci/gate").glob("*.sh"), HOME / "ci/slurm_once.sh")
 BIN = Path(sys.executable).parent  # of the environment that has the pinned tools
 
@@ -118,7 +119,7 @@ class Mentions(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         at = Path(folder.name)
-        for path in (HOME / "CMakeLists.txt", HOME / "ci/check_mentions.py", ACTION, COMPONENT, *WORKFLOWS, *JOBS):
+        for path in (HOME / "CMakeLists.txt", HOME / "ci/check_mentions.py", HOME / "docs/cluster.md", *PACKAGES, ACTION, COMPONENT, *WORKFLOWS, *JOBS):
             (at / path.relative_to(HOME)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, at / path.relative_to(HOME))
         run("git", "-C", at, "init", "-q")
@@ -136,7 +137,8 @@ class Mentions(unittest.TestCase):
         lists.write_text(re.sub(r"VERSION \S+ HOMEPAGE_URL \S+", "VERSION 7.8.9 HOMEPAGE_URL https://example.org/other/name", lists.read_text(), count=1))
         status, said = run(*check)
         self.assertEqual(status, 1)
-        for place in (r"ci/gate/github.yml:\d+: \S+/facts:", r"ci/gate/github.yml:\d+: \d\S+: .* 7.8.9", r"ci/gate/gitlab.yml:\d+: \S+/facts:", r"templates/cudnn-gate.yml:\d+: \d"):
+        for place in (r"ci/gate/github.yml:\d+: \S+/facts:", r"ci/gate/github.yml:\d+: \d\S+: .* 7.8.9", r"ci/gate/gitlab.yml:\d+: \S+/facts:", r"templates/cudnn-gate.yml:\d+: \d",
+                      r"docs/cluster.md:\d+: \d\S+:", r"recipe.yaml:\d+: \d\S+:", r"debian/control:\d+: \d+:"):
             self.assertRegex(said, place)
         self.assertEqual(run(*check, "--write")[0], 0)
         self.assertEqual(run(*check), (0, ""))

@@ -14,7 +14,8 @@ STUBS = {
     "CHANGELOG.md": "# Changes\n\n## 1.0.0 (2026-12-01)\n\n- all\n\n## 0.4.0 (not released)\n",
     "facts": '#!/bin/sh\necho built >"$3"\n',
     "ci/package/wheel.py": '#!/bin/sh\necho wheel >"$2/facts_cudnn-1.0.0.whl"\n',
-    "ci/abi.sh": "#!/bin/sh\n",
+    "ci/abi.sh": '#!/bin/sh\n! grep gone "${2-lib/package/libfattn.abi}"\n',
+    "lib/package/libfattn.abi": "<abi-corpus version='2.1' soname='libfattn.so.1'>\n",
 }
 
 
@@ -74,6 +75,7 @@ class Release(unittest.TestCase):
         self.refused("files name another version", "use.yml", "1.0.0", "0.9.0")
         self.refused('CHANGELOG.md begins with "## 1.0.0 (not released)"', "CHANGELOG.md", "2026-12-01", "not released")
         self.refused('CHANGELOG.md begins with "## Unreleased"', "CHANGELOG.md", "## 1.0.0", "## Unreleased\n\n## 1.0.0")
+        self.refused("libfattn.abi describes another major version", "lib/package/libfattn.abi", "so.1", "so.0")
         self.put("new", "")
         self.assertIn("the working tree has changes", self.release("1.0.0")[1])
 
@@ -88,6 +90,17 @@ class Release(unittest.TestCase):
             self.assertEqual((status, made, self.git("tag")), (1, [], ""), said)
             self.put(name, STUBS[name])
 
+    def test_a_break_of_the_interface_is_no_release_even_if_it_was_described_anew(self):
+        abi = "lib/package/libfattn.abi"
+        self.refused("gone", abi, "<abi", "gone <abi")
+        self.put(abi, STUBS[abi] + "gone in this release\n")
+        self.commit()
+        self.git("tag", "v0.9.0")
+        self.put(abi, STUBS[abi])
+        self.commit()
+        status, said, made = self.release("1.0.0")
+        self.assertEqual((status, "programs of v0.9.0 may fail" in said, made), (1, True, []), said)
+
     def test_wrong_usage(self):
         for arguments in ((), ("1.0",), ("v1.0.0",), ("1.0.0", "--now")):
             self.assertEqual(self.release(*arguments)[0], 2, arguments)
@@ -95,7 +108,7 @@ class Release(unittest.TestCase):
     def test_the_commands_that_make_archives_exist(self):
         body = re.search(r"^make_archives\(\) \{\n(.*?)^\}", (HOME / "ci/release.sh").read_text(), re.M | re.S)[1]
         named = re.findall(r"^    (?:\./)?((?:ci/)?\w+(?:\.\w+)?) ", body, re.M)
-        self.assertEqual([name for name in named if name not in ("git", "local", "cmake") and not (HOME / name).exists()], [])
+        self.assertEqual([name for name in named if name not in ("git", "local", "cmake", "check_abi") and not (HOME / name).exists()], [])
         self.assertGreaterEqual(len(named), 4)
 
 

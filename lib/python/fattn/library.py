@@ -30,8 +30,8 @@ def refuse(text: str) -> NoReturn:
 
 def path() -> str:
     """libfattn.so: $FATTN_LIBRARY, else the one beside this package, else the one that the loader finds."""
-    beside = PACKAGE / "libfattn.so.0"
-    return os.environ.get("FATTN_LIBRARY") or (str(beside) if beside.exists() else "libfattn.so.0")
+    beside = PACKAGE / "libfattn.so.1"
+    return os.environ.get("FATTN_LIBRARY") or (str(beside) if beside.exists() else "libfattn.so.1")
 
 
 @functools.cache
