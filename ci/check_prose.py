@@ -185,9 +185,8 @@ def _pages():
 
 def files():
     """Every page and every source that prints."""
-    pages = [p for p in _pages() if p.name != "CHANGELOG.md"]
     sources = [*HOME.glob("harness/src/**/*.[ch]"), *HOME.glob("lib/src/**/*.[ch]"), *HOME.glob("reports/facts_reports/*.py"), *HOME.glob("lib/include/fattn/*.h*"), *HOME.glob("reference/include/fref/*.h")]
-    return sorted(pages) + sorted(sources)
+    return sorted(_pages()) + sorted(sources)
 
 
 def findings(path, wrong):

@@ -34,8 +34,8 @@ class Docs(unittest.TestCase):
 
     def test_the_changelog_begins_with_this_version(self):
         version = re.search(r"project\(facts VERSION (\S+)", (HOME / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
-        first, second, *_ = re.findall(r"(?m)^## (.*)$", (HOME / "CHANGELOG.md").read_text(encoding="utf-8"))
-        self.assertIn(version, second if first.startswith("Unreleased") else first)
+        headings = re.findall(r"(?m)^## (.*)$", (HOME / "CHANGELOG.md").read_text(encoding="utf-8"))
+        self.assertIn(version, headings[headings[0].startswith("Unreleased")])
 
 
 if __name__ == "__main__":
