@@ -67,9 +67,10 @@ build_twice() {
     mkdir -p "$work/one" "$work/another-place" "$work/1" "$work/2"
     say "building the archives (build 1 of 2)"
     git clone -q "$home" "$work/one/facts"
+    git -C "$work/one/facts" checkout -q --detach "$commit" # whatever is committed meanwhile
     (cd "$work/one/facts" && make_archives "$work/1") >&2
     say "building the archives (build 2 of 2)"
-    (umask 077 && git clone -q "$home" "$work/another-place/source" && cd "$work/another-place/source" && TZ=Asia/Tokyo LC_ALL=C make_archives "$work/2") >&2
+    (umask 077 && git clone -q "$work/one/facts" "$work/another-place/source" && cd "$work/another-place/source" && TZ=Asia/Tokyo LC_ALL=C make_archives "$work/2") >&2
     local name
     for name in $(cd "$work/1" && ls) $(cd "$work/2" && ls); do
         cmp -s "$work/1/$name" "$work/2/$name" || missing "two builds of $name differ"
@@ -80,6 +81,7 @@ build_twice() {
     cp "$work"/1/* "$work/SHA256SUMS" "$out/"
 }
 
+commit=$(git rev-parse HEAD)
 check_commit
 [[ -z $not_ready ]] || exit 1
 build_twice
@@ -88,6 +90,6 @@ if [[ -n $dry ]]; then
     say "ready; no tag was made"
     exit 0
 fi
-git tag -a "v$version" -m "FACTS $version" -m "$(cat "$out/SHA256SUMS")"
+git tag -a "v$version" "$commit" -m "FACTS $version" -m "$(cat "$out/SHA256SUMS")"
 say "the tag v$version was made. Now:"
 printf '  git push origin HEAD v%s\n  publish %s\n' "$version" "$out/"

@@ -90,6 +90,13 @@ class Release(unittest.TestCase):
             self.assertEqual((status, made, self.git("tag")), (1, [], ""), said)
             self.put(name, STUBS[name])
 
+    def test_a_commit_meanwhile_is_not_a_part_of_it(self):
+        self.put("facts", STUBS["facts"] + 'cd "$(git remote get-url origin)" && date +%N >>meanwhile && git add . && git -c user.name=a -c user.email=a@b commit -qm more\n')
+        self.commit()
+        first = self.git("rev-parse", "HEAD")
+        status, said, _ = self.release("1.0.0")
+        self.assertEqual((status, self.git("rev-parse", "v1.0.0^{}"), self.git("rev-parse", "HEAD~")), (0, first, first), said)
+
     def test_a_break_of_the_interface_is_no_release_even_if_it_was_described_anew(self):
         abi = "lib/package/libfattn.abi"
         self.refused("gone", abi, "<abi", "gone <abi")
