@@ -212,6 +212,17 @@ static void print_names(FILE *out, const char *between)
         fprintf(out, "%s%s", c ? between : "", commands[c].name);
 }
 
+/* What may follow the command's name: "list install lock remove path" of cudnn; empty where no word of ours does. */
+static const char *second_words(facts_command command, char out[64])
+{
+    const char *rest = commands[command].rest;
+    size_t n = strspn(rest, "abcdefghijklmnopqrstuvwxyz|");
+    snprintf(out, 64, "%.*s", rest[n] && rest[n] != ' ' ? 0 : (int)n, rest);
+    for (char *bar = out; (bar = strchr(bar, '|'));)
+        *bar = ' ';
+    return out;
+}
+
 static void complete_bash(FILE *out)
 {
     fputs("# bash completion of facts\n_facts()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} words=\n    if ((COMP_CWORD == 1)); "
@@ -219,7 +230,13 @@ static void complete_bash(FILE *out)
           "        words=\"",
           out);
     print_names(out, " ");
-    fputs("\"\n    elif [[ $cur == -* ]]; then\n        case ${COMP_WORDS[1]} in\n", out);
+    fputs("\"\n    elif ((COMP_CWORD == 2)) && [[ $cur != -* ]]; then\n        case ${COMP_WORDS[1]} in\n", out);
+    for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
+        char words[64];
+        if (*second_words(c, words))
+            fprintf(out, "        %s) words=\"%s\" ;;\n", commands[c].name, words);
+    }
+    fputs("        esac\n    elif [[ $cur == -* ]]; then\n        case ${COMP_WORDS[1]} in\n", out);
     for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
         fprintf(out, "        %s) words=\"", commands[c].name);
         for (size_t i = 0; i < OPTION_COUNT; i++)
@@ -260,6 +277,9 @@ static void complete_zsh(FILE *out)
                 fprintf(out, "]%s%s%s'", options[i].argument ? ":" : "", options[i].argument ? options[i].argument : "",
                         options[i].argument ? ":_files" : "");
             }
+        char words[64];
+        if (*second_words(c, words))
+            fprintf(out, " \\\n        '2:word:(%s)'", words); /* 1 is the command */
         fputs(" \\\n        '*:file:_files'\n    ;;\n", out);
     }
     fputs("esac\n", out);
@@ -267,14 +287,20 @@ static void complete_zsh(FILE *out)
 
 static void complete_fish(FILE *out)
 {
+    fputs("function __facts_has\n    set -l words (commandline -opc)\n    test \"$words[2]\" = $argv[1]\nend\n"
+          "function __facts_wants\n    __facts_has $argv[1]; and test (count (commandline -opc)) -eq 2\nend\n",
+          out);
     for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
         fprintf(out, "complete -c facts -n __fish_use_subcommand -a %s -d '", commands[c].name);
         put_quoted(out, commands[c].help, "");
         fputs("'\n", out);
+        char words[64];
+        if (*second_words(c, words))
+            fprintf(out, "complete -c facts -n '__facts_wants %s' -f -a '%s'\n", commands[c].name, words);
         for (size_t i = 0; i < OPTION_COUNT; i++)
             if (takes(c, &options[i])) {
-                fprintf(out, "complete -c facts -n '__fish_seen_subcommand_from %s' -l %s%s -d '", commands[c].name,
-                        options[i].name, options[i].argument ? " -r" : "");
+                fprintf(out, "complete -c facts -n '__facts_has %s' -l %s%s -d '", commands[c].name, options[i].name,
+                        options[i].argument ? " -r" : "");
                 put_quoted(out, options[i].help, "");
                 fputs("'\n", out);
             }
