@@ -157,9 +157,9 @@ make_bundle() {
         bundle_cudnn "$tree"
     fi
     say "packing ($(du -sh "$tree" | cut -f1))"
-    # The same bytes from the same commit: names in order, one time, nobody's.
+    # The same bytes from the same commit: names in order, one time, nobody's, whatever the umask.
     local -a pack=(tar -C "$stage" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-$(git -C "$home" log -1 --format=%ct 2>/dev/null || echo 0)}"
-        --owner=0 --group=0 --numeric-owner --format=gnu -cf - facts)
+        --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=gnu -cf - facts)
     case $out in
     *.xz) "${pack[@]}" | xz -T0 $level >"$out.part" ;;
     *.gz) "${pack[@]}" | gzip -n >"$out.part" ;;

@@ -36,7 +36,8 @@ class Bundle(unittest.TestCase):
         cls.at = pathlib.Path(cls.folder.name)
         # Kernels for the architectures that the build has: others would compile and link the programs again, under the tests that run beside this one.
         archs = re.search(r"^FACTS_CUDA_ARCHS:[^=]*=(.*)$", (HOME / "build/release/CMakeCache.txt").read_text(), re.M)[1]
-        made = subprocess.run([HOME / "facts", "bundle", "--glibc", "native", "-o", cls.at / "facts.tar"], capture_output=True, text=True, env={**os.environ, "FACTS_CUDA_ARCHS": archs})
+        made = subprocess.run([HOME / "facts", "bundle", "--glibc", "native", "-o", cls.at / "facts.tar"], capture_output=True, text=True, umask=0o077,
+                              env={**os.environ, "FACTS_CUDA_ARCHS": archs})
         if made.returncode != 0:
             raise RuntimeError(made.stderr)
         with tarfile.open(cls.at / "facts.tar") as packed:
@@ -61,6 +62,7 @@ class Bundle(unittest.TestCase):
     def test_the_archive_says_nothing_of_who_made_it_and_when(self):
         commit = subprocess.run(["git", "-C", HOME, "log", "-1", "--format=%ct"], capture_output=True, text=True, check=False).stdout.strip() or "0"
         self.assertEqual({(m.mtime, m.uid, m.gid, m.uname, m.gname) for m in self.members}, {(int(os.environ.get("SOURCE_DATE_EPOCH", commit)), 0, 0, "", "")})
+        self.assertEqual({m.mode for m in self.members if not m.issym()}, {0o755, 0o644}, "of the umask")
         folders = [name for name in self.names if name.count("/") == 1]
         self.assertEqual(folders, sorted(folders))
 
