@@ -43,9 +43,30 @@ Summary: Fused-Attention Conformance Test Suite for cuDNN, and the library fattn
 License: Apache-2.0
 Requires-Python: >=3.9
 Requires-Dist: pip
+Project-URL: Homepage, {home}
 Description-Content-Type: text/markdown
 
+# FACTS
+
 {about}
+
+```sh
+pipx run facts-cudnn matrix                        # asks three cuDNN versions about two GPUs; writes a page for your browser
+facts gate --baseline 9.20.0 --candidate 9.27.0    # may we move to a new cuDNN?
+facts help
+```
+
+No GPU and no compiler are needed to ask. cuDNN is not in the wheel: `facts cudnn install 9.27.0` installs a build.
+
+The module `fattn` computes attention with cuDNN, on arrays of PyTorch, CuPy or NumPy:
+
+```python
+import fattn
+out = fattn.attention(q, k, v, causal=True)    # q, k, v: [batch, heads, sequence, channels]
+print(fattn.decide(q, k, v, causal=True))      # which engines; or why not, and what to do
+```
+
+[All pages]({home})
 """
 WHEEL = """Wheel-Version: 1.0
 Generator: ci/package/wheel.py
@@ -100,8 +121,9 @@ def describe(at, tag, version, listed):
     """The .dist-info folder, without RECORD."""
     info = at / f"{NAME}-{version}.dist-info"
     info.mkdir()
-    about = (HOME / "README.md").read_text()
-    (info / "METADATA").write_text(METADATA.format(version=version, about=about))
+    about = re.search(r"^\*\*.*?\*\*$", (HOME / "README.md").read_text(), re.M | re.S)[0]
+    home = re.search(r"HOMEPAGE_URL (\S+)", (HOME / "CMakeLists.txt").read_text())[1]
+    (info / "METADATA").write_text(METADATA.format(version=version, about=about, home=home))
     (info / "WHEEL").write_text(WHEEL.format(tag=tag))
     (info / "entry_points.txt").write_text(f"[console_scripts]\nfacts = {NAME}:main\nfacts-cudnn = {NAME}:main\n")
     (info / "top_level.txt").write_text(f"{NAME}\nfattn\n")

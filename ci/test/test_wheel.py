@@ -78,6 +78,12 @@ class Wheel(unittest.TestCase):
                 self.assertEqual(rows[name], f"sha256={digest},{len(content)}", name)
             self.assertEqual([name for name in names if "libcudnn" in name or "libnvrtc" in name or "__pycache__" in name], [])
 
+    def test_its_page_needs_no_checkout(self):
+        with zipfile.ZipFile(self.wheel) as wheel:
+            page = wheel.read(f"facts_cudnn-{self.version}.dist-info/METADATA").decode()
+        self.assertEqual(re.findall(r"\]\((?!https:)[^)]*\)|\./\w+|ci/\S+", page), [])
+        self.assertIn("fattn.attention", page)
+
     def test_the_tag_is_the_newest_glibc_that_is_needed(self):
         asked = []
         for path in (self.at / "venv").rglob("*"):

@@ -78,8 +78,9 @@ class Decision:
                 lines.append(f"  {who}: {': '.join(part for part in (step.status, step.text.strip()) if part)}" + (f" ({step.condition})" if step.condition else ""))
             lines.append("  explain() finds problems near this one that are supported")
         for engine in self.engines:
-            knobs = " ".join(f"{name}={value}" for name, value in engine.knobs)
-            lines.append(f"  engine {engine.number}{' (removed)' if engine.removed else ''}: workspace {engine.workspace_bytes} bytes {knobs}".rstrip())
+            parts = [f"workspace {engine.workspace_bytes} bytes"] if engine.workspace_bytes >= 0 else []
+            parts += [f"{name}={value}" for name, value in engine.knobs]
+            lines.append(f"  engine {engine.number}{' (removed)' if engine.removed else ''}: {' '.join(parts)}".rstrip(": "))
         return "\n".join(lines)
 
 

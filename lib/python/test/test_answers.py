@@ -93,7 +93,7 @@ class Decisions(unittest.TestCase):
         self.assertTrue(decision)
         self.assertEqual((decision.problem.has_right, decision.problem.seq_q), (1, 16))
         self.assertEqual((decision.backend, decision.reason), ("cpu", "ok"))
-        self.assertTrue(repr(decision).startswith("supported: cpu on <fattn.Context cpu>"))
+        self.assertEqual(repr(decision), "supported: cpu on <fattn.Context cpu>\n  engine 0")
 
     def test_no(self):
         decision = fattn.decide(fattn.Problem(dtype="f32", batch=1, heads_q=3, heads_k=2, seq_q=8, seq_kv=8, dim_qk=16))
