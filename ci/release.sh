@@ -53,7 +53,6 @@ make_archives() {
     local to=$1
     git archive --prefix="facts-$version/" -o "$to/facts-$version.tar.gz" HEAD
     ./facts bundle -o "$to/facts-$version-$(uname -m).tar.xz"
-    cmake --build build/release --target fattn_shared
     ci/package/wheel.py -o "$to"
     check_abi build/release/package/libfattn.so
 }

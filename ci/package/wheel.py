@@ -5,7 +5,7 @@ usage: ci/package/wheel.py -o FOLDER [--build build/release] [--glibc 2.28|nativ
 
 Prints the path of the wheel, facts_cudnn-VERSION-py3-none-manylinux_2_28_x86_64.whl. Everything is linked again for that glibc; `native` packs it as it was
 linked. The same commit and build give the same bytes: times are SOURCE_DATE_EPOCH, or else the commit's date.
-cuDNN is not in the wheel: `facts cudnn install` gets it from the package index. Exit: 0 written, 3 the build is not complete or cannot be moved.
+cuDNN is not in the wheel: `facts cudnn install` gets it from the package index. Exit: 0 written, 3 the build failed or cannot be moved.
 """
 import argparse
 import base64
@@ -91,6 +91,9 @@ def run(*command):
 
 def stage(build, at, glibc):
     """The wheel's files as a folder. Returns the platform that they need: "manylinux_2_28_x86_64"."""
+    if not (build / "CMakeCache.txt").exists():
+        fail(f"{build} is no build folder; run ./facts setup once")
+    run("cmake", "--build", build, "--target", "facts", "facts-worker", "facts-self", "nullcuda", "fattn_shared")
     tree = at / NAME / "tree"
     tree.mkdir(parents=True)
 
