@@ -134,6 +134,8 @@ class Packages(unittest.TestCase):
         for name in ("one", "two"):
             run("bash", PACKAGE / "oci.sh", self.at / f"{name}.tar", deb)
         run("cmp", self.at / "one.tar", self.at / "two.tar")
+        said = json.loads(run("skopeo", "inspect", "--config", f"oci-archive:{self.at / 'one.tar'}"))
+        self.assertEqual((said["os"], said["config"]["Entrypoint"], said["config"]["Labels"]["org.opencontainers.image.licenses"]), ("linux", ["facts"], "Apache-2.0"))
         layout = self.at / "layout"
         layout.mkdir()
         run("tar", "-C", layout, "-xf", self.at / "one.tar")
