@@ -1,6 +1,10 @@
 """The module on the cpu backend against NumPy in float64: forward, backward, masks, GQA, strides, score modifications."""
+import contextlib
+import io
 import math
 import os
+import pathlib
+import re
 import sys
 import threading
 import unittest
@@ -244,6 +248,17 @@ class Backward(unittest.TestCase):
         turned = np.zeros((BATCH, QUERIES, HEADS, CHANNELS), np.float32).transpose(0, 2, 1, 3)
         self.assertIs(fattn.attention_backward(**given, out=out, d_out=d_out, stats=stats, dq=turned)[0], turned)
         self.assertTrue(np.array_equal(turned, wanted))
+
+
+class Page(unittest.TestCase):
+    def test_the_lines_of_the_page_run(self):
+        page = pathlib.Path(__file__).resolve().parents[3] / "docs/install.md"
+        lines = re.search(r"```python\n(.*?)help\(fattn\)", page.read_text(encoding="utf-8"), re.S)[1]
+        names, said = {}, io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(lines, names)  # pylint: disable=exec-used
+        self.assertTrue(np.allclose(names["out"], 1, atol=BOUND))
+        self.assertIn(said.getvalue().splitlines()[0], lines)
 
 
 if __name__ == "__main__":
