@@ -105,10 +105,11 @@ class Packages(unittest.TestCase):
         said = inside(root("bookworm", "python3-venv"), install + module + "facts matrix; test -s facts-report/index.html", [self.wheels])
         self.assertIn("supported: cpu", said)
         self.assertRegex(said, r"cpu +pass \d\d\d")
-        # glibc 2.31 and Python 3.9: the oldest that Debian's mirrors have.
-        said = inside(root("bullseye", "python3-venv"), install + module + f"facts cudnn install {CUDNN}; facts matrix --cudnn {CUDNN} --device h100-sxm; "
-                      "test -s facts-report/index.html; facts doctor --bundle", [self.wheels])
-        self.assertIn("2.28 or newer; here: 2.31", said)
+        # The oldest and the newest Python and glibc that Debian's mirrors have; Ubuntu 24.04 lies between them.
+        for suite, glibc in (("bullseye", "2.31"), ("trixie", "2.41")):
+            said = inside(root(suite, "python3-venv"), install + module + f"facts cudnn install {CUDNN}; facts matrix --cudnn {CUDNN} --device h100-sxm; "
+                          "test -s facts-report/index.html; facts doctor --bundle", [self.wheels])
+            self.assertIn(f"2.28 or newer; here: {glibc}", said)
 
     def test_debian_packages(self):
         debs = self.at / "debs"
