@@ -12,7 +12,8 @@ package=$(cd "$(dirname "${BASH_SOURCE[0]}")/../lib/package" && pwd)
 headers=$package/../include/fattn
 write=
 [[ ${1-} != --write ]] || { write=1; shift; }
-library=${1:?usage: ci/abi.sh [--write] LIBRARY} description=${2:-$package/libfattn.abi}
+[[ $# -ge 1 ]] || { echo "usage: ci/abi.sh [--write] LIBRARY [DESCRIPTION]" >&2; exit 2; }
+library=$1 description=${2:-$package/libfattn.abi}
 command -v abidiff >/dev/null || { echo "abi.sh: abidiff is missing (Debian: abigail-tools)" >&2; exit 3; }
 [[ $(objdump -h "$library") == *.debug_info* ]] || { echo "abi.sh: $library: no debug information" >&2; exit 3; }
 

@@ -2,14 +2,18 @@
 """Makes a conda package of a bundle, by conda/recipe.yaml. Needs no conda: py-rattler-build is pinned in requirements-package.txt.
 
 usage: ci/package/conda.py -o FOLDER facts.tar.xz [--platform linux-aarch64]     prints the path of the package
-Exit: 0 made; 3 the recipe or the bundle is not right.
+Exit: 0 made; 3 the recipe or the bundle is not right, or py-rattler-build is missing.
 """
 import argparse
 import os
 import pathlib
 import sys
 
-import rattler_build
+try:
+    import rattler_build
+except ImportError:
+    print("conda: py-rattler-build is missing; run this once: python3 -m pip install -r ci/package/requirements-package.txt", file=sys.stderr)
+    sys.exit(3)
 
 RECIPE = pathlib.Path(__file__).resolve().parent / "conda/recipe.yaml"
 

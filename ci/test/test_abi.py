@@ -62,6 +62,9 @@ class Abi(unittest.TestCase):
         size = re.search(r"size-in-bits='(\d+)'", body)[1]
         return self.text.replace(body, change(body.replace(f"size-in-bits='{size}'", f"size-in-bits='{int(size) + bits}'", 1), int(size)))
 
+    def test_wrong_usage(self):
+        self.assertEqual(abi()[0], 2)
+
     def test_a_program_of_the_last_release_runs(self):
         self.assertEqual(abi(LIBRARY)[0], 0, abi(LIBRARY)[1])
 

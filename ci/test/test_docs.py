@@ -1,6 +1,7 @@
 """Pages of the project: a link to a file or to a heading leads there, and the newest entry of the changelog is this version, or a later one."""
 import os
 import re
+import subprocess
 import unittest
 from pathlib import Path
 
@@ -31,6 +32,12 @@ class Docs(unittest.TestCase):
                     self.assertTrue(target.exists())
                     if anchor and target.suffix == ".md":
                         self.assertIn(anchor, anchors(target))
+
+    def test_a_script_can_be_started_as_the_pages_say(self):
+        listed = subprocess.run(["git", "-C", HOME, "ls-files", "-z", "--", "*.py", "*.sh", "facts"], capture_output=True, text=True, check=True).stdout
+        scripts = [path for path in (HOME / name for name in listed.split("\0") if name) if path.is_file() and path.read_bytes()[:2] == b"#!"]
+        self.assertGreater(len(scripts), 20)
+        self.assertEqual([str(path.relative_to(HOME)) for path in scripts if not os.access(path, os.X_OK)], [], "chmod +x")
 
     def test_the_changelog_begins_with_this_version(self):
         version = re.search(r"project\(facts VERSION (\S+)", (HOME / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
