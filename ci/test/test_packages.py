@@ -117,7 +117,7 @@ class Packages(unittest.TestCase):
         run("bash", PACKAGE / "deb.sh", self.at / "again")
         for path in debs.iterdir():
             self.assertEqual(path.read_bytes(), (self.at / "again" / path.name).read_bytes(), path.name)
-        self.assertNotRegex(subprocess.run(["lintian", "--allow-root", *debs.iterdir()], capture_output=True, text=True, check=False).stdout, r"(?m)^E:")
+        run("lintian", "--allow-root", "--fail-on", "error,warning", "--suppress-tags", "initial-upload-closes-no-bugs", *debs.iterdir())  # nothing is uploaded
         said = inside(root("bookworm", "python3-venv"), """
             apt-get -qq update; apt-get -qq install --no-install-recommends /debs/*.deb gcc libc6-dev pkg-config man-db >/dev/null 2>&1
             facts list smoke | wc -l; facts run "pass=fwd,bwd s=64 d=32" --device cpu -o r.jsonl; facts report r.jsonl -o page; man facts | head -n 5
