@@ -10,8 +10,10 @@ static void print_engines(const fattn_decision *decision)
     const size_t count = fattn_decision_engine_count(decision, FATTN_MODE_A);
     for (size_t i = 0; i < count; i++) {
         const fattn_engine *engine = fattn_decision_engine(decision, FATTN_MODE_A, i);
-        printf("  %zu. engine %lld, %d knobs, workspace %lld bytes\n", i + 1, (long long)engine->index, (int)engine->knob_count,
-               (long long)engine->workspace_bytes);
+        printf("  %zu. engine %lld, %d knobs", i + 1, (long long)engine->index, (int)engine->knob_count);
+        if (engine->workspace_bytes >= 0) /* -1: not stated, as the cpu backend does */
+            printf(", workspace %lld bytes", (long long)engine->workspace_bytes);
+        putchar('\n');
     }
 }
 
