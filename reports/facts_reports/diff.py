@@ -302,17 +302,17 @@ def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail
     both.pair([((0, *a), (len(both.records) - 1, *b)) for a, b in pairs])
     findings = FINDINGS | {"slower"} if measured else FINDINGS
     diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {}, findings if fail_on is None else fail_on, command, times=bench.load(inputs)[0] if measured else None)
-    return _filled(diff, lambda slot, case, one, other: not tree or _kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second))
+    return filled(diff, lambda slot, case, one, other: not tree or _kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second))
 
 
 def of_targets(both, pairs, command="diff", alone=((), ())):
     """A Diff of targets of one record, [(target, target)]. A `diff` leaves out the cases that only one of the two was asked; a `gate` has them as missing."""
     axes = [name for place, name in enumerate(("build", "device")) if any(a[place] != b[place] for a, b in pairs)]
     mine = both.apart([((0, *a), (0, *b)) for a, b in pairs])
-    return _filled(Diff(mine, axes, alone, {}, FINDINGS, command), lambda slot, case, one, other: command == "gate" or one and other)
+    return filled(Diff(mine, axes, alone, {}, FINDINGS, command), lambda slot, case, one, other: command == "gate" or one and other)
 
 
-def _filled(diff, is_kept):
+def filled(diff, is_kept=lambda slot, case, one, other: True):
     for slot, case, one, other in _read_pairs(diff):
         if is_kept(slot, case, one, other):
             _add(diff, slot, case, one, other)

@@ -21,7 +21,21 @@ def is_answer(row):
     return row["verdict"] != "not_run" and not (row["verdict"] == "inconclusive" and bool(row.get("stage")))
 
 
+# columns() of a question, and of what chooses among its rows: the greatest counts, and of equal ones the last.
+_QUESTION, _CHOICE = ("case_name", "build", "device", "config"), ("answered", "started", "attempt")
+
+
 def that_count(where="1"):
     """A table expression: of each question the row of `seen` that counts. `where` is ours, never input."""
-    return ("(SELECT * FROM seen WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY case_name, build, device, config"
-            f" ORDER BY answered DESC, started DESC, attempt DESC, id DESC) AS place FROM seen WHERE {where}) WHERE place = 1))")
+    return (f"(SELECT * FROM seen WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY {', '.join(_QUESTION)}"
+            f" ORDER BY {', '.join(f'{name} DESC' for name in (*_CHOICE, 'id'))}) AS place FROM seen WHERE {where}) WHERE place = 1))")
+
+
+def counting(rows):
+    """The same of a list of tuples that begin with columns()."""
+    question, choice, found = len(_QUESTION), len(_QUESTION) + len(_CHOICE), {}
+    for row in rows:
+        held = found.setdefault(row[:question], row)
+        if not row[question:choice] < held[question:choice]:
+            found[row[:question]] = row
+    return list(found.values())

@@ -1,5 +1,6 @@
 """The page, and the index of several pages: templates filled with what page/ computed."""
 import base64
+import gzip
 import hashlib
 import json
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from . import findings as wrong, words
 from .page import opening
 from .page.payload import payload
 from .page.steps import Steps
+from .page.translate import script as program
 from .vocabulary import OUTCOMES
 
 MOST_ROWS = 250_000   # of a page, which then has some 35 MB
@@ -75,7 +77,7 @@ def make(store, title, compared=None, home="", audit=None):
     data, later, changed = payload(store, title, compared, home, audit)
     first = opening.of(store, changed, findings)
     html = _filled("index.html.j2", title=title, first=first, home=home, totals=store.totals(), complete=store.complete(), provenance=provenance(store),
-                   findings=[f for f in findings if not f["known"]], known=[f for f in findings if f["known"]], target_counts=[t for t in targets if t[2]],
+                   findings=[f for f in findings if not f["known"]], known=[f for f in findings if f["known"]], program=base64.b64encode(gzip.compress(program().encode(), mtime=0)).decode(), program_digest=_digest(program()), target_counts=[t for t in targets if t[2]],
                    outcomes={o.word: o for o in OUTCOMES}, script=script, script_digest=_digest(script), still=", ".join(data["still"]).lower(), data=embedded(data), later={name: embedded(column) for name, column in later.items()})
     return Page(html, first)
 

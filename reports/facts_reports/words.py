@@ -106,7 +106,7 @@ def _what(row):
 
 
 def _number(value):
-    return f"{value:.5g}" if isinstance(value, float) else value
+    return f"{value:.5g}" if isinstance(value, (int, float)) else value
 
 
 def ratio_of(value):

@@ -45,11 +45,22 @@ class WithPages(unittest.TestCase):
         cls.play.stop()
         cls.folder.cleanup()
 
-    def open(self, name="good", fragment="", screen=(1366, 900), **options):
+    def tab(self, screen, **options):
+        """An empty page on a screen."""
         context = self.browser.new_context(viewport={"width": screen[0], "height": screen[1]}, **options)
         self.addCleanup(context.close)
         context.add_init_script(WHOLE)
-        page = context.new_page()
+        return context.new_page()
+
+    @staticmethod
+    def follow(page, do):
+        """Does what leads to another page, and waits until that page is ready: the page before may be ready too."""
+        with page.expect_navigation():
+            do()
+        page.wait_for_selector("html[data-ready]")
+
+    def open(self, name="good", fragment="", screen=(1366, 900), **options):
+        page = self.tab(screen, **options)
         self.noise, self.requests = [], []
         page.on("console", lambda m: self.noise.append(m.text))
         page.on("pageerror", lambda e: self.noise.append(str(e)))

@@ -1,7 +1,9 @@
 """The page's rows, queries and addresses in a real browser. Needs chromium and Python's playwright; skipped with a word where one is missing, but not in CI."""
+import csv
 import json
 import random
 import unittest
+from collections import Counter
 
 import support
 import synthetic
@@ -68,6 +70,14 @@ class Page(WithPages):
             self.assertRegex(mine, " of [1-9]", text)
             self.ask(page, same)
             self.assertEqual(self.rows(page), mine, text)
+        with (self.at / "good/results.csv").open(newline="") as cells:
+            table = list(csv.DictReader(cells))
+        for name in table[0]:
+            self.ask(page, f"{name}~*")
+            self.assertEqual(page.locator("#problem").inner_text(), "", name)
+        for why, due in Counter(row["worst"] for row in table).most_common():
+            self.ask(page, f'worst="{why}"')
+            self.assertTrue(self.rows(page).endswith(f" of {due}"), (why, due, self.rows(page)))
         self.quiet()
 
     def test_a_misspelled_key_gets_one_line_and_the_view_stays(self):

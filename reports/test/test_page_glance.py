@@ -3,12 +3,15 @@ import contextlib
 import gzip
 import io
 import json
+import lzma
 import unittest
 
 import support
 import synthetic
 from browser import DESKTOP, LAPTOP, PHONE, WithPages
-from facts_reports import diff_cli
+from facts_reports import diff, diff_cli
+from facts_reports.page import steps
+from facts_reports.vocabulary import BY_CHANGE
 
 DECIDED = (synthetic.DEVICES[1], ("h100-spec", 90, "decided"))
 TAB_STOPS = """() => [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')].filter((e) => e.tabIndex >= 0 && !e.disabled && e.getClientRects().length
@@ -152,20 +155,54 @@ class Glance(WithPages):
         self.assertEqual(again.inner_text("main"), page.inner_text("main"))
         self.quiet()
 
-    def test_two_dropped_records_stand_verdict_beside_verdict(self):
-        lines = {version: synthetic.text(one for one in synthetic.record((version,), (synthetic.DEVICES[0],))) for version in ("9.20.0", "9.27.0")}
-        packed = gzip.compress(lines["9.27.0"].encode())
-        files = [{"name": "a.jsonl", "mimeType": "text/plain", "buffer": lines["9.20.0"].encode() + b"cut"}, {"name": "b.jsonl.gz", "mimeType": "application/gzip", "buffer": packed}]
-        page = self.open()
+    def dropped(self, page, files):
+        """What the page says of two files: (headline, summaries of its groups, the text of them opened)."""
         page.set_input_files("#files", files)
         result = page.locator("#drop-result")
-        result.locator("details").first.wait_for()
-        ways = dict(line.rsplit(": ", 1) for line in result.locator("summary").all_inner_texts())
-        self.assertEqual(ways, {"nan → pass": "6", "unwritten → pass": "1", "pass → wrong": "1"})
-        self.assertIn("68 verdicts are the same, 8 differ. 1 line could not be read.", result.inner_text())
-        self.assertIn("facts diff a.jsonl b.jsonl.gz", result.inner_text())
+        result.locator("h3").wait_for()
+        page.evaluate("document.querySelectorAll('#drop-result details').forEach((e) => { e.open = true; })")
+        return result.locator("h3 .sub").inner_text(), result.locator("summary").all_text_contents(), result.locator(".inside").all_text_contents()
+
+    def due(self, *files):
+        """The same as `facts diff` has it, and its groups."""
+        found = diff.compare(files)
+        step = steps.as_object(found, {name: place for place, name in enumerate(dict.fromkeys(found.names))})
+        said = [f"{BY_CHANGE[g['class']].mark} {g['cases']} {g['class']}{' (' + str(g['known']) + ' known)' if g['known'] else ''}: {g['words']}{g['before']} → {g['after']}" for g in step["groups"]]
+        return step["headline"], said, step["groups"]
+
+    def test_two_dropped_records_get_the_groups_of_facts_diff(self):
+        """Of synthetic measurements, and of decisions of two versions for two devices."""
+        families = {"9.9.0": [], "9.28.0": []}
+        for line in lzma.open(support.HERE.parent / "examples/families-decided.jsonl.xz", "rt", encoding="utf-8"):
+            one = json.loads(line)
+            if "target" not in one and "start" not in one:
+                for version in [one["cudnn"]] if "case" in one else families:
+                    families.get(version, []).append(line)
+        measured = {version: synthetic.text(synthetic.record((version,), (synthetic.DEVICES[0],))) for version in ("9.20.0", "9.27.0")}
+        page, groups = self.open(), []
+        for name, lines in (("families", families), ("measured", measured)):
+            files = [self.at / f"{name}-{place}.jsonl" for place in range(2)]
+            for file, text in zip(files, lines.values()):
+                file.write_text("".join(text), encoding="utf-8")
+            headline, summaries, inside = self.dropped(page, files)
+            due, said, groups = self.due(*files)
+            self.assertEqual((headline.strip(), summaries), (due, said))
+            for text, group in zip(inside, groups):
+                self.assertIn(f"{group['exactness']}. {group['change']}", text)
+                self.assertIn(group["repro"], text)
+            page.evaluate("document.getElementById('drop-result').replaceChildren()")
+        self.assertEqual([g["class"] for g in groups], ["worse", "better"])
+        self.quiet()
+
+    def test_dropped_files_that_cannot_be_compared_are_named(self):
+        lines = {version: synthetic.text(synthetic.record((version,), (synthetic.DEVICES[0],))).encode() for version in ("9.14.0", "9.20.0", "9.27.0")}
+        files = [{"name": "b.jsonl", "mimeType": "text/plain", "buffer": lines["9.20.0"] + b"cut"}, {"name": "a.jsonl.gz", "mimeType": "application/gzip", "buffer": gzip.compress(lines["9.27.0"])}]
+        page = self.open()
+        self.assertIn("1 accepted case fails now", self.dropped(page, files)[0])   # the older version stands first, whatever the files are called
+        self.assertIn("1 line could not be read.", page.inner_text("#drop-result"))
+        self.assertIn("facts diff b.jsonl a.jsonl.gz", page.inner_text("#drop-result"))
         for wrong, said in (([files[0]], "Choose two records; this was 1."), ([files[0], {**files[1], "name": "b.jsonl.xz"}], "b.jsonl.xz is packed with xz"),
-                            ([files[0], {**files[0], "name": "two.jsonl", "buffer": "".join(lines.values()).encode()}], "two.jsonl holds 2 builds"), ([files[0], {**files[0], "name": "c", "buffer": b"{}"}], "c holds no row")):
+                            ([{**files[0], "buffer": lines["9.14.0"]}, {**files[0], "name": "two.jsonl", "buffer": lines["9.20.0"] + lines["9.27.0"]}], "which target is compared with which?"), ([files[0], {**files[0], "name": "c", "buffer": b"{}"}], "c holds no row of a record")):
             page.set_input_files("#files", wrong)
             page.wait_for_function("(said) => document.getElementById('drop-result').textContent.includes(said)", arg=said)
         self.quiet()

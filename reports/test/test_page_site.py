@@ -26,7 +26,7 @@ class Site(WithPages):
 
     def test_the_index_lists_the_runs_newest_first(self):
         self.assertEqual((self.said[0], self.said[1].splitlines()[1]), (0, f"2 runs: {self.at / 'site' / 'index.html'}"))
-        page = self.browser.new_page(viewport={"width": PHONE[0], "height": PHONE[1]})
+        page = self.tab(PHONE)
         page.goto((self.at / "site/index.html").as_uri())
         self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), PHONE[0])
         self.assertTrue(page.inner_text("h1").startswith("DO NOT MOVE"))
@@ -34,27 +34,22 @@ class Site(WithPages):
         self.assertEqual([row.split()[0] for row in rows], ["2026-11-20", "2026-11-01"])
         about = json.loads((self.at / "site/runs.json").read_text(encoding="utf-8"))
         self.assertEqual([(run["name"], run["address"], run["complete"]) for run in about], [("2026-11-20", "runs/2026-11-20/index.html", True), ("2026-11-01", "runs/2026-11-01/index.html", True)])
-        page.click(".runs a >> nth=1")
-        page.wait_for_selector("html[data-ready]")
+        self.follow(page, lambda: page.click(".runs a >> nth=1"))
         self.assertTrue(page.url.endswith("runs/2026-11-01/index.html"))
-        page.close()
 
     def test_a_case_has_an_address_over_all_runs(self):
-        page = self.browser.new_page(viewport={"width": LAPTOP[0], "height": LAPTOP[1]})
+        page = self.tab(LAPTOP)
         page.goto((self.at / "site/runs/2026-11-20/index.html").as_uri() + "#q=stride=gap:8 %26 pass=bwd")
         page.wait_for_selector("html[data-ready]")
         page.click("#rows button.open >> nth=0")
-        page.click(".detail a >> text=the address of this case")
-        page.wait_for_selector("html[data-ready]")
+        self.follow(page, lambda: page.click(".detail a >> text=the address of this case"))
         self.assertIn("/cases/index.html?case=pass%3Dbwd%20dtype%3Dbf16%20stride%3Dgap%3A8", page.url)
         self.assertEqual(page.input_value("#query"), 'case="pass=bwd dtype=bf16 stride=gap:8"')
         self.assertTrue(self.rows(page).endswith(" of 2"), self.rows(page))
         page.goto((self.at / "site/index.html").as_uri())
         page.fill("#case", "pass=bwd dtype=bf16 stride=gap:8")
-        page.press("#case", "Enter")
-        page.wait_for_selector("html[data-ready]")
+        self.follow(page, lambda: page.press("#case", "Enter"))
         self.assertTrue(self.rows(page).endswith(" of 2"), self.rows(page))
-        page.close()
 
     def test_two_records_of_one_name_are_refused(self):
         (self.at / "more").mkdir()

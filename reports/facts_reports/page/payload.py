@@ -9,7 +9,7 @@ from .steps import Steps
 _ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
 _PLAIN = ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")
 _FIRST = {"case", "target", "outcome", "reason", "grade", "engine", "config"}   # columns that the first view reads; the page reads another when it is first asked for
-_NAMED = ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group", "run")
+_NAMED = ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group", "run", "worst")
 _PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
 
 _HASHED = (str, tuple, type(None))
@@ -79,7 +79,8 @@ class _Rows:
 
     def _add(self, outcome, row):
         values = {"case": row["case"], "target": (row["build"], row["device"]), "verdict": row["verdict"], "grade": row.get("grade"), "backend": row.get("backend") or None,
-                  "engine": row.get("engine"), "reason": _reason(row), "engines": row.get("engines") or [], "group": row.get("group") or "", "run": row.get("run") or ""}
+                  "engine": row.get("engine"), "reason": _reason(row), "engines": row.get("engines") or [], "group": row.get("group") or "", "run": row.get("run") or "",
+                  "worst": words.why(row)}
         for name, value in values.items():
             self.columns[name].append(self.dictionaries[name].add(value))
         self.columns["outcome"].append(_PLACE[outcome])
@@ -116,6 +117,7 @@ def payload(store, title, compared=None, home="", audit=None):
                 "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(), "numbers": sorted(cases.numbers())}
     seen = {"steps": changed.steps, "others": changed.others, "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},
             "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone, f.inside] for f in every]}
+    rows.columns["worst"] = {"items": rows.dictionaries.pop("worst").items, "codes": rows.columns["worst"]}   # the texts too are read when they are first asked for
     data = {"targets": _targets(store, rows.dictionaries["target"].items), "dictionaries": {n: d.items for n, d in rows.dictionaries.items() if n != "target"},
             "columns": {n: c for n, c in rows.columns.items() if n in _FIRST}, "details": rows.details, "known": rows.known}
     return {**about, **language, **seen, **data}, {n: c for n, c in rows.columns.items() if n not in _FIRST}, changed

@@ -19,7 +19,13 @@ const Compare = (() => {
 
   const chosen = (state) => ({ a: buildOf(state.a), b: buildOf(state.b) });
 
-  function answer(c, build, device) {
+  // The answer to a case on one side (0 or 1) of a comparison; a comparison of dropped records has its own.
+  function answer(step, c, device, side) {
+    if (step.answers) {
+      const [word, engine, why] = step.answers[device][step.names[c]][side], o = Data.outcomes.find((one) => one.word === word);
+      return [mark(o), ` ${word} `, element("span", { class: "quiet" }, engine ? `engine ${engine}` : ""), why ? element("div", { class: "quiet why" }, why.slice(0, 240)) : null];
+    }
+    const build = side ? step.b : step.a;
     const t = targets.findIndex((x) => x.build === build && x.device === device), r = t < 0 ? -1 : Data.rowOf(c, t);
     if (r < 0) return [element("span", { class: "quiet" }, "no row")];
     const o = Data.outcome(r), engines = [...new Set(dict.engines[columns.engines[r]].filter((e) => e && e.mode === "A").map((e) => e.index))], reason = dict.reason[columns.reason[r]];
@@ -27,11 +33,12 @@ const Compare = (() => {
       reason.text ? element("div", { class: "quiet why" }, `${reason.status ? `${reason.status}: ` : ""}${reason.text.slice(0, 240)}`) : null];
   }
 
-  function sideBySide(step, group, device) {
+  function sideBySide(step, group, device = "") {
+    const names = step.names ?? dict.case;
     const list = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => cases.map((c) => [d, c]));
-    const body = list.slice(0, MOST).map(([d, c]) => element("tr", {}, element("td", { class: "case" }, element("code", {}, dict.case[c])), element("td", {}, d),
-      element("td", {}, ...answer(c, step.a, d).filter(Boolean)), element("td", {}, ...answer(c, step.b, d).filter(Boolean))));
-    const lines = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${d}, of ${count(cases.length)} cases`), Timeline.ofCases(cases, d)]);
+    const body = list.slice(0, MOST).map(([d, c]) => element("tr", {}, element("td", { class: "case" }, element("code", {}, names[c])), element("td", {}, d),
+      element("td", {}, ...answer(step, c, d, 0).filter(Boolean)), element("td", {}, ...answer(step, c, d, 1).filter(Boolean))));
+    const lines = step.names ? [] : Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${d}, of ${count(cases.length)} cases`), Timeline.ofCases(cases, d)]);
     return element("div", { class: "inside" }, element("p", { class: "quiet" }, `${group.exactness}. ${group.change}`), ...lines, copyable(group.repro), group.bisect ? copyable(group.bisect) : "",
       element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The cases of the group, before and after" }, element("table", { class: "beside" }, element("caption", { class: "hidden" }, "The cases of the group, before and after"),
         element("thead", {}, element("tr", {}, ...["Case", "Device", label(step.a), label(step.b)].map((h) => element("th", { scope: "col" }, h)))), element("tbody", {}, ...body))),
@@ -40,13 +47,15 @@ const Compare = (() => {
 
   const nameOf = (step, place) => `${step.a}..${step.b}.${place}`;
 
+  const total = (group) => Object.values(group.counts).reduce((n, m) => n + m, 0);
+  const words = (group, cases = total(group)) => [element("span", { class: `mark ${kinds[group.class] ?? "refused"}`, "aria-hidden": "true" }, raw.changes[group.class]), " ", element("b", {}, `${count(cases)} ${group.class}`),
+    group.known ? ` (${count(group.known)} known)` : "", ": ", group.words === group.where ? element("code", {}, group.where) : group.words, element("span", { class: "quiet of" }, `${group.before} → ${group.after}`)];
+
   function groupOf(step, group, place, state) {
-    const cases = state.device ? group.counts[state.device] ?? 0 : Object.values(group.counts).reduce((n, m) => n + m, 0);
+    const cases = state.device ? group.counts[state.device] ?? 0 : total(group);
     if (!cases) return null;
     const name = nameOf(step, place), open = state.group === name;
-    const button = element("button", { type: "button", class: "group", "data-group": name, "aria-expanded": String(open) }, element("span", { class: `mark ${kinds[group.class] ?? "refused"}`, "aria-hidden": "true" }, raw.changes[group.class]), " ",
-      element("b", {}, `${count(cases)} ${group.class}`), group.known ? ` (${count(group.known)} known)` : "", ": ", group.words === group.where ? element("code", {}, group.where) : group.words,
-      element("span", { class: "quiet of" }, `${group.before} → ${group.after}`));
+    const button = element("button", { type: "button", class: "group", "data-group": name, "aria-expanded": String(open) }, ...words(group, cases));
     return element("li", {}, button, open ? sideBySide(step, group, state.device) : null);
   }
 
@@ -91,5 +100,5 @@ const Compare = (() => {
     (at("compare-result").querySelector('button[aria-expanded="true"]') ?? at("compare-title")).focus({ preventScroll: true });
   }
 
-  return { start, render, show };
+  return { start, render, show, words, sideBySide };
 })();

@@ -53,7 +53,7 @@ const Data = (() => {
     class: (r) => dict.reason[columns.reason[r]].class ?? null, reason: (r) => dict.reason[columns.reason[r]].text ?? null,
     outcome: (r) => outcomes[columns.outcome[r]].word, supported: (r) => columns.supported[r], known: (r) => (known.has(r) ? raw.details[r]?.expectation?.link ?? "yes" : ""),
     reason_class: (r) => dict.reason[columns.reason[r]].class ?? "", reason_status: (r) => dict.reason[columns.reason[r]].status ?? "",
-    run: (r) => dict.run[columns.run[r]], group: (r) => dict.group[columns.group[r]],
+    run: (r) => dict.run[columns.run[r]], group: (r) => dict.group[columns.group[r]], worst: (r) => columns.worst.items[columns.worst.codes[r]],
     ...Object.fromEntries(["config", "ratio", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt"].map((name) => [name, (r) => columns[name][r]])),
   };
   const known = new Set(raw.known);
