@@ -12,12 +12,13 @@ static facts_worker open_worker(void)
     snprintf(request.cudnn_dir, sizeof request.cudnn_dir, "%s", test_cudnn());
     snprintf(request.nvrtc, sizeof request.nvrtc, "%s", test_nvrtc() ? test_nvrtc() : "");
     request.device = FACTS_DEVICE_GPU;
-    bool ready = facts_target_open(&worker, &request, &reply);
+    if (!facts_target_open(&worker, &request, &reply) || !facts_target_prove(&worker, &reply)) {
+        char *why = json_dumps(reply, JSON_ENSURE_ASCII);
+        json_decref(reply);
+        cr_skip_test("%s", why);
+    }
     json_decref(reply);
-    if (!ready)
-        cr_skip_test("no GPU, or no cuDNN for it");
-    if (!worker.gpu)
-        cr_skip_test("%s", worker.gpu_error);
+    cr_assert(worker.gpu, "%s", worker.gpu_error);
     return worker;
 }
 
