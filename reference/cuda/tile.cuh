@@ -160,8 +160,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             if (is_key(s.x)) {
                 any |= K::weigh(&w, c, s, facts);
                 read |= 1u << i;
-                if (counts)
-                    count(i, w.value, facts, key + i * APART);
+                if (counts) /* dS before it saturates, as the variance takes it */
+                    count(i, K::OF_DS ? gradient_of(s, facts).ds : w.value, facts, key + i * APART);
             }
             values[i] = w.value * unit;
             means[i] = w.mean * unit;

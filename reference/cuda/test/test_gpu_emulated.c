@@ -68,11 +68,11 @@ Test(emulated, masks_of_elements_and_of_tiles)
     sweep(FEATURE_MASK, 3, &tiles, 0);
 }
 
-/* Each row of keys comes in several turns, and a later one may hold what the first does not reach. */
+/* Each row of keys comes in several turns, and a later one may hold what the first does not reach. In the ninth, dS saturates. */
 Test(emulated, scores_far_apart)
 {
-    const size_limits more = { .batch = 1, .heads = 2, .seq = 300, .dim = 20 };
-    sweep(FEATURE_STEEP, 6, &more, 0);
+    const size_limits more = { .batch = 2, .heads = 4, .seq = 200, .dim = 128 };
+    sweep(FEATURE_STEEP, 9, &more, 0);
 }
 
 /* So many numbers of one run beside another's, whose sums were made by other blocks. */
