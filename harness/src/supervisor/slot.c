@@ -276,6 +276,18 @@ static bool had_no_room(facts_slot *slot, facts_span row)
     return strcmp(class_word, "no_memory") == 0;
 }
 
+static bool write_row(facts_slot *slot, facts_span row, facts_row_extra extra)
+{
+    facts_supervision *run = slot->run;
+    bool loaded = false;
+    if (!facts_write_row(run, slot->target, slot->work, row.at, row.length, extra))
+        return false;
+    facts_json_bool(facts_line_get(run->row, "plan_loaded"), &loaded);
+    if (!loaded && facts_line_get(run->row, "plan_ms").at && facts_gpu_compiled(slot) && !run->counts->record_failed)
+        facts_schedule(run);
+    return true;
+}
+
 /* The last reply to a request. The worker's very last row waits for its end: an end that goes wrong belongs to it. */
 static void on_last(facts_slot *slot, facts_span row, bool bye)
 {
@@ -294,7 +306,7 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
         return;
     }
     if (row.at && !(final && hold_row(slot, row, wall_ms)) &&
-        !facts_write_row(run, slot->target, slot->work, row.at, row.length, (facts_row_extra){ .wall_ms = wall_ms })) {
+        !write_row(slot, row, (facts_row_extra){ .wall_ms = wall_ms })) {
         nonsense(slot);
         return;
     }
@@ -339,8 +351,7 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
     } else if (row.at && !last && bye && slot->config >= run->targets[slot->target].items[slot->work].from_config) {
         on_leave(slot, row);
     } else if (row.at && !last && !bye) {
-        if (!facts_write_row(run, slot->target, slot->work, row.at, row.length,
-                             (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true }))
+        if (!write_row(slot, row, (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true }))
             nonsense(slot);
         else if (!run->counts->record_failed)
             facts_process_deadline(slot->process, run->timeout_s);

@@ -57,6 +57,7 @@ typedef struct facts_target_state {
 typedef struct facts_gpu {
     int live;
     int workers;  /* allowed by its memory; 0: no worker has reported the free memory yet */
+    int compiled; /* plans, by its workers; so many that more do not matter, at most */
     bool ready;   /* some worker has been, here */
     bool no_room; /* a worker found no memory to start. No other starts beside it until a worker of this GPU has ended */
     bool alone;   /* its worker asks what had no room: no other comes */
@@ -188,6 +189,8 @@ void facts_gpu_leave(const facts_slot *slot);
 int facts_gpu_live(const facts_slot *slot);
 /* A worker is ready on the GPU and reports its free memory (0: unknown). The first report counts. */
 void facts_gpu_is_ready(const facts_slot *slot, int64_t bytes_free);
+/* A worker of the slot compiled a plan. True: more workers may start. */
+bool facts_gpu_compiled(const facts_slot *slot);
 /* False: a first worker is still starting on another GPU of the target, which may be of another kind. No question is sent
  * before. */
 bool facts_gpus_are_proved(const facts_slot *slot);
