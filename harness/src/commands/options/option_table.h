@@ -34,7 +34,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | SEARCHES | (VERSIONS & ~ON(EXPECT)), "also compile what cuDNN accepts")            \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "for each refused case, also find the nearest cases that are accepted")       \
     X("jobs", 'j', COUNT, jobs, "N", ASKS | SEARCHES | ON(MATRIX) | ON(CALIBRATE) | VERSIONS,                                      \
-      "workers at once; default: one a core; on a GPU 4, and more while plans are compiled")                                           \
+      "workers at once; default: one a core; on a GPU 4, more while it compiles")                                           \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only part I of N, by the hash of the case's name")                       \
     X("resume", 0, FLAG, resume, NULL, BATCH | SEARCHES | ON(GATE) | ON(BISECT),                                                   \
       "continue the record of -o: cases without a result, or that timed out in FACTS")                                             \
