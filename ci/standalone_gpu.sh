@@ -70,6 +70,8 @@ while read -r id words; do
     program=$(run_program "$folder")
     verdict=${verdict%%,*}
     note=
+    # A dump has the answers of one run, which are right where runs only differ.
+    [[ $form != numpy || $verdict != nondeterministic ]] || verdict=pass note="runs differ"
     if [[ $verdict == pass && $program == PASS || $verdict != pass && $program != PASS ]]; then
         agree=$((agree + 1))
     else

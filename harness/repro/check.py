@@ -10,7 +10,8 @@ For each output: the largest error, where it is (b,h,row,channel), the relative 
 Tolerance. A right kernel rounds P (backward: dS too) to the type of Q and the answer to its own type, each number by at most
 e = u |x| + eta (u: unit roundoff, eta: half the smallest subnormal step). Such errors add up like independent ones: to
 E = sqrt(sum of (e w)^2) + (u of P + u of the answer) |answer|, w being what P or dS is multiplied with.
-An output passes if each error is at most 4 E and the rms of all errors is at most the rms of E.
+An output passes if each error is at most 4 E and the rms of all errors is at most the rms of E, and if what lies behind a length
+is 0 or was not written.
 Stats and Max: at most 2^-17 (8 bit types 2^-9) of 1 + |scale| |q| max|k| + the largest |score|, of each row.
 
 Exit: 0 PASS, 1 FAIL, 2 files cannot be read, 3 this script cannot say.
@@ -26,6 +27,7 @@ LOG2_E = 1.4426950408889634
 FACTOR = 4.0  # of E, for one element
 ROWS = 512  # rows of scores in memory at once
 MX_BLOCK = 32
+UNTOUCHED = {1: (0x7F, 0xFF), 2: (0x7FA5, 0xFFFF), 4: (0x7FA5A5A5, 0xFFFFFFFF)}  # by size: what FACTS, and a script of --frontend, puts there before
 # unit roundoff (of f32: 16 times that), half the smallest step or the smallest normal number (fp32 flushes to 0), largest number
 TYPES = {
     "bf16": (2.0**-8, 2.0**-126, 3.39e38),
@@ -487,6 +489,15 @@ class Report:
         )
 
 
+    def padded(self, name, got, untouched, due):
+        """Elements behind a length: 0, or what lay there before the call."""
+        other = ~(due | (got == 0) | untouched)
+        if other.any():
+            self.failed = True
+            where = ",".join(str(int(n)) for n in np.unravel_index(np.argmax(other), other.shape))
+            print(f"{name:12} {other.sum()} elements behind a length were written, the first at [{where}]: {got[other][0]:.6g}: FAIL")
+
+
 def spread(answer, dim, u):
     """A gradient that is summed over what its input broadcasts: extent 1 of the output. Each part may be rounded first."""
     axes = tuple(axis for axis in range(4) if dim[axis] == 1 and answer.want.shape[axis] > 1)
@@ -501,10 +512,12 @@ def compare(files, report, name, answer):
     about = files.tensors[name]
     u, eta, largest = TYPES[about["dtype"]]
     scale = files.scalar("scale_" + name)
-    got = decode(files.load(name), about["dtype"]) / scale
+    raw = files.load(name)
+    got = decode(raw, about["dtype"]) / scale
     spread(answer, about["dim"], u)
     want = np.clip(answer.want, -largest / scale, largest / scale) if u > 2.0**-8 else answer.want
     report.line(name, got, want, answer.error + u * np.abs(want) + eta / abs(scale), answer.due)
+    report.padded(name, got, np.isin(raw.view(f"u{raw.itemsize}"), UNTOUCHED[raw.itemsize]), answer.due)
     check_due(files, name, answer, want)
 
 

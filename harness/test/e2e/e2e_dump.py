@@ -116,6 +116,18 @@ class Dump(e2e.TestCase):
                     with open(path, "wb") as file:
                         file.write(kept)
 
+    def test_rows_behind_a_length_are_0_or_not_written(self):
+        plant = "import sys, numpy as np; x = np.load(sys.argv[1]); x[0, 0, -1] = int(sys.argv[2], 0); np.save(sys.argv[1], x)"
+        for case, name in (("pass=fwd b=2 h=2 s=1/30 d=16 lens=0+1/20+30", "o"), ("pass=bwd b=2 h=2 s=30 d=16 lens=20+30", "dk")):
+            folder, _ = self.dump(case)
+            for code, status in (("0", 0), ("0x7fa5", 0 if name == "o" else 1), ("0x3e9a", 1), ("0x7fc0", 1)):
+                with self.subTest(case=case, code=code):
+                    subprocess.run([PYTHON, "-c", plant, os.path.join(folder, name + ".npy"), code], check=True, timeout=60)
+                    done = check(folder)
+                    self.assertStatus(done, status)
+                    if status:
+                        self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
+
     def test_every_tensor_is_there(self):
         self.assertLessEqual(
             {"q.packed.npy", "o.packed.npy", "q_offsets.npy", "seq_len_kv.npy", "o.want.npy", "case.json", "check.py"},
