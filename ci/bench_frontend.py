@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times packed sequences and paged keys beside cudnn-frontend and PyTorch on one GPU, with one cuDNN for all, taken in turns in one run.
+"""Times ragged sequences and paged keys in FACTS, cudnn-frontend and PyTorch on one GPU. All use one cuDNN and take turns in one run.
 
 usage: ci/bench_frontend.py BENCH_DEVICE CUDNN_DIR [NVRTC]    (bench_device of lib/bench; needs PyTorch and the Python package cudnn of cudnn-frontend)
        BENCH_FRONTEND_SECONDS=N  no new case is begun after N seconds; BENCH_FRONTEND_ROUNDS=N  turns of a case (11)
 
-Prints a Markdown table: the plan of either side, theirs being the first of its list; the medians; and theirs / ours, the median and the range of the
-turns' ratios. Where the two lists begin with other plans, theirs is timed with our plan as well. Times are between two events around 20 calls, on the
-stream of the calls. Inputs are the same on both sides, and so must outputs be: no ratio is printed where they are not.
-One forward of PyTorch with packed sequences takes 40 to 60 ms with its host's work (2.11), so three single calls of it are timed after the turns.
+Prints a Markdown table: the plan of each side, which is the first of its list; the median times; and the ratio peer / FACTS, as median and range over
+the turns. If the two lists begin with different plans, cudnn-frontend is also timed with the plan of FACTS. Each time is between two events around 20
+calls, on the stream of the calls. Inputs are equal on both sides. If the outputs differ, no ratio is printed.
+One ragged forward of PyTorch takes 40 to 60 ms with the work of its host (2.11), so three single calls of it are timed after the turns.
 Exit: 0 printed; 1 outputs differ, or a side failed; 3 no GPU, no PyTorch, no cudnn-frontend, or not the cuDNN of CUDNN_DIR.
 """
 import collections
@@ -36,7 +36,7 @@ CASES = PAGED[1:] + PACKED[:4] + PAGED[:1] + PACKED[4:]  # the most asked about 
 
 
 def named(p):
-    kind = f"page {p.page}, " + ("decode" if p.s == 1 else "prefill") if p.page else "packed"
+    kind = f"page {p.page}, " + ("decode" if p.s == 1 else "prefill") if p.page else "ragged"
     return f"{kind}: {p.pas} bf16 {p.mask} b{p.b} h{p.h}/{p.h_k} s{p.s}/{p.s_kv} d{p.d}"
 
 
@@ -187,7 +187,7 @@ def frontend_call(p, memory, handle, torch, want=None):
 
 
 def torch_call(p, memory, torch):
-    """PyTorch's own way to cuDNN for packed sequences, forward: a call that returns its output; None where it has none."""
+    """PyTorch's own way to cuDNN for ragged sequences, forward: a call that returns its output; None where it has none."""
     if p.page or p.pas == "bwd" or p.mask == "causal_br":
         return None
     ends = memory["ends"]
@@ -286,7 +286,7 @@ def bench(p, args, handle, stream, torch, rounds, beside_torch):
             right, asked = ours.outputs(torch), ours.ask()
             mine = (asked["engine"], {int(k): v for k, v in asked["knobs"].items()})
             like = (None, None) if first[1] == mine else frontend_call(p, memory, handle, torch, mine)
-            for name, (call, plan) in (("frontend", first), ("frontend, our plan", like)):
+            for name, (call, plan) in (("frontend", first), ("frontend, plan of FACTS", like)):
                 if call:
                     calls[name], plans[name] = call, plan
                     differs[name] = difference(frontend_outputs(p, call, memory, torch), right, torch)
@@ -347,7 +347,7 @@ def main(args):
     cudnn.set_stream(handle, stream.cuda_stream)
     print(f"{torch.cuda.get_device_name()}, cuDNN {cudnn.backend_version()}, cudnn-frontend {cudnn.__version__}, PyTorch {torch.__version__}"
           f"{'' if beside_torch else ' (maps a cuDNN of its own: not timed)'}\n")
-    print("| case | beside | its engine and knobs | ours | their us | our us | theirs / ours |\n|---|---|---|---|---|---|---|")
+    print("| case | peer | engine and knobs of the peer | of FACTS | peer us | FACTS us | peer / FACTS |\n|---|---|---|---|---|---|---|")
     left, good = 0, True
     for p in CASES:
         if time.monotonic() - since > limit:

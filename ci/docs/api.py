@@ -97,10 +97,6 @@ def prose(comment):
             flush()
             out.append("")
         else:
-            if line.startswith("     ") and not item[0].startswith("- "):
-                flush()
-                out.extend(("", line[1:]))
-                continue
             item.append(line.strip().replace("<", "\\<").replace("*", "\\*") if "`" not in line else line.strip())
     flush()
     return "\n".join(out).strip("\n")

@@ -255,10 +255,9 @@ typedef struct fattn_plan fattn_plan;
  * Returns  FATTN_OK; FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as fattn_decide; FATTN_BUILD_FAILED; FATTN_ENVIRONMENT. */
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
 
-/* The key of a saved plan: 32 hexadecimal digits and a NUL. It hashes the problem, the options, the build of cuDNN, the device, and the
- *     rules of
- * this thread's policy that hold for the problem. It also hashes the sources of this library: another version asks again. It is equal in every
- * process, and for a GPU and its description.
+/* The key of a saved plan: 32 hexadecimal digits and a NUL. The key hashes the problem, the options, the build of cuDNN, the device, the
+ * rules of this thread's policy that hold for the problem, and the sources of this library. It is equal in every process, and for a GPU and
+ * its description. Another version of the library has another key.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM; FATTN_ENVIRONMENT (a library of cuDNN was changed since it was mapped). */
 fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33]);
 
@@ -267,8 +266,8 @@ fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem
  * Returns  FATTN_OK; FATTN_UNSUPPORTED (the cpu has nothing to save); FATTN_NO_MEMORY; FATTN_ENVIRONMENT (as fattn_plan_key). */
 fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count);
 /* Makes a plan from saved bytes. `problem` must be the problem of the saved plan. Before cuDNN gets a byte, the library checks the
- *       checksums, the problem, its graph, the build of cuDNN (build_id)
- * and the device (device_id), and that no rule of this thread's policy removes the plan's engine.
+ * checksums, the problem, its graph, the build of cuDNN (build_id) and the device (device_id). It also checks that no rule of this thread's
+ * policy removes the plan's engine.
  * A plan is executable code: load only files that you trust.
  * Returns  FATTN_OK; FATTN_BAD_PLAN. */
 fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const char *bytes, size_t count);

@@ -4,13 +4,13 @@
  * constants and tensor signatures (type, extents, strides) are equal. Names, addresses and callbacks do not matter. The library derives the
  * gradient from the recording; a user may record another one.
  *
- * Identity The library keeps a normal form. It removes steps that the result does not need, merges equal steps, and evaluates constants. It
- *          sorts the inputs of add, mul, max, min, eq, ne, and, or. It writes gt and ge as lt and le, a - c as a + -c, and select(not c, x, y)
- *          as select(c, y, x) where that is exact. So the order of independent steps does not matter. The normal form changes no number.
- *          Tensors keep the order of recording, also unused ones, because the call gives addresses in this order. A user's gradient counts
- *          if it differs from the derived one.
- * Values   fp32, one for every (batch, head, row, key); comparisons and logic give 1 or 0.
- * Errors   inside a callback the first failure sticks: later calls return a value below 0 and do nothing, and the creation reports it.
+ * Equality  The library compares a normal form. It removes unused steps, merges equal steps, and evaluates constants. It sorts the inputs of
+ *           add, mul, max, min, eq, ne, and, or. It writes gt and ge as lt and le, a - c as a + -c, and select(not c, x, y) as
+ *           select(c, y, x) where that is exact. So the order of independent steps does not matter. The normal form changes no number.
+ *           Tensors, also unused ones, keep the order of recording, because the call gives addresses in this order. A user's gradient is a
+ *           part of the modification if it differs from the derived one.
+ * Values    fp32, one for every (batch, head, row, key); comparisons and logic give 1 or 0.
+ * Errors    After the first failure inside a callback, later calls return a value below 0 and do nothing. The creation returns the failure.
  */
 #ifndef FATTN_SCORE_MOD_H
 #define FATTN_SCORE_MOD_H
