@@ -1,7 +1,11 @@
 #include "core/context.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "fattn/device.h"
 #include "support/described_h100.h"
@@ -116,6 +120,43 @@ Test(context, a_clean_process_verifies)
         cr_expect_gt(libraries[i].bytes, 0, "%s", libraries[i].path);
     }
     cr_expect_geq(in_build, 3);
+    fattn_context_destroy(context);
+}
+
+static atomic_bool touching, touched;
+
+/* As a link to a file does, from anywhere: the time of its last change moves, its bytes stay. */
+static void *touch_for_long(void *path)
+{
+    struct stat info;
+    while (atomic_load(&touching) && stat(path, &info) == 0 && chmod(path, info.st_mode & 07777) == 0)
+        atomic_store(&touched, true);
+    return NULL;
+}
+
+Test(context, the_build_stays_known_while_somebody_links_its_libraries)
+{
+    fattn_context *context = open_h100();
+    fattn_context_info info = { .struct_size = sizeof info };
+    char path[PATH_MAX];
+    pthread_t thread;
+    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
+    cr_assert_neq(info.build_id, 0);
+    const uint64_t id = info.build_id;
+    cr_assert_lt(snprintf(path, sizeof path, "%s/libcudnn_graph.so.9", context->api->dir), (int)sizeof path);
+    struct stat file;
+    if (stat(path, &file) != 0 || chmod(path, file.st_mode & 07777) != 0)
+        cr_skip_test("%s belongs to somebody else", path);
+    atomic_store(&touching, true);
+    cr_assert_eq(pthread_create(&thread, NULL, touch_for_long, path), 0);
+    while (!atomic_load(&touched))
+        sched_yield();
+    for (int n = 0; n < 5; n++) {
+        fattn_context_info_get(context, &info);
+        cr_expect_eq(info.build_id, id);
+    }
+    atomic_store(&touching, false);
+    pthread_join(thread, NULL);
     fattn_context_destroy(context);
 }
 

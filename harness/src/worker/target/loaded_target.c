@@ -94,7 +94,8 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     options.device_kind = kinds[request->device];
     options.ordinal = request->ordinal;
     options.threads = request->threads;
-    worker->info.struct_size = offsetof(fattn_context_info, build_id); /* nobody here wants the hash of the libraries */
+    /* The hash of the libraries takes time, and only plans want it: now, because a link that somebody makes before it would count as a change. */
+    worker->info.struct_size = request->plan_key[0] ? sizeof worker->info : offsetof(fattn_context_info, build_id);
     fattn_status status = fattn_context_create(&worker->context, &options);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "facts doctor shows what is here");

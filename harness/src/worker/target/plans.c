@@ -177,8 +177,12 @@ static fattn_status get(fattn_plan **out, facts_plans *plans, fattn_context *con
 {
     char key[33], name[80];
     const bool fixed = !options || !options->override_shapes; /* one whose shapes are given at the call is not saved */
-    if (!plans || plans->folder < 0 || !fixed || fattn_plan_key(context, problem, options, key) != FATTN_OK)
+    if (!plans || plans->folder < 0 || !fixed)
         return fattn_plan_create(out, context, problem, options);
+    if (fattn_plan_key(context, problem, options, key) != FATTN_OK) {
+        note(plans, "no key", fattn_last_error());
+        return fattn_plan_create(out, context, problem, options);
+    }
     file_name(name, key, PLAN);
     fattn_status status = load(out, plans, name, context, problem);
     *loaded = status == FATTN_OK;
