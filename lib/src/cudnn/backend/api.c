@@ -140,7 +140,8 @@ static uint64_t build_of(fattn__cudnn *api)
     if (untouched && api->build != 0)
         return api->build;
     const uint64_t build = untouched || api->build != 0 ? hash_of(api) : 0;
-    /* The first hash must be of what was mapped. A later one is compared: a link that is made meanwhile only lets the next call read again. */
+    /* The first hash must be of what was mapped. A later one is compared: a link that is made meanwhile only lets the next call
+     * read again. */
     if (build == 0 || (api->build != 0 ? build != api->build : stamp != stamp_of(api)))
         return 0;
     api->stamp = stamp;
