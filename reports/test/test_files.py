@@ -107,7 +107,8 @@ class Files(unittest.TestCase):
         page = (self.bad / "index.html").read_text(encoding="utf-8")
         reader.feed(page)
         columns = page.count('\n<script type="application/json" data-column="')   # data too, and nobody else's: a '<' of the record is escaped
-        self.assertEqual((reader.tags.count("script") - columns, reader.tags.count("img"), reader.tags.count("link"), page.count("\n<script>")), (2, 0, 0, 1))
+        # the data, the packed program of the dropped records, and the page's own script
+        self.assertEqual((reader.tags.count("script") - columns, reader.tags.count("img"), reader.tags.count("link"), page.count("\n<script>")), (3, 0, 0, 1))
         data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
         self.assertNotIn("<", data)
         self.assertIn(synthetic.MARKUP, json.dumps(json.loads(data), ensure_ascii=False).replace('\\"', '"'))

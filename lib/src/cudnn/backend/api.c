@@ -73,10 +73,12 @@ static fattn_status check_nvrtc(const fattn__cudnn *api)
                        wanted);
 }
 
-static uint64_t stamp_of(const fattn__cudnn *api)
+typedef uint64_t stamp_files(const char *dir, const char *const also[]);
+
+static uint64_t stamp_of(const fattn__cudnn *api, stamp_files *stamp)
 {
     const char *const nvrtc[] = { api->nvrtc.path, api->nvrtc.builtins, NULL };
-    return fattn__build_stamp(api->dir, api->nvrtc.library != NULL ? nvrtc : NULL);
+    return stamp(api->dir, api->nvrtc.library != NULL ? nvrtc : NULL);
 }
 
 static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *driver)
@@ -90,7 +92,7 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
     if (api->driver == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "no CUDA driver: %s", dlerror());
     fattn_status st = nvrtc != NULL ? fattn__nvrtc_map(&api->nvrtc, nvrtc) : FATTN_OK;
-    api->stamp = stamp_of(api);
+    api->written = stamp_of(api, fattn__build_written);
     if (st == FATTN_OK)
         st = map_cudnn(api->dir, &cudnn);
     if (st == FATTN_OK)
@@ -132,17 +134,16 @@ static uint64_t hash_of(const fattn__cudnn *api)
     return fattn__build_id(api->dir, api->version < FATTN__NVRTC_INSIDE && api->nvrtc.library != NULL ? nvrtc : NULL);
 }
 
-/* The large files are read only for those who keep something. A new link to a file changes its stamp too: then its bytes decide. */
+/* The large files are read only for those who keep something. The first time they must be as written when they were mapped; a link
+ * that somebody makes meanwhile changes nothing. Later a new stamp lets their bytes decide. */
 static uint64_t build_of(fattn__cudnn *api)
 {
-    const uint64_t stamp = stamp_of(api);
-    const bool untouched = stamp == api->stamp;
-    if (untouched && api->build != 0)
+    const uint64_t stamp = stamp_of(api, fattn__build_stamp);
+    if (stamp == api->stamp && api->build != 0)
         return api->build;
-    const uint64_t build = untouched || api->build != 0 ? hash_of(api) : 0;
-    /* The first hash must be of what was mapped. A later one is compared: a link that is made meanwhile only lets the next call
-     * read again. */
-    if (build == 0 || (api->build != 0 ? build != api->build : stamp != stamp_of(api)))
+    const uint64_t build = hash_of(api);
+    const bool same = api->build != 0 ? build == api->build : api->written == stamp_of(api, fattn__build_written);
+    if (build == 0 || !same)
         return 0;
     api->stamp = stamp;
     return api->build = build;

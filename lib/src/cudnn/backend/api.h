@@ -35,7 +35,8 @@ typedef struct fattn__cudnn {
     fattn__nvrtc nvrtc;
     void *driver;           /* the mapped libcuda.so.1 */
     char dir[4096];         /* real path of the folder */
-    uint64_t stamp;         /* fattn__build_stamp, taken before the libraries were mapped */
+    uint64_t written;       /* fattn__build_written, taken before the libraries were mapped */
+    uint64_t stamp;         /* fattn__build_stamp, taken before `build` was computed */
     uint64_t build, loader; /* results of fattn__cudnn_build and fattn__cudnn_driver; 0: not asked yet */
     FATTN__CUDNN_FUNCTION_LIST(FATTN__AS_POINTER_)
     FATTN__CUDNN_OPTIONAL_LIST(FATTN__AS_POINTER_)

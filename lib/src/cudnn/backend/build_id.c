@@ -24,14 +24,22 @@ static bool hash_content(XXH3_state_t *hash, int file)
     return n == 0;
 }
 
-static bool hash_stamp(XXH3_state_t *hash, int file)
+static bool hash_written(XXH3_state_t *hash, int file)
 {
     struct stat info;
     if (fstat(file, &info) != 0)
         return false;
-    const int64_t known[] = { (int64_t)info.st_dev, (int64_t)info.st_ino, info.st_size,        info.st_mtim.tv_sec,
-                              info.st_mtim.tv_nsec, info.st_ctim.tv_sec,  info.st_ctim.tv_nsec };
+    const int64_t known[] = { (int64_t)info.st_dev, (int64_t)info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec };
     return XXH3_64bits_update(hash, known, sizeof known) == XXH_OK;
+}
+
+static bool hash_changed(XXH3_state_t *hash, int file)
+{
+    struct stat info;
+    if (fstat(file, &info) != 0)
+        return false;
+    const int64_t known[] = { info.st_ctim.tv_sec, info.st_ctim.tv_nsec };
+    return hash_written(hash, file) && XXH3_64bits_update(hash, known, sizeof known) == XXH_OK;
 }
 
 typedef bool hash_file(XXH3_state_t *hash, int file);
@@ -89,9 +97,14 @@ uint64_t fattn__build_id(const char *dir, const char *const also[])
     return sum_of(dir, also, hash_content);
 }
 
+uint64_t fattn__build_written(const char *dir, const char *const also[])
+{
+    return sum_of(dir, also, hash_written);
+}
+
 uint64_t fattn__build_stamp(const char *dir, const char *const also[])
 {
-    return sum_of(dir, also, hash_stamp);
+    return sum_of(dir, also, hash_changed);
 }
 
 uint64_t fattn__file_id(const char *path)

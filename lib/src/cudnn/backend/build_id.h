@@ -12,6 +12,9 @@ uint64_t fattn__build_id(const char *dir, const char *const also[]);
  * file is written or replaced, also if the time of writing was set back. Takes microseconds. */
 uint64_t fattn__build_stamp(const char *dir, const char *const also[]);
 
+/* The same without the time of change, which a link to a file moves too. */
+uint64_t fattn__build_written(const char *dir, const char *const also[]);
+
 /* XXH3 of every byte of a file; 0: it cannot be read. */
 uint64_t fattn__file_id(const char *path);
 
