@@ -56,6 +56,12 @@ Test(turns, two_targets_are_timed_in_turns_and_in_the_opposite_order_every_other
     cr_expect(sum_up("r").complete);
 }
 
+Test(turns, rounds_can_be_counted)
+{
+    cr_expect_eq(facts("bench 'pass=fwd d=40,64' --with engine=auto --device cpu --twice --rounds 3 -o r"), 0);
+    cr_expect_eq(turns_of("r")->count, 2 * 2 * 3);
+}
+
 Test(turns, a_death_in_a_turn_is_a_row_and_the_others_go_on)
 {
     setenv("FACTS_FAULT", "crash_turn@d=40", 1);

@@ -18,6 +18,7 @@ typedef struct series {
 struct facts_rounds {
     series *of; /* MOST_CONFIGS for each target */
     size_t target_count, turns;
+    int wanted;     /* rounds of each case; 0: until the intervals are narrow */
     double since_s; /* of this case's first round */
 };
 
@@ -115,9 +116,9 @@ static bool another_round(facts_session *session, size_t work, int round)
     const int made = round + 1;
     const bool even = made % 2 == 0; /* each order as often as the other */
     (void)work;
-    if (made < FACTS_ROUNDS_LEAST)
+    if (made < (r->wanted ? r->wanted : FACTS_ROUNDS_LEAST))
         return true;
-    if (made < FACTS_ROUNDS_MOST && (!even || (!is_narrow(r) && now_s() - r->since_s < MOST_SECONDS)))
+    if (!r->wanted && made < FACTS_ROUNDS_MOST && (!even || (!is_narrow(r) && now_s() - r->since_s < MOST_SECONDS)))
         return true;
     memset(r->of, 0, r->target_count * MOST_CONFIGS * sizeof *r->of);
     r->since_s = 0;
@@ -140,6 +141,7 @@ facts_rounds *facts_rounds_begin(facts_session *session, bool twice)
     facts_rounds *r = calloc(1, sizeof *r);
     if (r && (!twice || double_targets(&session->targets))) {
         r->target_count = session->targets.count;
+        r->wanted = session->options->rounds;
         r->of = calloc(r->target_count * MOST_CONFIGS, sizeof *r->of);
     }
     if (!r || !r->of) {

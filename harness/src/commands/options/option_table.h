@@ -77,6 +77,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("slower", 0, RATIO, slower, "R", COMPARES, "ratio of times above which a case is slower; default 1.10")                      \
     X("bench", 0, FLAG, bench, NULL, ON(GATE), "measure times, the builds in turns; a slower case is then a finding")              \
     X("twice", 0, FLAG, twice, NULL, ON(BENCH), "two workers of each build: their difference is noise")                            \
+    X("rounds", 0, COUNT, rounds, "N", ON(BENCH), "N turns of each build; default: 16 to 64, until the intervals are narrow")       \
     X("junit", 0, TEXT, junit, "FILE", COMPARES, "also write the answer as JUnit")                                                 \
     X("errata", 0, TEXT, errata, "FILE", COMPARES, "also write the engines to avoid, in cudnn-frontend's format")                  \
     X("page", 0, TEXT, page, "DIR", COMPARES | ON(AUDIT), "also write the report page there")                                      \

@@ -32,7 +32,7 @@ typedef struct facts_options {
     const char **records;       /* of --from, owned array of argv's strings */
     size_t record_count;
     double minutes;   /* 0: not given */
-    int cases, steps; /* 0: not given */
+    int cases, steps, rounds; /* 0: not given */
     const char *baseline, *candidate, *junit, *errata, *page, *fail_on, *by;
     double slower; /* 0: not given */
     bool annotations, all, decide, run, bench, twice;
