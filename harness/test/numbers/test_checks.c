@@ -211,6 +211,8 @@ Test(checks, what_says_nothing_is_refused_by_name)
                                          "pass=fwd check=ds",
                                          "pass=fwd check=count bias=1hss",
                                          "pass=fwd check=shift mod=softcap:5",
+                                         "pass=bwd check=shift stats_dtype=f16",
+                                         "pass=fwd check=window scale=tensor",
                                          "pass=fwd check=repeat_heads",
                                          "pass=fwd check=key_order mask=causal",
                                          "pass=fwd check=split",

@@ -151,7 +151,11 @@ static const char *refuses_law(const facts_problem *p)
     switch (p->check) {
     case FACTS_CHECK_SUM_ROWS:
         return ask->pass == FATTN_BACKWARD ? "sum_rows needs pass=fwd" : NULL;
+    case FACTS_CHECK_WINDOW:
+        return ask->scale_in_memory ? "window asks with a quarter of the scale: not scale=tensor" : NULL;
     case FACTS_CHECK_SHIFT:
+        if (ask->pass == FATTN_BACKWARD && ask->stats_dtype && ask->stats_dtype != FATTN_F32)
+            return "shift moves the Stats of a backward, which 16 bits round: not stats_dtype=bf16 or f16";
         return p->mod == FACTS_MOD_SOFTCAP ? "shift does not work with softcap, which does not keep differences of scores" : NULL;
     case FACTS_CHECK_REPEAT_HEADS:
         return ask->heads_k == ask->heads_q && ask->heads_v == ask->heads_q ? "repeat_heads needs GQA" : NULL;
