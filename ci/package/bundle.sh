@@ -98,9 +98,9 @@ bundle_tests() {
     install_packages "$packages" "$home/ci/packages-test.txt"
     configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
     mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(\(lib\|bench\|example\)_[a-z0-9_]*\|reference_test_gpu\|harness_test_gpu\)\): .*/\1/p')
-    step "building the tests" cmake --build "$release" --target "${programs[@]##*/}" facts-worker-liars fattn_shared
-    cp "$release/bin/facts-worker-liars" "$tree/bin/" # the tests' own: it is wrong when it is told to be
-    strip --strip-debug "$tree/bin/facts-worker-liars"
+    step "building the tests" cmake --build "$release" --target "${programs[@]##*/}" facts-worker-liars torture_gpu fattn_shared
+    cp "$release"/bin/{facts-worker-liars,torture_gpu} "$tree/bin/" # the tests' own: wrong, or with a GPU that fails, when they are told to be
+    strip --strip-debug "$tree"/bin/{facts-worker-liars,torture_gpu}
     mkdir -p "$tests/bin" "$tests/so" "$tree/lib"
     for program in "${programs[@]}"; do
         cp "$release/$program" "$tests/bin/"
@@ -112,6 +112,8 @@ bundle_tests() {
     bundle_module "$tree/lib/python" "$oldest"
     cp "$home/examples/torch_attention.py" "$tree/examples/"
     cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home/ci/bench_torch.py" "$home/ci/standalone.list" "$tree/ci/"
+    mkdir "$tree/ci/torture"
+    cp "$home"/ci/torture/*.py "$tree/ci/torture/"
     sanitizer=$("$FACTS_PYTHON" "$home/ci/cudnn_install.py" --cache "$cache" --tool sanitizer) || return 0
     cp -r "$(dirname "$sanitizer")" "$tree/sanitizer"
 }

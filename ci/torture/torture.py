@@ -19,7 +19,8 @@ PARTS = {"memory": "each allocation fails once, and from there on for ever", "ca
          "kills": "SIGKILL at each system call that changes a file, then the next run",
          "surroundings": "full disks, closed files, limits, strange paths", "hostile": "files that were changed, for each command that reads one",
          "signals": "SIGINT, SIGTERM, both twice, SIGSTOP, then the next run",
-         "device": "a call of the GPU's driver fails, or never returns"}
+         "device": "a call of the GPU's driver or a kernel fails, or never returns",
+         "gpu": "a call of the GPU's driver or a kernel fails, or never returns, on a real GPU"}
 
 
 def arguments():
@@ -32,6 +33,7 @@ def arguments():
     parser.add_argument("--programs", default=os.path.join(SOURCE, "build/release/bin"), help="the folder of facts and facts-worker")
     parser.add_argument("--injector", default=os.path.join(SOURCE, "build/torture/inject.so"))
     parser.add_argument("--state", default=os.path.join(SOURCE, "build/torture/state"), help="what was done is not done again")
+    parser.add_argument("--gpu", metavar="BUILD", help="part gpu too: on GPU 0, with this build of cuDNN")
     parser.add_argument("--fresh", action="store_true", help="forgets what was done")
     parser.add_argument("--done", action="store_true", help="only prints what was done before")
     parser.add_argument("--table", help="writes the table here too")
@@ -149,12 +151,13 @@ def installed(options):
 
 def main():
     options = arguments()
+    os.environ["TORTURE_BUILD"] = os.path.realpath(options.gpu) if os.path.isdir(options.gpu or "") else options.gpu or ""
     options.scratch = tempfile.mkdtemp(prefix="facts-torture-")
     ledger = Ledger(options.state, build_of(options.programs), options.fresh)
     text, worst, cudnn = [], 0, "FACTS_CI" in os.environ or installed(options)
     try:
         with concurrent.futures.ProcessPoolExecutor(options.jobs, initializer=adopt_orphans) as pool:
-            for part in options.part or PARTS:
+            for part in options.part or [name for name in PARTS if options.gpu or name != "gpu"]:
                 module, counts, start = importlib.import_module("torture_" + part), [], time.monotonic()
                 for scene in getattr(module, "SCENES", None) or scenes.named(module.NAMES):
                     if options.scene and scene.name not in options.scene:

@@ -1,4 +1,5 @@
-"""Part device: the driver of an emulated GPU fails at call N, or never returns, in one process or from then on in all."""
+"""Part device: the driver of an emulated GPU fails at call N, or never returns, in one process or from then on in all; or a kernel does."""
+import contextlib
 import json
 
 import torture_memory
@@ -7,13 +8,16 @@ from torture_run import Fault
 
 COLUMNS = ("points", "again", "failed", "one hang", "given up", "lost", "doubled", "wrong", "unnamed", "hangs", "used", "crash", "hang", "orphan", "mute")
 MUST_BE_ZERO = COLUMNS[5:]
-NAMES = ("a GPU that fails", "a GPU that hangs", "a GPU that hangs at the start", "a GPU that is gone")
+KERNELS = ("a kernel that faults", "a kernel that never ends", "kernels that fault from then on", "kernels that never end from then on")
+NAMES = ("a GPU that fails", "a GPU that hangs", "a GPU that hangs at the start", "a GPU that is gone") + KERNELS
 NAMES_OF = {"700": "CUDA_ERROR_ILLEGAL_ADDRESS", "719": "CUDA_ERROR_LAUNCH_FAILED", "999": "CUDA_ERROR_UNKNOWN"}
 START = 15  # calls until the worker is ready, at least
 
 
 def points(scene, place):
-    count = torture_memory.counted(scene, place, Fault("torture_device", "driver"))
+    if scene.name in KERNELS:
+        return kernel_points(scene, place)
+    count = torture_memory.counted(scene, place, Fault(scene.program, "driver"))
     if scene.name == "a GPU that fails":
         return [(code, at, False, "driver") for at in range(1, min(count, 200) + 1) for code in NAMES_OF]
     if scene.name == "a GPU that is gone":
@@ -23,13 +27,33 @@ def points(scene, place):
     return [("hang", at, False, "driver") for at in hangs if at <= count]
 
 
+def kernel_points(scene, place):
+    """Such a kernel is launched before a run of an engine, or before a launch of FACTS. From then on: only the latter, because the probe of a fresh
+    process runs no engine."""
+    do, ever = "fault" if "fault" in scene.name else "spin", "from then on" in scene.name
+    found = []
+    for which in ("launch",) if ever else ("engine", "launch"):
+        count = torture_memory.counted(scene, place, Fault(scene.program, which))
+        found += [(do, at, ever, which) for at in range(1, min(count, 50) + 1, 5 if ever else 1)]
+    return found
+
+
 def attempt(scene, place, point, base):
     do, at, ever, which = point
-    ended = place.run(scene.commands(place.folder), Fault("torture_device", which, at, do, ever), scene.seconds)
+    ended = place.run(scene.commands(place.folder), Fault(scene.program, which, at, do, ever), scene.seconds)
+    if do in ("fault", "spin") and not ended.fired:
+        return "unfired", ended.err[-600:]
     word = judged(scene, place, ended, base, do)
     if ever and word in ("failed", "one hang", "given up") and asked_on(place.path(scene.record), scene, place, base) > 2:
         word = "used"  # although a fresh process had seen that it does not work
-    return word, ended.err[-600:]
+    return word, ended.err[-600:] + reasons(place.path(scene.record))
+
+
+def reasons(path):
+    with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+        found = [row for row in map(json.loads, file) if row.get("verdict") in ("exec_fail", "hang", "crash", "inconclusive")]
+        return "".join(f"{row['verdict']} {row['case']}: {json.dumps(row.get('reason'))[:300]}\n" for row in found[:4])
+    return ""
 
 
 def asked_on(path, scene, place, base):
@@ -75,5 +99,5 @@ def named(path, changed, do):
             row = json.loads(text)
             if "verdict" in row:
                 texts[(row["case"], row["build"], row["device"])] = json.dumps(row.get("reason", {}))
-    words = ("not ready after", "timed out", "deadline", "too long", "killed", "in time", "hang") if do == "hang" else (NAMES_OF[do],)
+    words = ("not ready after", "timed out", "deadline", "too long", "killed", "in time", "hang") if do in ("hang", "spin") else (NAMES_OF["700" if do == "fault" else do],)
     return all(row[-1] == "hang" or any(word in texts[row[:3]] for word in words) for row in changed)

@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(HERE, "../.."))
 ORPHAN_SECONDS = 2.0
 STOPPED_SECONDS = float(os.environ.get("TORTURE_STOPPED", "5"))  # more than --timeout of the scenes that are stopped
-WORKERS = ("facts-worker", "torture_device")
+WORKERS = ("facts-worker", "torture_device", "torture_gpu")
 SANITIZERS = "exitcode=99:verify_asan_link_order=0:allocator_may_return_null=1:detect_leaks=1"
 
 
@@ -79,7 +79,7 @@ class Place:
         return script
 
     def environment(self, fault, count, **more):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FACTS_", "TORTURE_A", "TORTURE_C", "TORTURE_D", "TORTURE_E", "TORTURE_P", "LD_"))}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FACTS_", "TORTURE_A", "TORTURE_C", "TORTURE_D", "TORTURE_E", "TORTURE_P", "LD_PRELOAD"))}
         kept.update(FACTS_HOME=SOURCE, TMPDIR=self.folder, PIP_NO_INDEX="1", PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1",
                     ASAN_OPTIONS=SANITIZERS, UBSAN_OPTIONS="print_stacktrace=1:exitcode=99", LSAN_OPTIONS="exitcode=99")
         if os.environ.get("FACTS_PYTHON"):

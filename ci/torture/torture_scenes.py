@@ -32,7 +32,7 @@ class Scene:
     variables: tuple = ()  # of the environment: names and values, {} as above
 
     def commands(self, folder, which="words"):
-        return [word.replace("{}", folder) for word in getattr(self, which)]
+        return [word.replace("{}", folder).replace("{build}", os.environ.get("TORTURE_BUILD", "")) for word in getattr(self, which)]
 
     def environment(self, folder):
         return {name: value.replace("{}", folder) for name, value in self.variables}
@@ -111,7 +111,14 @@ def gpu(name, **more):
     return Scene(name, words, program="torture_device", record="r.jsonl", same_out=False, seconds=300, **more)
 
 
-SCENES += (gpu("a GPU that fails"), gpu("a GPU that hangs"), gpu("a GPU that hangs at the start", slow=True), gpu("a GPU that is gone", slow=True))
+SCENES += (gpu("a GPU that fails"), gpu("a GPU that hangs"), gpu("a GPU that hangs at the start", slow=True), gpu("a GPU that is gone", slow=True),
+           gpu("a kernel that faults"), gpu("a kernel that never ends"), gpu("kernels that fault from then on", slow=True), gpu("kernels that never end from then on", slow=True))
+
+
+def real_gpu(name, **more):
+    """Of part gpu: cuDNN itself runs there."""
+    words = ("facts", "run", "pass=fwd,bwd dtype=bf16,f16 b=1 h=1 s=128 d=64", "--device", "0", "--cudnn", "{build}", "-j", "1", "--timeout", "8", "-o", "{}/r.jsonl")
+    return Scene(name, words, program="torture_gpu", record="r.jsonl", statuses=(0, 1), same_out=False, seconds=300, **more)
 
 
 def named(names):
