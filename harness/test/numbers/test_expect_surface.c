@@ -255,6 +255,20 @@ Test(surface, a_rotated_cast_differs_by_the_step_that_is_told_or_not_at_all)
     free(angles), free(out), free(step), free(in), free(p);
 }
 
+Test(surface, a_step_of_a_rotated_cast_may_move_a_weight_by_its_exponential)
+{
+    facts_problem *p = resolved("b=1 h=1 s=1 d=8 dtype=bf16 rope=1 scale=0.25");
+    float q[8] = { 0, 8 }, k[8] = { 0, 8 }, q_step[8] = { 0, 1 }, k_step[8] = { 0 };
+    float *rotated[2] = { q, k }, *step[2] = { q_step, k_step };
+    bool uncertain[2];
+    facts_rope rope;
+    facts_rope_weigh(&rope, p, rotated, step, uncertain, NULL, NULL);
+    const fref_modified out = facts_rope_at(&rope, 16.0, (int64_t[4]){ 0 });
+    cr_expect_geq(out.rounded * 0x1p-23, expm1(0.25 * 8), "the weight is exp(2) times as large: %g", out.rounded * 0x1p-23);
+    cr_expect_leq(out.rounded * 0x1p-23, 1.0001 * expm1(0.25 * 8));
+    free(p);
+}
+
 Test(surface, a_rotation_of_the_last_channels_leaves_the_others)
 {
     facts_problem *p = resolved("b=1 h=1 s=40 d=16 dtype=f32 rope=6"), *small = resolved("b=1 h=1 s=40 d=6 dtype=f32 rope=1");

@@ -6,6 +6,8 @@
 #include "places.h"
 #include "scalars.h"
 
+#define LARGEST_EXPONENT 60.0 /* no answer means anything long before, and the bound stays a number */
+
 static double unit_roundoff(int32_t dtype)
 {
     return ldexp(0.5, -facts_format_of(dtype).fraction_bits);
@@ -99,7 +101,9 @@ fref_modified facts_rope_at(const void *owner, double score, const int64_t at[4]
     const int64_t key_head = at[1] / (ask->heads_q / ask->heads_k);
     const int64_t row = (at[0] * ask->heads_q + at[1]) * ask->seq_q + at[2],
                   key = (at[0] * ask->heads_k + key_head) * ask->seq_kv + at[3];
-    out.rounded += fabs(out.slope) * r->share * may_differ(r, row, key);
+    /* A weight grows by exp(off) - 1, which is more than off where a step of the cast moves a logit by 1 and more. */
+    const double off = fabs(out.slope) * r->share * may_differ(r, row, key) * 0x1p-23;
+    out.rounded += 0x1p23 * expm1(fmin(off, LARGEST_EXPONENT));
     return out;
 }
 
