@@ -8,7 +8,7 @@ A backward is computed from the O and Stats that the engine was given; they are 
 
 For each output: the largest error, where it is (b,h,row,channel), the relative rms error, PASS or FAIL.
 Tolerance. A right kernel rounds P (backward: dS too) to the type of Q and the answer to its own type, each number by at most
-e = u |x| + eta (u: unit roundoff, eta: half the smallest subnormal step). Such errors add up like independent ones: to
+e = u |x| + min(|x|, eta) (u: unit roundoff, eta: half the smallest subnormal step). Such errors add up like independent ones: to
 E = sqrt(sum of (e w)^2) + (u of P + u of the answer) |answer|, w being what P or dS is multiplied with.
 An output passes if each error is at most 4 E and the rms of all errors is at most the rms of E, and if what lies behind a length
 is 0 or was not written.
@@ -354,7 +354,7 @@ def forward(files, only_rows=False):
             continue
         values = v[b, h * case["heads_v"] // case["heads_q"], : p.shape[1]]
         o = gamma * (p @ values)
-        e = (u + size * (2.0**-11 if narrow else 2.0**-21)) * p + np.where(p > 0, eta / pieces / np.maximum(total, 1.0), 0.0)
+        e = (u + size * (2.0**-11 if narrow else 2.0**-21)) * p + np.minimum(p, eta / pieces / np.maximum(total, 1.0))
         out["o"].want[at], out["o"].due[at] = o, True
         out["o"].error[at] = abs(gamma) * root((e * e) @ (values * values)) + u * np.abs(o) + (abs(gamma) * 2.0**-11 * (p @ np.abs(values)) if narrow else 0.0)
     return out, amax
@@ -418,13 +418,13 @@ def backward(files):
         reach = root((dy * dy).sum(1, keepdims=True)) * (root((values * values).sum(1)).max() if values.size else 0.0)
         noise = size * (2.0**-11 if narrow else 2.0**-21)
         near = p * np.abs(slope * case["scale"]) * accumulated * (np.abs(dp) + np.abs(d) + reach)
-        e = (u_ds + noise) * np.abs(ds) + np.where(p > 0, eta_ds / files.scalar("scale_dp"), 0.0) + near
+        e = (u_ds + noise) * np.abs(ds) + np.minimum(np.abs(ds), eta_ds / files.scalar("scale_dp")) + near
         keys, queries = k_rows[b, h // group_k, :n], q_rows[at]
         out.dq.want[at] = delta * (ds @ keys)
         out.dq.error[at] = (delta * delta) * ((e * e) @ (keys * keys))
         add_to(out.dk, (b, h // group_k, rows_of), delta * (ds.T @ queries), (delta * delta) * ((e * e).T @ (queries * queries)), u_parts)
         dropped = p * keep
-        e = (u + noise) * dropped + np.where(dropped > 0, eta / scale_s, 0.0)
+        e = (u + noise) * dropped + np.minimum(dropped, eta / scale_s)
         dy = d_o_rows[at]
         add_to(out.dv, (b, h // group_v, rows_of), gamma * (dropped.T @ dy), (gamma * gamma) * ((e * e).T @ (dy * dy)), u_parts)
         out.amax_dp = max(out.amax_dp, float(np.abs(ds).max(initial=0.0)))
