@@ -10,7 +10,9 @@ COLUMNS = ("points", "again", "failed", "one hang", "given up", "lost", "doubled
 MUST_BE_ZERO = COLUMNS[5:]
 KERNELS = ("a kernel that faults", "a kernel that never ends", "kernels that fault from then on", "kernels that never end from then on")
 NAMES = ("a GPU that fails", "a GPU that hangs", "a GPU that hangs at the start", "a GPU that is gone") + KERNELS
-NAMES_OF = {"700": "CUDA_ERROR_ILLEGAL_ADDRESS", "719": "CUDA_ERROR_LAUNCH_FAILED", "999": "CUDA_ERROR_UNKNOWN"}
+# What FACTS or cuDNN calls each error: the driver's name or its description.
+WORDS_OF = {"700": ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access"), "719": ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"),
+            "999": ("CUDA_ERROR_UNKNOWN", "unknown error")}
 START = 15  # calls until the worker is ready, at least
 
 
@@ -19,10 +21,10 @@ def points(scene, place):
         return kernel_points(scene, place)
     count = torture_memory.counted(scene, place, Fault(scene.program, "driver"))
     if scene.name == "a GPU that fails":
-        return [(code, at, False, "driver") for at in range(1, min(count, 200) + 1) for code in NAMES_OF]
+        return [(code, at, False, "driver") for at in range(1, min(count, 200) + 1) for code in WORDS_OF]
     if scene.name == "a GPU that is gone":
         calls = [(at, "driver") for at in (1, START + 25, START + 100)] + [(at, "launch") for at in (2, 9)]  # 1 is the worker's own proof
-        return [(do, at, True, which) for at, which in calls for do in (*NAMES_OF, "hang")]
+        return [(do, at, True, which) for at, which in calls for do in (*WORDS_OF, "hang")]
     hangs = range(1, START + 1) if scene.slow else range(START + 1, 51)
     return [("hang", at, False, "driver") for at in hangs if at <= count]
 
@@ -99,5 +101,5 @@ def named(path, changed, do):
             row = json.loads(text)
             if "verdict" in row:
                 texts[(row["case"], row["build"], row["device"])] = json.dumps(row.get("reason", {}))
-    words = ("not ready after", "timed out", "deadline", "too long", "killed", "in time", "hang") if do in ("hang", "spin") else (NAMES_OF["700" if do == "fault" else do],)
+    words = ("not ready after", "timed out", "deadline", "too long", "killed", "in time", "hang") if do in ("hang", "spin") else WORDS_OF["700" if do == "fault" else do]
     return all(row[-1] == "hang" or any(word in texts[row[:3]] for word in words) for row in changed)

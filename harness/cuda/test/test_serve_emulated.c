@@ -95,6 +95,13 @@ Test(serve, a_fault_of_ours_before_any_engine_has_run_is_no_finding)
     cr_expect(s.lost && s.bye && !s.again, "the context is dead");
 }
 
+Test(serve, kernels_that_a_broken_device_does_not_load_are_no_lack_of_memory)
+{
+    const served s = serve(ENOEXEC, 0, false);
+    cr_expect_str_eq(s.class_word, "internal", "%s: %s", s.verdict, s.text);
+    cr_expect(s.lost && s.bye, "the context is dead");
+}
+
 Test(serve, a_fault_after_another_case_is_asked_of_another_worker)
 {
     const served s = serve(EIO, 0, true);

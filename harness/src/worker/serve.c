@@ -236,6 +236,17 @@ static facts_verdict report_refused_pin(json_t *row, fattn_status status)
     return FACTS_VERDICT_UNSUPPORTED;
 }
 
+/* A plan needs no launch: an earlier case broke the device, or FACTS itself. */
+static facts_verdict report_broken_device(job *j, json_t *row)
+{
+    char text[600];
+    snprintf(text, sizeof text, "before an engine ran: %.550s", fattn_last_error());
+    facts_row_reason(row, "internal", NULL, text, NULL);
+    j->worker->lost = true;
+    j->again = j->worker->ran;
+    return FACTS_VERDICT_INCONCLUSIVE;
+}
+
 /* Is what was compiled what the decision had at that place? */
 static bool is_as_decided(const job *j, const fattn_plan *plan)
 {
@@ -270,6 +281,8 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
         json_object_set_new(row, "refusal_loaded", json_true());
     if (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT)
         return j->problem.knob_count > 0 ? report_refused_pin(row, status) : report_refused_plan(row, status);
+    if (status == FATTN_DEVICE_FAULT)
+        return report_broken_device(j, row);
     if (status != FATTN_OK) {
         facts_row_failure(row, status);
         return facts_verdict_of(status);

@@ -1,5 +1,7 @@
 #include "math_kernels.h"
 
+#include <errno.h>
+
 #include "core/context.h"
 #include "core/error.h"
 #include "math_sum.h"
@@ -26,8 +28,9 @@ static fattn_status load(fattn_context *context)
     };
     gpu_module *kernels;
     char error[256];
-    if (gpu_module_create(&kernels, context->cuda, &fattn__math_image, names, FATTN__KERNEL_COUNT, error) != 0)
-        return fattn__fail(FATTN_ENVIRONMENT, "the kernels of the math backend (%s): %s", fattn__math_image.about, error);
+    const int failed = gpu_module_create(&kernels, context->cuda, &fattn__math_image, names, FATTN__KERNEL_COUNT, error);
+    if (failed != 0)
+        return fattn__fail(failed == ENOMEM ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT, "the kernels of the math backend (%s): %s", fattn__math_image.about, error);
     context->kernels = kernels;
     return FATTN_OK;
 }

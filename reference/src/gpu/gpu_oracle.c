@@ -34,7 +34,7 @@ int fref__gpu_create(fref_gpu **out, const gpu_image *image, char error[256])
     status = gpu->driver->host_alloc(&trouble, sizeof *gpu->trouble, GPU_HOST_SEEN_BY_DEVICE);
     if (gpu_driver_say(gpu->driver, status, "no memory for the oracle on the GPU", error) != 0) {
         fref_gpu_destroy(gpu);
-        return ENOMEM;
+        return status == GPU_OUT_OF_MEMORY ? ENOMEM : EIO;
     }
     gpu->trouble = trouble;
     gpu->wide = (size_t)attribute_of(gpu->driver, GPU_SHARED_OF_BLOCK) >= FREF__WIDE_BY_ROW(2, 3) * sizeof(double);

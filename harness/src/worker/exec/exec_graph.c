@@ -114,11 +114,7 @@ static bool run_seeded(facts_runs *r, int64_t seed)
     }
     if (!facts_runs_once(r, &r->call, FACTS_PATTERN_A))
         return false;
-    if (facts_reference_renew(r->reference) == 0)
-        return true;
-    r->out->status = FATTN_NO_MEMORY;
-    snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
-    return false;
+    return facts_runs_has_reference(r, facts_reference_renew(r->reference));
 }
 
 /* Seed and offset are read at each replay, not when the graph is recorded. */

@@ -59,13 +59,13 @@ void facts_runs_blame_forward(facts_runs *r)
 
 bool facts_runs_has_reference(facts_runs *r, int failed)
 {
-    if (failed == EIO)
-        return facts_runs_check(r, FATTN_DEVICE_FAULT, "the reference");
     if (failed == ENOTSUP) {
         facts_runs_blame_forward(r);
-    } else if (failed) {
+    } else if (failed == ENOMEM) {
         r->out->status = FATTN_NO_MEMORY;
         snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
+    } else if (failed) {
+        return facts_runs_check(r, FATTN_DEVICE_FAULT, "the reference");
     }
     return failed == 0;
 }

@@ -117,10 +117,10 @@ fattn_status facts_reference_compute(facts_reference *t, const facts_reference_e
         return FATTN_OK;
     case ENOTSUP:
         return (fattn_status)facts_fail_as(FATTN_INTERNAL, error, "dtype: the reference does not know this type yet");
-    case EIO:
-        return (fattn_status)facts_fail_as(FATTN_DEVICE_FAULT, error, "%s", gpu ? facts_gpu_error(gpu) : "");
-    default:
+    case ENOMEM:
         return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
+    default: /* EIO, and what else a broken device makes of loading kernels */
+        return (fattn_status)facts_fail_as(FATTN_DEVICE_FAULT, error, "%s", gpu ? facts_gpu_error(gpu) : "");
     }
 }
 
