@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "reports
 from facts_reports import bench, reader, text, times  # noqa: E402
 from facts_reports.versions import version_key  # noqa: E402
 
-COLUMNS, MOST_ROWS = 4, 60
+COLUMNS, MOST_ROWS, CELL = 4, 60, 74
 
 
 def version_of(side):
@@ -130,6 +130,12 @@ def draw(plt, group, cases, versions, path):
     plt.close(figure)
 
 
+def _cell(name):
+    """A case in a table, as above its plot."""
+    name = short(name)
+    return f"`{name if len(name) <= CELL else name[:CELL - 1] + '…'}`"
+
+
 def _ratio(found):
     return f"{found.ratio.middle:.3f} ({found.ratio.low:.3f} to {found.ratio.high:.3f})"
 
@@ -143,7 +149,7 @@ def _table(head, rows):
 def _moved(found, word):
     """Rows of a table: steps with this word, the largest first."""
     kept = sorted((step for step in found if step[3].word == word), key=lambda step: -abs(math.log(step[3].ratio.middle)))
-    return [[f"`{name}`", f"{a} → {b}", _ratio(ratio), before if before == after else f"{before} → {after}"] for name, a, b, ratio, before, after in kept]
+    return [[_cell(name), f"{a} → {b}", _ratio(ratio), before if before == after else f"{before} → {after}"] for name, a, b, ratio, before, after in kept]
 
 
 def page(record, figures):
@@ -152,8 +158,8 @@ def page(record, figures):
     devices = list(dict.fromkeys(s.device for c in record.cases.values() for s in c.sides.values()))
     own, same, choices = steps(record), same_engine_steps(record), first_choices(record)
     head = ["case", "versions", "after / before", "engine"]
-    out = ["# Atlas of times", "", f"{text.count(len(record.cases), 'case')} on {', '.join(devices)}, cuDNN {', '.join(versions)}; made by `ci/atlas.py`. [docs/bench.md](../bench.md) says how times",
-           "are measured and compared: a ratio is named only where the whole of its interval lies beyond 1.02.", "", "## Where cuDNN's first choice got slower", ""]
+    out = ["# Atlas of times", "", f"{text.count(len(record.cases), 'case')} on {', '.join(devices)}, cuDNN {', '.join(versions)}; made by `ci/atlas.py`.",
+           "Every engine that cuDNN offers was timed. [docs/bench.md](../bench.md) says how times are measured and compared. A ratio", "is named only where its whole interval lies beyond 1.02. A case without `dtype=` is bf16.", "", "## Where cuDNN's first choice got slower", ""]
     slower = _moved(own, "slower")
     out += _table(head, slower) if slower else ["Nowhere."]
     words = collections.Counter((a, b, found.word) for _, a, b, found, _, _ in own)
@@ -172,7 +178,7 @@ def page(record, figures):
                    for v, (count, found) in choices.items()])
     if choices:
         newest = list(choices)[-1]
-        rows = [[f"`{name}`", f"{ratio:.2f}", chosen, fastest] for ratio, name, chosen, fastest in sorted(choices[newest][1], reverse=True)]
+        rows = [[_cell(name), f"{ratio:.2f}", chosen, fastest] for ratio, name, chosen, fastest in sorted(choices[newest][1], reverse=True)]
         out += ["", f"With {newest}:", "", *(_table(["case", "first / fastest", "first choice", "fastest"], rows) if rows else ["Everywhere."])]
     out += ["", "## Plots", "", *(f"![{group}]({name})" for group, name in figures), ""]
     return "\n".join(out)

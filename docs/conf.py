@@ -25,7 +25,7 @@ def add_contents(_, name, source):
     if name != root_doc:
         return
     for title, body in re.findall(r"(?m)^## (.*)\n((?:(?!^## ).*\n?)*)", source[0]):
-        pages = dict.fromkeys(page for page in re.findall(r"\]\(([\w-]+)\.md\)", body))
+        pages = dict.fromkeys(page for page in re.findall(r"\]\(([\w/-]+)\.md\)", body))
         entries = "\n".join(pages)
         source[0] += f"\n```{{toctree}}\n:caption: {title}\n:hidden:\n\n{entries}\n```\n"
 
