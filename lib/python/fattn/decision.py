@@ -31,6 +31,9 @@ class Neighbour(NamedTuple):
     problem: Problem
     change: str
 
+    def __repr__(self) -> str:
+        return f"<fattn.Neighbour: {self.change}>"
+
 
 def _engine(raw: abi.fattn_engine) -> Engine:
     knobs = tuple((text(library().fattn_knob_name(knob.type)), knob.value) for knob in raw.knobs[:raw.knob_count])
@@ -76,7 +79,8 @@ class Decision:
             for step in {step.engine: step for step in reversed(self.refusals)}.values():  # of each engine its first; cuDNN's callers follow it
                 who = f"engine {step.engine}" if step.engine >= 0 else "cuDNN"
                 lines.append(f"  {who}: {': '.join(part for part in (step.status, step.text.strip()) if part)}" + (f" ({step.condition})" if step.condition else ""))
-            lines.append("  explain() finds problems near this one that are supported")
+            if self.reason != "bad_problem":
+                lines.append("  explain() finds problems near this one that are supported")
         for engine in self.engines:
             parts = [f"workspace {engine.workspace_bytes} bytes"] if engine.workspace_bytes >= 0 else []
             parts += [f"{name}={value}" for name, value in engine.knobs]

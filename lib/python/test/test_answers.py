@@ -100,6 +100,13 @@ class Decisions(unittest.TestCase):
         self.assertFalse(decision)
         self.assertEqual(decision.reason, "bad_problem")
         self.assertIn("heads_q", repr(decision))
+        self.assertNotIn("explain()", repr(decision))  # nothing is near what is no problem
+        with self.assertRaisesRegex(fattn.Error, "^heads_q: 3 is not a multiple"):
+            decision.explain()
+
+    def test_a_neighbour_is_one_line(self):
+        near = fattn.decide(fattn.Problem(dtype="f32", batch=1, heads_q=1, seq_q=8, seq_kv=8, dim_qk=16)).explain(budget=8)
+        self.assertEqual(repr(near[0]), f"<fattn.Neighbour: {near[0].change}>")
 
     def test_a_described_gpu_says_why_not(self):
         facts = pathlib.Path(os.environ.get("FACTS_BIN", ""), "facts")
