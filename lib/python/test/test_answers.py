@@ -30,7 +30,7 @@ class Refused(unittest.TestCase):
         self.assertNotIn("\n", str(seen.exception))
 
     def test_problems(self):
-        for pattern, fields in {r"^dtype: 'f17': one of bf16, f16": dict(dtype="f17"), r"^sequence: not a field of a problem": dict(sequence=1), r"^batch: 'two'": dict(batch="two"),
+        for pattern, fields in {r"^dtype: 'f17': one of bf16, f16": dict(dtype="f17"), r"^sequence: not a field of a problem; those are causal, window, ": dict(sequence=1), r"^casual: .* did you mean causal\?$": dict(casual=True), r"^batch: 'two'": dict(batch="two"),
                                 r"^q_strides: \(1, 2, 3, 4, 5\)": dict(q_strides=(1, 2, 3, 4, 5)), r"^causal: the window": dict(causal=True, window=(3, 1)),
                                 r"^outputs: 'lse': one of": dict(outputs=("stats", "lse")), r"^dtype: one word": dict(dtype=("f16", "bf16"))}.items():
             self.refused(pattern, fattn.Problem, **fields)
