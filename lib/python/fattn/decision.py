@@ -43,8 +43,12 @@ def _engine(raw: abi.fattn_engine) -> Engine:
 class Decision:
     """The answer to fattn.decide. It is true when the problem is supported; printed, it says why not.
 
-    supported  backend ("cudnn", "math", "cpu")  reason ("ok", "unsupported", "policy", "environment", "bad_problem", "internal")
-    status, text, remedy: the reason in one line, cuDNN's name of it, what to do about it    refusals: cuDNN's own chain    engines: of mode A, best first
+    supported  True or False
+    backend    "cudnn", "math" or "cpu"
+    reason     "ok", "unsupported", "policy", "environment", "bad_problem" or "internal"
+    text       the reason in one line; status: cuDNN's name of it; remedy: what to do about it
+    refusals   cuDNN's own chain
+    engines    of mode A, best first
     """
 
     def __init__(self, context: Context, problem: Problem):
