@@ -7,6 +7,11 @@ import sys
 import tempfile
 import unittest
 
+try:
+    import numpy
+except ImportError:
+    sys.exit(1 if os.environ.get("FACTS_CI") else 77)
+
 HOME = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = '''
 from typing import Any, Optional
@@ -47,9 +52,9 @@ class Types(unittest.TestCase):
         self.assertGreaterEqual(self.check(wrong).stdout.count("error:"), 4)
 
     def test_the_program_runs(self):
-        done = subprocess.run([sys.executable, "-c", PROGRAM + "import numpy\nassert both(numpy.ones((1, 2, 16, 32), 'float32')).shape == (1, 2, 16, 32) and number == 0"],
-                              capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        names = {}
+        exec(PROGRAM, names)
+        self.assertEqual((names["both"](numpy.ones((1, 2, 16, 32), "float32")).shape, names["number"]), ((1, 2, 16, 32), 0))
 
 
 if __name__ == "__main__":
