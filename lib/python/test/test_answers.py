@@ -204,6 +204,24 @@ class Interchange(unittest.TestCase):
         with self.assertRaisesRegex(fattn.Error, "give stream="):
             arrays.current_stream(arrays.Array("q", FakeTensor()), None)
 
+    def test_arrays_of_another_library_get_outputs_of_numpy(self):
+        class Array:  # JAX's, for example
+            def __init__(self, values):
+                self.values = values
+
+            def __dlpack__(self, **more):
+                return self.values.__dlpack__(**more)
+
+            def __dlpack_device__(self):
+                return self.values.__dlpack_device__()
+        q = np.linspace(-1, 1, 1024, dtype=np.float32).reshape(SHAPE)
+        other = Array(q)
+        out, stats = fattn.attention(other, other, other, causal=True, stats=True)
+        np.testing.assert_array_equal(out, fattn.attention(q, q, q, causal=True))
+        gradients = fattn.attention_backward(other, other, other, out, out, stats, causal=True)
+        for one, expected in zip(gradients, fattn.attention_backward(q, q, q, out, out, stats, causal=True)):
+            np.testing.assert_array_equal(one, expected)
+
     def test_new_arrays_follow_strides(self):
         like = arrays.Array("q", ones())
         made = arrays.empty("out", like, (2, 3, 4, 8), "f16", (96, 8, 24, 1))
