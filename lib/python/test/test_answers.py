@@ -54,7 +54,7 @@ class Refused(unittest.TestCase):
                               "^biass: not a tensor of a call": dict(biass=q), "^mod_tensors: 'x': the score modification has no tensors": dict(mod_tensors={"x": q}),
                               "^workspace: f32": dict(workspace=q), "^o shares memory with q": dict(out=q)}.items():
             self.refused(pattern, plan.forward, q, q, q, **more)
-        self.refused("^k: strides", plan.forward, q, turned, q)
+        self.refused(r"^k: strides .*; the plan is for .*\. fattn\.plan\(q, k, v\) takes those of arrays", plan.forward, q, turned, q)
         self.refused("^the plan is of pass fwd", plan.backward, q, q, q, q, q, q)
         slope = ones(1, 2, 1, 1)
         mod = fattn.ScoreMod(lambda s, b, h, q, k, slope: s * slope, tensors={"slope": slope})
