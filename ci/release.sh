@@ -52,7 +52,9 @@ check_abi() {
 make_archives() {
     local to=$1
     git archive --prefix="facts-$version/" -o "$to/facts-$version.tar.gz" HEAD
-    ./facts bundle -o "$to/facts-$version-$(uname -m).tar.xz"
+    ./facts bundle -o "$to/facts-$version-aarch64.tar.xz" --machine aarch64
+    ci/package/wheel.py -o "$to" --build build/aarch64
+    ./facts bundle -o "$to/facts-$version-x86_64.tar.xz"
     ci/package/wheel.py -o "$to"
     check_abi build/release/package/libfattn.so
 }

@@ -4,10 +4,12 @@
     python3 ci/docs/api.py >docs/api.md                       the C API of libfattn
     python3 ci/docs/api.py cpp >docs/api-cpp.md               fattn.hpp
     python3 ci/docs/api.py reference >docs/api-reference.md   libfref
+    python3 ci/docs/api.py python >docs/api-python.md         the module fattn, from its docstrings
 
 A paragraph of a header is a comment and the declarations below it. Words at the start of a comment's line, followed by two blanks, are the headings of a
 contract (Memory, Threads, Returns).
 """
+import ast
 import re
 import sys
 import textwrap
@@ -29,6 +31,24 @@ Printed from the headers in `reference/include/fref` by `ci/docs/api.py referenc
 attention in double precision, with a tolerance for each answer. [numerics.md](numerics.md) derives the tolerances. The
 library is part of the build and is not installed.
 """)}
+MODULE = Path("lib/python/fattn")
+PYTHON = """# Python API
+
+Printed from the docstrings of `lib/python/fattn` by `ci/docs/api.py python`; a test compares. The module is in the
+[wheel](install.md#libfattn-in-python).
+
+Ask about a GPU that is not here. A [described device](explain-devices.md) decides and compiles; it runs nothing:
+
+```python
+import subprocess, fattn
+folder = subprocess.run(["facts", "cudnn", "path", "9.27.0"], stdout=subprocess.PIPE, text=True).stdout.strip()
+h100 = fattn.Context("h100-sxm", folder)
+problem = fattn.Problem(dtype="bf16", batch=2, heads_q=8, seq_q=256, seq_kv=256, dim_qk=100)
+answer = fattn.decide(problem, context=h100)
+print(answer)            # unsupported: why, and what to do
+print(answer.explain())  # [<fattn.Neighbour: dim_qk and dim_v 104 instead of 100>, ...]
+```
+"""
 NOISE = re.compile(r'#ifndef \w+_H(PP)?$|#define \w+_H(PP)?$|#if|#endif|#include|#undef|extern "C"|namespace|\}$|\} //')
 
 
@@ -132,8 +152,41 @@ def header(path):
             yield f"```c\n{code}\n```\n"
 
 
+def documented(node, depth=0):
+    """A function or a class as its user sees it: heads and docstrings, without bodies and private parts."""
+    pad = "    " * depth
+    if isinstance(node, ast.ClassDef):
+        yield f"{pad}class {node.name}({', '.join(map(ast.unparse, node.bases))}):".replace("():", ":")
+    else:
+        yield from (f"{pad}@{ast.unparse(one)}" for one in node.decorator_list if depth)
+        head = textwrap.wrap(f"def {node.name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns or ast.Constant(None))}:", 118 - len(pad), subsequent_indent=" " * 8)
+        yield from (pad + line for line in head)
+    if text := ast.get_docstring(node):
+        yield from (pad + "    " + line if line else "" for line in (f'"""{text}' + ('\n"""' if "\n" in text else '"""')).split("\n"))
+    for part in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(part, ast.AnnAssign):
+            yield f"{pad}    {ast.unparse(part)}"
+        elif isinstance(part, ast.FunctionDef) and (part.name == "__init__" or part.name[0] != "_"):
+            yield from documented(part, depth + 1)
+
+
+def python():
+    """The page of the Python module: functions, then classes."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / MODULE).glob("*.py"))]
+    top = ast.parse((ROOT / MODULE / "__init__.py").read_text(encoding="utf-8"))
+    names_ = next(ast.literal_eval(node.value) for node in top.body if isinstance(node, ast.Assign))
+    parts = [PYTHON, "## fattn\n", f"```text\n{ast.get_docstring(top)}\n```\n"]
+    for name in sorted(names_, key=lambda name: name != name.lower()):
+        node = next((node for tree in trees for node in tree.body if getattr(node, "name", "") == name), None)
+        text = "\n".join(documented(node)) if node else ast.get_docstring(ast.parse((ROOT / MODULE / f"{name}.py").read_text(encoding="utf-8")))
+        parts.append(f"### `{name}`\n\n```{'python' if node else 'text'}\n{text}\n```\n")
+    return "\n".join(parts)
+
+
 def page(word="c"):
     """The whole page."""
+    if word == "python":
+        return python()
     folder, headers, head = PAGES[word]
     return re.sub(r"\n{3,}", "\n\n", head + "\n".join(line for name in headers for line in header(folder / name)))
 

@@ -25,6 +25,9 @@ link_again() {
     FACTS_PYTHON="${FACTS_PYTHON:-$venv/bin/python}" bash "$home/ci/package/relink.sh" "$release" "$2" "$1" "${@:3}"
 }
 
+# Without debug information, and without the build ID, which is a hash of it: so of the folder that a compiler or its cache names there.
+strip_again() { "$(cached CMAKE_STRIP)" --strip-debug --remove-section=.note.gnu.build-id "$@"; }
+
 # bundle_programs TREE GLIBC: what `cmake --install` gives, for an older glibc unless GLIBC is empty.
 bundle_programs() {
     local tree=$1 glibc=$2
@@ -33,7 +36,7 @@ bundle_programs() {
     mv "$tree.installed"/lib/facts/* "$tree/"
     rm -r "$tree.installed"
     [[ -z $glibc ]] || link_again "$glibc" "$tree/bin" bin/facts{,-worker,-self} # the driver without a device asks for nothing but glibc 2.2.5
-    "$(cached CMAKE_STRIP)" --strip-debug "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1
+    strip_again "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1
     ln -s bin/facts "$tree/facts"
 }
 
@@ -63,7 +66,7 @@ bundle_module() {
         cp "$library" "$to/libfattn.so.1"
         cp -L "$("$(cached CMAKE_C_COMPILER)" -print-file-name=libgomp.so.1)" "$to/"
     fi
-    "$(cached CMAKE_STRIP)" --strip-debug "$to/libfattn.so.1"
+    strip_again "$to/libfattn.so.1"
 }
 
 # The licences of what was linked or copied in.

@@ -71,6 +71,10 @@ class Bundle(unittest.TestCase):
             needed = re.findall(r"NEEDED\s+(\S+)", output("objdump", "-p", self.tree / program))
             self.assertEqual([n for n in needed if not GLIBC.fullmatch(n)], [], program)
 
+    def test_no_build_id_tells_the_folder_that_it_was_made_in(self):
+        for program in PROGRAMS:
+            self.assertNotIn("build-id", output("readelf", "-SW", self.tree / program), program)
+
     @unittest.skipUnless(on_debian_12(), "said of bundles made on Debian 12")
     def test_made_on_debian_12_it_runs_with_glibc_2_36(self):
         for program in PROGRAMS:

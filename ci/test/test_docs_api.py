@@ -10,7 +10,7 @@ HOME = Path(__file__).resolve().parents[2]
 
 class Api(unittest.TestCase):
     def test_the_pages_are_what_the_headers_say(self):
-        for page, word in (("api.md", "c"), ("api-cpp.md", "cpp"), ("api-reference.md", "reference")):
+        for page, word in (("api.md", "c"), ("api-cpp.md", "cpp"), ("api-reference.md", "reference"), ("api-python.md", "python")):
             printed = subprocess.run([sys.executable, "-B", HOME / "ci/docs/api.py", word], capture_output=True, text=True, check=True).stdout
             self.assertEqual((HOME / "docs" / page).read_text(encoding="utf-8"), printed, f"python3 ci/docs/api.py {word} >docs/{page}")
 
@@ -21,6 +21,9 @@ class Api(unittest.TestCase):
             names = {name for path in (HOME / folder).glob("*.hpp" if page == "api-cpp.md" else "*.h") for name in re.findall(pattern, path.read_text(encoding="utf-8"))}
             self.assertGreater(len(names), 5)
             self.assertEqual({name for name in names if f"{name}(" not in text}, set(), page)
+        text = (HOME / "docs/api-python.md").read_text(encoding="utf-8")
+        names = re.findall(r'"(\w+)"', (HOME / "lib/python/fattn/__init__.py").read_text(encoding="utf-8").split("__all__")[1])
+        self.assertEqual([name for name in names if not re.search(rf"### `{name}`\n\n```\w+\n(.*\n)?[^`]+", text)], [])
 
 
 if __name__ == "__main__":

@@ -143,6 +143,12 @@ class Installed(unittest.TestCase):
                 run(compiler, f"-std={std}", *STRICT, *self.flags("--cflags"), HOME / "examples/first_call.cpp", *self.flags("--libs"), "-o", program)
             run(program, env=self.environment(LD_LIBRARY_PATH=str(self.lib)))
 
+    def test_every_call_of_the_header_for_cpp(self):
+        for compiler in here("g++", "clang++"):
+            program = self.at / f"every-{compiler}"
+            run(compiler, "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover", *STRICT, *self.flags("--cflags"), HOME / "lib/package/every_call.cpp", *self.flags("--libs"), "-o", program)
+            run(program, env=self.environment(LD_LIBRARY_PATH=str(self.lib)))
+
     def test_the_header_for_cpp_works_without_exceptions(self):
         source = self.at / "noexcept.cpp"
         source.write_text("#include <fattn/fattn.hpp>\nint main() { return fattn::context::try_create(fattn::context_options()) ? 1 : 0; }\n")

@@ -45,7 +45,8 @@ def root(suite, *packages):
     if not (at / ".made").exists():
         shutil.rmtree(at, ignore_errors=True)
         at.parent.mkdir(parents=True, exist_ok=True)
-        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include=ca-certificates,{','.join(packages)}", suite, at)
+        # In a mount namespace: mmdebstrap mounts /proc and /sys here, and only warns where a busy machine keeps them mounted.
+        run("unshare", "--mount", "mmdebstrap", "--quiet", "--variant=minbase", f"--include=ca-certificates,{','.join(packages)}", suite, at)
         (at / ".made").touch()
     return at
 
@@ -55,7 +56,7 @@ def inside(folder, script, shown=(), keep=False):
     with contextlib.ExitStack() as stack:
         if not keep:
             copy = stack.enter_context(tempfile.TemporaryDirectory(dir=KEPT))
-            run("cp", "-a", "--reflink=auto", f"{folder}/.", copy)
+            run("cp", "-a", "-x", "--reflink=auto", f"{folder}/.", copy)
             folder = copy
         words = ["bwrap", "--bind", folder, "/", "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp", "--tmpfs", "/mnt", "--clearenv",
                  "--setenv", "HOME", "/mnt", "--setenv", "PATH", "/mnt/v/bin:/usr/sbin:/usr/bin:/sbin:/bin", "--setenv", "DEBIAN_FRONTEND", "noninteractive"]

@@ -1,4 +1,4 @@
-/* fattn.hpp: fattn.h for C++17, a header-only wrapper. Handles own their objects and can be moved, not copied.
+/* fattn.hpp: libfattn for C++17, a header-only wrapper. Handles own their objects and can be moved, not copied.
  * From examples/first_call.cpp:
  *
  *     auto options = fattn::context_options();
@@ -18,18 +18,23 @@
  *          result<T> with a status and, if that is FATTN_OK, a value. With exceptions switched off only the second form exists.
  * Memory   A handle destroys its object when it goes out of scope. get() returns the C handle, which the C++ handle still owns. release()
  *          returns it and gives up the ownership.
- * Calls    fattn.h says the shapes, the stream order, the threads and the status of each call.
+ * Calls    fattn.h, cache.h, graph.h, policy.h and score_mod.h say the shapes, the stream order, the threads and the status of each call.
  */
 #ifndef FATTN_HPP
 #define FATTN_HPP
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "cache.h"
 #include "device.h"
 #include "fattn.h"
+#include "graph.h"
+#include "policy.h"
+#include "score_mod.h"
 
 #if defined(__cpp_exceptions)
 #include <stdexcept>
@@ -133,7 +138,9 @@ namespace detail {
 struct deleter {
     void operator()(fattn_context *handle) const noexcept { fattn_context_destroy(handle); }
     void operator()(fattn_decision *handle) const noexcept { fattn_decision_destroy(handle); }
+    void operator()(fattn_graph *handle) const noexcept { fattn_graph_destroy(handle); }
     void operator()(fattn_plan *handle) const noexcept { fattn_plan_destroy(handle); }
+    void operator()(fattn_score_mod *handle) const noexcept { fattn_score_mod_destroy(handle); }
 };
 
 template <typename T> class handle {
@@ -181,6 +188,55 @@ private:
     explicit context(fattn_context *owned) noexcept : handle(owned) {}
 };
 
+/* A change of the score, for problem.score_mod: get(). Plans keep what they need of it. */
+class score_mod : public detail::handle<fattn_score_mod> {
+public:
+    score_mod() noexcept = default; /* holds nothing */
+    static score_mod own(fattn_score_mod *owned) noexcept { return score_mod(owned); } /* of fattn_score_mod_softcap, for example */
+    /* Calls record(fattn_recorder *, fattn_value score) once. It returns a fattn_value, may capture, and must not throw. */
+    template <typename Record> static result<score_mod> try_create(Record &&record)
+    {
+        fattn_score_mod *out = nullptr;
+        const auto callback = [](fattn_recorder *recorder, fattn_value score, void *user) -> fattn_value {
+            return (*static_cast<std::remove_reference_t<Record> *>(user))(recorder, score);
+        };
+        void *user = const_cast<void *>(static_cast<const void *>(std::addressof(record)));
+        const fattn_status status = fattn_score_mod_create(&out, callback, nullptr, user);
+        return detail::made<score_mod>(status, out);
+    }
+#if defined(__cpp_exceptions)
+    template <typename Record> static score_mod create(Record &&record) { return try_create(std::forward<Record>(record)).value(); }
+#endif
+
+private:
+    explicit score_mod(fattn_score_mod *owned) noexcept : handle(owned) {}
+};
+
+/* This policy holds as well, on this thread, until the end of the scope (fattn_policy_push). */
+class policy {
+public:
+    policy() noexcept = default; /* changes nothing */
+    static result<policy> try_push(const fattn_policy &pushed)
+    {
+        policy out;
+        const fattn_status status = fattn_policy_push(&pushed, &out.depth_);
+        return status == FATTN_OK ? result<policy>(std::move(out)) : result<policy>(status);
+    }
+#if defined(__cpp_exceptions)
+    explicit policy(const fattn_policy &pushed) : policy(try_push(pushed).value()) {}
+#endif
+    policy(policy &&other) noexcept : depth_(std::exchange(other.depth_, 0)) {}
+    policy &operator=(policy &&other) noexcept
+    {
+        std::swap(depth_, other.depth_);
+        return *this;
+    }
+    ~policy() { fattn_policy_pop(depth_); }
+
+private:
+    int depth_ = 0;
+};
+
 /* Can this target run the problem, by which engines, and if not, why? Strings and elements live as long as the decision. */
 class decision : public detail::handle<fattn_decision> {
 public:
@@ -215,6 +271,16 @@ private:
     explicit decision(fattn_decision *owned) noexcept : handle(owned) {}
 };
 
+/* Accepted problems near a refused one, nearest first. `budget`: most decisions (0: 200). */
+inline result<std::vector<fattn_neighbour>> try_explain(const context &context, const fattn_problem &problem, int budget = 0)
+{
+    std::vector<fattn_neighbour> out(FATTN_MAX_NEIGHBOURS);
+    size_t count = 0;
+    const fattn_status status = fattn_explain(context.get(), &problem, budget, out.data(), &count);
+    out.resize(count);
+    return status == FATTN_OK ? result<std::vector<fattn_neighbour>>(std::move(out)) : result<std::vector<fattn_neighbour>>(status);
+}
+
 /* A compiled problem. A plan may outlive its context. */
 class plan : public detail::handle<fattn_plan> {
 public:
@@ -224,6 +290,13 @@ public:
     {
         fattn_plan *out = nullptr;
         const fattn_status status = fattn_plan_create(&out, context.get(), &problem, options);
+        return detail::made<plan>(status, out);
+    }
+    /* Shares a plan that the process has already (fattn_plan_get). */
+    static result<plan> try_share(const context &context, const fattn_problem &problem, const fattn_plan_options *options = nullptr)
+    {
+        fattn_plan *out = nullptr;
+        const fattn_status status = fattn_plan_get(&out, context.get(), &problem, options);
         return detail::made<plan>(status, out);
     }
     /* Loads the bytes of save(), for the same problem. A plan is executable code: load only files that you trust. */
@@ -249,6 +322,10 @@ public:
     plan(const context &context, const fattn_problem &problem, const fattn_plan_options *options = nullptr) :
         plan(try_create(context, problem, options).value())
     {
+    }
+    static plan share(const context &context, const fattn_problem &problem, const fattn_plan_options *options = nullptr)
+    {
+        return try_share(context, problem, options).value();
     }
     static plan load(const context &context, const fattn_problem &problem, const std::string &bytes) { return try_load(context, problem, bytes).value(); }
     std::string save() const { return try_save().value(); }
@@ -342,6 +419,46 @@ public:
 private:
     fattn_context *owner_ = nullptr;
     CUstream_st *stream_ = nullptr;
+};
+
+/* A CUDA graph: calls that are launched together. */
+class graph : public detail::handle<fattn_graph> {
+public:
+    graph() noexcept = default; /* holds nothing */
+    static graph own(fattn_graph *owned) noexcept { return graph(owned); }
+    /* Records the work that enqueue() puts on the stream, without running it. It returns a fattn_status and must not throw. */
+    template <typename Enqueue> static result<graph> try_capture(const context &context, const stream &stream, Enqueue &&enqueue)
+    {
+        fattn_graph *out = nullptr;
+        fattn_status status = fattn_capture_begin(context.get(), stream.get());
+        if (status != FATTN_OK)
+            return result<graph>(status);
+        const fattn_status enqueued = enqueue();
+        result<graph> refused(enqueued); /* keeps its sentence: the end of the capture may have one of its own */
+        status = fattn_capture_end(&out, context.get(), stream.get());
+        result<graph> captured = detail::made<graph>(status, out);
+        return enqueued == FATTN_OK ? std::move(captured) : std::move(refused);
+    }
+    /* cuDNN's native graph of a plan, with these addresses. */
+    static result<graph> try_native(const plan &plan, const fattn_tensors &tensors)
+    {
+        fattn_graph *out = nullptr;
+        const fattn_status status = fattn_graph_native(&out, plan.get(), &tensors);
+        return detail::made<graph>(status, out);
+    }
+    fattn_status try_launch(CUstream_st *stream = nullptr) const noexcept { return fattn_graph_launch(get(), stream); }
+#if defined(__cpp_exceptions)
+    template <typename Enqueue> static graph capture(const context &context, const stream &stream, Enqueue &&enqueue)
+    {
+        return try_capture(context, stream, std::forward<Enqueue>(enqueue)).value();
+    }
+    static graph native(const plan &plan, const fattn_tensors &tensors) { return try_native(plan, tensors).value(); }
+    void launch(CUstream_st *stream = nullptr) const { check(try_launch(stream)); }
+#endif
+    size_t node_count() const noexcept { return fattn_graph_node_count(get()); }
+
+private:
+    explicit graph(fattn_graph *owned) noexcept : handle(owned) {}
 };
 
 } // namespace fattn

@@ -1,4 +1,4 @@
-"""Fused attention on cuDNN, from Python. Arrays by DLPack (PyTorch, CuPy; NumPy for the cpu backend), without copies, on the caller's stream.
+"""Fused attention on cuDNN, from Python. Arrays by DLPack (PyTorch, CuPy; NumPy and JAX for the cpu backend), without copies, on the caller's stream.
 
     import fattn
     out = fattn.attention(q, k, v, causal=True)                  # q, k, v: [batch, heads, sequence, channels]

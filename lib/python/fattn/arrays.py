@@ -95,8 +95,11 @@ def module_of(owner: Any) -> Any:
 
 
 def empty(name: str, like: Array, shape: Sequence[int], dtype: str, strides: Optional[Sequence[int]] = None) -> Any:
-    """A new array on the device of `like`, made by its library, with these strides (in elements, of a dense tensor in any order)."""
-    module = module_of(like.owner)
+    """A new array on the device of `like`, made by its library, with these strides (in elements, of a dense tensor in any order).
+
+    Arrays of a library that is not known here, JAX for example, get arrays of NumPy on the cpu.
+    """
+    module = module_of(like.owner) or (sys.modules.get("numpy") if like.on_cpu else None)
     kind = getattr(module, NAMES.get(dtype, ""), None)
     if kind is None:
         refuse(f"{name}: {type(like.owner).__module__.partition('.')[0]} has no array of {dtype} that can be made here; give {name}=")

@@ -25,7 +25,7 @@ class Context:
     """One cuDNN on one device (fattn_context_create).
 
     device     "cpu"; the number of a GPU; a description of a GPU, by path or name: it decides and compiles, and runs nothing
-    cudnn_dir  folder of libcudnn.so.9; None: the cuDNN that this process has mapped already, PyTorch's for example
+    cudnn_dir  folder of libcudnn.so.9, as `facts cudnn path 9.27.0` prints it; None: the cuDNN that this process has mapped already, PyTorch's for example
     nvrtc      path of libnvrtc.so.N, which cuDNN below 9.21 needs
     driver     path of libcuda.so.1; None: the system's, and for a described device the driver without a device
     threads    of the cpu backend; 0: all

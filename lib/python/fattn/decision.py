@@ -31,6 +31,9 @@ class Neighbour(NamedTuple):
     problem: Problem
     change: str
 
+    def __repr__(self) -> str:
+        return f"<fattn.Neighbour: {self.change}>"
+
 
 def _engine(raw: abi.fattn_engine) -> Engine:
     knobs = tuple((text(library().fattn_knob_name(knob.type)), knob.value) for knob in raw.knobs[:raw.knob_count])
@@ -40,8 +43,12 @@ def _engine(raw: abi.fattn_engine) -> Engine:
 class Decision:
     """The answer to fattn.decide. It is true when the problem is supported; printed, it says why not.
 
-    supported  backend ("cudnn", "math", "cpu")  reason ("ok", "unsupported", "policy", "environment", "bad_problem", "internal")
-    status, text, remedy: the reason in one line, cuDNN's name of it, what to do about it    refusals: cuDNN's own chain    engines: of mode A, best first
+    supported  True or False
+    backend    "cudnn", "math" or "cpu"
+    reason     "ok", "unsupported", "policy", "environment", "bad_problem" or "internal"
+    text       the reason in one line; status: cuDNN's name of it; remedy: what to do about it
+    refusals   cuDNN's own chain
+    engines    of mode A, best first
     """
 
     def __init__(self, context: Context, problem: Problem):
@@ -76,7 +83,8 @@ class Decision:
             for step in {step.engine: step for step in reversed(self.refusals)}.values():  # of each engine its first; cuDNN's callers follow it
                 who = f"engine {step.engine}" if step.engine >= 0 else "cuDNN"
                 lines.append(f"  {who}: {': '.join(part for part in (step.status, step.text.strip()) if part)}" + (f" ({step.condition})" if step.condition else ""))
-            lines.append("  explain() finds problems near this one that are supported")
+            if self.reason != "bad_problem":
+                lines.append("  explain() finds problems near this one that are supported")
         for engine in self.engines:
             parts = [f"workspace {engine.workspace_bytes} bytes"] if engine.workspace_bytes >= 0 else []
             parts += [f"{name}={value}" for name, value in engine.knobs]

@@ -160,7 +160,7 @@ class Plan:
         if dtype and array.dtype != dtype:
             refuse(f"{said}: {array.dtype}; the plan is for {dtype}")
         if shape and not same_strides(shape, array.strides, strides):
-            refuse(f"{said}: strides {array.strides}; the plan is for {strides}")
+            refuse(f"{said}: strides {array.strides}; the plan is for {strides}. fattn.plan(q, k, v) takes those of arrays")
         if not shape and not self._packed and name not in ("k", "v", "q_offsets") and not same_strides(array.shape, array.strides, dense(array.shape)):
             refuse(f"{said}: strides {array.strides}: a dense array is needed")
         if name in OUTPUTS[self.pass_] and not array.writable:

@@ -1,5 +1,6 @@
 """One attention problem: the fields of fattn_problem (problem.h) as keyword arguments."""
 import ctypes
+import difflib
 import functools
 from typing import Any, Mapping, Optional, Sequence, Union
 
@@ -71,7 +72,9 @@ class Problem:
 
     def _set(self, name: str, value: Value) -> None:
         if name not in FIELDS or name == "score_mod":
-            refuse(f"{name}: not a field of a problem; those are {', '.join(FIELDS)}")
+            known = ["causal", "window", *FIELDS]
+            near = difflib.get_close_matches(name, known, 1)
+            refuse(f"{name}: not a field of a problem; {f'did you mean {near[0]}?' if near else 'those are ' + ', '.join(known)}")
         if value is None:
             return
         try:

@@ -8,7 +8,7 @@ becomes of them. `if` cannot be recorded: use fattn.where.
 """
 import ctypes
 import weakref
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
 
 from . import abi
 from .arrays import Array
@@ -28,6 +28,17 @@ class Value:
 
     def __bool__(self) -> bool:
         refuse("score_mod: a recorded value is neither true nor false: use fattn.where(condition, a, b), and & | ~ for and, or, not")
+
+    if TYPE_CHECKING:  # _operators makes them
+
+        def __add__(self, other: Number) -> "Value": ...
+        def __eq__(self, other: Number) -> "Value": ...  # type: ignore[override]
+        def __neg__(self) -> "Value": ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __add__
+        __and__ = __rand__ = __or__ = __ror__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
+        __ne__ = __eq__  # type: ignore[assignment]
+        __abs__ = __invert__ = __neg__
 
 
 def record(op: str, *values: Number) -> Value:

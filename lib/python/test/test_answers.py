@@ -30,7 +30,7 @@ class Refused(unittest.TestCase):
         self.assertNotIn("\n", str(seen.exception))
 
     def test_problems(self):
-        for pattern, fields in {r"^dtype: 'f17': one of bf16, f16": dict(dtype="f17"), r"^sequence: not a field of a problem": dict(sequence=1), r"^batch: 'two'": dict(batch="two"),
+        for pattern, fields in {r"^dtype: 'f17': one of bf16, f16": dict(dtype="f17"), r"^sequence: not a field of a problem; those are causal, window, ": dict(sequence=1), r"^casual: .* did you mean causal\?$": dict(casual=True), r"^batch: 'two'": dict(batch="two"),
                                 r"^q_strides: \(1, 2, 3, 4, 5\)": dict(q_strides=(1, 2, 3, 4, 5)), r"^causal: the window": dict(causal=True, window=(3, 1)),
                                 r"^outputs: 'lse': one of": dict(outputs=("stats", "lse")), r"^dtype: one word": dict(dtype=("f16", "bf16"))}.items():
             self.refused(pattern, fattn.Problem, **fields)
@@ -54,7 +54,7 @@ class Refused(unittest.TestCase):
                               "^biass: not a tensor of a call": dict(biass=q), "^mod_tensors: 'x': the score modification has no tensors": dict(mod_tensors={"x": q}),
                               "^workspace: f32": dict(workspace=q), "^o shares memory with q": dict(out=q)}.items():
             self.refused(pattern, plan.forward, q, q, q, **more)
-        self.refused("^k: strides", plan.forward, q, turned, q)
+        self.refused(r"^k: strides .*; the plan is for .*\. fattn\.plan\(q, k, v\) takes those of arrays", plan.forward, q, turned, q)
         self.refused("^the plan is of pass fwd", plan.backward, q, q, q, q, q, q)
         slope = ones(1, 2, 1, 1)
         mod = fattn.ScoreMod(lambda s, b, h, q, k, slope: s * slope, tensors={"slope": slope})
@@ -100,6 +100,13 @@ class Decisions(unittest.TestCase):
         self.assertFalse(decision)
         self.assertEqual(decision.reason, "bad_problem")
         self.assertIn("heads_q", repr(decision))
+        self.assertNotIn("explain()", repr(decision))  # nothing is near what is no problem
+        with self.assertRaisesRegex(fattn.Error, "^heads_q: 3 is not a multiple"):
+            decision.explain()
+
+    def test_a_neighbour_is_one_line(self):
+        near = fattn.decide(fattn.Problem(dtype="f32", batch=1, heads_q=1, seq_q=8, seq_kv=8, dim_qk=16)).explain(budget=8)
+        self.assertEqual(repr(near[0]), f"<fattn.Neighbour: {near[0].change}>")
 
     def test_a_described_gpu_says_why_not(self):
         facts = pathlib.Path(os.environ.get("FACTS_BIN", ""), "facts")
@@ -196,6 +203,24 @@ class Interchange(unittest.TestCase):
         self.assertIsNone(arrays.current_stream(arrays.Array("q", ones()), None))
         with self.assertRaisesRegex(fattn.Error, "give stream="):
             arrays.current_stream(arrays.Array("q", FakeTensor()), None)
+
+    def test_arrays_of_another_library_get_outputs_of_numpy(self):
+        class Array:  # JAX's, for example
+            def __init__(self, values):
+                self.values = values
+
+            def __dlpack__(self, **more):
+                return self.values.__dlpack__(**more)
+
+            def __dlpack_device__(self):
+                return self.values.__dlpack_device__()
+        q = np.linspace(-1, 1, 1024, dtype=np.float32).reshape(SHAPE)
+        other = Array(q)
+        out, stats = fattn.attention(other, other, other, causal=True, stats=True)
+        np.testing.assert_array_equal(out, fattn.attention(q, q, q, causal=True))
+        gradients = fattn.attention_backward(other, other, other, out, out, stats, causal=True)
+        for one, expected in zip(gradients, fattn.attention_backward(q, q, q, out, out, stats, causal=True)):
+            np.testing.assert_array_equal(one, expected)
 
     def test_new_arrays_follow_strides(self):
         like = arrays.Array("q", ones())

@@ -1,0 +1,64 @@
+"""A program with types passes a type checker, and runs: fattn has `py.typed`."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy
+except ImportError:
+    sys.exit(1 if os.environ.get("FACTS_CI") else 77)
+
+HOME = pathlib.Path(__file__).resolve().parents[3]
+PROGRAM = '''
+from typing import Any, Optional
+import fattn
+from fattn.score_mod import Value
+
+def near(score: Value, b: Value, h: Value, q: Value, k: Value) -> Value:
+    capped = 20 * fattn.score_mod.tanh(score / 20) - abs(q - k) ** 2 % 7
+    return fattn.where((k <= q) & (q - k < 16) | ~(b != 0), -capped + 1, -float("inf"))
+
+def first(found: fattn.Decision) -> Optional[fattn.Engine]:
+    return found.engines[0] if found.supported else None
+
+def both(q: Any) -> Any:
+    plan: fattn.Plan = fattn.plan(q, q, q, score_mod=fattn.ScoreMod(near), training=1, context=fattn.Context("cpu"))
+    out, stats = plan.forward(q, q, q, stats=True)
+    return fattn.attention_backward(q, q, q, out, out, stats, score_mod=fattn.ScoreMod(near))[0]
+
+engine = first(fattn.decide(fattn.Problem(dtype="f32", batch=1, heads_q=2, seq_q=16, seq_kv=16, dim_qk=32)))
+number: int = engine.number if engine else -1
+'''
+
+
+class Types(unittest.TestCase):
+    def check(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder, "program.py")
+            source.write_text(text)
+            return subprocess.run(["mypy", "--follow-imports=silent", "--cache-dir", folder, source], capture_output=True, text=True, check=False,
+                                  env={**os.environ, "MYPYPATH": str(HOME / "lib/python")})
+
+    def test_a_program_with_types(self):
+        done = self.check(PROGRAM)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        wrong = PROGRAM
+        for right, other in {"engine.number": "engine.nummer", "score / 20": 'score / "20"', "** 2": "** None", 'Context("cpu")': "Context(1.5)"}.items():
+            wrong = wrong.replace(right, other)
+        self.assertGreaterEqual(self.check(wrong).stdout.count("error:"), 4)
+
+    def test_the_program_runs(self):
+        names = {}
+        exec(PROGRAM, names)
+        self.assertEqual((names["both"](numpy.ones((1, 2, 16, 32), "float32")).shape, names["number"]), ((1, 2, 16, 32), 0))
+
+
+if __name__ == "__main__":
+    if not shutil.which("mypy"):
+        print("needs mypy")
+        sys.exit(1 if os.environ.get("FACTS_CI") else 77)
+    unittest.main()
