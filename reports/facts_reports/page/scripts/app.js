@@ -57,7 +57,7 @@ const App = (() => {
     if (!cell) return;
     for (const found of Boundary.of(rows)) {
       const p = element("p", {}, mark(found.outcome), ` ${found.outcome.word} (${count(found.rows)}) `);
-      if (found.why) p.append(element("span", { class: "quiet" }, `${found.why.slice(0, 140)}: `));
+      if (found.why) p.append(element("span", { class: "quiet" }, `${short(found.why, 140)}: `));
       if (found.text) p.append("where ", element("button", { type: "button", class: "boundary", "data-query": found.text, title: "Filter to this" }, found.text));
       else p.append("no three keys separate these rows from the others here");
       box.append(p);
@@ -179,9 +179,10 @@ const App = (() => {
   function news() {
     Keys.rove(at("news"), "button");
     at("news").addEventListener("click", (event) => {
-      const { find, on, a, b, group } = event.target.closest("button")?.dataset ?? {};
+      const { find, on, a, b, group, known } = event.target.closest("button")?.dataset ?? {};
       if (find) { State.set({ ...State.fresh(), q: `case="${find}"`, device: on }); toRows(); }
       if (a) Compare.show(a, b, group);
+      if (known !== undefined) { at("known").open = true; at("known").scrollIntoView(); at("known").querySelector("summary").focus({ preventScroll: true }); }
     });
   }
 
@@ -192,6 +193,8 @@ const App = (() => {
     if (now !== height) document.documentElement.style.setProperty("--bar", height = now);   // the whole page's style is computed again
   }
 
+  // A skip link moves; the address stays the view's.
+  for (const link of document.querySelectorAll("a.skip")) link.addEventListener("click", (event) => { const to = at(link.hash.slice(1)); event.preventDefault(); to.scrollIntoView(); to.focus({ preventScroll: true }); });
   for (const e of document.querySelectorAll("[data-link]")) e.replaceChildren(linked(e.dataset.link) || "no link");
   Heat.start((text) => { const cell = Matrix.resolve(text); return cell ? inCell(cell, current) : []; });
   Compare.start();
