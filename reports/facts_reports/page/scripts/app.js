@@ -1,8 +1,8 @@
 // Joins the parts: query, levels, device, view; everything that is seen follows from State.
 const App = (() => {
   const { outcomes, columns } = Data;
-  const total = outcomes.map(() => 0);
-  for (let r = 0; r < Data.rows; r++) total[columns.outcome[r]]++;
+  const byOutcome = (rows) => { const out = outcomes.map(() => 0); for (let i = 0; i < rows.length; i++) out[columns.outcome[rows[i]]]++; return out; };
+  const total = byOutcome(Data.every);
   let current = [];   // rows under query and device, before levels
   let listed = [];    // rows of the table
   let drawn = false;
@@ -42,8 +42,7 @@ const App = (() => {
   }
 
   function chips(state, rows) {
-    const counts = rows === Data.every ? total : outcomes.map(() => 0), box = at("levels");
-    if (rows !== Data.every) for (const r of rows) counts[columns.outcome[r]]++;
+    const counts = rows === Data.every ? total : byOutcome(rows), box = at("levels");
     const focus = document.activeElement?.dataset?.level;
     box.replaceChildren(...outcomes.map((o, i) => (total[i] ? element("button", { type: "button", class: `chip ${o.kind}`, "data-level": o.word, "aria-pressed": String(!state.off.includes(o.word)), title: o.says },
       mark(o), ` ${o.word} `, element("span", { class: "n" }, count(counts[i]))) : null)).filter(Boolean));
