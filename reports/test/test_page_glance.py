@@ -248,7 +248,9 @@ class Glance(WithPages):
             page = self.open(name)
             self.assertLessEqual(page.evaluate(TAB_STOPS), 60, name)
             page.click("#unfold")
+            page.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
             self.assertLessEqual(page.evaluate(TAB_STOPS), 60, name)
+            self.assertEqual(set(page.evaluate("[...document.querySelectorAll('.findings')].map((t) => [...t.querySelectorAll('a, button, summary')].filter((e) => e.tabIndex >= 0).length)")) - {1}, set(), name)
         page.keyboard.press("Home")
         page.reload()
         page.keyboard.press("Tab")
@@ -262,7 +264,7 @@ class Glance(WithPages):
     def test_arrow_keys_move_in_each_table(self):
         page = self.open(fragment="#axes=Heads,Pass")
         for selector, key in (("#heat button.cell", "ArrowDown"), ("#matrix button.segment", "ArrowDown"), ("#matrix button.fold", "ArrowDown"), ("#rows button.open", "ArrowDown"), ("#devices button", "ArrowRight"),
-                              ("#news button.line", "ArrowDown"), ("button.group", "ArrowDown")):
+                              ("#news button.line", "ArrowDown"), (".findings button", "ArrowDown"), ("button.group", "ArrowDown")):
             page.focus(f"{selector} >> nth=0")
             before = page.evaluate("document.activeElement.outerHTML")
             page.keyboard.press(key)

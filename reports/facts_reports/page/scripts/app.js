@@ -195,6 +195,7 @@ const App = (() => {
   // A skip link moves; the address stays the view's.
   for (const link of document.querySelectorAll("a.skip")) link.addEventListener("click", (event) => { const to = at(link.hash.slice(1)); event.preventDefault(); to.scrollIntoView(); to.focus({ preventScroll: true }); });
   for (const e of document.querySelectorAll("[data-link]")) e.replaceChildren(linked(e.dataset.link) || "no link");
+  for (const table of document.querySelectorAll(".findings")) Keys.rove(table, "a, button, summary");
   Heat.start((text) => { const cell = Matrix.resolve(text); return cell ? inCell(cell, current) : []; });
   Compare.start();
   Drop.start();
