@@ -29,7 +29,7 @@ const Compare = (() => {
     const t = targets.findIndex((x) => x.build === build && x.device === device), r = t < 0 ? -1 : Data.rowOf(c, t);
     if (r < 0) return [element("span", { class: "quiet" }, "no row")];
     const o = Data.outcome(r), engines = [...new Set(dict.engines[columns.engines[r]].filter((e) => e && e.mode === "A").map((e) => e.index))], reason = dict.reason[columns.reason[r]];
-    return [mark(o), ` ${o.word} `, element("span", { class: "quiet" }, engines.length ? `engines ${engines.join(" ")}` : dict.engine[columns.engine[r]] === null ? "" : `engine ${dict.engine[columns.engine[r]]}`),
+    return [mark(o), ` ${o.word} `, element("span", { class: "quiet" }, engines.length ? `engine${engines.length > 1 ? "s" : ""} ${engines.join(" ")}` : dict.engine[columns.engine[r]] === null ? "" : `engine ${dict.engine[columns.engine[r]]}`),
       reason.text ? element("div", { class: "quiet why" }, `${reason.status ? `${reason.status}: ` : ""}${short(reason.text, 240)}`) : null];
   }
 
@@ -61,7 +61,7 @@ const Compare = (() => {
 
   function stepOf(step, state, alone) {
     const items = step.groups.map((g, i) => groupOf(step, g, i, state)).filter(Boolean);
-    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${step.headline}`)), items.length ? element("ul", { class: "groups" }, ...items) : element("p", { class: "quiet" }, "Nothing changed here."),
+    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${step.headline}${state.device && step.devices.length > 1 ? ` These counts are of ${step.devices.join(", ")}.` : ""}`)), items.length ? element("ul", { class: "groups" }, ...items) : element("p", { class: "quiet" }, "Nothing changed here."),
       ...(alone ? step.notes.map((n) => element("p", { class: "quiet" }, n)) : [])];
   }
 
