@@ -33,7 +33,7 @@ def main(arguments):
         status = cli.main([*RECORDS, "-o", folder, "--title", "cuDNN fused attention on an H100"])
         if status:
             return status
-        subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1100,670",
+        subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1240,720",
                         "--virtual-time-budget=8000", f"--screenshot={out}", (Path(folder) / "index.html").as_uri()],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return 0

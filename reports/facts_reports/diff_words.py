@@ -61,10 +61,10 @@ def known_failures(diff):
     if not (still or right or unasked or more):
         return "", []
     said = (f"{text.count(len(still), 'known failure still fails', 'known failures still fail')}, {len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, "
-            f"{len(unasked):,} got no answer.")
+            f"{len(unasked):,} got no answer." if still or right or unasked else "No known failure is among these cases.")
     if more:
         version = diff.record(1).targets[diff.sides.slots[0].second]["cudnn"]
-        said += f" These cases do not cover {text.count(len(more), 'failure')} that FACTS guards against: facts known check --cudnn {version} does."
+        said += f" {text.count(len(more), 'failure that FACTS guards against is', 'failures that FACTS guards against are')} not in these cases: facts known check --cudnn {version} asks about these failures."
     return said, [(name, d.ask(diff, slot, case)) for name, (slot, case) in list(right.items())[:_RIGHT]]
 
 
@@ -110,7 +110,7 @@ def _ratio(group):
     return "" if not group.ratio else "from nothing" if group.ratio == float("inf") else f"up to {group.ratio:.3g} times"
 
 
-def _detail(group):
+def detail(group):
     """How it changed, where the example does not say it better (its reason has its own numbers)."""
     return "; ".join(x for x in ("" if "#" in group.alike else group.alike, group.engine, _ratio(group)) if x)
 
@@ -220,7 +220,7 @@ def as_text(diff):
         before, after = before_after(diff, group)
         known = f", {group.known:,} known" if group.known else ""
         lines += ["", f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}", f"    {exactness(group)}",
-                  *_indented(_detail(group)),
+                  *_indented(detail(group)),
                   f"    e.g. {before}  ->  {after}", f"    {d.repro(diff, group)}"]
         lines += _indented(d.bisect(diff, group))
     if rest:
@@ -251,7 +251,7 @@ def _markdown(diff, most):
             before, after = before_after(diff, group)
             where = text.code(group.where) if group.where else where_words(group)
             known = f" ({group.known:,} known)" if group.known else ""
-            out.append(f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(_detail(group)) if _detail(group) else ''} | {group.hits:,} | "
+            out.append(f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(detail(group)) if detail(group) else ''} | {group.hits:,} | "
                        f"{where}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |")
         out.append("")
         if rest:

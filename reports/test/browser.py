@@ -16,6 +16,7 @@ CHROMIUM = os.environ.get("FACTS_CHROMIUM") or shutil.which("chromium") or shuti
 MISSING = "" if sync_playwright and CHROMIUM else ("chromium (FACTS_CHROMIUM)" if sync_playwright else "Python's playwright") + " is missing"
 # A browser lays out what is far below the screen only when it comes near, and says no text of it before. The tests see all of it at once.
 WHOLE = "{ const all = new CSSStyleSheet(); all.replaceSync('main > section, footer { content-visibility: visible !important }'); document.adoptedStyleSheets = [all]; }"
+PATIENCE = 120_000   # milliseconds: other tests run beside these
 LAPTOP, DESKTOP, PHONE = (1366, 768), (1400, 900), (390, 844)
 
 
@@ -49,6 +50,7 @@ class WithPages(unittest.TestCase):
         """An empty page on a screen."""
         context = self.browser.new_context(viewport={"width": screen[0], "height": screen[1]}, **options)
         self.addCleanup(context.close)
+        context.set_default_timeout(PATIENCE)
         context.add_init_script(WHOLE)
         return context.new_page()
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import support
 import synthetic
-from browser import WithPages
+from browser import LAPTOP, WithPages
 from test_predicate import VECTORS
 
 QUERIES = ("pass=bwd", "d.qk>128", "cudnn<9.20 & device=h100-sxm", "verdict in (nan, wrong)", "layout~bs*", "!(dtype=bf16)", "grade=decided & h~*/*", "class=unsupported", "engine=2", "s.kv<=192 | mask=causal", "s.kv%128=64 & s.q<=s.kv", "engine!=2", "fill=neglse & sm=90")
@@ -203,9 +203,7 @@ class Page(WithPages):
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 1366)
 
     def test_totals_are_there_without_scripts(self):
-        context = self.browser.new_context(java_script_enabled=False)
-        self.addCleanup(context.close)
-        page = context.new_page()
+        page = self.tab(LAPTOP, java_script_enabled=False)
         page.goto((self.at / "good/index.html").as_uri())
         self.assertIn("6 nan", page.inner_text("body"))
 

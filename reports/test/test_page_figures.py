@@ -62,7 +62,7 @@ class Figures(WithPages):
         page = self.open("bench")
         rows = page.locator("#numbers tbody tr").all_inner_texts()
         self.assertEqual(len(rows), 2)
-        self.assertRegex(rows[0], r"2000\.\d+\s+500\s+71 % of its gemm")
+        self.assertRegex(rows[0], r"2,000\s+500\s+71 % of its gemm")
         self.assertIn("slower", rows[1])
         self.assertIn("gpu: 700 TFLOP/s", page.locator("#numbers caption").inner_text())
         self.assertAlmostEqual(page.evaluate("parseFloat(document.querySelector('.speed .bar').style.getPropertyValue('--part'))"), 500 / 7, delta=0.5)

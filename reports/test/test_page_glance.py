@@ -10,7 +10,7 @@ import support
 import synthetic
 from browser import DESKTOP, LAPTOP, PHONE, WithPages
 from facts_reports import diff, diff_cli
-from facts_reports.page import steps
+from facts_reports.page import opening, steps
 from facts_reports.vocabulary import BY_CHANGE
 
 DECIDED = (synthetic.DEVICES[1], ("h100-spec", 90, "decided"))
@@ -58,6 +58,7 @@ class Glance(WithPages):
             self.assertEqual(h1.get_attribute("class"), {"gate": "bad", "calm": "good", "cut": "open"}[name])
         page = self.open("gate", screen=LAPTOP)
         self.assertIn("2 accepted cases are refused now", page.locator("h1").inner_text())
+        self.assertEqual([line.split("\n")[0] for line in page.locator("#news li").all_inner_texts()][:2], ["✗ 1 worse: pass=bwd & h.k=4 & s.q=257", "– 2 lost: stride=gap:8"])
         lost = page.locator("#news li", has_text="2 lost")
         self.assertIn("stride=gap:8", lost.inner_text())
         self.assertIn("strides with gaps are not supported", lost.inner_text())
@@ -75,9 +76,26 @@ class Glance(WithPages):
         self.assertEqual(page.locator("#news [data-find]").count(), 3)
         self.assertIn("18 known and accepted", page.locator("#news").inner_text())
         self.assertFalse(page.locator("details.fold .findings").is_visible())
+        page.click("#news [data-known]")
+        self.assertTrue(page.locator("details.fold .findings").is_visible())
+        self.assertEqual(page.evaluate("document.activeElement.closest('details').id"), "known")
         page.click("#news [data-find] >> nth=0")
         self.assertIn("case=", page.input_value("#query"))
         self.assertRegex(self.rows(page), " of [1-9]")
+
+    def test_a_first_screen_that_is_full_shows_each_kind_of_finding(self):
+        news = [{"outcome": outcome, "case": f"{outcome} {i}", "cases": [""], "device": "", "pairs": 1, "history": []} for outcome, n in (("overrun", 12), ("wrong", 9), ("nan", 1), ("build_fail", 3)) for i in range(n)]
+        self.assertEqual([f["case"] for f in opening.various(news)], ["overrun 0", "overrun 1", "overrun 2", "wrong 0", "wrong 1", "wrong 2", "nan 0", "build_fail 0", "build_fail 1", "build_fail 2"])
+        self.assertEqual([f["case"] for f in opening.various(news[:9])], [f"overrun {i}" for i in range(9)])
+
+    def test_the_words_of_a_cell_move_nothing_and_are_whole(self):
+        for name in ("good", "gate", "matrix"):
+            page = self.open(name, screen=LAPTOP)
+            top = page.evaluate("document.getElementById('heat').getBoundingClientRect().top")
+            for place in range(0, page.locator("#heat button.cell").count(), 9):
+                page.hover(f"#heat button.cell >> nth={place}")
+                said = page.evaluate("[document.getElementById('heat').getBoundingClientRect().top, ...['scrollWidth', 'clientWidth'].map((k) => document.getElementById('heat-tip')[k])]")
+                self.assertEqual((said[0], said[1] <= said[2]), (top, True), (name, place, page.inner_text("#heat-tip")))
 
     def test_a_cell_of_the_map_is_legible_without_colour_and_counts_in_words(self):
         page = self.open("gate")
@@ -85,8 +103,10 @@ class Glance(WithPages):
         found = next(label for label in cells if label.startswith("backward, 9.27.0"))
         self.assertRegex(found, r"backward, 9\.27\.0: 1 wrong, \d+ unsupported, \d+ pass; since 9\.20\.0 2 lost, \d gained, \d changed otherwise|backward, 9\.27\.0: .* since 9\.20\.0 2 lost")
         self.assertIn("−2", cells[found])
-        states = page.evaluate("Object.fromEntries([...document.querySelectorAll('#heat-legend .cell')].slice(0, 8).map((e) => [e.className, e.textContent]))")
-        self.assertEqual(len(set(states.values())), len(states), states)
+        legend = page.evaluate("Object.fromEntries([...document.querySelectorAll('#heat-legend .cell')].map((e) => [e.className.split(' ')[1], e.textContent.trim()]))")
+        self.assertEqual(set(legend), set(page.evaluate("[...document.querySelectorAll('#heat .cell')].flatMap((e) => [...e.classList].slice(1))")))
+        signs = [sign for sign in legend.values() if sign]
+        self.assertEqual((len(set(signs)), len(signs) >= 4), (len(signs), True), legend)
         page.hover("#heat button.cell >> nth=3")
         self.assertIn(page.get_attribute("#heat button.cell >> nth=3", "aria-label"), page.inner_text("#heat-tip"))
 
@@ -142,7 +162,8 @@ class Glance(WithPages):
         page = self.open(fragment="?a=9.14.0&b=9.27.0&device=h100-sxm")
         self.assertEqual((page.input_value("#from"), page.input_value("#to"), page.input_value("#device")), ("9.14.0-jit-cu13", "9.27.0-jit-cu13", "h100-sxm"))
         self.assertIn("9.14.0 → 9.27.0", page.inner_text("#compare-result"))
-        self.assertNotIn("sm80-spec", page.inner_text("#compare-result"))
+        self.assertEqual(page.inner_text("#compare-result").count("sm80-spec"), 1)
+        self.assertIn("same. These counts are of h100-sxm, sm80-spec.", page.inner_text("#compare-result h3"))
         page.click("button.group >> nth=0")
         beside = page.locator("table.beside")
         self.assertEqual(beside.locator("thead th").all_inner_texts(), ["Case", "Device", "9.14.0", "9.27.0"])
@@ -188,7 +209,7 @@ class Glance(WithPages):
             due, said, groups = self.due(*files)
             self.assertEqual((headline.strip(), summaries), (due, said))
             for text, group in zip(inside, groups):
-                self.assertIn(f"{group['exactness']}. {group['change']}", text)
+                self.assertIn(f"{group['where'] and group['where'] + ': '}{group['exactness']}.{group['change'] and ' ' + group['change']}", text)
                 self.assertIn(group["repro"], text)
             page.evaluate("document.getElementById('drop-result').replaceChildren()")
         self.assertEqual([g["class"] for g in groups], ["worse", "better"])
@@ -228,16 +249,23 @@ class Glance(WithPages):
             page = self.open(name)
             self.assertLessEqual(page.evaluate(TAB_STOPS), 60, name)
             page.click("#unfold")
+            page.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
             self.assertLessEqual(page.evaluate(TAB_STOPS), 60, name)
+            self.assertEqual(set(page.evaluate("[...document.querySelectorAll('.findings')].map((t) => [...t.querySelectorAll('a, button, summary')].filter((e) => e.tabIndex >= 0).length)")) - {1}, set(), name)
         page.keyboard.press("Home")
         page.reload()
         page.keyboard.press("Tab")
         self.assertEqual(page.evaluate("document.activeElement.textContent"), "Skip to what changed")
+        self.ask(page, "pass=bwd")
+        before = page.url, self.rows(page)
+        page.focus(".skip >> nth=1")
+        page.keyboard.press("Enter")
+        self.assertEqual((page.url, self.rows(page), page.evaluate("document.activeElement.id")), (*before, "rows-title"))
 
     def test_arrow_keys_move_in_each_table(self):
         page = self.open(fragment="#axes=Heads,Pass")
         for selector, key in (("#heat button.cell", "ArrowDown"), ("#matrix button.segment", "ArrowDown"), ("#matrix button.fold", "ArrowDown"), ("#rows button.open", "ArrowDown"), ("#devices button", "ArrowRight"),
-                              ("#news button.line", "ArrowDown"), ("button.group", "ArrowDown")):
+                              ("#news button.line", "ArrowDown"), (".findings button", "ArrowDown"), ("button.group", "ArrowDown")):
             page.focus(f"{selector} >> nth=0")
             before = page.evaluate("document.activeElement.outerHTML")
             page.keyboard.press(key)
@@ -256,6 +284,23 @@ class Glance(WithPages):
                     self.assertEqual(page.evaluate("[...document.querySelectorAll('#matrix .segment, #rows > tbody > tr > td, #news *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"), 0, (name, fragment))
                     self.assertLessEqual(len(page.evaluate("[...new Set([...document.querySelectorAll('#matrix td')].map((e) => e.getBoundingClientRect().left))]")), 1, (name, fragment))
                 self.quiet()
+
+    def test_a_phone_shows_the_cases_of_a_group_one_under_the_other(self):
+        page = self.open("gate", screen=PHONE)
+        page.click("#news [data-group] >> text=2 lost")
+        for place in range(2):
+            boxes = [page.locator(".beside tbody tr").nth(place).locator("td").nth(i).bounding_box() for i in range(4)]
+            self.assertEqual({round(box["x"]) for box in boxes}, {round(boxes[0]["x"])})
+            self.assertGreater(boxes[0]["width"], 300)
+        self.assertEqual(page.evaluate("getComputedStyle(document.querySelectorAll('.beside td')[3], '::before').content"), '"9.27.0 "')
+
+    def test_a_phone_shows_the_newest_versions_first(self):
+        versions = [f"9.{minor}.0" for minor in range(2, 28)]
+        (self.at / "long.jsonl").write_text(synthetic.text({**one, "plan_ms": 300, "workspace_bytes": 0} if "case" in one else one for one in synthetic.record(versions, (synthetic.DEVICES[1],))))
+        support.run(self.at / "long.jsonl", "-o", self.at / "long")
+        page = self.open("long", screen=PHONE)
+        self.assertLessEqual(page.locator("#heat thead th").last.bounding_box()["x"], PHONE[0] - 20)
+        self.assertEqual(page.locator("#heat th[scope=row]").first.bounding_box()["x"], 12)
 
     def test_it_prints_on_two_pages(self):
         for name in self.records:

@@ -6,7 +6,7 @@ import unittest
 
 import support
 import synthetic
-from browser import WithPages
+from browser import PATIENCE, WithPages
 from facts_reports import exports, site
 
 
@@ -19,6 +19,7 @@ class Large(WithPages):
     def load_time(self, name):
         """CPU seconds of the page's main thread, from its start until its script has run and its first frame is drawn."""
         context = self.browser.new_context(viewport={"width": 1366, "height": 768})
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         meter = context.new_cdp_session(page)
         meter.send("Performance.enable")

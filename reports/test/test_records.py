@@ -51,6 +51,11 @@ class Records(unittest.TestCase):
                           self.row(run="new"), self.row(run="old", attempt=9, verdict="wrong"))
         self.assertEqual(store.counts(), {"pass": 1})
 
+    def test_rows_of_a_case_stand_in_the_order_of_versions(self):
+        versions = ("9.9.0", "9.9.1", "9.14.0", "10.0.0")
+        store = self.load(*(self.row(cudnn=v, build=f"{v}-jit-cu13") for v in ("9.14.0", "10.0.0", "9.9.1", "9.9.0")))
+        self.assertEqual(tuple(row["cudnn"] for _, row in store.rows()), versions)
+
     def test_engine_all_keeps_a_row_for_each_configuration_and_others_do_not(self):
         case = "pass=fwd dtype=bf16 engine=all"
         store = self.load(self.row(case=case, config=0), self.row(case=case, config=1, verdict="wrong"), self.row(config=0), self.row(config=1, attempt=2))

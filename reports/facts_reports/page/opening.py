@@ -1,8 +1,10 @@
 """The first screen in words: the answer, and the lines beside the heat map that say why."""
+from collections import Counter
+
 from .. import text, words
 from ..vocabulary import BY_CHANGE, BY_WORD, KNOWN
 
-_FINDINGS, _GROUPS, _GATE, _LINES = 8, 2, 6, 30
+_FINDINGS, _GROUPS, _GATE, _LINES = 10, 2, 6, 30
 _FIRST = ("worse", "changed kind", "lost", "missing", "inconclusive", "better", "gained")   # of a step: before engines, knobs and times
 _APART = ("not asked", "new knobs", "reason changed")
 _KINDS = {"worse": "failure", "changed kind": "failure", "lost": "failure", "missing": "open", "inconclusive": "open", "better": "good", "gained": "good"}
@@ -13,7 +15,7 @@ def _group_line(step, place, group, on_page):
     devices = list(group["counts"])
     return {"mark": change.mark, "kind": _KINDS.get(change.word, "refused"), "count": group["cases"], "what": change.word, "where": group["words"], "code": group["where"] == group["words"],
             "known": group["known"], "on": "" if len(devices) == len(step["devices"]) else ", ".join(devices), "why": f"{group['before']} → {group['after']}" if on_page else "",
-            "a": step["a"], "b": step["b"], "group": place, "fails": group["fails"]}
+            "a": step["a"], "b": step["b"], "group": place, "example": group["example"], "fails": group["fails"]}
 
 
 def _step(step, labels, groups):
@@ -49,6 +51,16 @@ def _finding(found):
             "when": next((when for word, when, _ in found["history"] if word == found["outcome"]), "")}
 
 
+def various(news):
+    """Of the findings those that have room, as many of each outcome as of the others, the gravest first."""
+    turns = Counter()
+    for f in news:
+        turns[f["outcome"]] += 1
+        f["turn"] = turns[f["outcome"]]
+    kept = {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]}
+    return [_finding(f) for f in news if id(f) in kept]
+
+
 def _change_words(steps, labels):
     """What the newest version changed, as a headline."""
     old, new = (labels.get(steps[0][side], steps[0][side]) for side in "ab")
@@ -63,12 +75,12 @@ def of(store, steps, findings):
     """{kind, tone, head, sentence, findings, steps, ...} for the template. `findings`: of findings.of, news first."""
     labels, (head, sentence) = words.build_labels(store.builds()), words.answer(store)
     news, known = [f for f in findings if not f["known"]], [f for f in findings if f["known"]]
-    out = {"kind": "run", "tone": "bad" if news else "good", "head": head, "sentence": sentence, "clause": "", "findings": [_finding(f) for f in news[:_FINDINGS]],
+    out = {"kind": "run", "tone": "bad" if news else "good", "head": head, "sentence": sentence, "clause": "", "findings": various(news),
            "more_findings": max(0, len(news) - _FINDINGS), "known": sum(store.pairs(KNOWN).values()), "links": len(known), "steps": [], "groups": [], "older": 0, "notes": []}
     if steps.gate:
         word, _, clause = steps.gate["headline"].partition(": ")
         devices = text.count(len(steps.gate["devices"]), "device") + f" ({words.several(steps.gate['devices'])})"
-        out |= {"kind": "gate", "tone": {0: "good", 1: "bad"}.get(steps.code, "open"), "head": word, "clause": clause,
+        out |= {"kind": "gate", "findings": [], "more_findings": 0, "tone": {0: "good", 1: "bad"}.get(steps.code, "open"), "head": word, "clause": clause,
                 "sentence": f"cuDNN {labels.get(steps.gate['a'], steps.gate['a'])} → {labels.get(steps.gate['b'], steps.gate['b'])} on {devices}.",
                 "groups": [_group_line(steps.gate, i, g, True) for i, g in enumerate(steps.gate["groups"])][:_GATE], "older": max(0, len(steps.gate["groups"]) - _GATE),
                 "notes": [n for n in (steps.gate["known"],) if n]}

@@ -1,8 +1,8 @@
 // Joins the parts: query, levels, device, view; everything that is seen follows from State.
 const App = (() => {
   const { outcomes, columns } = Data;
-  const total = outcomes.map(() => 0);
-  for (let r = 0; r < Data.rows; r++) total[columns.outcome[r]]++;
+  const byOutcome = (rows) => { const out = outcomes.map(() => 0); for (let i = 0; i < rows.length; i++) out[columns.outcome[rows[i]]]++; return out; };
+  const total = byOutcome(Data.every);
   let current = [];   // rows under query and device, before levels
   let listed = [];    // rows of the table
   let drawn = false;
@@ -42,8 +42,7 @@ const App = (() => {
   }
 
   function chips(state, rows) {
-    const counts = rows === Data.every ? total : outcomes.map(() => 0), box = at("levels");
-    if (rows !== Data.every) for (const r of rows) counts[columns.outcome[r]]++;
+    const counts = rows === Data.every ? total : byOutcome(rows), box = at("levels");
     const focus = document.activeElement?.dataset?.level;
     box.replaceChildren(...outcomes.map((o, i) => (total[i] ? element("button", { type: "button", class: `chip ${o.kind}`, "data-level": o.word, "aria-pressed": String(!state.off.includes(o.word)), title: o.says },
       mark(o), ` ${o.word} `, element("span", { class: "n" }, count(counts[i]))) : null)).filter(Boolean));
@@ -57,7 +56,7 @@ const App = (() => {
     if (!cell) return;
     for (const found of Boundary.of(rows)) {
       const p = element("p", {}, mark(found.outcome), ` ${found.outcome.word} (${count(found.rows)}) `);
-      if (found.why) p.append(element("span", { class: "quiet" }, `${found.why.slice(0, 140)}: `));
+      if (found.why) p.append(element("span", { class: "quiet" }, `${short(found.why, 140)}: `));
       if (found.text) p.append("where ", element("button", { type: "button", class: "boundary", "data-query": found.text, title: "Filter to this" }, found.text));
       else p.append("no three keys separate these rows from the others here");
       box.append(p);
@@ -179,9 +178,10 @@ const App = (() => {
   function news() {
     Keys.rove(at("news"), "button");
     at("news").addEventListener("click", (event) => {
-      const { find, on, a, b, group } = event.target.closest("button")?.dataset ?? {};
+      const { find, on, a, b, group, known } = event.target.closest("button")?.dataset ?? {};
       if (find) { State.set({ ...State.fresh(), q: `case="${find}"`, device: on }); toRows(); }
       if (a) Compare.show(a, b, group);
+      if (known !== undefined) { at("known").open = true; at("known").scrollIntoView(); at("known").querySelector("summary").focus({ preventScroll: true }); }
     });
   }
 
@@ -192,7 +192,10 @@ const App = (() => {
     if (now !== height) document.documentElement.style.setProperty("--bar", height = now);   // the whole page's style is computed again
   }
 
+  // A skip link moves; the address stays the view's.
+  for (const link of document.querySelectorAll("a.skip")) link.addEventListener("click", (event) => { const to = at(link.hash.slice(1)); event.preventDefault(); to.scrollIntoView(); to.focus({ preventScroll: true }); });
   for (const e of document.querySelectorAll("[data-link]")) e.replaceChildren(linked(e.dataset.link) || "no link");
+  for (const table of document.querySelectorAll(".findings")) Keys.rove(table, "a, button, summary");
   Heat.start((text) => { const cell = Matrix.resolve(text); return cell ? inCell(cell, current) : []; });
   Compare.start();
   Drop.start();

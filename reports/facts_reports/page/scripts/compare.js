@@ -23,23 +23,23 @@ const Compare = (() => {
   function answer(step, c, device, side) {
     if (step.answers) {
       const [word, engine, why] = step.answers[device][step.names[c]][side], o = Data.outcomes.find((one) => one.word === word);
-      return [mark(o), ` ${word} `, element("span", { class: "quiet" }, engine ? `engine ${engine}` : ""), why ? element("div", { class: "quiet why" }, why.slice(0, 240)) : null];
+      return [mark(o), ` ${word} `, element("span", { class: "quiet" }, engine ? `engine ${engine}` : ""), why ? element("div", { class: "quiet why" }, short(why, 240)) : null];
     }
     const build = side ? step.b : step.a;
     const t = targets.findIndex((x) => x.build === build && x.device === device), r = t < 0 ? -1 : Data.rowOf(c, t);
     if (r < 0) return [element("span", { class: "quiet" }, "no row")];
     const o = Data.outcome(r), engines = [...new Set(dict.engines[columns.engines[r]].filter((e) => e && e.mode === "A").map((e) => e.index))], reason = dict.reason[columns.reason[r]];
-    return [mark(o), ` ${o.word} `, element("span", { class: "quiet" }, engines.length ? `engines ${engines.join(" ")}` : dict.engine[columns.engine[r]] === null ? "" : `engine ${dict.engine[columns.engine[r]]}`),
-      reason.text ? element("div", { class: "quiet why" }, `${reason.status ? `${reason.status}: ` : ""}${reason.text.slice(0, 240)}`) : null];
+    return [mark(o), ` ${o.word} `, element("span", { class: "quiet" }, engines.length ? `engine${engines.length > 1 ? "s" : ""} ${engines.join(" ")}` : dict.engine[columns.engine[r]] === null ? "" : `engine ${dict.engine[columns.engine[r]]}`),
+      reason.text ? element("div", { class: "quiet why" }, `${reason.status ? `${reason.status}: ` : ""}${short(reason.text, 240)}`) : null];
   }
 
   function sideBySide(step, group, device = "") {
     const names = step.names ?? dict.case;
     const list = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => cases.map((c) => [d, c]));
     const body = list.slice(0, MOST).map(([d, c]) => element("tr", {}, element("td", { class: "case" }, element("code", {}, names[c])), element("td", {}, d),
-      element("td", {}, ...answer(step, c, d, 0).filter(Boolean)), element("td", {}, ...answer(step, c, d, 1).filter(Boolean))));
+      ...[step.a, step.b].map((build, side) => element("td", { "data-version": label(build) }, ...answer(step, c, d, side).filter(Boolean)))));
     const lines = step.names ? [] : Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${d}, of ${count(cases.length)} cases`), Timeline.ofCases(cases, d)]);
-    return element("div", { class: "inside" }, element("p", { class: "quiet" }, `${group.exactness}. ${group.change}`), ...lines, copyable(group.repro), group.bisect ? copyable(group.bisect) : "",
+    return element("div", { class: "inside" }, element("p", { class: "quiet" }, ...(group.where ? [element("code", {}, group.where), ": "] : []), `${group.exactness}.${group.change ? ` ${group.change}.` : ""}`), ...lines, copyable(group.repro), group.bisect ? copyable(group.bisect) : "",
       element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The cases of the group, before and after" }, element("table", { class: "beside" }, element("caption", { class: "hidden" }, "The cases of the group, before and after"),
         element("thead", {}, element("tr", {}, ...["Case", "Device", label(step.a), label(step.b)].map((h) => element("th", { scope: "col" }, h)))), element("tbody", {}, ...body))),
       list.length > MOST ? element("p", { class: "quiet" }, `${count(list.length - MOST)} more cases.`) : "");
@@ -61,7 +61,7 @@ const Compare = (() => {
 
   function stepOf(step, state, alone) {
     const items = step.groups.map((g, i) => groupOf(step, g, i, state)).filter(Boolean);
-    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${step.headline}`)), items.length ? element("ul", { class: "groups" }, ...items) : element("p", { class: "quiet" }, "Nothing changed here."),
+    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${step.headline}${state.device && step.devices.length > 1 ? ` These counts are of ${step.devices.join(", ")}.` : ""}`)), items.length ? element("ul", { class: "groups" }, ...items) : element("p", { class: "quiet" }, "Nothing changed here."),
       ...(alone ? step.notes.map((n) => element("p", { class: "quiet" }, n)) : [])];
   }
 

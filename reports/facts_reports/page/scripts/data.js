@@ -150,8 +150,8 @@ const Data = (() => {
     }
     return out;
   }
-  const every = new Int32Array(rows);
-  for (let r = 0; r < rows; r++) every[r] = r;
+  const upTo = (n) => { const out = new Int32Array(n); for (let i = 0; i < n; i++) out[i] = i; return out; };
+  const every = upTo(rows);
   let worst = null;
   const rowOf = (c, t) => { worst ??= worstOf(every); return worst[c * targets.length + t]; };
   const name = (r) => dict.case[columns.case[r]];

@@ -16,6 +16,8 @@ const mark = (o) => element("span", { class: `mark ${o.kind}`, "aria-hidden": "t
 const shell = (word) => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 const shown = (v) => (v === null || v === undefined ? "" : typeof v === "number" ? (Number.isInteger(v) ? count(v) : String(Number(v.toPrecision(5)))) : typeof v === "object" ? JSON.stringify(v) : String(v));
 
+const short = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
+
 function copy(text, button) {
   const done = (word) => { const before = button.textContent; button.textContent = word; setTimeout(() => { button.textContent = before; }, 1200); };
   const byHand = () => {

@@ -49,7 +49,7 @@ const Heat = (() => {
   const chief = [...devices].sort((a, b) => { const i = ranks.get(a).findIndex((n, k) => n !== ranks.get(b)[k]); return i < 0 ? 0 : ranks.get(b)[i] - ranks.get(a)[i]; })[0];
   const deviceOf = (state) => state.device || chief;
 
-  // How each case ends in each column. Cases that end alike in all columns share a way: {way: of each case, ways: [{cells, news}]}.
+  // How each case ends in each column, at case * columns + column. The loops over many rows or cases are functions of their own: a browser compiles a short one sooner.
   function ended(rows, across) {
     const place = new Int16Array(targets.length).fill(-1), out = new Uint8Array(Data.dict.case.length * across.length).fill(NONE), news = new Uint8Array(out.length);
     across.forEach((column, i) => { for (const t of column.list) place[t] = i; });
@@ -61,27 +61,42 @@ const Heat = (() => {
       if (o < out[where]) out[where] = o;
       if (o !== GUARDED && kinds[o] === "failure" && !known.has(r)) news[where] = 1;
     }
-    const way = new Uint32Array(Data.dict.case.length), width = across.length, codes = 2 * (outcomes.length + 2);
-    let many = 1;
-    for (let i = 0; i < width; i++) {
-      const next = new Int32Array(many * codes).fill(-1);
-      many = 0;
-      for (let c = 0, from = i; c < way.length; c++, from += width) {
-        const o = out[from], key = way[c] * codes + 2 * (o < GUARDED ? o + 2 : o - GUARDED) + news[from];
-        if (next[key] < 0) next[key] = many++;
-        way[c] = next[key];
-      }
+    return { out, news, width: across.length };
+  }
+
+  // Gives each case the number of its way so far, one column further.
+  function further(way, many, { out, news, width }, i) {
+    const codes = 2 * (outcomes.length + 2), next = new Int32Array(many * codes).fill(-1);
+    many = 0;
+    for (let c = 0, from = i; c < way.length; c++, from += width) {
+      const o = out[from], key = way[c] * codes + 2 * (o < GUARDED ? o + 2 : o - GUARDED) + news[from];
+      if (next[key] < 0) next[key] = many++;
+      way[c] = next[key];
     }
+    return many;
+  }
+
+  // Cases that end alike in all columns share a way: {way: of each case, ways: [{cells, news}]}.
+  function together(ends) {
+    const { out, news, width } = ends, way = new Uint32Array(Data.dict.case.length);
+    let many = 1;
+    for (let i = 0; i < width; i++) many = further(way, many, ends, i);
     const ways = new Array(many);
     for (let c = 0; c < way.length; c++) ways[way[c]] ??= { cells: out.subarray(c * width, (c + 1) * width), news: news.subarray(c * width, (c + 1) * width) };
     return { way, ways };
   }
 
+  // How many cases of a feature go each way.
+  function counts(holds, way, many) {
+    const out = new Uint32Array(many);
+    for (let c = 0; c < way.length; c++) out[way[c]] += holds[c];
+    return out;
+  }
+
   // {counts, total, accepted, state, changed: cases that end otherwise than in the column before} of one row, for each column.
   function line(holds, { way, ways }, width) {
-    const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, before: -1 }));
-    const many = new Uint32Array(ways.length);
-    for (let c = 0; c < way.length; c++) many[way[c]] += holds[c];
+    const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, failed: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, before: -1 }));
+    const many = counts(holds, way, ways.length);
     ways.forEach(({ cells, news }, at_) => {
       const n = many[at_];
       let last = NONE, from = -1;
@@ -94,6 +109,7 @@ const Heat = (() => {
         one.total += n;
         one.news += n * news[i];
         if (outcomes[o].kind === "good") one.accepted += n;
+        if (kinds[o] === "failure") one.failed += n;
         if (last !== NONE && outcomes[last].kind !== outcomes[o].kind) {
           one.changed += n;
           one.before = from;
@@ -128,7 +144,11 @@ const Heat = (() => {
     const ref = one.total + one.guarded ? Matrix.reference(feature.id, list, part, [0, 1]) : "";
     const button = element("button", { type: "button", class: `cell ${one.state}${one.lost ? " lost" : ""}${one.gained ? " gained" : ""}${one.changed && !one.lost && !one.gained ? " edge" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),
       wide ? element("span", { class: "n" }, one.total ? `${count(one.accepted)}/${count(one.total)}` : "", one.lost ? element("b", { class: "less" }, ` −${count(one.lost)}`) : "", one.gained ? element("b", {}, ` +${count(one.gained)}`) : "") : null);
-    if (one.state === "mixed") button.style.setProperty("--share", `${Math.round(100 * one.accepted / one.total)}%`);
+    if (one.state === "mixed" || one.state === "known") {
+      const good = Math.min(100 * one.accepted / one.total, one.state === "known" ? 88 : 100);
+      button.style.setProperty("--share", `${Math.round(good)}%`);
+      button.style.setProperty("--bad", `${Math.round(good + Math.max(12, 100 * one.failed / one.total))}%`);
+    }
     return element("td", {}, button);
   }
 
@@ -138,14 +158,16 @@ const Heat = (() => {
 
   function render(state, rows) {
     filtered = state.q.trim() !== "";
-    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = ended(rows, across), table = at("heat"), wide = across.length <= 7;
+    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = together(ended(rows, across)), table = at("heat"), wide = across.length <= 7;
     const focus = document.activeElement?.closest?.("#heat") ? document.activeElement.dataset.cell : "";
-    table.className = `heat${wide ? " wide" : ""}`;
+    table.className = `heat${wide ? " wide" : ""}${across.length <= 2 ? " few" : ""}`;
     table.replaceChildren(element("caption", { class: "hidden" }, `Support by feature and version on ${device}. Arrow keys move, Enter shows the rows.`), head(across));
     let body = null, axis = null, first = null;
+    const drawn = new Set();
     for (const feature of rowsOf) {
       const one = line(Data.members(feature.id), cells, across.length);
       if (!one.some((x) => x.total + x.guarded)) continue;
+      for (const x of one) drawn.add(x.state).add(x.lost && "lost").add(x.gained && "gained").add(x.changed && !x.lost && !x.gained && "edge");
       const tr = element("tr");
       if (feature.axis !== axis) {
         axis = feature.axis;
@@ -157,12 +179,18 @@ const Heat = (() => {
       tr.append(element("th", { scope: "row", title: feature.where }, feature.label), ...one.map((x, i) => cellOf(feature, device, across, i, x, state.cell, wide)));
       body.append(tr);
     }
+    legend(drawn);
     Keys.settle(table, "button.cell");
     if (focus) [...table.querySelectorAll("button.cell")].find((b) => b.dataset.cell === focus)?.focus({ preventScroll: true });
     at("heat-notes").textContent = notes.join(" ");
     for (const b of document.querySelectorAll("#devices button")) b.setAttribute("aria-pressed", String(b.dataset.device === device));
     tell(null);
   }
+
+  // Of the signs those that are in the map.
+  const CALLED = { none: "not asked", open: "no answer", known: "known failure", edge: "changed" };
+  const legend = (drawn) => at("heat-legend").replaceChildren(...Object.entries({ ...STATES, lost: [" ", "fewer accepted than in the version before"], gained: [" ", "more accepted"], edge: [" ", "changed otherwise"] })
+    .filter(([word]) => drawn.has(word)).map(([word, [sign, says]]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, sign), ` ${CALLED[word] ?? word}`)));
 
   // The line above the map: what the cell under the pointer or the focus counts.
   let rowsIn = () => [];
@@ -181,8 +209,6 @@ const Heat = (() => {
     Keys.rove(table, "button.cell");
     for (const kind of ["focusin", "mouseover"]) table.addEventListener(kind, (event) => { const b = event.target.closest("button.cell"); if (b) tell(b); });
     for (const kind of ["focusout", "mouseleave"]) table.addEventListener(kind, () => tell(null));
-    at("heat-legend").append(...Object.entries(STATES).map(([word, [sign, says]]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, sign), ` ${{ none: "not asked", open: "no answer", known: "known failure" }[word] ?? word}`)),
-      ...[["lost", "fewer accepted than in the version before"], ["gained", "more accepted"], ["edge", "changed otherwise"]].map(([word, says]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, " "), ` ${word === "edge" ? "changed" : word}`)));
   }
 
   return { start, render, deviceOf, columnsOf, stateOf, STATES };

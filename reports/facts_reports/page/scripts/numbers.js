@@ -54,7 +54,7 @@ const Numbers = (() => {
   function speed(line, most, peaks) {
     const bar = element("span", { class: "speed" }, element("span", { class: "bar" })), top = peaks[line.device] || most;
     bar.firstChild.style.setProperty("--part", `${Math.min(100, 100 * line.tflops / top).toFixed(1)}%`);
-    return [element("code", {}, line.case), line.build, line.device, line.engine, line.us, element("span", {}, shown(Number(line.tflops.toPrecision(3))), " ", bar), line.share ? `${Math.round(100 * line.share)} % of its ${line.limit}` : "", line.change];
+    return [element("code", {}, line.case), line.build, line.device, line.engine, shown(Number(line.us.toPrecision(4))), element("span", {}, shown(Number(line.tflops.toPrecision(3))), " ", bar), line.share ? `${Math.round(100 * line.share)} % of its ${line.limit}` : "", line.change];
   }
 
   function start() {

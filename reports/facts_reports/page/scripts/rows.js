@@ -14,7 +14,7 @@ const Rows = (() => {
     const kind = Data.outcome(r).kind, w = worst(r);
     if (w && kind === "failure") return `${w[0]}[${shown(w[1].worst_index).replace(/[[\]]/g, "")}] got ${shown(w[1].got)}, want ${shown(w[1].want)}`;
     const reason = dict.reason[columns.reason[r]];
-    if (reason.text) return reason.text.slice(0, 160);
+    if (reason.text) return short(reason.text, 160);
     return columns.ratio[r] === null ? "" : `worst error ${shown(columns.ratio[r])} of its bound`;
   }
 
