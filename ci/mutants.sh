@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # mutants.sh [PATTERN]: plants each mistake of ci/mutants.list (those whose line contains PATTERN), one at a time, in a copy of the sources; builds the
 # named test program there and runs it. A mistake that no test shows is a gap in the tests. Needs a build of the tests: ./facts test -R harness_case.
-# Exit: 0 each mistake was shown; 1 one was missed, or its text is no longer in the file; 3 nothing could be built.
+# Exit: 0 each mistake was shown; 1 one was missed, does not compile, or its text is no longer in the file; 3 nothing could be built.
 set -uo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
 copy=$home/build/mutants
@@ -54,10 +54,10 @@ while IFS='~' read -r file from to test; do
     [[ $program != harness_supervisor ]] || targets+=" facts facts-fake-worker"
     # shellcheck disable=SC2086
     if ! cmake --build "$copy/build/release" --target $targets >"$copy/build.log" 2>&1; then
-        tail -n 5 "$copy/build.log"
-        exit 3
-    fi
-    if asks "$program" "$filter"; then
+        grep -m 5 -E 'error|undefined' "$copy/build.log"
+        printf 'BROKEN  %s: %s\n' "$file" "$to"
+        worst=1
+    elif asks "$program" "$filter"; then
         printf 'MISSED  %s: %s\n' "$file" "$to"
         worst=1
     else

@@ -222,8 +222,10 @@ def _leaves(columns, changed, universe):
     best = {}   # of comparisons that mean the same here the simplest
     for leaf in found:
         bits = leaf.bits & universe
-        if bits and bits != universe and (bits not in best or (leaf.cost, leaf.text) < (best[bits].cost, best[bits].text)):
-            best[bits] = leaf
+        if bits and bits != universe:
+            held = best.setdefault(bits, leaf)   # one look-up: the hash of such an integer takes long
+            if (leaf.cost, leaf.text) < (held.cost, held.text):
+                best[bits] = leaf
     total, rest = count(changed), count(universe & ~changed) or 1
 
     def use(leaf):
