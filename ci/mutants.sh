@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # mutants.sh [PATTERN]: plants each mistake of ci/mutants.list (those whose line contains PATTERN), one at a time, in a copy of the sources; builds the
 # named test program there and runs it. A mistake that no test shows is a gap in the tests. Needs a build of the tests: ./facts test -R harness_case.
-# Exit: 0 each mistake was shown; 1 one was missed, or its text is no longer in the file; 3 nothing could be built.
+# Exit: 0 each mistake was shown; 1 one was missed, does not compile, or its text is no longer in the file; 3 nothing could be built.
 set -uo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
 copy=$home/build/mutants
@@ -20,13 +20,17 @@ path.write_text(text.replace(os.environ["FROM"], os.environ["TO"], 1))
 END
 }
 
+tortured() { # BIN PART:COMMAND OPTION...
+    PYTHONDONTWRITEBYTECODE=1 python3 "$home/ci/torture/torture.py" --programs "$1" --injector "$home/build/release/bin/torture-inject.so" \
+        --state "$copy/torture" --part "${2%%:*}" --scene "${2#*:}" "${@:3}"
+}
+
 # asks PROGRAM FILTER: does the test pass with the mistake in it?
 asks() {
     local bin=$copy/build/release/bin
     export FACTS_SOURCE=$home FACTS_HOME=$home FACTS_BIN=$home/build/release/bin
     case $1 in
-    torture) PYTHONDONTWRITEBYTECODE=1 python3 "$home/ci/torture/torture.py" --programs "$bin" --injector "$home/build/release/bin/torture-inject.so" --fresh \
-        --state "$copy/torture" --part "${2%%:*}" --scene "${2#*:}" --points 150 ;;
+    torture) tortured "$bin" "$2" --fresh --points 150 && tortured "$bin" "$2" ;; # every point only where a few show nothing
     torture_library) OMP_NUM_THREADS=1 "$bin/$1" "$2" ;;
     harness_supervisor) FACTS_BIN=$bin "$bin/$1" --filter "$2" -j2 ;; # it starts facts
     *) "$bin/$1" --filter "$2" -j2 ;;
@@ -54,10 +58,10 @@ while IFS='~' read -r file from to test; do
     [[ $program != harness_supervisor ]] || targets+=" facts facts-fake-worker"
     # shellcheck disable=SC2086
     if ! cmake --build "$copy/build/release" --target $targets >"$copy/build.log" 2>&1; then
-        tail -n 5 "$copy/build.log"
-        exit 3
-    fi
-    if asks "$program" "$filter"; then
+        grep -m 5 -E 'error|undefined' "$copy/build.log"
+        printf 'BROKEN  %s: %s\n' "$file" "$to"
+        worst=1
+    elif asks "$program" "$filter"; then
         printf 'MISSED  %s: %s\n' "$file" "$to"
         worst=1
     else

@@ -6,7 +6,7 @@
 #   FACTS   the front door or a bundle's facts
 #   BUILDS  as for --cudnn: 9.19.0,9.27.0-jit-cu13
 #   DEVICE  as for --device; on one of lib/devices (h100-sxm) the suites and the fuzzer decide and do not run
-#   STEP    clean liars suites fuzz targets programs torture threads tidy packages pins; all of them unless given
+#   STEP    clean liars suites fuzz targets programs torture threads mutants tidy packages pins; all of them unless given
 #   SUITES  which suites, SUITE or SUITE+KEY=VALUE (environment; default: all that a GPU does in about a quarter of an hour)
 #   MINUTES of fuzzing (environment, 60), TARGET_SECONDS of each libFuzzer target (300), CLEAN evaluations (100000),
 #   JOBS workers (the tool's own choice unless set)
@@ -20,7 +20,7 @@ targets=${TARGETS:-$home/build/fuzz} # a bundle has none
 suites=${SUITES:-smoke core core+fill=spiky core+fill=needle core+fill=neglse surface models numbers+engine=all peers-te peers-fe nightly}
 if [[ $# -eq 0 ]]; then
     set -- clean liars suites fuzz
-    [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets programs torture threads tidy packages pins
+    [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets programs torture threads mutants tidy packages pins
 fi
 worst=0
 verb=decide
@@ -68,6 +68,7 @@ for name; do
             done
             ;;
         threads) step threads "${THREADS:-$home/ci/threads.sh}" ;;
+        mutants) step mutants "${MUTANTS:-$home/ci/mutants.sh}" ;;
         tidy) step tidy env FACTS_TIDY_NODES=225000 bash "$home/ci/tidy.sh" "${targets%/*}/release" ;;
         *)
             echo "nightly.sh: there is no step $name" >&2

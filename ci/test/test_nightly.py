@@ -21,7 +21,7 @@ class Nightly(unittest.TestCase):
         """The exit status, and what each step asked."""
         out = self.folder / "out"
         done = subprocess.run([SCRIPT, self.facts, "9.20.0", device, out, *steps], capture_output=True, text=True, check=False,
-                              env={**os.environ, "TARGETS": str(self.folder / "fuzz"), "TARGET_SECONDS": "77", "TORTURE": "/bin/true", "THREADS": "/bin/true", "PATH": f"{self.folder}:{os.environ['PATH']}"})
+                              env={**os.environ, "TARGETS": str(self.folder / "fuzz"), "TARGET_SECONDS": "77", "TORTURE": "/bin/true", "THREADS": "/bin/true", "MUTANTS": "/bin/true", "PATH": f"{self.folder}:{os.environ['PATH']}"})
         self.said = done.stdout
         return done.returncode, {path.stem: path.read_text().strip() for path in out.glob("*.txt")}
 

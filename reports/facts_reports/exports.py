@@ -14,6 +14,8 @@ COLUMNS = ("case", "pass", "dtype", "cudnn", "build", "device", "sm", "grade", "
            "reason_class", "reason_status", "reason", "worst", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt", "run", "group")
 JUNIT_ALL = 20000   # above this many rows only what is not a pass is listed, beside the totals: readers refuse files above 30 MB
 _UNTAGGED = tuple(o.word for o in OUTCOMES if o.kind == "good")
+_NUMBERS = (int, float)   # and not bool
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode   # of rows, which marshal.loads() made
 _said = lru_cache(maxsize=256)(parse)   # the answers of several builds to one case stand together
 
 
@@ -29,7 +31,8 @@ def _cells(outcome, row):
     more = {"pass": said.get("pass"), "dtype": said.get("dtype"), "outcome": outcome, "reason_class": reason.get("class"),
             "known": (row.get("expectation") or {}).get("link", "yes") if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN else "",
             "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row)}
-    return ["" if (value := more[c] if c in more else row.get(c)) is None else _cell(value) for c in COLUMNS]
+    values = [more[c] if c in more else row.get(c) for c in COLUMNS]
+    return [value if value is None or type(value) in _NUMBERS and value >= 0 else _cell(value) for value in values]   # csv writes None and a number as we do
 
 
 def write_rows(store, folder, about):
@@ -41,7 +44,7 @@ def write_rows(store, folder, about):
         out.write(head[:-2] + ',\n "rows": [')
         for i, (outcome, row) in enumerate(store.rows()):
             table.writerow(_cells(outcome, row))
-            out.write(f'{"," if i else ""}\n{json.dumps({**row, "outcome": outcome}, ensure_ascii=False)}')
+            out.write(f'{"," if i else ""}\n{_encode({**row, "outcome": outcome})}')
         out.write("\n]}\n")
 
 

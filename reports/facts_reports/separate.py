@@ -222,8 +222,10 @@ def _leaves(columns, changed, universe):
     best = {}   # of comparisons that mean the same here the simplest
     for leaf in found:
         bits = leaf.bits & universe
-        if bits and bits != universe and (bits not in best or (leaf.cost, leaf.text) < (best[bits].cost, best[bits].text)):
-            best[bits] = leaf
+        if bits and bits != universe:
+            held = best.setdefault(bits, leaf)   # one look-up: the hash of such an integer takes long
+            if (leaf.cost, leaf.text) < (held.cost, held.text):
+                best[bits] = leaf
     total, rest = count(changed), count(universe & ~changed) or 1
 
     def use(leaf):
@@ -257,15 +259,17 @@ def _best(columns, changed, universe):
             bits = universe
             for leaf in chosen:
                 bits &= leaf.bits
-            if bits & changed:
+            hits = count(bits & changed)
+            if hits and (hits == total or hits / total > best):   # another one cannot have a better score
                 offer(chosen, bits)
-                if terms == 3 and bits & changed == changed:
+                if terms == 3 and hits == total:
                     beam.append((count(bits), chosen, bits))
+    covering = [leaf for leaf in leaves if leaf.bits & changed == changed] if beam else []
     for _ in range(_MORE):
         if best >= _EXACT:
             break
         beam = [(count(b := bits & leaf.bits), (*chosen, leaf), b) for _, chosen, bits in sorted(beam, key=lambda b: b[0])[:_BEAM]
-                for leaf in leaves if leaf.bits & changed == changed and leaf not in chosen]
+                for leaf in covering if leaf not in chosen]
         for _, chosen, bits in beam:
             if bits == changed:
                 offer(chosen, bits)

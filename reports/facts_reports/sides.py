@@ -108,7 +108,7 @@ def answer_of(row, lists):
     offered = lists.at[row["offered"]]
     place = row["config"] if isinstance(row["config"], int) and 0 <= row["config"] < len(offered) else 0
     knobs = offered[place][1] if offered else ()
-    named = text.line(known_of(row), 200)
+    named = text.line(known_of(row), 200) if expectation else ""
     known = (named or "expected") if met and is_finding(outcome) else ""
     why = "" if is_good(row["verdict"]) else words.why(row, 300)
     return Answer(row["verdict"], outcome, known, named, met is False, row["grade"] or "", row["sm"],

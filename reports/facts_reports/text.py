@@ -46,7 +46,7 @@ def clean_json(value, limit=4000, depth=8, items=400):
         return [clean_json(v, limit, depth - 1, items) for v in value[:items]]
     members = value.items() if len(value) <= items else islice(value.items(), items)
     return {_key(k): v if type(v) is str and len(v) <= limit and v.isprintable() or type(v) is float and -math.inf < v < math.inf
-            else clean_json(v, limit, depth - 1, items) for k, v in members}   # most members need no call
+            or type(v) is int and -1 << 63 < v < 1 << 63 else clean_json(v, limit, depth - 1, items) for k, v in members}   # most members need no call
 
 
 def shell(word):

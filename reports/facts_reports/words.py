@@ -92,7 +92,8 @@ def why(row, limit=200):
         expected = " ".join(str(expectation[k]) for k in ("verdict", "link", "reason") if expectation.get(k))
         what = _what(row)
         return text.line(f"{row['verdict']}, expected {expected}" + (f"; {what}" if what else ""), limit)
-    return text.line(_what(row), limit)
+    what = _what(row)
+    return text.line(what, limit) if what else ""
 
 
 def _what(row):
@@ -101,7 +102,9 @@ def _what(row):
         _, tensor, e = worst
         place = ",".join(str(i) for i in e["worst_index"][:4]) if isinstance(e.get("worst_index"), list) else ""
         return f"{tensor}[{place}]: got {_number(e.get('got'))}, want {_number(e.get('want'))}, ratio {_number(e.get('ratio'))} ({e.get('gate')})"
-    reason = row.get("reason") or {}
+    reason = row.get("reason")
+    if not reason:
+        return ""
     return ": ".join(str(reason[k]) for k in ("status", "text") if reason.get(k))
 
 

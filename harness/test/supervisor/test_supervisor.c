@@ -382,6 +382,17 @@ Test(supervisor, a_full_disk_stops_it_with_the_path_and_loses_nothing)
     cr_expect_eq(s.names, 200);
 }
 
+Test(supervisor, what_no_record_can_take_is_not_asked)
+{
+    char command[1024];
+    setenv("FACTS_FAULT", "hang@d=1600", 1);
+    snprintf(command, sizeof command,
+             "cd %s && ulimit -f 40 && exec timeout 30 %s/facts decide '" MANY "' --device cpu --timeout 50 -o r >/dev/null 2>&1",
+             folder, getenv("FACTS_BIN"));
+    int status = system(command);
+    cr_expect_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 3, "it went on to a case that never ends");
+}
+
 Test(supervisor, a_record_that_cannot_be_opened_is_one_line_and_exit_3)
 {
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o /nowhere/r"), 3);

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "worker/target/plan_seal.h"
@@ -36,6 +37,39 @@ Test(plan_seal, each_byte_counts)
         cr_expect_eq(facts_seal_check(key, "a.plan", file, count), FACTS_SEAL_NONE);
     cr_expect_eq(facts_seal_check(key, "a.plan", file, sizeof file - 1), FACTS_SEAL_BROKEN);
     cr_expect_eq(facts_seal_check(key, "a.plan", file, 0), FACTS_SEAL_BROKEN);
+}
+
+static size_t below(size_t n)
+{
+    static uint64_t x = 22;
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(x >> 33) % n;
+}
+
+/* What a plan may become on a disk, or by somebody's hand: other bytes at a few places, an end that is missing, more bytes. */
+Test(plan_seal, none_of_10000_changed_plans_is_ours)
+{
+    enum { PLAN = 4000, MORE = 100, PLACES = 4 };
+    static char whole[FACTS_SEAL_BYTES + PLAN], changed[sizeof whole + MORE];
+    size_t ours = 0;
+    for (size_t i = FACTS_SEAL_BYTES; i < sizeof whole; i++)
+        whole[i] = (char)(i * i);
+    facts_seal_make((unsigned char *)whole, key, "a.plan", whole + FACTS_SEAL_BYTES, PLAN);
+    cr_assert_eq(facts_seal_check(key, "a.plan", whole, sizeof whole), FACTS_SEAL_OURS);
+    for (size_t n = 0; n < 10000; n++) {
+        size_t count = sizeof whole;
+        memcpy(changed, whole, sizeof whole);
+        const size_t way = below(3), places = 1 + below(PLACES);
+        if (way == 0)
+            count = below(sizeof whole);
+        else if (way == 1)
+            count += 1 + below(MORE);
+        else
+            for (size_t i = 0; i < places; i++) /* one place after the other: none is changed back */
+                changed[i * (sizeof whole / PLACES) + below(sizeof whole / PLACES)] ^= (char)(1 + below(255));
+        ours += facts_seal_check(key, "a.plan", changed, count) == FACTS_SEAL_OURS;
+    }
+    cr_expect_eq(ours, 0, "%zu", ours);
 }
 
 Test(plan_seal, the_name_and_the_key_count)
