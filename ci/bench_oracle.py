@@ -143,7 +143,7 @@ def text_of(ms):
 def print_table(rows_of_case, in_a_row, warm, runs):
     """A line for each case; answers the ratios: after other work, in a row, and of both in a row."""
     ratios = []
-    print("| case | verdict, oracle | fill | oracle | judge | ours | in a row | PyTorch fp32 | in a row | ours / PyTorch's | to it in a row | both in a row |")
+    print("| case | verdict, reference | fill | reference | compare | FACTS | FACTS alone | PyTorch | PyTorch alone | FACTS / PyTorch | FACTS / PyTorch alone | both alone |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for case, rows in rows_of_case.items():
         judged = [row for row in rows if all(stage in row for stage in STAGES)]
@@ -170,8 +170,8 @@ def main(args):
     cases = args[2:] or core_cases(args[0])
     ratios = print_table(ours(args[0], args[1], cases, 6), ours_in_a_row(small, cases), 3, 20)
     if ratios:
-        for word, of in zip(("", " in a row", ", both in a row"), zip(*ratios)):
-            print(f"\n{len(of)} cases: ours / PyTorch's{word} {statistics.median(of):.2f} in the median, {max(of):.2f} at worst", flush=True)
+        for word, of in zip(("", " alone", ", both alone"), zip(*ratios)):
+            print(f"\n{len(of)} cases: FACTS / PyTorch{word} {statistics.median(of):.2f} in the median, {max(of):.2f} at worst", flush=True)
         print()
     if len(args) == 2:
         print_table(ours(args[0], args[1], LARGE, 1), {}, 1, 3)

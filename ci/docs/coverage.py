@@ -81,7 +81,7 @@ def table(store):
     versions = {v for values in counted.values() for value in values.values() for v in value.decided | value.run}
     head = [f"{store.one('SELECT count(DISTINCT case_name) FROM row'):,} cases, {len(versions)} versions ({_versions(versions)}). `N` stands for every number, and",
             "`lengths` for every list of lengths. \"Decided\" is cuDNN's answer for a described device.", ""]
-    tail = ["", "**Nothing asks:** " + (", ".join(text.code(n) for n in never) if never else "every value was asked.")]
+    tail = ["", "**Values without a case:** " + (", ".join(text.code(n) for n in never) or "none")]
     return "\n".join([*head, *lines, *tail]) + "\n", len(never)
 
 
