@@ -223,7 +223,7 @@ def _ours(entry):
     return f"tests: {entry.tests}" if entry.tests else ""
 
 
-def _told(judged):
+def _answer(judged):
     """What a row says of its entry."""
     entry = judged.entry
     if judged.state == "reproduced":
@@ -239,7 +239,7 @@ def _told(judged):
 def _times(judged):
     plans = sorted(a.row["plan_ms"] for a in judged.all if isinstance(a.row.get("plan_ms"), (int, float)))
     runs = sorted(a.row["exec_us"] for a in judged.all if isinstance(a.row.get("exec_us"), (int, float)))
-    parts = [f"{word} {values[len(values) // 2]:.0f} {unit} in the middle, {values[-1]:.0f} at most, of {len(values):,}"
+    parts = [f"{word} {values[len(values) // 2]:.0f} {unit} (median), at most {values[-1]:.0f} {unit}, in {len(values):,} results"
              for word, values, unit in (("a plan takes", plans, "ms"), ("a call", runs, "us")) if values]
     return "; ".join(parts) or "no times in these records"
 
@@ -247,19 +247,19 @@ def _times(judged):
 SECTIONS = (("reproduced", "Reproduced", "Answers"),
             ("not reproduced", "Not reproduced", "Answers"),
             ("confirmed", "Intended behaviour", "Right with this meaning"),
-            ("caller", "Failures of other code", "FACTS's library, asked the same"),
+            ("caller", "Failures of other code", "The same cases with FACTS's library"),
             ("speed", "Speed", "Measured"),
             ("untested", "Not testable with these records", "Missing"))
 
 
-def _said(told):
-    return "; ".join(text.markdown(part) for part in told.split("; "))   # each part is short, the whole may not be
+def _escaped(answer):
+    return "; ".join(text.markdown(part) for part in answer.split("; "))   # each part is short, the whole may not be
 
 
 def _lines(judged, label):
     entry = judged.entry
     reported = entry.reported + (f" (seen: {entry.seen})" if entry.seen else "")
-    yield (f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}. " + (f"Reported for {text.code(reported)}. " if reported else "") + f"{label}: {_said(_told(judged))}. "
+    yield (f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}. " + (f"Reported for {text.code(reported)}. " if reported else "") + f"{label}: {_escaped(_answer(judged))}. "
            + (text.markdown(', '.join(entry.links)) or f"[findings](findings.md#{entry.name})") + ".")
 
 

@@ -160,9 +160,9 @@ def _phrases(kinds):
     """Whose answers could have changed how (vocabulary.CHANGES, `among`)."""
     a, b = kinds
     out = ["planned"]
-    out += ["of an answer before"] if a != "open" and b != "open" else []
+    out += ["answered before"] if a != "open" and b != "open" else []
     out += {"yes": ["accepted before"], "no": ["refused before"], "fail": ["that failed before"]}.get(a, []) if b != "open" else []
-    return out + (["accepted by both"] if a == b == "yes" else ["refused by both"] if a == b == "no" else [])
+    return out + (["accepted by both sides"] if a == b == "yes" else ["refused by both sides"] if a == b == "no" else [])
 
 
 def _subjects(diff):

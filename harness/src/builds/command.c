@@ -13,14 +13,14 @@
 #include "python.h"
 
 static const char HELP[] =
-    "usage: facts cudnn list                what is here, and what can be installed\n"
+    "usage: facts cudnn list                lists installed builds and those that can be installed\n"
     "       facts cudnn install [--pinned-only] VERSION...\n"
-    "                                       into the cache: 9.20.0, 9.28.1.4, 9.20.0-jit-cu12, 9.12..9.14, latest;\n"
-    "                                       of a version that ci/cudnn.lock lacks, the package index gives the sha256\n"
-    "                                       (--pinned-only: refused)\n"
-    "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without one all that FACTS wants\n"
-    "       facts cudnn remove VERSION...   out of the cache; nothing else is ever removed\n"
-    "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n"
+    "                                       installs builds into the cache: 9.20.0, 9.28.1.4, 9.20.0-jit-cu12,\n"
+    "                                       9.12..9.14, latest; a version that ci/cudnn.lock lacks comes from the\n"
+    "                                       package index (--pinned-only refuses it)\n"
+    "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without VERSION all that are missing\n"
+    "       facts cudnn remove VERSION...   removes builds that FACTS installed from the cache\n"
+    "       facts cudnn path VERSION        prints the folder with libcudnn.so.9\n"
     "\nExamples:\n  facts cudnn list\n  facts cudnn install 9.27.0\n";
 
 static int complain(int status, const facts_error *message)

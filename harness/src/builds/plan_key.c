@@ -44,7 +44,7 @@ static int read_key(unsigned char out[KEY_BYTES], int file, const char *path, fa
     if (!S_ISREG(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077))
         return facts_fail_as(3, error, "%s: must be a file of your own that nobody else can read (chmod 600)", path);
     if (read(file, out, KEY_BYTES) != KEY_BYTES || info.st_size != KEY_BYTES)
-        return facts_fail_as(3, error, "%s: is no key of %d bytes; remove it: plans are then compiled again", path, KEY_BYTES);
+        return facts_fail_as(3, error, "%s: is not a key of %d bytes; remove the file, and FACTS compiles the plans again", path, KEY_BYTES);
     return 0;
 }
 

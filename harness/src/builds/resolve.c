@@ -179,7 +179,7 @@ static int refuse(resolver *r, const wish *w)
         nearest(r->lists[l], w, &near);
     nearest(installable, w, &near);
     if (near && w->last_numbers)
-        return facts_fail_as(2, r->message, "cuDNN %s is not known: none of it is here or in ci/cudnn.lock; the nearest is %s",
+        return facts_fail_as(2, r->message, "cuDNN %s is neither installed nor in ci/cudnn.lock; the nearest version is %s",
                              w->word, near->name);
     if (near)
         return facts_fail_as(2, r->message,

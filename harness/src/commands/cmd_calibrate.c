@@ -12,7 +12,7 @@
 static int check(const facts_options *o)
 {
     if (o->from && (o->word_count > 0 || o->cudnn || o->device || o->where || o->with))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: --from reads records: no cases, builds or devices beside it");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: --from reads records; leave out cases, --cudnn and --device");
     if (o->output && !o->overwrite && access(o->output, F_OK) == 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: %s exists already; --overwrite replaces it", o->output);
     return FACTS_EXIT_OK;

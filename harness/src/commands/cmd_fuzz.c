@@ -133,7 +133,7 @@ static void print_forms(const facts_bucket *bucket, const char *flags)
                                           : "smallest:",
                facts_case_name(&form->best, name), flags);
         if (bucket->explained)
-            printf("  is this known failure with more features:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
+            printf("  this known failure, which has fewer features, explains it:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
     }
 }
 
@@ -184,8 +184,8 @@ static void print_summary(const facts_search *search, const fuzzing *z)
     print_buckets(z, flags);
     putchar('\n');
     if (explained)
-        printf("%zu more %s once features are left out, and no finding%s\n", explained,
-               explained == 1 ? "is a known failure" : "are known failures", explained == 1 ? "" : "s");
+        printf("%zu more %s with additional features, not %s\n", explained,
+               explained == 1 ? "case is a known failure" : "cases are known failures", explained == 1 ? "a finding" : "findings");
     printf("%zu finding%s, %zu of them ordinary%s%s%s\n", news, news == 1 ? "" : "s", count_ordinary(z),
            news ? "; files for cases/known and paragraphs for a report: " : "", news ? z->files.folder : "", news ? "/" : "");
     if (search->session.record[0])

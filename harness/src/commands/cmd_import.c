@@ -292,10 +292,10 @@ static int exit_of(const facts_import *m)
     if (count == 0 && unread > 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: nothing could be read: %s", facts_import_unread(m, 0, &unread));
     if (count == 0)
-        return facts_complain(FACTS_EXIT_NOTHING, "facts import: no attention problem in it%s",
-                              facts_import_other_graphs(m) ? ", but other graphs"
-                              : orphans ? ", but failures: cuDNN's log has graphs at level 3 alone (CUDNN_LOGLEVEL_DBG=3), "
-                                          "cudnn-frontend's with CUDNN_FRONTEND_LOG_INFO=1"
+        return facts_complain(FACTS_EXIT_NOTHING, "facts import: the log has no attention problem%s",
+                              facts_import_other_graphs(m) ? ", only other graphs"
+                              : orphans ? ", only errors; cuDNN logs graphs at level 3 (CUDNN_LOGLEVEL_DBG=3), "
+                                          "cudnn-frontend with CUDNN_FRONTEND_LOG_INFO=1"
                                         : "");
     if (unread > 0)
         fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread, unread == 1 ? "" : "s");

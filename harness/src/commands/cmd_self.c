@@ -40,7 +40,7 @@ static void print_counts(const facts_survey *s, counts c)
         printf("; the weakest %s %s %s, ratio %.3g by %s on %s", facts_liar_words[c.weakest->liar],
                facts_survey_type_word(c.weakest->type), facts_size_word(c.weakest->size, c.weakest->liar), c.weakest->ratio,
                c.weakest->gate, c.weakest->fill);
-    printf("\nthe right kernel beside them: %zu trials, %zu false alarms\n%s", s->honest, s->false_alarms, s->alarms);
+    printf("\nthe correct kernel: %zu trials, %zu false alarms\n%s", s->honest, s->false_alarms, s->alarms);
 }
 
 static void print_clean(const facts_clean *c)

@@ -133,7 +133,7 @@ static void report(facts_search *search)
     }
     printf("\n%d steps, %d kept%s\n%s\n\n", s->result.steps, s->result.kept,
            s->result.out_of_steps ? "; no steps left (--steps)"
-           : s->state != DONE     ? "; not finished (with -o FILE, --resume goes on)"
+           : s->state != DONE     ? "; not finished (with -o FILE, --resume continues)"
                                   : "",
            name);
     facts_fuzz_files_write(&(facts_fuzz_files){ .search = search, .origin = "facts shrink", .bucket = bucket });
@@ -161,7 +161,7 @@ static void report_answer(facts_search *search)
     facts_case_name(&s->result.best, name);
     printf("\n%d steps, %d kept%s\n", s->result.steps, s->result.kept,
            s->result.out_of_steps ? "; no steps left (--steps)"
-           : s->state != DONE     ? "; not finished (with -o FILE, --resume goes on)"
+           : s->state != DONE     ? "; not finished (with -o FILE, --resume continues)"
                                   : "");
     if (facts_memo_get(search->memo, name, 1, &answer) == FACTS_MEMO_ANSWERED && answer.count)
         printf("the same %s: %s\n", facts_by_word(s->by), answer.evidence[0].reason);
@@ -192,7 +192,7 @@ static int conclude(facts_search *search, int status)
                                                        : "");
         return status;
     case FLAKY:
-        printf("flaky: %s in %d of %d times; what does not fail each time cannot be shrunk (repeat=N in the case makes it fail "
+        printf("flaky: %s in %d of %d tries; FACTS shrinks only a case that fails each time (repeat=N in the case makes it fail "
                "more often)\n",
                facts_symptom_text(&s->symptom, what), s->failed, s->asked);
         return status ? status : FACTS_EXIT_FINDINGS;

@@ -188,7 +188,7 @@ static bool walk_inside(facts_import_search *s, const facts_import_graph *inside
         if (inside->tensor[t].is_virtual && facts_import_writer(inside, t) == NULL)
             until = t;
     if (from < 0 || until < 0)
-        return facts_import_refuse(s->error, "a unified operation whose score graph has no way through it", "");
+        return facts_import_refuse(s->error, "the score graph of a unified operation does not connect its input and its output", "");
     bool single = s->out->single;
     bool ok = facts_import_walk(&inner, from, until);
     s->out->single = single; /* a unified operation has no other spelling */
@@ -270,7 +270,7 @@ facts_import_found facts_import_recognise(facts_import_attention *out, const fac
         return products == 0 && open ? FACTS_IMPORT_PART : FACTS_IMPORT_NO_ATTENTION;
     bool ok;
     if (ones > 1 || (ones == 1 && products > 0))
-        ok = facts_import_refuse(error, "more than one attention in one graph: a case is one", "");
+        ok = facts_import_refuse(error, "the graph has several attentions; a case has one", "");
     else if (one != NULL && graph->frontend)
         ok = facts_import_node(&s, one);
     else if (one != NULL)

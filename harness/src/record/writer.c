@@ -109,9 +109,9 @@ static int prepare(int fd, const char *path, facts_open_mode mode, facts_error *
     if (!S_ISREG(st.st_mode))
         return is_device(path) || S_ISCHR(st.st_mode) ? 0 : refuse(error, 3, path, "is no file; give another name");
     if (st.st_nlink > 1)
-        return refuse(error, 3, path, "has another name (a hard link), whose contents would change; give another name");
+        return refuse(error, 3, path, "has a second name (a hard link), and its contents would change too; give another file");
     if (mode == FACTS_OPEN_NEW && st.st_size > 0)
-        return refuse(error, 2, path, "exists; --resume goes on with it, --overwrite replaces it");
+        return refuse(error, 2, path, "exists; --resume continues it, --overwrite replaces it");
     if (mode == FACTS_OPEN_REPLACE && ftruncate(fd, 0) != 0)
         return refuse(error, 3, path, strerror(errno));
     if (mode == FACTS_OPEN_RESUME && !end_torn_line(fd, st.st_size))

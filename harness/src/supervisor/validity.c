@@ -163,7 +163,7 @@ bool facts_validity_line(facts_validity *validity, const facts_line *line)
 void facts_validity_say(const facts_validity *validity, const char *path)
 {
     if (validity->stale)
-        fprintf(stderr, "facts: %s: %" PRIu64 " row%s of other libraries, another driver, device or FACTS; asking again\n", path,
+        fprintf(stderr, "facts: %s: %" PRIu64 " row%s from other libraries, another driver, another device or another FACTS; FACTS asks them again\n", path,
                 validity->stale, validity->stale == 1 ? " is" : "s are");
 }
 

@@ -49,7 +49,7 @@ static const char *general_help(fattn_reason reason, const char *text)
     case FATTN_REASON_ENVIRONMENT:
         return "ask the control case first: this target cannot be asked";
     case FATTN_REASON_POLICY:
-        return "allow another backend with a policy, or set guards_off to ask all the same";
+        return "allow another backend with a policy, or set guards_off to ask cuDNN anyway";
     case FATTN_REASON_INTERNAL:
         return "leave the field that the text names at its default: this library does not build it yet";
     }

@@ -19,7 +19,7 @@ static fattn_status check_extents(const fattn_problem *plan, const fattn_problem
 #undef CHECK
     for (int axis = 0; axis < 4; axis++)
         if (p->has_bias && (p->bias_dim[axis] == 1) != (plan->bias_dim[axis] == 1))
-            return fattn__fail(FATTN_BAD_PROBLEM, "bias_dim: broadcasts where the plan's bias does not, or the other way round");
+            return fattn__fail(FATTN_BAD_PROBLEM, "bias_dim: the bias must broadcast in the same dimensions as the plan's");
     return FATTN_OK;
 }
 
@@ -52,7 +52,7 @@ static fattn_status check_strides(const fattn_problem *plan, const fattn_problem
             if (shape.dim[axis] > 1 && now[axis] != made[axis])
                 return fattn__fail(FATTN_POLICY,
                                    "%s_strides: cuDNN keeps the plan's, %" PRId64 " and not %" PRId64
-                                   "; give the plan's strides, or set guards_off to ask cuDNN all the same",
+                                   "; give the plan's strides, or set guards_off to ask cuDNN anyway",
                                    fattn__role_name(which), made[axis], now[axis]);
     }
     return FATTN_OK;

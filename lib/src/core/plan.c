@@ -65,7 +65,7 @@ static fattn_status check_pin(const fattn_plan_options *o)
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knob_count: %d is not allowed; want 0 to %d knobs",
                            o->knob_count, FATTN_MAX_KNOBS);
     if (o->knobs != NULL && (o->engine == FATTN_ENGINE_AUTO || o->config != FATTN_ENGINE_AUTO))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs are of an engine: name it, and no config");
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs need an engine, and no config");
     for (int i = 0; i < o->knob_count; i++)
         for (int j = 0; j < i; j++)
             if (o->knobs[i].type == o->knobs[j].type)

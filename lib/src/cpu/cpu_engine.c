@@ -18,7 +18,7 @@ static int threads_of(const fattn_context *context)
 static const char *refusal_of(const fattn_problem *p)
 {
     if (p->impl == FATTN_IMPL_UNIFIED || p->spelling == FATTN_SPELLING_SINGLE)
-        return "the cpu has no cuDNN graph: impl=unified and spelling=single mean nothing to it";
+        return "the cpu backend has no cuDNN graph: impl unified and spelling single do not apply";
     const bool mx = fattn__dtype_is_mx(p->dtype);
     if (p->rope && (mx || fattn__dtype_is_fp8(p->dtype)))
         return "rope: what is rotated would lose its 8-bit scales; rotate before quantising";

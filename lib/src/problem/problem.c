@@ -249,7 +249,7 @@ static fattn_status settle_paged(fattn_problem *p)
         return fattn__fail(FATTN_BAD_PROBLEM, "packed_table: there are no pages");
     p->ragged &= ~((p->page_size_k != 0 ? FATTN_RAGGED_K : 0u) | (p->page_size_v != 0 ? FATTN_RAGGED_V : 0u));
     if (p->ragged_bits != 0 && p->ragged == 0)
-        return fattn__fail(FATTN_BAD_PROBLEM, "ragged: pages have a table in the place of offsets, and nothing else is packed");
+        return fattn__fail(FATTN_BAD_PROBLEM, "ragged: paged K and V have no offsets, and no other tensor is ragged");
     return FATTN_OK;
 }
 
@@ -259,12 +259,12 @@ static fattn_status settle_softmax(fattn_problem *p)
     if (!(p->dropout >= 0.0 && p->dropout < 1.0))
         return fattn__fail(FATTN_BAD_PROBLEM, "dropout: %g is not allowed; want 0 to below 1", p->dropout);
     if (p->dropout != 0.0 && p->dropout_mask)
-        return fattn__fail(FATTN_BAD_PROBLEM, "dropout: with dropout_mask the caller says what is dropped; want 0");
+        return fattn__fail(FATTN_BAD_PROBLEM, "dropout: dropout_mask says what is dropped; want 0");
     if (p->rng_bits != 0 && p->rng_bits != 32 && p->rng_bits != 64)
         return fattn__fail(FATTN_BAD_PROBLEM, "rng_bits: %" PRId32 " is not allowed; want 0, 32 or 64", p->rng_bits);
     p->rng_bits = p->dropout == 0.0 ? 0 : p->rng_bits == 0 ? 64 : p->rng_bits;
     if ((p->outputs & FATTN_WANT_RNG_DUMP) != 0 && p->dropout == 0.0)
-        return fattn__fail(FATTN_BAD_PROBLEM, "outputs: rng_dump: there is no dropout to be dumped");
+        return fattn__fail(FATTN_BAD_PROBLEM, "outputs: rng_dump needs dropout");
     if ((p->outputs & FATTN_WANT_STATS) != 0 && (p->outputs & FATTN_WANT_STATS_LOG2) != 0)
         return fattn__fail(FATTN_BAD_PROBLEM, "outputs: stats are natural or in base 2, not both");
     if (p->dsink && !p->sink)
@@ -303,8 +303,8 @@ static fattn_status settle_types(fattn_problem *p)
                            p->o_dtype >= FATTN_MXE4M3 ? "o_dtype" : "grad_dtype");
     if (!settle_do_dtype(p, mx))
         return fattn__fail(FATTN_BAD_PROBLEM,
-                           "do_dtype: %" PRId32 " is not allowed: without 8 bit types dO is of o_dtype, and it is block-scaled "
-                           "where Q, K and V are",
+                           "do_dtype: %" PRId32 " is not allowed: without 8-bit types dO has o_dtype, and it is block-scaled if "
+                           "Q, K and V are",
                            p->do_dtype);
     if (p->has_bias && fattn__dtype_is_mx(p->bias_dtype))
         return fattn__fail(FATTN_BAD_PROBLEM, "bias_dtype: a bias is not block-scaled");

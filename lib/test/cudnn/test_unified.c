@@ -175,7 +175,7 @@ Test(unified, what_an_operation_has_no_words_for_is_refused_by_its_name)
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "outputs: rng_dump:", (p.dropout = 0.5, p.outputs = FATTN_WANT_RNG_DUMP));
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "block_mask:", p.block_mask = 1);
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "dtype:", p.dtype = FATTN_E4M3);
-    REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "score_mod: the unified backward has no words for its gradient",
+    REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "score_mod: the unified backward cannot express its gradient",
             p.score_mod = cap);
     REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED, "rope: a row of a ragged tensor is not a position",
             (p.rope = p.padding = 1, p.ragged_bits = 64));

@@ -58,11 +58,11 @@ Test(refusal, of_what_joins_the_softmax_names_the_field)
     BAD(p.dropout = 1.0, "dropout: 1 is not allowed; want 0 to below 1");
     BAD(p.dropout = -0.1, "dropout: -0.1 is not allowed");
     BAD(p.dropout = (double)NAN, "dropout: ");
-    BAD((p.dropout = 0.1, p.dropout_mask = 1), "dropout: with dropout_mask the caller says what is dropped; want 0");
+    BAD((p.dropout = 0.1, p.dropout_mask = 1), "dropout: dropout_mask says what is dropped; want 0");
     BAD(p.dropout_mask = 2, "dropout_mask: 2 is not allowed; want 0 or 1");
     BAD((p.dropout = 0.1, p.rng_bits = 16), "rng_bits: 16 is not allowed; want 0, 32 or 64");
-    BAD(p.outputs = FATTN_WANT_RNG_DUMP, "outputs: rng_dump: there is no dropout to be dumped");
-    BAD((p.dropout_mask = 1, p.outputs = FATTN_WANT_RNG_DUMP), "outputs: rng_dump: there is no dropout to be dumped");
+    BAD(p.outputs = FATTN_WANT_RNG_DUMP, "outputs: rng_dump needs dropout");
+    BAD((p.dropout_mask = 1, p.outputs = FATTN_WANT_RNG_DUMP), "outputs: rng_dump needs dropout");
     BAD(p.outputs = FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2, "outputs: stats are natural or in base 2, not both");
     BAD((p.training = 1, p.outputs = FATTN_WANT_STATS_LOG2), "outputs: stats are natural or in base 2, not both");
     BAD((p.pass = FATTN_BACKWARD, p.dsink = 1), "dsink: there is no sink");

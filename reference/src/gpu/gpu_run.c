@@ -37,7 +37,7 @@ static const char *lacks(const fref_problem *p, const fref_gpu_mod *mod)
     if (p->keys > INT32_MAX - FREF__PAD || p->rows > INT32_MAX - FREF__PAD || p->batch * p->heads_q > INT32_MAX)
         return "more than 2^31 rows, keys or heads";
     if (mod && (mod->kind < 0 || mod->kind >= FREF_MOD_COUNT))
-        return "a modification of the score that has no closed form there";
+        return "a score modification without a closed form";
     return NULL;
 }
 
@@ -79,7 +79,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     run->heads = problem->batch * problem->heads_q;
     const char *missing = lacks(problem, mod);
     if (missing) {
-        snprintf(error, 256, "the oracle on the GPU does not know this: %s", missing);
+        snprintf(error, 256, "the reference on the GPU does not support %s", missing);
         run->status = ENOTSUP;
         return;
     }
@@ -112,7 +112,7 @@ int fref__run_end(fref__run *run)
     run->gpu->owes = false;
     check(run, result);
     if (run->status == 0 && *run->gpu->trouble) {
-        snprintf(run->error, 256, "the oracle on the GPU does not know this: a NaN, an infinity or more than 2^120 in the inputs");
+        snprintf(run->error, 256, "the reference on the GPU does not support a NaN, an infinity or more than 2^120 in the inputs");
         run->status = ENOTSUP;
     }
     return run->status;
@@ -168,7 +168,7 @@ static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], 
 static bool fit(fref__run *run, int64_t blocks, int64_t most)
 {
     if (run->status == 0 && blocks > most) {
-        snprintf(run->error, 256, "the oracle on the GPU does not know this: %lld blocks", (long long)blocks);
+        snprintf(run->error, 256, "the reference on the GPU does not support %lld blocks", (long long)blocks);
         run->status = ENOTSUP;
     }
     return run->status == 0;

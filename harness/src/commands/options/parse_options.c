@@ -184,7 +184,7 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
         return true;
     if (out->resume && (!out->output || out->overwrite)) {
         fputs(out->output ? "facts: --resume and --overwrite exclude each other\n"
-                          : "facts: --resume needs the record to go on with: -o FILE\n",
+                          : "facts: --resume needs the record: -o FILE\n",
               err);
         return false;
     }

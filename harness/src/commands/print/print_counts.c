@@ -34,7 +34,7 @@ static void print_reasons(const facts_tally *tally, FILE *out)
 {
     facts_text_count *reasons = facts_tally_texts(tally, offsetof(facts_cell, reason));
     if (reasons && reasons[0].cells)
-        fputs("\nreasons of refusals, most frequent first:\n", out);
+        fputs("\nreasons, most frequent first:\n", out);
     for (size_t i = 0; reasons && i < 5 && reasons[i].cells; i++)
         fprintf(out, "  %6zu  %.140s\n", reasons[i].cells, facts_intern_text(tally->texts, reasons[i].id));
     free(reasons);
@@ -99,7 +99,7 @@ void facts_print_changes(const facts_tally *tally, const char *record, FILE *out
             continue;
         if (shown == 1)
             fputs("\nchanged between builds:\n", out);
-        fprintf(out, "  %s -> %s on %s: %zu verdict%s, %zu with other engines\n", before->build.name, after->build.name,
+        fprintf(out, "  %s -> %s on %s: %zu case%s with another verdict, %zu with other engines\n", before->build.name, after->build.name,
                 after->device, verdicts, verdicts == 1 ? "" : "s", engines);
         if (!first[0]) {
             first[0] = before;

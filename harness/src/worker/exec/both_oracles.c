@@ -96,7 +96,7 @@ bool facts_both_agree(const facts_trial *trial, facts_reference *reference, fact
     comparison c = { .there = reference, .error = error };
     facts_error why = { 0 };
     if (reference->slabs)
-        return facts_fail(error, "the oracles were not compared: the case is too large to have all of it here");
+        return facts_fail(error, "the oracles were not compared: the case is too large to be held as a whole");
     const facts_making making = { .worker = reference->memory.worker, .problem = p, .like = reference };
     bool agree = facts_trial_prepare(&c.here, &making, NULL, &why) == FATTN_OK && (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
     if (!agree)

@@ -136,7 +136,7 @@ void facts_exec_threads(facts_runs *r)
         judge_lanes(r, lanes, count);
     } else if (r->out->status == FATTN_OK) {
         r->out->status = FATTN_NO_MEMORY;
-        snprintf(r->out->text, sizeof r->out->text, "threads: no more of them can be had here");
+        snprintf(r->out->text, sizeof r->out->text, "threads: the system does not start as many threads");
     }
     for (int32_t i = 0; lanes && i < count; i++)
         close_lane(r, &lanes[i]);

@@ -108,7 +108,7 @@ static void compare_neighbour(facts_runs *r, neighbour *n)
         int64_t at[4];
         if (facts_judge_repeat(&n->problem.tensor[outputs[i]], facts_memory_storage(&n->memory, outputs[i], FACTS_PATTERN_A),
                                facts_memory_storage(&n->memory, outputs[i], FACTS_PATTERN_B), NULL, at))
-            facts_runs_find(r, FACTS_VERDICT_NONDETERMINISTIC, "the call between: its %s is another beside this case",
+            facts_runs_find(r, FACTS_VERDICT_NONDETERMINISTIC, "the call of the other plan: its %s differs when it runs between calls of this case",
                             facts_tensor_word(outputs[i]));
     }
 }
@@ -147,7 +147,7 @@ static void run_cached(facts_runs *r)
         call.plan = cached;
         if (fattn_plan_workspace_bytes(cached) > r->memory->workspace_bytes)
             facts_runs_find(r, FACTS_VERDICT_NONDETERMINISTIC,
-                            "the plan out of the cache is another: it needs %zu bytes of workspace, not %zu",
+                            "the plan from the cache needs %zu bytes of workspace, the plan of the case %zu",
                             fattn_plan_workspace_bytes(cached), r->memory->workspace_bytes);
         else if (facts_runs_once(r, &call, FACTS_PATTERN_B))
             facts_runs_compare(r, "its own plan and the one out of the cache");

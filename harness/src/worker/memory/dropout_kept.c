@@ -246,7 +246,7 @@ static fattn_status dump(facts_kept *out, facts_memory *m, int backend, facts_ke
     if (status == FATTN_OK)
         status = prepare(x, worker, m, error);
     else
-        facts_fail(error, "dropout: it is not known which scores are kept: %.200s", fattn_last_error());
+        facts_fail(error, "dropout: FACTS cannot find out which scores are kept: %.200s", fattn_last_error());
     if (status == FATTN_OK) {
         status = launch(x, out->here, error);
         if (status == FATTN_OK && how == FACTS_KEPT_JUDGED) {

@@ -67,7 +67,7 @@ fattn_status fattn__build(fattn__graph *g, const fattn_problem *p)
 {
     const fattn__builder *builder = fattn__builder_of(p);
     if (p->impl == FATTN_IMPL_COMPOSITE && unified_alone(p) != NULL)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: a composite graph cannot say it; want impl unified or auto", unified_alone(p));
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: a composite graph cannot express it; want impl unified or auto", unified_alone(p));
     const char *missing = fattn__features_missing(p, builder->features);
     if (missing != NULL)
         return fattn__graph_refuse(g, FATTN_INTERNAL, "not implemented: %s (%s)", missing, builder->name);

@@ -152,9 +152,9 @@ static fattn_status allow_overrides(fattn__graph *g, const fattn_problem *p)
 {
     const int version = fattn__graph_version(g);
     if (p->pass != FATTN_FORWARD || !fattn__is_unified(p))
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: of the unified forward alone");
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: only the unified forward supports them");
     if (version < OVERRIDES_FROM)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: cuDNN has them from 9.21 on; this is %d.%d.%d", version / 10000,
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: cuDNN supports them from 9.21 on; this is %d.%d.%d", version / 10000,
                                    version / 100 % 100, version % 100);
     g->overrides = true;
     return FATTN_OK;

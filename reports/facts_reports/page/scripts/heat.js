@@ -31,7 +31,7 @@ const Heat = (() => {
       for (const version of [...new Set(list.map((t) => targets[t].cudnn))]) {
         const same = list.filter((t) => targets[t].cudnn === version), apart = same.slice(1).reduce((n, t) => n + differ(same[0], t), 0);
         const flavour = (t) => targets[t].build.replace(`${version}-`, "");
-        if (same.length > 1) notes.push(apart ? `${version}: ${same.map(flavour).join(" and ")} differ in ${count(apart)} cases.` : `${version}: ${same.map(flavour).join(" and ")} answer alike.`);
+        if (same.length > 1) notes.push(apart ? `${version}: ${same.map(flavour).join(" and ")} differ in ${count(apart)} cases.` : `${version}: ${same.map(flavour).join(" and ")} give the same answers.`);
         if (apart) for (const t of same) out.push({ label: targets[t].build, list: [t] });
         else out.push({ label: version === "none" || targets[same[0]].build === "none" ? "no cuDNN" : version, list: same });
       }
