@@ -27,7 +27,8 @@ const fattn__engine *fattn__engine_of(const fattn_context *context)
 
 /* ---- what helps ------------------------------------------------------------------------------------------------------------ */
 
-/* What cuDNN's sentences or conditions speak of, and what helps; the first that fits. X("part of the sentence", "what helps") */
+/* Remedies: a part of cuDNN's sentence or condition, and the advice for it. The first that fits counts. X("part of the
+ * sentence", "advice") */
 #define HELP_LIST(X)                                                                                                               \
     X("multiple of 8", "pad the head dimension to a multiple of 8 with zeros, or allow the math backend with a policy")            \
     X("s_q == 1", "give two query rows, or allow the math backend with a policy")                                                  \
@@ -59,7 +60,7 @@ static const char *general_help(fattn_reason reason, const char *text)
 
 /* ---- the two answers ------------------------------------------------------------------------------------------------------- */
 
-/* One line, cut where it must be. */
+/* One line, cut at the capacity. */
 static void keep(char *out, size_t capacity, const char *text)
 {
     snprintf(out, capacity, "%s", text);
@@ -132,7 +133,7 @@ void fattn__count_asked(fattn_pass pass)
     asked[pass]++;
 }
 
-/* What needs no backend: a problem that is none. */
+/* Refuses an impossible problem, for which no backend is needed. */
 static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend, const fattn_problem *problem, fattn_problem *resolved)
 {
     const fattn_status st = fattn_problem_resolve(problem, resolved);
@@ -144,7 +145,7 @@ static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend, const
     return FATTN_OK;
 }
 
-/* cuDNN asks the rules by itself, before and after. */
+/* The cuDNN engine asks the rules itself, before and after cuDNN. */
 static fattn_status ask_one(fattn_decision *out, fattn_context *context, fattn_backend backend, const fattn_problem *resolved,
                             uint32_t ask)
 {
@@ -177,7 +178,7 @@ static void release(fattn_decision *decision)
     free(decision->refusal_text);
 }
 
-/* The first yes is the decision, and otherwise the first no. */
+/* The first backend that accepts decides; without one, the first refusal does. */
 static void settle(fattn_decision *out, fattn_decision *one)
 {
     record(out, one);

@@ -1,5 +1,5 @@
-/* Our own kernels as an engine: unfused attention for whatever cuDNN refuses. One configuration, nothing to compile, nothing to save. Always
- * deterministic: no result is added to by two blocks, every sum has one order. */
+/* The math backend: unfused attention by the library's own kernels, for problems that cuDNN refuses. One configuration, nothing
+ * to compile, nothing to save. Always deterministic: no two blocks add to one result, and every sum has one order. */
 #include "core/engine.h"
 
 #include <stdio.h>
@@ -81,7 +81,7 @@ static fattn_status prepare(fattn__math_state **out, const fattn_context *contex
 {
     *out = NULL;
     const char *why = fattn__math_lacks(context);
-    if (why != NULL && fattn__math_image.bytes == 0) /* nobody was asked: the library that was built here is not the whole one */
+    if (why != NULL && fattn__math_image.bytes == 0) /* nothing was asked: this build of the library has no kernels */
         return fattn__fail(FATTN_ENVIRONMENT, "%s: %s", why, fattn__math_image.about);
     if (why == NULL)
         why = limit_of(p);
@@ -145,5 +145,5 @@ static void done(fattn_plan *plan)
     plan->state = NULL;
 }
 
-/* Every feature: what it does not do is refused above, in words of its own. */
+/* Every feature. Features that it lacks are refused above, with a sentence each. */
 const fattn__engine fattn__math_engine = { "math", FATTN_BACKEND_MATH, FATTN__EVERY_FEATURE, can_do, setup, fattn__math_run_plan, done };

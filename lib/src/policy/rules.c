@@ -97,7 +97,7 @@ static fattn_status check(const fattn_rule *rule, size_t place)
     return FATTN_OK;
 }
 
-/* An older rule, made whole. `at` is the place of the rule in an array of its own size. */
+/* Completes a rule of an older struct. `at` is the position of the rule in an array of its own size. */
 static fattn_status widen(fattn_rule *out, const fattn_rule *rules, size_t place)
 {
     size_t size;

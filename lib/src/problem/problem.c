@@ -10,7 +10,7 @@
 #include "fattn/score_mod.h"
 #include "layout.h"
 
-/* A byte that hides in padding would be invisible to the key and to the check of unknown bytes. */
+/* The key and the check of unknown bytes would not see a byte in padding. */
 _Static_assert(sizeof(fattn_problem) ==
                    sizeof(size_t) + 41 * 4 + 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 2 * 8 + 6 * 8 + 3 * 4 * 8 + sizeof(void *) + 2 * 8,
                "fattn_problem has padding");
@@ -117,7 +117,7 @@ static fattn_status check_extents(const fattn_problem *p)
     return FATTN_OK;
 }
 
-/* What is not read is zero from here on, so that it cannot tell two equal problems apart. */
+/* Fields that are not read become 0, so that they make no difference between equal problems. */
 static fattn_status settle_band(fattn_problem *p)
 {
     p->window_left = p->has_left ? p->window_left : 0;
@@ -253,7 +253,7 @@ static fattn_status settle_paged(fattn_problem *p)
     return FATTN_OK;
 }
 
-/* Dropout, sinks and what else joins the softmax. */
+/* Dropout, sinks and the other parts of the softmax. */
 static fattn_status settle_softmax(fattn_problem *p)
 {
     if (!(p->dropout >= 0.0 && p->dropout < 1.0))
@@ -290,7 +290,7 @@ static bool settle_do_dtype(fattn_problem *p, bool mx)
     return p->do_dtype == usual || (is_8_bit(p->dtype) && fattn__dtype_is_mx(p->do_dtype) == mx);
 }
 
-/* A block-scaled type is that of inputs; what comes out has a type of its own. */
+/* Only inputs have a block-scaled type; outputs have a type of their own. */
 static fattn_status settle_types(fattn_problem *p)
 {
     const bool mx = fattn__dtype_is_mx(p->dtype);

@@ -11,7 +11,7 @@
 #include "cudnn/backend/abi.h"
 #include "cudnn/backend/build_id.h"
 
-/* In front of the two strings, each with its NUL. It has no padding. */
+/* The header of the two strings, each with its NUL. It has no padding. */
 typedef struct head {
     char magic[8];
     uint32_t format;
@@ -32,7 +32,7 @@ static uint64_t hash_of(const head *h, const char *strings, size_t count)
     return XXH3_64bits_withSeed(strings, count, XXH3_64bits(h, offsetof(head, hash)));
 }
 
-/* False: nobody can tell which cuDNN it is; then nothing is kept and nothing is found. */
+/* False: the build of cuDNN is not known, so nothing is kept and nothing is found. */
 static bool key_of(uint64_t out[2], const fattn_context *context, const fattn__refusal_question *q)
 {
     const struct {

@@ -9,7 +9,7 @@
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
 
-/* Statuses that speak of this process and this machine, not of the problem. */
+/* Statuses that are about this process and this machine, not about the problem. */
 fattn_reason fattn__reason_of(const char *status)
 {
     static const char *const environment[] = {
@@ -23,8 +23,8 @@ fattn_reason fattn__reason_of(const char *status)
     return FATTN_REASON_UNSUPPORTED;
 }
 
-/* Up to 9.12 an engine that is none of this device's says "sm_80 instructions or cuda TK < 12.0", and the lines that pass it on have its
- * status alone. The builds are for CUDA 12 and later. */
+/* Up to 9.12 an engine for another device says "sm_80 instructions or cuda TK < 12.0", and later lines only repeat its status.
+ * The builds are for CUDA 12 and later. */
 static bool is_of_another_device(const fattn_decision *of, int64_t engine)
 {
     for (size_t i = 0; i < of->refusal_count; i++)
@@ -60,7 +60,7 @@ static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int sta
 {
     int first;
     TRY(fattn__log_refusals(out, log, &first));
-    /* One line of the environment outweighs every other: with all libraries there, that engine might have said yes. */
+    /* A line about the environment counts more than every other: with all libraries present, that engine might have accepted. */
     for (size_t i = 0; i < out->refusal_count; i++) {
         if (reason_of(out, &out->refusals[i]) == FATTN_REASON_ENVIRONMENT) {
             first = (int)i;

@@ -16,7 +16,7 @@ static fattn_status refuse(fattn__graph *g, const char *field, const char *why)
     return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: the unified backward %s; want impl composite", field, why);
 }
 
-/* Only where a score_mod adds, and does nothing else, is dS its own gradient. */
+/* dS is its own gradient only if a score_mod adds and does nothing else. */
 static bool only_adds(const fattn_score_mod *mod)
 {
     const fattn__mod_program *gradient = fattn__score_mod_gradient(mod);
