@@ -31,7 +31,7 @@ BLOCK = re.compile(r"^<!-- (?:(\d+) lines: )?(facts [^\n]*?) -->\n```text\n.*?^`
 
 
 def run(command):
-    """What a command prints on stdout, but for where its record went; its program is FACTS, or ./facts."""
+    """The stdout of a command, without the line that names its record. The program is FACTS, or ./facts."""
     words = shlex.split(command)
     words[0] = os.environ.get("FACTS") or str(HOME / "facts")
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd=HOME, check=False)
@@ -61,7 +61,7 @@ def renew(page, ask=run, only=None):
     """The text of a page with every block as its command prints it; `only`: the versions that are here."""
 
     def block(found):
-        """One block anew."""
+        """The text of one block, printed again."""
         most, command = found.groups()
         if only is not None and not needs(command) <= only:
             return found[0]
@@ -88,7 +88,7 @@ def main():
             return 2
         try:
             after = renew(before, only=options.cudnn)
-        except subprocess.CalledProcessError as failed:  # it has said why
+        except subprocess.CalledProcessError as failed:  # the command has printed the reason
             print(f"{page}: exit {failed.returncode}: {failed.cmd}", file=sys.stderr)
             return failed.returncode if failed.returncode > 0 else 3
         if not options.check:

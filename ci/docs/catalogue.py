@@ -1,10 +1,11 @@
-"""The catalogue of failures (cases/known) against records: which entry reproduced where, which did not, and which these records cannot test.
+"""The catalogue of failures (cases/known) against records: the entries that they reproduce, the entries that they do not, and the entries that they cannot
+test.
 
-docs/known.md describes the files. Of an entry the head is read: kind, verdict, reported, range, fixed, needs, tests, title and links.
+docs/known.md describes the files. This script reads the head of an entry: kind, verdict, reported, range, fixed, needs, tests, title and links.
 
-An entry is reproduced on a target when an affected case ended so, inside the range where records showed it (else the reported one), and the difference is shown: a control
-passed on the same target and none ended so, or the same case is right in another version on the same device; and what was asked before the
-range, or behind it, did not all end so too. A refusal counts when cuDNN made it.
+A target reproduces an entry under three conditions. An affected case ended with the entry's verdict, inside the range that records showed (otherwise the
+reported range). The difference is shown: a control passed on the same target and no control failed in that way, or the same case is right in another version
+on the same device. Of the versions before and after the range, at least one did not end in that way. A refusal counts only if cuDNN made it.
 """
 import re
 from dataclasses import dataclass, field

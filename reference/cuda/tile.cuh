@@ -1,8 +1,8 @@
-/* A block's tile of the weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV). It has HEIGHT rows (keys) and WIDTH columns
- * of all sums of a kind, a warp has 16 by 16 of it; STEP keys (rows) at a time are weighed into shared memory and multiplied there with the right-hand
- * side: values in double, what feeds sigmas and bounds roughly (weigh.cuh). Every block of a row weighs its keys anew: where the columns allow it a
- * tile is wide. Each sum runs in one order whatever else runs.
- */
+/* A block's tile of the weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV).
+ * The tile has HEIGHT rows (keys) and WIDTH columns of all sums of a kind; a warp has 16 by 16 of it. STEP keys (rows) at a time
+ * are weighted into shared memory and multiplied there with the right-hand side. Values are computed in double, the parts of
+ * sigmas and bounds roughly (weigh.cuh). Every block of a row computes the weights of its keys again, so a tile is wide if the
+ * columns allow it. The order of each sum is fixed. */
 #pragma once
 #include "oracle_kernels.h"
 #include "weigh.cuh"

@@ -26,7 +26,7 @@ __device__ __forceinline__ bool is_key(double x)
 }
 
 struct score {
-    double x; /* exp(score - shift) once the facts are known, but for what keeps its scores: call.h */
+    double x; /* exp(score - shift) once the facts of the row are known; kernels that keep their scores do not use this: call.h */
     double dp, slope, curvature, slope_extra;
     double keep; /* what the weight of a kept key is multiplied with; 0: dropped */
 };
@@ -218,18 +218,21 @@ template <> struct kind<FREF__DV_LOST> : lost<FREF__DV> {};
 
 template <int KIND> constexpr bool is_lost_kind = KIND >= FREF__FORWARD_LOST;
 
-/* Rough sums: of numbers that are not negative, on the TF32 tensor cores; never below the true sum and at most 1/200 above it, but for an absolute part
- * of 2^-105.7 sqrt(N) of the largest that |weight| may be times the longest row (of a variance: of its root), N sums of blocks added up.
+/* Rough sums of numbers that are not negative, on the TF32 tensor cores. A rough sum is never below the true sum and at most
+ * 1/200 above it. There is also an absolute error: 2^-105.7 sqrt(N) of the largest possible |weight| times the longest row, for
+ * N sums of blocks. For a variance it is this part of the root.
  *
- * A factor is cut to TF32's 11 bits and loses less than 2^-10 of itself (2^-24 before that, as a float; three times that as a square). Products of
- * two are exact. A step adds eight of them to the sum: each of the nine terms loses less than 2^-23 of it, however the unit aligns and cuts, so SEGMENT
- * keys or rows lose at most 9 SEGMENT / 8 2^-23 = 1.1e-3. What is left is at least (1 - 2^-10 - 2^-21)^2 (1 - 1.1e-3) = 1 - 3.05e-3 of the sum; SURPLUS =
- * 1 + 3.9e-3 more than makes up for it. As nothing is ever rounded up that is also the most that a sum is too large.
+ * A factor is cut to TF32's 11 bits and loses less than 2^-10 of itself (2^-24 before that, as a float; three times that as a
+ * square). Products of two are exact. A step adds eight products to the sum. Each of the nine terms loses less than 2^-23 of the
+ * sum, however the unit aligns and cuts. So SEGMENT keys or rows lose at most 9 SEGMENT / 8 2^-23 = 1.1e-3. The result is at
+ * least (1 - 2^-10 - 2^-21)^2 (1 - 1.1e-3) = 1 - 3.05e-3 of the sum; SURPLUS = 1 + 3.9e-3 compensates for more than that.
+ * Nothing is ever rounded up, so SURPLUS is also the largest excess of a sum.
  *
- * Range: the weights are multiplied with a power of two that brings the largest of the chunk below 2^52 (variances: below 2^104), the right-hand side
- * with one that brings its longest row below 1, so SEGMENT products stay below 2^117. A weight that is less than 2^-126 then becomes that. A product of
- * more may become 0 below 2^-126: with SEGMENT of them less than FLUSHED is missing. So may a square of the right-hand side, which is then missing
- * times 2^104: FLUSHED_SQUARES, but only where an element other than 0 is below 2^-62 of the longest row (the absolute part is then 2^-53.9 sqrt(N)). */
+ * Range: a power of two scales the weights so that the largest of the chunk is below 2^52 (variances: below 2^104). Another one
+ * scales the right-hand side so that its longest row is below 1. So SEGMENT products stay below 2^117. A weight below 2^-126 is
+ * then raised to that. A product of more factors may become 0 below 2^-126: SEGMENT of them lose less than FLUSHED. A square of
+ * the right-hand side may become 0 as well, and is then missing times 2^104: FLUSHED_SQUARES. This happens only if an element
+ * other than 0 is below 2^-62 of the longest row; the absolute part is then 2^-53.9 sqrt(N). */
 constexpr double SURPLUS = 1.0 + 0x1p-8, FLUSHED = 0x1p-112, FLUSHED_SQUARES = 0x1p-8, DEEPEST = 0x1p62;
 constexpr int BITS_OF_WEIGHT = 52;
 

@@ -213,7 +213,7 @@ def _apart(columns, word, bits, around, everything):
 
 
 def _ordered(groups, fail_on):
-    """Gravest first; of a class that is no finding the fourth row and those after it come last, so that it hides no other class."""
+    """The most serious class first. Of a class without findings, the fourth row and all later rows come last, so that they hide no other class."""
     seen, first, last = {}, [], []
     for group in groups:
         seen[group.word] = seen.get(group.word, 0) + 1

@@ -18,7 +18,7 @@ _ASKING = ("crash", "build_fail", "exit_crash")   # what cuDNN shows without num
 
 
 def ident(bucket):
-    """ "nan-dq-e6-t0-fill": names the files of a bucket. The keys that its smallest case sets tell it from another one that fails alike."""
+    """ "nan-dq-e6-t0-fill": names the files of a bucket. The keys of its smallest case distinguish it from another bucket with the same failure."""
     engine = f"e{bucket['engine']}" if bucket["engine"] >= 0 else bucket["backend"]
     best = cases.parse(bucket["forms"][0]["best"])
     dtype = best["dtype"] if best["dtype"] not in ("bf16", "f16") else ""

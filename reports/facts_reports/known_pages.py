@@ -31,22 +31,22 @@ def _where(failure):
 def _library(failure):
     if not failure.guarded:
         return "takes another engine, if there is one" if "build_fail" in failure.verdicts else "does not refuse"
-    engine = failure.said.get("engine", "any")
+    engine = failure.fields.get("engine", "any")
     return "refuses" if engine == "any" else "leaves the configuration out" if failure.knobs else "leaves the engine out"
 
 
 def _failure(failure):
     label = f"**{failure.label}** " if failure.label else ""
-    engine = f", engine {failure.said['engine']}" if failure.said.get("engine", "any") != "any" else ""
+    engine = f", engine {failure.fields['engine']}" if failure.fields.get("engine", "any") != "any" else ""
     lines = [f"- {label}`{failure.when}`{engine}: {' or '.join(failure.verdicts)}.",
              f"  - Versions: {versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}."]
     for key, word_of_key in (("seen", "Seen"), ("right", "Right")):
         if failure.observations[key]:
             lines.append(f"  - {word_of_key}: " + "; ".join(f"{' '.join(o.versions)} ({o.source})" for o in failure.observations[key]) + ".")
-    if failure.said.get("note"):
-        lines.append(f"  - Note: {failure.said['note']}.")
+    if failure.fields.get("note"):
+        lines.append(f"  - Note: {failure.fields['note']}.")
     if failure.guarded:
-        lines.append(f"  - Instead: {failure.said['instead']}.")
+        lines.append(f"  - Instead: {failure.fields['instead']}.")
     return lines
 
 

@@ -90,7 +90,7 @@ class Change:
     says: str
 
 
-# Gravest first. Every pair of answers is in one class of these, or in several of those that two accepted answers can have, or is the same.
+# The most serious first. Every pair of answers is the same, or is in one class, or is in several of the classes that two accepted answers can have.
 CHANGES = (
     Change("worse", "✗", 1, "answered before", 0, 0, "accepted before, and now fails"),
     Change("changed kind", "✱", 1, "answered before", 0, 0, "a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way"),
@@ -109,6 +109,6 @@ CHANGES = (
     Change("not asked", "∅", 0, "planned", 0, 0, "FACTS itself refused the case for one build: nobody asked cuDNN"),
 )
 SAME = frozenset(("reason changed", "new knobs"))       # an answer that changed so alone counts as the same
-APART = frozenset(("new knobs", "not asked"))           # said in lines of their own, not in groups
+APART = frozenset(("new knobs", "not asked"))           # printed in lines of their own, not in groups
 BY_CHANGE = {c.word: c for c in CHANGES}
 GRAVITY = {c.word: i for i, c in enumerate(CHANGES)}

@@ -1,4 +1,4 @@
-/* facts calibrate: runs cases or takes records. The report package says what they tell of the error model's constants:
+/* facts calibrate: runs cases or takes records. The report package computes the error model's constants from them:
  * docs/numerics.md section 10. */
 #include <stdlib.h>
 #include <string.h>

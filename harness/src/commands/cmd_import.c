@@ -130,7 +130,7 @@ static void print_text(const facts_import *m, const knowledge *k)
     const char *text;
     for (size_t i = 0; i < count; i++) {
         print_problem(k, facts_import_at(m, i), stdout);
-        scales += facts_import_at(m, i)->notes.scale_unsaid;
+        scales += facts_import_at(m, i)->notes.scale_missing;
     }
     if (count)
         printf("# A log does not contain these, so they have their defaults: %s\n", nowhere);
@@ -158,7 +158,7 @@ static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IM
     facts_text_puts(t, "],");
 }
 
-static void tell_object(void *to, const char *verdict, const char *where, const char *link)
+static void write_known(void *to, const char *verdict, const char *where, const char *link)
 {
     facts_text *t = to;
     facts_text_puts(t, t->data[t->length - 1] == '[' ? "{" : ",{");
@@ -182,7 +182,7 @@ static void put_problem(facts_text *t, const knowledge *k, const facts_imported 
     version(number, p->frontend);
     if (p->frontend)
         facts_text_member(t, "cudnn_frontend", number);
-    facts_text_format(t, "\"scale_known\":%s,\"stand_ins\":[", p->notes.scale_unsaid ? "false" : "true");
+    facts_text_format(t, "\"scale_known\":%s,\"stand_ins\":[", p->notes.scale_missing ? "false" : "true");
     for (int i = 0; i < p->notes.count; i++) {
         facts_text_puts(t, i ? "," : "");
         facts_text_json(t, p->notes.text[i], strlen(p->notes.text[i]));
@@ -190,7 +190,7 @@ static void put_problem(facts_text *t, const knowledge *k, const facts_imported 
     facts_text_puts(t, "],");
     put_list(t, "log", p->log_text, p->log_count);
     facts_text_puts(t, "\"known\":[");
-    known(k, p, tell_object, t);
+    known(k, p, write_known, t);
     facts_text_puts(t, "],");
     facts_text_close(t);
 }

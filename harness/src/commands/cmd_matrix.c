@@ -113,8 +113,7 @@ static char *some_devices(const char *devices, bool described)
     return out;
 }
 
-/* What is asked of described devices, what runs on GPUs (without --device the first, when there is one) and what on our own CPU
- * backend. */
+/* Described devices only decide, GPUs run (without --device the first GPU, if there is one), and the CPU backend runs. */
 static int run_parts(const facts_invocation *call, const char *folder, const char *cudnn, char records[][FACTS_PATH],
                      size_t *record_count)
 {

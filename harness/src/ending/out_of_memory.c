@@ -1,7 +1,8 @@
-/* A program that goes on with a part of its answer missing tells something else. Without memory facts and facts-worker say so and
- * end, as a SIGKILL would end them: every line of the record is whole, workers die with their supervisor, and --resume goes on.
- * Linked by --wrap over what their own code, libuv, jansson and OpenMP ask for. The build says how each program ends:
- * FACTS_ENDS_WITH, FACTS_ENDS_SAYING. An allocation above FACTS_ENDS_BELOW bytes is a tensor's, and its caller's answer. */
+/* A program that continues without a part of its data gives a wrong answer. Without memory, facts and facts-worker therefore
+ * print one line and end, as after a SIGKILL. Every line of the record is complete, workers end with their supervisor, and
+ * --resume continues the run. --wrap links these functions into all allocations of their own code, libuv, jansson and OpenMP.
+ * The build sets how each program ends: FACTS_ENDS_WITH, FACTS_ENDS_SAYING. An allocation above FACTS_ENDS_BELOW bytes is a
+ * tensor's: its caller handles the failure. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>

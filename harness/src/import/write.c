@@ -228,7 +228,7 @@ static void write_scale(tokens *w, const facts_import_attention *a, facts_import
     } else if (!a->has_scale) {
         add(w, "scale=1");
     } else if (!a->scale_known) {
-        notes->scale_unsaid = true;
+        notes->scale_missing = true;
     } else if (fabs(a->scale - usual) > 1e-6 * usual) {
         char text[32];
         snprintf(text, sizeof text, "%.9g", a->scale);

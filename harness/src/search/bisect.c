@@ -124,7 +124,8 @@ static void look_ahead(searcher *s, span within, size_t middle)
     }
 }
 
-/* Is a version on the side of `low`? The sides: good and not; where that tells nothing, as the older end answers and not. */
+/* Is a version on the side of `low`? The sides: good and not good. If both ends are equal in that, the sides are: answers as the
+ * older end, or not. */
 static bool is_like_low(const searcher *s, span ends, size_t version)
 {
     const facts_bisect_result *r = s->result;

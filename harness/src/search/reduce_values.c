@@ -164,7 +164,7 @@ static bool add_list(char *text, size_t capacity, size_t *used, const int32_t *l
     return true;
 }
 
-/* Only the entries of `in`, with their lengths said. */
+/* Keeps only the entries in `in`, and writes their lengths. */
 static bool only(facts_shrinker *s, const facts_problem *problem, const bool *in, size_t count, const char *what)
 {
     facts_case candidate = s->result->best;

@@ -35,7 +35,7 @@ int facts_reported_weight(facts_verdict verdict)
                                                   : 0;
 }
 
-/* "8 8 10" is "8 10": configurations of one engine are not told apart. */
+/* "8 8 10" becomes "8 10": configurations of one engine are not distinguished. */
 static void keep_once(char *out, size_t capacity, char *list)
 {
     size_t used = 0;

@@ -111,8 +111,8 @@ bool facts_shrink_try_key(facts_shrinker *s, facts_key key, const char *value, c
     return facts_case_set(&candidate, key, value, &ignored) && facts_shrink_try(s, &candidate, what);
 }
 
-/* With all engines asked, or the heuristics' choice: the one that fails, so that smaller cases cannot fall to another. Where
- * engines have no numbers, what is said of them goes first. */
+/* With engine=all or the heuristics' choice: sets the failing engine, so that no smaller case changes to another engine. If the
+ * backend's engines have no numbers, removes the engine key first. */
 static void pin_engine(facts_shrinker *s)
 {
     char number[32], what[48];

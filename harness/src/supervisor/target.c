@@ -25,7 +25,8 @@ void facts_device_label(char *out, size_t capacity, const char *device_name)
     out[n] = '\0';
 }
 
-/* A record knows a target by its build's and its device's name: two that share both could not be told apart. */
+/* A record names a target by the names of its build and its device: two targets with the same two names would be one in the
+ * record. */
 static int clash(const facts_target *a, const facts_target *b, facts_error *message)
 {
     if (strcmp(a->described.json, b->described.json) != 0)

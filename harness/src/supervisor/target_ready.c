@@ -180,7 +180,7 @@ static void write_target(facts_supervision *run, size_t target, facts_span ready
     }
 }
 
-/* The first GPU of a kind takes the plain name; with several in one run the number tells them apart. */
+/* The first GPU of a kind gets the plain name; with several of a kind in one run, a number distinguishes them. */
 static void name_device(facts_supervision *run, size_t target, const facts_line *ready)
 {
     facts_target_state *state = &run->targets[target];

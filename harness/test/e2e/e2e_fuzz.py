@@ -66,7 +66,7 @@ class Fuzz(e2e.TestCase):
         self.assertStatus(done, 1)
         (name,) = [name for name in self.findings() if name.endswith(".known")]
         (failure,) = self.known(name).failures
-        self.assertEqual((failure.entry.kind, failure.verdicts, failure.said["sm"], failure.ranges), ("decision", ["crash"], "90", [(92700, known.NEWEST)]))
+        self.assertEqual((failure.entry.kind, failure.verdicts, failure.fields["sm"], failure.ranges), ("decision", ["crash"], "90", [(92700, known.NEWEST)]))
         self.assertEqual(known.Failure.expectations(failure), [(failure.when + " & cudnn>=9.27.0 & sm=90", False)])
         listed = e2e.facts("list", self.path("r.findings", name))
         self.assertStatus(listed, 0)

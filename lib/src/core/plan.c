@@ -349,7 +349,7 @@ fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fa
 {
     const fattn_context *context = plan->context;
     TRY(fattn__check_tensors(plan, pass, tensors, out));
-    fattn__arguments *arguments = (fattn__arguments *)(uintptr_t)&plan->arguments; /* the plan remembers addresses that passed the checks */
+    fattn__arguments *arguments = (fattn__arguments *)(uintptr_t)&plan->arguments; /* addresses that passed the checks */
     return fattn__arguments_check(arguments, out, plan->problem.guards_off != 0, context->cuda, context->device);
 }
 

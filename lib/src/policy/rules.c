@@ -47,11 +47,11 @@ bool fattn__rule_means(const fattn_rule *rule, const fattn_engine *engine)
 
 void fattn__rule_text(char *out, size_t capacity, const fattn_rule *rule, const fattn_problem *resolved)
 {
-    char said[512] = "";
+    char sentence[512] = "";
     if (rule->say != NULL)
-        rule->say(said, sizeof said, rule->why, resolved);
-    snprintf(out, capacity, "rule %s: %s%s%s%s", rule->name, rule->say != NULL ? said : rule->why, rule->link != NULL ? " (" : "",
-             rule->link != NULL ? rule->link : "", rule->link != NULL ? ")" : "");
+        rule->say(sentence, sizeof sentence, rule->why, resolved);
+    snprintf(out, capacity, "rule %s: %s%s%s%s", rule->name, rule->say != NULL ? sentence : rule->why,
+             rule->link != NULL ? " (" : "", rule->link != NULL ? rule->link : "", rule->link != NULL ? ")" : "");
 }
 
 bool fattn_rule_holds(const fattn_rule *rule, const fattn_problem *problem, int32_t cudnn_version, int32_t sm)

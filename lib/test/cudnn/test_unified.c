@@ -188,7 +188,7 @@ Test(unified, what_an_operation_has_no_words_for_is_refused_by_its_name)
 Test(unified, a_composite_graph_refuses_what_the_operation_alone_can_say)
 {
     fattn_context *context = open_described("h100-sxm", &version);
-    const char *const text = "a composite graph cannot say it";
+    const char *const text = "a composite graph cannot express it";
     const feature *const alone[] = { &(feature){ "cumulative", 0, prefix_sums_change },
                                      &(feature){ "ragged_tokens", 0, offsets_in_tokens_change },
                                      &(feature){ "unfuse_fma", 0, unfuse_fma_change }, &(feature){ "rope", 0, rope_change } };

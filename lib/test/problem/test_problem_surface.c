@@ -50,7 +50,7 @@ Test(refusal, of_pages_names_the_field)
         "page_size: a backward has no paged keys");
     BAD((p.padding = 1, p.packed_table = 1), "packed_table: there are no pages");
     BAD((p.padding = 1, p.ragged_bits = 32, p.ragged = FATTN_RAGGED_K, p.page_size_k = 16, p.pages_k = 9),
-        "ragged: pages have a table in the place of offsets");
+        "ragged: paged K and V have no offsets, and no other tensor is ragged");
 }
 
 Test(refusal, of_what_joins_the_softmax_names_the_field)
@@ -85,7 +85,8 @@ Test(refusal, of_rotation_and_types_names_the_field)
     BAD(p.o_dtype = FATTN_MXE4M3, "o_dtype: no output has a block-scaled type");
     BAD((p.pass = FATTN_BACKWARD, p.grad_dtype = FATTN_MXE5M2), "grad_dtype: no output has a block-scaled type");
     BAD(p.do_dtype = 8, "do_dtype: 8 is not allowed; want 1 (bf16) to 7 (mxe5m2)");
-    BAD((p.pass = FATTN_BACKWARD, p.do_dtype = FATTN_E5M2), "do_dtype: 5 is not allowed: without 8 bit types dO is of o_dtype");
+    BAD((p.pass = FATTN_BACKWARD, p.do_dtype = FATTN_E5M2),
+        "do_dtype: 5 is not allowed: without 8-bit types dO has o_dtype, and it is block-scaled if Q, K and V are");
     BAD((p.pass = FATTN_BACKWARD, p.dtype = FATTN_E4M3, p.do_dtype = FATTN_MXE5M2), "do_dtype: 7 is not allowed");
     BAD((p.pass = FATTN_BACKWARD, p.dtype = FATTN_MXE4M3, p.do_dtype = FATTN_E5M2), "do_dtype: 5 is not allowed");
 }

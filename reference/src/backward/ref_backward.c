@@ -1,6 +1,12 @@
-/* The backward pass: D_i = sum_c dO O, P_ij = exp(s_ij - Stats_i) from the Stats that are given, dP_ij = dO_i . v_j,
- * dX = P (dP - D), dS = slope dX where the score is modified (x = modify(s) + bias); dBias = sums of dX; dQ = scale dS K, dK =
- * scale dS^T Q, dV = P^T dO. */
+/* The backward pass.
+ *
+ *   D_i = sum_c dO O
+ *   P_ij = exp(s_ij - Stats_i), from the given Stats
+ *   dP_ij = dO_i . v_j
+ *   dX = P (dP - D)
+ *   dS = slope dX if the score is modified (x = modify(s) + bias)
+ *   dBias = sums of dX
+ *   dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO */
 #include "backward/ref_backward.h"
 
 #include <errno.h>

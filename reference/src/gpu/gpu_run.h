@@ -97,8 +97,8 @@ uint8_t *fref__run_flags(fref__run *run, int64_t tiles);
 void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count);
 void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count);
 
-/* Decides heads_of_lot: `bytes_of_head` beside the scores, `matrices` of scores. Lots are multiples of `align` heads. No later row
- * or key set is larger. */
+/* Sets heads_of_slice, from `bytes_of_head` in addition to the scores and the number of `matrices` of scores. A slice is a multiple
+ * of `align` heads. No later row or key set may be larger. */
 void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align);
 void fref__run_take_slice(fref__run *run, int64_t head0);
 /* Rows of a chunk of the slice for the current row and key sets. */

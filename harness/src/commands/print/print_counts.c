@@ -1,4 +1,4 @@
-/* The table at the end of a run: for each target how many cases ended how, what the refusals said most, and how many answers
+/* The table at the end of a run. For each target: cases by outcome, the most frequent reasons of refusals, and answers that
  * changed between builds. */
 #include <stdlib.h>
 #include <string.h>

@@ -70,14 +70,14 @@ static void print_known(const facts_tally *tally, size_t all, FILE *out)
 
 void facts_print_findings(const facts_tally *tally, size_t most, FILE *out)
 {
-    size_t all = facts_tally_unexpected(tally), known = facts_tally_known(tally), told = 0, more = 0;
+    size_t all = facts_tally_unexpected(tally), known = facts_tally_known(tally), printed = 0, more = 0;
     if (all)
         fprintf(out, "\n%zu finding%s:\n", all, all == 1 ? "" : "s");
     for (size_t work = 0; all && work < tally->work_count; work++)
         for (size_t t = 0; t < tally->target_count; t++) {
             if (facts_tally_cell(tally, t, work)->news == FACTS_VERDICT_COUNT || is_reported(tally, t, work))
                 continue;
-            if (told++ < most)
+            if (printed++ < most)
                 print_finding(tally, t, work, out);
             else
                 more++;

@@ -184,7 +184,7 @@ static bool can_tell(facts_task task, bool measured, const facts_deviation *d)
     return measured || (task != FACTS_TASK_DECIDE && facts_deviation_names(d, "build_fail"));
 }
 
-/* How many cases of a target a line could be about; -1: one of them has no answer, so nothing is said. */
+/* The number of a target's cases that a line could be about; -1 if one of them has no answer, so that the number is unknown. */
 static long candidates(const facts_expectations *e, size_t line, const facts_tally *tally, size_t t, int sm, facts_task task)
 {
     char text[40];

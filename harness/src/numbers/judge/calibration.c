@@ -204,9 +204,9 @@ void facts_calibration_destroy(facts_calibration *table)
 /* ---- asking --------------------------------------------------------------------------------------------------------------------
  */
 
-static bool fits(int64_t said, int64_t is)
+static bool fits(int64_t wanted, int64_t is)
 {
-    return said == ANY || said == is;
+    return wanted == ANY || wanted == is;
 }
 
 static void read_constants(facts_constants *out, const json_t *constants)

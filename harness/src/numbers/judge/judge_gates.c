@@ -38,9 +38,10 @@ static double judge_gain(const facts_judged_sums *of, double scatter, double all
     return facts_judged_ratio(fabs(facts_judged_beta(of)), GAIN_SE * sqrt(fmax(scatter, of->model)) / of->power + allowance);
 }
 
-/* What each row is too large by, r_i/X_i, scatters as the model says: sum_i (r_i - beta X_i)^2 <= m + 2 sqrt(x m w) + 2 x w + t^2 w
- * sum_i X_i, with m the sum and w the largest of (dim/nu_i) X_i, t what of g0 may differ from row to row: Laurent and Massart's
- * bound again (the squares of the weights add up to m w at most). */
+/* The excess of each row, r_i/X_i, scatters as the model expects:
+ *   sum_i (r_i - beta X_i)^2 <= m + 2 sqrt(x m w) + 2 x w + t^2 w sum_i X_i
+ * m is the sum of (dim/nu_i) X_i and w its largest term; t is the part of g0 that may differ between rows. This is again Laurent
+ * and Massart's bound: the squares of the weights add up to at most m w. */
 static double judge_scatter(const facts_judged_sums *of, double scatter, double by_row, double alpha)
 {
     const double x = log(1 / alpha), m = of->model, w = of->heaviest;

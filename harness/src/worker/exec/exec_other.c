@@ -1,5 +1,5 @@
-/* A plan that was saved and loaded; a call with another plan's calls around it; a plan out of the cache, asked for beside its
- * nearest kin. */
+/* Three ways: a plan that was saved and loaded; a call between calls of another plan; a plan from the cache, next to the most
+ * similar plan. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static bool fetch_neighbour(facts_runs *r, neighbour *n, facts_pattern pattern)
     return facts_runs_check(r, facts_memory_fetch(&n->memory, pattern, overrun), "the call between");
 }
 
-/* The neighbour alone, over poison A: what its calls between have to repeat. */
+/* The other plan alone, over poison A: its calls between must give the same answer. */
 static bool run_neighbour(facts_runs *r, neighbour *n)
 {
     return facts_runs_check(r, facts_memory_arm(&n->memory, FACTS_PATTERN_A, 0), NULL) &&
@@ -113,11 +113,11 @@ static void compare_neighbour(facts_runs *r, neighbour *n)
     }
 }
 
-/* ---- out of the cache ---------------------------------------------------------------------------------------------------------
- */
+/* ---- from the cache
+ * -------------------------------------------------------------------------------------------------------------- */
 
-/* A problem that differs from the case in one number alone: the modification's, or the scale. *mod is for fattn_score_mod_destroy.
- */
+/* A problem that differs from the case in one number: of the score modification, or the scale. Destroy *mod with
+ * fattn_score_mod_destroy. */
 static fattn_status near(fattn_problem *out, fattn_score_mod **mod, const facts_problem *p)
 {
     facts_problem other = *p;
@@ -134,7 +134,7 @@ static fattn_status near(fattn_problem *out, fattn_score_mod **mod, const facts_
     return FATTN_OK;
 }
 
-/* A cache that took one for the other would answer for the other. */
+/* A cache that confused the two plans would give the other one's answer. */
 static void run_cached(facts_runs *r)
 {
     fattn_problem other;

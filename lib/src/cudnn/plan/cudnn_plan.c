@@ -128,12 +128,12 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
                                                .knob_count = engine->knob_count,
                                                .overrides = q->graph.overrides,
                                                .plan = true };
-    fattn__refusal_answer said;
+    fattn__refusal_answer refused;
     fattn__desc desc = NULL;
     char last[512] = "";
-    if (fattn__refusal_recall(&said, plan->context, &question)) {
-        fattn_status st = build_failed(api, said.status, said.log, engine);
-        fattn__refusal_free(&said);
+    if (fattn__refusal_recall(&refused, plan->context, &question)) {
+        fattn_status st = build_failed(api, refused.status, refused.log, engine);
+        fattn__refusal_free(&refused);
         return st;
     }
     const int status = make_plan(&desc, plan->context, fattn__question_handle(q), q->offer.configs[config], NULL, 0);
@@ -267,8 +267,8 @@ fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *opti
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan");
     fattn_status st = fattn__question_ask(&q, plan->context, &plan->problem, options, answer);
     if (st == FATTN_OK && !fattn_decision_supported(answer))
-        st = fattn__fail((fattn_status)answer->reason, "%s%s%s", answer->said.status, answer->said.status[0] != '\0' ? ": " : "",
-                         answer->said.text);
+        st = fattn__fail((fattn_status)answer->reason, "%s%s%s", answer->message.status,
+                         answer->message.status[0] != '\0' ? ": " : "", answer->message.text);
     if (st == FATTN_OK)
         st = compile_first(plan, &q, options);
     if (st == FATTN_OK && plan->problem.rope && plan->problem.pass == FATTN_BACKWARD)

@@ -174,14 +174,14 @@ static fattn__refusal_question question_of(const fattn__question *q, const fattn
     return question;
 }
 
-/* One question to cuDNN. `said` is cuDNN's refusal, if it refuses. `kept`: a stored refusal answers, so cuDNN is not asked. */
+/* One question to cuDNN. `refused` is cuDNN's refusal, if it refuses. `kept`: a stored refusal answers, so cuDNN is not asked. */
 typedef struct asking {
     fattn__question *q;
     const fattn_problem *problem;
     const fattn_plan_options *options;
     const fattn__log_buffer *log;
     bool kept;
-    fattn__refusal_answer said;
+    fattn__refusal_answer refused;
     char last[16384]; /* its words where it logged none */
 } asking;
 
@@ -189,12 +189,12 @@ typedef struct asking {
 static bool takes_graph(asking *a)
 {
     fattn__graph *g = &a->q->graph;
-    if (a->kept && a->said.step == FATTN__REFUSED_GRAPH) {
-        g->cudnn_status = a->said.status;
-        fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", a->said.text);
+    if (a->kept && a->refused.step == FATTN__REFUSED_GRAPH) {
+        g->cudnn_status = a->refused.status;
+        fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", a->refused.text);
     } else if (!a->kept && fattn__graph_finalize(g, fattn__question_handle(a->q)) != FATTN_OK) {
-        a->said = (fattn__refusal_answer){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
-        a->said.log = a->log->text != NULL ? a->log->text : "";
+        a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
+        a->refused.log = a->log->text != NULL ? a->log->text : "";
     }
     return fattn__graph_status(g) == FATTN_OK;
 }
@@ -209,8 +209,8 @@ static bool offers_engine(asking *a)
         return true;
     if (a->log->text == NULL)
         steps->api->cudnnGetLastErrorString(a->last, sizeof a->last);
-    a->said = (fattn__refusal_answer){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
-    a->said.log = a->log->text != NULL ? a->log->text : a->last;
+    a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
+    a->refused.log = a->log->text != NULL ? a->log->text : a->last;
     return false;
 }
 
@@ -219,14 +219,14 @@ static fattn_status put(asking *a, fattn_decision *out)
 {
     const fattn_context *context = a->q->context;
     if (!takes_graph(a))
-        return refuse_graph(out, &a->q->graph, a->said.log);
+        return refuse_graph(out, &a->q->graph, a->refused.log);
     if (a->q->graph.sum_count > 0) {
         fattn_status st = fattn__math_open(a->q->context);
         if (st != FATTN_OK)
             return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(), "");
     }
     if (!offers_engine(a))
-        return refuse(out, context->api, a->said.status, a->said.log);
+        return refuse(out, context->api, a->refused.status, a->refused.log);
     const fattn_rule *rule = fattn__policy_denies(context, a->problem, FATTN_BACKEND_CUDNN);
     if (rule != NULL)
         return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, a->problem);
@@ -246,13 +246,13 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
         return refuse_graph(out, &q->graph, log->text != NULL ? log->text : "");
     asking a = { .q = q, .problem = problem, .options = options, .log = log };
     const fattn__refusal_question question = question_of(q, options);
-    a.kept = fattn__refusal_recall(&a.said, context, &question);
+    a.kept = fattn__refusal_recall(&a.refused, context, &question);
     if (!a.kept)
         fattn__count_asked((fattn_pass)problem->pass);
     st = put(&a, out);
-    if (st == FATTN_OK && !a.kept && a.said.step != FATTN__REFUSED_NOWHERE && fattn__refusal_lasts(a.said.status, out))
-        fattn__refusal_keep(context, &question, &a.said);
-    fattn__refusal_free(&a.said);
+    if (st == FATTN_OK && !a.kept && a.refused.step != FATTN__REFUSED_NOWHERE && fattn__refusal_lasts(a.refused.status, out))
+        fattn__refusal_keep(context, &question, &a.refused);
+    fattn__refusal_free(&a.refused);
     return st;
 }
 
