@@ -142,7 +142,7 @@ static int unlink_one(const char *path, const struct stat *info, int type, struc
     return remove(path);
 }
 
-/* What lies elsewhere, and is only linked from the cache, was not installed by FACTS. */
+/* A folder outside the cache, with only a link in the cache, was not installed by FACTS. */
 static bool lies_in_cache(const char *top)
 {
     char cache[FACTS_PATH];
@@ -154,7 +154,7 @@ static bool lies_in_cache(const char *top)
     return inside;
 }
 
-/* Renamed first, so that a half removed build is never found. */
+/* Renamed first, so that a half-removed build is never found. */
 static int remove_build(const facts_build *b)
 {
     char top[FACTS_PATH], aside[FACTS_PATH];
@@ -238,7 +238,7 @@ static int command(int argc, char **argv)
     return 2;
 }
 
-/* What was printed and is lost, on a full disk, is no list. */
+/* An incomplete output, on a full disk, is not a list. */
 int facts_cudnn_command(int argc, char **argv)
 {
     const int status = command(argc, argv);

@@ -1,4 +1,4 @@
-/* The user's key, which seals what FACTS writes into plan folders: 32 random bytes in the cache, for nobody else to read. */
+/* The user's key, which seals the files of FACTS in plan folders: 32 random bytes in the cache, readable by the user only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { KEY_BYTES = 32 };
 
-/* Written aside and linked: of two that make one at once, one wins, and both read it. */
+/* Written to another name and linked: of two processes that create the key at once, one succeeds, and both read it. */
 static bool make(const char *path)
 {
     char aside[FACTS_PATH + 32];

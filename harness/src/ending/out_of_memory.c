@@ -27,7 +27,7 @@ static void *or_end(void *memory)
     return memory;
 }
 
-/* Of a function that opens something: other failures are its caller's. */
+/* For a function that opens a file: its caller handles other failures. */
 static void *or_end_if_memory(void *opened)
 {
     if (!opened && errno == ENOMEM)
@@ -50,7 +50,7 @@ WRAP(FILE *, fdopen, (int file, const char *mode), (file, mode), or_end_if_memor
 WRAP(DIR *, opendir, (const char *path), (path), or_end_if_memory)
 WRAP(char *, realpath, (const char *path, char *out), (path, out), or_end_if_memory)
 
-/* Nothing may come back for nothing. */
+/* A request for 0 bytes may return NULL. */
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
@@ -99,7 +99,7 @@ int __wrap_asprintf(char **out, const char *format, ...)
     return length;
 }
 
-/* OpenMP leaves so where it gets no thread. Nothing else that is linked in calls it. */
+/* OpenMP ends in this way if it gets no thread. No other linked code calls it. */
 _Noreturn void __wrap_exit(int status);
 _Noreturn void __wrap_exit(int status)
 {

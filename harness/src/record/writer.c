@@ -39,7 +39,7 @@ static off_t last_line(int fd, off_t size)
     return 0;
 }
 
-/* Half an object, which a kill or a power failure left? */
+/* Is this half an object, left by a kill or a power failure? */
 static bool is_torn(int fd, off_t from, size_t length)
 {
     facts_member members[1];
@@ -51,8 +51,8 @@ static bool is_torn(int fd, off_t from, size_t length)
     return torn;
 }
 
-/* What stands behind the last newline would swallow the next object. Half an object goes: its case is asked again, and a line that
- * nobody can read would make the record incomplete for ever. Anything else keeps its place, on a line of its own. */
+/* Text after the last newline would make the next object unreadable. Half an object is removed: its case is asked again, and an
+ * unreadable line would make the record incomplete forever. Other text stays, on a line of its own. */
 static bool end_torn_line(int fd, off_t size)
 {
     const off_t from = last_line(fd, size);

@@ -92,7 +92,7 @@ bool facts_shrink_try(facts_shrinker *s, const facts_case *candidate, const char
         s->over = s->open >= (s->order->lookahead > 0 ? s->order->lookahead : 1);
     }
     if (s->open > 0)
-        return false; /* what an earlier answer says may make this question idle */
+        return false; /* an earlier answer may make this question unnecessary */
     bool same = facts_answer_find(&answer, &s->order->symptom) != NULL;
     s->result->steps++;
     if (same) {
@@ -130,7 +130,7 @@ static void pin_engine(facts_shrinker *s)
     facts_shrink_try_key(s, FACTS_KEY_ENGINE, number, what);
 }
 
-/* One key away from the smallest case, asked on the way, and right: what the failure needs. */
+/* Cases that differ in one key from the smallest case, were asked during shrinking, and pass: the failure needs this key. */
 static void find_controls(facts_shrinker *s)
 {
     facts_shrink_result *r = s->result;

@@ -9,7 +9,7 @@
 static const char *const task_words[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_WORD) };
 #undef AS_WORD
 
-/* Ours in every row: what a worker says of them is dropped. */
+/* Members that the supervisor writes in every row: a worker's values of them are dropped. */
 static const char *const own_keys[] = { "case",    "cudnn",   "build", "device", "sm",   "grade",         "expectation",
                                         "wall_ms", "attempt", "run",   "group",  "more", "verdict_before" };
 
