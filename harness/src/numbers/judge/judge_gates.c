@@ -1,6 +1,6 @@
-/* The second step of judging: what rows say together (judge_sums.h). docs/numerics.md section 3; a line of it stands above each
- * formula. Two walks over the rows, each (b,h) slice by one thread, or on a GPU by one block; the slices are then joined in their
- * order: the same bits on any number of threads. */
+/* The second step of the comparison: tests over all rows (judge_sums.h). docs/numerics.md section 3; the line above each formula
+ * is from there. Two passes over the rows: one thread takes a (b,h) slice, on a GPU one block. The slices are then combined in
+ * their order, so any number of threads gives the same bits. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -58,7 +58,7 @@ static double judge_sign(const facts_judged_sums *of, double allowance)
     return facts_judged_ratio(fabs(of->shift), GAIN_SE * sqrt(of->spread) + allowance * of->level);
 }
 
-/* What TG allows where all rows share the roundings of the last cast: 8 times its rms over so many channels. */
+/* The limit of TG if all rows share the roundings of the last cast: 8 times its rms over that many channels. */
 static double shared_cast(const facts_rule *rule, int64_t channels)
 {
     return rule->shared > 0 ? GAIN_SE * rule->shared / sqrt((double)channels) : 0.0;
