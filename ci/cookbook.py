@@ -51,8 +51,10 @@ def cut(text, most):
 
 
 def needs(command):
-    """The cuDNN versions that a command names."""
+    """The cuDNN versions that a command asks; it asks none if it reads a record."""
     words = shlex.split(command)
+    if any(word.endswith((".jsonl", ".jsonl.xz")) and (HOME / word).is_file() for word in words):
+        return set()
     given = [words[i + 1] for i, word in enumerate(words[:-1]) if word in ("--cudnn", "--baseline", "--candidate")]
     return {version.split("-")[0] for value in given for version in value.split(",")}
 

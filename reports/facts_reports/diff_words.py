@@ -103,6 +103,8 @@ def exactness(group):
     also = f"; it also fits {text.count(group.also, 'case')} that changed in another way" if group.also else ""
     if not group.among:
         return f"{hits}; there are no other cases {among}{also}"
+    if group.among == 1:
+        return f"{hits}, and {'' if group.others else 'not '}the other case {among}{also}"
     return f"{hits}, and {'none' if not group.others else f'{group.others:,}'} of the {text.count(group.among, 'other case')} {among}{also}"
 
 

@@ -52,7 +52,8 @@ def _worst(bucket, form):
         parts.append(f"The worst element is {_tensor(bucket)}{form['index']}: got {form['got']}, want {form['want']}, bound {form['bound']} "
                      f"({form['ratio']} times what gate {bucket['gate'] or '?'} allows{counts}).")
     reason = form["reason"].rstrip(" .")[:300]
-    return " ".join(parts + [f"cuDNN's message: {reason}."] if reason else parts)
+    whose = "Reason" if bucket["verdict"] in ("crash", "hang", "exit_crash") else "cuDNN's message"  # FACTS describes the end of a worker
+    return " ".join(parts + [f"{whose}: {reason}."] if reason else parts)
 
 
 def difference(one, other):
