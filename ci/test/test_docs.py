@@ -49,6 +49,12 @@ class Docs(unittest.TestCase):
                 with self.subTest(page=str(page.relative_to(HOME)), file=word):
                     self.assertTrue(stems & {word, "test_" + word.partition("_")[2]} or ".".join(word.rsplit("_", 1)) in names)  # a test is its folder's name and the file's
 
+    def test_numerics_has_the_reason_of_each_blind_spot(self):
+        reasons = re.findall(r'\{ FACTS_LIAR_\w+,[^{}]*?(?:true|false),\s*"([^"]+)"', (HOME / "harness/src/emulation/scenes.c").read_text(encoding="utf-8"))
+        self.assertGreater(len(reasons), 20)
+        page = (HOME / "docs/numerics.md").read_text(encoding="utf-8")
+        self.assertEqual([reason for reason in reasons if f"| {reason}" not in page], [])
+
     def test_a_script_can_be_started_as_the_pages_say(self):
         listed = subprocess.run(["git", "-C", HOME, "ls-files", "-z", "--", "*.py", "*.sh", "facts"], capture_output=True, text=True, check=True).stdout
         scripts = [path for path in (HOME / name for name in listed.split("\0") if name) if path.is_file() and path.read_bytes()[:2] == b"#!"]
