@@ -1,5 +1,5 @@
-/* facts audit: what others say is supported, held against what cuDNN answers on both sides of each rule. The report package reads
- * the rules, judges them and prints; this command knows the case grammar and asks the cases. */
+/* facts audit: compares other projects' support rules with cuDNN's answers on both sides of each rule. The report package reads
+ * the rules, judges them and prints; this command parses the cases and asks them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

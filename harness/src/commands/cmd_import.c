@@ -1,4 +1,5 @@
-/* facts import: what a log asked of cuDNN, as cases; what is known of them; and, with --decide or --run, what a cuDNN answers. */
+/* facts import: turns the problems of a log into cases and prints their known failures. With --decide or --run it also asks
+ * cuDNN. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "import/import.h"
 #include "record/text.h"
 
-/* What stands behind a problem that was imported: lines of expectations and groups of cases, both from cases/known. */
+/* The known failures of imported problems: lines of expectations and groups of cases, both from cases/known. */
 typedef struct knowledge {
     facts_deviations *lines;
     facts_cases *regress;
@@ -27,7 +28,8 @@ static void version(char out[24], int packed)
     snprintf(out, 24, "%d.%d.%d", packed / 10000, packed / 100 % 100, packed % 100);
 }
 
-/* ---- what is known --------------------------------------------------------------------------------------------------------- */
+/* ---- known failures
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static int load(knowledge *k)
 {
@@ -57,8 +59,8 @@ static bool could_be(const facts_deviations *lines, size_t i, const char *name, 
     return facts_deviations_possible(lines, i, &subject);
 }
 
-/* A log says nothing of the data, and whoever wrote it has no guards of ours. Returns what has to be added to the case to meet the
- * line; NULL. */
+/* A log has no data, and its program had no guards. Returns the words that the case needs to meet the line; NULL if there are
+ * none. */
 static const char *meets(const facts_deviations *lines, size_t i, const char *name, const char *cudnn)
 {
 #define AS_FILL(symbol, word) "guards=off fill=" word,
@@ -230,7 +232,7 @@ static void print_json(const facts_import *m, const knowledge *k)
 
 /* ---- asking ---------------------------------------------------------------------------------------------------------------- */
 
-/* A line for each target of each problem: what it answers, and the link of what is known of that. */
+/* A line for each target of each problem: its answer, and the link of the known failure. */
 static void print_answers(const facts_session *s, FILE *out)
 {
     for (size_t w = 0; w < s->work_count; w++) {

@@ -18,7 +18,7 @@ typedef struct series {
 struct facts_rounds {
     series *of; /* MOST_CONFIGS for each target */
     size_t target_count, turns;
-    double since_s; /* of this case's first round */
+    double since_s; /* those of this case's first round */
 };
 
 static double now_s(void)
@@ -113,7 +113,7 @@ static bool another_round(facts_session *session, size_t work, int round)
 {
     facts_rounds *r = session->context;
     const int made = round + 1;
-    const bool even = made % 2 == 0; /* each order as often as the other */
+    const bool even = made % 2 == 0; /* each order equally often */
     (void)work;
     if (made < FACTS_ROUNDS_LEAST)
         return true;

@@ -5,7 +5,7 @@
 
 #include "commands/session/tally.h"
 
-/* A refusal by cuDNN is one word of people's; without numbers behind it a yes is "yes", not "pass". */
+/* A refusal by cuDNN has one word for people; a yes without numbers is "yes", not "pass". */
 static const char *word_of(facts_verdict verdict, bool decided)
 {
     if (decided && facts_verdict_is_good(verdict))
@@ -52,7 +52,7 @@ void facts_print_counts(const facts_tally *tally, bool decided, FILE *out)
 
 #define CHANGES_SHOWN 10
 
-/* Older builds first; of one version as they were named. */
+/* Older builds first; builds of one version in the order given. */
 static bool is_older(const facts_target *a, const facts_target *b)
 {
     const int x[] = { a->build.major, a->build.minor, a->build.patch }, y[] = { b->build.major, b->build.minor, b->build.patch };
@@ -72,7 +72,8 @@ static const facts_target *predecessor(const facts_tally *tally, const facts_tar
     return best;
 }
 
-/* Cases that both answered: how many verdicts differ, and of those that pass on both how many engines. */
+/* Of the cases that both answered: the number with another verdict, and of those that pass on both, the number with other
+ * engines. */
 static void count_changes(const facts_tally *tally, size_t before, size_t after, size_t *verdicts, size_t *engines)
 {
     *verdicts = *engines = 0;

@@ -1,5 +1,5 @@
-/* The findings at the end of a run: what nobody expected, case by case with its repro; then what is known, in one line with its
- * links. */
+/* The findings at the end of a run: unexpected failures, case by case, each with its repro command. Then known failures, in one
+ * line with their links. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool is_alike(const facts_cell *a, const facts_cell *b)
     return a->news == b->news && a->why == b->why;
 }
 
-/* A case that fails alike on several targets is printed once, with the repro for the first target. */
+/* A case with the same failure on several targets is printed once, with the repro command for the first target. */
 static bool is_reported(const facts_tally *tally, size_t target, size_t work)
 {
     const facts_cell *cell = facts_tally_cell(tally, target, work);
