@@ -12,7 +12,7 @@
 
 #include "ref_shape.h"
 
-#define FREF__FREEDOM_ROWS 1024 /* at most so many rows of X, evenly spaced, say how its channels are related */
+#define FREF__FREEDOM_ROWS 1024 /* the largest number of rows of X, evenly spaced, that measure how its channels are related */
 
 /* Sums of w and w^2. */
 typedef struct fref__weight_sums {
@@ -28,14 +28,14 @@ static inline void fref__add_weight(fref__weight_sums *to, double w)
 /* 1 where the weights are too small for their squares (sum below 2^-400). */
 double fref__effective_number(const fref__weight_sums *sums);
 
-/* Doubles of scratch that fref__effective_channels needs. */
+/* The number of doubles of scratch for fref__effective_channels. */
 int64_t fref__effective_channels_scratch(int64_t ld);
 /* X: channels c .. c+15 of a row are at x + c / 16 * panel + row * ld. */
 typedef struct fref__matrix {
     const double *x;
     int64_t panel, ld, dim;
 } fref__matrix;
-/* Of the rows in `live`. A row with a NaN or an infinity counts as zeros. */
+/* For the rows in `live`. A row with a NaN or an infinity counts as zeros. */
 double fref__effective_channels(const fref__matrix *x, fref__range live, double *scratch);
 
 /* A row's variance, summed over its channels. */

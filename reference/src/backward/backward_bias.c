@@ -77,7 +77,7 @@ static void add_tile(const fref__backward *x, const scratch *t, const fref__head
     }
 }
 
-/* Rows [first, last) of every head of the slab, in order: what no other task adds to. */
+/* Rows [first, last) of every head of the slab, in order: no other task adds to the same elements. */
 static void add_rows(const fref__backward *x, const scratch *t, const fref__slab *slab, fref__range rows, fref__range keys)
 {
     for (int64_t unit = 0; unit < slab->count; unit++) {
@@ -90,7 +90,7 @@ static void add_rows(const fref__backward *x, const scratch *t, const fref__slab
     }
 }
 
-/* Entries that are reduced to one of dBias. */
+/* The number of entries that are reduced to one of dBias. */
 static int64_t reduced_to_one(const fref__backward *x)
 {
     const fref_problem *p = x->shape->problem;
@@ -98,7 +98,7 @@ static int64_t reduced_to_one(const fref__backward *x)
     return p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]);
 }
 
-/* The stored number's size beside dX's, where it is less. */
+/* The ratio of the stored number to dX, if it is below 1. */
 static double stored_part(const fref__backward *x)
 {
     const double scale = fabs(x->shape->problem->scale);
@@ -165,7 +165,7 @@ void fref__backward_bias_write(const fref__backward *x)
     for (int64_t n = 0; n < count; n++) {
         double value = x->bias_sums[VALUE][n], sum = E32 * sqrt_n * x->bias_sums[MAGNITUDE][n];
         double cast = to.unit_roundoff * fmax(fabs(value), to.tiny / stored);
-        /* Less may be what subnormals have left. */
+        /* A smaller value may be the rest of a subnormal one. */
         bool read = x->bias_sums[BOUND][n] > 0x1p-1000 || isnan(x->bias_sums[BOUND][n]);
         if (out->dbias)
             out->dbias[n] = value;
