@@ -185,7 +185,20 @@ def python_comments(text):
             yield node.body[0].lineno, re.sub(r"\n(?=\n|[A-Z]\w+[.:] )", "\0", text).replace("\n", " ").replace("\0", "\n")
 
 
-READERS = {".py": [python_texts, python_comments], ".c": [c_comments, c_texts], ".in": [c_comments, c_texts], ".cu": [c_comments], ".cuh": [c_comments]}
+def template_texts(text):
+    """(line, text) of a page's template: what stands between tags and Jinja's marks."""
+    text = re.sub(r"<(script|style)\b.*?</\1>|\{[{%#].*?[}%#]\}|<[^>]*>", lambda m: "\n" * m[0].count("\n") + " ", text, flags=re.S)
+    yield from ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+
+
+def script_comments(text):
+    """(line, text) of a script's comments that have lines of their own."""
+    for found in re.finditer(r"(?m)^ *//.*(?:\n *//.*)*", text):
+        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\s*//\s*", " ", found[0]).strip()
+
+
+READERS = {".j2": [template_texts], ".js": [script_comments],
+           ".py": [python_texts, python_comments], ".c": [c_comments, c_texts], ".in": [c_comments, c_texts], ".cu": [c_comments], ".cuh": [c_comments]}
 
 
 def source_findings(path, text, wrong):
@@ -204,7 +217,7 @@ def _pages():
 
 SOURCES = ("harness/src/**/*.[ch]", "harness/cuda/*.cu*", "harness/bench/*.[ch]", "harness/repro/*.py", "harness/repro/program.c.in", "lib/src/**/*.[ch]", "lib/gpu/*.[ch]",
            "lib/cuda/*.cu*", "lib/bench/*.[ch]", "lib/nulldriver/*.c", "lib/include/fattn/*.h*", "lib/python/fattn/*.py", "reference/src/**/*.[ch]", "reference/cuda/*.cu*",
-           "reference/include/fref/*.h", "reports/facts_reports/**/*.py", "examples/*.[ch]*", "ci/*.py", "ci/docs/*.py", "ci/package/*.py", "ci/torture/*.py")
+           "reference/include/fref/*.h", "reports/facts_reports/**/*.py", "reports/facts_reports/page/**/*.j2", "reports/facts_reports/page/**/*.js", "examples/*.[ch]*", "ci/*.py", "ci/docs/*.py", "ci/package/*.py", "ci/torture/*.py")
 
 
 def files():

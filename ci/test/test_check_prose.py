@@ -40,13 +40,15 @@ class Prose(unittest.TestCase):
             self.assertEqual(len(found(text)), 1, text)
             for name, source in (("x.c", f"/* {text} */\n"), ("x.c", f"int f(void); // {text}\n"), ("x.h", f"/*\n * {text}\n */\n"), ("x.cu", f"/* {text} */\n"),
                                  ("x.cuh", f"/* {text} */\n"), ("x.c", f'f("A sentence. {text}");\n'), ("x.py", f"# {text}\n"), ("x.py", f'"""{text}"""\n'),
-                                 ("x.py", f'print("A sentence. {text}")\n'), ("x.py", f'def f():\n    """{text}"""\n'), ("program.c.in", f"/* {text} */\n")):
+                                 ("x.py", f'print("A sentence. {text}")\n'), ("x.py", f'def f():\n    """{text}"""\n'), ("program.c.in", f"/* {text} */\n"),
+                                 ("x.js", f"  // {text}\n"), ("x.j2", f"<p>{{% if a %}}{text}</p>\n")):
                 self.assertEqual(len(list(check_prose.source_findings(Path(name), source, {}))), 1, (name, text))
         self.assertEqual(found("CANNOT TELL: it failed due to it."), [])
 
     def test_a_comment_in_a_string_and_an_example_are_not_read(self):
         self.assertEqual(list(check_prose.source_findings(Path("x.cu"), 'f("/* told */ // told");\n', {})), [])
         self.assertEqual(list(check_prose.source_findings(Path("x.py"), '"""A line.\n\n    told = 1\n"""\n', {})), [])
+        self.assertEqual(list(check_prose.source_findings(Path("x.j2"), "<p class='told'>{{ told }}<script>told</script></p>", {})), [])
         long = "/* A short one.\n *\n * " + "word " * 30 + "\n *\n * " + "word " * 30 + "*/\n"
         self.assertEqual(list(check_prose.source_findings(Path("x.c"), long, {})), [], "an empty line ends a sentence")
         self.assertEqual([line for line, _ in check_prose.source_findings(Path("x.c"), "int x;\n// " + "word " * 30 + "\n// " + "word " * 30 + "\n", {})], [2])

@@ -1,4 +1,4 @@
-// The first picture: features down, versions across, for one device. Each cell is a button; what it counts is said when it has the pointer or the focus.
+// The first picture: features down, versions across, for one device. Each cell is a button; under the pointer or the focus it shows its counts in words.
 const Heat = (() => {
   const { targets, features, columns, outcomes, devices, ofDevice } = Data;
   const STATES = {
