@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Times what a case costs beside its kernels on a GPU (fill, oracle in double precision with every bound, judge) against a plain PyTorch reference
-in fp32 of the same problem, in one run.
+"""Times the work of a case in addition to its kernels on a GPU: fill, reference results in double precision with every bound, comparison. In the same run it
+times a plain PyTorch reference in fp32 of the same problem.
 
 usage: ci/bench_oracle.py [--small BENCH_SMALL CUDNN_DIR NVRTC] FACTS CUDNN [CASE...]
        (FACTS: the front door or a bundle's facts; CUDNN as for --cudnn; BENCH_SMALL and what it takes: harness/bench/bench_small.c)
 
-Prints Markdown tables: PyTorch's time, ours (fill + oracle + judge), ours / PyTorch's. Without CASE: 8 forward and 8 backward cases of the suite core,
-then large ones. Of each, medians: PyTorch's of 20 runs (large: 3) after 3 (large: 1) that are not counted, each waited for, in a row and then with
-30 ms of other work before each; ours of 6 seeds (large: 1) after one that is not counted, all in one worker, which builds a plan before each. So ours is
-compared with PyTorch's after other work, and the ratio to its time in a row stands beside; with --small that of ours in a row, too: medians of 30 runs
-without anything between them. Median and worst of the core cases stand below their table.
-Exit: 0 printed; 3 no GPU or no PyTorch; otherwise what FACTS said.
+Prints Markdown tables: PyTorch's time, the time of FACTS (fill + oracle + judge), and their ratio. Without CASE: 8 forward and 8 backward cases of the suite core,
+then large ones. All times are medians. PyTorch: 20 runs (large: 3) after 3 warm-up runs (large: 1), with a wait after each; first in a row, then with
+30 ms of other work before each. FACTS: 6 seeds (large: 1) after one warm-up, all in one worker, which builds a plan before each. So the table compares FACTS
+with PyTorch after other work; the ratio to PyTorch's time in a row is in the next column. With --small there is also FACTS in a row: medians of 30 runs
+with nothing between them. The median and the worst of the core cases follow their table.
+Exit: 0 printed; 3 no GPU or no PyTorch; otherwise the exit status of FACTS.
 """
 import json
 import os
@@ -143,7 +143,7 @@ def text_of(ms):
 def print_table(rows_of_case, in_a_row, warm, runs):
     """A line for each case; answers the ratios: after other work, in a row, and of both in a row."""
     ratios = []
-    print("| case | verdict, oracle | fill | oracle | judge | ours | in a row | PyTorch fp32 | in a row | ours / PyTorch's | to it in a row | both in a row |")
+    print("| case | verdict, reference | fill | reference | compare | FACTS | FACTS alone | PyTorch | PyTorch alone | FACTS / PyTorch | FACTS / PyTorch alone | both alone |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for case, rows in rows_of_case.items():
         judged = [row for row in rows if all(stage in row for stage in STAGES)]
@@ -170,8 +170,8 @@ def main(args):
     cases = args[2:] or core_cases(args[0])
     ratios = print_table(ours(args[0], args[1], cases, 6), ours_in_a_row(small, cases), 3, 20)
     if ratios:
-        for word, of in zip(("", " in a row", ", both in a row"), zip(*ratios)):
-            print(f"\n{len(of)} cases: ours / PyTorch's{word} {statistics.median(of):.2f} in the median, {max(of):.2f} at worst", flush=True)
+        for word, of in zip(("", " alone", ", both alone"), zip(*ratios)):
+            print(f"\n{len(of)} cases: FACTS / PyTorch{word} {statistics.median(of):.2f} in the median, {max(of):.2f} at worst", flush=True)
         print()
     if len(args) == 2:
         print_table(ours(args[0], args[1], LARGE, 1), {}, 1, 3)

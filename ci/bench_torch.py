@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times FACTS beside PyTorch on one GPU, in one run: every figure is a ratio of two times taken one after the other; device times with the same cuDNN are
-the medians of turns, and their ratio has the interval of facts bench (docs/bench.md).
+"""Times FACTS beside PyTorch on one GPU, in one run. Every figure is a ratio of two times, measured one after the other. With the same cuDNN, device times
+are medians of alternating runs, and their ratio has the interval of facts bench (docs/bench.md).
 
 usage: ci/bench_torch.py [--same] BENCH_DEVICE [CUDNN_DIR [NVRTC]]    (--same: cuDNN beside cuDNN alone; bench_device of
        lib/bench; CUDNN_DIR should be PyTorch's own for the comparison with the same cuDNN)
 
-Prints a Markdown table: PyTorch's time, ours, ours / PyTorch's. Host times are what one call costs its thread; device times are between two events.
+Prints a Markdown table: PyTorch's time, the time of FACTS, and their ratio. A host time is the time of one call in its thread; a device time is between two events.
 Exit: 0 printed; 3 no GPU or no PyTorch.
 """
 import json

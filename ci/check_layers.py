@@ -15,7 +15,7 @@ import structure
 HOME = pathlib.Path(__file__).resolve().parent.parent
 HARNESS = r"(case|numbers|record|builds|search|emulation|supervisor|commands|worker)/"
 
-# folder (a regular expression on the path), what its text may not have, why. Comments and strings do not count, but for #include.
+# folder (a regular expression on the path), what its text must not contain, why. Comments and strings do not count, except #include.
 RULES = [
     (r"^reference/(src|include|test|cuda)/", rf'#\s*include\s*["<](fattn/|(\.\./)+lib|cudnn|cuda|jansson|{HARNESS})',
      "the reference has its own vocabulary: of lib/ it includes gpu/*.h alone, which compute nothing; nothing of the harness or of cuDNN"),
@@ -36,8 +36,8 @@ RULES = [
      "numbers are compared without any input or output"),
     (r"^harness/src/search/", r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime|rand)\s*\(",
      "a search draws and shrinks without any input or output: it asks through a callback"),
-    (r"^harness/src/search/", r'#\s*include\s*["<](\.\./)?(commands|supervisor|worker|builds)/', "a search knows cases and rows, not who asks"),
-    (r"^harness/src/numbers/judge/judge", r'#\s*include\s*[<"](fattn/|jansson|record/|worker/)', "the judge sees numbers, not who computed them"),
+    (r"^harness/src/search/", r'#\s*include\s*["<](\.\./)?(commands|supervisor|worker|builds)/', "a search knows cases and rows, not its caller"),
+    (r"^harness/src/numbers/judge/judge", r'#\s*include\s*[<"](fattn/|jansson|record/|worker/)', "the comparison sees numbers, not their source"),
     (r"^harness/src/(supervisor|commands|record|builds)/", r'#\s*include\s*["<](fattn/|fref/|cuda|cudnn|worker/)',
      "the supervisor knows cuDNN, CUDA, libfattn and libfref through its workers only"),
     (r"^reports/facts_reports/.*\.py$", r"^\s*(import|from)\s+(ctypes|subprocess|socket|urllib|requests)\b", "reports read records; they load and fetch nothing"),

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Checks the language of the pages and of the printed texts: lengths, glossary words and banned private words.
+"""Checks the language of pages, printed texts and comments: lengths, glossary words and banned private words.
 
-    python3 ci/check_prose.py [FILE...]     every page and every printed text, or these alone
+    python3 ci/check_prose.py [FILE...]     every page, printed text and comment, or only these files
 
 A finding is one line: FILE:LINE: what is wrong. Exit 1 when there is one. docs/glossary.md says which spellings are wrong ("Not: ...").
 """
 import ast
+import io
 import os
 import re
 import sys
+import tokenize
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[1]
@@ -18,7 +20,7 @@ LINE, CELL, WORDS = 120, 80, 40  # columns of a line, characters of a table cell
 BANNED = {
     r"\bdue\b(?! to\b)": "expected",
     r"\bcourts?\b": "the two programs, by name",
-    r"\btells?\b": "detect, show, say",
+    r"(?<!CANNOT )\btells?\b": "detect, show, say",
     r"\b(?:told|said)\b": "reported",
     r"\bstretch(?:es)?\b": "range of versions",
     r"\bhunts?\b": "search",
@@ -63,7 +65,7 @@ def shown(cell):
 
 def sentences(text):
     """The sentences of a paragraph."""
-    return re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\"'(0-9\[])", text)
+    return re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\"'(0-9\[]|cuDNN)", text)
 
 
 def words(text):
@@ -83,7 +85,7 @@ def language(text, wrong):
         for found in re.finditer(pattern, seen, re.IGNORECASE):
             yield f'"{found[0]}": write {better}'
     for spelling, right in wrong.items():
-        if re.search(rf"(?<![\w-]){re.escape(spelling)}(?![\w-])", seen, re.IGNORECASE):
+        if re.search(rf"(?<![\w.-]){re.escape(spelling)}(?![\w-])", seen, re.IGNORECASE):  # fattn.ScoreMod is a name
             yield f'"{spelling}": the glossary has "{right}"'
 
 
@@ -142,10 +144,13 @@ C_STRING = r'"(?:[^"\\\n]|\\.)*"'
 
 
 def c_comments(text):
-    """(line, text) of a header's comments. An example and the heading of a contract ("Order    ...") begin a line."""
+    """(line, text) of a C file's comments. An example and the heading of a contract ("Order    ...") begin a line."""
+    text = re.sub(rf"{C_STRING}|/\*.*?\*/|//[^\n]*", lambda m: m[0] if m[0][0] == "/" else '"' + "_" * (len(m[0]) - 2) + '"', text, flags=re.S)
+    yield from ((text.count("\n", 0, found.start()) + 1, re.sub(r"\n[ \t]*// ?", " ", found[0][2:]).strip())
+                for found in re.finditer(r"//[^\n]*(?:\n[ \t]*//[^\n]*)*", re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)))
     for found in re.finditer(r"/\*.*?\*/", text, re.S):
         body = re.sub(r"\n *\* {9,10}(?=\S)", " ", found[0][2:-2])  # the next line of a contract's heading
-        body = re.sub(r"\n *\* ( +(?=\S)|(?=[A-Z]\w+ {2,}|\n|$))", "\0", body)  # an example, a heading, an empty line
+        body = re.sub(r"\n *\*(?: +(?= \S)| (?=[A-Z]\w+ {2,})|(?= ?(?:\n|$)))", "\0", body)  # an example, a heading, an empty line
         yield text.count("\n", 0, found.start()) + 1, re.sub(r"\n *\*? ?", " ", body).replace("\0", "\n")
 
 
@@ -154,7 +159,7 @@ def c_texts(text):
     bare = re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
     for found in re.finditer(rf"{C_STRING}(?:[\s\\]*{C_STRING})*", bare):
         joined = "".join(re.findall(C_STRING, found[0])).replace('""', "")[1:-1].replace("\\n", "\n").replace('\\"', '"')
-        if joined.count(" ") >= 2:
+        if " " in joined:
             yield text.count("\n", 0, found.start()) + 1, joined
 
 
@@ -164,14 +169,41 @@ def python_texts(text):
     docs = {id(node.body[0].value) for node in ast.walk(tree)
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body and isinstance(node.body[0], ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs and node.value.count(" ") >= 2 and "SELECT " not in node.value:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs and " " in node.value and "SELECT " not in node.value:
             yield node.lineno, node.value
 
 
-def printed_findings(path, text, wrong):
-    """(line, what) of a source's printed texts."""
-    readers = [python_texts] if path.suffix == ".py" else [c_texts] if path.suffix == ".c" else [c_comments, c_texts]
-    for number, piece in (found for read in readers for found in read(text)):
+def python_comments(text):
+    """(line, text) of a Python file's comments and docstrings. Indented lines of a docstring are examples, which are not read."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("#! ")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            text = ast.get_docstring(node, clean=False).lstrip().replace("\n" + " " * node.body[0].col_offset, "\n")
+            text = re.sub(r"(?m)^ .*\n?", "\0", text)
+            yield node.body[0].lineno, re.sub(r"\n(?=\n|[A-Z]\w+[.:] )", "\0", text).replace("\n", " ").replace("\0", "\n")
+
+
+def template_texts(text):
+    """(line, text) of a page's template: what stands between tags and Jinja's marks."""
+    text = re.sub(r"<(script|style)\b.*?</\1>|\{[{%#].*?[}%#]\}|<[^>]*>", lambda m: "\n" * m[0].count("\n") + " ", text, flags=re.S)
+    yield from ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+
+
+def script_comments(text):
+    """(line, text) of a script's comments that have lines of their own."""
+    for found in re.finditer(r"(?m)^ *//.*(?:\n *//.*)*", text):
+        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\s*//\s*", " ", found[0]).strip()
+
+
+READERS = {".j2": [template_texts], ".js": [script_comments],
+           ".py": [python_texts, python_comments], ".c": [c_comments, c_texts], ".in": [c_comments, c_texts], ".cu": [c_comments], ".cuh": [c_comments]}
+
+
+def source_findings(path, text, wrong):
+    """(line, what) of a source's printed texts and comments."""
+    for number, piece in (found for read in READERS.get(path.suffix, [c_comments, c_texts]) for found in read(text)):
         for part in piece.split("\n"):
             yield from ((number, what) for what in language(part, wrong))
 
@@ -180,19 +212,23 @@ def _pages():
     """Markdown of the tree, without build/. os.walk goes on where another test has just removed a folder; rglob ends with an error."""
     for folder, folders, names in os.walk(HOME):
         folders[:] = sorted(name for name in folders if name not in ("build", ".git", "__pycache__"))
-        yield from (Path(folder, name) for name in sorted(names) if name.endswith(".md"))
+        yield from (Path(folder, name) for name in sorted(names) if name.endswith((".md", ".md.in")))
+
+
+SOURCES = ("harness/src/**/*.[ch]", "harness/cuda/*.cu*", "harness/bench/*.[ch]", "harness/repro/*.py", "harness/repro/program.c.in", "lib/src/**/*.[ch]", "lib/gpu/*.[ch]",
+           "lib/cuda/*.cu*", "lib/bench/*.[ch]", "lib/nulldriver/*.c", "lib/include/fattn/*.h*", "lib/python/fattn/*.py", "reference/src/**/*.[ch]", "reference/cuda/*.cu*",
+           "reference/include/fref/*.h", "reports/facts_reports/**/*.py", "reports/facts_reports/page/**/*.j2", "reports/facts_reports/page/**/*.js", "examples/*.[ch]*", "ci/*.py", "ci/docs/*.py", "ci/package/*.py", "ci/torture/*.py")
 
 
 def files():
-    """Every page and every source that prints."""
-    sources = [*HOME.glob("harness/src/**/*.[ch]"), *HOME.glob("lib/src/**/*.[ch]"), *HOME.glob("reports/facts_reports/*.py"), *HOME.glob("lib/include/fattn/*.h*"), *HOME.glob("reference/include/fref/*.h")]
-    return sorted(_pages()) + sorted(sources)
+    """Every page, and every source that prints or that a reader opens."""
+    return sorted(_pages()) + sorted(path for glob in SOURCES for path in HOME.glob(glob))
 
 
 def findings(path, wrong):
     """(line, what) of one file."""
     text = path.read_text(encoding="utf-8")
-    return list(page_findings(text, wrong) if path.suffix == ".md" else printed_findings(path, text, wrong))
+    return list(page_findings(text, wrong) if path.name.endswith((".md", ".md.in")) else source_findings(path, text, wrong))
 
 
 def main(arguments):

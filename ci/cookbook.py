@@ -31,7 +31,7 @@ BLOCK = re.compile(r"^<!-- (?:(\d+) lines: )?(facts [^\n]*?) -->\n```text\n.*?^`
 
 
 def run(command):
-    """What a command prints on stdout, but for where its record went; its program is FACTS, or ./facts."""
+    """The stdout of a command, without the line that names its record. The program is FACTS, or ./facts."""
     words = shlex.split(command)
     words[0] = os.environ.get("FACTS") or str(HOME / "facts")
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd=HOME, check=False)
@@ -51,8 +51,10 @@ def cut(text, most):
 
 
 def needs(command):
-    """The cuDNN versions that a command names."""
+    """The cuDNN versions that a command asks; it asks none if it reads a record."""
     words = shlex.split(command)
+    if any(word.endswith((".jsonl", ".jsonl.xz")) and (HOME / word).is_file() for word in words):
+        return set()
     given = [words[i + 1] for i, word in enumerate(words[:-1]) if word in ("--cudnn", "--baseline", "--candidate")]
     return {version.split("-")[0] for value in given for version in value.split(",")}
 
@@ -61,7 +63,7 @@ def renew(page, ask=run, only=None):
     """The text of a page with every block as its command prints it; `only`: the versions that are here."""
 
     def block(found):
-        """One block anew."""
+        """The text of one block, printed again."""
         most, command = found.groups()
         if only is not None and not needs(command) <= only:
             return found[0]
@@ -88,7 +90,7 @@ def main():
             return 2
         try:
             after = renew(before, only=options.cudnn)
-        except subprocess.CalledProcessError as failed:  # it has said why
+        except subprocess.CalledProcessError as failed:  # the command has printed the reason
             print(f"{page}: exit {failed.returncode}: {failed.cmd}", file=sys.stderr)
             return failed.returncode if failed.returncode > 0 else 3
         if not options.check:

@@ -3,12 +3,12 @@
 
 usage: cudnn_install.py --cache DIR PACKAGE==VERSION...
        cudnn_install.py --cache DIR --unpinned PACKAGE==VERSION     a package that is not in cudnn.lock: the sha256 is the package index's
-       cudnn_install.py --cache DIR --tool nvcc|sanitizer       prints the program that was installed, or was there already
+       cudnn_install.py --cache DIR --tool nvcc|sanitizer       prints the path of the installed program
 
-Of a cuDNN package the three libraries that attention needs, the headers, RECORD and METADATA are kept; of an NVRTC package libnvrtc and its
-builtins; of the tools what compiling a kernel, and checking it, needs. pip fetches (it knows the user's index, proxy and certificates) and compares with the sha256 in cudnn.lock; what is unpacked is compared with
-the package's own RECORD. Everything happens in a folder beside the target and is renamed into place when it is whole: after a failure nothing is left, and
-what was installed before stays.
+The cache keeps these files of a package. cuDNN: the three libraries that attention needs, the headers, RECORD and METADATA. NVRTC: libnvrtc and its
+builtins. Tools: the files that compile and check a kernel. pip downloads the package, because it knows the user's index, proxy and certificates; it compares
+the sha256 with cudnn.lock. This script compares the unpacked files with the package's own RECORD. It works in a folder beside the target and renames it when
+it is complete. A failure leaves no file behind and does not change an earlier installation.
 
 Exit: 0 installed; 2 not in cudnn.lock, or (unpinned) not on the index; 3 could not: no network, wrong hash, broken wheel, no space, a cache that is not ours alone.
 """
@@ -172,7 +172,7 @@ def why_pip_failed(text, source):
         return "the package index does not have it, or cannot be reached"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
-    return "pip: " + (errors or lines or ["failed and said nothing"])[-1][:300]
+    return "pip: " + (errors or lines or ["failed without a message"])[-1][:300]
 
 
 def place_of(name, keep):

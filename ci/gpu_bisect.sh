@@ -15,7 +15,7 @@ edges() {
     local name=$1 case=$2 start=$SECONDS status=0; shift 2
     "$facts" bisect "$case" --all --cudnn "$versions" --device "$device" -o "$out/$name.jsonl" --resume "$@" >"$out/$name.txt" 2>"$out/$name.err" || status=$?
     echo "== $name: exit $status in $((SECONDS - start)) s"
-    grep -E '^(lost|gained|changed|no edge)' "$out/$name.txt"
+    grep -E '^(lost|gained|changed|no change)' "$out/$name.txt"
     [[ $status -le $worst ]] || worst=$status
 }
 

@@ -63,7 +63,7 @@ static inline example example_open(int argc, char **argv)
         o.device_json = description = example_file(device);
         o.driver = driver ? driver : FATTN_NULL_DRIVER; /* a libcuda.so.1 that owns no device comes with the library */
     }
-    /* A cuDNN of three libraries wants to be told so before it is mapped; the library itself never touches the environment. */
+    /* A cuDNN of three libraries needs CUDNN_LIB_CONFIG before it is loaded; the library itself never changes the environment. */
     setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 0);
     example e = { .kind = (fattn_device_kind)o.device_kind };
     CHECK(fattn_context_create(&e.context, &o));

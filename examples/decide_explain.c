@@ -17,7 +17,7 @@ static void print_engines(const fattn_decision *decision)
     }
 }
 
-/* Asks, prints the answer, and says whether it was yes. A no is an answer too: the call itself succeeded. */
+/* Asks, prints the answer, and returns whether it was yes. A refusal is an answer too: the call itself succeeded. */
 static bool decide(example e, const char *name, const fattn_problem *problem)
 {
     fattn_decision *decision;
@@ -63,8 +63,7 @@ int main(int argc, char **argv)
 {
     example e = example_open(argc, argv);
 
-    /* Everything that the call will be belongs to the question. What stays 0 is the default: bf16, dense b,s,h,d, scale 1/sqrt(d).
-     */
+    /* The question contains everything about the call. A field that is 0 has its default: bf16, dense b,s,h,d, scale 1/sqrt(d). */
     fattn_problem problem = FATTN_PROBLEM_INIT;
     problem.batch = 2;
     problem.heads_q = 16;

@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 
     struct CUstream_st *stream;
     CHECK(fattn_stream_create(&stream, e.context));
-    CHECK(fattn_forward(forward, &t, stream)); /* enqueued; stream order is all that backward needs */
+    CHECK(fattn_forward(forward, &t, stream)); /* enqueued; the stream's order is enough for backward */
     CHECK(fattn_backward(backward, &t, stream));
     CHECK(fattn_stream_synchronize(e.context, stream));
 
@@ -101,6 +101,6 @@ int main(int argc, char **argv)
     fattn_buffer_destroy(e.context, t.workspace), fattn_buffer_destroy(e.context, t.stats);
     fattn_stream_destroy(e.context, stream);
     fattn_plan_destroy(forward), fattn_plan_destroy(backward);
-    fattn_context_destroy(e.context); /* last: plans and buffers are of the context */
+    fattn_context_destroy(e.context); /* last: plans and buffers belong to the context */
     return status;
 }

@@ -1,8 +1,7 @@
 /* A call captured in a CUDA graph and replayed with new data.
  *
- * A graph refers to addresses, not to what lies there: the same buffers are filled anew between the replays. fattn_forward allocates nothing
- * and never synchronises, so it may be captured as it is, by this library's functions or by anybody else's stream capture.
- */
+ * A graph refers to addresses, not to their contents: the program refills the same buffers between the replays. fattn_forward
+ * allocates nothing and never synchronises, so this library's functions or any other stream capture may capture it. */
 #include <fattn/graph.h>
 #include "loops.h"
 
@@ -17,7 +16,7 @@ static fattn_plan *make_plan(example e)
     problem.seq_q = problem.seq_kv = shape.seq;
     problem.dim_qk = shape.dim;
     problem.has_right = 1; /* causal */
-    problem.capture = 1;   /* said when asking: some versions have engines that cannot be captured */
+    problem.capture = 1;   /* part of the question: engines of some versions cannot be captured */
     CHECK(fattn_plan_create(&plan, e.context, &problem, NULL));
     return plan;
 }
@@ -64,7 +63,7 @@ int main(int argc, char **argv)
         status = naive_call_check(&shape, e, &call, "eager");
     } else {
         example_check(begun, "fattn_capture_begin");
-        /* Recorded, not run. Whatever happens in between, the capture has to be ended. */
+        /* Recorded, not run. The capture must be ended even after a failure. */
         const fattn_status inside = fattn_forward(plan, &call.tensors, stream);
         CHECK(fattn_capture_end(&graph, e.context, stream));
         example_check(inside, "fattn_forward");

@@ -21,7 +21,7 @@ static fattn_problem problem_of_shape(void)
     return problem;
 }
 
-/* Who would compute the problem under what holds on this thread now? */
+/* Which backend would compute the problem under the policies of this thread? */
 static bool ask(example e, const char *when)
 {
     const fattn_problem problem = problem_of_shape();
@@ -29,10 +29,10 @@ static bool ask(example e, const char *when)
     CHECK(fattn_decide(&decision, e.context, &problem, FATTN_ASK_A));
     const bool yes = fattn_decision_supported(decision);
     printf("%s: %s\n", when, yes ? backends[fattn_decision_backend(decision)] : "nobody");
-    for (size_t i = 0; i < fattn_decision_answer_count(decision); i++) { /* what each backend of the order said */
+    for (size_t i = 0; i < fattn_decision_answer_count(decision); i++) { /* the answer of each backend in the order */
         const fattn_answer *answer = fattn_decision_answer(decision, i);
         if (answer->reason != FATTN_REASON_NONE)
-            printf("  %s: %s\n", backends[answer->backend], answer->text); /* answer->rule: the rule that said no */
+            printf("  %s: %s\n", backends[answer->backend], answer->text); /* answer->rule: the rule that refused */
     }
     fattn_decision_destroy(decision);
     return yes;
@@ -71,7 +71,7 @@ static fattn_status guarded(void *argument)
     const fattn_status status = fattn_plan_create(&plan, e.context, &problem, NULL);
     if (status != FATTN_OK) {
         printf("  no plan: %s: %s\n", fattn_status_name(status), fattn_last_error());
-        return !yes && status == FATTN_POLICY ? FATTN_OK : status; /* refused as it was said to be */
+        return !yes && status == FATTN_POLICY ? FATTN_OK : status; /* refused, as expected */
     }
     printf("  a plan of %s\n", backends[fattn_plan_backend(plan)]);
     int wrong = 0;

@@ -26,7 +26,7 @@ static fattn_value record(fattn_recorder *r, fattn_value score, void *user)
     const fattn_value key = fattn_record_tensor(r, "key_document", FATTN_F32, keys, NULL);
     const fattn_value inner = fattn_record(r, FATTN_MOD_TANH, fattn_record(r, FATTN_MOD_DIV, score, c, -1), -1, -1);
     const fattn_value capped = fattn_record(r, FATTN_MOD_MUL, c, inner, -1);
-    return fattn_record(r, FATTN_MOD_SELECT, fattn_record(r, FATTN_MOD_EQ, row, key, -1), capped, hidden); /* a failure anywhere sticks */
+    return fattn_record(r, FATTN_MOD_SELECT, fattn_record(r, FATTN_MOD_EQ, row, key, -1), capped, hidden); /* errors are kept */
 }
 
 /* The same for the loops that check it. */
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
     int status = fattn_score_mod_same(mod, same) ? 0 : 1;
     fattn_score_mod_destroy(same);
 
-    /* Where cuDNN cannot, our own kernels may; a backend that the device does not have is passed over. */
+    /* If cuDNN refuses, the library's own kernels may run; a backend that the device does not have is skipped. */
     fattn_policy policy = FATTN_POLICY_INIT;
     int depth;
     policy.order[policy.order_count++] = FATTN_BACKEND_CUDNN;

@@ -73,7 +73,7 @@ static int may_run(fattn_context *context, const old_question *old, char *messag
     return backward == forward ? forward : -1;
 }
 
-/* What ran yesterday still runs: formats that the old caller never gave are derived. */
+/* Calls that ran before still run: the library derives formats that the old caller never gave. */
 static int check_formats(fattn_context *context)
 {
     old_question old = { .heads_q = 8, .heads_kv = 2, .seq_q = 512, .seq_kv = 512, .dim_qk = 128, .dim_v = 128, .window_left = -1 };

@@ -1,10 +1,11 @@
-"""The catalogue of failures (cases/known) against records: which entry reproduced where, which did not, and which these records cannot test.
+"""The catalogue of failures (cases/known) against records: the entries that they reproduce, the entries that they do not, and the entries that they cannot
+test.
 
-docs/known.md describes the files. Of an entry the head is read: kind, verdict, reported, range, fixed, needs, tests, title and links.
+docs/known.md describes the files. This script reads the head of an entry: kind, verdict, reported, range, fixed, needs, tests, title and links.
 
-An entry is reproduced on a target when an affected case ended so, inside the range where records showed it (else the reported one), and the difference is shown: a control
-passed on the same target and none ended so, or the same case is right in another version on the same device; and what was asked before the
-range, or behind it, did not all end so too. A refusal counts when cuDNN made it.
+A target reproduces an entry under three conditions. An affected case ended with the entry's verdict, inside the range that records showed (otherwise the
+reported range). The difference is shown: a control passed on the same target and no control failed in that way, or the same case is right in another version
+on the same device. Of the versions before and after the range, at least one did not end in that way. A refusal counts only if cuDNN made it.
 """
 import re
 from dataclasses import dataclass, field
@@ -223,7 +224,7 @@ def _ours(entry):
     return f"tests: {entry.tests}" if entry.tests else ""
 
 
-def _told(judged):
+def _answer(judged):
     """What a row says of its entry."""
     entry = judged.entry
     if judged.state == "reproduced":
@@ -239,7 +240,7 @@ def _told(judged):
 def _times(judged):
     plans = sorted(a.row["plan_ms"] for a in judged.all if isinstance(a.row.get("plan_ms"), (int, float)))
     runs = sorted(a.row["exec_us"] for a in judged.all if isinstance(a.row.get("exec_us"), (int, float)))
-    parts = [f"{word} {values[len(values) // 2]:.0f} {unit} in the middle, {values[-1]:.0f} at most, of {len(values):,}"
+    parts = [f"{word} {values[len(values) // 2]:.0f} {unit} (median), at most {values[-1]:.0f} {unit}, in {len(values):,} results"
              for word, values, unit in (("a plan takes", plans, "ms"), ("a call", runs, "us")) if values]
     return "; ".join(parts) or "no times in these records"
 
@@ -247,19 +248,19 @@ def _times(judged):
 SECTIONS = (("reproduced", "Reproduced", "Answers"),
             ("not reproduced", "Not reproduced", "Answers"),
             ("confirmed", "Intended behaviour", "Right with this meaning"),
-            ("caller", "Failures of other code", "FACTS's library, asked the same"),
+            ("caller", "Failures of other code", "The same cases with FACTS's library"),
             ("speed", "Speed", "Measured"),
             ("untested", "Not testable with these records", "Missing"))
 
 
-def _said(told):
-    return "; ".join(text.markdown(part) for part in told.split("; "))   # each part is short, the whole may not be
+def _escaped(answer):
+    return "; ".join(text.markdown(part) for part in answer.split("; "))   # each part is short, the whole may not be
 
 
 def _lines(judged, label):
     entry = judged.entry
     reported = entry.reported + (f" (seen: {entry.seen})" if entry.seen else "")
-    yield (f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}. " + (f"Reported for {text.code(reported)}. " if reported else "") + f"{label}: {_said(_told(judged))}. "
+    yield (f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}. " + (f"Reported for {text.code(reported)}. " if reported else "") + f"{label}: {_escaped(_answer(judged))}. "
            + (text.markdown(', '.join(entry.links)) or f"[findings](findings.md#{entry.name})") + ".")
 
 

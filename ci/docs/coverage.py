@@ -1,5 +1,5 @@
-"""What of the case language was asked: each key and value with its number of cases, the versions that decided it and those that ran it; and where two
-implementations answered one case, what each said.
+"""The coverage of the case language: for each key and value the number of cases, the versions that decided them and the versions that ran them. Also the
+answers of both implementations to the same case.
 """
 import re
 
@@ -45,7 +45,7 @@ class Value:
 
 
 def count(store):
-    """{key: {value: Value}}: every listed value, and what the records hold beside. Defaults count where nothing else is said."""
+    """{key: {value: Value}}: every listed value, and the other values of the records. A case without a key counts for its default."""
     table = {k["key"]: {v: Value() for v in _listed(k)} for k in cases.key_table()}
     said = {}
     for case, version, outcome, grade in store.db.execute("SELECT case_name, cudnn, outcome, grade FROM row"):
@@ -81,7 +81,7 @@ def table(store):
     versions = {v for values in counted.values() for value in values.values() for v in value.decided | value.run}
     head = [f"{store.one('SELECT count(DISTINCT case_name) FROM row'):,} cases, {len(versions)} versions ({_versions(versions)}). `N` stands for every number, and",
             "`lengths` for every list of lengths. \"Decided\" is cuDNN's answer for a described device.", ""]
-    tail = ["", "**Nothing asks:** " + (", ".join(text.code(n) for n in never) if never else "every value was asked.")]
+    tail = ["", "**Values without a case:** " + (", ".join(text.code(n) for n in never) or "none")]
     return "\n".join([*head, *lines, *tail]) + "\n", len(never)
 
 

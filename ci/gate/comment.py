@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes a gate's answer into a pull request: one comment for a title, edited in place.
+"""Writes a gate's answer into a pull request: one comment for each title, updated by later runs.
 
 usage: comment.py FILE.md TITLE     environment: GITHUB_API_URL, GITHUB_REPOSITORY, GITHUB_TOKEN, PULL (its number)
 
-A token that may not comment, as in a pull request from a fork, is no error: the answer is in the job's summary too.
+A token without permission to comment, as in a pull request from a fork, is not an error: the answer is in the job's summary too.
 """
 import json
 import os

@@ -73,7 +73,7 @@ Generator: ci/package/wheel.py
 Root-Is-Purelib: false
 Tag: {tag}
 """
-# The functions of ci/package/bundle.sh: what a bundle holds is said there alone.
+# The functions of ci/package/bundle.sh: only that file lists the contents of a bundle.
 BUNDLE = 'set -euo pipefail; home=$1 release=$2 venv=$3 tree=$4; . "$home/ci/package/bundle.sh"; shift 4; "$@"'
 
 

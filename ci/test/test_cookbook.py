@@ -72,6 +72,11 @@ class Cookbook(unittest.TestCase):
         cookbook.renew(page, lambda command: asked.append(command) or "x", {"9.20.0", "9.27.0"})
         self.assertEqual(len(asked), 3)
 
+    def test_a_command_that_reads_a_record_needs_no_version(self):
+        record = "reports/examples/regress.jsonl.xz"
+        self.assertEqual(cookbook.needs(f"facts gate {record} --baseline 9.14.0 --candidate 9.19.0"), set())
+        self.assertEqual(cookbook.needs("facts gate --baseline 9.14.0 --candidate 9.19.0-jit-cu13 -o none.jsonl"), {"9.14.0", "9.19.0"})
+
     def test_no_page_is_stale(self):
         """Of the commands that need no other versions than those that ./facts test installs."""
         pages = [page for page in sorted((HOME / "docs").glob("*.md")) if cookbook.BLOCK.search(page.read_text(encoding="utf-8"))]

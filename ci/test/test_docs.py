@@ -33,6 +33,28 @@ class Docs(unittest.TestCase):
                     if anchor and target.suffix == ".md":
                         self.assertIn(anchor, anchors(target))
 
+    def test_a_file_that_a_page_names_exists(self):
+        names = {path.name for path in HOME.rglob("*") if "build" not in path.relative_to(HOME).parts}
+        stems = {name.partition(".")[0] for name in names}
+        for page in PAGES:
+            text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+            for word in re.findall(r"`(?:[\w.-]+/)*([a-zA-Z][\w-]*\.(?:c|h|cu|cuh|cpp|hpp|py|sh|js|j2))`", text):
+                if not re.match(r"repro\.|cmd_NAME", word):  # what `facts repro` writes; a new command
+                    with self.subTest(page=str(page.relative_to(HOME)), file=word):
+                        self.assertTrue(word in names)
+            heads = re.findall(r"(?m)^(?:\| *|- )((?:`[^`]+`[, ]*)+)", text) if page.name == "README.md" else []
+            for word in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", " ".join(heads)):
+                if not any(path.name.startswith(word.partition("_")[0] + "_") for path in page.parent.iterdir()):
+                    continue  # no file of this folder
+                with self.subTest(page=str(page.relative_to(HOME)), file=word):
+                    self.assertTrue(stems & {word, "test_" + word.partition("_")[2]} or ".".join(word.rsplit("_", 1)) in names)  # a test is its folder's name and the file's
+
+    def test_numerics_has_the_reason_of_each_blind_spot(self):
+        reasons = re.findall(r'\{ FACTS_LIAR_\w+,[^{}]*?(?:true|false),\s*"([^"]+)"', (HOME / "harness/src/emulation/scenes.c").read_text(encoding="utf-8"))
+        self.assertGreater(len(reasons), 20)
+        page = (HOME / "docs/numerics.md").read_text(encoding="utf-8")
+        self.assertEqual([reason for reason in reasons if f"| {reason}" not in page], [])
+
     def test_a_script_can_be_started_as_the_pages_say(self):
         listed = subprocess.run(["git", "-C", HOME, "ls-files", "-z", "--", "*.py", "*.sh", "facts"], capture_output=True, text=True, check=True).stdout
         scripts = [path for path in (HOME / name for name in listed.split("\0") if name) if path.is_file() and path.read_bytes()[:2] == b"#!"]

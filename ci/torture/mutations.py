@@ -15,7 +15,7 @@ TOKENS = (b"\x00", b"\xff\xfe", b"\xc0\x80", b"\xed\xa0\x80", MARKS.encode(), b"
 VALUES = (None, True, False, 0, -1, 1.5, 1 << 62, -(1 << 63), 1 << 70, 1e308, float("nan"), float("-inf"), "", "0", "9.99.0", "gpu0", "nan", "inf", MARKS, "=1+1", "x" * 5000, "pass", "wrong", "../" * 9, "__proto__",
           "pass=fwd dtype=bf16 " + MARKS, "</script>", [], {}, [[]], [None], [{}], {"a": None}, {"": {}}, [1] * 3000, {MARKS: MARKS}, {str(i): i for i in range(1000)}, [[[[[[[[[[[[1]]]]]]]]]]]])
 NUMBER = re.compile(rb"-?\d+(\.\d+)?")
-# What a terminal, a page or a spreadsheet may obey: controls but for line ends and tabs, C1 controls, marks of direction, line separators.
+# Characters that a terminal, a page or a spreadsheet may obey: controls except line ends and tabs, C1 controls, marks of direction, line separators.
 OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 

@@ -75,7 +75,7 @@ class Ledger:
 
 
 def work(options, part, scene, point, base):
-    """In a process of its own; returns the word, and the end of what was said."""
+    """Runs in a process of its own. Returns the result's word and the end of the output."""
     place = Place(os.path.join(options.scratch, str(os.getpid())), options.programs, options.injector)
     place.clear()
     return importlib.import_module("torture_" + part).attempt(scene, place, point, base)

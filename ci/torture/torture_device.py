@@ -59,7 +59,7 @@ def reasons(path):
 
 
 def asked_on(path, scene, place, base):
-    """How many cases were asked of a GPU that was gone: the first tells."""
+    """The number of cases that a lost GPU was asked; the first one must detect the loss."""
     with open(path, encoding="utf-8") as file:
         starts = sum('"start"' in text[:10] for text in file)
     return starts - sum(row in base["rows"] for row in scenes.rows(place.path(scene.record))[0])

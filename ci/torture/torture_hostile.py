@@ -129,7 +129,7 @@ def points(reader, place):
 
 
 def linked_home(place, relative):
-    """The project's folder, of links, but for one file."""
+    """A copy of the project's folder: links, except one file."""
     home, source = place.path("home"), SOURCE
     os.mkdir(home)
     for part in relative.split("/"):

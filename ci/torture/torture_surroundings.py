@@ -67,7 +67,7 @@ def attempt(scene, place, point, base):
     word = torture_memory.judged(scene, place, ended, base)
     unseen = name in ("closed stderr", "all three closed", "ulimit -f 0") or kind == "stdout"
     if word == "mute" and unseen or word in ("silent", "crash") and name in ("closed stdout", "all three closed") and ended.status == 0 and not ended.out:
-        word = "refused"  # nobody was there to be told
+        word = "refused"  # nobody reads the message
     if name == "nobody reads it" and ended.status in (-13, 0):
         word = "refused"  # as every program ends there
     if word == "refused" and kind == "full" and scene.again and not finishes(scene, place, base):

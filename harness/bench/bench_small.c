@@ -1,9 +1,11 @@
-/* What a case costs beside the engine's kernels, taken apart: stages, calls of the driver in each, and every kernel's own time.
- *   times    fill, oracle, judge, release: the least and the median of 30 runs after 3 that load and grow, in a row; then of 8 with
- * a plan built before each, as a worker has it calls    launches, clears, copies there and back, waits, allocations of the oracle's
- * memory, and questions how much is free, in one run kernels  launches of each, and microseconds of one with the GPU waited for
- * before and after it (5 us of that are the wait's) usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 usage or
- * a case that cannot be; 3 no GPU. */
+/* What a case costs in addition to the engine's kernels: stages, driver calls of each stage, and the time of every kernel.
+ *   times    fill, oracle, judge, release: the least and the median. First of 30 runs in a row, after 3 warm-up runs;
+ *            then of 8 runs with a new plan before each, as in a worker.
+ *   calls    launches, clears, copies in both directions, waits, allocations of oracle memory and queries of free
+ *            memory, in one run
+ *   kernels  launches of each kernel, and microseconds of one launch with a wait before and after it (the wait takes 5 us)
+ *
+ *  usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 wrong usage or an invalid case; 3 no GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,7 @@ enum { CALL_LIST(AS_ENUM) CALLS };
 
 typedef struct counted {
     int calls[CALLS];
-    double us;       /* inside them, but for waits and fetches */
+    double us;       /* inside them, without waits and fetches */
     double first_us; /* inside the first launch */
 } counted;
 
@@ -166,7 +168,7 @@ static void no_stage(void *owner, const char *word)
     (void)word;
 }
 
-/* As for the first engine of a case: whether the data can tell is weighed too. */
+/* As for the first engine of a case: also computes whether the data can detect the lies. */
 static void judge(sample *out, facts_reference *reference)
 {
     static facts_judgement found[FACTS_TENSOR_COUNT];

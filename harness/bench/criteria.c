@@ -27,13 +27,14 @@ static const struct {
 };
 static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF_F32, FREF_E4M3, FREF_E5M2 };
 
-/* Every criterion is asked on gauss, ours on four fills, one on its own; right kernels on all of these. */
+/* Every criterion runs on the fill gauss; ours run on four fills, one criterion on a fill of its own. Correct kernels run on all
+ * of these. */
 static const char *const fills[] = { "gauss", "needle", "neglse", "stair_up", "sparse_int", "uniform", "spiky" };
 enum { GAUSS, NEEDLE, NEGLSE, STAIR_UP, SPARSE_INT, FILLS = sizeof fills / sizeof *fills };
 
 /* ---- others' criteria ---- */
 
-/* Live elements: what came back and what is due. */
+/* Live elements: the answer and the reference. */
 typedef struct pairs {
     size_t n;
     double *got, *want;
@@ -151,7 +152,7 @@ static int run(reported *out, const facts_scene *x, const facts_kernel *kernel, 
     return ok ? 0 : ENOMEM;
 }
 
-/* Is this criterion asked with this fill? */
+/* Does this criterion run with this fill? */
 static bool asks(facts_criterion c, int fill)
 {
     switch (c) {

@@ -185,7 +185,7 @@ typedef struct facts_one_judging {
     facts_strided view; /* dim[2]: the number of rows that are judged; lane_bits: 5 at most */
     const void *storage;
     const int64_t *rows;
-    const int32_t *expects; /* [batch, due_rows], by the row of the storage */
+    const int32_t *expects; /* [batch, expected_rows], by the row of the storage */
     int64_t expected_rows;
     const double *want, *sigma, *bound; /* sigma NULL: bound alone */
     int32_t lie;

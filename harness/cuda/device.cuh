@@ -1,11 +1,11 @@
-/* What every kernel uses. */
+/* Shared by all kernels. */
 #ifndef FACTS_DEVICE_CUH
 #define FACTS_DEVICE_CUH
 
 #include "calls.h"
 #include "numbers/poison.h"
 
-/* Some of a launch's blocks: all, or those of one of several things that it does. */
+/* A part of a launch's blocks: all of them, or those of one of several tasks. */
 struct share {
     int one;
     int64_t block, blocks;
@@ -16,7 +16,7 @@ __device__ static inline share whole_grid()
     return { 0, (int64_t)blockIdx.x, (int64_t)gridDim.x };
 }
 
-/* blocks[n] are of the n-th thing. */
+/* blocks[n]: blocks of task n. */
 __device__ static inline share share_of(const int32_t *blocks)
 {
     share mine = { 0, (int64_t)blockIdx.x, 0 };
@@ -47,7 +47,7 @@ __device__ static inline int64_t threads_of_grid()
     return threads_of(whole_grid());
 }
 
-/* What dividing takes where both are short is a fifth of what it takes else. */
+/* A division of two short numbers takes a fifth of the time of a long one. */
 __device__ static inline int64_t divide(int64_t n, int64_t by, int64_t *rest)
 {
     if ((uint64_t)(n | by) >> 32 == 0) {

@@ -1,4 +1,4 @@
-/* Inputs, poison and noise: what lies in memory before a run. */
+/* Writes inputs, poison and noise into memory before a run. */
 #include "device.cuh"
 
 /* The elements lane, lane + lanes, ... of a row whose channel 0 is at `place`. */
@@ -7,7 +7,7 @@ struct row_part {
     int lane, lanes;
 };
 
-/* Most inputs are plain numbers of one of two types, and what follows from that need not be asked for each element. */
+/* Most inputs are plain numbers of one of two types; this avoids the checks of the general case for each element. */
 __device__ static inline bool is_plain(const facts_recipe *r, const void *storage)
 {
     return (uintptr_t)storage % sizeof(uint16_t) == 0 && r->element == FACTS_ELEMENT_NORMAL && r->narrow == 0 && !(r->unit > 0) && !r->poisoned && r->extent[0] == r->dim[0] &&

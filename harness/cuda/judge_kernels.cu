@@ -26,7 +26,7 @@ __device__ static inline void add_counts(int32_t *a, int32_t *b, int lanes)
     *b = (int32_t)both;
 }
 
-/* Something that is compared: the higher rank, then the larger ratio, then the lower number; rank -1: nothing. */
+/* A candidate for the worst element: the higher rank wins, then the larger ratio, then the lower number; rank -1: none. */
 struct worst {
     int64_t rank, number;
     double ratio;
@@ -63,7 +63,7 @@ __device__ inline void worst_of_block(worst *mine)
     __syncthreads();
 }
 
-/* What becomes of a number of 8 bytes when two are joined. */
+/* How two 8-byte numbers are combined. */
 enum joining { SUM, SUM_OF_WHOLE, LARGEST };
 
 __device__ static inline uint64_t joined(joining how, uint64_t a, uint64_t b)
@@ -115,7 +115,7 @@ template <typename T, typename F> __device__ inline void join_block(T *mine, con
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------ */
 
-/* What is judged: an answer of a type of 16 bits that has code of its own (its number), of one of the other types, or a lie. */
+/* The judged answer: of a 16-bit type with code of its own (its number), of one of the other types, or a lie. */
 enum { OTHER = -1, LIE = -2 };
 
 /* The elements of a row. */
@@ -125,7 +125,7 @@ struct row_elements {
                                      * takes its values from */
 };
 
-/* What is read of one: while the one before it is judged. */
+/* The values that are read for one row while the row before it is judged. */
 struct read_element {
     double want, sigma, bound, reported;
     uint32_t code;
@@ -272,7 +272,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk(const __
     }
 }
 
-/* What beta and the number of tests are made of. */
+/* The inputs of beta and of the number of tests. */
 struct weighed {
     int64_t live, gain_rows, gain_elements;
     double gain, power;
@@ -282,7 +282,7 @@ struct scattered {
     double of_slice, of_all;
 };
 
-/* Of all slices; every block adds them up for itself. */
+/* The sums of all slices; every block computes them itself. */
 __device__ inline facts_judged_sums weigh_all(const facts_one_walk &call)
 {
     weighed mine = { 0, 0, 0, 0.0, 0.0 };

@@ -1,4 +1,4 @@
-/* What a run has left: guards, gaps, inputs, other bits. */
+/* Checks memory after a run: guards, gaps, inputs, and bits that differ. */
 #include "device.cuh"
 
 extern "C" __global__ void facts_kernel_changed(const __grid_constant__ facts_changed_call call)

@@ -3,18 +3,18 @@
 
 usage: python3 check.py [FOLDER]        (default: the folder of this script)
 
-The files are those of `facts repro CASE --dump DIR` (or storages as they lie in memory); case.json has the sizes. Nothing of FACTS is used.
-A backward is computed from the O and Stats that the engine was given; they are shown beside those of a forward, and not judged.
+The files are those of `facts repro CASE --dump DIR` (or buffers as they are in memory); case.json has the sizes. The script uses nothing of FACTS.
+A backward is computed from the engine's inputs O and Stats. The script prints them beside those of a forward, without PASS or FAIL.
 
-For each output: the largest error, where it is (b,h,row,channel), the relative rms error, PASS or FAIL.
-Tolerance. A right kernel rounds P (backward: dS too) to the type of Q and the answer to its own type, each number by at most
-e = u |x| + min(|x|, eta) (u: unit roundoff, eta: half the smallest subnormal step). Such errors add up like independent ones: to
-E = sqrt(sum of (e w)^2) + (u of P + u of the answer) |answer|, w being what P or dS is multiplied with.
-An output passes if each error is at most 4 E and the rms of all errors is at most the rms of E, and if what lies behind a length
+For each output: the largest error and its place (b,h,row,channel), the relative rms error, PASS or FAIL.
+Tolerance. A correct kernel rounds P (backward: dS too) to the type of Q, and the output to its own type. Each rounding changes a
+number by at most e = u |x| + min(|x|, eta) (u: unit roundoff, eta: half the smallest subnormal step). Such errors add up like independent ones, to
+E = sqrt(sum of (e w)^2) + (u of P + u of the output) |output|; w is the factor of P or dS in the product.
+An output passes if each error is at most 4 E, if the rms of all errors is at most the rms of E, and if every element past a length
 is 0 or was not written.
-Stats and Max: at most 2^-17 (8 bit types 2^-9) of 1 + |scale| |q| max|k| + the largest |score|, of each row.
+Stats and Max: the error is at most 2^-17 (8-bit types: 2^-9) of 1 + |scale| |q| max|k| + the largest |score|, of each row.
 
-Exit: 0 PASS, 1 FAIL, 2 files cannot be read, 3 this script cannot say.
+Exit: 0 PASS, 1 FAIL, 2 files cannot be read, 3 the script cannot compute the case.
 """
 
 import json
@@ -27,7 +27,7 @@ LOG2_E = 1.4426950408889634
 FACTOR = 4.0  # of E, for one element
 ROWS = 512  # rows of scores in memory at once
 MX_BLOCK = 32
-UNTOUCHED = {1: (0x7F, 0xFF), 2: (0x7FA5, 0xFFFF), 4: (0x7FA5A5A5, 0xFFFFFFFF)}  # by size: what FACTS, and a script of --frontend, puts there before
+UNTOUCHED = {1: (0x7F, 0xFF), 2: (0x7FA5, 0xFFFF), 4: (0x7FA5A5A5, 0xFFFFFFFF)}  # by size: written by FACTS, and by a script of --frontend, before the call
 # unit roundoff (of f32: 16 times that), half the smallest step or the smallest normal number (fp32 flushes to 0), largest number
 TYPES = {
     "bf16": (2.0**-8, 2.0**-126, 3.39e38),
@@ -41,7 +41,7 @@ TYPES = {
 
 
 class CannotSay(Exception):
-    """What this script does not know how to compute."""
+    """This script cannot compute the case."""
 
 
 # ---- numbers ----------------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Files:
         return self.lying_in(raw, name) if raw.ndim == 1 and name in self.tensors else raw
 
     def lying_in(self, raw, name):
-        """[b,h,s,d] out of a storage, by strides and offsets; rows that a packed sequence does not have are 0."""
+        """[b,h,s,d] out of a storage, by strides and offsets; rows outside a ragged sequence are 0."""
         about = self.tensors[name]
         dim, stride = list(about["dim"]), about["stride"]
         if about["page"]:
@@ -176,7 +176,7 @@ class Files:
         return factor.swapaxes(2, 3) if by_row else factor
 
     def check_offsets(self):
-        """Do the offsets of packed tensors lead to the rows that TENSOR.npy shows?"""
+        """Do the offsets of ragged tensors lead to the rows that TENSOR.npy shows?"""
         good = []
         for name, about in self.tensors.items():
             if not about["packed"] or name + "_offsets" not in self.arrays or not os.path.exists(self.path(name + ".packed")):
@@ -197,7 +197,7 @@ class Files:
 
 
 class Scores:
-    """Rows of one head: x (masked: -inf), the slope of the score modification, and how large what was added up is."""
+    """Rows of one head: x (masked: -inf), the slope of the score modification, and the size of the added terms."""
 
     def __init__(self, files):
         self.files, case = files, files.case
@@ -218,7 +218,7 @@ class Scores:
         self.keep = files.load("keep") if case["dropout"] > 0 or files.has("dropout_mask") else None
 
     def rotated(self, x, angles, sign):
-        """The last rope_dim channels: c and c + half turn together."""
+        """Rotates the last rope_dim channels: c together with c + half."""
         count = self.case["rope_dim"]
         half, out = count // 2, x.copy()
         angle = angles.reshape(-1, count)[:, :half].astype(np.float64)
@@ -292,7 +292,7 @@ class Scores:
         return x, slope, 1.0 + abs(case["scale"]) * norms + largest
 
     def kept(self, b, h, first, last, keys):
-        """What P is multiplied with."""
+        """The right-hand side of the product with P."""
         return 1.0 if self.keep is None else self.keep[b, h, first:last, :keys] * self.case["keep_scale"]
 
 
@@ -300,7 +300,7 @@ class Scores:
 
 
 class Answer:
-    """What is due of one output, with E or, for Stats and Max, the tolerance itself."""
+    """The expected values of one output, with E or, for Stats and Max, the tolerance itself."""
 
     def __init__(self, shape):
         self.want, self.error, self.due = np.zeros(shape), np.zeros(shape), np.zeros(shape, bool)
@@ -373,7 +373,7 @@ class Gradients:
 
 
 def add_to(answer, at, part, squares, u):
-    """A part of a sum: it may be rounded by itself."""
+    """One part of a sum; a kernel may round each part."""
     answer.want[at] += part
     answer.error[at] += squares + (u * part) ** 2
 
@@ -412,7 +412,7 @@ def backward(files):
         keep = scores.kept(b, h, first, last, n)
         values, dy, rows_of = v[b, h // group_v, :n], d_o[at], slice(0, n)
         dp = (dy @ values.T) * keep
-        d = np.where(np.isfinite(lse), (d_o_wide[at] * o[at]).sum(axis=1, keepdims=True), 0.0)  # O of a row without keys may be anything
+        d = np.where(np.isfinite(lse), (d_o_wide[at] * o[at]).sum(axis=1, keepdims=True), 0.0)  # O of a row without keys is arbitrary
         dx = p * (dp - d)
         ds = dx * slope * case["scale"]
         reach = root((dy * dy).sum(1, keepdims=True)) * (root((values * values).sum(1)).max() if values.size else 0.0)
@@ -464,7 +464,7 @@ class Report:
     def line(self, name, got, want, allowed, due, rms_rule=True, given=False):
         """`allowed`: E where rms_rule, else the tolerance. `given`: an input, which is shown and not judged."""
         if not due.any():
-            print(f"{name:12} nothing is due")
+            print(f"{name:12} no element is compared")
             return
         with np.errstate(invalid="ignore"):
             same = (got == want) | (np.isnan(got) & np.isnan(want))
@@ -484,13 +484,13 @@ class Report:
         verdict = ("not " if bad else "") + "within the tolerance" if given else "FAIL" if bad else "PASS"
         where = ",".join(str(int(n)) for n in largest)
         print(
-            f"{name:12} largest error {off[largest]:.3g} at [{where}]: {got[largest]:.6g}, due {want[largest]:.6g}; "
+            f"{name:12} largest error {off[largest]:.3g} at [{where}]: {got[largest]:.6g}, expected {want[largest]:.6g}; "
             f"worst error {ratio[worst]:.3g} of the tolerance; relative rms {rms / size if size else rms:.3g}: {verdict}"
         )
 
 
     def padded(self, name, got, untouched, due):
-        """Elements behind a length: 0, or what lay there before the call."""
+        """Elements past a length: 0, or unchanged by the call."""
         other = ~(due | (got == 0) | untouched)
         if other.any():
             self.failed = True
@@ -522,7 +522,7 @@ def compare(files, report, name, answer):
 
 
 def check_due(files, name, answer, want):
-    """FACTS's own reference results, if they are there."""
+    """Compares with the reference results of FACTS, if the folder has them."""
     try:
         theirs = files.load(name + ".want")
     except FileNotFoundError:
@@ -534,7 +534,7 @@ def check_due(files, name, answer, want):
 
 
 def compare_arrays(files, report, due):
-    """Numbers that the call writes: {name: (value, what it may be off)}."""
+    """Numbers that the call writes: {name: (value, tolerance)}."""
     for name, (want, off) in due.items():
         if name in files.arrays:
             got, want = files.load(name).astype(np.float64), np.atleast_1d(np.asarray(want, float))
@@ -542,7 +542,7 @@ def compare_arrays(files, report, due):
 
 
 def compare_rows(files, report, rows):
-    """Stats, Max, Sum_exp, as far as the call has them."""
+    """Stats, Max and Sum_exp, if the call writes them."""
     if files.has("stats"):
         got = files.tensor("stats") / (LOG2_E if files.case["stats_log2"] else 1.0)
         report.line("stats", got, rows["lse"].want, rows["lse"].error, rows["lse"].due, rms_rule=False)
@@ -550,7 +550,7 @@ def compare_rows(files, report, rows):
         if files.has(name):
             want, error = rows[name].want, rows[name].error
             with np.errstate(invalid="ignore", over="ignore"):
-                if files.has("max") and files.has("sum_exp"):  # a kernel may keep an older Max: up to 2^8 lower
+                if files.has("max") and files.has("sum_exp"):  # a kernel may keep an earlier Max, lower by up to 2^8
                     lower = rows["max"].want - files.tensor("max")
                     lazy = (lower > rows["max"].error) & (lower < 8 / LOG2_E)
                     want = np.where(lazy, files.tensor("max") if name == "max" else want * np.exp(lower), want)
@@ -593,7 +593,7 @@ def run_backward(files, report):
     out = backward(files)
     for name, answer in (("dq", out.dq), ("dk", out.dk), ("dv", out.dv)):
         of_packed = files.tensors[name[1]]["packed"]
-        if of_packed:  # rows behind a length are no one's
+        if of_packed:  # rows past a length are not compared
             lengths = files.len_q if of_packed == "q" else files.len_kv
             for b in range(files.batch):
                 answer.due[b, :, int(lengths[b]) :] = False
@@ -612,7 +612,7 @@ def run_backward(files, report):
 
 
 def live(lse, answer):
-    """Rows that have a key: the others are nobody's."""
+    """Rows with at least one key; the others are not compared."""
     return np.broadcast_to(lse.due & np.isfinite(lse.want), answer.want.shape)
 
 

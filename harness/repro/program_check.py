@@ -1,4 +1,4 @@
-"""What program.c.in needs to know of a case: buffers, views, the masks and modifications of its scores."""
+"""The parts of a case that program.c.in needs: buffers, views, the masks and modifications of its scores."""
 
 import re
 
@@ -319,7 +319,7 @@ def name(word):
 
 
 def words(case, row):
-    """Everything that the template asks for, but for the graph and the plan."""
+    """The words of the template, except the graph and the plan."""
     p = Program(case, row)
     bound, constants = p.bind()
     numbers, inputs = p.inputs()

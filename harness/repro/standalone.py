@@ -3,8 +3,8 @@
 
 usage: standalone.py FOLDER [--frontend] [--keep]
 Writes repro.c, Makefile and README.md (--frontend: repro.py, check.py and README.md) into FOLDER, and leaves the .npy files that they read;
-with --keep also what the worker said of the case.
-Exit: 0 written, 3 the case cannot be said this way (one line says why).
+with --keep also the worker's answers about the case.
+Exit: 0 written, 3 the case cannot be written as a program (one line with the reason).
 """
 
 import json
@@ -91,7 +91,7 @@ def seen_lines(row):
             for key, word in (("wrong", "wrong"), ("not_finite", "not finite"), ("unwritten", "not written"), ("overrun", "written outside"))
             if key in error
         )
-        yield f"{name}: {counts or 'wrong'}; at {error.get('worst_index')} got {error.get('got')}, due {error.get('want')}, bound {error.get('bound')}"
+        yield f"{name}: {counts or 'wrong'}; at {error.get('worst_index')} got {error.get('got')}, expected {error.get('want')}, bound {error.get('bound')}"
 
 
 def about(case, row, engine, knobs):

@@ -1,17 +1,19 @@
-/* How long one attention call takes, for a script that times somebody else's beside it (ci/bench_torch.py, ci/bench_frontend.py).
+/* The time of one attention call, for a script that also times another program (ci/bench_torch.py, ci/bench_frontend.py).
  *
  * usage: bench_device BACKEND PASS DTYPE MASK B H S D [WORD=VALUE...] [CUDNN_DIR [NVRTC]]
- *        BACKEND cudnn, math or cpu; PASS fwd or bwd; DTYPE bf16, f16 or f32; MASK none, causal, or causal_br (from the last row and key)
+ *        BACKEND cudnn, math or cpu; PASS fwd or bwd; DTYPE bf16, f16 or f32; MASK none, causal or causal_br (bottom right)
  * Words  h_k=N      heads of K and V
- *        s_kv=N     keys of an entry, or the most of them
- *        lens=N,…   B lengths: packed sequences, rows as many as keys; with page=, of the keys alone: rows are S each
- *        page=N     K and V in pages of N keys, far from one another in a pool of which half is used
- *        engine=N   the first configuration of that engine, not the first of all
- *        turns=1    says it is ready with an empty object, and then measures once for every line on standard input
- *        out=PATH   writes O there, or dQ, dK and dV one after the other, as the first call left them
- * Prints one JSON object a measurement: device_us is the mean of one call between two events, host_us what one call costs its thread (the best
- * of several batches; not with turns), plan_ms, workspace_bytes, engine, and the plan's knobs by number.
- */
+ *        s_kv=N     keys of an entry, or the largest number of them
+ *        lens=N,…   B lengths. Ragged (THD): each entry has as many rows as keys. With page=, lengths of keys only: each entry
+ *        has S rows.
+ *        page=N     K and V in pages of N keys, scattered in a pool of which half is used
+ *        engine=N   the first configuration of that engine, instead of the first of all
+ *        turns=1    prints an empty object when ready, then measures once for every line on standard input
+ *        out=PATH   writes the first call's O to PATH, or its dQ, dK and dV one after the other
+ * Prints one JSON object for each measurement.
+ *  device_us: the mean time of one call between two events. host_us: the host time of one call, the best of several batches (not
+ *  with turns).
+ *  plan_ms, workspace_bytes, engine, and the plan's knobs by number. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +31,7 @@ typedef struct question {
     int32_t lens[MAX_BATCH];
     int64_t engine;
     bool packed, turns;
-    const char *lens_given; /* NULL: not said */
+    const char *lens_given; /* NULL: not given */
     const char *out;       /* NULL: nowhere */
 } question;
 

@@ -1,14 +1,14 @@
-/* What fattn_forward costs its thread beside a bare cudnnBackendExecute of the same plan with a variant pack that is ready: two loops of one
- * process, taken in turns, so that the machine cancels out.
+/* The host time of fattn_forward beside a bare cudnnBackendExecute of the same plan with a ready variant pack. Two loops of one
+ * process alternate, so that the machine's speed cancels out.
  *
  * usage: bench_launch CUDNN_DIR [NVRTC|-]
- * Prints one JSON object, microseconds of the host for one call, the best of several batches (each is waited for before the next):
+ * Prints one JSON object, microseconds of host time for one call, the best of several batches. Each batch is waited for before
+ * the next one.
  *   bare             cudnnBackendExecute
  *   call             fattn_forward, the same addresses at every call; ratio = call / bare
- *   call_alternating fattn_forward, 16 sets of addresses in turns, as the layers of a model
- *   call_new         fattn_forward, addresses never seen before: what making a variant pack adds
- *   checks           the part of a call before the launch
- */
+ *   call_alternating fattn_forward, 16 sets of addresses in turn, as the layers of a model
+ *   call_new         fattn_forward, new addresses at each call: includes making a variant pack
+ *   checks           the part of a call before the launch */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

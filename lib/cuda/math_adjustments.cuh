@@ -16,7 +16,7 @@ __device__ __forceinline__ bool tile_kept(const fattn__call &c, const tile &t)
     return (m.tiles[(head * m.tile_rows + row) * m.tile_bytes + key / 8] >> key % 8 & 1) != 0;
 }
 
-/* After the bias and the band: ALiBi, and what masks hide. */
+/* After the bias and the band: ALiBi, and all other masks. */
 __device__ __forceinline__ void shade(const fattn__call &c, const tile &t, const seat &at, float four[4])
 {
     const fattn__adjustments &m = c.adjustments;
@@ -40,10 +40,10 @@ __device__ __forceinline__ void shade(const fattn__call &c, const tile &t, const
             four[j] = minus_infinity();
 }
 
-/* What a thread keeps of a call's dropout. */
+/* A thread's dropout values of a call. */
 struct dropping {
     bool any;
-    float factor; /* of what is kept */
+    float factor; /* of kept elements */
     fattn__dropout generator;
 };
 
@@ -61,7 +61,7 @@ __device__ __forceinline__ dropping dropping_of(const fattn__adjustments &m)
     return { false, 1.0f, {} };
 }
 
-/* Bit j: is the seat's j-th key kept? Of what the row does not see: any. */
+/* Bit j: does dropout keep the seat's j-th key? Any value for masked keys. */
 __device__ __forceinline__ unsigned kept_of(const fattn__call &c, const dropping &drops, const seat &t)
 {
     const fattn__adjustments &m = c.adjustments;

@@ -1,4 +1,4 @@
-/* Who sees whom: the band, the lengths, and where a block's tile lies. */
+/* The keys that a row sees: band and lengths; and the position of a block's tile. */
 #pragma once
 #include "math_element.cuh"
 
@@ -102,7 +102,7 @@ __device__ __forceinline__ char *row_at(const fattn__matrix &m, int64_t begin, i
     return m.at + (begin + head * m.stride[1] + row * m.stride[2]) * bytes_of(m.dtype);
 }
 
-/* One past the last row that is written: of a packed matrix those that exist. */
+/* One past the last row that is written: for a ragged matrix, the last existing row. */
 __device__ __forceinline__ int rows_of(const fattn__matrix &m, int length, int most)
 {
     return m.starts == nullptr ? most : length;

@@ -1,11 +1,11 @@
-/* How a part of an operand gets from global to shared memory: by cp.async, 16 bytes at once or as many as its rows are aligned to; what is of
- * another type than the core wants, or aligned to less, element by element. */
+/* Copies a part of an operand from global to shared memory. cp.async copies 16 bytes at once, or as many as the alignment of the
+ * rows allows. Elements of another type than the core's, or with less alignment, are copied one by one. */
 #pragma once
 #include "math_band.cuh"
 
 namespace fattn {
 
-/* A part of an operand as it lies in global memory: `rows` of `columns` exist, what is past them reads as zero. */
+/* A part of an operand in global memory: `rows` of `columns` exist; elements outside read as zero. */
 struct plane {
     const char *at;
     int64_t stride; /* elements */

@@ -35,7 +35,7 @@ __device__ __forceinline__ void store(char *at, int dtype, int64_t i, float x)
         ((uint16_t *)at)[i] = (uint16_t)(dtype == FATTN__BF16 ? pack_bf16(x, 0) : pack_f16(x, 0));
 }
 
-/* What `x` is after it was stored. */
+/* `x` after a store. */
 __device__ __forceinline__ float rounded(int dtype, float x)
 {
     if (dtype == FATTN__F32)

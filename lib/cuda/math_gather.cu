@@ -1,4 +1,4 @@
-/* What is not attention: pages laid out as a tensor, and the dump of what dropout keeps. */
+/* Copies pages into a dense tensor, and dumps the dropout mask. */
 #include "math_adjustments.cuh"
 
 namespace fattn {

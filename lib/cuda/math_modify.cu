@@ -1,5 +1,6 @@
-/* What the products do not do to a score themselves: a score_mod's program, interpreted; then the adjustments of math_adjustments.cuh. A warp has a row of a tile, a
- * lane four neighbouring keys, one after the other. Values lie in shared memory, so that no kernel needs a stack. */
+/* Modifies scores after the product: interprets the program of a score_mod, then applies the adjustments of
+ * math_adjustments.cuh. A warp has a row of a tile, a lane four neighbouring keys, one after the other. Values are in shared
+ * memory, so that no kernel needs a stack. */
 #include "math_adjustments.cuh"
 
 namespace fattn {
@@ -98,8 +99,8 @@ struct programs {
     values &value;
 };
 
-/* Node by node, for the seat's j-th key. What is out of the row's sight is evaluated too, from numbers that mean nothing, and thrown away by
- * the caller; tensors are read only where the row sees. */
+/* Node by node, for the seat's j-th key. Masked keys are evaluated too, with arbitrary numbers, and the caller drops the result;
+ * tensors are read only where the row is not masked. */
 __device__ __noinline__ float evaluate(const fattn__call &c, const programs &p, const seat &t, int j, float score, float gradient)
 {
     float *value = &p.value[0][threadIdx.x];
@@ -153,7 +154,7 @@ __device__ __forceinline__ void read_scores(const fattn__call &c, const seat &at
         score[j] *= scale;
 }
 
-/* And what becomes of them up to the softmax. */
+/* Writes the final scores of a seat, before the softmax. */
 __device__ __forceinline__ void final_scores(const fattn__call &c, const programs &p, const tile &t, const seat &at, float scale, float four[4])
 {
     read_scores(c, at, scale, four);
@@ -219,7 +220,8 @@ __device__ __forceinline__ void modify_weights(const fattn__call &c, const progr
     });
 }
 
-/* Backward, then: the gradient of the scaled scores or, with `extra`, that of a tensor of the user's. What has no weight has no gradient. */
+/* Backward, second: the gradient of the scaled scores or, with `extra`, of a tensor of the user. Keys with weight 0 have
+ * gradient 0. */
 __device__ __forceinline__ void modify_gradients(const fattn__call &c, const programs &p)
 {
     tile t;

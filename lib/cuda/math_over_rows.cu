@@ -46,7 +46,7 @@ template <class Core> struct row_steps {
     int column; /* first one of the block */
     plane left, right;
 
-    /* At the begin of a row tile. */
+    /* At the beginning of a row tile. */
     __device__ __forceinline__ void begin()
     {
         tiles.settle();

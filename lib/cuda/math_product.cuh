@@ -1,4 +1,4 @@
-/* What the products of all kernels share: the loop over the depth in two stages, and the way out through shared memory. */
+/* Shared by the products of all kernels: the loop over the depth in two stages, and the output through shared memory. */
 #pragma once
 #include "math_split_core.cuh"
 
@@ -31,9 +31,9 @@ template <class Core, class Steps> __device__ __forceinline__ void accumulate(Co
     }
 }
 
-/* Calls emit(row of the tile, first column of the tile, four sums, what read gave) for all of the tile; a warp takes 128 neighbouring columns, or
- * two times 64. read(row, column, four) is called earlier: it may load what emit is to replace. AT_ONCE rows of a thread overlap in time, where
- * neither of them has a branch. */
+/* Calls emit(row of the tile, first column of the tile, four sums, result of read) for the whole tile; a warp takes 128
+ * neighbouring columns, or twice 64. read(row, column, four) runs earlier: it may load the values that emit replaces. AT_ONCE
+ * rows of a thread overlap in time if neither function has a branch. */
 template <int AT_ONCE, class Core, class Read, class Emit>
 __device__ __forceinline__ void write_out(const Core &core, typename Core::shared &s, Read read, Emit emit)
 {
@@ -77,8 +77,8 @@ __device__ __forceinline__ void read_nothing(int, int, float four[4])
         four[j] = 0;
 }
 
-/* The way of a tile whose sums are not all finite: `sum(row, column, four)` adds term by term and leaves out what has no weight, so that
- * what lies behind a mask (NaN too) stays there. What is not finite by right comes out the same. */
+/* For a tile with sums that are not finite. `sum(row, column, four)` adds term by term and skips terms with weight 0, so that
+ * masked values (NaN too) do not reach the sum. A sum that must not be finite has the same result. */
 template <class Core, class Sum, class Read, class Emit> __device__ __forceinline__ void write_carefully(Sum sum, Read read, Emit emit)
 {
     constexpr int ACROSS = Core::BN / 4;
@@ -118,7 +118,7 @@ __device__ __forceinline__ float factor_of(float factor, const float *scale)
     return scale == nullptr ? factor : factor * *scale;
 }
 
-/* A sum over chunks: what the earlier ones gave is added; true when this is the last one and `four` is the whole. */
+/* A sum over chunks: adds the sums of earlier chunks. True if this is the last chunk and `four` is complete. */
 __device__ __forceinline__ bool add_up(float *kept, float four[4], int count, float rescale, bool first, bool last)
 {
 #pragma unroll

@@ -1,5 +1,5 @@
-/* The instructions that CUDA C has no word for (bf16, f16, asynchronous copies, the tensor cores) and the types they are about. Everything else
- * in this folder is plain CUDA C, which lib/gpu/test/emulate.h can run without a GPU. */
+/* Instructions without a CUDA C function (bf16, f16, asynchronous copies, tensor cores) and their types. Everything else in this
+ * folder is plain CUDA C, which lib/gpu/test/emulate.h can run without a GPU. */
 #pragma once
 #include "math/math_params.h"
 
@@ -37,7 +37,7 @@ __device__ __forceinline__ uint32_t pack_f16(float low, float high)
     return y;
 }
 
-/* The larger; a NaN wins, so that it is not lost. */
+/* The larger of two; NaN if one is NaN. */
 __device__ __forceinline__ float larger(float a, float b)
 {
     float y;
@@ -58,8 +58,8 @@ template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const 
         asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes), "n"(BYTES));
 }
 
-/* To global memory at once. Left to itself the compiler takes a float4 apart where a branch is near, and a warp then writes a quarter of each sector
- * four times. */
+/* One store to global memory. Without this the compiler splits a float4 near a branch, and a warp then writes a quarter of each
+ * sector four times. */
 __device__ __forceinline__ void write_16(void *to, const float x[4])
 {
     asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");

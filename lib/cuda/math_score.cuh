@@ -1,4 +1,5 @@
-/* What happens to a score between its product and the softmax: bias, band, lengths. A warp has a row of a tile, a lane four neighbouring keys. */
+/* The steps of a score between its product and the softmax: bias, band, lengths. A warp has a row of a tile, a lane four
+ * neighbouring keys. */
 #pragma once
 #include "math_product.cuh"
 
@@ -17,7 +18,7 @@ __device__ __forceinline__ int64_t row_slot(const fattn__call &c, const seat &t)
     return (int64_t)t.at.z * c.row_tiles * FATTN__TILE + t.row;
 }
 
-/* Adds the bias and hides what the row may not see. */
+/* Adds the bias and applies the mask. */
 __device__ __forceinline__ void settle(const fattn__call &c, const seat &t, float four[4])
 {
     const int key = c.key0 + t.key;
@@ -61,7 +62,7 @@ __device__ __forceinline__ void read_four(float four[4], const float *at)
     four[0] = x.x, four[1] = x.y, four[2] = x.z, four[3] = x.w;
 }
 
-/* Stats and D of a row; of one that sees nothing there are none to read. */
+/* Stats and D of a row; a row without keys has none to read. */
 struct row_facts {
     float stats, dot;
 };
@@ -116,7 +117,7 @@ __device__ __forceinline__ seat seat_of(const fattn__call &c, const tile &t, int
     return { t.at, t.row + row, t.key + column, t.seen.keys(c.row0 + t.row + row), t.slot + row * pitch_of(c) + column };
 }
 
-/* What an epilogue asks of each row of the tile, worked out once. */
+/* Values that an epilogue needs for each row of the tile, computed once. */
 struct tile_rows {
     range seen[FATTN__TILE];
     row_facts facts[FATTN__TILE];

@@ -3,7 +3,7 @@
 
 namespace fattn {
 
-/* Along the depth of two operands that both lie with it innermost. */
+/* Along the depth of two operands; the depth is the innermost dimension of both. */
 struct depth_steps {
     plane left, right;
 
@@ -99,7 +99,7 @@ template <class Core> __device__ __forceinline__ void gradients(const fattn__cal
     }
     const bool whole = prepare_rows(c, t, rows, true), stored = c.fused && (char *)c.s == c.p;
     const bool plain = whole && stored && c.bias.at == nullptr && c.extra == nullptr;
-    if (c.fused) { /* what a thread writes here it will read itself, still in the cache */
+    if (c.fused) { /* the same thread reads this again, from the cache */
         auto emit = [&](auto way, int row, int column, const float product[4], const float *) {
             const seat at = seat_of(c, t, rows, row, column);
             float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };

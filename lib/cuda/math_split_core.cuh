@@ -1,7 +1,8 @@
-/* A block's product of 128 x BN of fp32 on the tensor cores: every factor is the sum of two TF32 numbers, high and low, and a product of factors
- * is the sum of three, low * high + high * low + high * high. What that leaves out is below 2^-21 of the product and as often above as below: what
- * fp32 itself rounds. The tensor cores truncate when they add, so each sum of eight products starts from 0 and joins the rest by an addition of fp32.
- * Operands of any type and alignment. A factor that is not finite, or that rounds to what is not, makes a sum that is NaN: see bad(). */
+/* A block's product of 128 x BN of fp32 on the tensor cores. Every factor is the sum of two TF32 numbers, high and low; a
+ * product of factors is the sum of low * high, high * low and high * high. The missing low * low is below 2^-21 of the product
+ * and has either sign: this is comparable to the rounding of fp32. The tensor cores truncate when they add, so each sum of eight
+ * products starts from 0, and an fp32 addition adds it to the total. Operands have any type and alignment. A factor that is not
+ * finite, or that rounds to a number that is not, makes the sum NaN: see bad(). */
 #pragma once
 #include "math_tensor_core.cuh"
 

@@ -1,9 +1,9 @@
-/* What is one number a row: the softmax's maximum and sum, Stats, D = sum of dO * O, and a sink's gradient. */
+/* The values with one number per row: the softmax's maximum and sum, Stats, D = sum of dO * O, and a sink's gradient. */
 #include "math_score.cuh"
 
 namespace fattn {
 
-/* Joins the row's tiles, in their order, to what earlier chunks of keys gave. One thread a row. */
+/* Combines the row's tiles, in their order, with the result of earlier chunks of keys. One thread per row. */
 __device__ __forceinline__ void statistics(const fattn__call &c)
 {
     const int64_t rows = (int64_t)c.row_tiles * FATTN__TILE, i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
@@ -65,7 +65,7 @@ __device__ __forceinline__ void dot(const fattn__call &c)
         c.row_dot[i] = sum;
 }
 
-/* d(loss)/d(sink) of each row: it has a weight, and nothing that the weight would give. */
+/* d(loss)/d(sink) of each row: the sink has a weight but no value. */
 __device__ __forceinline__ void sink(const fattn__call &c)
 {
     const int64_t rows = (int64_t)c.row_tiles * FATTN__TILE, i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
-/* Sums of a tensor over some of its dimensions: the gradient of what is broadcast. A result's terms are dealt to `lanes` threads in turn and
- * joined as a tree: the order is the extents' alone. */
+/* Sums of a tensor over some of its dimensions: the gradient of a broadcast tensor. `lanes` threads take the terms of a result
+ * in turn and add their sums as a tree: the order depends only on the extents. */
 #include "math_band.cuh"
 
 namespace fattn {

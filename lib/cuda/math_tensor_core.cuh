@@ -4,7 +4,8 @@
 
 namespace fattn {
 
-/* LEFT_DOWN: the left operand lies as [depth][128], otherwise as [128][depth]. RIGHT_DOWN: [depth][BN], otherwise [BN][depth]. */
+/* LEFT_DOWN: the left operand is stored as [depth][128], otherwise as [128][depth]. RIGHT_DOWN: [depth][BN], otherwise
+ * [BN][depth]. */
 template <class T, int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct tensor_core {
     static constexpr int BM = FATTN__TILE, BN = BN_, DEPTH = 32, THREADS = FATTN__THREADS;
     static constexpr bool fp32 = false;
@@ -31,7 +32,7 @@ template <class T, int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct tensor_core 
     {
         fetch<THREADS, RIGHT_DOWN ? DEPTH : BN, RIGHT_DOWN ? BN : DEPTH, RIGHT_PITCH>(s.stage.right[stage], p);
     }
-    /* The left operand is exp(score - top): scores, all of them there, wait in registers. */
+    /* The left operand is exp(score - top): scores wait in registers; none is masked. */
     __device__ __forceinline__ void fetch_scores(const float *at, int64_t stride)
     {
 #pragma unroll

@@ -1,10 +1,10 @@
-/* Sums of |V| over what a row reads; of tiles they are made where V is decoded. */
+/* Sums of |V| over the keys of a row; the sums of whole tiles are computed where V is decoded. */
 #pragma once
 #include "element.cuh"
 
 namespace fref {
 
-/* sum |V| over the keys of [first, last), one column; of the tiles it holds by their sums. */
+/* sum |V| over the keys [first, last), one column; whole tiles in the range give their sums. */
 __device__ __forceinline__ double kept_sum(const double *v, const double *tiles, int64_t ld, int first, int last)
 {
     const int from = (first + FREF__TILE - 1) / FREF__TILE, to = last / FREF__TILE;
@@ -24,8 +24,8 @@ __device__ __forceinline__ double kept_sum(const double *v, const double *tiles,
 
 enum { KEPT_ROWS = FREF__TILE / (FREF__THREADS / FREF__TILE) };
 
-/* The same over each row's range, to kept_v. A block for each tile of columns, of rows and head, columns innermost; a thread for one column of KEPT_ROWS
- * rows: what they share is added up once. */
+/* The same over each row's range, written to kept_v. A block for each tile of columns, of rows and head, columns innermost; a
+ * thread for one column of KEPT_ROWS rows: their common part is added up once. */
 __device__ __forceinline__ void make_kept_sums(const fref__call &c, uint32_t block)
 {
     __shared__ fref__span ranges[FREF__TILE];

@@ -13,7 +13,8 @@ enum {
     HELD = RELATE_ROWS / WARPS
 };
 
-/* What a block relates: TILE channels of one head of a decoded tensor, lines, with TILE others or with themselves, columns. */
+/* The work of a block: relates TILE channels of one head of a decoded tensor, lines, with TILE others or with themselves,
+ * columns. */
 struct relation {
     int which; /* of fref__call.channels */
     const double *data; /* the head's */
@@ -51,7 +52,7 @@ __device__ __forceinline__ relation find_relation(const fref__call &c)
     return r;
 }
 
-/* What a block shares. */
+/* The shared memory of a block. */
 struct relating {
     float staged[2][RELATE_ROWS][RELATE_LD]; /* of lines and columns */
     double per[2 * FREF__TILE];
@@ -106,7 +107,7 @@ struct held_rows {
     pair at[2][HELD];
 };
 
-/* Past the last row that one again. */
+/* Past the last row: the last row again. */
 __device__ __forceinline__ void load_rows(held_rows *held, const relation &r, const freedom_rows &rows, int first)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -159,7 +160,8 @@ __device__ __forceinline__ void multiply_rows(float sum[4][4], const float left[
     }
 }
 
-/* Adds up what the blocks of a relation have, in the order of its rows: in the last of them. False: in another one. */
+/* Adds up the sums of a relation's blocks, in the order of its rows; the last block does this. False: this block is not the
+ * last. */
 __device__ __forceinline__ bool join_parts(const fref__call &c, const relation &r, float sum[4][4], double squares[2][2])
 {
     const uint32_t parts = (uint32_t)c.related_parts, apart = SHARES * FREF__THREADS;
@@ -240,7 +242,7 @@ __device__ __forceinline__ double per_channel(const fref__related &all)
     return all.trace > 0.0 && all.trace * all.trace > all.squares ? all.squares / (all.trace * all.trace) : 1.0;
 }
 
-/* Adds what a head's blocks left, in their order. */
+/* Adds the sums of a head's blocks, in their order. */
 __device__ __forceinline__ double per_channel_of_head(const volatile fref__related *parts, uint32_t count)
 {
     fref__related all = { 0.0, 0.0 };

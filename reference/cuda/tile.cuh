@@ -1,8 +1,8 @@
-/* A block's tile of the weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV). It has HEIGHT rows (keys) and WIDTH columns
- * of all sums of a kind, a warp has 16 by 16 of it; STEP keys (rows) at a time are weighed into shared memory and multiplied there with the right-hand
- * side: values in double, what feeds sigmas and bounds roughly (weigh.cuh). Every block of a row weighs its keys anew: where the columns allow it a
- * tile is wide. Each sum runs in one order whatever else runs.
- */
+/* A block's tile of the weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV).
+ * The tile has HEIGHT rows (keys) and WIDTH columns of all sums of a kind; a warp has 16 by 16 of it. STEP keys (rows) at a time
+ * are weighted into shared memory and multiplied there with the right-hand side. Values are computed in double, the parts of
+ * sigmas and bounds roughly (weigh.cuh). Every block of a row computes the weights of its keys again, so a tile is wide if the
+ * columns allow it. The order of each sum is fixed. */
 #pragma once
 #include "oracle_kernels.h"
 #include "weigh.cuh"
@@ -55,7 +55,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     double held_x[2], held_dp[2]; /* the next step's, of this thread: two keys of one row */
     double unit;      /* that weights are multiplied with, */
     float unit_right; /* and the right-hand side of rough sums, */
-    double flushed;   /* and what these may miss */
+    double flushed;   /* and the largest loss of these */
     const double *norm_k;
     fref__facts own; /* of the thread's row, over keys */
     double first_moment[2], second_moment[2]; /* of w: over keys both are of the thread's row, over rows each of one of its keys */
@@ -114,7 +114,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         return K::OVER_ROWS ? line * ld + 2 * pair : (line / 16 * 8 + line % 8) * ld + 2 * pair + line % 16 / 8;
     }
 
-    /* Of step n; those some steps further are on their way from then on: memory is farther than one step lasts. */
+    /* Fetches step n and starts to fetch later ones: memory takes longer than one step. */
     __device__ __forceinline__ void load_scores(int n)
     {
         constexpr int AHEAD = WIDE ? 3 * STEP : 5 * STEP;
@@ -207,7 +207,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         }
     }
 
-    /* Over rows each step has others: they are fetched two steps before. */
+    /* Over rows each step has other facts: they are fetched two steps before. */
     __device__ __forceinline__ void stage_facts(double *to, int n) const
     {
         const int t = 2 * (int)threadIdx.x;
@@ -287,7 +287,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         }
     }
 
-    /* All steps. Half the warps weigh before they multiply, half after: so the tensor cores and the rest work at the same time. */
+    /* All steps. Half the warps compute weights before they multiply, half after: so the tensor cores and the other units work
+     * at the same time. */
     __device__ __forceinline__ void run(T *total, double *shared)
     {
         double *side = shared, *exact = shared + 2 * SIDE;
@@ -335,7 +336,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         }
     }
 
-    /* Of which rows (keys) of the tile something weighs: where nothing does, nothing is missing. */
+    /* The rows (keys) of the tile with a weight other than 0: in the others nothing is lost. */
     __device__ __forceinline__ void note_heavy(uint8_t *weighs) const
     {
         const int line = (int)threadIdx.x / LANES;
@@ -377,7 +378,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             put(c.sum[3], total.rough[K::ROUGH > 2 ? 2 : 0], weighs, rough, add);
     }
 
-    /* What the threads counted of their rows. */
+    /* The counts of the threads' rows. */
     __device__ __forceinline__ void put_counts_of_rows() const
     {
         const double a = sum_of_lanes<LANES>(first_moment[0] + first_moment[1]), b = sum_of_lanes<LANES>(second_moment[0] + second_moment[1]);

@@ -1,4 +1,5 @@
-/* What a key's score weighs in each sum; the formulas stand in src/ref_forward.c, src/backward/backward_rows.c and src/backward/backward_keys.c. */
+/* The weights of a key's score in each sum; the formulas are in src/ref_forward.c, src/backward/backward_rows.c and
+ * src/backward/backward_keys.c. */
 #pragma once
 #include "element.cuh"
 
@@ -8,8 +9,9 @@ namespace fref {
 constexpr double P_FLUSHED = 0x1.125fbee250664p-126; /* 2^-125.9 */
 constexpr double E32 = 0x1p-23, THIRD = 1.0 / 3.0;
 
-/* One key's weights. Of `value` and `mean` signed sums are made, in double; of the magnitude of `value`, of `variance` (against squares) and of
- * `bound` (against magnitudes) sums of what is not negative, which only sigmas and bounds are made of: roughly, below. */
+/* The weights of one key. `value` and `mean` have signed sums, in double. The magnitude of `value`, `variance` (against squares)
+ * and `bound` (against magnitudes) have sums of numbers that are not negative, for sigmas and bounds only: these are rough, see
+ * below. */
 struct weights {
     double value, variance, bound, mean;
 };
@@ -26,9 +28,9 @@ __device__ __forceinline__ bool is_key(double x)
 }
 
 struct score {
-    double x; /* exp(score - shift) once the facts are known, but for what keeps its scores: call.h */
+    double x; /* exp(score - shift) once the facts of the row are known; kernels that keep their scores do not use this: call.h */
     double dp, slope, curvature, slope_extra;
-    double keep; /* what the weight of a kept key is multiplied with; 0: dropped */
+    double keep; /* the factor of a kept key's weight; 0: dropped */
 };
 
 __device__ __forceinline__ double probability(const score &s, const fref__facts &f)
@@ -36,7 +38,7 @@ __device__ __forceinline__ double probability(const score &s, const fref__facts 
     return s.x * f.per_sum;
 }
 
-/* What a kept key's probability is multiplied with; 0: dropped. */
+/* The factor of a kept key's probability; 0: dropped. */
 __device__ __forceinline__ double keep_of(const fref__call &c, int64_t head, int64_t r, int64_t n)
 {
     if (c.problem.keep == nullptr || r >= c.rows || n >= c.keys)
@@ -52,7 +54,7 @@ __device__ __forceinline__ double sink_of(const fref__call &c, int64_t b, int64_
     return has ? (double)c.problem.sink[h] : -infinity();
 }
 
-/* The largest magnitude, and the least and the most that a right kernel may say it is. */
+/* The largest magnitude, and the smallest and the largest that a correct kernel may report. */
 struct amax {
     double value, least, most;
 };
@@ -64,13 +66,13 @@ __device__ __forceinline__ void take(amax *a, double size, double tolerance)
     a->most = fmax(a->most, size + tolerance);
 }
 
-/* What is at `at` becomes x where x is more: numbers that are not negative are in the order of their bits. */
+/* Raises the number at `at` to x if x is larger: numbers that are not negative have the order of their bits. */
 __device__ __forceinline__ void raise(double *at, double x)
 {
     atomicMax((unsigned long long *)at, (unsigned long long)__double_as_longlong(x));
 }
 
-/* Joins the lanes' to out[3], NULL: not wanted. */
+/* Combines the lanes' values in out[3]; NULL: not wanted. */
 __device__ __forceinline__ void join(double *out, const amax &a)
 {
     if (out == nullptr)
@@ -86,7 +88,7 @@ __device__ __forceinline__ double clamped(double x, double most)
     return x > most ? most : x < -most ? -most : x;
 }
 
-/* Of weights whose sum and sum of squares are given. */
+/* For weights with this sum and sum of squares. */
 __device__ __forceinline__ double effective_number(double first, double second)
 {
     const double number = first < 0x1p-400 ? 1.0 : first * first / second;
@@ -115,7 +117,7 @@ __device__ __forceinline__ bool is_lost(const fref__call &c, const gradient &g)
     return g.ds != 0.0 && (g.underflows || fabs(c.problem.scale) * g.size < 1.01 * c.of_ds.eta);
 }
 
-/* dS: what dQ and dK have in common. worst_p: what enters as a sum, not along the mean key. */
+/* dS: the common part of dQ and dK. worst_p: the part that enters as a sum, not along the mean key. */
 __device__ __forceinline__ bool weigh_ds(weights *w, const fref__call &c, const score &s, const fref__facts &f, double variance_p, double worst_p)
 {
     const gradient g = gradient_of(s, f);
@@ -151,7 +153,7 @@ template <> struct kind<FREF__FORWARD> : sums_of<false, false, 1, 2> {
     }
 };
 
-/* The bound's weight is whether the key is kept. */
+/* The bound's weight is 1 for a kept key, otherwise 0. */
 template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 3> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
@@ -201,7 +203,7 @@ template <> struct kind<FREF__DV> : sums_of<true, false, 1, 3> {
     }
 };
 
-/* The weight alone, where it may be flushed. */
+/* Only the weight, if it may be flushed. */
 template <int FROM> struct lost : sums_of<kind<FROM>::OVER_ROWS, kind<FROM>::OF_DS, 1, 0> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
@@ -218,18 +220,21 @@ template <> struct kind<FREF__DV_LOST> : lost<FREF__DV> {};
 
 template <int KIND> constexpr bool is_lost_kind = KIND >= FREF__FORWARD_LOST;
 
-/* Rough sums: of numbers that are not negative, on the TF32 tensor cores; never below the true sum and at most 1/200 above it, but for an absolute part
- * of 2^-105.7 sqrt(N) of the largest that |weight| may be times the longest row (of a variance: of its root), N sums of blocks added up.
+/* Rough sums of numbers that are not negative, on the TF32 tensor cores. A rough sum is never below the true sum and at most
+ * 1/200 above it. There is also an absolute error: 2^-105.7 sqrt(N) of the largest possible |weight| times the longest row, for
+ * N sums of blocks. For a variance it is this part of the root.
  *
- * A factor is cut to TF32's 11 bits and loses less than 2^-10 of itself (2^-24 before that, as a float; three times that as a square). Products of
- * two are exact. A step adds eight of them to the sum: each of the nine terms loses less than 2^-23 of it, however the unit aligns and cuts, so SEGMENT
- * keys or rows lose at most 9 SEGMENT / 8 2^-23 = 1.1e-3. What is left is at least (1 - 2^-10 - 2^-21)^2 (1 - 1.1e-3) = 1 - 3.05e-3 of the sum; SURPLUS =
- * 1 + 3.9e-3 more than makes up for it. As nothing is ever rounded up that is also the most that a sum is too large.
+ * A factor is cut to TF32's 11 bits and loses less than 2^-10 of itself (2^-24 before that, as a float; three times that as a
+ * square). Products of two are exact. A step adds eight products to the sum. Each of the nine terms loses less than 2^-23 of the
+ * sum, however the unit aligns and cuts. So SEGMENT keys or rows lose at most 9 SEGMENT / 8 2^-23 = 1.1e-3. The result is at
+ * least (1 - 2^-10 - 2^-21)^2 (1 - 1.1e-3) = 1 - 3.05e-3 of the sum; SURPLUS = 1 + 3.9e-3 compensates for more than that.
+ * Nothing is ever rounded up, so SURPLUS is also the largest excess of a sum.
  *
- * Range: the weights are multiplied with a power of two that brings the largest of the chunk below 2^52 (variances: below 2^104), the right-hand side
- * with one that brings its longest row below 1, so SEGMENT products stay below 2^117. A weight that is less than 2^-126 then becomes that. A product of
- * more may become 0 below 2^-126: with SEGMENT of them less than FLUSHED is missing. So may a square of the right-hand side, which is then missing
- * times 2^104: FLUSHED_SQUARES, but only where an element other than 0 is below 2^-62 of the longest row (the absolute part is then 2^-53.9 sqrt(N)). */
+ * Range: a power of two scales the weights so that the largest of the chunk is below 2^52 (variances: below 2^104). Another one
+ * scales the right-hand side so that its longest row is below 1. So SEGMENT products stay below 2^117. A weight below 2^-126 is
+ * then raised to that. A product of more factors may become 0 below 2^-126: SEGMENT of them lose less than FLUSHED. A square of
+ * the right-hand side may become 0 as well, and is then missing times 2^104: FLUSHED_SQUARES. This happens only if an element
+ * other than 0 is below 2^-62 of the longest row; the absolute part is then 2^-53.9 sqrt(N). */
 constexpr double SURPLUS = 1.0 + 0x1p-8, FLUSHED = 0x1p-112, FLUSHED_SQUARES = 0x1p-8, DEEPEST = 0x1p62;
 constexpr int BITS_OF_WEIGHT = 52;
 

@@ -22,7 +22,7 @@ static inline double fref__z_of(int64_t elements)
     return sqrt(2.0 * log(2.0 * (double)(elements > 1 ? elements : 1) / 1e-8));
 }
 
-/* Infinity times a deviation of 0 is a NaN, and fmin(bound, NaN) the bound. */
+/* Infinity times a deviation of 0 is a NaN; fmin(bound, NaN) is then the bound. */
 static inline double fref__z_of_gradient(const fref_rounding *rounding, fref_gradient gradient, int64_t elements)
 {
     return rounding->coherent & (unsigned)gradient ? (double)INFINITY : fref__z_of(elements);
@@ -48,7 +48,7 @@ static inline void fref__amax_join(fref__amax *a, const fref__amax *b)
     a->most = fref__larger_or_nan(a->most, b->most);
 }
 
-/* The largest of what the threads took to out[3]; NULL: not wanted. `stride`: fref__amax from thread to thread. */
+/* Writes the largest of the threads' values to out[3]; NULL: not wanted. `stride`: fref__amax from thread to thread. */
 static inline void fref__amax_write(double *out, const fref__amax *of_threads, int64_t stride, int threads)
 {
     fref__amax all = { 0 };

@@ -15,18 +15,18 @@ typedef int64_t eight_bits __attribute__((vector_size(64), aligned(8), may_alias
 #define ALL(x) ((eight){ x, x, x, x, x, x, x, x })
 #define MAGNITUDE(x) ((eight)((eight_bits)(x)&INT64_MAX))
 
-#define ROUNDER 0x1.8p52 /* x + ROUNDER - ROUNDER is x to the nearest integer, which stands in the low bits of the sum */
+#define ROUNDER 0x1.8p52 /* x + ROUNDER - ROUNDER is x rounded to an integer, which is in the low bits of the sum */
 #define LOG2_E 0x1.71547652b82fep+0
 #define LN2_HIGH 0x1.62e42fefa3800p-1
 #define LN2_LOW 0x1.ef35793c76730p-45
 
-/* What eight entries weigh; what any of them so far may lose. */
+/* The weights of eight entries; the largest loss of any of them so far. */
 typedef struct weights {
     eight size, bound, variance, lost, v_bound, v_variance, v_lost;
     eight_bits any, any_v;
 } weights;
 
-/* Of the series of e^r, from r^13 down to 1. */
+/* The coefficients of the series of e^r, from r^13 down to 1. */
 static const double exp_terms[] = { 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
                                     1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
                                     1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5,

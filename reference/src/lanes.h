@@ -1,9 +1,8 @@
-/* What is done to every entry of P and dS where no score is modified and nothing is dropped: eight at a time.
+/* The work on every entry of P and dS, eight at a time, for scores without modification and without dropout.
  *
- * Only additions, multiplications, comparisons and choices of doubles, fused where it says so, and sums in eight lanes that are
- * added in one order at the end: the same bits on every instruction set. The general forms stand in ref_forward.c, backward_rows.c and
- * backward_keys.c.
- */
+ * It uses only additions, multiplications, comparisons and selections of doubles, fused where the code says so. Sums have eight
+ * lanes, which are added in a fixed order at the end. So every instruction set gives the same bits. The general forms are in
+ * ref_forward.c, backward_rows.c and backward_keys.c. */
 #ifndef FREF_LANES_H
 #define FREF_LANES_H
 
@@ -13,7 +12,7 @@
 /* A probability below this may be flushed to zero by fp32 arithmetic. */
 #define FREF__P_FLUSHED 0x1.125fbee250664p-126 /* 2^-125.9 */
 
-/* exp(x[n]), within 1 unit in the last place of a normal result; 0 and infinity where it leaves the doubles; a NaN stays. */
+/* exp(x[n]), within 1 unit in the last place of a normal result; 0 and infinity outside the range of doubles; a NaN stays NaN. */
 void fref__exp(double *out, const double *x, int64_t n);
 
 /* x *= scale. The largest (a NaN if there is one) and the largest magnitude. */
@@ -30,19 +29,19 @@ fref__exp_sums fref__exponentiate(double *x, int64_t n, double max);
 
 void fref__multiply(double *x, int64_t n, double by);
 
-/* Forward: weight of the variance; what may be flushed (p < limit, p > 0). Returns whether there is any. */
+/* Forward: the weight of the variance, and the terms that may be flushed (p < limit, p > 0). Returns whether there are any. */
 typedef struct fref__forward_terms {
     double variance_p, variance_floor, limit;
 } fref__forward_terms;
 bool fref__weigh_forward(double *variance, double *flushed, const double *p, int64_t n, const fref__forward_terms *terms);
 
-/* Backward: P = exp(scale s - stats), and dS = P (ds - delta) where ds holds dP. P may take the place of s. */
+/* Backward: P = exp(scale s - stats), and dS = P (ds - delta), where ds contains dP. P may overwrite s. */
 typedef struct fref__entry_row {
     double scale, stats, delta;
 } fref__entry_row;
 void fref__entries(double *p, double *ds, const double *s, int64_t n, const fref__entry_row *row);
 
-/* What the errors of a row's entries have in common, and where their weights go. */
+/* The common part of the errors of a row's entries, and the destination of their weights. */
 typedef struct fref__entry_terms {
     double relative, of_p, floor;    /* bound of dS: relative |dS| + of_p P + floor */
     double var_ds, var_p, var_floor; /* its variance: var_ds dS^2 + var_p P^2 + var_floor */

@@ -192,8 +192,8 @@ static bool weigh(double *w1, double *w2, double *flush, const double *p, const 
     return any;
 }
 
-/* The same where every key counts, but for w1: its part of P is known from sum p|v|, and that of the floor is eta sum |v|. `p` is
- * p[j] for key j. */
+/* The same if no key is masked, without w1: its part of P follows from sum p|v|, and the part of the floor is eta sum |v|. `p`
+ * is p[j] for key j. */
 static bool weigh_plain(double *w2, double *flush, const double *p, fref__range own, int64_t j0, int64_t j1, const row_facts *f,
                         double up)
 {

@@ -107,12 +107,12 @@ class Bisection:
         for edge in self.edges:
             yield from self._edge(*edge)
         if about["outcome"] == "equal":
-            rest = ", and so does every version between that answered" if about["all"] else "; --all also asks the versions between"
-            yield f"no edge: {versions[about['first']]['cudnn']} and {versions[about['last']]['cudnn']} answer alike{rest}"
+            rest = ", and so does every version between them that answered" if about["all"] else "; --all also asks the versions between"
+            yield f"no change: {versions[about['first']]['cudnn']} and {versions[about['last']]['cudnn']} give the same answer{rest}"
         if about["outcome"] == "nothing":
             yield "no answer: fewer than two versions could be asked"
         asked = sum(said["asked"] for said in versions)
-        yield f"{asked} of {len(versions)} versions asked" + ("; both sides of a change twice, with the same answer" if self.edges else "")
+        yield f"{asked} of {len(versions)} versions asked" + ("; both sides of each change were asked twice and gave the same answer" if self.edges else "")
 
     # ---- for programs: an object for each edge, and one for the whole ------------------------------------------------------------
 

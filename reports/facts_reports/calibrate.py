@@ -186,12 +186,12 @@ def _rounded(value):
 
 def _meaning(mean):
     if mean < MISSING:
-        return "errors are far below the model: one of its roundings does not happen (P or partial sums in fp32), or thr or acc_pv of 8 bits is too wide"
+        return "errors are far smaller than the model says: the engine lacks a rounding (P or partial sums in fp32), or thr or acc_pv of 8 bits is too wide"
     if mean < LOW:
-        return "quieter than the model"
+        return "errors are smaller than the model says"
     if mean <= HIGH:
-        return "as the model says"
-    return "louder than the model" if mean <= EXTRA else "the engine rounds once more than the model"
+        return "errors are as the model says"
+    return "errors are larger than the model says" if mean <= EXTRA else "the engine rounds once more than the model"
 
 
 def _shown(p):
@@ -207,7 +207,7 @@ def describe(engine, limits):
     if engine.wild:
         yield f"  {engine.wild} rows were left out: no constants explain their answers"
     if engine.refused:
-        yield f"  {len(engine.refused)} rows are refused by a gate, the first:\n    {engine.refused[0]}"
+        yield f"  {len(engine.refused)} rows fail a gate, the first:\n    {engine.refused[0]}"
     means = engine.means()
     for key, peak in engine.t1.items():
         if key in means:
@@ -223,7 +223,7 @@ def describe(engine, limits):
     if engine.has_wide_partials():
         yield f"  constants: partials_cast false (dk of GQA {means['dk_grouped']:.3f}, of single heads {means['dk']:.3f})"
     for constant, value, limit, peak in engine.proposals(limits):
-        beyond = ", above which a liar would pass; no row may have it" if value > limit else ""
+        beyond = ", above which FACTS would miss a liar; no row may have it" if value > limit else ""
         yield f"  proposed: {constant} {value:.3g}, limit {limit:.3g}{beyond}; the case that forces it: {_shown(peak)}"
 
 

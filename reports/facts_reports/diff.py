@@ -160,9 +160,9 @@ def _phrases(kinds):
     """Whose answers could have changed how (vocabulary.CHANGES, `among`)."""
     a, b = kinds
     out = ["planned"]
-    out += ["of an answer before"] if a != "open" and b != "open" else []
+    out += ["answered before"] if a != "open" and b != "open" else []
     out += {"yes": ["accepted before"], "no": ["refused before"], "fail": ["that failed before"]}.get(a, []) if b != "open" else []
-    return out + (["accepted by both"] if a == b == "yes" else ["refused by both"] if a == b == "no" else [])
+    return out + (["accepted by both sides"] if a == b == "yes" else ["refused by both sides"] if a == b == "no" else [])
 
 
 def _subjects(diff):
@@ -213,7 +213,7 @@ def _apart(columns, word, bits, around, everything):
 
 
 def _ordered(groups, fail_on):
-    """Gravest first; of a class that is no finding the fourth row and those after it come last, so that it hides no other class."""
+    """The most serious class first. Of a class without findings, the fourth row and all later rows come last, so that they hide no other class."""
     seen, first, last = {}, [], []
     for group in groups:
         seen[group.word] = seen.get(group.word, 0) + 1

@@ -30,10 +30,10 @@ def notes(diff):
         out.append("Decisions only: nothing ran on a GPU, no number was computed.")
     for side, alone in enumerate(diff.alone):
         if alone:
-            out.append(f"Only in the {('first', 'second')[side]}: {', '.join(f'{b} on {v}' for b, v in alone[:_NAMED])}{' …' if len(alone) > _NAMED else ''}.")
+            out.append(f"Only the {('first', 'second')[side]} side has {', '.join(f'{b} on {v}' for b, v in alone[:_NAMED])}{' …' if len(alone) > _NAMED else ''}.")
     for side, record in enumerate(diff.sides.records):
         if not record.complete():
-            what = f"{text.count(record.unreadable(), 'unreadable line')}" if record.unreadable() else "it does not say that it is complete"
+            what = f"{text.count(record.unreadable(), 'unreadable line')}" if record.unreadable() else "the record has no end"
             out.append(f"Incomplete: {', '.join(text.line(n, 120) for n in record.names[:3])}: {what}.")
     hashes = [{str(run.get("suite_hash")) for run in record.runs.values()} for record in diff.sides.records]
     if len(hashes) == 2 and hashes[0] != hashes[1]:
@@ -96,14 +96,16 @@ def exactness(group):
     """How well the predicate separates: both ways."""
     among = BY_CHANGE[group.word].among
     if group.where is None:
-        return f"{group.hits:,} of {group.total:,}; no predicate separates them from the {group.among:,} others {among}"
+        return f"no predicate separates these {group.hits:,} of {group.total:,} cases from the {text.count(group.among, 'other case')} {among}"
     if group.where == "":
-        return f"all {group.total:,} {among}"
-    hits = f"all {group.total:,} of {group.total:,}" if group.hits == group.total else f"{group.hits:,} of {group.total:,}"
-    also = f"; {group.also:,} more that changed otherwise" if group.also else ""
+        return f"all {text.count(group.total, 'case')} {among}"
+    hits = f"the predicate fits {'all ' if group.hits == group.total > 1 else f'{group.hits:,} of ' if group.hits < group.total else ''}{text.count(group.total, 'case')}"
+    also = f"; it also fits {text.count(group.also, 'case')} that changed in another way" if group.also else ""
     if not group.among:
-        return f"{hits}; there are no others {among}{also}"
-    return f"{hits}, and {'none' if not group.others else f'{group.others:,}'} of the {text.count(group.among, 'other')} {among}{also}"
+        return f"{hits}; there are no other cases {among}{also}"
+    if group.among == 1:
+        return f"{hits}, and {'' if group.others else 'not '}the other case {among}{also}"
+    return f"{hits}, and {'none' if not group.others else f'{group.others:,}'} of the {text.count(group.among, 'other case')} {among}{also}"
 
 
 def _ratio(group):
@@ -188,7 +190,7 @@ def provenance(diff):
             return ", ".join(values[:3]) + (" …" if len(values) > 3 else "") or "unknown"
         checked = {str(lib.get("record")) for t, about in record.targets.items() if t[0] in builds for lib in about.get("line", {}).get("libraries") or []
                    if isinstance(lib, dict) and lib.get("in_build") is not False}
-        proof = "" if not checked else ", libraries as their package has them" if checked <= {"ok"} else ", libraries not proved"
+        proof = "" if not checked else ", libraries match their package" if checked <= {"ok"} else ", libraries not verified"
         out.append(f"{', '.join(text.line(b, 60) for b in sorted(builds))}: suite {said('suite_hash')}, {said('started')[:60]}, FACTS {said('facts')}{proof}")
     return out
 
@@ -246,7 +248,7 @@ def _markdown(diff, most):
     shown, rest = _rows(diff, most)
     out = [f"**{text.markdown(headline(diff))}**", ""]
     if shown:
-        out += ["| | change | cases | where | before → after (of one) |", "|---|---|---|---|---|"]
+        out += ["| | change | cases | where | before → after (one case) |", "|---|---|---|---|---|"]
         for i, group in enumerate(shown, 1):
             before, after = before_after(diff, group)
             where = text.code(group.where) if group.where else where_words(group)

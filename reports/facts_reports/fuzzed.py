@@ -18,7 +18,7 @@ _ASKING = ("crash", "build_fail", "exit_crash")   # what cuDNN shows without num
 
 
 def ident(bucket):
-    """ "nan-dq-e6-t0-fill": names the files of a bucket. The keys that its smallest case sets tell it from another one that fails alike."""
+    """ "nan-dq-e6-t0-fill": names the files of a bucket. The keys of its smallest case distinguish it from another bucket with the same failure."""
     engine = f"e{bucket['engine']}" if bucket["engine"] >= 0 else bucket["backend"]
     best = cases.parse(bucket["forms"][0]["best"])
     dtype = best["dtype"] if best["dtype"] not in ("bf16", "f16") else ""
@@ -52,7 +52,8 @@ def _worst(bucket, form):
         parts.append(f"The worst element is {_tensor(bucket)}{form['index']}: got {form['got']}, want {form['want']}, bound {form['bound']} "
                      f"({form['ratio']} times what gate {bucket['gate'] or '?'} allows{counts}).")
     reason = form["reason"].rstrip(" .")[:300]
-    return " ".join(parts + [f"cuDNN's message: {reason}."] if reason else parts)
+    whose = "Reason" if bucket["verdict"] in ("crash", "hang", "exit_crash") else "cuDNN's message"  # FACTS describes the end of a worker
+    return " ".join(parts + [f"{whose}: {reason}."] if reason else parts)
 
 
 def difference(one, other):

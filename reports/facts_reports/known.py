@@ -96,21 +96,21 @@ class Failure:
     entry: "Entry"
     label: str
     line: int
-    said: dict            # key: value, or [values]
+    fields: dict          # key: value, or [values]
     at: dict              # key: line
     families: dict
 
     @property
     def verdicts(self):
-        return self.said["verdict"].rstrip("?").split("/")
+        return self.fields["verdict"].rstrip("?").split("/")
 
     @property
     def guarded(self):
-        return "guard" in self.said
+        return "guard" in self.fields
 
     @cached_property
     def observations(self):
-        return {key: [_observation(self, key, text) for text in self.said.get(key, [])] for key in ("seen", "right")}
+        return {key: [_observation(self, key, text) for text in self.fields.get(key, [])] for key in ("seen", "right")}
 
     def versions(self, key):
         return {number(v) if v != "any" else 0 for o in self.observations[key] for v in o.versions}
@@ -121,19 +121,19 @@ class Failure:
 
     @property
     def when(self):
-        return self.said["when"]
+        return self.fields["when"]
 
     @property
     def shows(self):
         """The cases that show it, in the case language; "": none that a suite asks."""
-        shown = self.said.get("shows", self.when)
+        shown = self.fields.get("shows", self.when)
         if shown == "none":
             return ""
         return f"{_grouped(self.when)} {shown}" if shown.startswith("&") else shown
 
     @property
     def link(self):
-        return next(iter(self.said.get("link", [])), self.entry.link)
+        return next(iter(self.fields.get("link", [])), self.entry.link)
 
     @property
     def name(self):
@@ -142,7 +142,7 @@ class Failure:
 
     def numbers(self, first, end):
         """[(engine's number or None, first, end)] in these versions."""
-        engine = self.said.get("engine", "any")
+        engine = self.fields.get("engine", "any")
         if engine == "any":
             return [(None, first, end)]
         out = []
@@ -176,8 +176,8 @@ class Failure:
         spans = [span for first, end in self.ranges for span in self.numbers(first, end)]
         rules, more = (tuple(Rule(n, first, end - 1 if end else 0, *sm) for n, first, end in spans for sm in places) for places in (sms, suspected))
         common = {"name": self.name, "file": f"cases/known/{self.entry.name}.known", "tree": self.tree("when"), "when": self.when, "link": self.link,
-                  "remedy": self.said["instead"], "unasked": self.said.get("ask") == "never", "knobs": self.knobs}
-        why = self.said["guard"]
+                  "remedy": self.fields["instead"], "unasked": self.fields.get("ask") == "never", "knobs": self.knobs}
+        why = self.fields["guard"]
         out = [Guard(why=why, rules=rules, **common)] if rules else []
         if more:
             seen = " and ".join(_sm_words(place) for place in sms) or "another architecture"
@@ -186,11 +186,11 @@ class Failure:
 
     @property
     def knobs(self):
-        pairs = (pair.partition("=") for pair in self.said.get("knobs", "").split())
+        pairs = (pair.partition("=") for pair in self.fields.get("knobs", "").split())
         return tuple((name, int(value)) for name, _, value in pairs)
 
     def tree(self, key):
-        text = self.shows if key == "shows" else self.said[key]
+        text = self.shows if key == "shows" else self.fields[key]
         try:
             return predicate.parse(text, FACTS if key == "when" else {})
         except predicate.PredicateError as error:
@@ -202,7 +202,7 @@ class Entry:
     """One file."""
     path: str
     name: str
-    said: dict = field(default_factory=dict)
+    fields: dict = field(default_factory=dict)
     at: dict = field(default_factory=dict)
     failures: list = field(default_factory=list)
     groups: list = field(default_factory=list)    # (kind, suffix, line, [lines])
@@ -210,12 +210,12 @@ class Entry:
 
     def __getattr__(self, key):
         if key in HEAD:
-            return self.said.get(key, "")
+            return self.fields.get(key, "")
         raise AttributeError(key)
 
     @property
     def links(self):
-        return self.said.get("link", [])
+        return self.fields.get("link", [])
 
     @property
     def link(self):
@@ -224,7 +224,7 @@ class Entry:
 
     @property
     def found_here(self):
-        return not self.links and self.said["kind"] != "behaviour"
+        return not self.links and self.fields["kind"] != "behaviour"
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def _sm_words(place):
 
 
 def _architectures(failure, key):
-    text = failure.said.get(key, "")
+    text = failure.fields.get(key, "")
     if not text:
         return []
     if text == "any":
@@ -311,7 +311,7 @@ class _Reader:
     def __init__(self, path, families):
         self.entry = Entry(str(path), Path(path).stem)
         self.families = families
-        self.said, self.at, self.keys, self.last = self.entry.said, self.entry.at, HEAD, None
+        self.fields, self.at, self.keys, self.last = self.entry.fields, self.entry.at, HEAD, None
         self.group = None
 
     def fail(self, line, what):
@@ -339,7 +339,7 @@ class _Reader:
             self.fail(place, f"failure: '{label}' is not a label of small letters, digits and -")
         failure = Failure(self.entry, label, place, {}, {}, self.families)
         self.entry.failures.append(failure)
-        self.said, self.at, self.keys, self.last, self.group = failure.said, failure.at, BLOCK, None, None
+        self.fields, self.at, self.keys, self.last, self.group = failure.fields, failure.at, BLOCK, None, None
 
     def _pair(self, place, line, key, value):
         if not line.strip() or line.startswith("#"):
@@ -349,39 +349,39 @@ class _Reader:
             return
         if ":" not in line or key not in self.keys:
             self.fail(place, f"'{key}' is not a key here; did you mean {predicate.nearest(key, self.keys)}?")
-        if key in self.said and key not in REPEATED:
+        if key in self.fields and key not in REPEATED:
             self.fail(place, f"{key} is given twice")
         self.last = key
         self.at.setdefault(key, place)
         if key in REPEATED:
-            self.said.setdefault(key, []).append(value)
+            self.fields.setdefault(key, []).append(value)
         else:
-            self.said[key] = value
+            self.fields[key] = value
 
     def _append(self, more):
         if self.last in REPEATED:
-            self.said[self.last][-1] += " " + more
+            self.fields[self.last][-1] += " " + more
         else:
-            self.said[self.last] += " " + more
+            self.fields[self.last] += " " + more
 
 
 def _check_head(entry):
-    said = entry.said
+    fields = entry.fields
     for key in ("title", "kind"):
-        if not said.get(key):
+        if not fields.get(key):
             raise KnownError(f"{entry.path}:1: {key} is missing")
-    if said["kind"] not in KINDS:
-        raise KnownError(f"{entry.path}:{entry.at['kind']}: kind: '{said['kind']}' is none of {' '.join(KINDS)}")
-    words = said.get("verdict", "").split()
-    if said["kind"] != "behaviour" and (not words or not set(words) <= {*VERDICTS, "slow"}):
+    if fields["kind"] not in KINDS:
+        raise KnownError(f"{entry.path}:{entry.at['kind']}: kind: '{fields['kind']}' is none of {' '.join(KINDS)}")
+    words = fields.get("verdict", "").split()
+    if fields["kind"] != "behaviour" and (not words or not set(words) <= {*VERDICTS, "slow"}):
         raise KnownError(f"{entry.path}:{entry.at.get('verdict', 1)}: verdict: want words of: {' '.join(sorted({*VERDICTS, 'slow'}))}")
     for key in ("reported", "range"):
-        if said.get(key, "any") != "any":
+        if fields.get(key, "any") != "any":
             try:
-                predicate.parse(said[key])
+                predicate.parse(fields[key])
             except predicate.PredicateError as error:
                 raise KnownError(f"{entry.path}:{entry.at[key]}: {key}: {error}") from None
-    if said["kind"] != "behaviour" and not any(kind == "cases" for kind, *_ in entry.groups):
+    if fields["kind"] != "behaviour" and not any(kind == "cases" for kind, *_ in entry.groups):
         raise KnownError(f"{entry.path}:1: no section 'cases:'; a failure without a case cannot be checked")
     labels = [f.label for f in entry.failures]
     if len(set(labels)) != len(labels):
@@ -393,27 +393,27 @@ def _check_failure(failure, families):
         raise KnownError(f"{failure.entry.path}:{failure.at.get(key, failure.line)}: {key}: {what}")
 
     for key in ("verdict", "when", "seen", "date"):
-        if not failure.said.get(key):
+        if not failure.fields.get(key):
             fail(key, "is missing")
-    if not failure.said.get("sm") and not failure.said.get("suspected"):
+    if not failure.fields.get("sm") and not failure.fields.get("suspected"):
         fail("sm", "is missing: the architectures where it was seen, or suspected: those where it was not asked")
     if not set(failure.verdicts) <= set(VERDICTS):
-        fail("verdict", f"'{failure.said['verdict']}' is not a verdict")
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", failure.said["date"]):
+        fail("verdict", f"'{failure.fields['verdict']}' is not a verdict")
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", failure.fields["date"]):
         fail("date", "want a date such as 2026-11-22")
-    for name in failure.said.get("engine", "any").split():
+    for name in failure.fields.get("engine", "any").split():
         if name != "any" and not name.isdigit() and name not in families:
             fail("engine", f"'{name}' is no number and no family of cases/known/engines.families; did you mean {predicate.nearest(name, families)}?")
     both = failure.versions("seen") & failure.versions("right")
     if both:
         fail("right", f"{word(min(both))} was seen failing and is also listed as right")
-    if failure.guarded != ("instead" in failure.said):
+    if failure.guarded != ("instead" in failure.fields):
         fail("guard", "guard and instead belong together: the sentence of the refusal, and what the user can do")
-    if not failure.guarded and ("ask" in failure.said or "knobs" in failure.said):
+    if not failure.guarded and ("ask" in failure.fields or "knobs" in failure.fields):
         fail("guard", "ask and knobs belong to a guard")
-    if failure.said.get("ask", "never") != "never":
+    if failure.fields.get("ask", "never") != "never":
         fail("ask", "want never")
-    if not all(re.fullmatch(r"[A-Z_0-9]+=\d+", pair) for pair in failure.said.get("knobs", "").split()):
+    if not all(re.fullmatch(r"[A-Z_0-9]+=\d+", pair) for pair in failure.fields.get("knobs", "").split()):
         fail("knobs", "want KNOB=NUMBER, such as TILE_N=2")
     failure.tree("when")
     if failure.shows:

@@ -41,8 +41,8 @@ def _list(entries, args):
         versions = "; ".join(dict.fromkeys(known_pages.versions(f) for f in entry.failures))
         if args.json:
             print(json.dumps({"id": entry.name, "title": entry.title, "links": entry.links, "guarded": guarded,
-                              "failures": [{"label": f.label, "verdict": f.verdicts, "when": f.when, "engine": f.said.get("engine", "any"), "sm": f.said.get("sm", ""),
-                                            "suspected": f.said.get("suspected", ""), "ranges": [[known.word(a), known.word(b) if b else ""] for a, b in f.ranges]}
+                              "failures": [{"label": f.label, "verdict": f.verdicts, "when": f.when, "engine": f.fields.get("engine", "any"), "sm": f.fields.get("sm", ""),
+                                            "suspected": f.fields.get("suspected", ""), "ranges": [[known.word(a), known.word(b) if b else ""] for a, b in f.ranges]}
                                            for f in entry.failures]}))
         else:
             print(f"{entry.name:46} {'guarded' if guarded else '       '}  {versions}\n    {entry.title}")

@@ -9,11 +9,11 @@ def expectations(entries):
     for entry in entries:
         for failure in entry.failures:
             for where, suspected in failure.expectations():
-                verdict = failure.said["verdict"] + ("?" if suspected and not failure.said["verdict"].endswith("?") else "")
-                note = failure.said.get("note", "")
+                verdict = failure.fields["verdict"] + ("?" if suspected and not failure.fields["verdict"].endswith("?") else "")
+                note = failure.fields.get("note", "")
                 if suspected:
                     note = (note + "; " if note else "") + "suspected: seen on another architecture with the same engine"
                 lines.append(f"# failure: {failure.name}")
-                lines.append(f"suites: {failure.said.get('suites', 'regress')}")
-                lines.append(f"{failure.said['date']} {verdict} {where} {failure.link.replace(' ', '_')}" + (f" # {note}" if note else ""))
+                lines.append(f"suites: {failure.fields.get('suites', 'regress')}")
+                lines.append(f"{failure.fields['date']} {verdict} {where} {failure.link.replace(' ', '_')}" + (f" # {note}" if note else ""))
     return "\n".join(lines) + "\n"

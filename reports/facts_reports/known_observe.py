@@ -47,7 +47,7 @@ def _shows(failure, row, runs):
     """Does this row show the failure (True), show that it is gone (False), or neither (None)?"""
     if row["verdict"] in failure.verdicts:
         return True if row["grade"] == "measured" or set(failure.verdicts) & set(DECIDED) else None
-    if failure.said["verdict"].endswith("?"):
+    if failure.fields["verdict"].endswith("?"):
         return None   # it shows only in some runs
     good = is_good(row["verdict"])
     if "crash" in failure.verdicts:   # an answer, yes or no; what is accepted has to compile too

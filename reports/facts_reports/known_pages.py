@@ -8,13 +8,14 @@ _HEAD = """# Known failures of cuDNN's fused attention
 Printed from `cases/known` by `ci/generate_known.py --page docs/findings.md`; a test fails when this page is out of date.
 [known.md](known.md) explains the files. [catalogue.md](catalogue.md) lists the public reports.
 
-A failure holds from the first version that was seen failing up to the next version that was seen right. With none, it holds for every newer version.
-"Suspected" architectures have the same engine and were not asked.
+A failure holds from the first version that was seen failing up to the next version that was seen right. If no newer version was seen right, the
+failure holds for every newer version. "Suspected" architectures have the same engine and were not asked. "The library" is libfattn: with its guards on,
+it refuses the problem, or leaves out the engine that fails.
 """
 
 
 def versions(failure):
-    return ", ".join(f"{word(first) if first else 'any'} and newer" if not end else f"{word(first) if first else 'any'} to before {word(end)}"
+    return ", ".join((f"{word(first)} and newer" if first else "all") if not end else f"{word(first)} to before {word(end)}" if first else f"before {word(end)}"
                      for first, end in failure.ranges)
 
 
@@ -30,30 +31,31 @@ def _where(failure):
 def _library(failure):
     if not failure.guarded:
         return "takes another engine, if there is one" if "build_fail" in failure.verdicts else "does not refuse"
-    engine = failure.said.get("engine", "any")
+    engine = failure.fields.get("engine", "any")
     return "refuses" if engine == "any" else "leaves the configuration out" if failure.knobs else "leaves the engine out"
 
 
 def _failure(failure):
     label = f"**{failure.label}** " if failure.label else ""
-    lines = [f"- {label}`{failure.when}`" + (f", engine {failure.said['engine']}" if failure.said.get("engine", "any") != "any" else "")
-             + f": {' or '.join(failure.verdicts)}.",
-             f"  Versions: {versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}."]
-    for key, said in (("seen", "Seen"), ("right", "Right")):
-        lines += [f"  {said}: {' '.join(o.versions)} ({o.source})." for o in failure.observations[key]]
-    if failure.said.get("note"):
-        lines.append(f"  Note: {failure.said['note']}.")
+    engine = f", engine {failure.fields['engine']}" if failure.fields.get("engine", "any") != "any" else ""
+    lines = [f"- {label}`{failure.when}`{engine}: {' or '.join(failure.verdicts)}.",
+             f"  - Versions: {versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}."]
+    for key, word_of_key in (("seen", "Seen"), ("right", "Right")):
+        if failure.observations[key]:
+            lines.append(f"  - {word_of_key}: " + "; ".join(f"{' '.join(o.versions)} ({o.source})" for o in failure.observations[key]) + ".")
+    if failure.fields.get("note"):
+        lines.append(f"  - Note: {failure.fields['note']}.")
     if failure.guarded:
-        lines.append(f"  Instead: {failure.said['instead']}.")
+        lines.append(f"  - Instead: {failure.fields['instead']}.")
     return lines
 
 
 def section(entry):
     lines = ["", f"## {entry.name}", "", f"**{text.markdown(entry.title)}**"]
     if entry.links:
-        lines.append("Reported: " + ", ".join(entry.links) + ".")
+        lines += ["", "Reported: " + ", ".join(entry.links) + "."]
     if entry.expected:
-        lines.append(f"Expected: {entry.expected[0].lower() + entry.expected[1:] if entry.expected[1:2].islower() else entry.expected}")
+        lines += ["", f"Expected: {entry.expected[0].lower() + entry.expected[1:] if entry.expected[1:2].islower() else entry.expected}"]
     if entry.failures:
         lines.append("")
     for failure in entry.failures:
@@ -73,7 +75,7 @@ def findings(entries):
         first = entry.failures[0]
         lines.append(f"| [{entry.name}](#{entry.name}) | {' '.join(dict.fromkeys(v for f in entry.failures for v in f.verdicts))} | {versions(first)} "
                      f"| {'guards' if any(f.guarded for f in entry.failures) else 'does not refuse'} |")
-    lines += ["", "Behaviour that is no failure: " + ", ".join(f"[{e.name}](#{e.name})" for e in shown if not e.failures) + "."]
+    lines += ["", "These entries describe behaviour, not failures: " + ", ".join(f"[{e.name}](#{e.name})" for e in shown if not e.failures) + "."]
     for entry in shown:
         lines += section(entry)
     return text.wrapped("\n".join(lines)) + "\n"

@@ -251,7 +251,7 @@ def _open_output(path, overwrite):
         if not (device or stat.S_ISREG(about.st_mode) or stat.S_ISCHR(about.st_mode)):
             raise MergeError(path, "is no file; give another name", ENVIRONMENT)
         if stat.S_ISREG(about.st_mode) and about.st_nlink > 1:
-            raise MergeError(path, "has another name (a hard link), whose contents would change; give another name", ENVIRONMENT)
+            raise MergeError(path, "has a second name (a hard link), and its contents would change too; give another file", ENVIRONMENT)
         if stat.S_ISREG(about.st_mode) and about.st_size:
             if not overwrite:
                 raise MergeError(path, "exists; --overwrite replaces it", BAD_INPUT)

@@ -45,7 +45,7 @@ class FileReport:
 
 
 def warn(files, who):
-    """Tells `who` runs this what could not be read: some samples of each file, and how many more."""
+    """Prints for `who` the lines that could not be read: some samples of each file, and the number of the others."""
     for report in files:
         for sample in report.samples:
             print(f"{who}: {report.name}: {sample}", file=sys.stderr)

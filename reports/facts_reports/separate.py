@@ -302,8 +302,8 @@ def _one(columns, changed, universe, otherwise=0):
 
 
 def rules(columns, changed, universe, otherwise=0):
-    """[Rule]: what separates `changed` from the rest of `universe`: one that is exact if there is, first against all others, then without those that
-    changed `otherwise`; else a greedy cover, in which each rule speaks of what those before it left. What none covers comes last, with text None."""
+    """[Rule]: rules that separate `changed` from the rest of `universe`. One exact rule, if there is one: first against all others, then without those that
+    changed `otherwise`. Otherwise a greedy cover: each rule is about the cases that the rules before it left. Uncovered cases come last, with text None."""
     one = _one(columns, changed, universe) or (_one(columns, changed, universe, otherwise & ~changed) if otherwise & ~changed else None)
     if one:
         return [one]

@@ -90,25 +90,25 @@ class Change:
     says: str
 
 
-# Gravest first. Every pair of answers is in one class of these, or in several of those that two accepted answers can have, or is the same.
+# The most serious first. Every pair of answers is the same, or is in one class, or is in several of the classes that two accepted answers can have.
 CHANGES = (
-    Change("worse", "✗", 1, "of an answer before", 0, 0, "accepted before, and now fails"),
-    Change("changed kind", "✱", 1, "of an answer before", 0, 0, "a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way"),
+    Change("worse", "✗", 1, "answered before", 0, 0, "accepted before, and now fails"),
+    Change("changed kind", "✱", 1, "answered before", 0, 0, "a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way"),
     Change("lost", "–", 1, "accepted before", 0, 0, "accepted before, now refused"),
     Change("missing", "…", 4, "planned", 0, 0, "only one side has an answer: never read as the same"),
     Change("inconclusive", "?", 3, "planned", 0, 0, "one side could not be asked, or its data could not show an error: never read as the same"),
-    Change("slower", "▼", 0, "accepted by both", 1.10, 2, "the kernel takes longer (--slower R; times of one run, not of a benchmark)"),
-    Change("engine changed", "⇄", 0, "accepted by both", 0, 0, "other engines are offered, or in another order, or another backend computed"),
-    Change("knobs changed", "⚙", 0, "accepted by both", 0, 0, "the same engines, with other knob values"),
-    Change("plan slower", "◷", 0, "accepted by both", 2.0, 100, "the plan takes longer to build (ms)"),
-    Change("workspace larger", "▣", 0, "accepted by both", 2.0, 1 << 20, "the chosen configuration needs more workspace (bytes)"),
+    Change("slower", "▼", 0, "accepted by both sides", 1.10, 2, "the kernel takes longer (--slower R; times of one run, not of a benchmark)"),
+    Change("engine changed", "⇄", 0, "accepted by both sides", 0, 0, "other engines are offered, or in another order, or another backend computed"),
+    Change("knobs changed", "⚙", 0, "accepted by both sides", 0, 0, "the same engines, with other knob values"),
+    Change("plan slower", "◷", 0, "accepted by both sides", 2.0, 100, "the plan takes longer to build (ms)"),
+    Change("workspace larger", "▣", 0, "accepted by both sides", 2.0, 1 << 20, "the chosen configuration needs more workspace (bytes)"),
     Change("better", "✓", 0, "that failed before", 0, 0, "failed before, now right, or refused instead of failing"),
     Change("gained", "+", 0, "refused before", 0, 0, "refused before, now accepted"),
-    Change("reason changed", "“", 0, "refused by both", 0, 0, "refused by both, for another reason"),
-    Change("new knobs", "⚙", 0, "accepted by both", 0, 0, "the same engines have other knobs: their settings cannot be compared"),
+    Change("reason changed", "“", 0, "refused by both sides", 0, 0, "refused by both, for another reason"),
+    Change("new knobs", "⚙", 0, "accepted by both sides", 0, 0, "the same engines have other knobs: their settings cannot be compared"),
     Change("not asked", "∅", 0, "planned", 0, 0, "FACTS itself refused the case for one build: nobody asked cuDNN"),
 )
 SAME = frozenset(("reason changed", "new knobs"))       # an answer that changed so alone counts as the same
-APART = frozenset(("new knobs", "not asked"))           # said in lines of their own, not in groups
+APART = frozenset(("new knobs", "not asked"))           # printed in lines of their own, not in groups
 BY_CHANGE = {c.word: c for c in CHANGES}
 GRAVITY = {c.word: i for i, c in enumerate(CHANGES)}

@@ -46,21 +46,21 @@ def answer(store):
     asked_builds = [b for b in store.builds() if b[0] != NO_BUILD]
     labels = build_labels(asked_builds)
     ran = store.one("SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)", (NO_BUILD,))
-    accepted = f"{sum(known.values()):,} known and accepted" if known else ""
+    accepted = text.count(sum(known.values()), "known failure") if known else ""
     if news:
         kinds = [f"{n:,} {word}" for word, n in news.items()]
         cases = store.one("SELECT count(DISTINCT case_name) FROM row WHERE finding=?", (NEWS,))
-        head = f"{text.count(sum(news.values()), 'finding')} in {text.count(cases, 'case')}: {several(kinds, 20)}" + (f"; {accepted} beside them." if known else ".")
+        head = f"{text.count(sum(news.values()), 'finding')} in {text.count(cases, 'case')}: {several(kinds, 20)}" + (f"; also {accepted}." if known else ".")
     elif known:
-        head = f"Nothing new: {accepted}."
+        head = f"No new findings: {accepted}."
     elif totals["rows"] == 0:
         head = "No rows."
     elif totals["missing"] or counts.get("inconclusive") or counts.get("mistrusted"):
-        head = "No findings, but not everything could be answered."
+        head = "No findings, but some cases have no answer."
     elif asked_builds and not ran:
         head = "No findings. Decisions only: nothing ran on a GPU."
     else:
-        head = "Nothing to see: no findings."
+        head = "No findings."
     asked = f" of {several(suites(store))}" if suites(store) else ""
     said = [f"{counts[w]:,} {w}" for w in reversed([o.word for o in OUTCOMES]) if counts.get(w) and not is_finding(w)]
     sentence = (f"{text.count(totals['cases'], 'case')}{asked}, {text.count(len(labels), 'cuDNN build') + f' ({several(labels.values())})' if labels else 'no cuDNN'}, "

@@ -132,7 +132,7 @@ class Calibrate(unittest.TestCase):
             words = ["calibrate", "--limits=f32:1:1,bf16:7:7"]
             code, out, err = support.run(*words, f"--output={table}", path)
             self.assertEqual((code, json.loads(table.read_text())["rows"][0]["cases"]), (4, 60))
-            self.assertIn("cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n  o          mean (E/sigma)^2 0.548, largest T1 0.500: as the model says\n", out)
+            self.assertIn("cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n  o          mean (E/sigma)^2 0.548, largest T1 0.500: errors are as the model says\n", out)
             self.assertIn("line 61: not JSON", err)
             self.assertEqual(support.run(*words, empty)[0], 5)
             self.assertEqual(support.run(*words, Path(folder) / "none")[0], 2)

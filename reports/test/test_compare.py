@@ -130,7 +130,7 @@ class Findings(Records):
         case = "pass=bwd dtype=bf16 engine=all fill=neglse"
         path = self.write("r.jsonl", self.failing(case, 0, expectation=self.KNOWN), row("pass=fwd dtype=bf16"))
         code, out = self.report(path, "-o", self.at / "site")
-        self.assertIn("Nothing new: 1 known and accepted.", out)
+        self.assertIn("No new findings: 1 known failure.", out)
         self.assertIn("known: NVIDIA/cudnn-frontend#1072", (self.at / "site/summary.md").read_text())
         self.assertIn('failures="0" errors="0" skipped="1"', (self.at / "site/junit.xml").read_text())
         self.assertIn('data-link="NVIDIA/cudnn-frontend#1072"', (self.at / "site/index.html").read_text())
@@ -139,7 +139,7 @@ class Findings(Records):
     def test_an_expected_failure_that_passes_is_news(self):
         path = self.write("r.jsonl", row("pass=bwd dtype=bf16", expectation=self.UNMET), self.failing("pass=bwd dtype=f16", 0, expectation=self.KNOWN))
         _, out = self.report(path, "-o", self.at / "site")
-        self.assertIn("1 finding in 1 case: 1 unexpected; 1 known and accepted beside them.", out)
+        self.assertIn("1 finding in 1 case: 1 unexpected; also 1 known failure.", out)
         self.assertIn('failures="1"', (self.at / "site/junit.xml").read_text())
         self.assertIn("pass, expected nan NVIDIA/cudnn-frontend#1072", (self.at / "site/junit.xml").read_text())
 

@@ -313,7 +313,7 @@ class Separating(Case):
         self.check(found)
         plain = found.groups[0]
         self.assertEqual((plain.where, plain.others, plain.also), ("d.qk=64", 0, sum("d=64" in n for n in odd)))
-        self.assertIn(f"{plain.also} more that changed otherwise", diff_words.exactness(plain))
+        self.assertIn(f"it also fits {plain.also} cases that changed in another way", diff_words.exactness(plain))
 
     def test_numbers_are_cut_where_they_are_round_and_residues_are_found(self):
         names = [f"pass=fwd dtype=bf16 s={s} d=64" for s in range(64, 1025, 32)]
@@ -345,7 +345,7 @@ class Output(Case):
     def test_the_first_line_is_the_answer_and_every_row_repeats_itself(self):
         code, out, _ = self.run_diff(self.old, self.new)
         self.assertEqual((code, out.splitlines()[0]), (1, "REGRESSION: 8 accepted cases are refused now. 16 answers compared, 8 same."))
-        for words in ("dtype=f32", "all 8 of 8, and none of the 8 others accepted before", "--cudnn 9.20.0,9.27.0 --device h100-sxm", "facts bisect 'pass=fwd dtype=f32", "a convolution or RNN regression"):
+        for words in ("dtype=f32", "the predicate fits all 8 cases, and none of the 8 other cases accepted before", "--cudnn 9.20.0,9.27.0 --device h100-sxm", "facts bisect 'pass=fwd dtype=f32", "a convolution or RNN regression"):
             self.assertIn(words, out)
 
     def test_markdown_starts_with_the_answer_and_fits_a_comment_whatever_the_cases(self):

@@ -114,7 +114,7 @@ class Expectations(unittest.TestCase):
         entry = known.read_file(path, {})
         self.assertEqual([(f.label, f.verdicts) for f in entry.failures], [("crash-1", ["crash"]), ("wrong-1", ["wrong"])])
         self.assertEqual(entry.failures[1].ranges, [(92000, 92700)])
-        self.assertEqual(entry.said["verdict"], "crash wrong")
+        self.assertEqual(entry.fields["verdict"], "crash wrong")
         self.assertEqual(propose(self.folder, data), (1, ""), "the same proposal: no difference")
         path.rename(self.folder / "known/mine.known")
         self.assertEqual(propose(self.folder, data), (0, ""))

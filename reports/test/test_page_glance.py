@@ -74,7 +74,7 @@ class Glance(WithPages):
         page = self.open()
         self.assertTrue(page.locator("h1").inner_text().startswith("5 findings"), page.locator("h1").inner_text())
         self.assertEqual(page.locator("#news [data-find]").count(), 3)
-        self.assertIn("18 known and accepted", page.locator("#news").inner_text())
+        self.assertIn("18 known failures", page.locator("#news").inner_text())
         self.assertFalse(page.locator("details.fold .findings").is_visible())
         page.click("#news [data-known]")
         self.assertTrue(page.locator("details.fold .findings").is_visible())
@@ -156,7 +156,7 @@ class Glance(WithPages):
             page = self.open(name)
             heads = page.locator("#heat thead th").all_inner_texts()
             self.assertEqual(heads, ["9.20.0", "9.27.0"] if kind == "alike" else ["9.20.0-full-cu13", "9.20.0-jit-cu13", "9.27.0"])
-            self.assertIn("full-cu13 and jit-cu13 " + ("answer alike" if kind == "alike" else "differ in 4 cases"), page.inner_text("#heat-notes"))
+            self.assertIn("full-cu13 and jit-cu13 " + ("give the same answers" if kind == "alike" else "differ in 4 cases"), page.inner_text("#heat-notes"))
 
     def test_two_versions_by_address(self):
         page = self.open(fragment="?a=9.14.0&b=9.27.0&device=h100-sxm")

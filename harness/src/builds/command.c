@@ -13,14 +13,14 @@
 #include "python.h"
 
 static const char HELP[] =
-    "usage: facts cudnn list                what is here, and what can be installed\n"
+    "usage: facts cudnn list                lists installed builds and those that can be installed\n"
     "       facts cudnn install [--pinned-only] VERSION...\n"
-    "                                       into the cache: 9.20.0, 9.28.1.4, 9.20.0-jit-cu12, 9.12..9.14, latest;\n"
-    "                                       of a version that ci/cudnn.lock lacks, the package index gives the sha256\n"
-    "                                       (--pinned-only: refused)\n"
-    "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without one all that FACTS wants\n"
-    "       facts cudnn remove VERSION...   out of the cache; nothing else is ever removed\n"
-    "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n"
+    "                                       installs builds into the cache: 9.20.0, 9.28.1.4, 9.20.0-jit-cu12,\n"
+    "                                       9.12..9.14, latest; a version that ci/cudnn.lock lacks comes from the\n"
+    "                                       package index (--pinned-only refuses it)\n"
+    "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without VERSION all that are missing\n"
+    "       facts cudnn remove VERSION...   removes builds that FACTS installed from the cache\n"
+    "       facts cudnn path VERSION        prints the folder with libcudnn.so.9\n"
     "\nExamples:\n  facts cudnn list\n  facts cudnn install 9.27.0\n";
 
 static int complain(int status, const facts_error *message)
@@ -142,7 +142,7 @@ static int unlink_one(const char *path, const struct stat *info, int type, struc
     return remove(path);
 }
 
-/* What lies elsewhere, and is only linked from the cache, was not installed by FACTS. */
+/* A folder outside the cache, with only a link in the cache, was not installed by FACTS. */
 static bool lies_in_cache(const char *top)
 {
     char cache[FACTS_PATH];
@@ -154,7 +154,7 @@ static bool lies_in_cache(const char *top)
     return inside;
 }
 
-/* Renamed first, so that a half removed build is never found. */
+/* Renamed first, so that a half-removed build is never found. */
 static int remove_build(const facts_build *b)
 {
     char top[FACTS_PATH], aside[FACTS_PATH];
@@ -238,7 +238,7 @@ static int command(int argc, char **argv)
     return 2;
 }
 
-/* What was printed and is lost, on a full disk, is no list. */
+/* An incomplete output, on a full disk, is not a list. */
 int facts_cudnn_command(int argc, char **argv)
 {
     const int status = command(argc, argv);

@@ -18,7 +18,7 @@ void facts_content_text(facts_content *content, const char *what, const char *te
 
 void facts_content_file(facts_content *content, const char *path)
 {
-    static char bytes[4 << 20]; /* few calls, each of which may fail: the night takes them all. One thread asks. */
+    static char bytes[4 << 20]; /* reads large blocks: few calls that may fail. One thread uses it. */
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     XXH3_state_t hash;
     ssize_t n = -1;

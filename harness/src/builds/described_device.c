@@ -35,7 +35,7 @@ const char *facts_device_names(char *out, size_t bytes)
     return out;
 }
 
-/* The description that a product's name probably means: "h100", "A100". Empty when none does. */
+/* The description that a product's name ("h100", "A100") probably means. Empty if there is none. */
 static void find_similar(char out[64], const char *spec, const char *names)
 {
     char list[512], *rest = NULL;
@@ -48,7 +48,7 @@ static void find_similar(char out[64], const char *spec, const char *names)
             (void)snprintf(out, 64, "%s", name);
 }
 
-/* Where the description of that name lies. Returns false with a line when nothing does. */
+/* The path of the description with that name. Returns false, with a line, if there is none. */
 static bool find(const char *spec, char out[FACTS_PATH], facts_error *message)
 {
     if (strchr(spec, '/') || suffix(spec, ".json")) {
@@ -89,7 +89,7 @@ static bool whole_number(const json_t *device, const char *key, long long least,
     return facts_fail(message, "%s: \"%s\" must be a whole number from %lld to %lld", path, key, least, most);
 }
 
-/* What any cuDNN would need; that a version wants more fields is that version's answer. */
+/* The fields that every cuDNN needs. If a version needs more, its answer says so. */
 static bool read_device(facts_device *out, const json_t *device, const char *path, facts_error *message)
 {
     long long version, processors;

@@ -39,12 +39,12 @@ bool facts_builds_add(facts_builds *builds, const facts_build *build)
 
 typedef struct search {
     facts_builds *out;
-    facts_origin origin; /* of what look_all finds */
+    facts_origin origin; /* of the builds that look_all finds */
     facts_error *message;
     bool failed; /* `message` says how */
 } search;
 
-/* A build is native code: one of a folder that others may change is theirs. */
+/* A build is native code: if other users can change its folder, they decide what runs. */
 static bool others_may_write(const char *folder, facts_error *message)
 {
     struct stat info;
@@ -54,7 +54,8 @@ static bool others_may_write(const char *folder, facts_error *message)
                        folder);
 }
 
-/* A folder that cannot be identified is not a build, and discovery is silent about it. One that cannot be read may be one. */
+/* A folder that cannot be identified is not a build, and is not reported. A folder that cannot be read is reported, because it
+ * may be one. */
 static void look(search *s, const char *folder, facts_origin origin)
 {
     facts_build build;
@@ -106,8 +107,7 @@ static void look_in_prefix(search *s, const char *prefix)
         look_all(s, prefix, WHERE[i], FACTS_ORIGIN_PYTHON);
 }
 
-/* An interpreter's prefix is the folder above its own; in a virtual environment the link counts, outside of one what it points at.
- */
+/* An interpreter's prefix is the folder above its own. In a virtual environment the link counts, otherwise its target. */
 static void look_beside_python(search *s, const char *python)
 {
     char *real = realpath(python, NULL);

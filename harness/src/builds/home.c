@@ -34,7 +34,7 @@ const char *facts_program_dir(char out[FACTS_PATH])
     return out;
 }
 
-/* Parts that lie elsewhere in the sources than in a bundle. */
+/* Parts with another place in the sources than in a bundle. */
 static const struct alias {
     const char *part, *source;
 } ALIASES[] = {

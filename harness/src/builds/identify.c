@@ -25,8 +25,7 @@ static bool exists(const char *folder, const char *file)
     return facts_join(path, folder, file) && access(path, R_OK) == 0;
 }
 
-/* A file that is there and cannot be read is no file that is missing: `trouble` says so, and the folder is not called something
- * else. */
+/* A file that cannot be read is not missing: `trouble` reports it, and the folder is not identified as something else. */
 static bool opened(bool open, const char *path, facts_error *trouble)
 {
     if (!open && !facts_is_absent(errno))
@@ -221,7 +220,7 @@ static bool from_header(const char *dir, int number[4], int *numbers, facts_erro
     return false;
 }
 
-/* The CUDA major when nothing inside says it: the toolkit that the folder belongs to. */
+/* The CUDA major if no file inside has it: from the toolkit that contains the folder. */
 static int toolkit_folder_major(const char *dir)
 {
     const char *cuda = strstr(dir, "/cuda-1");

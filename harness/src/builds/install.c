@@ -1,4 +1,4 @@
-/* Installing is ci/cudnn_install.py's work: it fetches with pip, which knows the user's index, proxy and certificates. */
+/* ci/cudnn_install.py installs: it fetches with pip, which knows the user's index, proxy and certificates. */
 #include "build_parts.h"
 
 #include <stdio.h>
@@ -101,7 +101,7 @@ int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, fa
     return status;
 }
 
-/* The same builds by their names (a folder by its path), now that they are here. */
+/* The same builds by their names (a folder by its path), after the installation. */
 static int resolve_again(facts_builds *out, unsigned flags, facts_error *message)
 {
     size_t bytes = out->count * (FACTS_PATH + 1) + 1;

@@ -31,7 +31,7 @@ int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *da
         int fields = sscanf(text, "%47s %23s %64s %23s", line.package, line.version, line.sha256, bytes);
         if (fields != 4 || !is_sha256(line.sha256) || facts_version_parse(line.version, v, NULL) < 3) {
             facts_fail(message,
-                       "%s:%d: not \"package version sha256 bytes wheel\"; take it back from git; ./facts cudnn lock adds versions",
+                       "%s:%d: not \"package version sha256 bytes wheel\"; restore the file with git; ./facts cudnn lock adds versions",
                        path, number);
             status = 3;
         } else {

@@ -1,4 +1,4 @@
-/* The user's key, which seals what FACTS writes into plan folders: 32 random bytes in the cache, for nobody else to read. */
+/* The user's key, which seals the files of FACTS in plan folders: 32 random bytes in the cache, readable by the user only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { KEY_BYTES = 32 };
 
-/* Written aside and linked: of two that make one at once, one wins, and both read it. */
+/* Written to another name and linked: of two processes that create the key at once, one succeeds, and both read it. */
 static bool make(const char *path)
 {
     char aside[FACTS_PATH + 32];
@@ -44,7 +44,7 @@ static int read_key(unsigned char out[KEY_BYTES], int file, const char *path, fa
     if (!S_ISREG(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077))
         return facts_fail_as(3, error, "%s: must be a file of your own that nobody else can read (chmod 600)", path);
     if (read(file, out, KEY_BYTES) != KEY_BYTES || info.st_size != KEY_BYTES)
-        return facts_fail_as(3, error, "%s: is no key of %d bytes; remove it: plans are then compiled again", path, KEY_BYTES);
+        return facts_fail_as(3, error, "%s: is not a key of %d bytes; remove the file, and FACTS compiles the plans again", path, KEY_BYTES);
     return 0;
 }
 

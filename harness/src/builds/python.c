@@ -80,7 +80,7 @@ static int start(const char *const argv[], int output, const char **interpreter,
     char **env = environment(path);
     if (!env)
         return facts_fail_as(3, message, "out of memory");
-    (void)fflush(NULL); /* what we printed comes before what it prints */
+    (void)fflush(NULL); /* output of FACTS comes before the program's */
     int failed = spawn(python, full, env, output, child);
     free(env);
     *interpreter = python;

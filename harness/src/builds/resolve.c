@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one word asks for. */
+/* The request of one word. */
 typedef struct wish {
     const char *word;
     int number[4], numbers;    /* the version, or a range's lower end; numbers 0: any ("default") */
@@ -16,7 +16,7 @@ typedef struct wish {
 
 typedef struct resolver {
     facts_builds *out;
-    const facts_builds *lists[2];    /* ordered; where words are looked up: here, then in the lock, or the other way round */
+    const facts_builds *lists[2];    /* the order of the look-up: installed builds, then the lock, or the reverse */
     const facts_builds *installable; /* all of the lock */
     unsigned flags;
     facts_error *note, *message;
@@ -146,7 +146,7 @@ static void note_choice(resolver *r, const facts_builds *list, const wish *w, co
                    list->at[0].origin == FACTS_ORIGIN_LOCK ? "installable" : "here", others);
 }
 
-/* Neither here nor in the lock. */
+/* Neither installed nor in the lock. */
 static int take_from_index(resolver *r, const wish *w)
 {
     facts_build build;
@@ -162,7 +162,7 @@ static int take_from_index(resolver *r, const wish *w)
     return status;
 }
 
-/* Not here. Is it known? Then say how to get it. */
+/* Not installed. If it is known, prints how to get it. */
 static int refuse(resolver *r, const wish *w)
 {
     const facts_build *near = NULL;
@@ -179,7 +179,7 @@ static int refuse(resolver *r, const wish *w)
         nearest(r->lists[l], w, &near);
     nearest(installable, w, &near);
     if (near && w->last_numbers)
-        return facts_fail_as(2, r->message, "cuDNN %s is not known: none of it is here or in ci/cudnn.lock; the nearest is %s",
+        return facts_fail_as(2, r->message, "cuDNN %s is neither installed nor in ci/cudnn.lock; the nearest version is %s",
                              w->word, near->name);
     if (near)
         return facts_fail_as(2, r->message,
@@ -192,7 +192,7 @@ static int refuse(resolver *r, const wish *w)
 static int take_one(resolver *r, const wish *w)
 {
     const facts_builds *const *lists = r->lists;
-    for (int round = w->numbers ? 1 : 0; round < 2; round++) /* "default": a jit cu13 first, then whatever is newest */
+    for (int round = w->numbers ? 1 : 0; round < 2; round++) /* "default": a jit cu13 first, then the newest */
         for (size_t l = 0; l < 2; l++)
             for (size_t i = 0; i < lists[l]->count; i++) {
                 const facts_build *b = &lists[l]->at[i];
@@ -248,7 +248,7 @@ static bool is_listed(const resolver *r, const wish *w)
     return false;
 }
 
-/* The newest on the package index, else the newest of the lock; then as if it had been named. */
+/* The newest on the package index, otherwise the newest of the lock; then as if that version had been given. */
 static int take_latest(resolver *r)
 {
     facts_build newest = { 0 };
@@ -313,7 +313,7 @@ static int check_nvrtc(const facts_builds *builds, facts_error *message)
     return 0;
 }
 
-/* What we installed, without what else is here. */
+/* The builds that FACTS installed, without the others. */
 static void keep_cached(facts_builds *found)
 {
     size_t kept = 0;
@@ -332,7 +332,7 @@ int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, fa
     int status = lock_only && !(flags & FACTS_RESOLVE_INDEX) ? 0 : facts_builds_discover(&found, message);
     if (lock_only)
         keep_cached(&found);
-    /* Without the lock file everything that is here can still be used. */
+    /* Without the lock file, all installed builds can still be used. */
     if (status == 0 && facts_builds_installable(&installable, from_lock ? message : NULL) != 0 && from_lock)
         status = 3;
     resolver r = { out, { &found, from_lock ? &installable : &none }, &installable, flags, note, message };

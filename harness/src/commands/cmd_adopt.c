@@ -1,4 +1,5 @@
-/* facts adopt: a new cuDNN release, step by step. ci/adopt.py drives our own commands; this only finds it and says who we are. */
+/* facts adopt: adopts a new cuDNN release, step by step. ci/adopt.py runs the commands; this file finds it and passes the path
+ * of facts. */
 #include <stdlib.h>
 #include <unistd.h>
 

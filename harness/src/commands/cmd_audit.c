@@ -1,5 +1,5 @@
-/* facts audit: what others say is supported, held against what cuDNN answers on both sides of each rule. The report package reads
- * the rules, judges them and prints; this command knows the case grammar and asks the cases. */
+/* facts audit: compares other projects' support rules with cuDNN's answers on both sides of each rule. The report package reads
+ * the rules, judges them and prints; this command parses the cases and asks them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +166,7 @@ static int choose_task(audit *a)
                               "facts audit: --device cpu: rules are about cuDNN; name a GPU or a described device");
     if (described && described < targets->count)
         return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts audit: --device: GPUs run and described devices decide; ask for them one after the other");
+                              "facts audit: --device: give GPUs, which run, or described devices, which decide, not both");
     a->measured = !described;
     a->session.task = a->measured ? FACTS_TASK_RUN : a->options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
     return FACTS_EXIT_OK;
@@ -220,7 +220,7 @@ int facts_command_audit(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     if (o->from && (o->cudnn || o->device || o->output || o->plan))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts audit: --from reads records: no builds, devices or -o beside it");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts audit: --from reads records; leave out --cudnn, --device and -o");
     facts_options quiet = *o; /* a session would print its rows, and take --where for names that are not the file's */
     quiet.json = false;
     quiet.where = NULL;

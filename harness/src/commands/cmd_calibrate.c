@@ -1,4 +1,4 @@
-/* facts calibrate: runs cases or takes records. The report package says what they tell of the error model's constants:
+/* facts calibrate: runs cases or takes records. The report package computes the error model's constants from them:
  * docs/numerics.md section 10. */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 static int check(const facts_options *o)
 {
     if (o->from && (o->word_count > 0 || o->cudnn || o->device || o->where || o->with))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: --from reads records: no cases, builds or devices beside it");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: --from reads records; leave out cases, --cudnn and --device");
     if (o->output && !o->overwrite && access(o->output, F_OK) == 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: %s exists already; --overwrite replaces it", o->output);
     return FACTS_EXIT_OK;

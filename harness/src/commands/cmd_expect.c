@@ -11,7 +11,7 @@
 #define DEVICES "h100-sxm,sm80-spec,sm89-spec,sm100-spec,sm120-spec"
 #define EVERY_BUILD "9.8..9.999"
 
-/* Decides the suite into a record of its own. */
+/* Decides the suite and writes a record of its own. */
 static int decide(const facts_invocation *call, const char *record)
 {
     static const char *const words[] = { SUITE };
@@ -26,7 +26,7 @@ static int decide(const facts_invocation *call, const char *record)
         facts_session_ask(&s, words, 1, options.cudnn ? options.cudnn : EVERY_BUILD, options.device ? options.device : DEVICES);
     if (status == FACTS_EXIT_OK) {
         status = facts_session_exit(&s);
-        if (status == FACTS_EXIT_FINDINGS) /* a crash is an answer here: it stands in the matrix */
+        if (status == FACTS_EXIT_FINDINGS) /* a crash is an answer here: the matrix has it */
             status = FACTS_EXIT_OK;
     }
     facts_session_free(&s);

@@ -1,4 +1,4 @@
-/* facts fuzz: cases drawn over all axes, asked, judged; what fails is confirmed, shrunk and written down once. */
+/* facts fuzz: draws cases over all axes, asks them, and compares the answers; confirms, shrinks and writes each failure once. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "commands/session/search_session.h"
 #include "search/weights.h"
 
-#define DRAW_AHEAD 4      /* drawn at once, for each worker */
+#define DRAW_AHEAD 4      /* cases drawn at once, for each worker */
 #define TIMEOUT_S 60.0    /* of one case, unless --timeout is given: the cases are small */
-#define MOST_IN_VAIN 2000 /* draws in a row that are no new case */
+#define MOST_IN_VAIN 2000 /* draws in a row without a new case */
 
 typedef struct fuzzing {
     const facts_options *options;
@@ -34,7 +34,7 @@ static bool draw_ended(const fuzzing *z)
     return z->exhausted || (z->options->cases > 0 && z->index >= (uint64_t)z->options->cases);
 }
 
-/* The next case that nobody asked yet. */
+/* The next case that was not asked yet. */
 static void draw(facts_search *search, fuzzing *z)
 {
     facts_case c;
@@ -90,7 +90,7 @@ static int write_files(const facts_search *search, fuzzing *z)
     return facts_fuzz_files_write(&z->files);
 }
 
-/* Questions of what is shrunk come first; drawn cases keep the other workers busy. */
+/* Questions of a shrinking come first; drawn cases keep the other workers busy. */
 static bool more(facts_search *search)
 {
     fuzzing *z = search->context;
@@ -98,14 +98,15 @@ static bool more(facts_search *search)
     if (!facts_findings_advance(z->findings, &search->asker))
         search->failed = true;
     if (search->session.record[0] && facts_findings_changes(z->findings) > z->written)
-        write_files(search, z); /* they stay when the run is killed; a file that cannot be written is reported at the end */
+        write_files(search, z); /* they stay if the run is killed; errors are reported at the end */
     size_t wanted = (size_t)search->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
     while (search->asked - before < wanted && !draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
         draw(search, z);
     return search->asked > before;
 }
 
-/* ---- what a person reads --------------------------------------------------------------------------------------------------- */
+/* ---- text for people
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void show(facts_session *session, int live)
 {
@@ -133,11 +134,11 @@ static void print_forms(const facts_bucket *bucket, const char *flags)
                                           : "smallest:",
                facts_case_name(&form->best, name), flags);
         if (bucket->explained)
-            printf("  is this known failure with more features:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
+            printf("  this known failure, which has fewer features, explains it:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
     }
 }
 
-/* In the order of the ranking; what is explained comes last and has no number. */
+/* In the order of the ranking; explained findings come last and have no number. */
 static void print_buckets(const fuzzing *z, const char *flags)
 {
     size_t count = facts_findings_count(z->findings);
@@ -184,8 +185,8 @@ static void print_summary(const facts_search *search, const fuzzing *z)
     print_buckets(z, flags);
     putchar('\n');
     if (explained)
-        printf("%zu more %s once features are left out, and no finding%s\n", explained,
-               explained == 1 ? "is a known failure" : "are known failures", explained == 1 ? "" : "s");
+        printf("%zu more %s with additional features, not %s\n", explained,
+               explained == 1 ? "case is a known failure" : "cases are known failures", explained == 1 ? "a finding" : "findings");
     printf("%zu finding%s, %zu of them ordinary%s%s%s\n", news, news == 1 ? "" : "s", count_ordinary(z),
            news ? "; files for cases/known and paragraphs for a report: " : "", news ? z->files.folder : "", news ? "/" : "");
     if (search->session.record[0])
@@ -273,7 +274,7 @@ static void record_findings(facts_session *session)
     facts_text_free(&line);
 }
 
-/* What was found, whatever ended the run. */
+/* Prints the findings, whatever ended the run. */
 static int conclude(facts_search *search, fuzzing *z, int status)
 {
     if (status != FACTS_EXIT_OK && status != FACTS_EXIT_INTERRUPTED &&

@@ -13,7 +13,7 @@
 #define BENCH_SUITE "bench"
 #define DESCRIBED "h100-sxm,sm100-spec"
 
-/* A folder of cases/, or of its suites, by its name alone. */
+/* A folder of cases/, or of its suites, by its name only. */
 static bool is_suite(const char *word)
 {
     char part[FACTS_PATH], path[FACTS_PATH];
@@ -24,7 +24,7 @@ static bool is_suite(const char *word)
     return false;
 }
 
-/* A record, or a folder of them: what is no case, and no suite of that name. A record is JSON Lines, packed or not. */
+/* A record, or a folder of records: a path that is neither a case nor a suite. A record is JSON Lines, packed or not. */
 static bool is_record(const char *word)
 {
     struct stat info;
@@ -82,7 +82,8 @@ static int find_build(char name[40], const facts_options *o, const char *option,
     return status;
 }
 
-/* The names of the builds, and in `asked` the words for --cudnn: a folder keeps its path, because its name alone finds nothing. */
+/* The names of the builds; `asked` has the words for --cudnn. A folder keeps its path, because its name alone does not lead to
+ * it. */
 static int choose_builds(const facts_options *o, char names[2][40], const char *asked[2], char why[FACTS_PATH])
 {
     if (!o->baseline || !o->candidate)
@@ -99,7 +100,7 @@ static int choose_builds(const facts_options *o, char names[2][40], const char *
     return 0;
 }
 
-/* Asks both builds. A failure is no finding here: only a difference is. */
+/* Asks both builds. Here only a difference is a finding, not a failure. */
 static int ask(const facts_invocation *call, const facts_options *o, const char *first, const char *second, char record[FACTS_PATH])
 {
     const char *const suite[] = { o->bench ? BENCH_SUITE : SUITE };
@@ -126,7 +127,7 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
     return status;
 }
 
-/* The same suite file for what was slower, its record beside the first. */
+/* A second record beside the first, for the slower cases of the same suite. */
 static int ask_again(const facts_invocation *call, const facts_options *o, const char *asked[2], const char *suite,
                      char record[FACTS_PATH])
 {
@@ -143,7 +144,7 @@ static int ask_again(const facts_invocation *call, const facts_options *o, const
     return status;
 }
 
-/* What seems to be slower is measured again: other workers have other memory, and two times in a row is no accident. */
+/* Cases that seem slower are measured again: other workers have other memory, and twice in a row is no accident. */
 static int confirm(const facts_invocation *call, const facts_options *o, char names[2][40], const char *asked[2],
                    const char *record, char again[FACTS_PATH])
 {
@@ -173,8 +174,8 @@ static int ask_and_compare(const facts_invocation *call)
     const char *asked[2] = { NULL };
     facts_options options = *call->options;
     int status = choose_builds(&options, names, asked, why);
-    options.json = false;                     /* stdout is the answer's */
-    options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of ours */
+    options.json = false;                     /* only the answer goes to stdout */
+    options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of FACTS */
     if (status == FACTS_EXIT_OK)
         status = facts_open_plan_dir(plans, &options);
     if (status == FACTS_EXIT_OK)

@@ -1,4 +1,5 @@
-/* facts import: what a log asked of cuDNN, as cases; what is known of them; and, with --decide or --run, what a cuDNN answers. */
+/* facts import: turns the problems of a log into cases and prints their known failures. With --decide or --run it also asks
+ * cuDNN. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "import/import.h"
 #include "record/text.h"
 
-/* What stands behind a problem that was imported: lines of expectations and groups of cases, both from cases/known. */
+/* The known failures of imported problems: lines of expectations and groups of cases, both from cases/known. */
 typedef struct knowledge {
     facts_deviations *lines;
     facts_cases *regress;
@@ -27,7 +28,8 @@ static void version(char out[24], int packed)
     snprintf(out, 24, "%d.%d.%d", packed / 10000, packed / 100 % 100, packed % 100);
 }
 
-/* ---- what is known --------------------------------------------------------------------------------------------------------- */
+/* ---- known failures
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static int load(knowledge *k)
 {
@@ -57,8 +59,8 @@ static bool could_be(const facts_deviations *lines, size_t i, const char *name, 
     return facts_deviations_possible(lines, i, &subject);
 }
 
-/* A log says nothing of the data, and whoever wrote it has no guards of ours. Returns what has to be added to the case to meet the
- * line; NULL. */
+/* A log has no data, and its program had no guards. Returns the words that the case needs to meet the line; NULL if there are
+ * none. */
 static const char *meets(const facts_deviations *lines, size_t i, const char *name, const char *cudnn)
 {
 #define AS_FILL(symbol, word) "guards=off fill=" word,
@@ -130,7 +132,7 @@ static void print_text(const facts_import *m, const knowledge *k)
     const char *text;
     for (size_t i = 0; i < count; i++) {
         print_problem(k, facts_import_at(m, i), stdout);
-        scales += facts_import_at(m, i)->notes.scale_unsaid;
+        scales += facts_import_at(m, i)->notes.scale_missing;
     }
     if (count)
         printf("# A log does not contain these, so they have their defaults: %s\n", nowhere);
@@ -158,7 +160,7 @@ static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IM
     facts_text_puts(t, "],");
 }
 
-static void tell_object(void *to, const char *verdict, const char *where, const char *link)
+static void write_known(void *to, const char *verdict, const char *where, const char *link)
 {
     facts_text *t = to;
     facts_text_puts(t, t->data[t->length - 1] == '[' ? "{" : ",{");
@@ -182,7 +184,7 @@ static void put_problem(facts_text *t, const knowledge *k, const facts_imported 
     version(number, p->frontend);
     if (p->frontend)
         facts_text_member(t, "cudnn_frontend", number);
-    facts_text_format(t, "\"scale_known\":%s,\"stand_ins\":[", p->notes.scale_unsaid ? "false" : "true");
+    facts_text_format(t, "\"scale_known\":%s,\"stand_ins\":[", p->notes.scale_missing ? "false" : "true");
     for (int i = 0; i < p->notes.count; i++) {
         facts_text_puts(t, i ? "," : "");
         facts_text_json(t, p->notes.text[i], strlen(p->notes.text[i]));
@@ -190,7 +192,7 @@ static void put_problem(facts_text *t, const knowledge *k, const facts_imported 
     facts_text_puts(t, "],");
     put_list(t, "log", p->log_text, p->log_count);
     facts_text_puts(t, "\"known\":[");
-    known(k, p, tell_object, t);
+    known(k, p, write_known, t);
     facts_text_puts(t, "],");
     facts_text_close(t);
 }
@@ -230,7 +232,7 @@ static void print_json(const facts_import *m, const knowledge *k)
 
 /* ---- asking ---------------------------------------------------------------------------------------------------------------- */
 
-/* A line for each target of each problem: what it answers, and the link of what is known of that. */
+/* A line for each target of each problem: its answer, and the link of the known failure. */
 static void print_answers(const facts_session *s, FILE *out)
 {
     for (size_t w = 0; w < s->work_count; w++) {
@@ -292,10 +294,10 @@ static int exit_of(const facts_import *m)
     if (count == 0 && unread > 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: nothing could be read: %s", facts_import_unread(m, 0, &unread));
     if (count == 0)
-        return facts_complain(FACTS_EXIT_NOTHING, "facts import: no attention problem in it%s",
-                              facts_import_other_graphs(m) ? ", but other graphs"
-                              : orphans ? ", but failures: cuDNN's log has graphs at level 3 alone (CUDNN_LOGLEVEL_DBG=3), "
-                                          "cudnn-frontend's with CUDNN_FRONTEND_LOG_INFO=1"
+        return facts_complain(FACTS_EXIT_NOTHING, "facts import: the log has no attention problem%s",
+                              facts_import_other_graphs(m) ? ", only other graphs"
+                              : orphans ? ", only errors; cuDNN logs graphs at level 3 (CUDNN_LOGLEVEL_DBG=3), "
+                                          "cudnn-frontend with CUDNN_FRONTEND_LOG_INFO=1"
                                         : "");
     if (unread > 0)
         fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread, unread == 1 ? "" : "s");

@@ -13,7 +13,7 @@
 #define WITH_ENGINES "engine=all"
 #define DESCRIBED "h100-sxm,sm100-spec,sm120-spec,sm80-spec"
 
-/* Words for the report package; the strings are the caller's. */
+/* Arguments for the report package; the strings are the caller's. */
 typedef struct words {
     const char *at[64];
     size_t count;
@@ -41,8 +41,8 @@ static void start(words *w, const char *folder, const char *task)
     add(w, task);
 }
 
-/* The files that say what fails; for described devices only those that such a device can show. A case that hangs can take the GPU
- * with it: those files come last. */
+/* The files of failures; for described devices only those that a described device can show. A case that hangs can disable the
+ * GPU, so those files come last. */
 static size_t choose_files(const char *folder, bool described, char *out[MOST_TEXTS])
 {
     char **paths;
@@ -62,7 +62,7 @@ static size_t choose_files(const char *folder, bool described, char *out[MOST_TE
     return count;
 }
 
-/* The failures that are named; without a name all that can be asked. The texts are the caller's to free. */
+/* The named failures; without a name all that can be asked. The caller frees the texts. */
 static size_t choose_cases(const facts_options *o, const char *folder, bool described, char *out[MOST_TEXTS])
 {
     size_t count = 0;
@@ -74,7 +74,7 @@ static size_t choose_cases(const facts_options *o, const char *folder, bool desc
     return count;
 }
 
-/* Are these devices all described ones: neither a GPU's number nor cpu? */
+/* Are all these devices described ones: neither a GPU's number nor cpu? */
 static bool are_described(const char *devices)
 {
     for (const char *at = devices; *at; at += strcspn(at, ","), at += *at == ',')
@@ -83,7 +83,7 @@ static bool are_described(const char *devices)
     return true;
 }
 
-/* Asks a build about the cases. Described devices only decide and compile; what a GPU shows comes from every engine. */
+/* Asks a build about the cases. Described devices only decide and compile; on a GPU, every engine runs. */
 static int ask(const facts_invocation *call, const char *folder, char record[FACTS_PATH])
 {
     facts_options options = *call->options;

@@ -1,4 +1,4 @@
-/* facts list, keys, devices: what there is. A suite, a file or a pattern expanded; the suites, the keys of a case, the described
+/* facts list, keys, devices: prints the cases of a suite, a file or a pattern; the suites; the keys of a case; the described
  * GPUs. */
 #include <string.h>
 

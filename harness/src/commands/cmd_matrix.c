@@ -33,7 +33,7 @@ static size_t name_builds(facts_text *out, const facts_builds *builds)
     return n;
 }
 
-/* What is here; when that is fewer than three versions, the default three are installed as well. */
+/* The installed builds; if there are fewer than three versions, installs the default three as well. */
 static int choose_builds(facts_text *out)
 {
     facts_builds builds = { 0 };
@@ -82,7 +82,7 @@ static int run_part(const facts_invocation *call, const char *folder, const part
     return status;
 }
 
-/* The worse of two exit codes: what stops a decision comes before what is only open. */
+/* The worse of two exit codes: a finding comes before an incomplete answer. */
 static int worse(int a, int b)
 {
     static const int order[] = { FACTS_EXIT_INTERRUPTED, FACTS_EXIT_BAD_INPUT,  FACTS_EXIT_FINDINGS,
@@ -98,7 +98,7 @@ static bool is_described(const char *word)
     return strcmp(word, "cpu") != 0 && strspn(word, "0123456789") != strlen(word);
 }
 
-/* The words of --device that are described (only asked), or those that are not (run). */
+/* The words of --device that name described devices (only asked), or the others (run). */
 static char *some_devices(const char *devices, bool described)
 {
     char *copy = strdup(devices), *rest = copy, *out = calloc(strlen(devices) + 2, 1);
@@ -113,8 +113,7 @@ static char *some_devices(const char *devices, bool described)
     return out;
 }
 
-/* What is asked of described devices, what runs on GPUs (without --device the first, when there is one) and what on our own CPU
- * backend. */
+/* Described devices only decide, GPUs run (without --device the first GPU, if there is one), and the CPU backend runs. */
 static int run_parts(const facts_invocation *call, const char *folder, const char *cudnn, char records[][FACTS_PATH],
                      size_t *record_count)
 {

@@ -1,4 +1,4 @@
-/* facts merge: records of shards, machines and attempts become one, in the hands of the report package. */
+/* facts merge: joins records of shards, machines and attempts, by means of the report package. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* facts report: hands its words to the report package. */
+/* facts report: passes its arguments to the report package. */
 #include <stdint.h>
 
 #include "commands.h"

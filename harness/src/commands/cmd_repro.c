@@ -1,4 +1,4 @@
-/* facts repro: one case, everything that is known about it. */
+/* facts repro: prints everything that is known about one case. */
 #include <string.h>
 
 #include "commands.h"
@@ -16,7 +16,7 @@ static void show_row(facts_session *s, const facts_outcome *outcome)
     facts_explain_row(outcome->text, outcome->length, stdout);
 }
 
-/* Without a GPU a yes is a promise: say how to test it. */
+/* Without a GPU, a yes is not tested: prints how to test it. */
 static void say_what_is_open(const facts_session *s)
 {
     for (size_t i = 0; i < s->targets.count; i++) {
@@ -40,7 +40,7 @@ static int check(facts_session *s)
     return FACTS_EXIT_OK;
 }
 
-/* A program is about one build on one device. */
+/* A program is for one build on one device. */
 static int check_targets(const facts_session *s)
 {
     if (s->options->standalone && (s->targets.count != 1 || s->targets.at[0].kind == FACTS_TARGET_CPU))
@@ -50,7 +50,7 @@ static int check_targets(const facts_session *s)
     return FACTS_EXIT_OK;
 }
 
-/* Executed wherever that is possible; for described devices compiled. Both kinds at once are asked one after the other. */
+/* Runs wherever possible; on described devices it compiles. If there are both kinds of devices, asks one kind after the other. */
 static facts_task task_of(const facts_session *s)
 {
     return facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) < s->targets.count ? FACTS_TASK_RUN : FACTS_TASK_PLAN;

@@ -1,4 +1,4 @@
-/* facts decide, facts compile and facts run: the same road, to the answer, to the plan or on to the numbers. */
+/* facts decide, facts compile and facts run: the same steps, up to the answer, the plan or the comparison. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 #define FINDINGS_SHOWN 20
 
-/* Plans are code: a worker keeps and takes them only where nobody else can put one. Elsewhere it would compile and keep nothing,
- * without a word. */
+/* Plans are code: a worker uses only folders that no other user can change. In another folder it would compile and keep nothing,
+ * without a message. */
 int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
 {
     struct stat info;

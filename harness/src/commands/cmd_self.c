@@ -1,4 +1,4 @@
-/* facts self: are liars found, and is nobody else accused? */
+/* facts self: does FACTS find the liars, and no correct kernel? */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 typedef struct counts {
     size_t killed, near, blind, survived, news;
-    const facts_found *weakest; /* of those that were killed */
+    const facts_found *weakest; /* of the killed ones */
 } counts;
 
 static counts count(const facts_survey *s)
@@ -40,7 +40,7 @@ static void print_counts(const facts_survey *s, counts c)
         printf("; the weakest %s %s %s, ratio %.3g by %s on %s", facts_liar_words[c.weakest->liar],
                facts_survey_type_word(c.weakest->type), facts_size_word(c.weakest->size, c.weakest->liar), c.weakest->ratio,
                c.weakest->gate, c.weakest->fill);
-    printf("\nthe right kernel beside them: %zu trials, %zu false alarms\n%s", s->honest, s->false_alarms, s->alarms);
+    printf("\nthe correct kernel: %zu trials, %zu false alarms\n%s", s->honest, s->false_alarms, s->alarms);
 }
 
 static void print_clean(const facts_clean *c)
@@ -80,7 +80,7 @@ static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
             fputs(survey.alarms, stderr);
         alarms[0] += survey.honest;
         alarms[1] += survey.false_alarms;
-        /* News are of the listed data alone: elsewhere a ratio near 1 may fall on either side. */
+        /* A change counts only for the listed data: for other data, a ratio near 1 may fall on either side. */
         if (status == FACTS_EXIT_OK && (c.survived || (c.news && seed == DEFAULT_SEED) || survey.false_alarms))
             status = FACTS_EXIT_FINDINGS;
     }
@@ -120,7 +120,7 @@ int facts_command_self(const facts_invocation *call)
     if (status != FACTS_EXIT_OK)
         return status;
     uint64_t seed = o->seed < 0 ? DEFAULT_SEED : (uint64_t)o->seed;
-    bool alone = o->clean >= 0 && !o->quick; /* --clean N: nothing but these */
+    bool alone = o->clean >= 0 && !o->quick; /* --clean N: only these */
     size_t alarms[2] = { 0 };
     status = alone ? FACTS_EXIT_OK : run_survey(o, seed, alarms);
     if ((status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS) && (alone || !(o->liar || o->dtype || o->markdown))) {

@@ -1,4 +1,4 @@
-/* facts shrink: the simplest case that fails the same way (with --by: that is answered the same), with the path to it. */
+/* facts shrink: finds the simplest case with the same failure (with --by: the same answer), and prints the steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ typedef struct shrinking {
     facts_shrink_result result;
     int most_steps, printed;
     int failed, asked;     /* of the start */
-    int again;             /* how often the smallest failed, of 2; 0: not asked again */
+    int again;             /* how often the smallest case failed, of 2; 0: not repeated */
     facts_verdict verdict; /* of the start */
     facts_by by;           /* with --by */
 } shrinking;
@@ -64,7 +64,7 @@ static bool examine(facts_search *search, shrinking *s)
             known = false;
             break;
         }
-        if (answer.verdict == FACTS_VERDICT_INCONCLUSIVE) { /* no answer is not another answer */
+        if (answer.verdict == FACTS_VERDICT_INCONCLUSIVE) { /* a missing answer is not a different answer */
             s->verdict = answer.verdict;
             s->state = PASSES;
             return true;
@@ -133,14 +133,14 @@ static void report(facts_search *search)
     }
     printf("\n%d steps, %d kept%s\n%s\n\n", s->result.steps, s->result.kept,
            s->result.out_of_steps ? "; no steps left (--steps)"
-           : s->state != DONE     ? "; not finished (with -o FILE, --resume goes on)"
+           : s->state != DONE     ? "; not finished (with -o FILE, --resume continues)"
                                   : "",
            name);
     facts_fuzz_files_write(&(facts_fuzz_files){ .search = search, .origin = "facts shrink", .bucket = bucket });
     free(bucket);
 }
 
-/* "mask=none instead of causal": one key that differs; the engine, which a control keeps, when nothing else does. */
+/* "mask=none instead of causal": one key that differs; the engine, which a control keeps, only if no other key does. */
 static void print_difference(const facts_case *from, const facts_case *to)
 {
     facts_key different = FACTS_KEY_ENGINE;
@@ -150,7 +150,7 @@ static void print_difference(const facts_case *from, const facts_case *to)
     printf("%s=%s instead of %s", facts_keys[different].word, facts_case_get(to, different), facts_case_get(from, different));
 }
 
-/* With --by: what the answer is, the case, and what is accepted one key away. */
+/* With --by: the answer, the case, and the accepted cases that differ in one key. */
 static void report_answer(facts_search *search)
 {
     shrinking *s = search->context;
@@ -161,7 +161,7 @@ static void report_answer(facts_search *search)
     facts_case_name(&s->result.best, name);
     printf("\n%d steps, %d kept%s\n", s->result.steps, s->result.kept,
            s->result.out_of_steps ? "; no steps left (--steps)"
-           : s->state != DONE     ? "; not finished (with -o FILE, --resume goes on)"
+           : s->state != DONE     ? "; not finished (with -o FILE, --resume continues)"
                                   : "");
     if (facts_memo_get(search->memo, name, 1, &answer) == FACTS_MEMO_ANSWERED && answer.count)
         printf("the same %s: %s\n", facts_by_word(s->by), answer.evidence[0].reason);
@@ -175,7 +175,7 @@ static void report_answer(facts_search *search)
         puts("  asked again, it gave another answer");
 }
 
-/* What a person reads, and the exit code. */
+/* The text for people, and the exit code. */
 static int conclude(facts_search *search, int status)
 {
     shrinking *s = search->context;
@@ -192,7 +192,7 @@ static int conclude(facts_search *search, int status)
                                                        : "");
         return status;
     case FLAKY:
-        printf("flaky: %s in %d of %d times; what does not fail each time cannot be shrunk (repeat=N in the case makes it fail "
+        printf("flaky: %s in %d of %d tries; FACTS shrinks only a case that fails each time (repeat=N in the case makes it fail "
                "more often)\n",
                facts_symptom_text(&s->symptom, what), s->failed, s->asked);
         return status ? status : FACTS_EXIT_FINDINGS;
@@ -215,7 +215,7 @@ int facts_command_shrink(const facts_invocation *call)
 {
     shrinking *s = calloc(1, sizeof *s);
     facts_search search = { .more = more, .context = s };
-    search.session.show = quiet; /* the steps are the progress */
+    search.session.show = quiet; /* the steps show the progress */
     if (!s)
         return facts_no_memory();
     if (call->options->by) {

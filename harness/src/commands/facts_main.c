@@ -1,4 +1,4 @@
-/* facts: the supervisor's command line. Never loads CUDA or cuDNN; what runs kernels is the worker. */
+/* facts: the command line of the supervisor. It never loads CUDA or cuDNN; the worker runs kernels. */
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
@@ -62,8 +62,8 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
-/* A file size limit is an error of a write, not the end of us. A standard stream that is closed stays one that cannot be used:
- * libuv's pipes, and our record, would get its number. */
+/* A write beyond the file size limit must return an error, not end the process. A closed standard stream must stay closed:
+ * otherwise libuv's pipes, or the record, would get its number. */
 static void settle(void)
 {
     signal(SIGXFSZ, SIG_IGN);

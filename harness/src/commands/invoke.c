@@ -1,4 +1,4 @@
-/* From a command line to a command: its options are parsed here and it runs here, or in a program beside this one. */
+/* Finds the command of a command line. Parses its options and runs it here, or starts another program. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

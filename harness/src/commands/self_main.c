@@ -1,4 +1,4 @@
-/* facts-self: what `facts self` starts. It computes attention, and the supervisor links nothing that does. */
+/* facts-self, the program of `facts self`. It computes attention; the supervisor does not link code that does. */
 #include <locale.h>
 #include <string.h>
 

@@ -70,7 +70,7 @@ typedef struct unit {
  * listed as blind is news with more than NEWS. */
 #define NEAR 1.1
 #define NEWS 2.0
-/* Found beyond all doubt: the other fills need not tell. */
+/* Found without doubt: the other fills need not detect it. */
 #define CLEAR 10.0
 
 typedef struct work {

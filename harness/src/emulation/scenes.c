@@ -93,9 +93,9 @@ const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_
     char text[FACTS_CASE_TEXT];
     switch (liar) {
     case FACTS_LIAR_MX_SWIZZLE:
-        return "the emulation has no block scales; facts-worker-liars lies about them (input-factor-next)";
+        return "the emulation has no block scales; facts-worker-liars has this liar (input-factor-next)";
     case FACTS_LIAR_GRAPH_SEED:
-        return "a kernel that is called has nothing captured; facts-worker-liars lies about it (replay-seed-captured)";
+        return "the emulation captures no graph; facts-worker-liars has this liar (replay-seed-captured)";
     default:
         break;
     }
@@ -147,38 +147,38 @@ typedef struct blind_spot {
 
 static const blind_spot blind_spots[] = {
     { FACTS_LIAR_O_TRUNC_TILE, NARROW, AT(S200), false, "within a step of the type, and the last tile has too few rows for TG" },
-    { FACTS_LIAR_O_GAIN_5E4, BIT(BF16), AT(DECODE), true, "64 rows cannot separate this from the roundings of P" },
-    { FACTS_LIAR_O_GAIN_5E4, NARROW, ALL_SIZES, false, "less than the rounding of P to 8 bits moves a sum" },
-    { FACTS_LIAR_O_GAIN_1E3, NARROW, ALL_SIZES, false, "less than the rounding of P to 8 bits moves a sum" },
-    { FACTS_LIAR_O_GAIN_1PCT, BIT(E5M2) | BIT(E5M2_HOPPER), ALL_SIZES, false, "less than the rounding of P to e5m2 moves a sum" },
+    { FACTS_LIAR_O_GAIN_5E4, BIT(BF16), AT(DECODE), true, "64 rows cannot distinguish this from the roundings of P" },
+    { FACTS_LIAR_O_GAIN_5E4, NARROW, ALL_SIZES, false, "rounding P to 8 bits moves a sum by more" },
+    { FACTS_LIAR_O_GAIN_1E3, NARROW, ALL_SIZES, false, "rounding P to 8 bits moves a sum by more" },
+    { FACTS_LIAR_O_GAIN_1PCT, BIT(E5M2) | BIT(E5M2_HOPPER), ALL_SIZES, false, "rounding P to e5m2 moves a sum by more" },
     { FACTS_LIAR_O_GAIN_1PCT, BIT(E4M3) | BIT(E4M3_HOPPER), AT(LONG) | AT(DECODE), true,
-      "64 rows: about what the rounding of P moves a sum" },
-    { FACTS_LIAR_O_GAIN_3PCT, BIT(E5M2) | BIT(E5M2_HOPPER), AT(DECODE), true, "64 rows: about what the rounding of P moves a sum" },
+      "64 rows: rounding P moves a sum by about as much" },
+    { FACTS_LIAR_O_GAIN_3PCT, BIT(E5M2) | BIT(E5M2_HOPPER), AT(DECODE), true, "64 rows: rounding P moves a sum by about as much" },
     { FACTS_LIAR_O_GAIN_ROWS, BIT(BF16), AT(S200) | AT(DECODE), false, "eight rows of one head, or one: too few for TG" },
-    { FACTS_LIAR_O_GAIN_ROWS, NARROW, ALL_SIZES, false, "less than the rounding of P to 8 bits moves a sum" },
+    { FACTS_LIAR_O_GAIN_ROWS, NARROW, ALL_SIZES, false, "rounding P to 8 bits moves a sum by more" },
     { FACTS_LIAR_O_FLUSHED, BIT(F16), AT(S200) | AT(S500) | AT(DECODE), true, "not all data have a subnormal O" },
-    { FACTS_LIAR_EXP_CUT, HOPPER, ALL_SIZES, true, "exp(-10) is below what P V may lose that is added in 14 bits" },
+    { FACTS_LIAR_EXP_CUT, HOPPER, ALL_SIZES, true, "P V in a sum of 14 bits may lose more than exp(-10)" },
     { FACTS_LIAR_KEEP_FACTOR, BIT(BF16), AT(DECODE), true, "too few rows" },
-    { FACTS_LIAR_KEEP_FACTOR, HOPPER, ALL_SIZES, false, "less than the rounding of P to 8 bits moves a sum" },
+    { FACTS_LIAR_KEEP_FACTOR, HOPPER, ALL_SIZES, false, "rounding P to 8 bits moves a sum by more" },
     { FACTS_LIAR_V_ROW, NARROW, AT(LONG) | AT(DECODE), true, "one key of thousands, below the last cast" },
     { FACTS_LIAR_ONE_ELEMENT, BIT(E5M2) | BIT(E5M2_HOPPER), AT(S500) | AT(LONG) | AT(DECODE), true,
       "a quarter is one step of the type" },
     { FACTS_LIAR_ACC_RUN, HOPPER, AT(S200) | AT(S500), true, "hundreds of keys lose less than TG allows" },
     { FACTS_LIAR_B_ACC_RUN, HOPPER, ALL_SIZES, true, "hundreds of queries lose about what TG allows" },
     { FACTS_LIAR_B_DK_GAIN_5E4, BIT(BF16), AT(S200), true, "about what TG allows" },
-    { FACTS_LIAR_B_DK_GAIN_5E4, NARROW, ALL_SIZES, false, "less than the rounding of dS to 8 bits moves a sum" },
+    { FACTS_LIAR_B_DK_GAIN_5E4, NARROW, ALL_SIZES, false, "rounding dS to 8 bits moves a sum by more" },
     { FACTS_LIAR_B_DS_OTHER_TYPE, BIT(E4M3) | BIT(E4M3_HOPPER), AT(S500) | AT(LONG), false,
-      "dS lies among the subnormal numbers of e4m3, where e5m2 has as many bits" },
+      "dS is subnormal in e4m3, and e5m2 has as many bits there" },
     { FACTS_LIAR_B_LAST_ROW_DK, BIT(E5M2) | BIT(E5M2_HOPPER), AT(S200), true, "one row of 200, below the last cast" },
     { FACTS_LIAR_B_GROUP_NARROW, BIT(BF16) | BIT(F16), ALL_SIZES, true,
-      "one more rounding a head, near what a right kernel may do" },
+      "one more rounding for each head; a correct kernel may come close" },
     { FACTS_LIAR_B_DQ_NARROW, BIT(F16), AT(S200), true, "two tiles: one more rounding" },
     { FACTS_LIAR_DROPOUT_8BIT, NARROW, AT(DECODE), true,
       "few keys of 2000, below the step of P; probe P3 counts bits" },
-    { FACTS_LIAR_SCALE_1E5, HOPPER, ALL_SIZES, false, "below what logits are off by that are added in 14 bits" },
-    { FACTS_LIAR_LOG2E_SHORT, HOPPER, ALL_SIZES, false, "below what logits are off by that are added in 14 bits" },
-    { FACTS_LIAR_SCALE_1E3, HOPPER, AT(S200) | AT(S500) | AT(DECODE), true, "what logits are off by that are added in 14 bits" },
-    { FACTS_LIAR_AMAX_PADDING, HOPPER, AT(S500) | AT(LONG), true, "the padded rows' largest is as near as 14 bits allow" },
+    { FACTS_LIAR_SCALE_1E5, HOPPER, ALL_SIZES, false, "logits that are added in 14 bits are off by more" },
+    { FACTS_LIAR_LOG2E_SHORT, HOPPER, ALL_SIZES, false, "logits that are added in 14 bits are off by more" },
+    { FACTS_LIAR_SCALE_1E3, HOPPER, AT(S200) | AT(S500) | AT(DECODE), true, "logits that are added in 14 bits are off by about as much" },
+    { FACTS_LIAR_AMAX_PADDING, HOPPER, AT(S500) | AT(LONG), true, "14 bits cannot distinguish the largest padded row" },
 };
 
 const char *facts_blind_spot(facts_liar liar, facts_survey_type type, facts_size size, bool *sometimes)

@@ -1,7 +1,8 @@
-/* A program that goes on with a part of its answer missing tells something else. Without memory facts and facts-worker say so and
- * end, as a SIGKILL would end them: every line of the record is whole, workers die with their supervisor, and --resume goes on.
- * Linked by --wrap over what their own code, libuv, jansson and OpenMP ask for. The build says how each program ends:
- * FACTS_ENDS_WITH, FACTS_ENDS_SAYING. An allocation above FACTS_ENDS_BELOW bytes is a tensor's, and its caller's answer. */
+/* A program that continues without a part of its data gives a wrong answer. Without memory, facts and facts-worker therefore
+ * print one line and end, as after a SIGKILL. Every line of the record is complete, workers end with their supervisor, and
+ * --resume continues the run. --wrap links these functions into all allocations of their own code, libuv, jansson and OpenMP.
+ * The build sets how each program ends: FACTS_ENDS_WITH, FACTS_ENDS_SAYING. An allocation above FACTS_ENDS_BELOW bytes is a
+ * tensor's: its caller handles the failure. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static void *or_end(void *memory)
     return memory;
 }
 
-/* Of a function that opens something: other failures are its caller's. */
+/* For a function that opens a file: its caller handles other failures. */
 static void *or_end_if_memory(void *opened)
 {
     if (!opened && errno == ENOMEM)
@@ -49,7 +50,7 @@ WRAP(FILE *, fdopen, (int file, const char *mode), (file, mode), or_end_if_memor
 WRAP(DIR *, opendir, (const char *path), (path), or_end_if_memory)
 WRAP(char *, realpath, (const char *path, char *out), (path, out), or_end_if_memory)
 
-/* Nothing may come back for nothing. */
+/* A request for 0 bytes may return NULL. */
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
@@ -98,7 +99,7 @@ int __wrap_asprintf(char **out, const char *format, ...)
     return length;
 }
 
-/* OpenMP leaves so where it gets no thread. Nothing else that is linked in calls it. */
+/* OpenMP ends in this way if it gets no thread. No other linked code calls it. */
 _Noreturn void __wrap_exit(int status);
 _Noreturn void __wrap_exit(int status)
 {

@@ -70,7 +70,7 @@ facts_import_found facts_import_recognise(facts_import_attention *out, const fac
 /* How many of a case's assumptions stand in `notes`. */
 enum { FACTS_IMPORT_NOTES = 8, FACTS_IMPORT_NOTE = 160 };
 typedef struct facts_import_notes {
-    bool scale_unsaid; /* almost every log lacks the scale, so one note covers all problems */
+    bool scale_missing; /* almost every log lacks the scale, so one note covers all problems */
     int count;
     char text[FACTS_IMPORT_NOTES][FACTS_IMPORT_NOTE]; /* values that the log does not contain, and the assumption for each */
 } facts_import_notes;

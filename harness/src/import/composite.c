@@ -81,7 +81,7 @@ static bool take_query_and_key(facts_import_search *s, const facts_import_operat
     facts_import_take(s, FACTS_IMPORT_ROLE_Q, q, false);
     facts_import_take(s, FACTS_IMPORT_ROLE_K, k, !pool);
     take_lengths(s, scores);
-    return q >= 0 && k >= 0 ? true : facts_import_refuse(s->error, "a first product of something else than Q and K", "");
+    return q >= 0 && k >= 0 ? true : facts_import_refuse(s->error, "the first matrix product does not multiply Q and K", "");
 }
 
 static bool forward(facts_import_search *s, const facts_import_operation *product[FORWARD_PRODUCTS])
@@ -91,7 +91,7 @@ static bool forward(facts_import_search *s, const facts_import_operation *produc
     int c = facts_import_port_of(scores, "matC"), a = facts_import_port_of(values, "matA");
     bool pool;
     if (c < 0 || a < 0 || !facts_import_made_of(s->graph, a, c))
-        return facts_import_refuse(s->error, "two products, neither of which is made of the other", "");
+        return facts_import_refuse(s->error, "the graph has two matrix products, and neither uses the result of the other", "");
     if (!take_query_and_key(s, scores))
         return false;
     int v = source(s, facts_import_port_of(values, "matB"), &pool, FACTS_IMPORT_ROLE_TABLE_V);

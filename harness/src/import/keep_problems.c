@@ -45,13 +45,13 @@ void facts_import_printable(char *out, size_t room, const char *text, size_t len
     out[used] = '\0';
 }
 
-void facts_import_say_of(facts_imported *p, const char *said)
+void facts_import_say_of(facts_imported *p, const char *note)
 {
     for (int i = 0; i < p->log_count; i++)
-        if (strcmp(p->log_text[i], said) == 0)
+        if (strcmp(p->log_text[i], note) == 0)
             return;
     if (p->log_count < FACTS_IMPORT_LOG)
-        snprintf(p->log_text[p->log_count++], FACTS_IMPORT_LOG_TEXT, "%s", said);
+        snprintf(p->log_text[p->log_count++], FACTS_IMPORT_LOG_TEXT, "%s", note);
 }
 
 static bool grow_slots(facts_import *m)

@@ -34,17 +34,17 @@ static void frontend_graph(facts_import *m, const char *text, size_t length, siz
         facts_import_add_graph(m, t, root, hash, line);
 }
 
-static void fail(facts_import *m, facts_import_thread *t, const char *said)
+static void fail(facts_import *m, facts_import_thread *t, const char *note)
 {
     if (t != NULL && t->problem >= 0) {
-        facts_import_say_of(&m->problem[t->problem], said);
+        facts_import_say_of(&m->problem[t->problem], note);
         return;
     }
     for (size_t i = 0; i < m->orphan_kept; i++)
-        if (strcmp(strchr(m->orphan[i], ' ') + 1, said) == 0)
+        if (strcmp(strchr(m->orphan[i], ' ') + 1, note) == 0)
             return;
     m->orphan_total++;
-    facts_import_keep(&m->orphan, &m->orphan_kept, MOST_ORPHANS, "%s:%zu: %s", m->name, m->line, said);
+    facts_import_keep(&m->orphan, &m->orphan_kept, MOST_ORPHANS, "%s:%zu: %s", m->name, m->line, note);
 }
 
 void facts_import_close_event(facts_import *m, const char *name)

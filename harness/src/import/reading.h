@@ -53,7 +53,7 @@ struct facts_import {
 void facts_import_keep(char ***list, size_t *count, size_t most, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void facts_import_say_unread(facts_import *m, size_t line, const char *why);
 void facts_import_printable(char *out, size_t room, const char *text, size_t length); /* a piece of a log that may be shown */
-void facts_import_say_of(facts_imported *p, const char *said);
+void facts_import_say_of(facts_imported *p, const char *note);
 /* The thread of that name. If there are too many, it replaces the one without events for the longest time. */
 facts_import_thread *facts_import_thread_named(facts_import *m, const char *name);
 void facts_import_forget_part(facts_import_thread *t);

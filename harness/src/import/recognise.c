@@ -48,39 +48,39 @@ static void take_scale(facts_import_attention *out)
     out->scale = scale->value;
 }
 
-static facts_import_bound bound_of(const json_t *said, const char *key)
+static facts_import_bound bound_of(const json_t *fields, const char *key)
 {
-    const json_t *number = json_object_get(said, key);
+    const json_t *number = json_object_get(fields, key);
     return json_is_integer(number) ? (facts_import_bound){ .given = true, .known = true, .value = json_integer_value(number) }
                                    : (facts_import_bound){ 0 };
 }
 
-static bool said_true(const json_t *said, const char *key)
+static bool is_true(const json_t *fields, const char *key)
 {
-    return json_is_true(json_object_get(said, key));
+    return json_is_true(json_object_get(fields, key));
 }
 
-static bool is_word(const json_t *said, const char *key, const char *word)
+static bool is_word(const json_t *fields, const char *key, const char *word)
 {
-    const char *is = json_string_value(json_object_get(said, key));
+    const char *is = json_string_value(json_object_get(fields, key));
     return is != NULL && strcmp(is, word) == 0;
 }
 
 /* causal_mask, of the frontends that had it beside the bounds, is a right bound of 0. */
-static void read_band(facts_import_attention *out, const json_t *said)
+static void read_band(facts_import_attention *out, const json_t *fields)
 {
-    out->left = bound_of(said, "left_bound");
-    out->right = bound_of(said, "right_bound");
-    out->bottom_right = is_word(said, "diagonal_alignment", "BOTTOM_RIGHT") || said_true(said, "causal_mask_bottom_right");
-    bool causal = said_true(said, "causal_mask") || said_true(said, "causal_mask_bottom_right");
+    out->left = bound_of(fields, "left_bound");
+    out->right = bound_of(fields, "right_bound");
+    out->bottom_right = is_word(fields, "diagonal_alignment", "BOTTOM_RIGHT") || is_true(fields, "causal_mask_bottom_right");
+    bool causal = is_true(fields, "causal_mask") || is_true(fields, "causal_mask_bottom_right");
     if (causal && !out->right.given)
         out->right = (facts_import_bound){ .given = true, .known = true, .value = 0 };
 }
 
 /* cudnn-frontend drops the one-lengths-are-absent probabilities to null. */
-static void read_dropout(facts_import_attention *out, const json_t *said, const char *key)
+static void read_dropout(facts_import_attention *out, const json_t *fields, const char *key)
 {
-    const json_t *p = json_object_get(said, key);
+    const json_t *p = json_object_get(fields, key);
     out->dropout_known = facts_import_number(p, &out->dropout);
     if (out->dropout_known && out->dropout == 0.0 && !out->has[FACTS_IMPORT_ROLE_RNG_DUMP])
         out->has[FACTS_IMPORT_ROLE_SEED] = false; /* nothing is dropped */
@@ -114,8 +114,8 @@ bool facts_import_node(facts_import_search *s, const facts_import_operation *op)
     static const char *const names[FACTS_IMPORT_ROLES] = { FACTS_IMPORT_ROLE_LIST(AS_WORD) };
 #undef AS_WORD
     facts_import_attention *out = s->out;
-    const json_t *said = op->json, *scale = json_object_get(said, "attn_scale_value"),
-                 *most = json_object_get(said, "max_seq_len_kv");
+    const json_t *fields = op->json, *scale = json_object_get(fields, "attn_scale_value"),
+                 *most = json_object_get(fields, "max_seq_len_kv");
     out->backward = op->kind == FACTS_IMPORT_SDPA_BACKWARD;
     take_named(s, op, names);
     take_scale(out);
@@ -125,22 +125,22 @@ bool facts_import_node(facts_import_search *s, const facts_import_operation *op)
         out->scale = number;
     }
     take_shapes(out);
-    read_band(out, said);
-    read_dropout(out, said, "dropout_probability");
-    out->alibi = said_true(said, "alibi_mask");
-    out->padding = said_true(said, "padding_mask");
-    out->stats_log2 = said_true(said, "stats_use_log2");
-    out->mx = said_true(said, "is_mxfp8") || strstr(op->word, "MXFP8") != NULL;
-    out->unified = is_word(said, "implementation", "UNIFIED");
-    out->deterministic = said_true(said, "is_deterministic_algorithm");
-    out->unfuse_fma = said_true(said, "unfuse_fma");
-    out->half_accumulation = out->unified && is_word(said, "compute_data_type", "HALF");
-    out->totals = json_is_integer(json_object_get(said, "max_total_seq_len_q")) ||
-                  json_is_integer(json_object_get(said, "max_total_seq_len_kv"));
+    read_band(out, fields);
+    read_dropout(out, fields, "dropout_probability");
+    out->alibi = is_true(fields, "alibi_mask");
+    out->padding = is_true(fields, "padding_mask");
+    out->stats_log2 = is_true(fields, "stats_use_log2");
+    out->mx = is_true(fields, "is_mxfp8") || strstr(op->word, "MXFP8") != NULL;
+    out->unified = is_word(fields, "implementation", "UNIFIED");
+    out->deterministic = is_true(fields, "is_deterministic_algorithm");
+    out->unfuse_fma = is_true(fields, "unfuse_fma");
+    out->half_accumulation = out->unified && is_word(fields, "compute_data_type", "HALF");
+    out->totals = json_is_integer(json_object_get(fields, "max_total_seq_len_q")) ||
+                  json_is_integer(json_object_get(fields, "max_total_seq_len_kv"));
     out->seq_kv = json_integer_value(most);
     out->bool_mask = out->has[FACTS_IMPORT_ROLE_BIAS] && out->part[FACTS_IMPORT_ROLE_BIAS].type == FACTS_IMPORT_BOOL;
-    if (json_is_number(json_object_get(said, "rescale_threshold")))
-        out->rescale = (int64_t)json_number_value(json_object_get(said, "rescale_threshold"));
+    if (json_is_number(json_object_get(fields, "rescale_threshold")))
+        out->rescale = (int64_t)json_number_value(json_object_get(fields, "rescale_threshold"));
     for (int i = 0; i < op->port_count; i++)
         if (strstr(op->port[i].name, "Page_table") != NULL && s->graph->tensor[op->port[i].tensor].ragged != -1)
             *(op->port[i].name[11] == 'K' ? &out->table_packed_k : &out->table_packed_v) = true;
@@ -148,7 +148,7 @@ bool facts_import_node(facts_import_search *s, const facts_import_operation *op)
 }
 
 /* The operation of a softmax that is printed inside a unified operation. */
-static void take_softmax_inside(facts_import_search *s, const json_t *said)
+static void take_softmax_inside(facts_import_search *s, const json_t *fields)
 {
     static const struct {
         const char *name;
@@ -158,25 +158,25 @@ static void take_softmax_inside(facts_import_search *s, const json_t *said)
                  { "sumExpDesc", FACTS_IMPORT_ROLE_SUM_EXP },
                  { "sinkDesc", FACTS_IMPORT_ROLE_SINK } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *name = json_string_value(json_object_get(said, rows[i].name));
+        const char *name = json_string_value(json_object_get(fields, rows[i].name));
         if (name != NULL)
             facts_import_take(s, rows[i].role, facts_import_tensor_named(s->graph, name), false);
     }
-    s->out->stats_log2 = said_true(said, "statsLog2");
+    s->out->stats_log2 = is_true(fields, "statsLog2");
 }
 
 /* The scores' own graph: from its one output back to its one input. */
-static bool walk_inside(facts_import_search *s, const facts_import_graph *inside, const json_t *said)
+static bool walk_inside(facts_import_search *s, const facts_import_graph *inside, const json_t *fields)
 {
     char in[24] = "", last[24] = "";
-    const json_t *input = json_object_get(said, "subgraphInputUid"), *output = json_object_get(said, "subgraphOutputUid");
+    const json_t *input = json_object_get(fields, "subgraphInputUid"), *output = json_object_get(fields, "subgraphOutputUid");
     if (json_is_integer(input) && json_is_integer(output)) {
         snprintf(in, sizeof in, "%lld", (long long)json_integer_value(input));
         snprintf(last, sizeof last, "%lld", (long long)json_integer_value(output));
     }
     facts_import_search inner = { .graph = inside, .out = s->out, .error = s->error, .row_max = -1, .row_sum = -1 };
     int from = facts_import_tensor_named(inside, last), until = facts_import_tensor_named(inside, in);
-    for (int t = 0; from < 0 && t < inside->tensor_count; t++) { /* not said: what nothing reads, what nothing writes */
+    for (int t = 0; from < 0 && t < inside->tensor_count; t++) { /* absent: a tensor that no operation reads or writes */
         bool read = false;
         for (int i = 0; i < inside->operation_count; i++)
             for (int p = 0; p < inside->operation[i].port_count; p++)
@@ -188,7 +188,7 @@ static bool walk_inside(facts_import_search *s, const facts_import_graph *inside
         if (inside->tensor[t].is_virtual && facts_import_writer(inside, t) == NULL)
             until = t;
     if (from < 0 || until < 0)
-        return facts_import_refuse(s->error, "a unified operation whose score graph has no way through it", "");
+        return facts_import_refuse(s->error, "the score graph of a unified operation does not connect its input and its output", "");
     bool single = s->out->single;
     bool ok = facts_import_walk(&inner, from, until);
     s->out->single = single; /* a unified operation has no other spelling */
@@ -212,7 +212,7 @@ bool facts_import_unified(facts_import_search *s, const facts_import_operation *
     out->padding = (out->has[FACTS_IMPORT_ROLE_LEN_Q] || out->has[FACTS_IMPORT_ROLE_CU_Q]) &&
                    (out->has[FACTS_IMPORT_ROLE_LEN_KV] || out->has[FACTS_IMPORT_ROLE_CU_KV]);
     out->totals = json_is_integer(json_object_get(op->json, "maxTotalSeqLenQ"));
-    out->unfuse_fma = said_true(op->json, "unfuseFma");
+    out->unfuse_fma = is_true(op->json, "unfuseFma");
     out->mx = out->has[FACTS_IMPORT_ROLE_DESCALE_Q] && out->part[FACTS_IMPORT_ROLE_DESCALE_Q].type == FACTS_IMPORT_E8M0;
     if (facts_import_subgraph(&inside, op, s->error)) {
         bool ok = walk_inside(s, &inside, op->json);
@@ -270,7 +270,7 @@ facts_import_found facts_import_recognise(facts_import_attention *out, const fac
         return products == 0 && open ? FACTS_IMPORT_PART : FACTS_IMPORT_NO_ATTENTION;
     bool ok;
     if (ones > 1 || (ones == 1 && products > 0))
-        ok = facts_import_refuse(error, "more than one attention in one graph: a case is one", "");
+        ok = facts_import_refuse(error, "the graph has several attentions; a case has one", "");
     else if (one != NULL && graph->frontend)
         ok = facts_import_node(&s, one);
     else if (one != NULL)

@@ -206,7 +206,7 @@ static bool read_sum(facts_import_search *s, int other)
             return true;
         }
     }
-    return facts_import_refuse(s->error, "something is added to the scores that no case says: it comes from", made->mode);
+    return facts_import_refuse(s->error, "the graph adds a tensor to the scores that a case cannot express; the tensor comes from", made->mode);
 }
 
 /* The two reductions and what hangs on them: exp(x - max) / sum. Returns x; -1: it is no softmax. */

@@ -228,7 +228,7 @@ static void write_scale(tokens *w, const facts_import_attention *a, facts_import
     } else if (!a->has_scale) {
         add(w, "scale=1");
     } else if (!a->scale_known) {
-        notes->scale_unsaid = true;
+        notes->scale_missing = true;
     } else if (fabs(a->scale - usual) > 1e-6 * usual) {
         char text[32];
         snprintf(text, sizeof text, "%.9g", a->scale);
@@ -270,7 +270,7 @@ static void write_mod(tokens *w, const facts_import_attention *a, facts_import_n
         break;
     case FACTS_IMPORT_MOD_DOCUMENT:
         add(w, "mod=document:3");
-        note(notes, "how many documents there are is not in the log: 3 stand for them");
+        note(notes, "the log does not contain the number of documents; assuming 3");
         break;
     case FACTS_IMPORT_MOD_PREFIX:
         add(w, "mod=prefix:64");
@@ -284,7 +284,7 @@ static void write_mod(tokens *w, const facts_import_attention *a, facts_import_n
 static bool write_options(tokens *w, const facts_import_attention *a, facts_import_notes *notes, facts_error *error)
 {
     if (a->half_accumulation)
-        return refuse(error, "sums of half precision (compute_data_type HALF): no case says it");
+        return refuse(error, "the log has sums in half precision (compute_data_type HALF); a case cannot express them");
     if (a->right.value < 0 || a->left.value < 0)
         return refuse(error, "a bound of the band below 0 (%" PRId64 ":%" PRId64 "): no case says it", a->left.value,
                       a->right.value);
@@ -319,7 +319,7 @@ static bool write_options(tokens *w, const facts_import_attention *a, facts_impo
     if (a->rescale >= 0)
         add(w, "rescale=%" PRId64, a->rescale);
     if (a->score_hidden)
-        note(notes, "masks and bias of a unified backward are not in cuDNN's JSON: none stand here");
+        note(notes, "cuDNN's JSON does not contain masks and bias of a unified backward; assuming none");
     return true;
 }
 

@@ -108,7 +108,7 @@ static bool drain(reading *r, size_t searched)
     return true;
 }
 
-/* xz and gzip begin so. */
+/* The first bytes of xz and gzip. */
 static bool is_packed(const reading *r)
 {
     return r->used >= 2 && (memcmp(r->buffer, "\xfd\x37", 2) == 0 || memcmp(r->buffer, "\x1f\x8b", 2) == 0);
@@ -143,13 +143,13 @@ static bool read_all(reading *r)
     r->counts->torn = r->used > 0 || r->skipping;
     if (r->counts->torn)
         deliver(r, 0, r->used);
-    /* One torn line is a record that was stopped as it began. */
+    /* A record with one torn line was stopped there. */
     if (r->counts->bad == r->counts->lines && r->counts->lines > r->counts->torn)
         r->counts->foreign = "is not a record (no line could be read)";
     return true;
 }
 
-/* A fifo would be waited for until somebody writes; /dev/fd/N is what `<(…)` of a shell stands for. */
+/* Opening a fifo waits for a writer; /dev/fd/N is the `<(…)` of a shell. */
 static int open_record(const char *path)
 {
     struct stat info;

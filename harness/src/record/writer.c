@@ -39,7 +39,7 @@ static off_t last_line(int fd, off_t size)
     return 0;
 }
 
-/* Half an object, which a kill or a power failure left? */
+/* Is this half an object, left by a kill or a power failure? */
 static bool is_torn(int fd, off_t from, size_t length)
 {
     facts_member members[1];
@@ -51,8 +51,8 @@ static bool is_torn(int fd, off_t from, size_t length)
     return torn;
 }
 
-/* What stands behind the last newline would swallow the next object. Half an object goes: its case is asked again, and a line that
- * nobody can read would make the record incomplete for ever. Anything else keeps its place, on a line of its own. */
+/* Text after the last newline would make the next object unreadable. Half an object is removed: its case is asked again, and an
+ * unreadable line would make the record incomplete forever. Other text stays, on a line of its own. */
 static bool end_torn_line(int fd, off_t size)
 {
     const off_t from = last_line(fd, size);
@@ -109,9 +109,9 @@ static int prepare(int fd, const char *path, facts_open_mode mode, facts_error *
     if (!S_ISREG(st.st_mode))
         return is_device(path) || S_ISCHR(st.st_mode) ? 0 : refuse(error, 3, path, "is no file; give another name");
     if (st.st_nlink > 1)
-        return refuse(error, 3, path, "has another name (a hard link), whose contents would change; give another name");
+        return refuse(error, 3, path, "has a second name (a hard link), and its contents would change too; give another file");
     if (mode == FACTS_OPEN_NEW && st.st_size > 0)
-        return refuse(error, 2, path, "exists; --resume goes on with it, --overwrite replaces it");
+        return refuse(error, 2, path, "exists; --resume continues it, --overwrite replaces it");
     if (mode == FACTS_OPEN_REPLACE && ftruncate(fd, 0) != 0)
         return refuse(error, 3, path, strerror(errno));
     if (mode == FACTS_OPEN_RESUME && !end_torn_line(fd, st.st_size))

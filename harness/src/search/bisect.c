@@ -8,7 +8,7 @@ typedef struct searcher {
     const facts_bisect_order *order;
     facts_bisect_result *result;
     int open, lookahead;
-    bool waits[ATTEMPTS][FACTS_BISECT_MOST]; /* asked for in this call, not answered */
+    bool waits[ATTEMPTS][FACTS_BISECT_MOST]; /* requested in this call and not yet answered */
     bool confirmed[FACTS_BISECT_MOST];
 } searcher;
 
@@ -28,7 +28,7 @@ static bool look(searcher *s, size_t version, int attempt, int *value)
     return false;
 }
 
-/* The first answer. False: it is waited for. */
+/* The first answer. False: still to come. */
 static bool settle(searcher *s, size_t version)
 {
     facts_bisect_result *r = s->result;
@@ -42,7 +42,7 @@ static bool settle(searcher *s, size_t version)
     return true;
 }
 
-/* The second answer. False: it is waited for. */
+/* The second answer. False: still to come. */
 static bool confirm(searcher *s, size_t version)
 {
     int value;
@@ -67,7 +67,8 @@ static bool is_answered(const searcher *s, size_t version)
     return s->result->state[version] == FACTS_BISECT_ANSWERED;
 }
 
-/* From an end inwards to the first that answers. False: it is waited for; none answers: *version is the count. */
+/* From an end inwards to the first version that answers. False: an answer is still to come. *version is the count if none
+ * answers. */
 static bool find_first(searcher *s, size_t *version)
 {
     for (*version = 0; *version < s->order->versions; ++*version) {
@@ -99,7 +100,7 @@ static bool find_middle(const searcher *s, span within, bool dear_too, size_t *o
     for (int dear = 0; dear <= (dear_too ? 1 : 0); dear++)
         for (size_t away = 0; away <= within.high - within.low; away++)
             for (int side = 0; side < (away ? 2 : 1); side++) {
-                size_t v = side ? centre + away : centre - away; /* below 0 it wraps and is too large */
+                size_t v = side ? centre + away : centre - away; /* below 0 it wraps around and is too large */
                 bool may = v > within.low && v < within.high &&
                            (s->result->state[v] == FACTS_BISECT_UNASKED || s->result->state[v] == FACTS_BISECT_ANSWERED);
                 if (may && (dear || !s->order->dear || !s->order->dear[v]))
@@ -108,7 +109,7 @@ static bool find_middle(const searcher *s, span within, bool dear_too, size_t *o
     return false;
 }
 
-/* While one answer is open: what will be asked next if it is one thing or the other, nearest questions first. */
+/* While one answer is open: requests the next questions of both outcomes, the nearest first. */
 static void look_ahead(searcher *s, span within, size_t middle)
 {
     span queue[64] = { { within.low, middle }, { middle, within.high } };
@@ -124,7 +125,8 @@ static void look_ahead(searcher *s, span within, size_t middle)
     }
 }
 
-/* Is a version on the side of `low`? The sides: good and not; where that tells nothing, as the older end answers and not. */
+/* Is a version on the side of `low`? The sides: good and not good. If both ends are equal in that, the sides are: answers as the
+ * older end, or not. */
 static bool is_like_low(const searcher *s, span ends, size_t version)
 {
     const facts_bisect_result *r = s->result;
@@ -135,7 +137,7 @@ static bool is_like_low(const searcher *s, span ends, size_t version)
     return r->value[version] == r->value[ends.low];
 }
 
-/* Narrows a span whose ends differ to an edge. False: an answer is waited for. */
+/* Narrows a span with different ends down to an edge. False: an answer is still to come. */
 static bool narrow(searcher *s, span ends, facts_bisect_edge *edge)
 {
     span within = ends;
@@ -156,7 +158,7 @@ static bool narrow(searcher *s, span ends, facts_bisect_edge *edge)
     return true;
 }
 
-/* False: an answer is waited for, or there is nothing to compare. */
+/* False: an answer is still to come, or there is nothing to compare. */
 static bool find_ends(searcher *s, span *ends)
 {
     facts_bisect_result *r = s->result;
@@ -194,7 +196,7 @@ static void search(searcher *s)
     }
 }
 
-/* Edges between neighbours that answered. */
+/* Edges between neighbouring versions that both answered. */
 static void list_edges(searcher *s)
 {
     facts_bisect_result *r = s->result;

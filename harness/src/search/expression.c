@@ -92,7 +92,7 @@ static bool simple(reader *r, int64_t *out)
     return ok;
 }
 
-/* Every power of two has the same share. */
+/* Every power of two is equally probable. */
 static int64_t any_magnitude(facts_dice *dice, int64_t low, int64_t high)
 {
     double from = log2((double)low + 1.0), to = log2((double)high + 2.0);

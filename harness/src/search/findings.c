@@ -18,8 +18,8 @@ typedef struct finding {
     bool ordinary; /* as drawn */
     facts_case start, best;
     facts_symptom symptom;
-    facts_shrink_result *shrunk; /* while it is at work */
-    bool explained;              /* by this known failure, of this link */
+    facts_shrink_result *shrunk; /* while it is being shrunk */
+    bool explained;              /* explained by this known failure, with this link */
     facts_case known;
     char link[200];
     int failed, asked;
@@ -96,7 +96,7 @@ static bool belongs(const facts_bucket *bucket, const facts_symptom *symptom, co
     return false;
 }
 
-/* A form may be a neighbour of what was apart until now. */
+/* A new form may be a neighbour of two forms that were separate until now. */
 static void merge(facts_findings *f, facts_bucket *into, size_t from)
 {
     facts_bucket *other = f->bucket[from];
@@ -166,7 +166,7 @@ static bool ask_first(facts_findings *f, const facts_case *c, facts_answer *out)
     return f->asker->ask(f->asker->context, c, 1, false, out);
 }
 
-/* The finding is as simple as it gets: into its bucket. */
+/* The finding cannot be simplified further: adds it to its bucket. */
 static void settle(facts_findings *f, finding *at, bool unfinished)
 {
     facts_answer answer;
@@ -193,14 +193,15 @@ static void settle(facts_findings *f, finding *at, bool unfinished)
     facts_bucket_take(bucket, &form);
 }
 
-/* ---- one finding on its way ------------------------------------------------------------------------------------------------ */
+/* ---- one finding: confirm, shrink, compare with known failures
+ * ------------------------------------------------------------------- */
 
 static bool is_active(const finding *at)
 {
     return at->state != WAITING && at->state != OVER;
 }
 
-/* Does every form of a bucket that has forms enough set no other keys than this case? */
+/* Does every form of a full bucket set only keys that this case sets too? */
 static bool has_all_keys(const facts_bucket *bucket, const facts_case *c)
 {
     for (size_t i = 0; i < bucket->forms; i++)
@@ -210,7 +211,7 @@ static bool has_all_keys(const facts_bucket *bucket, const facts_case *c)
     return bucket->forms == FACTS_MOST_FORMS && !bucket->explained;
 }
 
-/* Counted without a question: a form covers it, or the bucket has forms enough. */
+/* Counted without a question: a form covers it, or its bucket is full. */
 static bool counted(facts_findings *f, finding *at)
 {
     for (size_t i = 0; i < f->buckets; i++) {
@@ -232,7 +233,7 @@ static bool counted(facts_findings *f, finding *at)
     return false;
 }
 
-/* Its turn comes when nothing alike is at work: that one's form may explain it. */
+/* It starts when no similar finding is being shrunk: the form of that one may explain it. */
 static void begin(facts_findings *f, finding *at)
 {
     int active = 0;
@@ -269,7 +270,7 @@ static bool repeat(facts_findings *f, finding *at, const facts_case *c, int most
     return known;
 }
 
-/* A failure that does not come back at once is repeated until there is a rate, and not shrunk. */
+/* A failure that does not repeat immediately is repeated to measure its rate, and is not shrunk. */
 static void confirm(facts_findings *f, finding *at)
 {
     if (!repeat(f, at, &at->start, 2))
@@ -291,7 +292,7 @@ static bool ask_once(void *context, const facts_case *c, facts_answer *out)
     return s->asker->ask(s->asker->context, c, 1, s->alone, out);
 }
 
-/* True when it is over; false while a question is open. */
+/* True when it is finished; false while an answer is still to come. */
 static bool shrink_from(facts_findings *f, const finding *at, const facts_case *start, bool to_known, facts_shrink_result *out)
 {
     shrink_context context = { f->asker, is_alone(at) };
@@ -320,7 +321,8 @@ static void shrink(facts_findings *f, finding *at)
         at->state = at->symptom.known ? REPEATING : EXPLAINING;
 }
 
-/* Without some of its features it may be a known failure. Sizes stay: a known failure at other sizes says nothing of these. */
+/* Without some of its features, the case may be a known failure. The sizes stay: a known failure at other sizes does not explain
+ * this one. */
 static void explain(facts_findings *f, finding *at)
 {
     facts_shrink_result result;
@@ -362,7 +364,7 @@ bool facts_findings_advance(facts_findings *f, const facts_asker *asker)
 {
     f->asker = asker;
     bool again;
-    do { /* one that is over may explain those that wait for it */
+    do { /* a finished finding may explain the findings that wait for it */
         size_t buckets = f->buckets;
         again = false;
         for (int ordinary = 1; ordinary >= 0; ordinary--)
@@ -390,7 +392,7 @@ size_t facts_findings_open(const facts_findings *f)
 bool facts_findings_close(facts_findings *f, const facts_asker *asker)
 {
     f->asker = asker;
-    for (int round = 0; round < 2; round++) /* those at work first: they explain the rest */
+    for (int round = 0; round < 2; round++) /* those being shrunk first: they explain the others */
         for (size_t i = f->first_open; i < f->count && !f->failed; i++) {
             finding *at = &f->at[i];
             if (at->state == OVER || (round == 0 && !is_active(at)) || counted(f, at))

@@ -9,7 +9,7 @@
 
 #define MOST_ATTEMPTS 16
 #define MOST_FAILING 64
-/* What is forgotten leaves a hash of 64 bits in one of these buckets, from the newest to the oldest. */
+/* A forgotten entry leaves a 64-bit hash in one of these buckets, from the newest to the oldest. */
 #define BUCKETS (1u << 18)
 #define BUCKET 8
 
@@ -103,7 +103,7 @@ facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int at
     return e->state;
 }
 
-/* The entry, made when it is not there. */
+/* The entry, created if absent. */
 static facts_memo_id find(facts_memo *memo, const char *name, int attempt)
 {
     XXH128_hash_t key = key_of(name, attempt);
@@ -127,7 +127,7 @@ static uint64_t *bucket_of(const facts_memo *memo, XXH128_hash_t key)
     return memo->forgotten[key.low64 % BUCKETS];
 }
 
-/* Takes an entry out of the table: those behind it move up, as each must be found from its own place without a gap. */
+/* Removes an entry from the table. The entries after it move up, because a search for an entry ends at the first gap. */
 static void unlink_entry(facts_memo *memo, facts_memo_id id)
 {
     size_t mask = memo->capacity - 1, gap = (size_t)(slot_of(memo, memo->at[id].key) - memo->table);
@@ -212,7 +212,7 @@ void facts_memo_compare(facts_memo *memo, facts_by by)
     memo->by = by;
 }
 
-/* The same sentence about other sizes is the same reason. */
+/* The same message about other sizes is the same reason. */
 static void drop_digits(char *text)
 {
     char *out = text;
@@ -222,7 +222,7 @@ static void drop_digits(char *text)
     *out = '\0';
 }
 
-/* Any answer as a symptom. False: it is none. */
+/* The symptom of any answer. False: the answer has none. */
 static bool read_value(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_by by)
 {
     char value[FACTS_REPORTED_VALUE];
@@ -250,7 +250,7 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
     if (memo->by != FACTS_BY_COUNT)
         fails = read_value(&symptom, &evidence, row, memo->by);
     if (verdict == FACTS_VERDICT_EXIT_CRASH && e->state == FACTS_MEMO_ANSWERED)
-        e->failing = 0; /* the same row again: its worker ended badly */
+        e->failing = 0; /* the same row again, because its worker ended badly */
     if (fails)
         ok = add_failure(e, &symptom, &evidence);
     if (facts_reported_weight(verdict) > facts_reported_weight(e->verdict))

@@ -1,4 +1,4 @@
-/* Keys back to their default: all at once, then one by one in the order of a name. */
+/* Resets keys to their defaults: all at once, then one by one in the order of a name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ size_t facts_case_features(const facts_case *c)
     return n;
 }
 
-/* Keys that mean nothing without another go with it. */
+/* Keys that depend on another key are reset with it. */
 static const facts_key followers[][2] = { { FACTS_KEY_BIAS, FACTS_KEY_DBIAS },        { FACTS_KEY_BIAS, FACTS_KEY_BIAS_FILL },
                                           { FACTS_KEY_BIAS, FACTS_KEY_BIAS_DTYPE },   { FACTS_KEY_SOFTMAX, FACTS_KEY_DSINK },
                                           { FACTS_KEY_PASS, FACTS_KEY_DBIAS },        { FACTS_KEY_PASS, FACTS_KEY_DSINK },

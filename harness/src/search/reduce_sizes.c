@@ -16,7 +16,7 @@ static bool try_number(facts_shrinker *s, const char *name, uint64_t number, fac
     return make(context, &s->result->best, number, &candidate) && facts_shrink_try(s, &candidate, what);
 }
 
-/* Between what does not fail and what does. Failing need not be monotonous: then it is some smallest, not the smallest. */
+/* Between a size that passes and one that fails. Failures need not be monotonous: then the result is a local minimum. */
 static void bisect(facts_shrinker *s, const char *name, uint64_t low, uint64_t high, facts_make_candidate make, void *context)
 {
     while (high - low > 1 && !s->over) {
@@ -28,7 +28,7 @@ static void bisect(facts_shrinker *s, const char *name, uint64_t low, uint64_t h
     }
 }
 
-/* 0 when none fails. */
+/* Returns 0 if none fails. */
 static uint64_t try_residues(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make,
                              void *context)
 {
@@ -40,7 +40,7 @@ static uint64_t try_residues(facts_shrinker *s, const char *name, uint64_t least
     return 0;
 }
 
-/* A number that was at its smallest: is it still, now that other things are smaller? */
+/* Is a number that was minimal still minimal, now that others are smaller? */
 static void look_again(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
 {
     uint64_t power = 1;
@@ -106,7 +106,7 @@ static int read_size(const facts_case *c, facts_key key, uint64_t out[3])
     return n;
 }
 
-/* Lengths are at most the size they are lengths of. */
+/* Lengths are at most the size of their dimension. */
 static bool clamp_lengths(facts_case *c)
 {
     uint64_t size[3];

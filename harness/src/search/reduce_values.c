@@ -1,4 +1,4 @@
-/* Inside a value: a simpler word, fewer parts, smaller numbers; and fewer batch entries. */
+/* Simplifies a value: a simpler word, fewer parts, smaller numbers, fewer batch entries. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "reduction.h"
 
-/* Simpler than what is there, where the default is not enough. The first of a key's that fails the same way is kept. */
+/* Simpler values of a key, if its default does not fail. The first value that fails in the same way is kept. */
 static const struct {
     facts_key key;
     const char *value;
@@ -40,7 +40,7 @@ static bool reduce_words(facts_shrinker *s)
     return any;
 }
 
-/* Leaves one of the parts out that a letter joins, each in turn. */
+/* Removes each part between separators in turn. */
 static bool reduce_parts(facts_shrinker *s, facts_key key, char joint)
 {
     bool any = false;
@@ -53,12 +53,12 @@ static bool reduce_parts(facts_shrinker *s, facts_key key, char joint)
             break;
         size_t end = start + strcspn(text + start, (char[]){ joint, '\0' });
         bool last = text[end] == '\0';
-        if (last) /* the joint before it goes too */
+        if (last) /* the separator before it is removed too */
             snprintf(rest, sizeof rest, "%.*s", start > 0 ? (int)start - 1 : 0, text);
         else
             snprintf(rest, sizeof rest, "%.*s%s", (int)start, text, text + end + 1);
         if (rest[0] && facts_shrink_try_key(s, key, rest, what))
-            any = true; /* the next one stands where this one stood */
+            any = true; /* the next part is now at this place */
         else
             start = end + 1;
     }
@@ -164,7 +164,7 @@ static bool add_list(char *text, size_t capacity, size_t *used, const int32_t *l
     return true;
 }
 
-/* Only the entries of `in`, with their lengths said. */
+/* Keeps only the entries in `in`, and writes their lengths. */
 static bool only(facts_shrinker *s, const facts_problem *problem, const bool *in, size_t count, const char *what)
 {
     facts_case candidate = s->result->best;

@@ -35,7 +35,7 @@ int facts_reported_weight(facts_verdict verdict)
                                                   : 0;
 }
 
-/* "8 8 10" is "8 10": configurations of one engine are not told apart. */
+/* "8 8 10" becomes "8 10": configurations of one engine are not distinguished. */
 static void keep_once(char *out, size_t capacity, char *list)
 {
     size_t used = 0;
@@ -88,7 +88,7 @@ bool facts_reported_answers(const facts_reported *reported)
            reported->verdict != FACTS_VERDICT_NOT_RUN && reported->verdict != FACTS_VERDICT_MISTRUSTED;
 }
 
-/* Of another backend than cuDNN there is only its name. */
+/* Other backends than cuDNN have only a name. */
 static bool is_of_cudnn(const facts_reported *reported)
 {
     return !reported->backend[0] || strcmp(reported->backend, "cudnn") == 0;

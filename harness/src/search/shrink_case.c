@@ -92,7 +92,7 @@ bool facts_shrink_try(facts_shrinker *s, const facts_case *candidate, const char
         s->over = s->open >= (s->order->lookahead > 0 ? s->order->lookahead : 1);
     }
     if (s->open > 0)
-        return false; /* what an earlier answer says may make this question idle */
+        return false; /* an earlier answer may make this question unnecessary */
     bool same = facts_answer_find(&answer, &s->order->symptom) != NULL;
     s->result->steps++;
     if (same) {
@@ -111,8 +111,8 @@ bool facts_shrink_try_key(facts_shrinker *s, facts_key key, const char *value, c
     return facts_case_set(&candidate, key, value, &ignored) && facts_shrink_try(s, &candidate, what);
 }
 
-/* With all engines asked, or the heuristics' choice: the one that fails, so that smaller cases cannot fall to another. Where
- * engines have no numbers, what is said of them goes first. */
+/* With engine=all or the heuristics' choice: sets the failing engine, so that no smaller case changes to another engine. If the
+ * backend's engines have no numbers, removes the engine key first. */
 static void pin_engine(facts_shrinker *s)
 {
     char number[32], what[48];
@@ -130,7 +130,7 @@ static void pin_engine(facts_shrinker *s)
     facts_shrink_try_key(s, FACTS_KEY_ENGINE, number, what);
 }
 
-/* One key away from the smallest case, asked on the way, and right: what the failure needs. */
+/* Cases that differ in one key from the smallest case, were asked during shrinking, and pass: the failure needs this key. */
 static void find_controls(facts_shrinker *s)
 {
     facts_shrink_result *r = s->result;

@@ -26,7 +26,7 @@ static facts_span get(const object *o, const char *key)
     return facts_member_find(o->member, o->count, key);
 }
 
-/* A value as text: strings without their quotes, anything else as it stands. What cannot be printed is a blank. */
+/* A value as text: strings without quotes, other values unchanged. A character that cannot be printed is a blank. */
 static void copy(char *out, size_t capacity, facts_span value)
 {
     out[0] = '\0';
@@ -101,7 +101,7 @@ bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const
     if (!facts_verdict_is_finding(*verdict) && *verdict != FACTS_VERDICT_MISTRUSTED)
         return false;
     copy(out->backend, sizeof out->backend, facts_line_get(row, "backend"));
-    bool numbered = strcmp(out->backend, "cudnn") == 0; /* elsewhere there is one engine only */
+    bool numbered = strcmp(out->backend, "cudnn") == 0; /* the other backends have one engine */
     if (!numbered || !facts_json_int(facts_line_get(row, "engine"), &out->engine) || out->engine < 0)
         out->engine = -1;
     if (scan(&expectation, facts_line_get(row, "expectation")))

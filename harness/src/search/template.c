@@ -8,7 +8,7 @@
 #define MOST_ENTRIES 64
 
 typedef struct filler {
-    facts_span text; /* the whole, for places */
+    facts_span text; /* the whole text, for columns of errors */
     facts_expression_scope *scope;
     char *out;
     size_t used;

@@ -34,7 +34,7 @@ struct facts_weights {
     size_t numbers;
     key_line *line;
     size_t lines;
-    predicates where, ordinary; /* all of them have to hold */
+    predicates where, ordinary; /* all conditions must hold */
     uint64_t most_work;
 };
 
@@ -72,7 +72,7 @@ static bool read_choices(reader *r, facts_span text, facts_choice_line **out, si
     return true;
 }
 
-/* The text before ": " (or a colon at the end), which is taken off. */
+/* Removes the text before ": " (or before a colon at the end) and returns it. */
 static bool cut_head(facts_span *rest, facts_span *head)
 {
     for (size_t i = 0; i < rest->length; i++) {
@@ -198,7 +198,7 @@ static facts_expression_scope scope_of(const facts_weights *w, const facts_case 
     return (facts_expression_scope){ .numbers = w->number, .number_count = w->numbers, .c = c, .dice = dice };
 }
 
-/* Each choice is drawn once for a plain case, so that a mistake is reported before the first draw. */
+/* Draws each choice once for a plain case, so that an error is reported before the first draw. */
 static bool check_line(reader *r, const key_line *line)
 {
     for (size_t i = 0; i < line->count; i++) {
@@ -220,7 +220,7 @@ static bool check_line(reader *r, const key_line *line)
     return true;
 }
 
-/* Back to the line of this letter. */
+/* Returns to the line of this letter. */
 static void go_to(reader *r, const char *at)
 {
     r->in.line = 1;
@@ -263,7 +263,7 @@ static bool has_line(const facts_weights *w, size_t before, facts_key key)
     return false;
 }
 
-/* Of the lines of the key that `first` is the first of: the one that holds for this case. */
+/* Of the lines of a key, whose first is `first`: the line that holds for this case. */
 static const key_line *line_for(const facts_weights *w, size_t first, const facts_case *c)
 {
     const facts_subject subject = { .c = c };
@@ -312,7 +312,7 @@ static bool wanted(const facts_weights *w, const facts_draw_choice *choice, cons
     return choice == NULL || choice->where == NULL || facts_predicate_holds(choice->where, &subject);
 }
 
-/* The name is parsed again: two ways to the same case end in the same text. */
+/* Parses the name again, so that two ways to the same case give the same text. */
 static bool finish(const facts_weights *w, const facts_draw_choice *choice, facts_problem *problem, facts_case *c)
 {
     char name[FACTS_NAME_MAX];

@@ -9,7 +9,7 @@
 static const char *const task_words[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_WORD) };
 #undef AS_WORD
 
-/* Ours in every row: what a worker says of them is dropped. */
+/* Members that the supervisor writes in every row: a worker's values of them are dropped. */
 static const char *const own_keys[] = { "case",    "cudnn",   "build", "device", "sm",   "grade",         "expectation",
                                         "wall_ms", "attempt", "run",   "group",  "more", "verdict_before" };
 
@@ -201,13 +201,13 @@ void facts_describe_death(char *out, size_t capacity, const facts_death *death)
 {
     char how[96];
     if (death->too_long)
-        snprintf(how, sizeof how, "its reply was longer than %zu bytes", FACTS_REPLY_MAX);
+        snprintf(how, sizeof how, "the worker's reply was longer than %zu bytes", FACTS_REPLY_MAX);
     else if (death->late)
-        snprintf(how, sizeof how, "it did not answer in time%s", death->abandoned ? ", and could not be killed" : "");
+        snprintf(how, sizeof how, "the worker did not answer in time%s", death->abandoned ? ", and could not be killed" : "");
     else if (death->signal)
-        snprintf(how, sizeof how, "it died of SIG%s", signal_name(death->signal));
+        snprintf(how, sizeof how, "the worker died of SIG%s", signal_name(death->signal));
     else
-        snprintf(how, sizeof how, "it exited with status %d", death->status);
+        snprintf(how, sizeof how, "the worker exited with status %d", death->status);
     facts_span last = last_line(death->stderr_tail ? death->stderr_tail : "");
     if (last.length > 300)
         last.length = 300;

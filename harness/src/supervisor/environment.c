@@ -1,12 +1,12 @@
-/* The environment of a worker: nothing of the caller's but what is listed here. */
+/* The environment of a worker: of the caller's environment, it contains only the variables in this list. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "supervision.h"
 
-/* Passed on to workers when set: which GPUs are ours, which cuBLAS measures them, how sanitizers behave, and whether rows say where
- * their time went. */
+/* Passed on to workers if set: visible GPUs, the cuBLAS that measures them, options of sanitizers, and whether rows have the
+ * times of their stages. */
 static const char *const passed_for_gpu[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "FACTS_CUBLAS", NULL };
 static const char *const passed[] = { "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "FACTS_TIMES", NULL };
 

@@ -1,14 +1,15 @@
-/* Which GPU the next worker of a target goes to, and how many workers a GPU has room for. */
+/* The GPU of a target's next worker, and the number of workers for which a GPU has room. */
 #include <stdlib.h>
 
 #include "supervision.h"
 
-/* Of the free memory that the first worker reports, for each worker of a GPU. A worker's context takes half a GiB, and the memory
- * that it keeps for the next case takes one GiB. A case without enough memory waits until it has the GPU alone. */
+/* The part of the free memory, as the first worker reports it, for each worker of a GPU. A worker's context takes half a GiB,
+ * and the memory that it keeps for the next case takes one GiB. A case without enough memory waits until it has the GPU alone. */
 #define BYTES_EACH 4e9
 #define MOST_WORKERS 64
-/* So many workers start on a GPU, and as many more with each plan that was compiled. Where every plan is loaded, all wait for the
- * GPU, and each further context only takes its time: 2,336 cases of peers-fe took 19 s with 16 workers and 14 s with 4. */
+/* The number of workers that start on a GPU, and of those that start with each compiled plan. If every plan is loaded from disk,
+ * all workers wait for the GPU, and each further context only costs time: 2,336 cases of peers-fe took 19 s with 16 workers and
+ * 14 s with 4. */
 #define WORKERS_AT_ONCE 4
 
 bool facts_gpus_prepare(facts_supervision *run)
@@ -22,8 +23,8 @@ bool facts_gpus_prepare(facts_supervision *run)
     return run->gpus != NULL;
 }
 
-/* Compiling and the reference are work of the CPU, so that several workers finish sooner. What exec_us then counts is not the
- * launch alone; with --jobs 1 it is. */
+/* Compiling and the reference are work of the CPU, so several workers finish sooner. exec_us then contains more than the launch;
+ * with --jobs 1 it does not. */
 static bool has_room(const facts_supervision *run, const facts_target_state *state, const facts_gpu *gpu)
 {
     if (run->order->another_round)

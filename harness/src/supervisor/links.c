@@ -1,5 +1,6 @@
-/* libcudnn.so.9 asks the loader for libcudnn_graph.so.9.14.0, then .9.14, then .9; where the system has the same release under its
- * full version, the worker would map the system's library. These links give the build's own libraries those names first. */
+/* libcudnn.so.9 asks the loader for libcudnn_graph.so.9.14.0, then .9.14, then .9. If the system has the same release under its
+ * full version, the worker would load the system's library. These links give the build's own libraries the full names, so that
+ * the loader finds them first. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ static bool make_link(const char *folder, const char *library, const facts_build
            symlink(file, link) == 0;
 }
 
-/* The lock on the folder says that its owner lives; a killed one has none. */
+/* The lock on the folder shows that its owner is running; the folder of a killed process has no lock. */
 static int lock_folder(const char *path)
 {
     int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -7,8 +7,8 @@
 
 #define GRACE_MS 2000     /* between TERM and KILL */
 #define ABANDON_MS 10000  /* after KILL */
-#define DRAIN_MS 1000     /* for what is still in the pipes after its end */
-#define SECOND_LOOK_MS 50 /* a reply may lie in the pipe when we were stopped ourselves: read before judging */
+#define DRAIN_MS 1000     /* to read the rest of the pipes after its end */
+#define SECOND_LOOK_MS 50 /* a reply may be in the pipe if this process was stopped: read before deciding */
 
 typedef enum timer_use { TIMER_IDLE, TIMER_DEADLINE, TIMER_SECOND_LOOK, TIMER_GRACE, TIMER_ABANDON, TIMER_DRAIN } timer_use;
 
@@ -23,7 +23,7 @@ struct facts_process {
     facts_death death;
     facts_process_hooks hooks;
     void *owner;
-    char *line; /* what has come of the line at hand */
+    char *line; /* the received part of the current line */
     size_t used, capacity;
     char tail[FACTS_STDERR_KEPT + 1];
     size_t tail_used;
@@ -50,7 +50,7 @@ static void close_handle(uv_handle_t *handle)
         uv_close(handle, closed);
 }
 
-/* Everything has ended, or has to be given up: close the handles; `closed` reports. */
+/* The process and its pipes have ended, or are given up: closes the handles; `closed` reports. */
 static void bury(facts_process *p)
 {
     if (p->burying)
@@ -145,7 +145,7 @@ static bool keep_bytes(facts_process *p, const char *bytes, size_t length)
     return true;
 }
 
-/* Hands out every whole line; a line that lies in one read is not copied. */
+/* Reports every complete line; a line within one read is not copied. */
 static void take_output(facts_process *p, const char *bytes, size_t length)
 {
     while (length && !p->death.too_long) {
@@ -167,7 +167,8 @@ static void take_output(facts_process *p, const char *bytes, size_t length)
     }
 }
 
-/* Nobody would hear it, or it would not hear us: waiting for the deadline helps nobody. Whoever closed his end is about to end. */
+/* A closed pipe cannot carry a request or a reply, so there is no point in waiting for the deadline. The side that closed it is
+ * about to end. */
 static void cut_off(facts_process *p)
 {
     if (facts_process_doomed(p) || p->exited)

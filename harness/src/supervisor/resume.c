@@ -10,8 +10,8 @@
 /* One (case, build, device) of the record. Known by a 128-bit hash of the three: names are long and many. */
 typedef struct entry {
     XXH128_hash_t key;
-    bool used, complete; /* complete: it has a row that promises no more */
-    bool late;           /* one of its rows is no answer: we were late */
+    bool used, complete; /* complete: its last row announces no further row */
+    bool late;           /* one of its rows is not an answer: FACTS timed out */
     int next_config, attempts;
 } entry;
 
@@ -87,7 +87,7 @@ static bool check_run(facts_resume *r, const facts_line *line)
     return false;
 }
 
-/* Of a worker that died, and nobody but us to blame: a longer --timeout may give an answer. */
+/* The row of a worker that died through FACTS alone: a longer --timeout may give an answer. */
 static bool timed_out_in_facts(const facts_line *line)
 {
     return facts_json_is(facts_line_get(line, "verdict"), "inconclusive") && facts_line_get(line, "stage").at;

@@ -1,5 +1,4 @@
-/* The life of a worker: it starts, gets its target, answers case after case, and ends. If it dies, the case in flight is the cause.
- */
+/* One worker: it starts, opens its target, answers case after case, and ends. If it dies, the current case is the cause. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 
 #define START_TIMEOUT_S 120.0
 #define PROBE_TIMEOUT_S 20.0 /* loads the kernels and launches a small one */
-#define EXIT_TIMEOUT_S 60.0 /* at most: beside sixty others, a worker took more than ten to give its GPU back */
+#define EXIT_TIMEOUT_S 60.0 /* at most: with sixty others, a worker took more than ten to release its GPU */
 #define MOST_KILLS_AT_START 20
 
 static double ms_since(uint64_t then)
@@ -36,7 +35,7 @@ void facts_slot_close(facts_slot *slot)
     await_end(slot);
 }
 
-/* What is in hand elsewhere may lead to more work. */
+/* A case in another worker may lead to more work. */
 static bool more_may_come(const facts_supervision *run)
 {
     bool busy = false;
@@ -51,7 +50,7 @@ static void finish(facts_slot *slot)
     slot->finished = slot->work + 1;
 }
 
-/* Whatever becomes of the worker now says nothing of the case that it finished. */
+/* The end of the worker now does not change the result of the finished case. */
 static void let_go(facts_slot *slot)
 {
     if (slot->finished)
@@ -59,7 +58,7 @@ static void let_go(facts_slot *slot)
     slot->finished = 0;
 }
 
-/* The start is on the record before the worker hears of it. */
+/* The start is written to the record before the worker gets the request. */
 void facts_slot_ask(facts_slot *slot, size_t work)
 {
     facts_supervision *run = slot->run;
@@ -138,8 +137,8 @@ static void on_ready(facts_slot *slot, facts_span ready)
     facts_schedule(run);
 }
 
-/* Others have the GPU's memory and will give it back. Where work is made as answers come, only workers of the target itself are
- * sure to go on. */
+/* Other workers use the GPU's memory and will release it. If work is added as answers come, only workers of the target itself
+ * are certain to continue. */
 static bool waits_for_room(facts_slot *slot, const char *class_word)
 {
     facts_supervision *run = slot->run;
@@ -177,7 +176,7 @@ static bool is_in_facts(const facts_slot *slot)
     return strcmp(slot->stage, "reference") == 0 || strcmp(slot->stage, "judge") == 0;
 }
 
-/* The time that we took is not the engine's. */
+/* The time of FACTS is not the engine's. */
 static void on_stage(facts_slot *slot, const facts_line *reply, facts_span stage)
 {
     int64_t config;
@@ -188,7 +187,7 @@ static void on_stage(facts_slot *slot, const facts_line *reply, facts_span stage
     slot->config = facts_json_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
 }
 
-/* A reply that is no row: the worker cannot be trusted with another case. */
+/* The reply is not a row: the worker gets no other case. */
 static void nonsense(facts_slot *slot)
 {
     slot->run->counts->noise++;
@@ -220,14 +219,14 @@ static int config_in_hand(const facts_slot *slot)
     return slot->config > from ? slot->config : from;
 }
 
-/* Its context was dead before this case did anything: that is no answer, and another worker is asked. */
+/* Its context was dead before this case did anything: this is not an answer, and another worker is asked. */
 static void on_again(facts_slot *slot)
 {
     facts_item_again(slot->run, slot->target, slot->work, config_in_hand(slot));
     wait_for_end(slot);
 }
 
-/* It leaves after this row, which is not the last of its case: the next worker goes on behind it. */
+/* It ends after this row, which is not the last of its case: the next worker continues after this row. */
 static void on_leave(facts_slot *slot, facts_span row)
 {
     facts_supervision *run = slot->run;
@@ -257,8 +256,8 @@ static void go_on(facts_slot *slot, bool bye, bool final)
     }
 }
 
-/* Was there no memory for it on a GPU where others have some? Then it is asked once more without them. What is made as the answers
- * come waits for none. */
+/* Did the case lack memory on a GPU that others use? Then it is asked once more without them. Cases that are added as answers
+ * come do not wait. */
 static bool had_no_room(facts_slot *slot, facts_span row)
 {
     const facts_supervision *run = slot->run;
@@ -288,7 +287,7 @@ static bool write_row(facts_slot *slot, facts_span row, facts_row_extra extra)
     return true;
 }
 
-/* The last reply to a request. The worker's very last row waits for its end: an end that goes wrong belongs to it. */
+/* The last reply to a request. The worker's very last row is kept until the worker has ended: a bad end belongs to it. */
 static void on_last(facts_slot *slot, facts_span row, bool bye)
 {
     facts_supervision *run = slot->run;
@@ -319,7 +318,8 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     go_on(slot, bye, final);
 }
 
-/* A worker that keeps nothing of the case (a new one, or nothing of it could be launched) has no turn in the later rounds. */
+/* A worker without memory of the case takes no part in the later rounds: a new worker, or one that could launch nothing of the
+ * case. */
 static void on_turn(facts_slot *slot, const facts_line *reply, bool bye)
 {
     const facts_span turn = facts_line_get(reply, "time");
@@ -394,14 +394,14 @@ static void on_line(void *owner, const char *text, size_t length)
         run->counts->noise++;
 }
 
-/* It died before it was ready: tried twice, then the target is given up. */
+/* It died before it was ready: after two attempts the target is given up. */
 static void lost_at_start(facts_slot *slot, const facts_death *death)
 {
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
     char how[512], text[640];
     state->starting--;
-    /* Killed from outside says nothing of the target: it may happen many times. Whatever ends by itself ends the next time too. */
+    /* A kill from outside is no fault of the target, and may happen many times. A worker that ended by itself will do so again. */
     int tries = death->signal == SIGKILL && !death->late ? MOST_KILLS_AT_START : 2;
     if (run->stopping || state->failed || ++state->start_failures < tries)
         return;
@@ -427,7 +427,7 @@ static const char *timed_out_in_facts(const facts_slot *slot, const facts_death 
     return strcmp(slot->stage, "judge") == 0 ? "judging took too long" : "the reference was not ready in time";
 }
 
-/* What says nothing of cuDNN is no crash of it. */
+/* An end that is not cuDNN's fault is not a crash of cuDNN. */
 static void blame_ourselves(facts_evidence *out, const facts_slot *slot, const facts_death *death)
 {
     const char *late = timed_out_in_facts(slot, death);
@@ -475,7 +475,7 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
                           "restart the machine");
 }
 
-/* Only a verdict that is no finding becomes worse by a bad end. */
+/* A bad end changes only a verdict that is not a finding. */
 static bool exit_matters(const facts_slot *slot)
 {
     facts_member members[FACTS_ROW_MEMBERS];

@@ -1,4 +1,4 @@
-/* The schedule: which target gets the next worker, which case the next question, and when all is over. */
+/* The schedule: the target of the next worker, the case of the next question, and the end of the run. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "supervision.h"
 
 #define TICK_MS 100
-/* What a start is taken to cost, and an answer, until the first were seen. */
+/* The assumed times of a start and of an answer, until the first were measured. */
 #define GUESS_START_MS 500.0
 #define GUESS_DECIDE_MS 2.0
 #define GUESS_RUN_MS 200.0
@@ -24,7 +24,7 @@ static void count_todo(facts_target_state *state, const facts_item *item, int by
     state->queues[item->queue].todo += (size_t)by;
 }
 
-/* The threshold that a case names. */
+/* The rescale threshold of a case. */
 static uint8_t queue_of(facts_supervision *run, const char *name)
 {
     static const char key[] = " rescale=";
@@ -73,7 +73,7 @@ static void begin_item(facts_supervision *run, facts_target_state *state, size_t
     run->counts->planned++;
 }
 
-/* An item for each case that was added since, in a place of its own or in that of one that is done. */
+/* Makes an item for each case added since, in a new place or in the place of a finished one. */
 static bool fit_items(facts_supervision *run)
 {
     size_t count = run->order->work_count;
@@ -98,7 +98,7 @@ static bool fit_items(facts_supervision *run)
     return true;
 }
 
-/* Asks for more work, where somebody makes it as the answers come. */
+/* Asks for more work, if work is added as answers come. */
 static bool ask_for_more(facts_supervision *run)
 {
     bool any = false;
@@ -129,8 +129,8 @@ bool facts_take_item(facts_supervision *run, size_t target, size_t work)
     return true;
 }
 
-/* What had no room is for a worker that is alone. Where places are used again, the case that was added first is taken: a search
- * asks its most useful question first. */
+/* A case that lacked memory is for a worker that has the GPU alone. If places are reused, the case that was added first is
+ * taken: a search asks its most useful question first. */
 static bool take_from(facts_target_state *state, int queue, bool alone, bool reuses, size_t *work)
 {
     facts_queue *q = &state->queues[queue];
@@ -151,7 +151,7 @@ static bool take_from(facts_target_state *state, int queue, bool alone, bool reu
     return true;
 }
 
-/* The queue with most to do for each of its workers, of those that are not tried yet; -1: none has anything. */
+/* Of the queues that were not tried yet, the one with most work for each of its workers; -1: none has work. */
 static int fullest(const facts_target_state *state, const bool tried[FACTS_QUEUES])
 {
     int best = -1;
@@ -251,18 +251,18 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
     }
 }
 
-/* Is there so much to do that another worker's start pays? */
+/* Is there enough work to justify another worker's start? */
 static bool worth_another(const facts_supervision *run, const facts_target_state *state)
 {
     if (run->order->more)
-        return state->todo > (size_t)state->starting; /* each that starts takes one, and asks for more */
+        return state->todo > (size_t)state->starting; /* each starting worker takes a case, and asks for more */
     double guess = run->order->task == FACTS_TASK_DECIDE ? GUESS_DECIDE_MS : GUESS_RUN_MS;
     double each = state->answers ? state->busy_ms / (double)state->answers : guess;
     double start = state->ready ? state->start_ms : GUESS_START_MS;
     return (double)state->todo * each > start * (state->live + 1);
 }
 
-/* Targets without a worker first, in their order; then the one with most to do. *gpu is where its worker goes. */
+/* Targets without a worker first, in their order; then the target with most work. *gpu is the worker's GPU. */
 static facts_target_state *pick_target(const facts_supervision *run, int *gpu)
 {
     facts_target_state *best = NULL;
@@ -362,7 +362,7 @@ static bool prepare(facts_supervision *run)
         facts_join(run->driver, folder, "libcuda.so.1");
     facts_error error;
     if (facts_home_path("cases/errata.json", folder))
-        run->errata = facts_file_text(folder, &error); /* a case that needs them says that they are missing */
+        run->errata = facts_file_text(folder, &error); /* a case that needs them reports that they are missing */
     return true;
 }
 

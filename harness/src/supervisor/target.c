@@ -25,7 +25,8 @@ void facts_device_label(char *out, size_t capacity, const char *device_name)
     out[n] = '\0';
 }
 
-/* A record knows a target by its build's and its device's name: two that share both could not be told apart. */
+/* A record names a target by the names of its build and its device: two targets with the same two names would be one in the
+ * record. */
 static int clash(const facts_target *a, const facts_target *b, facts_error *message)
 {
     if (strcmp(a->described.json, b->described.json) != 0)
@@ -93,7 +94,7 @@ int facts_gpus_here(void)
     return n;
 }
 
-/* Those that CUDA shows: CUDA_VISIBLE_DEVICES ends at the first number below 0. */
+/* The GPUs that CUDA shows: CUDA_VISIBLE_DEVICES ends at the first number below 0. */
 static int gpus_shown(void)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -166,7 +167,7 @@ static int add_device(facts_targets *targets, const char *word, const facts_buil
     return status;
 }
 
-/* True when some word of the list is not cpu: only then a build has to be there. */
+/* True if any word of the list is not cpu: only then a build is necessary. */
 static bool needs_build(const char *devices)
 {
     while (*devices) {
@@ -198,7 +199,7 @@ int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags,
     facts_builds builds = { 0 };
     if (note)
         note->text[0] = '\0';
-    /* A device that is none is bad input, whatever this machine has of cuDNN: asked without a build first. */
+    /* An unknown device is bad input, whether or not cuDNN is installed: it is checked first, without a build. */
     int status = add_devices(out, devices, &builds, message);
     facts_targets_free(out);
     if (status == 0 && needs_build(devices))

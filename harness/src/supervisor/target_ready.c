@@ -25,8 +25,8 @@ static bool is_proved(const char *path)
     return strncmp(name, "libcudnn", 8) == 0 || strncmp(name, "libnvrtc", 8) == 0 || strncmp(name, "libcublasLt", 11) == 0;
 }
 
-/* Targets of one build share its libraries: each file is hashed once. The lock is held while hashing, so that the second asks and
- * waits. */
+/* Targets of one build share its libraries: each file is hashed once. The lock is held during the hash, so that a second thread
+ * waits for it. */
 static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
 {
     facts_hashes *known = &run->hashes;
@@ -157,7 +157,7 @@ static void join(uv_async_t *done)
     proved(p);
 }
 
-/* A thread computes: hashing hundreds of megabytes must not hold up the schedule. */
+/* A thread computes the hash: hundreds of megabytes must not delay the schedule. */
 static void write_target(facts_supervision *run, size_t target, facts_span ready)
 {
     proof *p = calloc(1, sizeof *p);
@@ -180,7 +180,7 @@ static void write_target(facts_supervision *run, size_t target, facts_span ready
     }
 }
 
-/* The first GPU of a kind takes the plain name; with several in one run the number tells them apart. */
+/* The first GPU of a kind gets the plain name; with several of a kind in one run, a number distinguishes them. */
 static void name_device(facts_supervision *run, size_t target, const facts_line *ready)
 {
     facts_target_state *state = &run->targets[target];

@@ -1,5 +1,5 @@
-/* A run with another_round: the targets take turns, so that what drifts with time (clocks, temperature) meets all of them alike.
- * One worker is busy at a moment. */
+/* A run with another_round: the targets alternate, so that slow changes (clocks, temperature) affect all of them equally. One
+ * worker at a time is busy. */
 #include "supervision.h"
 
 static facts_slot *slot_of(const facts_supervision *run, size_t target)
@@ -10,7 +10,7 @@ static facts_slot *slot_of(const facts_supervision *run, size_t target)
     return NULL;
 }
 
-/* One that starts or ends disturbs a measurement, too. */
+/* A worker that starts or ends disturbs a measurement, too. */
 static bool is_anyone_busy(const facts_supervision *run)
 {
     for (const facts_slot *slot = run->slots; slot; slot = slot->next)
@@ -26,7 +26,7 @@ static void close_idle(facts_supervision *run)
             facts_slot_close(slot);
 }
 
-/* Is there a target that has no row of the case? It is asked if its worker is there; otherwise the schedule starts one. */
+/* Is there a target without a row of the case? It is asked if its worker runs; otherwise the schedule starts one. */
 static bool ask_case(facts_supervision *run, size_t work)
 {
     for (size_t target = 0; target < run->order->target_count; target++) {

@@ -9,7 +9,7 @@
 #include "builds/content.h"
 
 #define GPU_DRIVER "/proc/driver/nvidia/version" /* none under WSL */
-#define ANY_GPU "*"                              /* a run names its GPUs before it knows what they are */
+#define ANY_GPU "*"                              /* a run names its GPUs before their products are known */
 #define MOST_TARGETS 1024
 
 /* ---- what a target is ---------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ static bool holds(const facts_validity *validity, const char *build, const char 
         if (strcmp(t->build.name, build) == 0 && (gpu ? t->kind == FACTS_TARGET_GPU : strcmp(t->device, device) == 0))
             return t->content[0] && strcmp(t->content, content) == 0;
     }
-    return true; /* not asked now: nobody will read it */
+    return true; /* not asked now: the answer would not be read */
 }
 
 /* Without memory the target stays unknown, and is asked again. */
@@ -163,7 +163,7 @@ bool facts_validity_line(facts_validity *validity, const facts_line *line)
 void facts_validity_say(const facts_validity *validity, const char *path)
 {
     if (validity->stale)
-        fprintf(stderr, "facts: %s: %" PRIu64 " row%s of other libraries, another driver, device or FACTS; asking again\n", path,
+        fprintf(stderr, "facts: %s: %" PRIu64 " row%s from other libraries, another driver, another device or another FACTS; FACTS asks them again\n", path,
                 validity->stale, validity->stale == 1 ? " is" : "s are");
 }
 

@@ -22,7 +22,7 @@ enum { EXIT_BAD_INPUT = 2, EXIT_ENVIRONMENT = 3 };
 typedef struct lines {
     char *buffer;
     size_t start, end;
-    int file;     /* stdin; of a worker that replaces another, what that one had in hand before it */
+    int file;     /* stdin; for a replacement worker, the lines that its predecessor had not answered */
     char *target; /* the first line; owned */
 } lines;
 
@@ -72,8 +72,8 @@ static int bad_input(const char *text)
     return EXIT_BAD_INPUT;
 }
 
-/* This process cannot open the target that its predecessor had, as on a GPU whose memory others took meanwhile. Exit 3 here would
- * look like a crash of cuDNN with the case in hand. */
+/* This process cannot open its predecessor's target, for example because other processes took the GPU's memory. Exit 3 here
+ * would look like a crash of cuDNN in the current case. */
 static int refuse_request(lines *in, json_t *reply)
 {
     const char *line, *class = "environment", *text = "the worker could not start again", *remedy = "";
@@ -92,7 +92,7 @@ static int refuse_request(lines *in, json_t *reply)
     return EXIT_SUCCESS;
 }
 
-/* Returns the exit status of a worker that does not go on: opened or not. */
+/* Returns the exit status of a worker that ends here, whether or not it has opened the target. */
 static int open_target(facts_worker *worker, lines *in, bool *opened)
 {
     const char *line;
@@ -124,7 +124,7 @@ static int open_target(facts_worker *worker, lines *in, bool *opened)
     *opened = ready;
     if (replaces && !ready)
         return refuse_request(in, reply);
-    if (replaces) /* it has replied already */
+    if (replaces) /* it has already replied */
         json_decref(reply);
     else
         facts_reply(reply);

@@ -62,7 +62,7 @@ void facts_replace(facts_worker *worker, const facts_request *request, const fac
     facts_target_close(worker);
     facts_reply_hand_on();
     execv("/proc/self/exe", (char *[]){ (char[]){ "facts-worker" }, NULL });
-    _exit(EXIT_FAILURE); /* nothing is left to answer with */
+    _exit(EXIT_FAILURE); /* the process cannot answer any more */
 }
 
 int facts_replaced_lines(void)

@@ -8,7 +8,7 @@
 
 #include "case/words/worker_exit.h"
 
-/* Of a double: they identify every float, and what is measured has no more. */
+/* Digits of a double: they identify every float, and measured values are not more precise. */
 #define DIGITS 9
 
 static int channel = -1;
@@ -24,7 +24,7 @@ void facts_reply_hand_on(void)
     dup2(channel, STDOUT_FILENO);
 }
 
-/* One write unless the pipe takes less; a supervisor that went away is nobody to talk to. */
+/* One write, unless the pipe takes less. If the supervisor has ended, nothing is reported. */
 static void put(const char *text, size_t length)
 {
     while (length > 0) {

@@ -28,21 +28,21 @@
 #include "worker/target/nearest_accepted.h"
 #include "worker/timing/time_turn.h"
 
-/* One request in hand. */
+/* The current request. */
 typedef struct facts_job {
     facts_worker *worker;
     facts_request request;
     facts_case asked;
     facts_problem problem;
     fattn_score_mod *mod; /* problem.ask.score_mod */
-    int depth;            /* of the policies on this thread */
+    int depth;            /* of the policies of this thread */
     fattn_decision *decision;
     double decide_us;
-    bool refusal_loaded;       /* the decision is a refusal out of plan_dir */
+    bool refusal_loaded;       /* the decision is a refusal from plan_dir */
     facts_reference reference; /* prepared when the first configuration is run */
     bool again;                /* a dead context was found before anything was launched: no answer */
-    int32_t config;            /* in hand; -1: none */
-    facts_timed_plans kept;    /* of a request with `keep`: what ran and passed */
+    int32_t config;            /* the current one; -1: none */
+    facts_timed_plans kept;    /* for a request with `keep`: the configurations that ran and passed */
 } job;
 
 static double now_us(void)
@@ -70,7 +70,7 @@ static void reply(const job *j, json_t *row, bool last, bool bye)
     facts_reply_row(j->request.id, row, last, bye);
 }
 
-/* The row of a request that ends here, with what was decided where something was. */
+/* The row of a request that ends here, with the decision if there is one. */
 static json_t *ended(const job *j, facts_verdict verdict, const char *reason_class, const char *text)
 {
     json_t *row = facts_row(j->request.text, verdict);
@@ -96,14 +96,14 @@ static json_t *resolve(job *j)
     return NULL;
 }
 
-/* A caller who gives no layout of an output gets the one that the library derives: of inputs with stride 0 it is checked here. */
+/* Without a layout of an output, the library derives one. For inputs with stride 0, that layout is checked here. */
 static json_t *check_layouts(job *j)
 {
     facts_error why;
     return facts_layouts_hold(&j->problem, &why) ? NULL : ended(j, FACTS_VERDICT_WRONG, "internal", why.text);
 }
 
-/* What the case needs of the library before it can be asked: its recording, its policy. */
+/* The score modification and the policy of the case: the question needs both. */
 static json_t *furnish(job *j)
 {
     facts_error error = { 0 };
@@ -121,7 +121,7 @@ static json_t *furnish(job *j)
     return row;
 }
 
-/* Before cuDNN is asked: asking may end the process. */
+/* Sent before cuDNN is asked, because the question may end the process. */
 static json_t *write_standalone(job *j)
 {
     facts_error error = { 0 };
@@ -137,7 +137,7 @@ static void note_decision(const job *j)
         (void)facts_standalone_decided(j->decision, j->request.standalone, &error);
 }
 
-/* Whoever answers was allowed to, and can be called the way the case says. */
+/* Is the backend that answered allowed, and can it be called as the case demands? */
 static json_t *check_backend(const job *j)
 {
     const fattn_backend backend = fattn_decision_backend(j->decision);
@@ -148,13 +148,14 @@ static json_t *check_backend(const job *j)
     return text ? ended(j, FACTS_VERDICT_UNSUPPORTED, reason_class, text) : NULL;
 }
 
-/* Said no to, and the call would have been taken. Asked where compiling was wanted; a refusal costs no compile. */
+/* The question was refused, but the call would have been accepted. Checked where compiling was wanted; a refusal costs no
+ * compilation. */
 static bool is_refused_in_vain(const job *j)
 {
     fattn_reason reason = fattn_decision_reason(j->decision);
-    bool target_said_so = reason == FATTN_REASON_UNSUPPORTED || reason == FATTN_REASON_POLICY;
+    bool target_refused = reason == FATTN_REASON_UNSUPPORTED || reason == FATTN_REASON_POLICY;
     fattn_plan *plan = NULL;
-    if (!target_said_so || j->request.what == FACTS_DO_DECIDE)
+    if (!target_refused || j->request.what == FACTS_DO_DECIDE)
         return false;
     const facts_spent before = facts_spend(FACTS_SPENT_DECIDE);
     bool made = fattn_plan_create(&plan, j->worker->context, &j->problem.ask, NULL) == FATTN_OK;
@@ -219,7 +220,7 @@ static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
     return verdict;
 }
 
-/* Said yes to, then refused: the question was not the call. */
+/* The question was accepted and the call refused: they were not the same problem. */
 static facts_verdict report_refused_plan(json_t *row, fattn_status status)
 {
     char text[600];
@@ -228,7 +229,7 @@ static facts_verdict report_refused_plan(json_t *row, fattn_status status)
     return FACTS_VERDICT_BUILD_FAIL;
 }
 
-/* A decision knows what heuristics offer; a pin goes past them, and may be refused for itself. */
+/* A decision contains the configurations of the heuristics; a pin is outside them, and may be refused on its own. */
 static facts_verdict report_refused_pin(json_t *row, fattn_status status)
 {
     json_object_set_new(row, "supported", json_false());
@@ -247,21 +248,21 @@ static facts_verdict report_broken_device(job *j, json_t *row)
     return FACTS_VERDICT_INCONCLUSIVE;
 }
 
-/* Is what was compiled what the decision had at that place? */
+/* Is the compiled configuration the one that the decision has at this index? */
 static bool is_as_decided(const job *j, const fattn_plan *plan)
 {
     const fattn_engine *made = fattn_plan_engine(plan);
-    if (j->problem.knob_count > 0) /* a pin: past what heuristics offered */
+    if (j->problem.knob_count > 0) /* a pin: outside the offers of the heuristics */
         return true;
     if (fattn_plan_backend(plan) != FATTN_BACKEND_CUDNN || made->mode != FATTN_MODE_A || made->config < 0)
         return true;
-    const fattn_engine *said = fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)made->config);
-    return said && said->index == made->index && said->knob_count == made->knob_count &&
-           said->workspace_bytes == made->workspace_bytes &&
-           memcmp(said->knobs, made->knobs, (size_t)made->knob_count * sizeof *made->knobs) == 0;
+    const fattn_engine *offered = fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)made->config);
+    return offered && offered->index == made->index && offered->knob_count == made->knob_count &&
+           offered->workspace_bytes == made->workspace_bytes &&
+           memcmp(offered->knobs, made->knobs, (size_t)made->knob_count * sizeof *made->knobs) == 0;
 }
 
-/* Is it to be launched again? How fast a wrong answer comes is of no use. */
+/* Is the case launched again? The speed of a wrong answer is not measured. */
 static bool keeps(const job *j, facts_verdict verdict, const fattn_plan *plan)
 {
     const bool plain = j->problem.exec == FACTS_EXEC_EAGER && j->problem.threads <= 1;
@@ -315,7 +316,8 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     return verdict;
 }
 
-/* A rule of ours took this configuration out of the list: a refusal, in the rule's words. Costs a question, no compile. */
+/* A rule of FACTS removed this configuration from the list: a refusal, with the text of the rule. This costs a question but no
+ * compilation. */
 static facts_verdict report_removed(const job *j, json_t *row, const fattn_plan_options *options)
 {
     fattn_plan *plan = NULL;
@@ -324,7 +326,7 @@ static facts_verdict report_removed(const job *j, json_t *row, const fattn_plan_
     json_object_set_new(row, "supported", json_false());
     if (its_own)
         facts_row_reason(row, "internal", NULL, "a rule removed this configuration, but FACTS made a plan for it", NULL);
-    else if (made) /* policy=any: whoever is asked for it gets another backend's */
+    else if (made) /* policy=any: the backend in the request may give the answer of another backend */
         facts_row_reason(row, "policy", NULL, "a rule removed this configuration; another backend answers in its place", NULL);
     else
         facts_row_failure(row, status);
@@ -332,7 +334,7 @@ static facts_verdict report_removed(const job *j, json_t *row, const fattn_plan_
     return its_own ? FACTS_VERDICT_WRONG : FACTS_VERDICT_UNSUPPORTED;
 }
 
-/* Makes the row of one configuration; `engine` NULL: whichever the library takes. True when more may follow. */
+/* Makes the row of one configuration; `engine` NULL: the configuration that the library chooses. True if more may follow. */
 static bool answer(job *j, const fattn_plan_options *options, const fattn_engine *engine, bool last)
 {
     facts_verdict verdict = FACTS_VERDICT_SUPPORTED;
@@ -374,7 +376,7 @@ static void answer_all(job *j)
     }
 }
 
-/* An engine with these knobs, whether heuristics offer it or not. */
+/* An engine with these knobs, even if the heuristics do not offer it. */
 static void answer_pin(job *j)
 {
     fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
@@ -414,12 +416,12 @@ static const fattn_engine *first_left(const fattn_decision *decision)
     return NULL;
 }
 
-/* Replies with a row for each configuration and returns NULL, or returns the row that says why there is none. */
+/* Replies with a row for each configuration and returns NULL, or returns the row with the reason why there is none. */
 static json_t *answer_configurations(job *j)
 {
     fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
     size_t count = fattn_decision_engine_count(j->decision, FATTN_MODE_A);
-    /* The plan of a larger shape has a list of engines of its own: what this one lists would be the same run again. */
+    /* The plan of a larger shape has its own list of engines: each entry of the case's list would repeat the same run. */
     const bool own_list = j->problem.exec == FACTS_EXEC_OVERRIDE_SHAPE;
     if (j->problem.engine == FACTS_ENGINE_ALL && count > 0 && !own_list)
         answer_all(j);
@@ -435,7 +437,7 @@ static json_t *answer_configurations(job *j)
 static void release(job *j)
 {
     if (j->worker->lost)
-        j->kept.count = 0; /* nothing of a dead context is touched */
+        j->kept.count = 0; /* objects of a dead context are not touched */
     facts_timed_plans_destroy(&j->kept);
     facts_reference_destroy(&j->reference);
     fattn_decision_destroy(j->decision);
@@ -459,7 +461,7 @@ static void add_gpu(json_t *turn, facts_worker *worker)
     if (!worker->watch)
         worker->watch = facts_watch_open(worker->info.device_uuid);
     if (worker->watch)
-        json_object_set_new(turn, "gpu", facts_watch_read(worker->watch)); /* its clocks right behind the launches */
+        json_object_set_new(turn, "gpu", facts_watch_read(worker->watch)); /* the GPU's clocks immediately after the launches */
     if (!worker->peak_measured)
         json_object_set_new(turn, "peak", facts_measure_peak(worker->context, worker->stream, worker->cudnn_dir));
     worker->peak_measured = true;
@@ -497,7 +499,7 @@ static void serve_turn(facts_worker *worker, const facts_request *request)
     }
 }
 
-/* Below this, one thread is as fast as two or faster: threads wait for each other some 50 times in a case. */
+/* Below this size, one thread is as fast as two or faster: threads wait for each other about 50 times in a case. */
 #define FLOPS_OF_ONE_THREAD 2e6
 
 static void choose_threads(const facts_problem *problem)

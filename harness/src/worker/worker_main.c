@@ -1,4 +1,4 @@
-/* facts-worker: asks one build on one device, a line at a time. See harness/PROTOCOL.md. */
+/* facts-worker: asks one build on one device, one request line at a time. See harness/PROTOCOL.md. */
 #include <stdio.h>
 
 #include "answer_requests.h"

@@ -61,9 +61,9 @@ class Bisect(Versions):
     def test_equal_ends_are_said(self):
         done = self.bisect(KEPT)
         self.assertStatus(done, 0)
-        self.assertIn("no edge: 9.20.0 and 9.27.0 answer alike; --all", done.out)
+        self.assertIn("no change: 9.20.0 and 9.27.0 give the same answer; --all", done.out)
         self.assertRegex(done.out, r"\n  9\.20\.0 .*supported, engine")
-        self.assertIn("no edge: 9.20.0 and 9.27.0 answer alike, and so does", self.bisect(KEPT, "--all").out)
+        self.assertIn("no change: 9.20.0 and 9.27.0 give the same answer, and so does", self.bisect(KEPT, "--all").out)
 
     def test_an_edge_that_is_our_guards_is_told_apart(self):
         done = self.bisect(CRASH)
@@ -72,7 +72,7 @@ class Bisect(Versions):
         self.assertIn(f"facts bisect '{CRASH} guards=off' --cudnn 9.20.0..9.27.0 --device h100-sxm\n", done.out)
         done = self.bisect(CRASH + " guards=off")
         self.assertStatus(done, 0)
-        self.assertRegex(done.out, r"\n  9\.27\.0 +crash: it died of SIGSEGV")
+        self.assertRegex(done.out, r"\n  9\.27\.0 +crash: the worker died of SIGSEGV")
         self.assertNotIn("a guard of FACTS", done.out)
 
     def test_both_sides_are_asked_again_by_workers_of_their_own(self):

@@ -66,7 +66,7 @@ class Fuzz(e2e.TestCase):
         self.assertStatus(done, 1)
         (name,) = [name for name in self.findings() if name.endswith(".known")]
         (failure,) = self.known(name).failures
-        self.assertEqual((failure.entry.kind, failure.verdicts, failure.said["sm"], failure.ranges), ("decision", ["crash"], "90", [(92700, known.NEWEST)]))
+        self.assertEqual((failure.entry.kind, failure.verdicts, failure.fields["sm"], failure.ranges), ("decision", ["crash"], "90", [(92700, known.NEWEST)]))
         self.assertEqual(known.Failure.expectations(failure), [(failure.when + " & cudnn>=9.27.0 & sm=90", False)])
         listed = e2e.facts("list", self.path("r.findings", name))
         self.assertStatus(listed, 0)
@@ -144,8 +144,8 @@ class Fuzz(e2e.TestCase):
         done = self.fuzz("--cases", "30", *self.small(), "--where", "mask=causal", worker=self.liar("mod-no-gradient"), home=self.path("home"))
         self.assertStatus(done, 0)
         self.assertRegex(done.out, r"\nknown: wrong \w+ \(\w+\), backend cpu: [1-9]\d* drawn cases?\n")
-        self.assertRegex(done.out, r"is this known failure with more features:\n    pass=bwd [^\n]*s=\S+ d=\d mod=\w+:\d  https://example.org/1\n")
-        self.assertIn("is a known failure once features are left out, and no finding\n0 findings, 0 of them ordinary\n", done.out)
+        self.assertRegex(done.out, r"this known failure, which has fewer features, explains it:\n    pass=bwd [^\n]*s=\S+ d=\d mod=\w+:\d  https://example.org/1\n")
+        self.assertIn("more case is a known failure with additional features, not a finding\n0 findings, 0 of them ordinary\n", done.out)
         self.assertEqual(list(self.findings()), ["README.md"])
 
     def test_findings_are_written_as_they_are_found(self):

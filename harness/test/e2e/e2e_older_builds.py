@@ -42,7 +42,7 @@ class Numbering(e2e.TestCase):
         names = f"{e2e.need(FORMER).name},{e2e.need(e2e.OLD).name}"
         done = e2e.facts("decide", BACKWARD, "--cudnn", names, "-o", self.path("r"))
         self.assertStatus(done, 0)
-        self.assertRegex(done.out, r"9\.14\.0\S* -> 9\.20\.0\S* on h100-sxm: 0 verdicts, 1 with other engines")
+        self.assertRegex(done.out, r"9\.14\.0\S* -> 9\.20\.0\S* on h100-sxm: 0 cases with another verdict, 1 with other engines")
         lists = {row["cudnn"]: sorted({e["index"] for e in row["engines"] if e["mode"] == "A"}) for row in e2e.Record(self.path("r")).rows}
         self.assertEqual(lists, {"9.14.0": [1, 2], "9.20.0": [6, 7]})
 

@@ -105,7 +105,7 @@ class Answers(Compiling):
             subprocess.run([self.path("program", "repro")], cwd=self.path("program"), env=env, capture_output=True, text=True, timeout=60, check=False)
         )
         self.assertStatus(done, 1)
-        self.assertRegex(done.out, r"(?m)^o +3 elements of rows behind the lengths are neither 0 nor as they were: FAIL$")
+        self.assertRegex(done.out, r"(?m)^o +3 elements in rows past the lengths are neither 0 nor unchanged: FAIL$")
 
     # ---- cudnn-frontend
 

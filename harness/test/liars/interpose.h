@@ -23,7 +23,7 @@
     X(PAGE_NEXT, "input-page-next", "the engine reads each page table one entry late", WRONG)                                      \
     X(OFFSETS_LATE, "input-offsets-late", "the engine finds every query sequence but the first one token late", WRONG)             \
     X(FACTOR_NEXT, "input-factor-next", "the engine reads each factor of Q's blocks one place late", WRONG)                        \
-    X(SEED_OTHER, "input-seed-other", "the engine drops by another seed than it said", WRONG)                                      \
+    X(SEED_OTHER, "input-seed-other", "the engine drops by another seed than it reported", WRONG)                                  \
     X(SEED_CAPTURED, "replay-seed-captured", "a replay reads the seed of its capture", GRAPH_MISMATCH)                             \
     X(LENGTHS_CAPTURED, "replay-lengths-captured", "a replay reads the lengths and ragged offsets of its capture", GRAPH_MISMATCH) \
     X(TABLE_CAPTURED, "replay-table-captured", "a replay reads the page tables of its capture", GRAPH_MISMATCH)                    \

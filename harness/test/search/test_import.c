@@ -86,7 +86,7 @@ Test(import, what_no_layout_has_is_said_and_not_guessed)
 Test(import, a_number_that_is_known_is_kept)
 {
     facts_import *m = read_text(frontend("", BSHD, BSHD));
-    cr_expect(!facts_import_at(m, 0)->notes.scale_unsaid);
+    cr_expect(!facts_import_at(m, 0)->notes.scale_missing);
     cr_expect_eq(facts_import_at(m, 0)->cudnn, 91900);
     cr_expect_eq(facts_import_at(m, 0)->frontend, 11800);
     facts_import_destroy(m);

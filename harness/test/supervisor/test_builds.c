@@ -266,7 +266,7 @@ Test(builds, what_is_unknown_or_absent_gets_its_remedy)
         { "9.20.0,", 2, "not a version" },
         { "9.20.0-jot-cu13", 2, "not a version" },
         { "99999999999999999999.1", 2, "not a version" },
-        { "9.30..9.40", 2, "not known" },
+        { "9.30..9.40", 2, "neither installed nor in" },
         { "./none", 2, "No such file" },
     };
     make_three();

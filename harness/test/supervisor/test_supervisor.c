@@ -403,7 +403,7 @@ Test(supervisor, a_record_that_exists_is_not_overwritten_unasked)
 {
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 2);
-    cr_expect(output_says("--resume goes on with it"));
+    cr_expect(output_says("--resume continues it"));
     cr_expect_eq(sum_up("r").rows, 12);
 }
 

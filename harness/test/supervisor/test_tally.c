@@ -82,7 +82,7 @@ Test(tally, what_is_known_is_counted_after_what_is_not)
     cr_expect_eq(facts_tally_known(&tally), 2);
     cr_expect_str_eq(findings(20), "\n1 finding:\n  nan: dq, dv\n    9.27.0 on h100\n"
                                    "    facts repro 'b' --cudnn 9.27.0-jit-cu13 --device 0\n"
-                                   "\n2 known and accepted: NVIDIA/cudnn-frontend#1072 (2)\n");
+                                   "\n2 known failures: NVIDIA/cudnn-frontend#1072 (2)\n");
 }
 
 Test(tally, news_of_one_configuration_is_not_hidden_by_what_is_known_of_another)
@@ -127,7 +127,7 @@ Test(tally, changes_are_counted_from_each_build_to_the_next_older_one)
     for (size_t t = 0; t < 3; t++)
         add(t, 1, t == 0 ? ENGINES(ENGINE("6")) : ENGINES(ENGINE("6") "," ENGINE("8")), FACTS_VERDICT_PASS, "", false);
     cr_expect_str_eq(changes(), "\nchanged between builds:\n"
-                                "  9.14.0-jit-cu13 -> 9.19.0-jit-cu13 on h100: 1 verdict, 1 with other engines\n"
-                                "  9.19.0-jit-cu13 -> 9.27.0-jit-cu13 on h100: 1 verdict, 0 with other engines\n"
+                                "  9.14.0-jit-cu13 -> 9.19.0-jit-cu13 on h100: 1 case with another verdict, 1 with other engines\n"
+                                "  9.19.0-jit-cu13 -> 9.27.0-jit-cu13 on h100: 1 case with another verdict, 0 with other engines\n"
                                 "  which cases: facts diff r.jsonl --baseline 9.14.0-jit-cu13 --candidate 9.19.0-jit-cu13\n");
 }

@@ -154,18 +154,18 @@ class Plan:
         return arrays
 
     def _fits(self, name: str, array: Array) -> None:
-        said, (shape, dtype, strides) = NAMED.get(name, name), self.expected(name)
+        label, (shape, dtype, strides) = NAMED.get(name, name), self.expected(name)
         if shape and array.shape != shape:
-            refuse(f"{said}: shape {array.shape}; the plan is for {shape}")
+            refuse(f"{label}: shape {array.shape}; the plan is for {shape}")
         if dtype and array.dtype != dtype:
-            refuse(f"{said}: {array.dtype}; the plan is for {dtype}")
+            refuse(f"{label}: {array.dtype}; the plan is for {dtype}")
         if shape and not same_strides(shape, array.strides, strides):
-            refuse(f"{said}: strides {array.strides}; the plan is for {strides}. fattn.plan(q, k, v) takes those of arrays")
+            refuse(f"{label}: strides {array.strides}; the plan is for {strides}. fattn.plan(q, k, v) takes those of arrays")
         if not shape and not self._packed and name not in ("k", "v", "q_offsets") and not same_strides(array.shape, array.strides, dense(array.shape)):
-            refuse(f"{said}: strides {array.strides}: a dense array is needed")
+            refuse(f"{label}: strides {array.strides}: a dense array is needed")
         if name in OUTPUTS[self.pass_] and not array.writable:
-            refuse(f"{said}: the array is read-only")
-        self._reached(said, array)
+            refuse(f"{label}: the array is read-only")
+        self._reached(label, array)
 
     def _reached(self, name: str, array: Optional[Array]) -> None:
         if array is None:

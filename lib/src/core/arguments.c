@@ -49,16 +49,16 @@ void fattn__footprint_of(fattn__footprint *out, const int64_t dim[4], const int6
     join_rows(out);
 }
 
-/* One step of the search for bytes that two tensors share: a multiple of `stride` between -least and most. */
+/* One step of the search for a byte that two tensors share: a multiple of `stride` between -least and most. */
 typedef struct step {
     int64_t stride, least, most;
-    int64_t reach_down, reach_up; /* how far all the steps after this one can still go */
+    int64_t reach_down, reach_up; /* the largest distance that all later steps can cover */
 } step;
 
 typedef struct search {
     int count;
     int budget;
-    int64_t below, above; /* the distance left over must lie between these, both excluded */
+    int64_t below, above; /* the remaining distance must be between these; both are excluded */
     step steps[8];
 } search;
 
@@ -72,7 +72,7 @@ static int64_t divide_down(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-/* Can the steps from `at` on make up for `distance`? */
+/* Can the steps from `at` on cover `distance`? */
 static bool reaches(search *s, int at, int64_t distance)
 {
     if (at == s->count)
@@ -248,7 +248,7 @@ static const void *address_of(const fattn__argument *argument, const fattn_tenso
     return argument->place >= 0 && address != NULL ? ((const void *const *)address)[argument->place] : address;
 }
 
-/* Pinned memory of the host counts, as the GPU reaches it by the same address. */
+/* Pinned host memory is allowed, because the GPU reaches it by the same address. */
 static bool is_of_device(uintptr_t address, const struct gpu_driver *cuda, int device)
 {
     int ordinal = -1;

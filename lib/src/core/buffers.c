@@ -14,7 +14,7 @@ static fattn_status check(const fattn_context *context, int result, const char *
     enum { CAPTURE_FIRST = 900, CAPTURE_LAST = 908 };
     if (result == 0)
         return FATTN_OK;
-    if (result >= CAPTURE_FIRST && result <= CAPTURE_LAST) /* the caller's mistake: the device is well */
+    if (result >= CAPTURE_FIRST && result <= CAPTURE_LAST) /* the caller's mistake; the device works */
         return fattn__fail(FATTN_BAD_PROBLEM, "%s: not while a stream is captured: %s", what, gpu_driver_text(context->cuda, result));
     return fattn__fail(FATTN_DEVICE_FAULT, "%s: %s", what, gpu_driver_text(context->cuda, result));
 }
@@ -76,7 +76,7 @@ static fattn_status copy(fattn_context *context, void *to, const void *from, siz
     TRY(fattn__enter(context, &previous));
     int result = to_device ? context->cuda->copy_to_device((gpu_address)(uintptr_t)to, from, bytes) :
                              context->cuda->copy_to_host(to, (gpu_address)(uintptr_t)from, bytes);
-    /* Pageable memory: the copy may return while its last part is on its way, and our streams do not wait for the default one. */
+    /* Pageable memory: the copy may return before its last part has arrived, and our streams do not wait for the default stream. */
     if (result == 0 && to_device)
         result = context->cuda->stream_synchronize(NULL);
     fattn__leave(context, previous);

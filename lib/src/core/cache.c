@@ -1,7 +1,7 @@
-/* The process-wide cache of plans. One lock, never held while something is built or destroyed.
+/* The process-wide cache of plans. One lock, which is never held while a plan is built or destroyed.
  *
- * An entry is found by two images of its problem: the resolved one, and the one by which it was last asked for. To resolve a problem takes
- * longer than everything else that a hit does. */
+ * Two images of its problem find an entry: the resolved problem, and the problem as it was last given. Resolving a problem takes
+ * longer than all other work of a hit. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "score_mod/mod_program.h"
 #include "sized.h"
 
-/* Everything that tells plans apart but the problem. It has no padding. */
+/* Everything that distinguishes plans, except the problem. It has no padding. */
 typedef struct target {
     uint64_t context; /* its id */
     int64_t engine;
@@ -42,7 +42,7 @@ typedef struct entry {
     node resolved, given;
     target target;
     struct entry *newer, *older; /* among the READY ones that are kept */
-    int holders;                 /* the table, who builds and who waits */
+    int holders;                 /* one for the table, one for the builder, one for each waiter */
     state state;
     bool kept;
     pthread_cond_t built;
@@ -151,7 +151,7 @@ typedef struct leaving {
     entry *first; /* linked by `older` */
 } leaving;
 
-/* One holder less; the last one takes the entry along. */
+/* Releases one reference; the last one frees the entry. */
 static void let_go(entry *e, leaving *out)
 {
     if (--e->holders > 0)
@@ -198,12 +198,13 @@ typedef struct question {
     fattn_context *context;
     const fattn_problem *problem; /* as given */
     fattn_plan_options options;
-    bool has_given; /* `given` can be told apart from every other problem by its bytes */
+    bool has_given; /* the bytes of `given` distinguish it from every other problem */
     fattn_problem given;
     uint64_t given_hash;
 } question;
 
-/* What the caller's version of the struct has, the rest 0. The size stays the caller's: absent fields may mean something of their own. */
+/* Copies the fields of the caller's version of the struct; the rest is 0. The size stays the caller's, because absent fields may
+ * have a meaning of their own. */
 static bool take_given(fattn_problem *out, const fattn_problem *problem)
 {
     size_t size;
@@ -235,7 +236,7 @@ static fattn_status ask(question *q, fattn_context *context, const fattn_problem
     return FATTN_OK;
 }
 
-/* From now on the entry is also found by what the caller gave. */
+/* From now on the problem as the caller gave it also finds the entry. */
 static void remember_given(entry *e, const question *q)
 {
     if (!q->has_given || find(&q->target, &q->given, q->given_hash) != NULL)
@@ -244,7 +245,7 @@ static void remember_given(entry *e, const question *q)
     link_node(&e->given, e, &q->given, q->given_hash);
 }
 
-/* The entry is there: its plan, after the one who builds it is done. */
+/* The entry exists: returns its plan, after its builder is done. */
 static fattn_status share(fattn_plan **out, entry *e, leaving *left)
 {
     if (e->state == READY) {
@@ -265,7 +266,7 @@ static fattn_status share(fattn_plan **out, entry *e, leaving *left)
     return st;
 }
 
-/* Takes what was built into the entry, and keeps it when there is room. */
+/* Stores the built plan in the entry, and keeps the entry if there is room. */
 static void publish(entry *e, fattn_plan *plan, fattn_status st, const question *q, leaving *left)
 {
     e->state = st == FATTN_OK ? READY : FAILED;
@@ -400,7 +401,7 @@ void fattn_cache_drop(fattn_context *context)
     leaving left = { 0 };
     pthread_mutex_lock(&cache.lock);
     for (size_t i = 0; i < cache.bucket_count; i++) {
-        /* A drop takes both nodes of an entry along, so that each starts at the head again. */
+        /* A drop removes both nodes of an entry, so each search starts at the head again. */
         for (node *n = cache.buckets[i]; n != NULL;) {
             const bool goes = context == NULL || n->entry->target.context == context->id;
             if (goes)

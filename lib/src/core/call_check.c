@@ -11,7 +11,7 @@
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 
-/* An array of a call, on the host: where it lies there, or a copy. */
+/* An array of a call on the host: the array itself, or a copy. */
 typedef struct array {
     const char *name;
     const void *data;
@@ -116,7 +116,7 @@ static bool has_rows(fattn__role which)
     return which != FATTN__ROLE_K && which != FATTN__ROLE_V && which != FATTN__ROLE_DK && which != FATTN__ROLE_DV;
 }
 
-/* One entry of a packed tensor: does it fit what is left to it, and the buffer? */
+/* Does an entry of a ragged tensor fit into the remaining elements and the buffer? */
 static fattn_status check_entry(const check *x, const array *a, fattn__role which, int64_t b)
 {
     const fattn__shape shape = fattn__problem_shape(x->p, which);
@@ -140,7 +140,7 @@ static fattn_status check_entry(const check *x, const array *a, fattn__role whic
     return FATTN_OK;
 }
 
-/* Offsets do not run backwards. */
+/* Offsets must not decrease. */
 static fattn_status check_order(const array *a, int64_t batch)
 {
     for (int64_t b = 0; b <= batch; b++) {
@@ -163,7 +163,7 @@ static fattn_status check_offsets(const check *x, fattn__role which)
     return st;
 }
 
-/* A tensor that is not packed has its size from the problem. */
+/* The problem gives the size of a tensor that is not ragged. */
 static fattn_status check_span(const check *x, fattn__role which)
 {
     const fattn__shape shape = fattn__problem_bytes_of(x->p, which);
@@ -269,7 +269,7 @@ typedef struct factors {
     int64_t heads, rows, channels;
 } factors;
 
-/* Blocks past the entry's end are nobody's. */
+/* Blocks past the end of the entry are not read. */
 static fattn_status check_matrix(const check *x, const factors *f, const array *a, int64_t b, int64_t h)
 {
     const int64_t length = length_of(x, f->of_rows, b), line_count = f->along_rows ? f->channels : length;

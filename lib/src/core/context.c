@@ -83,7 +83,8 @@ static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
     return fattn__handles_init(context->handles, context->api);
 }
 
-/* The cuDNN and the NVRTC that this process has mapped, PyTorch's for example. The folder is that of the link, not of what it points to. */
+/* The cuDNN and the NVRTC that this process has mapped, for example PyTorch's. The folder is that of the link, not of its
+ * target. */
 static fattn_status use_mapped(fattn_context_options *options, char dir[PATH_MAX], char nvrtc[PATH_MAX])
 {
     if (!fattn__mapped_library("libcudnn.so.9", dir))

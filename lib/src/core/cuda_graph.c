@@ -1,4 +1,4 @@
-/* CUDA graphs: the driver's functions, thinly, and cuDNN's own way to fill one. */
+/* CUDA graphs: thin wrappers of the driver's functions, and cuDNN's native graphs. */
 #include <stdlib.h>
 
 #include "cudnn/plan/cudnn_plan.h"
@@ -10,7 +10,7 @@
 struct fattn_graph {
     fattn_context *context; /* a reference */
     const gpu_driver *driver;
-    struct CUgraph_st *recorded; /* kept: it holds what its nodes refer to (cuDNN's plans, from 9.28) */
+    struct CUgraph_st *recorded; /* kept, because it holds the objects that its nodes refer to (cuDNN's plans, from 9.28 on) */
     struct CUgraphExec_st *executable;
     bool native;
 };
@@ -97,7 +97,7 @@ static fattn_status check_stream(const fattn_context *context, const struct CUst
     return FATTN_OK;
 }
 
-/* A handle that is made inside a capture would end it (it allocates); so one for this stream is there before. */
+/* Making a cuDNN handle allocates, which would end a capture. So the handle of this stream is made before. */
 static fattn_status prepare_handle(fattn_context *context, struct CUstream_st *stream)
 {
     fattn__handle_slot *slot;
@@ -109,8 +109,8 @@ static fattn_status prepare_handle(fattn_context *context, struct CUstream_st *s
     return st;
 }
 
-/* What both ends of a capture need: the driver's functions, a stream that can be captured, and the GPU's context, to be left again.
- */
+/* The needs of both ends of a capture: the driver's functions, a stream that can be captured, and the GPU's context, which is
+ * left again. */
 static fattn_status enter_capture(const gpu_driver **driver, struct CUctx_st **previous, fattn_context *context,
                                   const struct CUstream_st *stream)
 {
@@ -285,7 +285,7 @@ void fattn_graph_destroy(fattn_graph *graph)
     if (graph == NULL)
         return;
     if (!fattn__context_alive(graph->context) || fattn__enter(graph->context, &previous) != FATTN_OK) {
-        forget(graph); /* the device's context is gone, and with it what was made there */
+        forget(graph); /* the device's context is gone, with all objects that were made in it */
         return;
     }
     fattn_context *context = fattn__context_retain(graph->context);

@@ -27,7 +27,8 @@ const fattn__engine *fattn__engine_of(const fattn_context *context)
 
 /* ---- what helps ------------------------------------------------------------------------------------------------------------ */
 
-/* What cuDNN's sentences or conditions speak of, and what helps; the first that fits. X("part of the sentence", "what helps") */
+/* Remedies: a part of cuDNN's sentence or condition, and the advice for it. The first that fits counts. X("part of the
+ * sentence", "advice") */
 #define HELP_LIST(X)                                                                                                               \
     X("multiple of 8", "pad the head dimension to a multiple of 8 with zeros, or allow the math backend with a policy")            \
     X("s_q == 1", "give two query rows, or allow the math backend with a policy")                                                  \
@@ -49,7 +50,7 @@ static const char *general_help(fattn_reason reason, const char *text)
     case FATTN_REASON_ENVIRONMENT:
         return "ask the control case first: this target cannot be asked";
     case FATTN_REASON_POLICY:
-        return "allow another backend with a policy, or set guards_off to ask all the same";
+        return "allow another backend with a policy, or set guards_off to ask cuDNN anyway";
     case FATTN_REASON_INTERNAL:
         return "leave the field that the text names at its default: this library does not build it yet";
     }
@@ -59,7 +60,7 @@ static const char *general_help(fattn_reason reason, const char *text)
 
 /* ---- the two answers ------------------------------------------------------------------------------------------------------- */
 
-/* One line, cut where it must be. */
+/* One line, cut at the capacity. */
 static void keep(char *out, size_t capacity, const char *text)
 {
     snprintf(out, capacity, "%s", text);
@@ -73,7 +74,7 @@ void fattn__accept(fattn_decision *out, fattn_backend backend)
 {
     out->backend = backend;
     out->reason = FATTN_REASON_NONE;
-    out->said.status[0] = out->said.text[0] = out->said.remedy[0] = '\0';
+    out->message.status[0] = out->message.text[0] = out->message.remedy[0] = '\0';
 }
 
 fattn_status fattn__refuse(fattn_decision *out, fattn_backend backend, fattn_reason reason, const char *status, const char *text,
@@ -81,25 +82,25 @@ fattn_status fattn__refuse(fattn_decision *out, fattn_backend backend, fattn_rea
 {
     out->backend = backend;
     out->reason = reason;
-    keep(out->said.status, sizeof out->said.status, status);
-    keep(out->said.text, sizeof out->said.text, text);
-    keep(out->said.remedy, sizeof out->said.remedy,
-         remedy != NULL && *remedy != '\0' ? remedy : general_help(reason, out->said.text));
+    keep(out->message.status, sizeof out->message.status, status);
+    keep(out->message.text, sizeof out->message.text, text);
+    keep(out->message.remedy, sizeof out->message.remedy,
+         remedy != NULL && *remedy != '\0' ? remedy : general_help(reason, out->message.text));
     return FATTN_OK;
 }
 
 void fattn__note_rule(fattn_decision *out, const fattn_rule *rule)
 {
-    if (out->said.rule[0] == '\0')
-        keep(out->said.rule, sizeof out->said.rule, rule->name);
+    if (out->message.rule[0] == '\0')
+        keep(out->message.rule, sizeof out->message.rule, rule->name);
 }
 
 fattn_status fattn__refuse_by_rule(fattn_decision *out, fattn_backend backend, const fattn_rule *rule,
                                    const fattn_problem *resolved)
 {
-    char text[sizeof out->said.text];
+    char text[sizeof out->message.text];
     fattn__rule_text(text, sizeof text, rule, resolved);
-    out->said.rule[0] = '\0';
+    out->message.rule[0] = '\0';
     fattn__note_rule(out, rule);
     return fattn__refuse(out, backend, FATTN_REASON_POLICY, "", text, rule->remedy);
 }
@@ -132,7 +133,7 @@ void fattn__count_asked(fattn_pass pass)
     asked[pass]++;
 }
 
-/* What needs no backend: a problem that is none. */
+/* Refuses an impossible problem, for which no backend is needed. */
 static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend, const fattn_problem *problem, fattn_problem *resolved)
 {
     const fattn_status st = fattn_problem_resolve(problem, resolved);
@@ -144,7 +145,7 @@ static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend, const
     return FATTN_OK;
 }
 
-/* cuDNN asks the rules by itself, before and after. */
+/* The cuDNN engine asks the rules itself, before and after cuDNN. */
 static fattn_status ask_one(fattn_decision *out, fattn_context *context, fattn_backend backend, const fattn_problem *resolved,
                             uint32_t ask)
 {
@@ -163,10 +164,10 @@ static fattn_status ask_one(fattn_decision *out, fattn_context *context, fattn_b
 static void record(fattn_decision *out, const fattn_decision *one)
 {
     const size_t i = out->answer_count++;
-    out->answer_texts[i] = one->said;
-    const fattn__answer_text *said = &out->answer_texts[i];
+    out->answer_texts[i] = one->message;
+    const fattn__answer_text *m = &out->answer_texts[i];
     out->answers[i] =
-        (fattn_answer){ (int32_t)one->backend, (int32_t)one->reason, said->status, said->text, said->remedy, said->rule };
+        (fattn_answer){ (int32_t)one->backend, (int32_t)one->reason, m->status, m->text, m->remedy, m->rule };
 }
 
 static void release(fattn_decision *decision)
@@ -177,7 +178,7 @@ static void release(fattn_decision *decision)
     free(decision->refusal_text);
 }
 
-/* The first yes is the decision, and otherwise the first no. */
+/* The first backend that accepts decides; without one, the first refusal does. */
 static void settle(fattn_decision *out, fattn_decision *one)
 {
     record(out, one);
@@ -189,7 +190,7 @@ static void settle(fattn_decision *out, fattn_decision *one)
     release(out);
     out->backend = one->backend;
     out->reason = one->reason;
-    out->said = one->said;
+    out->message = one->message;
     out->refusals = one->refusals;
     out->refusal_count = one->refusal_count;
     out->refusal_text = one->refusal_text;
@@ -262,17 +263,17 @@ fattn_reason fattn_decision_reason(const fattn_decision *decision)
 
 const char *fattn_decision_status(const fattn_decision *decision)
 {
-    return decision->said.status;
+    return decision->message.status;
 }
 
 const char *fattn_decision_text(const fattn_decision *decision)
 {
-    return decision->said.text;
+    return decision->message.text;
 }
 
 const char *fattn_decision_remedy(const fattn_decision *decision)
 {
-    return decision->said.remedy;
+    return decision->message.remedy;
 }
 
 size_t fattn_decision_answer_count(const fattn_decision *decision)

@@ -25,7 +25,7 @@ typedef struct fattn__answer_text {
 struct fattn_decision {
     fattn_backend backend;
     fattn_reason reason;
-    fattn__answer_text said;
+    fattn__answer_text message;
     fattn_refusal *refusals;
     size_t refusal_count;
     char *refusal_text;                     /* the strings of `refusals` */

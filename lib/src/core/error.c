@@ -8,7 +8,7 @@ static _Thread_local char last_error[1024];
 
 void fattn__keep_sentence(const char *format, ...)
 {
-    /* An argument may be the old sentence itself. */
+    /* An argument may be the old sentence, so the new one is written first. */
     char text[sizeof last_error];
     va_list arguments;
     va_start(arguments, format);

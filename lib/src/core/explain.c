@@ -1,5 +1,5 @@
-/* Neighbours of a refused problem that are accepted. Found by asking, never by rules: what may be changed is a table, nearest
- * first. */
+/* Finds accepted neighbours of a refused problem. It asks the target and has no rules of its own. A table lists the possible
+ * changes, nearest first. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "problem/resolved_problem.h"
 
 typedef enum change_kind {
-    SET, /* the field becomes `argument`, where it is something else */
+    SET, /* the field becomes `argument`, if it has another value */
     CLEAR_BIT /* of outputs */,
     ROUND_UP, /* to the next multiple of `argument` */
     ROUND_DOWN,
@@ -40,8 +40,8 @@ typedef struct change {
 #define DIMS(multiple) { BOTH_DIMS, WORD_64, offsetof(fattn_problem, dim_qk), multiple, "dim_qk and dim_v", NULL },
 #define WHOLE(kind, text) { kind, WORD_32, 0, 0, "", text },
 
-/* First what costs the caller nothing, then what he can undo (a tail that is cut off, full lengths, another form of the same lengths), then what
- * he loses. */
+/* First changes that cost the caller nothing, then changes that can be undone (a tail that is cut off, full lengths, another
+ * form of the same lengths), then changes that lose something. */
 static const change changes[] = {
     FIELD_32(SET, spelling, FATTN_SPELLING_AUTO, "spelling auto")
     FIELD_32(SET, impl, FATTN_IMPL_AUTO, "impl auto")
@@ -147,8 +147,8 @@ static int64_t changed_value(const change *c, int64_t value)
     }
 }
 
-/* Extents or types have changed: strides follow in the order that they had, a bias that was as large as the scores is so again, and dO's type
- * is O's where it was. */
+/* After a change of extents or types: strides keep their order, a bias of the size of the scores keeps that size, and dO keeps
+ * the type of O if it had it. */
 static void follow(fattn_problem *p, const fattn_problem *before)
 {
     const int64_t was[4] = { before->batch, before->heads_q, before->seq_q, before->seq_kv };
@@ -168,14 +168,14 @@ static void follow(fattn_problem *p, const fattn_problem *before)
     }
 }
 
-/* Derived again, whatever it was. */
+/* Derives the strides again. */
 static void forget_strides(fattn_problem *p)
 {
     for (fattn__role which = 0; which < FATTN__ROLE_COUNT; which++)
         memset(fattn__problem_strides(p, which), 0, 4 * sizeof(int64_t));
 }
 
-/* What no longer means anything. */
+/* Removes fields that no longer have a meaning. */
 static void tidy(fattn_problem *p)
 {
     const bool paged = p->page_size_k != 0 || p->page_size_v != 0;
@@ -195,7 +195,7 @@ static void tidy(fattn_problem *p)
     p->outputs |= p->pass == FATTN_FORWARD && p->training ? FATTN_WANT_STATS : 0;
 }
 
-/* Does the change change anything? `text` gets its words. */
+/* Does this change apply to the problem? `text` gets its description. */
 static bool apply(fattn_problem *p, const change *c, char *text, size_t capacity)
 {
     const fattn_problem before = *p;
@@ -255,7 +255,7 @@ static bool is_new(const search *s, const fattn_problem *resolved)
     return true;
 }
 
-/* Asks, and keeps what is accepted. False when the search is over. */
+/* Asks, and keeps an accepted neighbour. False when the search is over. */
 static bool try_one(search *s, const fattn_problem *p, const char *text, int count)
 {
     fattn_problem resolved;
@@ -287,7 +287,7 @@ static void search_one(search *s)
     }
 }
 
-/* Pairs in the order of the sum of their places: two near changes before a near and a far one. */
+/* Pairs in the order of the sum of their positions: two near changes come before a near and a far one. */
 static void search_two(search *s)
 {
     for (int sum = 1; sum < 2 * CHANGES; sum++) {

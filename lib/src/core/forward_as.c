@@ -1,4 +1,4 @@
-/* A plan that is run with other extents and strides than it was made for. */
+/* Runs a plan with other extents and strides than it was made for. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,11 +19,11 @@ static fattn_status check_extents(const fattn_problem *plan, const fattn_problem
 #undef CHECK
     for (int axis = 0; axis < 4; axis++)
         if (p->has_bias && (p->bias_dim[axis] == 1) != (plan->bias_dim[axis] == 1))
-            return fattn__fail(FATTN_BAD_PROBLEM, "bias_dim: broadcasts where the plan's bias does not, or the other way round");
+            return fattn__fail(FATTN_BAD_PROBLEM, "bias_dim: the bias must broadcast in the same dimensions as the plan's");
     return FATTN_OK;
 }
 
-/* The members that a graph fixes, beside the tensors that a call may change. */
+/* The fields that a graph fixes, apart from the tensors that a call may change. */
 static const char *baked(const fattn_problem *p)
 {
     if ((p->has_left || p->has_right) && p->align == FATTN_BOTTOM_RIGHT && !p->padding)
@@ -41,7 +41,7 @@ static const char *baked(const fattn_problem *p)
     return fattn__dtype_is_mx(p->dtype) ? "dtype: the extents of scale factors are" : NULL;
 }
 
-/* To 9.28.0 extents reach the kernels and strides do not: entry 1 of a batch is read and written where the plan has it. */
+/* Up to 9.28.0 kernels use new extents and ignore new strides: they read and write entry 1 of a batch at its place in the plan. */
 static fattn_status check_strides(const fattn_problem *plan, const fattn_problem *p)
 {
     for (fattn__role which = 0; which < FATTN__ROLE_COUNT; which++) {
@@ -52,7 +52,7 @@ static fattn_status check_strides(const fattn_problem *plan, const fattn_problem
             if (shape.dim[axis] > 1 && now[axis] != made[axis])
                 return fattn__fail(FATTN_POLICY,
                                    "%s_strides: cuDNN keeps the plan's, %" PRId64 " and not %" PRId64
-                                   "; give the plan's strides, or set guards_off to ask cuDNN all the same",
+                                   "; give the plan's strides, or set guards_off to ask cuDNN anyway",
                                    fattn__role_name(which), made[axis], now[axis]);
     }
     return FATTN_OK;

@@ -21,7 +21,7 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Is the file, under whatever longer version its name has, the folder's own libcudnn_X.so.9? */
+/* Is the file the folder's own libcudnn_X.so.9, perhaps under a longer version in its name? */
 static bool is_same_file(const char *path, const char *dir)
 {
     static const char ending[] = ".so.9";
@@ -114,7 +114,7 @@ fattn_status fattn_context_verify(fattn_context *context)
         return FATTN_OK;
     if (fattn__foreign_cudnn(context->api->dir, path, sizeof path))
         return fattn__fail_mixed(path, context->api->dir);
-    /* From 9.21 on NVRTC is linked into cuDNN: whoever else mapped one does not matter. */
+    /* From 9.21 on NVRTC is linked into cuDNN, so another mapped NVRTC does not matter. */
     if (context->api->version < FATTN__NVRTC_INSIDE) {
         if (context->nvrtc == NULL)
             return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d needs NVRTC and none was given", context->api->version);

@@ -1,4 +1,4 @@
-/* cuDNN's numbers in cuDNN's words. */
+/* Names of cuDNN's numbers. */
 #include <string.h>
 
 #include "cudnn/backend/abi.h"

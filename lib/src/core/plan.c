@@ -1,4 +1,4 @@
-/* Plans and calls: what is common to every engine. */
+/* Plans and calls: the parts that all engines share. */
 #include "plan.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static void release(fattn_plan *plan)
     free(plan);
 }
 
-/* The engine's part is there, or `st` says why not. */
+/* The engine has made its part, or `st` says why not. */
 static fattn_status settle(fattn_plan **out, fattn_plan *plan, fattn_status st)
 {
     *out = st == FATTN_OK ? plan : NULL;
@@ -65,7 +65,7 @@ static fattn_status check_pin(const fattn_plan_options *o)
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knob_count: %d is not allowed; want 0 to %d knobs",
                            o->knob_count, FATTN_MAX_KNOBS);
     if (o->knobs != NULL && (o->engine == FATTN_ENGINE_AUTO || o->config != FATTN_ENGINE_AUTO))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs are of an engine: name it, and no config");
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs need an engine, and no config");
     for (int i = 0; i < o->knob_count; i++)
         for (int j = 0; j < i; j++)
             if (o->knobs[i].type == o->knobs[j].type)
@@ -97,7 +97,7 @@ static fattn_status build_with(fattn_plan **out, fattn_context *context, const f
     *out = NULL;
     if (engine == NULL)
         return fattn__fail(FATTN_UNSUPPORTED, "the context's device has no such backend");
-    /* The cudnn engine asks by itself: its own refusal comes before most rules. */
+    /* The cuDNN engine asks the rules itself, because its own refusal comes before most rules. */
     const fattn_rule *rule = engine != &fattn__cudnn_engine ? fattn__policy_denies(context, resolved, backend) : NULL;
     if (rule != NULL)
         return fattn__fail(FATTN_POLICY, "%s: the rule %s denies it: %s", engine->name, rule->name, rule->why);
@@ -110,7 +110,7 @@ static fattn_status build_with(fattn_plan **out, fattn_context *context, const f
     return st == FATTN_OK ? settle(out, plan, engine->setup(plan, options)) : st;
 }
 
-/* What another backend does not make better. */
+/* Failures that another backend cannot avoid. */
 static bool is_final(fattn_status st)
 {
     return st == FATTN_OK || st == FATTN_NO_MEMORY || st == FATTN_DEVICE_FAULT;
@@ -177,7 +177,7 @@ double fattn_plan_ms(const fattn_plan *plan)
     return plan->ms;
 }
 
-/* What the problem's pass does not read is taken from the plan's, so that it cannot tell them apart. */
+/* Fields that the pass of the problem does not read are taken from the plan, so they make no difference. */
 static void overlook_unread(fattn_problem *p, const fattn_problem *plan)
 {
     const uint32_t backward_alone = FATTN_RAGGED_DO | FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV;
@@ -204,7 +204,7 @@ bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem)
         return false;
     overlook_unread(&resolved, &plan->problem);
     resolved.capture = plan->problem.capture;
-    if (!resolved.deterministic) { /* what repeats may be used where nobody asked for it */
+    if (!resolved.deterministic) { /* a plan that repeats may serve a problem that need not repeat */
         resolved.deterministic = plan->problem.deterministic;
         resolved.determinism = plan->problem.determinism;
     }
@@ -213,7 +213,7 @@ bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem)
 
 /* ---- saved ----------------------------------------------------------------------------------------------------------------- */
 
-/* Of the cpu 0. */
+/* 0 for the cpu. */
 static fattn_status build_of(uint64_t *out, const fattn_context *context)
 {
     *out = context->api != NULL ? fattn__cudnn_build(context->api) : 0;
@@ -349,7 +349,7 @@ fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fa
 {
     const fattn_context *context = plan->context;
     TRY(fattn__check_tensors(plan, pass, tensors, out));
-    fattn__arguments *arguments = (fattn__arguments *)(uintptr_t)&plan->arguments; /* it remembers what it has found out */
+    fattn__arguments *arguments = (fattn__arguments *)(uintptr_t)&plan->arguments; /* addresses that passed the checks */
     return fattn__arguments_check(arguments, out, plan->problem.guards_off != 0, context->cuda, context->device);
 }
 

@@ -26,7 +26,7 @@ static int64_t tasks_of(const part *x)
     return (x->summed[0] ? 1 : x->batch) * (x->summed[1] ? 1 : x->heads) * tiles_of(x);
 }
 
-/* Stores a tile of sums of entry b, as many rows as are the tensor's own; where the sequence is summed, all its rows as one. */
+/* Stores a tile of sums of entry b: the rows that the tensor has, or all rows as one if the sequence is summed. */
 static void store(fattn__gradient *g, const part *x, const fattn__view *to, const int64_t at[3], int64_t dim, float *acc, int64_t step, float scale,
                   float *amax)
 {
@@ -103,7 +103,7 @@ static void add_to_keys(fattn__gradient *g, const part *x, const fattn__band *ba
     }
 }
 
-/* Between the gradients of rotated rows, in which products are added up, and those of the rows themselves, which are stored. */
+/* Converts between the gradients of rotated rows, which the products add to, and those of the rows themselves, which are stored. */
 static void turn(const fattn__gradient *g, const part *x, int64_t s0, bool back)
 {
     const fattn__call *c = g->c;
@@ -141,7 +141,7 @@ static void run_part(fattn__gradient *g, const part *x, int64_t task)
         store(g, x, &c->dv, place, p->dim_v, w->acc_v, w->wide_v, c->factors.scale_dv, &g->amax[FATTN__AMAX_DV]);
 }
 
-/* dQ, dK, dV; dK and dV in one go where their tiles are the same. */
+/* dQ, dK, dV. One task computes dK and dV together if their tiles are the same. */
 static int parts_of(const fattn_problem *p, part out[3])
 {
     part q = { .of_q = true, .batch = p->batch, .heads = p->heads_q, .seq = p->seq_q, .tile = FATTN__ROWS };
@@ -156,7 +156,7 @@ static int parts_of(const fattn_problem *p, part out[3])
     return together ? 2 : 3;
 }
 
-/* What a backward consists of, one task behind the other. */
+/* The tasks of a backward, one after the other. */
 typedef struct work {
     part parts[3];
     fattn__reduction reductions[FATTN__MOST_REDUCTIONS];

@@ -14,11 +14,11 @@ static int threads_of(const fattn_context *context)
     return context->threads > 0 ? context->threads : omp_get_max_threads();
 }
 
-/* Why the cpu does not; NULL when it does. Asked of a decision and of a plan alike. */
+/* The reason why the cpu refuses; NULL: it accepts. Decisions and plans both call it. */
 static const char *refusal_of(const fattn_problem *p)
 {
     if (p->impl == FATTN_IMPL_UNIFIED || p->spelling == FATTN_SPELLING_SINGLE)
-        return "the cpu has no cuDNN graph: impl=unified and spelling=single mean nothing to it";
+        return "the cpu backend has no cuDNN graph: impl unified and spelling single do not apply";
     const bool mx = fattn__dtype_is_mx(p->dtype);
     if (p->rope && (mx || fattn__dtype_is_fp8(p->dtype)))
         return "rope: what is rotated would lose its 8-bit scales; rotate before quantising";
@@ -53,7 +53,7 @@ static fattn_status setup(fattn_plan *plan, const fattn_plan_options *options)
     return FATTN_OK;
 }
 
-/* A lie: some calls lack a tile. */
+/* A liar: some calls leave out a tile. */
 static void lose_tile(const fattn_problem *p, const fattn_tensors *t)
 {
     enum { ROWS = 16, CALLS = 8 };
@@ -86,7 +86,7 @@ static void done(fattn_plan *plan)
     plan->state = NULL;
 }
 
-/* Impl unified is among them, so that it is refused in our own words. */
+/* impl unified is among them, so that this file's own sentence refuses it. */
 #define FEATURES (FATTN__EVERY_FEATURE & ~FATTN__HAS(STATS_DTYPE))
 
 const fattn__engine fattn__cpu_engine = { "cpu", FATTN_BACKEND_CPU, FEATURES, can_do, setup, run, done };

@@ -8,16 +8,16 @@
 #include "cpu_scratch.h"
 #include "problem/layout.h"
 
-/* One tile of rows on its way through the keys. */
+/* The state of one tile of rows during the loop over the keys. */
 typedef struct tile {
     const fattn__call *c;
     fattn__scratch *w;
     int64_t b, h, row0, rows;
-    int64_t live; /* of the rows, those before the entry's end */
+    int64_t live; /* rows before the end of the entry */
     float amax_s, amax_o; /* 8-bit types */
 } tile;
 
-/* What dropout drops and an 8-bit type rounds, between the softmax and the second product. The row sums have been taken. */
+/* Applies dropout and the rounding of 8-bit types between the softmax and the second product. The row sums are complete. */
 static void drop_and_narrow(const tile *x, const fattn__scores *at, int64_t first, float *s)
 {
     const fattn__call *c = x->c;
@@ -43,7 +43,7 @@ static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t
     const fattn__sight sight = fattn__tile_sight(band, x->row0, x->live, key0, keys);
     if (sight.last == 0)
         return;
-    /* Whole registers of rows: those beside the ones that see something are masked like them. */
+    /* Works on whole registers of rows. Rows that see nothing are masked like the others. */
     const int64_t first = sight.first / 16 * 16, rows = fattn__least(x->live, fattn__padded(sight.last)) - first, step = FATTN__ROWS;
     const fattn__scores at = { p, c->t, x->b, x->h, x->row0 + first, rows, key0, keys, 1, step };
     float *s = w->s + first;
@@ -64,7 +64,7 @@ static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t
                  c->kernels->is_finite(w->v, keys * w->wide_v));
 }
 
-/* Rows past an entry's end are somebody else's where the tensor is packed. */
+/* Rows past the end of an entry belong to another entry if the tensor is ragged. */
 static int64_t stored_rows(const tile *x, const fattn__view *to)
 {
     return to->offsets != NULL ? x->live : x->rows;
@@ -94,7 +94,7 @@ static void finish(tile *x)
     const fattn__call *c = x->c;
     const fattn__scratch *w = x->w;
     const int64_t dim = c->p->dim_v;
-    for (int64_t i = x->live; i < x->rows; i++) { /* they may have shared a register with rows that are there */
+    for (int64_t i = x->live; i < x->rows; i++) { /* they may have shared a register with existing rows */
         w->max[i] = -INFINITY;
         w->sum[i] = 0;
     }
@@ -110,7 +110,7 @@ static void finish(tile *x)
     fattn__view_store(&c->o, x->b, x->h, x->row0, stored_rows(x, &c->o), dim, w->o, w->wide_v);
 }
 
-/* A sink is a key of every row that is there: its score is known before all others, and it has no value. */
+/* A sink acts as a key of every existing row: its score is known before all others, and it has no value. */
 static void begin(const tile *x)
 {
     const fattn__scratch *w = x->w;

@@ -31,7 +31,7 @@ void fattn__gradient_rows(fattn__gradient *g, int64_t b, int64_t h, int64_t row0
     const fattn__call *c = g->c;
     const fattn_problem *p = c->p;
     fattn__scratch *w = &g->w;
-    const float *d_o = c->factors.block_scaled ? w->do_16 : w->d_o; /* what D is made of */
+    const float *d_o = c->factors.block_scaled ? w->do_16 : w->d_o; /* inputs of D */
     fattn__view_load(w->q, w->wide_q, &c->q, b, h, row0, rows, p->dim_qk);
     fattn__view_load(w->d_o, w->wide_v, &c->d_o, b, h, row0, rows, p->dim_v);
     fattn__view_load(w->o, w->wide_v, &c->o, b, h, row0, rows, p->dim_v);

@@ -1,4 +1,4 @@
-/* A program for a row of keys, in fp32: one loop a node over a block of keys, which the compiler turns into vector code. */
+/* Evaluates a program for a row of keys in fp32: one loop for each node over a block of keys, which the compiler vectorises. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { BLOCK = 64 };
 
-/* What one block of one row is evaluated from. */
+/* The inputs of one block of one row. */
 typedef struct block {
     const fattn_score_mod *mod;
     const float *scores, *gradients; /* of this block */
@@ -63,7 +63,7 @@ static void leaf(const block *k, const fattn__mod_node *n, float *out)
     }                                                                                                                              \
     break
 
-/* exp(x), or exp(-x). Whole registers: what lies past `count` in a block is anybody's. */
+/* exp(x), or exp(-x), for whole registers: values past `count` in a block are undefined. */
 static void exponential(int count, float sign, const float *a, float *out)
 {
     for (int i = 0; i < count; i++)
@@ -191,7 +191,7 @@ static void operation(const fattn__mod_node *n, int count, float (*value)[BLOCK]
     }
 }
 
-/* Marks what the places need; returns one past the last of it. */
+/* Marks the nodes that the outputs need; returns one past the last of them. */
 static int mark(const fattn__mod_program *program, const int32_t *places, int place_count, bool *needed)
 {
     int end = 0;

@@ -38,7 +38,7 @@ int64_t fattn__reduction_tasks(const fattn__reduction *r)
     return r->dim[0] * r->dim[1] * tiles(r->dim[2], FATTN__ROWS) * tiles(r->dim[3], FATTN__KEYS);
 }
 
-/* Adds one (b, h), over the rows and the keys that fall on the output's tile. */
+/* Adds one (b, h): the rows and the keys of the output's tile. */
 static void add_head(fattn__gradient *g, int64_t b, int64_t h, fattn__span row_tiles, fattn__span key_tiles)
 {
     const fattn__band band = fattn__band_of(g->c->p, g->c->t, b);
@@ -58,7 +58,7 @@ static void add_head(fattn__gradient *g, int64_t b, int64_t h, fattn__span row_t
     }
 }
 
-/* Rows (keys) that stand for all of them are added up, in double, and every element is rounded once. */
+/* Rows (keys) that are summed to one are added in double, and every element is rounded once. */
 static void store_sums(const fattn__gradient *g, const fattn__reduction *r, const int64_t at[4])
 {
     const bool one_row = r->dim[2] == 1, one_key = r->dim[3] == 1;

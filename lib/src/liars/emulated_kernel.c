@@ -1,4 +1,5 @@
-/* CUDA graphs without a GPU: the driver's functions over calls of the cpu backend, so that capture, replay and update are tested anywhere. */
+/* CUDA graphs without a GPU: the driver's functions record calls of the cpu backend. So capture, replay and update can be tested
+ * anywhere. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 
-/* Where the sum goes: the whole tensor, of strides 0 where it is summed. */
+/* The target of the sum: the whole tensor, with stride 0 in summed dimensions. */
 typedef struct target {
     char *at;
     int64_t strides[4];
@@ -46,7 +46,8 @@ static target tensor_target(const fattn__math_run *r, int32_t i)
     return out;
 }
 
-/* Adds a chunk's scores at `from` to the target. The chunk is the first one there when it begins at 0 wherever it is summed. */
+/* Adds a chunk's scores at `from` to the target. The chunk is the first one for the target if it begins at 0 in every summed
+ * dimension. */
 static fattn_status add(const fattn__math_run *r, const float *from, const target *to)
 {
     const int64_t pitch = (int64_t)r->chunk.key_tiles * FATTN__TILE, head = (int64_t)r->chunk.row_tiles * FATTN__TILE * pitch;

@@ -45,7 +45,7 @@ static fattn_status weights(const fattn__math_run *r)
     call.depth = call.key_depth = (int32_t)p->dim_qk;
     call.factor = fattn__math_factor(p);
     call.raw = 1;
-    /* One kernel for both products where one core suits both. */
+    /* One kernel computes both products if one core fits both. */
     call.fused = !modified && p->o_dtype == p->dtype;
     if (!call.fused)
         TRY(fattn__math_product(r, FATTN__KERNEL_scores_bf16, p->dtype, p->dtype, &call));
@@ -100,7 +100,7 @@ static fattn__row_sum row_sum(const fattn__math_run *r, bool values)
     return sum;
 }
 
-/* In one launch where one core suits both: more blocks at a time. */
+/* One launch if one core fits both: more blocks run at a time. */
 static fattn_status over_rows(const fattn__math_run *r)
 {
     const fattn_problem *p = r->p;
@@ -126,7 +126,7 @@ fattn_status fattn__math_backward_keys(fattn__math_run *r)
     return over_rows(r);
 }
 
-/* A gradient that was written whole becomes the sum that was asked for. */
+/* Sums a gradient of every element to the gradient that was asked for. */
 static fattn_status sum_whole(const fattn__math_run *r, fattn__role gradient, fattn__role input, fattn__math_part part, void *to)
 {
     fattn__sum sum = { .from = fattn__math_part_at(r, part), .to = to, .dtype = FATTN_F32 };

@@ -32,7 +32,7 @@ static bool uses_dp(const fattn_problem *p)
     return p->pass == FATTN_BACKWARD && (fattn__math_modified(p) || p->dbias);
 }
 
-/* Probabilities take the place of the scores they come from: the same size, and nobody needs the scores again. */
+/* Probabilities replace their scores: they have the same size, and the scores are not needed again. */
 static bool in_place(const fattn_problem *p)
 {
     return p->dtype == FATTN_F32 && p->score_mod == NULL;
@@ -74,7 +74,7 @@ static void cut(fattn__chunks *c, const fattn_problem *p, int64_t score_bytes, i
         c->heads = p->heads_q;
     }
     const int64_t pages = bytes_of_pages(p);
-    if (pages > 0 && c->batches > 1) /* pages take no more than scores do, or are one entry's */
+    if (pages > 0 && c->batches > 1) /* pages take no more memory than scores, or are those of one entry */
         c->batches = fattn__least(c->batches, pages < score_bytes ? score_bytes / pages : 1);
 }
 
@@ -94,7 +94,7 @@ void fattn__dbias_strides(const fattn_problem *p, int64_t out[4])
         out[axis] = summed[axis] || p->bias_dim[axis] == 1 ? 0 : p->dbias_strides[axis];
 }
 
-/* Do several chunks add to one place of dbias, whose type is too short for that? */
+/* Do several chunks add to one element of dbias, whose type has too few bits for that? */
 static bool sums_dbias(const fattn__chunks *c, const fattn_problem *p)
 {
     int64_t strides[4];

@@ -1,5 +1,5 @@
-/* Our own kernels as an engine: unfused attention for whatever cuDNN refuses. One configuration, nothing to compile, nothing to save. Always
- * deterministic: no result is added to by two blocks, every sum has one order. */
+/* The math backend: unfused attention by the library's own kernels, for problems that cuDNN refuses. One configuration, nothing
+ * to compile, nothing to save. Always deterministic: no two blocks add to one result, and every sum has one order. */
 #include "core/engine.h"
 
 #include <stdio.h>
@@ -13,15 +13,15 @@
 /* X(what is wrong, why not). The kernels count rows, keys and heads in 32 bits. */
 #define LIMITS(X)                                                                                                                  \
     X(p->impl == FATTN_IMPL_UNIFIED || p->spelling == FATTN_SPELLING_SINGLE,                                                       \
-      "the math backend has no cuDNN graph: impl=unified and spelling=single mean nothing to it")                                  \
+      "the math backend has no cuDNN graph: impl unified and spelling single do not apply")                                  \
     X(is_short(p->dtype) || is_short(p->o_dtype) || (p->pass == FATTN_BACKWARD && is_short(p->grad_dtype)),                        \
-      "the math backend computes bf16, f16 and f32; 8-bit types, with their scales and largest magnitudes, are cuDNN's")           \
+      "the math backend computes bf16, f16 and f32; only cuDNN has 8-bit types")           \
     X(p->has_bias && is_short(p->bias_dtype) && p->bias_dtype != FATTN_BOOL,                                                       \
       "the math backend reads a bias of bf16, f16 or f32, or a boolean mask")                                                      \
     X(p->scaling != FATTN_SCALING_NONE, "the math backend scales no 8-bit types")                                                  \
     X(p->stats_dtype != FATTN_F32, "the math backend writes Stats in f32")                                                         \
-    X(p->rope, "the math backend does not rotate: Q and K come to it as they are, rope is an operation of cuDNN's")                \
-    X(p->unfuse_fma, "the math backend has one way to round a softmax: unfuse_fma is an attribute of cuDNN's operation")           \
+    X(p->rope, "the math backend has no rope: rotate Q and K before the call")                \
+    X(p->unfuse_fma, "the math backend has no unfuse_fma: it is an attribute of cuDNN's operation")           \
     X(p->seq_q > most_seq || p->seq_kv > most_seq, "the math backend takes sequences up to 2^24")                                  \
     X(p->dim_qk > most_dim || p->dim_v > most_dim, "the math backend takes head dimensions up to 65536")                           \
     X(p->batch > most_heads / p->heads_q, "the math backend takes batch * heads_q up to 2^31 - 1")
@@ -81,7 +81,7 @@ static fattn_status prepare(fattn__math_state **out, const fattn_context *contex
 {
     *out = NULL;
     const char *why = fattn__math_lacks(context);
-    if (why != NULL && fattn__math_image.bytes == 0) /* nobody was asked: the library that was built here is not the whole one */
+    if (why != NULL && fattn__math_image.bytes == 0) /* nothing was asked: this build of the library has no kernels */
         return fattn__fail(FATTN_ENVIRONMENT, "%s: %s", why, fattn__math_image.about);
     if (why == NULL)
         why = limit_of(p);
@@ -145,5 +145,5 @@ static void done(fattn_plan *plan)
     plan->state = NULL;
 }
 
-/* Every feature: what it does not do is refused above, in words of its own. */
+/* Every feature. Features that it lacks are refused above, with a sentence each. */
 const fattn__engine fattn__math_engine = { "math", FATTN_BACKEND_MATH, FATTN__EVERY_FEATURE, can_do, setup, fattn__math_run_plan, done };

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The kernels know the operations by number. */
+/* The kernels use the numbers of the operations. */
 _Static_assert(FATTN_MOD_NEG == 1 && FATTN_MOD_FLOOR == 17 && FATTN_MOD_ADD == 18 && FATTN_MOD_OR == 33 && FATTN_MOD_NOT == 34 &&
                    FATTN_MOD_SELECT == 35 && FATTN__MOD_SCORE == 64 && FATTN__MOD_TENSOR == 68,
                "the operations of lib/cuda/math_modify.cu are those of score_mod.h");

@@ -21,7 +21,7 @@ void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part)
 
 /* ---- launches --------------------------------------------------------------------------------------------------------------------- */
 
-/* The family's member: the tensor cores' where both operands have the same 16-bit type. */
+/* Chooses the kernel of a family: the tensor cores' if both operands have the same 16-bit type. */
 static int type_of(int32_t a, int32_t b)
 {
     return a == b && a != FATTN_F32 ? a - FATTN_BF16 : 2;
@@ -58,7 +58,8 @@ static void add_tiles(grid *g, int64_t count, int64_t columns)
 
 static fattn_status launch_grid(const fattn__math_run *r, fattn__kernel family, int type, const grid *g, fattn__call *call)
 {
-    /* Narrow tiles also where wide ones would be fewer than the two that a multiprocessor takes. A result's sum has the same order in both. */
+    /* Narrow tiles also if there would be fewer wide tiles than the two that a multiprocessor can hold. The sum of a result has
+     * the same order in both. */
     const bool is_wide = g->columns > NARROW && 2 * g->wide >= 3 * (int64_t)r->plan->context->info.multiprocessors;
     return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + 2 * type + is_wide), is_wide ? g->wide : g->narrow, threads_of(type),
                               (void *[]){ call }, r->stream);

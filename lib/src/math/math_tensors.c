@@ -15,7 +15,7 @@ static int32_t grain_of(const void *at, const int64_t dim[4], const int64_t stri
     return (int32_t)(bits & (~bits + 1));
 }
 
-/* `dim` 1 is a broadcast: nothing is stepped over. */
+/* `dim` 1 is a broadcast: its stride is 0. */
 static fattn__matrix matrix_of(const void *at, const int64_t dim[4], const int64_t strides[4], int32_t dtype)
 {
     fattn__matrix m = { .at = (char *)(uintptr_t)at, .dtype = dtype, .grain = grain_of(at, dim, strides, fattn__dtype_bytes(dtype)) };
@@ -42,7 +42,7 @@ static int64_t start_step(const fattn__math_run *r, const fattn__shape *shape)
     return r->p->ragged_tokens ? shape->strides[2] : 1;
 }
 
-/* Of a packed tensor the kernels work out the grain of each entry from that of the rows after its start. */
+/* For a ragged tensor the kernels compute the alignment of each entry from that of the rows after its start. */
 static fattn__matrix packed_matrix(const fattn__math_run *r, fattn__role role, const void *at)
 {
     fattn__shape shape = fattn__problem_shape(r->p, role);
@@ -93,12 +93,12 @@ static fattn_status role_matrix(fattn__matrix *out, const fattn__math_run *r, fa
     if (!shape.used)
         return FATTN_OK;
     *out = packed_matrix(r, role, at);
-    if ((uintptr_t)at % (uintptr_t)fattn__dtype_bytes(shape.dtype) != 0) /* guards_off: nobody else has looked */
+    if ((uintptr_t)at % (uintptr_t)fattn__dtype_bytes(shape.dtype) != 0) /* guards_off: nothing else has checked this */
         return fattn__fail(FATTN_BAD_PROBLEM, "%s is not aligned to its elements", fattn__role_name(role));
     return FATTN_OK;
 }
 
-/* Where a gradient goes at first: the caller's tensor or, when it will be summed, the whole of it in workspace. */
+/* The first target of a gradient: the caller's tensor or, if it will be summed, all of its elements in the workspace. */
 static fattn_status gradient_matrix(fattn__matrix *out, const fattn__math_run *r, fattn__role role, fattn__role input, const void *at,
                                     fattn__math_part whole)
 {

@@ -13,8 +13,8 @@
 #include "liars/lies.h"
 #include "rules.h"
 
-/* What was pushed, and everything that holds with it. Never changed once it is on a stack, so that `with` restores by holding on to
- * one. Of one thread, so its references need no atomics. */
+/* A pushed policy with all rules that apply with it. It never changes on a stack, so `with` restores a stack by keeping a
+ * reference. It belongs to one thread, so its references need no atomics. */
 typedef struct frame {
     struct frame *below; /* holds a reference */
     int references, depth;
@@ -45,7 +45,7 @@ static void release(frame *f)
     }
 }
 
-/* A thread that ends with pushes left takes their memory along; nothing else happens at its end. */
+/* A thread that ends with pushed policies frees their memory; nothing else happens at its end. */
 static pthread_key_t at_thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
@@ -96,7 +96,7 @@ static fattn_status check_order(const fattn_policy *policy)
                                                             : fattn__fail(FATTN_BAD_PROBLEM, "rules: NULL is not allowed");
 }
 
-/* What a rule does, without how it is called: two rules that do the same are the same. */
+/* The effect of a rule, without its name: two rules with the same effect are the same. */
 static XXH128_hash_t hash_rule(const fattn_rule *rule, XXH128_hash_t before)
 {
     const struct {
@@ -197,7 +197,7 @@ typedef struct target {
     const fattn_engine *engine; /* NULL: the backend as a whole is asked about */
 } target;
 
-/* Does a rule that holds say no? */
+/* Does a rule that holds refuse? */
 static bool says_no(const fattn_rule *rule, const target *t)
 {
     const bool whole = rule->engine == FATTN_ANY && rule->knob_count == 0, same = rule->backend == (int32_t)t->backend;

@@ -47,11 +47,11 @@ bool fattn__rule_means(const fattn_rule *rule, const fattn_engine *engine)
 
 void fattn__rule_text(char *out, size_t capacity, const fattn_rule *rule, const fattn_problem *resolved)
 {
-    char said[512] = "";
+    char sentence[512] = "";
     if (rule->say != NULL)
-        rule->say(said, sizeof said, rule->why, resolved);
-    snprintf(out, capacity, "rule %s: %s%s%s%s", rule->name, rule->say != NULL ? said : rule->why, rule->link != NULL ? " (" : "",
-             rule->link != NULL ? rule->link : "", rule->link != NULL ? ")" : "");
+        rule->say(sentence, sizeof sentence, rule->why, resolved);
+    snprintf(out, capacity, "rule %s: %s%s%s%s", rule->name, rule->say != NULL ? sentence : rule->why,
+             rule->link != NULL ? " (" : "", rule->link != NULL ? rule->link : "", rule->link != NULL ? ")" : "");
 }
 
 bool fattn_rule_holds(const fattn_rule *rule, const fattn_problem *problem, int32_t cudnn_version, int32_t sm)
@@ -97,7 +97,7 @@ static fattn_status check(const fattn_rule *rule, size_t place)
     return FATTN_OK;
 }
 
-/* An older rule, made whole. `at` is the place of the rule in an array of its own size. */
+/* Completes a rule of an older struct. `at` is the position of the rule in an array of its own size. */
 static fattn_status widen(fattn_rule *out, const fattn_rule *rules, size_t place)
 {
     size_t size;

@@ -124,7 +124,7 @@ static int64_t fp8_bytes(const fattn_problem *p, fattn__auxiliary which)
     }
 }
 
-/* What lies as a tensor of the call does, in another type. */
+/* Arrays with the layout of a tensor of the call, in another type. */
 static int64_t copy_bytes(const fattn_problem *p, fattn__role role, int32_t dtype)
 {
     const fattn__shape shape = fattn__problem_shape(p, role);

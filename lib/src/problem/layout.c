@@ -20,7 +20,7 @@ void fattn__dense_strides(const int64_t dim[4], const char *order, int64_t out[4
     }
 }
 
-/* A dimension that the input does not step over has no place in its memory order. */
+/* A dimension of stride 0 or extent 1 has no place in the memory order of the input. */
 static bool is_loose(const int64_t dim[4], const int64_t like_strides[4], int axis)
 {
     return dim[axis] == 1 || (like_strides[axis] == 0 && !FATTN__LIE(LAYOUT_ZERO_AS_ONE));
@@ -76,7 +76,7 @@ bool fattn__layout_span(const int64_t dim[4], const int64_t strides[4], int64_t 
     return true;
 }
 
-/* Nested: sorted by stride, every dimension steps over all that lies inside it. Sufficient, and true of nearly every layout. */
+/* Nested: sorted by stride, every dimension steps over everything inside it. This is sufficient, and nearly every layout has it. */
 static bool is_nested(const int64_t dim[4], const int64_t strides[4])
 {
     bool used[4] = { false };
@@ -126,7 +126,7 @@ bool fattn__layout_overlaps(const int64_t dim[4], const int64_t strides[4])
         return true;
     if (dim[solved] > 1 && strides[solved] < dim[D])
         return true;
-    for (int64_t i = 0; i < dim[one]; i++) /* differences come in pairs of opposite sign: one half is enough */
+    for (int64_t i = 0; i < dim[one]; i++) /* differences come in pairs of opposite sign, so one half is enough */
         for (int64_t j = i == 0 ? 1 : 1 - dim[two]; j < dim[two]; j++)
             if (reaches(i * strides[one] + j * strides[two], strides[solved], dim[solved], dim[D]))
                 return true;

@@ -10,7 +10,7 @@
 #include "fattn/score_mod.h"
 #include "layout.h"
 
-/* A byte that hides in padding would be invisible to the key and to the check of unknown bytes. */
+/* The key and the check of unknown bytes would not see a byte in padding. */
 _Static_assert(sizeof(fattn_problem) ==
                    sizeof(size_t) + 41 * 4 + 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 2 * 8 + 6 * 8 + 3 * 4 * 8 + sizeof(void *) + 2 * 8,
                "fattn_problem has padding");
@@ -117,7 +117,7 @@ static fattn_status check_extents(const fattn_problem *p)
     return FATTN_OK;
 }
 
-/* What is not read is zero from here on, so that it cannot tell two equal problems apart. */
+/* Fields that are not read become 0, so that they make no difference between equal problems. */
 static fattn_status settle_band(fattn_problem *p)
 {
     p->window_left = p->has_left ? p->window_left : 0;
@@ -249,22 +249,22 @@ static fattn_status settle_paged(fattn_problem *p)
         return fattn__fail(FATTN_BAD_PROBLEM, "packed_table: there are no pages");
     p->ragged &= ~((p->page_size_k != 0 ? FATTN_RAGGED_K : 0u) | (p->page_size_v != 0 ? FATTN_RAGGED_V : 0u));
     if (p->ragged_bits != 0 && p->ragged == 0)
-        return fattn__fail(FATTN_BAD_PROBLEM, "ragged: pages have a table in the place of offsets, and nothing else is packed");
+        return fattn__fail(FATTN_BAD_PROBLEM, "ragged: paged K and V have no offsets, and no other tensor is ragged");
     return FATTN_OK;
 }
 
-/* Dropout, sinks and what else joins the softmax. */
+/* Dropout, sinks and the other parts of the softmax. */
 static fattn_status settle_softmax(fattn_problem *p)
 {
     if (!(p->dropout >= 0.0 && p->dropout < 1.0))
         return fattn__fail(FATTN_BAD_PROBLEM, "dropout: %g is not allowed; want 0 to below 1", p->dropout);
     if (p->dropout != 0.0 && p->dropout_mask)
-        return fattn__fail(FATTN_BAD_PROBLEM, "dropout: with dropout_mask the caller says what is dropped; want 0");
+        return fattn__fail(FATTN_BAD_PROBLEM, "dropout: dropout_mask says what is dropped; want 0");
     if (p->rng_bits != 0 && p->rng_bits != 32 && p->rng_bits != 64)
         return fattn__fail(FATTN_BAD_PROBLEM, "rng_bits: %" PRId32 " is not allowed; want 0, 32 or 64", p->rng_bits);
     p->rng_bits = p->dropout == 0.0 ? 0 : p->rng_bits == 0 ? 64 : p->rng_bits;
     if ((p->outputs & FATTN_WANT_RNG_DUMP) != 0 && p->dropout == 0.0)
-        return fattn__fail(FATTN_BAD_PROBLEM, "outputs: rng_dump: there is no dropout to be dumped");
+        return fattn__fail(FATTN_BAD_PROBLEM, "outputs: rng_dump needs dropout");
     if ((p->outputs & FATTN_WANT_STATS) != 0 && (p->outputs & FATTN_WANT_STATS_LOG2) != 0)
         return fattn__fail(FATTN_BAD_PROBLEM, "outputs: stats are natural or in base 2, not both");
     if (p->dsink && !p->sink)
@@ -290,7 +290,7 @@ static bool settle_do_dtype(fattn_problem *p, bool mx)
     return p->do_dtype == usual || (is_8_bit(p->dtype) && fattn__dtype_is_mx(p->do_dtype) == mx);
 }
 
-/* A block-scaled type is that of inputs; what comes out has a type of its own. */
+/* Only inputs have a block-scaled type; outputs have a type of their own. */
 static fattn_status settle_types(fattn_problem *p)
 {
     const bool mx = fattn__dtype_is_mx(p->dtype);
@@ -303,8 +303,8 @@ static fattn_status settle_types(fattn_problem *p)
                            p->o_dtype >= FATTN_MXE4M3 ? "o_dtype" : "grad_dtype");
     if (!settle_do_dtype(p, mx))
         return fattn__fail(FATTN_BAD_PROBLEM,
-                           "do_dtype: %" PRId32 " is not allowed: without 8 bit types dO is of o_dtype, and it is block-scaled "
-                           "where Q, K and V are",
+                           "do_dtype: %" PRId32 " is not allowed: without 8-bit types dO has o_dtype, and it is block-scaled if "
+                           "Q, K and V are",
                            p->do_dtype);
     if (p->has_bias && fattn__dtype_is_mx(p->bias_dtype))
         return fattn__fail(FATTN_BAD_PROBLEM, "bias_dtype: a bias is not block-scaled");

@@ -1,4 +1,4 @@
-/* Where the tensors of a problem lie: what the caller leaves out, and what no tensor can be. */
+/* The layouts of a problem's tensors: fills in the strides that the caller leaves out, and refuses impossible ones. */
 #include <inttypes.h>
 
 #include "core/error.h"
@@ -25,7 +25,7 @@ static void derive_strides(fattn_problem *p, fattn__role which)
         fattn__dense_strides(shape.dim, "bshd", strides);
 }
 
-/* Of a packed tensor the stride of b is not read: it is what it would be if no entry were shorter than the longest. */
+/* The stride of b of a ragged tensor is not read. It becomes the stride of entries that are all as long as the longest. */
 static fattn_status settle_packing(fattn_problem *p, fattn__role which)
 {
     int64_t *strides = fattn__problem_strides(p, which);

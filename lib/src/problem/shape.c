@@ -120,7 +120,7 @@ bool fattn__problem_sums(const fattn_problem *p, fattn__role gradient, bool summ
     const int64_t *strides = fattn__problem_strides(&copy, gradient);
     if ((strides[0] | strides[1] | strides[2] | strides[3]) == 0) /* not derived yet */
         return false;
-    for (int axis = 0; axis < 4; axis++) { /* a packed tensor's stride of b, which is not read, is no 0 in a resolved problem */
+    for (int axis = 0; axis < 4; axis++) { /* the stride of b of a ragged tensor is not read, and is not 0 in a resolved problem */
         out[axis] = shape.dim[axis] > 1 && shape.strides[axis] == 0 && strides[axis] == 0;
         any = any || out[axis];
     }

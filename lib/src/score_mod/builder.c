@@ -29,7 +29,7 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-/* Constants by their bits: -0 is not 0, and a NaN is itself. */
+/* Constants are compared by their bits: -0 is not 0, and a NaN equals itself. */
 static bool same_node(const fattn__mod_node *x, const fattn__mod_node *y)
 {
     return x->op == y->op && x->a == y->a && x->b == y->b && x->c == y->c && bits_of(x->constant) == bits_of(y->constant);
@@ -49,7 +49,7 @@ static uint64_t rank_of(const fattn__mod_builder *b, const fattn__mod_node *node
     return of_kind << 62 | XXH3_64bits(below, sizeof below) >> 2;
 }
 
-/* The node's place; the one that is there already if there is an equal one. */
+/* The position of the node; an equal node is used again. */
 static int place(fattn__mod_builder *b, fattn__mod_node node)
 {
     for (int i = 0; i < b->count; i++)
@@ -171,7 +171,7 @@ static int mirrored(int op)
     return (size_t)op < sizeof table / sizeof *table ? table[op] : 0;
 }
 
-/* Constants only: the number itself, rounded once, unless it is no number. -1: not folded. */
+/* Constants only: the number, rounded once, unless it is NaN. -1: not folded. */
 static int folded(fattn__mod_builder *b, int op, int x, int y)
 {
     if (!is_constant(b, x) || (fattn__mod_inputs(op) > 1 && !is_constant(b, y)))

@@ -14,8 +14,8 @@ enum { UNBOUNDED = 120 }; /* fp32 ends at 2^128 */
 
 typedef struct sweep {
     fattn__mod_builder *b;
-    int slope[FATTN__MOD_MAX_NODES];   /* place of d(loss)/d(node); -1: nothing reached it */
-    bool routed[FATTN__MOD_MAX_NODES]; /* it may be 0 because a select went the other way */
+    int slope[FATTN__MOD_MAX_NODES];   /* position of d(loss)/d(node); -1: no gradient reached it */
+    bool routed[FATTN__MOD_MAX_NODES]; /* it may be 0 because a select chose the other input */
     bool active[FATTN__MOD_MAX_NODES]; /* depends on the score or on a tensor */
     int bound[FATTN__MOD_MAX_NODES];   /* see bound_of */
     bool steep;                        /* some slope may be infinite */
@@ -46,7 +46,7 @@ static void give(sweep *s, int node, int slope, bool routed)
     s->routed[node] = s->routed[node] || routed;
 }
 
-/* The same where the factor `x` was multiplied with, or divided into, a slope and may have been infinite. */
+/* The same if the factor `x` was multiplied with a slope, or divided it, and may have been infinite. */
 static void give_steep(sweep *s, int node, int from, int x)
 {
     if (!s->active[node])

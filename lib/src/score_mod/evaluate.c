@@ -1,4 +1,4 @@
-/* A program at one place, in double; and a user's gradient held against the derived one. */
+/* Evaluates a program at one place in double, and compares a user's gradient with the derived one. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ float fattn__mod_element(const void *data, int32_t dtype, int64_t offset)
     return x;
 }
 
-/* Where a program is evaluated. */
+/* The place at which a program is evaluated. */
 typedef struct spot {
     const fattn_score_mod *mod;
     double score, gradient;
@@ -125,7 +125,7 @@ static bool agree(double got, double want, double tolerance)
     return got == want || fabs(got - want) <= tolerance * size + 1e-12;
 }
 
-/* The line of the text that the user's gradient ends in. */
+/* The line of the text in which the user's gradient ends. */
 static void last_line(const fattn_score_mod *mod, char *out, size_t capacity)
 {
     const fattn__mod_node *n = &mod->gradient.at[mod->gradient.result];

@@ -1,4 +1,4 @@
-/* The modifications that everybody wants. */
+/* The common modifications. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -51,7 +51,7 @@ static void say_node(writer *w, int i, const fattn__mod_node *n)
     const int inputs = fattn__mod_inputs(n->op), at[3] = { n->a, n->b, n->c };
     say(w, "%d %s", i, fattn__mod_word(n->op));
     if (n->op == FATTN__MOD_CONSTANT)
-        say(w, " %.9g", (double)n->constant); /* 9 digits tell any two fp32 apart */
+        say(w, " %.9g", (double)n->constant); /* 9 digits distinguish any two fp32 numbers */
     else if (n->op == FATTN__MOD_INDEX)
         say(w, " %s", axes[n->a]);
     else if (n->op == FATTN__MOD_TENSOR)

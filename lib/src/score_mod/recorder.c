@@ -1,4 +1,4 @@
-/* What a callback may say. The first failure sticks. */
+/* The functions that a callback may call. The first failure stays. */
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -108,7 +108,7 @@ fattn_value fattn_record_index(fattn_recorder *recorder, fattn_mod_axis axis)
     return done(recorder, fattn__mod_leaf(recorder->builder, FATTN__MOD_INDEX, (int)axis));
 }
 
-/* The name, shortened so that a sentence stays one. */
+/* The name, shortened to keep the sentence readable. */
 #define SHORT(name) (int)strnlen((name), 64), (name)
 
 static bool check_tensor(fattn_recorder *recorder, const char *name, const fattn_mod_tensor *t)

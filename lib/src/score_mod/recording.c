@@ -1,4 +1,4 @@
-/* A recording: made once, then immutable and shared. */
+/* A recording is made once. Then it is immutable and shared. */
 #include <stdlib.h>
 
 #include "recording.h"
@@ -41,7 +41,7 @@ static fattn_status record_gradient(fattn_score_mod *mod, fattn__mod_builder *b,
     return fattn__recorder_close(&recorder, returned, "score_mod gradient", place);
 }
 
-/* The gradient is built on the program as it was normalised: equal recordings get equal gradients. */
+/* The gradient is built from the normalised program, so equal recordings get equal gradients. */
 static fattn_status make_gradient(fattn_score_mod *mod, fattn__mod_builder *b, fattn_score_mod_gradient_callback callback, void *user)
 {
     int roots[1 + FATTN_MOD_MAX_TENSORS], score_only;

@@ -265,6 +265,6 @@ Test(cpu_softmax, the_unified_operation_is_not_the_cpus)
     world x = make();
     x.p.impl = FATTN_IMPL_UNIFIED;
     cr_assert_eq(fattn_plan_create(&plan, context, &x.p, NULL), FATTN_UNSUPPORTED);
-    cr_assert(strstr(fattn_last_error(), "the cpu has no cuDNN graph") != NULL, "%s", fattn_last_error());
+    cr_assert(strstr(fattn_last_error(), "the cpu backend has no cuDNN graph") != NULL, "%s", fattn_last_error());
     fattn_context_destroy(context);
 }

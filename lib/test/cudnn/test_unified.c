@@ -175,7 +175,7 @@ Test(unified, what_an_operation_has_no_words_for_is_refused_by_its_name)
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "outputs: rng_dump:", (p.dropout = 0.5, p.outputs = FATTN_WANT_RNG_DUMP));
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "block_mask:", p.block_mask = 1);
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "dtype:", p.dtype = FATTN_E4M3);
-    REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "score_mod: the unified backward has no words for its gradient",
+    REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "score_mod: the unified backward cannot express its gradient",
             p.score_mod = cap);
     REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED, "rope: a row of a ragged tensor is not a position",
             (p.rope = p.padding = 1, p.ragged_bits = 64));
@@ -188,7 +188,7 @@ Test(unified, what_an_operation_has_no_words_for_is_refused_by_its_name)
 Test(unified, a_composite_graph_refuses_what_the_operation_alone_can_say)
 {
     fattn_context *context = open_described("h100-sxm", &version);
-    const char *const text = "a composite graph cannot say it";
+    const char *const text = "a composite graph cannot express it";
     const feature *const alone[] = { &(feature){ "cumulative", 0, prefix_sums_change },
                                      &(feature){ "ragged_tokens", 0, offsets_in_tokens_change },
                                      &(feature){ "unfuse_fma", 0, unfuse_fma_change }, &(feature){ "rope", 0, rope_change } };

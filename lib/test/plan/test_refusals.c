@@ -91,10 +91,10 @@ static void expect_same(const fattn_decision *a, const fattn_decision *b)
 {
     cr_expect_eq(a->backend, b->backend);
     cr_expect_eq(a->reason, b->reason);
-    cr_expect_str_eq(a->said.status, b->said.status);
-    cr_expect_str_eq(a->said.text, b->said.text);
-    cr_expect_str_eq(a->said.remedy, b->said.remedy);
-    cr_expect_str_eq(a->said.rule, b->said.rule);
+    cr_expect_str_eq(a->message.status, b->message.status);
+    cr_expect_str_eq(a->message.text, b->message.text);
+    cr_expect_str_eq(a->message.remedy, b->message.remedy);
+    cr_expect_str_eq(a->message.rule, b->message.rule);
     cr_assert_eq(a->refusal_count, b->refusal_count);
     for (size_t i = 0; i < a->refusal_count; i++) {
         cr_expect_eq(a->refusals[i].engine, b->refusals[i].engine);
@@ -125,8 +125,8 @@ Test(refusals, are_asked_for_once_and_read_the_same_ever_after)
         fattn_context *context = open_with(&s);
         fattn_decision *first = ask(context, &problem);
         fattn_context_destroy(context);
-        cr_assert_eq(first->reason, FATTN_REASON_UNSUPPORTED, "%d: %s", i, first->said.text);
-        cr_assert_eq(s.kept, i + 1, "%d: %s", i, first->said.text);
+        cr_assert_eq(first->reason, FATTN_REASON_UNSUPPORTED, "%d: %s", i, first->message.text);
+        cr_assert_eq(s.kept, i + 1, "%d: %s", i, first->message.text);
         context = open_with(&s);
         const uint64_t before = fattn__asked((fattn_pass)problem.pass);
         fattn_decision *again = ask(context, &problem);
@@ -134,7 +134,7 @@ Test(refusals, are_asked_for_once_and_read_the_same_ever_after)
         expect_same(first, again);
         fattn_plan *plan;
         cr_expect_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_UNSUPPORTED);
-        cr_expect_not_null(strstr(fattn_last_error(), first->said.text), "%s", fattn_last_error());
+        cr_expect_not_null(strstr(fattn_last_error(), first->message.text), "%s", fattn_last_error());
         cr_expect_eq(fattn__asked((fattn_pass)problem.pass), before, "nor when a plan is asked for");
         fattn_decision_destroy(first);
         fattn_decision_destroy(again);

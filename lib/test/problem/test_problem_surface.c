@@ -50,7 +50,7 @@ Test(refusal, of_pages_names_the_field)
         "page_size: a backward has no paged keys");
     BAD((p.padding = 1, p.packed_table = 1), "packed_table: there are no pages");
     BAD((p.padding = 1, p.ragged_bits = 32, p.ragged = FATTN_RAGGED_K, p.page_size_k = 16, p.pages_k = 9),
-        "ragged: pages have a table in the place of offsets");
+        "ragged: paged K and V have no offsets, and no other tensor is ragged");
 }
 
 Test(refusal, of_what_joins_the_softmax_names_the_field)
@@ -58,11 +58,11 @@ Test(refusal, of_what_joins_the_softmax_names_the_field)
     BAD(p.dropout = 1.0, "dropout: 1 is not allowed; want 0 to below 1");
     BAD(p.dropout = -0.1, "dropout: -0.1 is not allowed");
     BAD(p.dropout = (double)NAN, "dropout: ");
-    BAD((p.dropout = 0.1, p.dropout_mask = 1), "dropout: with dropout_mask the caller says what is dropped; want 0");
+    BAD((p.dropout = 0.1, p.dropout_mask = 1), "dropout: dropout_mask says what is dropped; want 0");
     BAD(p.dropout_mask = 2, "dropout_mask: 2 is not allowed; want 0 or 1");
     BAD((p.dropout = 0.1, p.rng_bits = 16), "rng_bits: 16 is not allowed; want 0, 32 or 64");
-    BAD(p.outputs = FATTN_WANT_RNG_DUMP, "outputs: rng_dump: there is no dropout to be dumped");
-    BAD((p.dropout_mask = 1, p.outputs = FATTN_WANT_RNG_DUMP), "outputs: rng_dump: there is no dropout to be dumped");
+    BAD(p.outputs = FATTN_WANT_RNG_DUMP, "outputs: rng_dump needs dropout");
+    BAD((p.dropout_mask = 1, p.outputs = FATTN_WANT_RNG_DUMP), "outputs: rng_dump needs dropout");
     BAD(p.outputs = FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2, "outputs: stats are natural or in base 2, not both");
     BAD((p.training = 1, p.outputs = FATTN_WANT_STATS_LOG2), "outputs: stats are natural or in base 2, not both");
     BAD((p.pass = FATTN_BACKWARD, p.dsink = 1), "dsink: there is no sink");
@@ -85,7 +85,8 @@ Test(refusal, of_rotation_and_types_names_the_field)
     BAD(p.o_dtype = FATTN_MXE4M3, "o_dtype: no output has a block-scaled type");
     BAD((p.pass = FATTN_BACKWARD, p.grad_dtype = FATTN_MXE5M2), "grad_dtype: no output has a block-scaled type");
     BAD(p.do_dtype = 8, "do_dtype: 8 is not allowed; want 1 (bf16) to 7 (mxe5m2)");
-    BAD((p.pass = FATTN_BACKWARD, p.do_dtype = FATTN_E5M2), "do_dtype: 5 is not allowed: without 8 bit types dO is of o_dtype");
+    BAD((p.pass = FATTN_BACKWARD, p.do_dtype = FATTN_E5M2),
+        "do_dtype: 5 is not allowed: without 8-bit types dO has o_dtype, and it is block-scaled if Q, K and V are");
     BAD((p.pass = FATTN_BACKWARD, p.dtype = FATTN_E4M3, p.do_dtype = FATTN_MXE5M2), "do_dtype: 7 is not allowed");
     BAD((p.pass = FATTN_BACKWARD, p.dtype = FATTN_MXE4M3, p.do_dtype = FATTN_E5M2), "do_dtype: 5 is not allowed");
 }

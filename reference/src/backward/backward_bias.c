@@ -1,20 +1,20 @@
-/* dBias: dX = P (dP - D) summed over what the bias broadcasts.
+/* dBias: dX = P (dP - D), summed over the dimensions that the bias broadcasts.
  *
- * dX is fp32, cast to dBias's type before it is summed (bias_parts_cast, n > 1), after each of the m dimensions that are reduced (in the
- * order b, h, rows) but the last, and when it is written, so over the reduced entries, n of them,
+ * dX is fp32. It is cast to dBias's type before it is summed (bias_parts_cast, n > 1), and after each of the m reduced
+ * dimensions (in the order b, h, rows) except the last. The result is cast when it is written. So, over the n reduced entries:
  *
  *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD F (u |dX|)^2, + ab^2 + THIRD (u |dBias|)^2
  *   bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + m u |dX| + |dX| where P may be flushed, + ab sqrt(n/16) + u |dBias|
- *   ab = e32 sqrt(n/16) sum |dX|,  F = 1 + e_1 + e_1 e_2 + .. (m terms),  e_l the extents that are reduced
+ *   ab = e32 sqrt(n/16) sum |dX|
+ *   F = 1 + e_1 + e_1 e_2 + .. (m terms), e_l the reduced extents
  *
- * with es, ep, eD and the rest of backward_rows.c and u of dBias's type. A partial sum after the dimensions 1 .. l has e_1 .. e_l parts: its
- * square is at most that number times the sum of their squares (Cauchy-Schwarz), its size at most the sum of their sizes. cuDNN's
- * engines cast so: their sums are, to the bit, those of rounded parts and rounded partial sums.
+ * es, ep, eD and the others are those of backward_rows.c; u is dBias's. A partial sum after the dimensions 1 .. l has e_1 .. e_l
+ * parts. Its square is at most that number times the sum of their squares (Cauchy-Schwarz), and its size at most the sum of
+ * their sizes. cuDNN's engines cast in this way: their sums are, to the bit, the sums of rounded parts and rounded partial sums.
  *
- * What they cast and sum is attn_scale dX, and the last cast comes with a division: with an attn_scale below 1, u |dX| is
- * u max(|dX|, tiny / attn_scale) in every term, tiny the least normal number of the type. Where nothing is reduced and attn_scale is a power
- * of two, that is one cast; with any other scale two: one more term, whose F and m are 1.
- */
+ * They cast and sum attn_scale dX, and divide before the last cast. With an attn_scale below 1, u |dX| is therefore u max(|dX|,
+ * tiny / attn_scale) in every term, with tiny the smallest normal number of the type. Where nothing is reduced and attn_scale is
+ * a power of two, there is one cast. With any other scale there are two: one more term, whose F and m are 1. */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
@@ -77,7 +77,7 @@ static void add_tile(const fref__backward *x, const scratch *t, const fref__head
     }
 }
 
-/* Rows [first, last) of every head of the slab, in order: what no other task adds to. */
+/* Rows [first, last) of every head of the slab, in order: no other task adds to the same elements. */
 static void add_rows(const fref__backward *x, const scratch *t, const fref__slab *slab, fref__range rows, fref__range keys)
 {
     for (int64_t unit = 0; unit < slab->count; unit++) {
@@ -90,7 +90,7 @@ static void add_rows(const fref__backward *x, const scratch *t, const fref__slab
     }
 }
 
-/* Entries that are reduced to one of dBias. */
+/* The number of entries that are reduced to one of dBias. */
 static int64_t reduced_to_one(const fref__backward *x)
 {
     const fref_problem *p = x->shape->problem;
@@ -98,7 +98,7 @@ static int64_t reduced_to_one(const fref__backward *x)
     return p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]);
 }
 
-/* The stored number's size beside dX's, where it is less. */
+/* The ratio of the stored number to dX, if it is below 1. */
 static double stored_part(const fref__backward *x)
 {
     const double scale = fabs(x->shape->problem->scale);
@@ -165,7 +165,7 @@ void fref__backward_bias_write(const fref__backward *x)
     for (int64_t n = 0; n < count; n++) {
         double value = x->bias_sums[VALUE][n], sum = E32 * sqrt_n * x->bias_sums[MAGNITUDE][n];
         double cast = to.unit_roundoff * fmax(fabs(value), to.tiny / stored);
-        /* Less may be what subnormals have left. */
+        /* A smaller value may be the rest of a subnormal one. */
         bool read = x->bias_sums[BOUND][n] > 0x1p-1000 || isnan(x->bias_sums[BOUND][n]);
         if (out->dbias)
             out->dbias[n] = value;

@@ -1,17 +1,17 @@
 /* dK and dV, key by key.
  *
- * Per query head, with er^2 and ebig the weights of backward_rows.c (w2 and w1 there) and u, eta of the cast of dS or P:
+ * For each query head, with er^2 and ebig the weights of backward_rows.c (w2 and w1 there) and u, eta of the cast of dS or P:
  *
- *   dK   variance = scale^2 sum_i (er^2 + (g P)^2 eD^2) q^2 + FK^2 + ak^2          g the slope of the score modification
+ *   dK   variance = scale^2 sum_i (er^2 + (g P)^2 eD^2) q^2 + FK^2 + ak^2          g: the slope of the score modification
  *        bound    = scale sum_i (ebig + |g| P eD) |q| + ak sqrt(s_q/16)
  *   dV   variance = sum_i (THIRD (u P)^2 + (es P)^2 + THIRD eta^2) dO^2 + FV^2 + av^2
  *        bound    = sum_i (u P + ew P + eta) |dO| + av sqrt(s_q/16)
- *   FK, FV: what may be flushed      ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
+ *   FK, FV: the terms that may be flushed
+ *   ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
  *
- * The heads of a group add; when their partial sums are cast to the input type first, each brings R = THIRD (u |x|)^2 and u |x|.
- * The sum is cast once: THIRD (uo |x|)^2, uo |x|. Here D's error differs from row to row, so it adds as squares; so does eo, when O
- * is not the engine's.
- */
+ * The heads of a group add up. If their partial sums are cast to the input type first, each head adds R = THIRD (u |x|)^2 and u
+ * |x|. The sum is cast once: THIRD (uo |x|)^2, uo |x|. Here D's error differs from row to row, so it adds as squares. So does
+ * eo, if O is not the engine's. */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
@@ -20,7 +20,7 @@
 #include "backward/ref_backward.h"
 
 #define KEYS FREF__TILE_KEYS /* of one task */
-#define ROWS 64 /* rows that are weighed at a time */
+#define ROWS 64 /* rows whose weights are computed together */
 
 /* The weights of one row's contribution to one gradient, [ROWS, KEYS]. `magnitude` NULL: the value's own, P is not negative. */
 typedef struct weights {
@@ -37,7 +37,7 @@ typedef struct total {
     bool read[KEYS];                 /* by a live row of the group */
     fref__weight_sums weights[KEYS]; /* w = dS^2 |q|^2 or P^2 |dO|^2 of a row, summed over the group's heads */
     double *weight;                  /* [rows, KEYS]: so far; where there is more than one head */
-    double channels;                 /* effective, the least of the group's heads */
+    double channels;                 /* effective number, the least of the group's heads */
 } total;
 
 typedef struct scratch {
@@ -170,7 +170,7 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
     return any;
 }
 
-/* The same for a plain problem, of P and dS; only sigma and bound are weighed. */
+/* The same for a plain problem, from P and dS; only sigma and bound need weights. */
 static flushes weigh_plain(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, const double *p,
                            const double *ds, fref__range keys)
 {
@@ -245,7 +245,8 @@ static void clear(const fref__sums *sums, int64_t count, bool judged)
         memset(parts[n], 0, (size_t)count * sizeof(double));
 }
 
-/* Rows i .. i+n-1 against `keys`: kept, or, of a plain problem, made again; else logits and dO.v, which weigh_row makes them of. */
+/* P' and dS of rows i .. i+n-1 against `keys`: the kept ones or, for a plain problem, computed again. Otherwise logits and dO.v,
+ * from which weigh_row computes them. */
 static entries entries_of(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t n, fref__range keys)
 {
     const fref__shape *s = x->shape;
@@ -309,7 +310,7 @@ static void finish_head(const fref__backward *x, const total *group, const fref_
     }
 }
 
-/* Where a finished gradient goes; each may be NULL. */
+/* The destinations of a finished gradient; each may be NULL. */
 typedef struct destination {
     double *value, *sigma, *bound, *nu, *neff;
     int64_t key; /* the first, counted over batches and heads */
@@ -431,7 +432,7 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
     }
 }
 
-/* D and Stats of a row may be NaN or infinite although all that was decoded is finite: O is not kept. */
+/* D and Stats of a row may be NaN or infinite although all decoded values are finite, because O is not kept. */
 static bool facts_are_finite(const fref__backward *x, int64_t unit)
 {
     int64_t rows = x->shape->span * x->shape->rows.count;

@@ -158,8 +158,8 @@ static void take_amax_dp(const fref__backward *x, const fref__row_facts *f, doub
                     scale * (fmin(bound, x->z_dp * sigma) + flushed) + 0x1p-126);
 }
 
-/* Keys j0 .. j1-1 of a row: p[j] becomes slope P, of the score s[j], ds[j] dS from dO.v, and what they weigh goes to the row's tiles;
- * zeros where the row may not read. `slopes` start at the row's first key. True: some of dS may be flushed. */
+/* Keys j0 .. j1-1 of a row. p[j] becomes slope P, from the score s[j]; ds[j] becomes dS, from dO.v. Their weights are written to
+ * the row's tiles; zeros for masked keys. `slopes` start at the row's first key. True: some of dS may be flushed. */
 static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats, const double *s,
                       double *p, double *ds, const double *norm_k, const uint8_t *keep, const fref__score_arrays *slopes, fref__range keys,
                       int64_t j0, int64_t j1)
@@ -207,7 +207,7 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
     return any;
 }
 
-/* The same for a plain problem; only sigma and bound are weighed. */
+/* The same for a plain problem; only sigma and bound need weights. */
 static bool weigh_plain(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
                         const double *s, double *p, double *ds, const double *norm_k, fref__range own, int64_t j0, int64_t j1,
                         bool judged)

@@ -1,6 +1,12 @@
-/* The backward pass: D_i = sum_c dO O, P_ij = exp(s_ij - Stats_i) from the Stats that are given, dP_ij = dO_i . v_j,
- * dX = P (dP - D), dS = slope dX where the score is modified (x = modify(s) + bias); dBias = sums of dX; dQ = scale dS K, dK =
- * scale dS^T Q, dV = P^T dO. */
+/* The backward pass.
+ *
+ *   D_i = sum_c dO O
+ *   P_ij = exp(s_ij - Stats_i), from the given Stats
+ *   dP_ij = dO_i . v_j
+ *   dX = P (dP - D)
+ *   dS = slope dX if the score is modified (x = modify(s) + bias)
+ *   dBias = sums of dX
+ *   dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO */
 #include "backward/ref_backward.h"
 
 #include <errno.h>
@@ -49,8 +55,8 @@ static bool start_bias(fref__backward *x)
     return x->bias_sums[0] != NULL;
 }
 
-/* All that follows from the question; nothing is allocated. */
-/* Nothing is added to a score, dropped or clipped: what lanes.h knows. */
+/* Fills everything that follows from the arguments; nothing is allocated. */
+/* No bias, dropout or clipping: the case of lanes.h. */
 static bool is_plain(const fref_problem *p, const fref_rounding *r)
 {
     return !fref__is_scored(p) && !p->keep && fref__precision_of(r->ds).max == (double)INFINITY;
@@ -96,7 +102,7 @@ static void write_amax(const fref__backward *x)
         fref__amax_write(to[n], x->amax + n, FREF__AMAX_COUNT, omp_get_max_threads());
 }
 
-/* What `out` asks for, of listed rows and keys. */
+/* The values that `out` requests, for the listed rows and keys. */
 static int run(const fref__shape *shape, fref__inputs *inputs, const fref_rounding *rounding, const fref_backward_out *out)
 {
     fref__slab slab;

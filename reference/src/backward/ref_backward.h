@@ -1,4 +1,4 @@
-/* What the parts of the backward pass share: backward_rows.c makes dQ, backward_keys.c dK and dV, backward_bias.c dBias. */
+/* Shared by the parts of the backward pass: backward_rows.c computes dQ, backward_keys.c dK and dV, backward_bias.c dBias. */
 #ifndef FREF_REF_BACKWARD_H
 #define FREF_REF_BACKWARD_H
 
@@ -9,14 +9,14 @@
 #include "lanes.h"
 #include "score.h"
 
-/* What one row brings to every gradient. */
+/* The values of one row that every gradient uses. */
 typedef struct fref__row_facts {
     double delta;          /* D_i = sum_c dO O */
     double es, ew;         /* a score's error, rms and worst */
-    double es_raw, ew_raw; /* of the score before it is modified, where the slope is taken */
+    double es_raw, ew_raw; /* of the score before its modification, at the place of the slope */
     double ep, ez;         /* an error of dO . v, rms and worst */
     double edelta;         /* an error of D_i, the same for all keys */
-    double eo;             /* the same, when the O that the engine read is not at hand */
+    double eo;             /* the same, if the O that the engine read is not available */
     double norm_q, norm_d_o;
     bool dead; /* no key: masked, or every score -INFINITY */
 } fref__row_facts;
@@ -33,7 +33,7 @@ typedef struct fref__backward {
     fref__precision to_q, to_k, to_v; /* of dQ, dK, dV */
     double gamma_p, gamma_ds;         /* scale times descale: in dV; in dQ and dK */
     fref__amax *amax;                 /* [thread, FREF__AMAX_COUNT] */
-    double most_ds;                   /* of dS: what its cast leaves, over attn_scale */
+    double most_ds;                   /* of dS: the error of its cast, over attn_scale */
     double z_dp, z_dq, z_dk, z_dv;    /* amax.h */
     fref__row_facts *facts;           /* [unit, span, rows] of the slab */
     bool judged;                      /* a sigma or bound of dK or dV is wanted, or degrees of freedom */
@@ -54,7 +54,7 @@ static inline double fref__at_least_1(double x)
     return x > 1.0 ? x : 1.0;
 }
 
-/* What dS may lose to subnormals, before the scale: the cast comes after it. */
+/* The loss of dS to subnormal numbers, before the scale: the cast comes after it. */
 static inline double fref__floor_of_ds(const fref__backward *x)
 {
     double scale = fabs(x->shape->problem->scale);
@@ -73,7 +73,7 @@ void fref__backward_bias_write(const fref__backward *x);
 /* Writes dSink. Returns 0 or ENOMEM. */
 int fref__backward_sink(const fref__shape *shape, const fref__inputs *inputs, const fref_backward_out *out);
 
-/* What the errors of a row's entries have in common, for a plain problem. */
+/* The common part of the errors of a row's entries, for a plain problem. */
 fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *facts);
 
 #endif

@@ -1,5 +1,5 @@
-/* The backward pass on a GPU; what each step means stands in ref_backward.c and its parts. A sample of rows concerns dQ alone, a sample
- * of keys dK and dV alone, dBias is over everything: with samples they are passes of their own. */
+/* The backward pass on a GPU; ref_backward.c and its parts explain each step. A sample of rows concerns only dQ, a sample of
+ * keys only dK and dV, and dBias needs everything: with samples they are separate passes. */
 #include <string.h>
 
 #include "amax.h"
@@ -36,7 +36,7 @@ static fref__gradient make_gradient(fref__run *run, fref__buffer which, int64_t 
     return g;
 }
 
-/* Whose sums are made next. */
+/* The gradient whose sums are computed next. */
 static void take(fref__run *run, const fref__gradient *g)
 {
     fref__call *c = &run->call;
@@ -46,7 +46,7 @@ static void take(fref__run *run, const fref__gradient *g)
     c->key_weights = g->key_weights;
 }
 
-/* A gradient of keys, and what is launched for it. */
+/* A gradient of keys, and its launches. */
 typedef struct of_keys {
     bool wanted;
     int of_v;
@@ -79,7 +79,7 @@ static of_keys make_of_keys(fref__run *run, bool wanted_, int of_v, bool freedom
     return g;
 }
 
-/* Where slices may leave a group unfinished. */
+/* For slices that may leave a group unfinished. */
 static void make_totals(fref__run *run, of_keys *g, int64_t keys)
 {
     const int64_t size = g->heads * keys * g->dim;
@@ -94,7 +94,7 @@ static fref__gradient make_gradient_of_keys(fref__run *run, const of_keys *k)
 {
     const fref__call *c = &run->call;
     fref__gradient g = make_gradient(run, k->of_v ? FREF__SUMS_V : FREF__SUMS_K, c->keys_padded, k->ld, 4);
-    if (c->chunk_rows < c->rows_padded) /* what may be flushed in a later chunk alone adds to a sum that must be there */
+    if (c->chunk_rows < c->rows_padded) /* the sum of flushed terms must exist, even if only a later chunk has some */
         fref__run_clear(run, g.sum[FREF__SUMS - 1], c->heads * c->keys_padded * k->ld * (int64_t)sizeof(double));
     memcpy(g.total, k->total, sizeof g.total);
     g.read = fref__run_zeros(run, k->read);

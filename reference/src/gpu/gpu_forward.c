@@ -1,4 +1,4 @@
-/* The forward pass on a GPU; what each step means stands in ref_forward.c. */
+/* The forward pass on a GPU; ref_forward.c explains each step. */
 #include <math.h>
 
 #include "amax.h"
@@ -9,8 +9,8 @@ static int64_t tiles_of(int64_t n)
     return n > 0 ? (n + FREF__TILE - 1) / FREF__TILE : 1;
 }
 
-/* A small problem's tiles are too few for a GPU: some blocks share the keys of each. How many follows from the problem alone, as
- * all that is rounded. */
+/* A small problem has too few tiles for a GPU: several blocks share the keys of each. Their number follows from the problem
+ * alone, because it affects the rounding. */
 static void share_keys(fref__run *run)
 {
     fref__call *c = &run->call;

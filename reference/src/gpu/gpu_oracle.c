@@ -4,7 +4,7 @@
 
 #include "gpu/gpu_run.h"
 
-/* Of the device of the current context; 0: it says nothing. */
+/* A number of the current context's device; 0: unknown. */
 static int attribute_of(const gpu_driver *driver, int attribute)
 {
     int device = 0, value = 0;

@@ -31,13 +31,13 @@ static int64_t pairs_of(int64_t ld)
     return ld / FREF__TILE * (ld / FREF__TILE + 1) / 2;
 }
 
-/* What is missing, or NULL. */
+/* The name of the missing part, or NULL. */
 static const char *lacks(const fref_problem *p, const fref_gpu_mod *mod)
 {
     if (p->keys > INT32_MAX - FREF__PAD || p->rows > INT32_MAX - FREF__PAD || p->batch * p->heads_q > INT32_MAX)
         return "more than 2^31 rows, keys or heads";
     if (mod && (mod->kind < 0 || mod->kind >= FREF_MOD_COUNT))
-        return "a modification of the score that has no closed form there";
+        return "a score modification without a closed form";
     return NULL;
 }
 
@@ -79,7 +79,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     run->heads = problem->batch * problem->heads_q;
     const char *missing = lacks(problem, mod);
     if (missing) {
-        snprintf(error, 256, "the oracle on the GPU does not know this: %s", missing);
+        snprintf(error, 256, "the reference on the GPU does not support %s", missing);
         run->status = ENOTSUP;
         return;
     }
@@ -112,7 +112,7 @@ int fref__run_end(fref__run *run)
     run->gpu->owes = false;
     check(run, result);
     if (run->status == 0 && *run->gpu->trouble) {
-        snprintf(run->error, 256, "the oracle on the GPU does not know this: a NaN, an infinity or more than 2^120 in the inputs");
+        snprintf(run->error, 256, "the reference on the GPU does not support a NaN, an infinity or more than 2^120 in the inputs");
         run->status = ENOTSUP;
     }
     return run->status;
@@ -168,7 +168,7 @@ static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], 
 static bool fit(fref__run *run, int64_t blocks, int64_t most)
 {
     if (run->status == 0 && blocks > most) {
-        snprintf(run->error, 256, "the oracle on the GPU does not know this: %lld blocks", (long long)blocks);
+        snprintf(run->error, 256, "the reference on the GPU does not support %lld blocks", (long long)blocks);
         run->status = ENOTSUP;
     }
     return run->status == 0;
@@ -206,8 +206,8 @@ void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count)
     run->call.keys_padded = padded(count, FREF__PAD);
 }
 
-/* Half of the memory that is free or held already, but not more than is useful. For small sizes the driver is not asked, because
- * that takes as long as a small problem. */
+/* Half of the memory that is free or already allocated, but not more than is useful. For small sizes the driver is not asked,
+ * because that takes as long as a small problem. */
 static size_t budget_of(const fref_gpu *gpu, int64_t wanted)
 {
     size_t free_bytes = 0, all_bytes = 0, held = 0;
@@ -254,7 +254,7 @@ static void plan_zeros(fref__run *run)
     clear_zeros(run, 0);
     if (run->goes_on)
         return;
-    if (run->gpu->owes) /* nobody asked, and it may still be found */
+    if (run->gpu->owes) /* not requested yet; it may still be found */
         run->gpu->driver->stream_synchronize(run->stream);
     *run->gpu->trouble = 0;
 }
@@ -357,7 +357,7 @@ static void prepare_keys(fref__run *run)
     c->peak_v = fref__run_doubles(run, FREF__PEAK_V, c->heads_v * c->norms / FREF__TILE);
 }
 
-/* What is zero when the slice begins. */
+/* The memory that is zero at the beginning of a slice. */
 static void prepare_zeros(fref__run *run)
 {
     fref__call *c = &run->call;
@@ -415,7 +415,7 @@ void fref__run_facts(fref__run *run, fref__kernel kernel)
     fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
-/* Of so many relations in the whole problem; how many of them one slice has changes no bit. */
+/* The number of relations in the whole problem; the number in one slice changes no bit. */
 static int32_t parts_of_relations(const fref__run *run, int64_t relations)
 {
     const fref__call *c = &run->call;

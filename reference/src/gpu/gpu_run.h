@@ -8,7 +8,7 @@
 
 #include "../../cuda/oracle_kernels.h"
 
-/* Scratch memory, each piece as large as it ever had to be. X(NAME) */
+/* Scratch memory, each piece as large as the largest request so far. X(NAME) */
 #define FREF__BUFFER_LIST(X)                                                                                                       \
     X(ZEROS)                                                                                                                       \
     X(RANGE)                                                                                                                       \
@@ -27,15 +27,15 @@ typedef enum fref__buffer {
 struct fref_gpu {
     const gpu_driver *driver;
     gpu_module *module;
-    size_t budget; /* bytes that one slice may take; 0: what is free decides */
+    size_t budget; /* bytes of one slice at most; 0: the free memory decides */
     bool wide;     /* its shared memory holds a wide tile's steps */
     int busy;      /* blocks that keep every GPU busy */
     int multiprocessors;
     uint64_t runs;             /* begun */
     bool scores_left;          /* by the last of them: all heads' and rows', plain */
-    bool ahead;                /* forwards do not wait, */
+    bool ahead;                /* forwards do not wait for the GPU, */
     bool owes;                 /* and one has not yet reported its findings about its inputs */
-    volatile int32_t *trouble; /* on the host, where kernels say it */
+    volatile int32_t *trouble; /* on the host, written by kernels */
     struct {
         gpu_address at;
         size_t bytes;
@@ -44,10 +44,10 @@ struct fref_gpu {
 
 /* The kernels of reference/cuda, made a part of the library when it is built; empty without a CUDA compiler. */
 extern const gpu_image fref__gpu_image;
-/* With an image that is not this library's: the tests'. */
+/* With another image than this library's: for tests. */
 int fref__gpu_create(fref_gpu **out, const gpu_image *image, char error[256]);
 
-/* After the first failure nothing is launched any more; `status` and `error` keep it. */
+/* After the first failure there is no further launch; `status` and `error` keep it. */
 typedef struct fref__run {
     fref_gpu *gpu;
     fref__call call;
@@ -55,30 +55,31 @@ typedef struct fref__run {
     char *error;
     int status;
     int64_t heads, heads_of_slice;
-    bool has_scores; /* an earlier run's lie in memory */
-    bool goes_on;    /* an earlier run owes what it found */
-    /* What is zero when the run, a slice or a chunk of it begins, one behind the other: what begins together is cleared together. */
+    bool has_scores; /* memory still has those of an earlier run */
+    bool goes_on;    /* an earlier run has not yet reported its findings */
+    /* The memory that is zero when the run, a slice or a chunk begins. Parts with the same beginning are adjacent and cleared
+     * together. */
     struct {
         uint8_t *at;
         int64_t slice, chunk, end; /* where their parts begin */
-        int64_t lossy;           /* where the next flags of the slice do */
+        int64_t lossy;           /* the place of the slice's next flags */
         int64_t related;         /* fref__call.related_blocks */
         bool slice_is_clear, chunk_is_clear;
     } zeros;
 } fref__run;
 
-/* Fills in what follows from the problem alone. A problem that the kernels do not know: status ENOTSUP. */
+/* Fills in everything that follows from the problem. A problem that the kernels do not support: status ENOTSUP. */
 void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
                      const fref_rounding *rounding, struct CUstream_st *stream, char error[256]);
 /* P is multiplied by scale_s and this before its cast. */
 void fref__run_cast_p(fref__run *run, double scale);
 /* Starts an amax; NULL: not wanted. */
 void fref__run_amax(fref__run *run, double *out);
-/* Waits for all, and looks whether the inputs, those of a run before that owes it too, were what the kernels can judge. Returns the
- * status. */
+/* Waits for all work. Checks whether the kernels can handle the inputs, also those of an earlier run that has not reported.
+ * Returns the status. */
 int fref__run_end(fref__run *run);
 
-/* Memory of a slice: at most what was asked for before, or grown. Old contents are lost when it grows. */
+/* Memory of a slice: reuses the earlier allocation, or grows it. Old contents are lost when it grows. */
 void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes);
 void fref__run_clear(fref__run *run, void *at, int64_t bytes);
 double *fref__run_doubles(fref__run *run, fref__buffer which, int64_t count);
@@ -87,18 +88,19 @@ void fref__run_launch(fref__run *run, fref__kernel kernel, int64_t blocks, int t
 void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads, int argument);
 void fref__run_launch_grid(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads);
 
-/* Bytes that are zero when the run begins, asked for before fref__run_plan: where they are once that was called. */
+/* fref__run_keep_zeros reserves bytes that are zero when the run begins: call it before fref__run_plan. After that call,
+ * fref__run_zeros is their address. */
 int64_t fref__run_keep_zeros(fref__run *run, int64_t bytes);
 void *fref__run_zeros(const fref__run *run, int64_t at);
-/* Flags of so many tiles that are zero when the slice begins, for at most three kinds of sums; NULL where there is no memory. */
+/* Flags of `tiles` tiles, zero when the slice begins, for at most three kinds of sums; NULL without memory. */
 uint8_t *fref__run_flags(fref__run *run, int64_t tiles);
 
 /* The row set and the key set: NULL for all. */
 void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count);
 void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count);
 
-/* Decides heads_of_lot: `bytes_of_head` beside the scores, `matrices` of scores. Lots are multiples of `align` heads. No later row
- * or key set is larger. */
+/* Sets heads_of_slice, from `bytes_of_head` in addition to the scores and the number of `matrices` of scores. A slice is a multiple
+ * of `align` heads. No later row or key set may be larger. */
 void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align);
 void fref__run_take_slice(fref__run *run, int64_t head0);
 /* Rows of a chunk of the slice for the current row and key sets. */
@@ -108,7 +110,7 @@ int64_t fref__run_score_matrices(const fref__run *run);
 
 /* Ranges and decoded inputs of the slice. */
 void fref__run_prepare(fref__run *run);
-/* Is the chunk all there is, and are its scores those of Q and K alone? */
+/* Is there only one chunk, and are its scores those of Q and K alone? */
 bool fref__run_is_one_chunk(const fref__run *run);
 /* Scores of the chunk, modified; or with `gradient` dO . v. */
 void fref__run_scores(fref__run *run, int gradient);
@@ -116,9 +118,9 @@ void fref__run_scores(fref__run *run, int gradient);
 void fref__run_facts(fref__run *run, fref__kernel kernel);
 /* 1 / nch of the slice's tensors, and kept_v, that have memory: fref__call.channels. The next launch of scores makes them. */
 void fref__run_relate(fref__run *run);
-/* Blocks that make the sums of so many rows or keys of each head into answers. */
+/* The number of blocks that turn the sums of that many rows or keys of each head into answers. */
 int64_t fref__run_finish_blocks(int64_t heads, int64_t rows);
-/* Of the chunk, without those that are padding alone. */
+/* For the chunk, without rows that are only padding. */
 int64_t fref__run_row_tiles(const fref__run *run);
 /* One kind of sums, and the part of it that may be flushed (FREF__KERNEL_COUNT: not wanted); `tiles` of rows or keys in each
  * head. */

@@ -52,7 +52,7 @@ def _finding(found):
 
 
 def various(news):
-    """Of the findings those that have room, as many of each outcome as of the others, the gravest first."""
+    """Of the findings those that have room, as many of each outcome as of the others, the most serious first."""
     turns = Counter()
     for f in news:
         turns[f["outcome"]] += 1

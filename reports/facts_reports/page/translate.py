@@ -285,7 +285,7 @@ class _Function:
         return f"_.klass({json.dumps(node.name)}, {json.dumps(kind)}, [{', '.join(bases)}], [{', '.join(fields)}], {{ {', '.join(methods)} }}, {{ {', '.join(getters)} }})"
 
     def default(self, node):
-        """A field's default, made anew for each object."""
+        """A field's default, created for each object."""
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "field":
             return f"_.call({self.e(node.keywords[0].value)})"
         return self.e(node)

@@ -152,7 +152,7 @@ const char *facts_draft_normalise(facts_draft *draft, facts_key *at)
     }
     if (draft->value[FACTS_KEY_LENS] != NULL && draft->value[FACTS_KEY_PADDING] != NULL) {
         *at = FACTS_KEY_LENS;
-        return "lens= gives the lengths, padding= makes them: one of the two";
+        return "lens= and padding= both set the lengths; give one of them";
     }
     return NULL;
 }

@@ -110,7 +110,7 @@ typedef enum facts_kind {
     X(FILL, "fill", WORD, FACTS_FILL_LIST(FACTS_AS_TEMPLATE_), \
       "gauss", "what Q, K, V and dO hold")                                                                              \
     X(SEED, "seed", WORD, "N", "1", "seed of the data and of random lengths")                                                           \
-    X(POISON, "poison", WORD, FACTS_POISON_LIST(FACTS_AS_TEMPLATE_), "fill", "what inputs hold where no answer may depend on it")                       \
+    X(POISON, "poison", WORD, FACTS_POISON_LIST(FACTS_AS_TEMPLATE_), "fill", "contents of input memory that no answer may depend on")                       \
     X(CHECK, "check", WORD, FACTS_CHECK_LIST(FACTS_AS_TEMPLATE_), "none", \
       "verify more: an exact probe, a law between two runs, or identities") \
     X(STATS_DTYPE, "stats_dtype", WORD, "f32 bf16 f16", "f32", "type of Stats; the library refuses all except f32")

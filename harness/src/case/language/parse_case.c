@@ -31,7 +31,7 @@ const char *facts_case_name(const facts_case *c, char out[FACTS_NAME_MAX])
     return out;
 }
 
-/* An existing case takes a new value for one key: what the old spelling of the band or layout said of other keys is kept. */
+/* An existing case gets a new value for one key. The old spelling of the band or the layout may set other keys: those are kept. */
 static void unfold(facts_draft *draft, const facts_case *c, facts_key key)
 {
     bool causal_br = strcmp(facts_case_get(c, FACTS_KEY_MASK), "causal_br") == 0;

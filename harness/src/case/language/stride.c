@@ -144,7 +144,7 @@ bool facts_stride_read(facts_span text, facts_stride *out, facts_value_fault *fa
             if (!read_item(out, f, item, &again))
                 return complain(fault, whole, item, "not understood:");
             if (again)
-                return complain(fault, whole, item, "said twice:");
+                return complain(fault, whole, item, "given twice:");
         }
     }
     return true;

@@ -114,7 +114,7 @@ static const char *wrong_zero(const facts_resolution *r, facts_tensor_id id, con
         if (about[id].written && form->broadcast[d])
             return "is an output: two of its elements may not share an address (sum: for gradients of broadcast inputs)";
         if (form->sum[d] && !input->broadcast[d])
-            return "is summed where its input is not broadcast";
+            return "is summed over a dimension in which its input is not broadcast";
     }
     return NULL;
 }
@@ -283,12 +283,12 @@ static facts_resolve_status check_wanted(facts_resolution *r)
 {
     fattn_problem *ask = &r->out->ask;
     if ((ask->outputs & FATTN_WANT_RNG_DUMP) != 0 && ask->dropout == 0.0)
-        return facts_resolve_bad(r, FACTS_KEY_WANT, "rng_dump: nothing is drawn: dropout=P");
+        return facts_resolve_bad(r, FACTS_KEY_WANT, "rng_dump needs dropout: give dropout=P");
     if (ask->pass != FATTN_BACKWARD)
         return FACTS_RESOLVED;
     if (!r->out->tensor[FACTS_TENSOR_STATS].present || (ask->outputs & ~(uint32_t)(FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP)) != 0)
         return facts_resolve_bad(r, FACTS_KEY_WANT,
-                                 "a backward reads natural stats, and dumps its random numbers at most: stats, stats+rng_dump");
+                                 "a backward takes only want=stats and want=stats+rng_dump");
     ask->outputs &= FATTN_WANT_RNG_DUMP;
     return FACTS_RESOLVED;
 }

@@ -82,7 +82,7 @@ facts_resolve_status facts_resolve_types(facts_resolution *r)
         return facts_resolve_bad(r, FACTS_KEY_GRAD, "no output has a block-scaled type");
     if (!facts_is_fp8(ask->dtype) && (facts_is_fp8(ask->o_dtype) || (ask->pass == FATTN_BACKWARD && facts_is_fp8(ask->grad_dtype))))
         return facts_resolve_bad(r, facts_is_fp8(ask->o_dtype) ? FACTS_KEY_OUT : FACTS_KEY_GRAD,
-                                 "an 8 bit output needs dtype=e4m3 or e5m2, which have its scale");
+                                 "an 8-bit output needs a scale, which only dtype=e4m3 and e5m2 have");
     facts_resolve_status status = resolve_other_backward(r);
     status = status == FACTS_RESOLVED ? resolve_do(r) : status;
     return status == FACTS_RESOLVED ? resolve_scales(r) : status;

@@ -86,7 +86,7 @@ static const char *refuses_joined(const facts_problem *p)
     bool boolean = p->ask.has_bias && p->ask.bias_dtype == FATTN_BOOL, masks = p->ask.block_mask || boolean;
     bool drops = p->check == FACTS_CHECK_KEEP || p->check == FACTS_CHECK_DROPOUT_ZERO;
     if (moves_rows(p) || p->check == FACTS_CHECK_DROPOUT_ZERO) /* all of it stays as it is */
-        return p->drop != 0.0 && !drops ? "needs the same P in another place: no dropout" : NULL;
+        return p->drop != 0.0 && !drops ? "compares the same P at other positions: no dropout" : NULL;
     if (p->drop != 0.0 && !drops)
         return "needs rows of P that sum to 1: no dropout (keep reads what it keeps)";
     if (p->check == FACTS_CHECK_OFF_BY_ONE)
@@ -94,7 +94,7 @@ static const char *refuses_joined(const facts_problem *p)
     else
         masks = masks || has_own_weights(p);
     if (masks && !multiplies && p->check != FACTS_CHECK_KEEP)
-        return "knows keys, lengths and bands alone: no sink, slopes, boolean or tile masks (pow2 and linear do)";
+        return "supports only masks by keys, lengths and windows: no sink, slopes, boolean or tile masks (pow2 and linear support them)";
     return p->ask.rope || (p->ask.outputs & FATTN_WANT_STATS_LOG2)
                ? "needs scores that are products of Q and K, and natural stats: no rope, no stats2"
                : NULL;
@@ -120,7 +120,7 @@ static const char *refuses_probe(const facts_problem *p)
         return backward ? NULL : "ds reads a backward's gradients";
     case FACTS_CHECK_KEEP:
         if (p->drop == 0.0)
-            return "keep reads what dropout kept: dropout=P";
+            return "keep needs dropout: give dropout=P";
         return p->ask.has_bias || has_own_weights(p) || (!keeps_scores(p->mod) && !is_blind(p->mod))
                    ? "keep needs equal scores: no bias, sink, slopes, and no modification that adds to a score"
                    : NULL;
@@ -136,12 +136,11 @@ static const char *refuses_key_of_zeros(const facts_problem *p)
 {
     const fattn_problem *ask = &p->ask;
     if (!ask->sink)
-        return "off_by_one looks at a sink: softmax=off_by_one or sink";
+        return "off_by_one needs a sink: softmax=off_by_one or sink";
     if (ask->has_left || (ask->has_right && ask->align != FATTN_BOTTOM_RIGHT))
-        return "off_by_one needs rows that all read their first key: no band, or one from the bottom-right corner without a left "
-               "bound";
+        return "off_by_one needs rows that all read their first key: no window, or a bottom-right one without a left bound";
     if (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS)
-        return "off_by_one needs scores that do not know their place: no mask or position";
+        return "off_by_one needs scores that do not depend on the position: no mask or position";
     return ask->seq_kv < 2 ? "off_by_one needs two keys" : NULL;
 }
 
@@ -176,7 +175,7 @@ static const char *refuses_law(const facts_problem *p)
         bool causal = ask->has_right && ask->window_right == 0 && ask->align == FATTN_TOP_LEFT;
         if ((!causal && p->mod != FACTS_MOD_CAUSAL) || p->has_lengths || p->mod == FACTS_MOD_PREFIX_LM ||
             p->mod == FACTS_MOD_DOCUMENT)
-            return "prefix needs a causal band from the top-left corner, and no lengths";
+            return "prefix needs a top-left causal mask, and no lengths";
         return ask->seq_q < 2 || ask->seq_kv < 2 ? "prefix needs two rows and keys" : NULL;
     }
     case FACTS_CHECK_LENGTH:

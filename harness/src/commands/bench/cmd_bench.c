@@ -1,5 +1,5 @@
-/* facts bench: how long do the engines of several builds take? The builds take turns on one device; the report package prints the
- * times. docs/bench.md. */
+/* facts bench: measures the times of the engines of several builds. The builds alternate on one device; the report package
+ * prints the times. docs/bench.md. */
 #include <string.h>
 
 #include "builds/print_line.h"
@@ -47,7 +47,7 @@ int facts_command_bench(const facts_invocation *call)
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     if (o->word_count == 1 && facts_is_record_name(o->words[0]))
         return show(o, o->words[0]);
-    options.json = false; /* the rows; the report has the answer */
+    options.json = false; /* only the rows; the report prints the answer */
     options.with = o->with ? o->with : "engine=all";
     int status = facts_open_plan_dir(plans, &options);
     if (status == FACTS_EXIT_OK)

@@ -19,7 +19,7 @@ struct facts_rounds {
     series *of; /* MOST_CONFIGS for each target */
     size_t target_count, turns;
     int wanted;     /* rounds of each case; 0: until the intervals are narrow */
-    double since_s; /* of this case's first round */
+    double since_s; /* start of this case's first round */
 };
 
 static double now_s(void)
@@ -114,7 +114,7 @@ static bool another_round(facts_session *session, size_t work, int round)
 {
     facts_rounds *r = session->context;
     const int made = round + 1;
-    const bool even = made % 2 == 0; /* each order as often as the other */
+    const bool even = made % 2 == 0; /* each order equally often */
     (void)work;
     if (made < (r->wanted ? r->wanted : FACTS_ROUNDS_LEAST))
         return true;

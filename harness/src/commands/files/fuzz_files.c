@@ -32,7 +32,7 @@ static void add_form(facts_text *out, const facts_form *form, bool explained)
         facts_text_member(out, "link", form->link);
     facts_text_puts(out, "\"controls\":[");
     for (size_t i = 0; i < form->controls; i++)
-        facts_text_format(out, "%s\"%s\"", i ? "," : "", facts_case_name(&form->control[i], name)); /* no letter to escape */
+        facts_text_format(out, "%s\"%s\"", i ? "," : "", facts_case_name(&form->control[i], name)); /* needs no escape */
     facts_text_format(out, "],\"unfinished\":%s}", form->unfinished ? "true" : "false");
 }
 

@@ -103,7 +103,7 @@ void facts_options_help(facts_command command, FILE *out)
 
 /* ---- docs/commands.md ---- */
 
-/* A cell of a Markdown table: a bar in it does not end it. */
+/* A cell of a Markdown table, with its bars escaped. */
 static void put_cell(FILE *out, const char *text)
 {
     for (; *text; text++)
@@ -212,7 +212,8 @@ static void print_names(FILE *out, const char *between)
         fprintf(out, "%s%s", c ? between : "", commands[c].name);
 }
 
-/* What may follow the command's name: "list install lock remove path" of cudnn; empty where no word of ours does. */
+/* The words that may follow the command's name: "list install lock remove path" of cudnn; empty if the command takes no fixed
+ * word. */
 static const char *second_words(facts_command command, char out[64])
 {
     const char *rest = commands[command].rest;

@@ -74,7 +74,7 @@ static bool read_shard(const char *text, facts_options *out)
     return read_int(first, 1000000, &out->shard) && read_int(text + n + 1, 1000000, &out->shards) && out->shard <= out->shards;
 }
 
-/* Sets one option. Returns what is allowed when the value is not, otherwise NULL. */
+/* Sets one option. For a value that is not allowed, returns the allowed values; otherwise NULL. */
 static const char *set(facts_options *out, const option *o, const char *value)
 {
     char *field = (char *)out + o->offset;
@@ -184,7 +184,7 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
         return true;
     if (out->resume && (!out->output || out->overwrite)) {
         fputs(out->output ? "facts: --resume and --overwrite exclude each other\n"
-                          : "facts: --resume needs the record to go on with: -o FILE\n",
+                          : "facts: --resume needs the record: -o FILE\n",
               err);
         return false;
     }

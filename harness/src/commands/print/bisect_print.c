@@ -1,4 +1,4 @@
-/* What a bisection came to, in the hands of the report package: JSON lines, the whole first, then each version, oldest first. */
+/* Passes the result of a bisection to the report package: JSON lines, the summary first, then each version, oldest first. */
 #include <string.h>
 
 #include "bisection.h"

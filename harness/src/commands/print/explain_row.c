@@ -11,7 +11,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* Control bytes of somebody's text must not reach a terminal; its lines stay, indented. */
+/* Control bytes of foreign text must not reach a terminal; line ends stay, with an indent. */
 static void put_clean(const char *text, FILE *out)
 {
     for (; *text; text++)
@@ -21,7 +21,7 @@ static void put_clean(const char *text, FILE *out)
             fputc((unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text, out);
 }
 
-/* A value in one line: a list as [a,b], an object as key=value key=value, an object within as (key=value). */
+/* A value in one line: a list as [a,b], an object as key=value key=value, a nested object as (key=value). */
 static void put_value(const json_t *value, bool within, FILE *out)
 {
     size_t i;
@@ -57,7 +57,7 @@ static void put_value(const json_t *value, bool within, FILE *out)
     }
 }
 
-/* A list of objects, or an object with objects within: these have a line each. */
+/* A list of objects, or an object that contains objects: one line for each of them. */
 static bool has_objects(const json_t *value)
 {
     size_t i;

@@ -1,11 +1,11 @@
-/* The table at the end of a run: for each target how many cases ended how, what the refusals said most, and how many answers
+/* The table at the end of a run. For each target: cases by outcome, the most frequent reasons of refusals, and answers that
  * changed between builds. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/session/tally.h"
 
-/* A refusal by cuDNN is one word of people's; without numbers behind it a yes is "yes", not "pass". */
+/* A refusal by cuDNN has one word for people; a yes without numbers is "yes", not "pass". */
 static const char *word_of(facts_verdict verdict, bool decided)
 {
     if (decided && facts_verdict_is_good(verdict))
@@ -34,7 +34,7 @@ static void print_reasons(const facts_tally *tally, FILE *out)
 {
     facts_text_count *reasons = facts_tally_texts(tally, offsetof(facts_cell, reason));
     if (reasons && reasons[0].cells)
-        fputs("\nreasons of refusals, most frequent first:\n", out);
+        fputs("\nreasons, most frequent first:\n", out);
     for (size_t i = 0; reasons && i < 5 && reasons[i].cells; i++)
         fprintf(out, "  %6zu  %.140s\n", reasons[i].cells, facts_intern_text(tally->texts, reasons[i].id));
     free(reasons);
@@ -52,7 +52,7 @@ void facts_print_counts(const facts_tally *tally, bool decided, FILE *out)
 
 #define CHANGES_SHOWN 10
 
-/* Older builds first; of one version as they were named. */
+/* Older builds first; builds of one version in the order given. */
 static bool is_older(const facts_target *a, const facts_target *b)
 {
     const int x[] = { a->build.major, a->build.minor, a->build.patch }, y[] = { b->build.major, b->build.minor, b->build.patch };
@@ -72,7 +72,8 @@ static const facts_target *predecessor(const facts_tally *tally, const facts_tar
     return best;
 }
 
-/* Cases that both answered: how many verdicts differ, and of those that pass on both how many engines. */
+/* Of the cases that both answered: the number with another verdict, and of those that pass on both, the number with other
+ * engines. */
 static void count_changes(const facts_tally *tally, size_t before, size_t after, size_t *verdicts, size_t *engines)
 {
     *verdicts = *engines = 0;
@@ -99,7 +100,7 @@ void facts_print_changes(const facts_tally *tally, const char *record, FILE *out
             continue;
         if (shown == 1)
             fputs("\nchanged between builds:\n", out);
-        fprintf(out, "  %s -> %s on %s: %zu verdict%s, %zu with other engines\n", before->build.name, after->build.name,
+        fprintf(out, "  %s -> %s on %s: %zu case%s with another verdict, %zu with other engines\n", before->build.name, after->build.name,
                 after->device, verdicts, verdicts == 1 ? "" : "s", engines);
         if (!first[0]) {
             first[0] = before;

@@ -1,5 +1,5 @@
-/* The findings at the end of a run: what nobody expected, case by case with its repro; then what is known, in one line with its
- * links. */
+/* The findings at the end of a run: unexpected failures, case by case, each with its repro command. Then known failures, in one
+ * line with their links. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool is_alike(const facts_cell *a, const facts_cell *b)
     return a->news == b->news && a->why == b->why;
 }
 
-/* A case that fails alike on several targets is printed once, with the repro for the first target. */
+/* A case with the same failure on several targets is printed once, with the repro command for the first target. */
 static bool is_reported(const facts_tally *tally, size_t target, size_t work)
 {
     const facts_cell *cell = facts_tally_cell(tally, target, work);
@@ -56,7 +56,7 @@ static void print_finding(const facts_tally *tally, size_t target, size_t work, 
 static void print_known(const facts_tally *tally, size_t all, FILE *out)
 {
     facts_text_count *links = facts_tally_texts(tally, offsetof(facts_cell, known));
-    fprintf(out, "\n%zu known and accepted", all);
+    fprintf(out, "\n%zu known failure%s", all, all == 1 ? "" : "s");
     for (size_t i = 0; links && links[i].cells; i++) {
         if (i == LINKS_SHOWN) {
             fputs(" …", out);
@@ -70,14 +70,14 @@ static void print_known(const facts_tally *tally, size_t all, FILE *out)
 
 void facts_print_findings(const facts_tally *tally, size_t most, FILE *out)
 {
-    size_t all = facts_tally_unexpected(tally), known = facts_tally_known(tally), told = 0, more = 0;
+    size_t all = facts_tally_unexpected(tally), known = facts_tally_known(tally), printed = 0, more = 0;
     if (all)
         fprintf(out, "\n%zu finding%s:\n", all, all == 1 ? "" : "s");
     for (size_t work = 0; all && work < tally->work_count; work++)
         for (size_t t = 0; t < tally->target_count; t++) {
             if (facts_tally_cell(tally, t, work)->news == FACTS_VERDICT_COUNT || is_reported(tally, t, work))
                 continue;
-            if (told++ < most)
+            if (printed++ < most)
                 print_finding(tally, t, work, out);
             else
                 more++;

@@ -30,7 +30,7 @@ static void print_found(const facts_found *f, FILE *out)
     facts_text_free(&line);
 }
 
-/* One line a liar and type: what each size came to. */
+/* One line for each liar and type: the result of each size. */
 void facts_self_print_table(const facts_survey *s)
 {
     facts_liar liar = FACTS_LIAR_NONE;
@@ -56,7 +56,7 @@ void facts_self_print_json(const facts_survey *s, FILE *out)
         print_found(&s->found[i], out);
 }
 
-/* What `facts_reports self` reads. */
+/* The input of `facts_reports self`. */
 static void write_survey(const void *subject, FILE *out)
 {
     const facts_survey *s = subject;

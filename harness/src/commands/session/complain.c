@@ -13,7 +13,7 @@ int facts_complain(int status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    facts_plain(text); /* paths and words of the command line among it */
+    facts_plain(text); /* may contain paths and words of the command line */
     fprintf(stderr, "%s\n", text);
     return status;
 }

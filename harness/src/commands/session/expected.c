@@ -61,7 +61,7 @@ int facts_expectations_load(facts_expectations **out, const char *suites, facts_
     return 0;
 }
 
-/* What is known before anything is asked. */
+/* The verdict that is known before the case is asked. */
 static facts_subject target_subject(const facts_target *target, char sm_text[40], int sm, bool measured)
 {
     facts_subject out = { .build = target->build.name, .grade = measured ? "measured" : "decided" };
@@ -108,7 +108,7 @@ static const char *reason_text(const facts_line *row, char *out, size_t capacity
     return out;
 }
 
-/* A case that has to be refused: with this class, and these words in the reason. */
+/* A case that must be refused: with this class, and these words in the reason. */
 static void judge_refusal(const char *expect, const facts_subject *subject, facts_verdict verdict, const facts_line *row,
                           facts_expected_row *out)
 {
@@ -130,8 +130,8 @@ static void judge_refusal(const char *expect, const facts_subject *subject, fact
     out->unexpected = !met;
 }
 
-/* Known, and it happened: accepted. Known, and it did not, though it was tried: news. Not known: a finding when the verdict is one.
- */
+/* Known, and it happened: accepted. Known, tried, and it did not happen: a finding. Not known: a finding if the verdict is a
+ * failure. */
 void facts_expectations_judge(const facts_expectations *expectations, const facts_target *target, int sm, const facts_work *work,
                               bool measured, facts_verdict verdict, const facts_line *row, facts_expected_row *out)
 {
@@ -174,7 +174,7 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
     facts_text_free(&json);
 }
 
-/* Asking alone can end badly, compiling can fail, the rest takes a launch. */
+/* A question can crash, a compilation can fail; the other failures need a launch. */
 static bool can_tell(facts_task task, bool measured, const facts_deviation *d)
 {
     static const char *const decided[] = { "supported", "unsupported", "crash", "hang", "exit_crash" };
@@ -184,7 +184,7 @@ static bool can_tell(facts_task task, bool measured, const facts_deviation *d)
     return measured || (task != FACTS_TASK_DECIDE && facts_deviation_names(d, "build_fail"));
 }
 
-/* How many cases of a target a line could be about; -1: one of them has no answer, so nothing is said. */
+/* The number of a target's cases that a line could be about; -1 if one of them has no answer, so that the number is unknown. */
 static long candidates(const facts_expectations *e, size_t line, const facts_tally *tally, size_t t, int sm, facts_task task)
 {
     char text[40];
@@ -210,7 +210,7 @@ static long candidates(const facts_expectations *e, size_t line, const facts_tal
     return n;
 }
 
-/* Is every suite that a line is about among those that are run? */
+/* Does the run include every suite of a line? */
 static bool are_run(const char *named, const char *run)
 {
     char words[FACTS_SUITES_MAX + 2], one[128], *rest = words;

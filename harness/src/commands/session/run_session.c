@@ -62,7 +62,7 @@ int facts_session_cases(facts_session *s, const char *const *texts, size_t count
     return FACTS_EXIT_OK;
 }
 
-/* A GPU that is asked for is not replaced in silence. */
+/* A requested GPU is not replaced without a message. */
 static int check_oracle(const facts_session *s)
 {
     const char *oracle = s->options->oracle;
@@ -136,7 +136,7 @@ static void on_row(void *context, const facts_outcome *outcome)
         s->on_row(s, outcome);
 }
 
-/* A version whose error constants nobody measured is judged by those of the nearest: the worker says which. */
+/* A version without measured error constants is compared with those of the nearest version: the worker reports which. */
 static void note_calibration(facts_session *s, const facts_line *ready)
 {
     char version[16], used[16], words[80];

@@ -46,7 +46,7 @@ static bool ask_again(void *context, const facts_case *c, int attempt, bool alon
     return facts_search_ask(context, c, attempt, FACTS_SEARCH_ASKED, alone, out);
 }
 
-/* The answer to which question comes with a work. */
+/* The question whose answer comes with a work. */
 static bool remember(facts_search *search, const facts_work *work, facts_memo_id id)
 {
     const facts_session *s = &search->session;
@@ -90,7 +90,7 @@ static bool session_more(facts_session *session)
     return search->asked > before;
 }
 
-/* Of a drawn case that did not fail nothing is kept but that it was asked: a long search needs no more memory. */
+/* For a drawn case that did not fail, only the fact that it was asked is kept, so that a long search needs no more memory. */
 static void session_free(facts_session *session, size_t work)
 {
     facts_search *search = session->context;
@@ -119,7 +119,7 @@ static void session_row(facts_session *session, const facts_outcome *outcome)
         search->drawn(search, work->name, &answer, before);
 }
 
-/* A GPU's name is known only now. */
+/* The name of a GPU is known only now. */
 static void session_ready(facts_session *session, size_t target, const facts_line *ready)
 {
     facts_search *search = session->context;

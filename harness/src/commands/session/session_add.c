@@ -1,11 +1,11 @@
-/* Work that is made while a session runs. */
+/* Adds work while a session runs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "case/words/case_text.h"
 #include "session.h"
 
-/* Makes room behind the last. */
+/* Makes room after the last. */
 static bool append(facts_session *s)
 {
     facts_work *larger = facts_grow(s->work, s->work_count, sizeof *larger);

@@ -1,4 +1,4 @@
-/* A session's record: where it lies, its first line and its last. */
+/* A session's record: its path, its first line and its last. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static void add_targets(const facts_session *s, facts_text *line)
     facts_text_puts(line, "],");
 }
 
-/* Each group of the suite with why it exists: bounded, because a record's line is. */
+/* Each group of the suite with its reason; the text is bounded, because a record's line is. */
 static void add_groups(const facts_session *s, facts_text *line)
 {
     const char *seen[GROUPS_MAX];
@@ -132,7 +132,7 @@ int facts_session_open_record(facts_session *s)
         return FACTS_EXIT_ENVIRONMENT;
     int status = 0;
     for (size_t i = 0; i < s->targets.count; i++)
-        if (!s->targets.at[i].content[0]) /* what a record was resumed with was read already */
+        if (!s->targets.at[i].content[0]) /* the resumed record was read already */
             facts_target_identify(&s->targets.at[i], s->worker);
     if (s->options->resume && !s->more)
         status = facts_resume_read(&s->resume, s->record, s->suite_hash, &s->targets, &error);

@@ -1,4 +1,4 @@
-/* What a resumed record held counts with what was asked now. */
+/* Counts the rows of a resumed record together with those of this run. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const index_entry *)a)->name, ((const index_entry *)b)->name);
 }
 
-/* A row of the record, this run's or an earlier one's. */
+/* A row of the record, from this run or an earlier one. */
 static bool recount_row(void *context, const facts_line *line)
 {
     recount *r = context;
@@ -41,7 +41,7 @@ static bool recount_row(void *context, const facts_line *line)
     return true;
 }
 
-/* After --resume the tally is of the whole record, not of this run's part. False: errno says why not. */
+/* After --resume the tally is of the whole record, not only of this run. False: errno has the reason. */
 bool facts_session_recount(facts_session *s)
 {
     recount r = { .session = s, .index = calloc(s->work_count + 1, sizeof *r.index) };

@@ -48,7 +48,7 @@ void facts_tally_free(facts_tally *tally)
     *tally = (facts_tally){ 0 };
 }
 
-/* Which of two verdicts says more against a case. */
+/* The more serious of two verdicts. */
 static int weight(uint8_t verdict)
 {
     switch (verdict) {
@@ -84,7 +84,7 @@ static uint32_t read_engines(facts_tally *tally, const facts_line *row)
     return facts_intern_id(tally->texts, list);
 }
 
-/* The tensors that are out of their bound: "dk, dv". */
+/* The tensors that exceed their bound: "dk, dv". */
 static void list_tensors(char *out, size_t capacity, const facts_line *row)
 {
     facts_member tensors[16], members[24];
@@ -135,8 +135,8 @@ static uint32_t read_link(facts_tally *tally, const char *expected)
     return facts_intern_id(tally->texts, link);
 }
 
-/* Of a case that was asked again after it was finished only that counts. */
-static void begin_anew(facts_cell *cell, facts_verdict verdict, const facts_line *row)
+/* Of a case that was asked again after it was finished, only the new rows count. */
+static void begin_again(facts_cell *cell, facts_verdict verdict, const facts_line *row)
 {
     int64_t attempt = 0;
     bool more = false;
@@ -153,7 +153,7 @@ void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts
 {
     facts_cell *cell = &tally->cells[target * tally->work_count + work];
     uint32_t reason = facts_verdict_is_good(verdict) ? 0 : read_reason(tally, row);
-    begin_anew(cell, verdict, row);
+    begin_again(cell, verdict, row);
     tally->rows++;
     if (weight((uint8_t)verdict) > weight(cell->verdict)) {
         cell->verdict = (uint8_t)verdict;

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "numbers/fill/places.h"
 
-/* Dense, in the memory order that the tensor has; one that is packed or paged no longer is. */
+/* Dense, in the tensor's own order of memory; a ragged or paged tensor is no longer so. */
 static void place(facts_tensor *out, const facts_tensor *like, const int64_t dim[4])
 {
     static const facts_stride_form nothing = { 0 };
@@ -84,7 +84,7 @@ void facts_unpack(facts_problem *out)
     out->ask.total_q = out->ask.total_kv = 0;
     forget(out, FACTS_ARRAY_Q_OFFSETS, FACTS_ARRAY_DV_OFFSETS);
     out->array[FACTS_ARRAY_TABLE_OFFSETS_K].type = out->array[FACTS_ARRAY_TABLE_OFFSETS_V].type =
-        FACTS_ARRAY_I32; /* ragged_bits wide before */
+        FACTS_ARRAY_I32; /* had ragged_bits before */
     facts_ask_strides(out);
 }
 
@@ -111,7 +111,7 @@ static void axes_of(facts_tensor_id id, int *rows, int *keys)
     *keys = keyed ? 2 : scored ? 3 : -1;
 }
 
-/* Nothing lies behind the length of what is packed, or in a pool of pages. */
+/* There are no elements past the length of a ragged tensor, or in a pool of pages. */
 static bool lies_somewhere(const facts_problem *p, facts_tensor_id id, const int64_t at[4])
 {
     const facts_tensor *t = &p->tensor[id];

@@ -80,7 +80,7 @@ static bool row_is_dead(const facts_view *v, const int64_t at[4])
     return facts_view_get(v, FACTS_TENSOR_STATS, (const int64_t[4]){ at[0], at[1], at[2], 0 }) == -INFINITY;
 }
 
-/* dO . O and its square, over live rows: what D is a sum of. */
+/* dO . O and its square, over live rows: the terms of D. */
 static double output_dot(const facts_view *v, double *squares)
 {
     double sum = 0.0;

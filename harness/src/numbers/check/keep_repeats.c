@@ -9,12 +9,12 @@
 
 enum { BATCH, HEAD, ROW, KEY };
 
-/* Scores whose fate one draw may decide (cuDNN: rows i, i + 2, i + 4, i + 6 of a key), and the distance of rows and of keys from
- * which on draws are different: a thread of a tensor core holds rows 8 apart. */
+/* The number of scores that one draw may decide (cuDNN: rows i, i + 2, i + 4, i + 6 of a key). The distance of rows and of
+ * keys from which on draws are different: a thread of a tensor core has rows 8 apart. */
 #define SHARED 4
 #define FAR 16
 
-/* Which scores are paired: those of mask `a` with those of mask `b` that are `distance` further along an axis. */
+/* The pairs of scores: those of mask `a` with those of mask `b` that are `distance` further along an axis. */
 typedef struct pairing {
     const facts_problem *p;
     const fref_problem *oracle; /* of p */
@@ -27,7 +27,7 @@ typedef struct tally {
     int64_t pairs, first, second, both; /* pairs; kept in the first score, in the second, in both */
 } tally;
 
-/* Of a row that is not there: none. */
+/* None for a row that does not exist. */
 static void keys_of(const pairing *x, int64_t b, int64_t i, int64_t *first, int64_t *last)
 {
     *first = *last = 0;

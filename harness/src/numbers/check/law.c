@@ -40,7 +40,7 @@ static bool to_other_channels(const facts_same *same, const int64_t a[4], int64_
     return !is_one(a[3], same->number);
 }
 
-/* What rows of P' add up to: V's code is 1, and 8 bit types have scales. */
+/* The sum of a row of P': V's code is 1, and 8-bit types have scales. */
 static double sum_of_row(const facts_problem *p)
 {
     if (!facts_is_fp8(p->ask.dtype))
@@ -49,7 +49,7 @@ static double sum_of_row(const facts_problem *p)
            facts_array_scalar(p, FACTS_ARRAY_DESCALE_V);
 }
 
-/* V[:,c] = 1 makes O[:,c] the sum of a row of P; the other channels and the statistics cannot have seen it. */
+/* V[:,c] = 1 makes O[:,c] the sum of a row of P; the other channels and the statistics must not depend on it. */
 static void sum_rows_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
     const facts_problem *p = run->problem;
@@ -155,7 +155,7 @@ static void shift_write(const facts_view *run, const facts_view *base, const fac
                        on_grid(facts_view_get(run, FACTS_TENSOR_K, w.at)) + (number ? shift_rounded(run, w.at[3]) : 0.0));
 }
 
-/* What a row's scores all move by. */
+/* The change of all scores of a row. */
 static double moved_by(const facts_view *v, const int64_t row[4])
 {
     double sum = 0.0;
@@ -189,7 +189,7 @@ static void hold_moved(facts_held *out, const facts_view run[])
 
 static void shift_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    /* Not dQ: it moves by scale w sum_j dS_ij, which is the rounding of the O that was given. */
+    /* Not dQ: it changes by scale w sum_j dS_ij, which is the rounding of the given O. */
     static const facts_tensor_id same[] = { FACTS_TENSOR_O, FACTS_TENSOR_DK, FACTS_TENSOR_DV };
     for (int i = 0; i < 3; i++)
         if (facts_tensor_is_output(base->problem, same[i]))
@@ -202,12 +202,12 @@ static void shift_hold(facts_held *out, const facts_view *base, const facts_view
 
 const facts_check_rule facts_law_shift = { .runs = shift_runs, .put = shift_write, .give = shift_give, .hold = shift_hold };
 
-/* ---- nobody else's business ----------------------------------------------------------------------------------------------------
- */
+/* ---- independence of other rows, heads and entries
+ * ------------------------------------------------------------------------------ */
 
-/* The first batch entry that has rows and keys, and its first group of heads: the subject. Run 0 replaces all that is not its own:
- * other batch entries, other groups, its padded rows and keys. Run 1 looks at the first half of its rows, and replaces the rows
- * below and every key that none of the upper ones may read. */
+/* The subject: the first batch entry with rows and keys, and its first group of heads. Run 0 replaces all other inputs: other
+ * batch entries, other groups, padded rows and keys. Run 1 compares the first half of the subject's rows; it replaces the other
+ * rows and every key that none of the first half reads. */
 static int64_t subject_of(const facts_problem *p)
 {
     for (int64_t b = 0; b < p->ask.batch; b++)
@@ -303,7 +303,7 @@ static void others_hold(facts_held *out, const facts_view *base, const facts_vie
     for (int r = 0; r < others_runs(p); r++) {
         subject s = subject_at(p, r);
         for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-            bool summed = id == FACTS_TENSOR_DBIAS || (r == 1 && is_keyed(id)); /* over others' rows too */
+            bool summed = id == FACTS_TENSOR_DBIAS || (r == 1 && is_keyed(id)); /* also over rows of others */
             if (facts_tensor_is_output(p, id) && !summed)
                 facts_held_same(out, &(facts_same){ .law = r ? "what a mask hides cannot matter"
                                                              : "other heads, batch entries and padding cannot matter",
@@ -332,7 +332,7 @@ static int64_t shortest(const facts_problem *p)
     return least;
 }
 
-/* Where key j comes from, and where it goes: reversed, and turned by a third. */
+/* The source and the destination of key j: reversed, and rotated by a third. */
 static int64_t key_from(int64_t n, int64_t j)
 {
     return j < n ? (n - 1 - j + n / 3) % n : j;

@@ -20,7 +20,7 @@ static void repeat_ask(facts_problem *out, const facts_problem *base, int number
     facts_resize(out, base, (facts_extents){ .heads_kv = base->ask.heads_q });
 }
 
-/* The gradient of a shared head is the sum over those that share it. */
+/* The gradient of a shared head is the sum over the query heads of its group. */
 static void hold_group(facts_held *out, const facts_view *base, const facts_view *run, facts_tensor_id id)
 {
     facts_limits limits = facts_view_limits(base, id), own = facts_view_limits(run, id);
@@ -81,8 +81,8 @@ static void split_write(const facts_view *run, const facts_view *base, const fac
     facts_cut_inputs(run, base, (facts_cut){ .key = first_key(base->problem, number) });
 }
 
-/* LSE = ln(e^L1 + e^L2), O = e^(L1 - LSE) O1 + e^(L2 - LSE) O2: the denominator is a sum. A weight is off by what the two it
- * follows from are. */
+/* LSE = ln(e^L1 + e^L2), O = e^(L1 - LSE) O1 + e^(L2 - LSE) O2: the denominator is a sum. The error of a weight follows from
+ * those of its two statistics. */
 static void hold_joined(facts_held *out, const facts_view *base, const facts_view run[])
 {
     facts_limits limits[3] = { facts_view_limits(base, FACTS_TENSOR_O), facts_view_limits(&run[0], FACTS_TENSOR_O),
@@ -156,7 +156,7 @@ const facts_check_rule facts_law_split = {
 /* ---- the upper left corner of a causal problem
  * ------------------------------------------------------------------------------------ */
 
-/* An odd number, so that no tile ends there. */
+/* An odd number, so that it is not the edge of a tile. */
 static int64_t corner_of(const facts_problem *p)
 {
     int64_t least = p->ask.seq_q < p->ask.seq_kv ? p->ask.seq_q : p->ask.seq_kv, n = least / 2 | 1;
@@ -169,7 +169,7 @@ static void prefix_ask(facts_problem *out, const facts_problem *base, int number
     facts_resize(out, base, (facts_extents){ .rows = corner_of(base), .keys = corner_of(base) });
 }
 
-/* Rows above the corner; of gradients dQ alone: the others' sums reach below it. */
+/* Rows above the corner. Of the gradients only dQ: the sums of the others include rows below it. */
 static bool to_corner(const facts_same *same, const int64_t a[4], int64_t b[4])
 {
     (void)b;
@@ -191,7 +191,7 @@ const facts_check_rule facts_law_prefix = {
 /* ---- a length is a smaller problem
  * -------------------------------------------------------------------------------------------------- */
 
-/* The batch entry with the most that is both live and not all: its work alone. */
+/* The largest batch entry that is neither empty nor full: its work alone. */
 static int64_t entry_of(const facts_problem *p)
 {
     int64_t best = 0, most = -1;
@@ -211,7 +211,7 @@ static void length_ask(facts_problem *out, const facts_problem *base, int number
     int64_t b = entry_of(base), rows = facts_live_q(base, b), keys = facts_live_kv(base, b);
     (void)number;
     facts_resize(out, base, (facts_extents){ .batch = 1, .rows = rows > 0 ? rows : 1, .keys = keys > 0 ? keys : 1 });
-    out->has_lengths = rows == 0 || keys == 0; /* nothing is left: a length of 0 says so */
+    out->has_lengths = rows == 0 || keys == 0; /* nothing is left: the length is 0 */
     out->ask.padding = out->has_lengths;
     out->ask.len_broadcast = 0;
     out->len_q[0] = (int32_t)rows;
@@ -248,8 +248,8 @@ static void length_hold(facts_held *out, const facts_view *base, const facts_vie
 
 const facts_check_rule facts_law_length = { .ask = length_ask, .put = length_write, .give = length_give, .hold = length_hold };
 
-/* ---- other words for the same problem
- * --------------------------------------------------------------------------------------------------- */
+/* ---- another way to state the same problem
+ * ----------------------------------------------------------------------------------------- */
 
 static int window_runs(const facts_problem *p)
 {
@@ -257,7 +257,7 @@ static int window_runs(const facts_problem *p)
     return 2;
 }
 
-/* Run 0: bounds that reach past every key where there were none. Run 1: a quarter of the scale, four times Q. */
+/* Run 0: a window wider than all keys, where the case has none. Run 1: a quarter of the scale, four times Q. */
 static void window_ask(facts_problem *out, const facts_problem *base, int number)
 {
     fattn_problem *ask = &out->ask;
@@ -277,7 +277,7 @@ static void window_ask(facts_problem *out, const facts_problem *base, int number
     }
 }
 
-/* K too: some fills make it for the scale. */
+/* K too: some fills depend on the scale */
 static void window_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
 {
     (void)before;
@@ -291,7 +291,7 @@ static void window_hold(facts_held *out, const facts_view *base, const facts_vie
 {
     facts_held_all(out, base, &run[0], (facts_same){ .law = "a window wider than the problem hides no key" });
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        /* dS is scaled before or after its cast: in f16 the small ones fall on other subnormal numbers. */
+        /* dS is scaled before or after its cast: in f16 small values become other subnormal numbers. */
         bool f16 = base->problem->ask.dtype == FATTN_F16, narrow = f16 && base->problem->ask.pass == FATTN_BACKWARD;
         if (facts_tensor_is_output(base->problem, id))
             facts_held_same(out, &(facts_same){ .law = "scale/4 and 4 Q are the same scores, bit for bit",

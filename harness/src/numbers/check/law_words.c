@@ -45,7 +45,7 @@ static void off_by_one_give(const facts_view *run, const facts_view *base, const
         facts_cut_given(run, number ? &before[0] : base, (facts_cut){ 0 });
 }
 
-/* A bottom-right band may leave a row nothing but its sink. */
+/* A bottom-right band may leave a row without keys, with only its sink. */
 static bool to_one_key_on(const facts_same *same, const int64_t a[4], int64_t b[4])
 {
     int64_t first, last;
@@ -106,7 +106,7 @@ static void dropout_zero_write(const facts_view *run, const facts_view *base, co
             facts_view_put(run, FACTS_TENSOR_DROPOUT_MASK, w.at, 1.0);
 }
 
-/* Of a backward: what run 0 was given, its factor taken out, which is a power of two. */
+/* For a backward: the inputs of run 0 without its factor, which is a power of two. */
 static void dropout_zero_give(const facts_view *run, const facts_view *base, const facts_view before[], int number)
 {
     if (number == 0)
@@ -140,7 +140,8 @@ const facts_check_rule facts_law_dropout_zero = { .runs = dropout_zero_runs,
                                                   .give = dropout_zero_give,
                                                   .hold = dropout_zero_hold };
 
-/* ---- packed is padded, paged is contiguous --------------------------------------------------------------------------------- */
+/* ---- ragged equals padded, paged equals contiguous
+ * ------------------------------------------------------------------------------- */
 
 static void ragged_ask(facts_problem *out, const facts_problem *base, int number)
 {
@@ -170,7 +171,8 @@ static void paged_hold(facts_held *out, const facts_view *base, const facts_view
 
 const facts_check_rule facts_law_paged = { .ask = paged_ask, .put = facts_put_base, .hold = paged_hold };
 
-/* ---- a row that reads what is not finite shows it ---------------------------------------------------------------------------- */
+/* ---- a row that reads NaN or Inf shows it
+ * --------------------------------------------------------------------------------------- */
 
 static int nonfinite_runs(const facts_problem *p)
 {

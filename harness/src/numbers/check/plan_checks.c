@@ -98,7 +98,7 @@ bool facts_repeats(const facts_problem *p, facts_tensor_id id)
     return (id != FACTS_TENSOR_DQ && id != FACTS_TENSOR_DBIAS) || p->ask.deterministic;
 }
 
-/* A kernel that rescales lazily reports a Max below the true one, and which one may depend on everything: of such a pair the
+/* A kernel that rescales lazily reports a Max below the true one, and its value may depend on everything. For such a pair, the
  * log-sum-exp is compared. */
 static void hold_pair(facts_held *held, const facts_same *same)
 {

@@ -1,4 +1,4 @@
-/* Exact probes: inputs that make an answer say which key went where. docs/numerics.md section 5. */
+/* Exact probes: inputs whose answer shows which key contributed where. docs/numerics.md section 5. */
 #include <math.h>
 
 #include "check.h"
@@ -96,10 +96,10 @@ int64_t facts_window_start(int64_t keys, int64_t live, int64_t channels, int64_t
 {
     int64_t windows = windows_of(keys, channels), start;
     if (windows <= FACTS_CHECK_RUNS)
-        return (head + number) % windows * channels; /* all of them, in as many runs */
+        return (head + number) % windows * channels; /* all of them, in as many runs as necessary */
     switch (number) {
     case 0:
-        start = live - channels; /* the end that a length makes */
+        start = live - channels; /* the end of the valid keys */
         break;
     case 1:
         start = TILE - channels / 2;
@@ -140,7 +140,7 @@ static void readout_write(const facts_view *run, const facts_view *base, const f
     one_hot(run, FACTS_TENSOR_V, number);
 }
 
-/* Where every key had its run: P of a row adds up to one, or to nothing where a bias or a modification left no key. */
+/* If every key had a run: P of a row adds up to one, or to 0 if a bias or a modification left no key. */
 static void hold_row_sum(facts_held *out, const facts_view run[], int runs, const int64_t row[4])
 {
     double sum = 0.0, bound = 0.0, want = 0.0;

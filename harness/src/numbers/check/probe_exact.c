@@ -43,7 +43,7 @@ static void pow2_give(const facts_view *run, const facts_view *base, const facts
         facts_cut_given(run, &before[0], (facts_cut){ 0 });
 }
 
-/* Below this an answer, or what it was added up from, may have left the normal numbers on one of the two sides. */
+/* Below this, the answer or a term of it may be subnormal in one of the two runs. */
 static double least_of(const facts_tensor *t)
 {
     return t->dtype == FATTN_F16 ? 0x1p-10 : 0x1p-60;
@@ -84,8 +84,8 @@ const facts_check_rule facts_probe_pow2 = { .runs = pow2_runs, .put = pow2_write
 
 /* ---- P6 permutation --------------------------------------------------------------------------------------------------------- */
 
-/* Batch entries move up by one, and so do the groups of heads that share K and V: no sum crosses either, so the answers move along.
- */
+/* Batch entries move up by one, and so do the groups of heads that share K and V. No sum crosses either, so the answers move in
+ * the same way. */
 static void moved(const facts_problem *p, const int64_t dim[4], const int64_t at[4], int64_t from[4])
 {
     int64_t unit = facts_head_unit(p), groups = p->ask.heads_q / unit;
@@ -135,7 +135,7 @@ static void permute_give(const facts_view *run, const facts_view *base, const fa
     permute_one(run, base, FACTS_TENSOR_STATS);
 }
 
-/* From the place in the base to where it went. */
+/* From the place in the base run to the new place. */
 static bool permute_to(const facts_same *same, const int64_t a[4], int64_t b[4])
 {
     const facts_problem *p = same->a->problem;
@@ -146,7 +146,8 @@ static bool permute_to(const facts_same *same, const int64_t a[4], int64_t b[4])
     return true;
 }
 
-/* Not bit for bit: an engine may deal out rows to units in an order that follows b and h. How many bits differ is recorded. */
+/* Not bit for bit: an engine may distribute rows to its units in an order that follows b and h. The number of different bits is
+ * recorded. */
 static void permute_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)

@@ -1,4 +1,4 @@
-/* P3: what dropout kept, read out of an answer. docs/numerics.md section 5. */
+/* P3: the dropout mask, from an answer. docs/numerics.md section 5. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -22,7 +22,7 @@ static void keep_write(const facts_view *run, const facts_view *base, const fact
     facts_keep_write(run, is_backward(run->problem), number);
 }
 
-/* Bit for bit what the reference was given: the engine's rng_dump, or the caller's mask. */
+/* Bit for bit the input of the reference: the engine's rng_dump, or the caller's mask. */
 static void hold_bits(facts_held *out, const facts_view *run)
 {
     const facts_problem *p = run->problem;

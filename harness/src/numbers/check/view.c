@@ -6,7 +6,7 @@
 #include "numbers/dtype.h"
 #include "numbers/fill/places.h"
 
-/* Packed and paged tensors too; of rows that lie somewhere. */
+/* Also for ragged and paged tensors: rows at any place. */
 static int64_t place_of(const facts_problem *p, facts_tensor_id id, const int64_t at[4])
 {
     return facts_row_at(p, id, at[0], at[2]) + at[1] * p->tensor[id].stride[1] + at[3] * p->tensor[id].stride[3];

@@ -4,7 +4,7 @@
 
 #include "numbers/fill/scalars.h"
 
-/* What a tensor was multiplied with before its cast. */
+/* The factor of a tensor before its cast. */
 static double unit_of(const facts_problem *p, facts_tensor_id id)
 {
     static const facts_array_id scales[FACTS_TENSOR_COUNT] = { [FACTS_TENSOR_O] = FACTS_ARRAY_SCALE_O,

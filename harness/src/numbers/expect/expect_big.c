@@ -29,7 +29,7 @@ static void take(sample *s, int64_t row)
         s->at[s->count++] = row;
 }
 
-/* A place where something ends: itself, its neighbours, and the tile that it lies in. */
+/* The edge of a region: the row itself, its neighbours, and its tile. */
 static void take_edge(sample *s, int64_t edge)
 {
     for (int64_t d = -1; d < 2; d++)
@@ -98,14 +98,14 @@ typedef struct arrays {
     double *wide[3], *single[7];
 } arrays;
 
-/* What they are answers of. */
+/* The problem of these answers. */
 typedef struct sampled_rows {
     int64_t heads, rows, dim;
     const int64_t *at;
     int64_t count;
 } sampled_rows;
 
-/* Answers of a sample lie one after another at the start. Each goes to its own row, the last one first; other rows hold 0. */
+/* Answers of a sample are consecutive at the start. Each moves to its own row, the last one first; other rows are 0. */
 static void spread_array(double *array, const sampled_rows *x, int64_t dim)
 {
     for (int64_t n = x->heads * x->count; array && n-- > 0;) {

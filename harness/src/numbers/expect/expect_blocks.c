@@ -10,7 +10,7 @@
 #define PARTS 3
 #define P_SCALE 256.0 /* before P is cast; cudnn-frontend's reference results have it */
 
-/* One tensor of three: which tensor's numbers stand in each part; FACTS_TENSOR_COUNT: zeros. */
+/* One tensor made of three: the tensor in each part; FACTS_TENSOR_COUNT: zeros. */
 typedef struct joint {
     facts_tensor_id part[PARTS];
     fref_tensor tensor;
@@ -62,7 +62,7 @@ static bool make_answer(answer *a, const facts_problem *p)
     return true;
 }
 
-/* The part that is asked for; a row's errors are of as many channels as it has. */
+/* The wanted part; the errors of a row are of that many channels. */
 static void take(const answer *a, const facts_problem *p)
 {
     const int64_t *dim = p->tensor[a->id].dim, rows = dim[0] * dim[1] * dim[2];

@@ -8,7 +8,7 @@
 #include "numbers/fill/recipe.h"
 #include "numbers/fill/scalars.h"
 
-/* Scores that lie apart by many steps of P's type (2^-7 in bf16) share no roundings. */
+/* Scores that differ by many steps of P's type (2^-7 in bf16) share no roundings. */
 #define SPREAD 0.125
 
 enum { BATCH, HEADS, ROWS, CHANNELS };
@@ -18,8 +18,7 @@ static bool repeats(const facts_problem *p, facts_tensor_id id, int axis)
     return p->tensor[id].stride[axis] == 0 && p->tensor[id].dim[axis] > 1;
 }
 
-/* How far the scores of one row lie apart, as a standard deviation: of Q and K from the fill, of bias where it holds ordinary
- * values. */
+/* The standard deviation of the scores of one row: from the fill of Q and K, and of the bias where it has ordinary values. */
 static double spread_of_scores(const facts_problem *p)
 {
     double spread = fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) * (p->fill == FACTS_FILL_UNIFORM ? 1.0 / 3.0 : 1.0);
@@ -30,20 +29,20 @@ static double spread_of_scores(const facts_problem *p)
     return p->ask.has_bias && p->bias_fill == FACTS_BIAS_RANDN ? spread + 1.0 : spread;
 }
 
-/* Rows or keys may have equal scores by the data alone. */
+/* The data alone may give rows or keys equal scores. */
 static bool is_discrete(const facts_problem *p)
 {
     return !(facts_fill_is_dense(p->fill) || p->fill == FACTS_FILL_OFFSET_V) || spread_of_scores(p) < SPREAD;
 }
 
-/* Rows of answers with a mean lie within a step of an 8 bit type, and are rounded alike. */
+/* If answers have a mean, rows differ by less than a step of an 8-bit type, and are rounded alike. */
 double facts_shared_cast(int32_t dtype)
 {
     const bool fine = dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3, coarse = dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2;
     return (fine ? 0x1p-4 : coarse ? 0x1p-3 : 0.0) / sqrt(3.0);
 }
 
-/* One key takes all of P in every row, each of which rounds the same 1; what is summed then needs a mean to show it. */
+/* In every row one key has all of P, and each rounds the same 1. Then the sum needs a mean to show it. */
 static bool one_key_has_all(const facts_problem *p)
 {
     for (int64_t b = 0; p->fill == FACTS_FILL_OFFSET_V && b < p->ask.batch; b++)
@@ -82,7 +81,7 @@ static bool heads_agree(const facts_problem *p, int axis)
     return v && repeats(p, FACTS_TENSOR_DO, axis) && (is_discrete(p) || (k && repeats(p, FACTS_TENSOR_Q, axis)));
 }
 
-/* What is summed from extents `full` to those of the gradient. `keys`: its rows are keys. */
+/* The sums over the dimensions that extents `full` reduce to those of the gradient. `keys`: its rows are keys. */
 static bool summed_agree(const facts_problem *p, const facts_tensor *gradient, const int64_t full[4], bool keys)
 {
     for (int axis = BATCH; axis < ROWS; axis++)

@@ -38,7 +38,7 @@ bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_te
         if (!where.want || !where.sigma || !where.bound || !to->parts)
             return false;
     }
-    if (p->ask.rope && id == FACTS_TENSOR_DQ && !to->parts) { /* cast, then turned */
+    if (p->ask.rope && id == FACTS_TENSOR_DQ && !to->parts) { /* cast, then rotated */
         to->parts = calloc((size_t)count_of(p->tensor[id].dim) + 1, sizeof *to->parts);
         if (!to->parts)
             return false;
@@ -98,7 +98,7 @@ static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t 
             value += over_batch;
             if (g->id != FACTS_TENSOR_DBIAS)
                 continue;
-            /* cuDNN itself sums dBias over the batch, and casts what it has before anybody sums on. */
+            /* cuDNN itself sums dBias over the batch, and casts its result before any further sum. */
             double between = u * fmax(fabs(over_batch), tiny);
             variance += between * between / 3.0;
             rounded += between;

@@ -53,7 +53,7 @@ static bool make_array(double **out, const facts_tensor *t)
 
 _Static_assert(FACTS_EXPECTS_VALUE == 0, "what calloc makes of facts_row_expects");
 
-/* What a gradient is the gradient of, when that is packed: it has no row behind a length, so that nothing there has a gradient. */
+/* The input of a gradient, if it is ragged: it has no rows past a length, so there is no gradient there. */
 static bool is_of_packed(const facts_problem *p, facts_tensor_id id)
 {
     const facts_tensor_id of = id == FACTS_TENSOR_DQ ? FACTS_TENSOR_Q : id == FACTS_TENSOR_DK ? FACTS_TENSOR_K : FACTS_TENSOR_V;
@@ -93,7 +93,7 @@ static bool make_expected(facts_expectation *e, const facts_problem *p, facts_te
     return expects != NULL;
 }
 
-/* One number for each row, where an error model is. */
+/* One number for each row, if there is an error model. */
 static bool make_freedom(facts_answer *a, const facts_tensor *t)
 {
     size_t rows = (size_t)(t->dim[0] * t->dim[1] * t->dim[2]) + 1;
@@ -129,7 +129,7 @@ static void describe(facts_expectation *e, const facts_problem *p, const facts_c
     e->lazy = M_LN2 * rounding.thr;
 }
 
-/* Here, or where the oracle is. */
+/* In host memory, or in that of the oracle. */
 static bool make_elements(double **out, const facts_oracle *oracle, const facts_tensor *t)
 {
     if (!oracle)
@@ -138,7 +138,7 @@ static bool make_elements(double **out, const facts_oracle *oracle, const facts_
     return *out != NULL;
 }
 
-/* Somebody here computes with them: Sum_exp is made of the LSE and Max, and logarithms to base 2 of natural ones. */
+/* Later steps compute with them: Sum_exp is made of the LSE and Max, and logarithms to base 2 of natural ones. */
 static bool statistics_are_here(const facts_problem *p)
 {
     return p->tensor[FACTS_TENSOR_SUM_EXP].present || (p->ask.outputs & FATTN_WANT_STATS_LOG2);
@@ -154,7 +154,7 @@ static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tens
            make_expected(e, p, id, cudnn_version);
 }
 
-/* here: where the statistics are wanted. */
+/* here: in the memory of the statistics. */
 static int run_forward(const facts_problem *p, const facts_storages *in, const fref_forward_out *out, bool here)
 {
     facts_whole all;
@@ -201,7 +201,7 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
     describe(out, p, in->constants);
     bool has_sum = p->tensor[FACTS_TENSOR_SUM_EXP].present;
     bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version) && facts_expect_arrays(out, p);
-    /* Sum_exp is judged by the LSE and Max, so they are computed beside it. */
+    /* Sum_exp is compared by means of the LSE and Max, so both are computed too. */
     for (facts_tensor_id id = FACTS_TENSOR_STATS; ok && id <= FACTS_TENSOR_SUM_EXP; id++)
         if (p->tensor[id].present)
             ok = make_answer(out, p, id, false, cudnn_version);
@@ -279,7 +279,7 @@ static double value_at(const facts_tensor *t, const void *storage, int64_t row, 
     return facts_decode(t->dtype, facts_load(t->dtype, storage, facts_row_place(t, b, h, s) + d * t->stride[3]));
 }
 
-/* Dead rows have Stats of -inf, and padded ones are nobody's. */
+/* Rows without keys have Stats of -inf, and padded rows are not compared. */
 static bool is_row_near(const facts_problem *p, const void *o_storage, const void *stats_storage, double lse, int64_t row)
 {
     const facts_tensor o = facts_tensor_seen(p, FACTS_TENSOR_O), stats = facts_tensor_seen(p, FACTS_TENSOR_STATS);
@@ -302,7 +302,7 @@ int facts_expect_near(const facts_problem *p, const facts_storages *in, const vo
         return ENOMEM;
     fref_forward_out answers = { .lse = lse };
     int status = run_forward(p, in, &answers, true);
-    bool sampled = !in->oracle && facts_is_huge(p); /* then only some rows of lse are answers, and a forward is taken as it is */
+    bool sampled = !in->oracle && facts_is_huge(p); /* then only some rows of lse are answers, and the forward is used unchanged */
     for (int64_t row = 0; status == 0 && *near && !sampled && row < (int64_t)elements_of(stats); row++)
         if (row % stats->dim[2] < facts_live_q(p, row / (stats->dim[2] * stats->dim[1])))
             *near = is_row_near(p, o_storage, stats_storage, lse[row], row);
@@ -318,7 +318,7 @@ static bool has_sums(const facts_gradients *gradients)
     return false;
 }
 
-/* Gradients of Q and K are those of what was rotated: turned back. */
+/* The gradients of Q and K are those of the rotated inputs, rotated back. */
 static double *parts_of(const facts_gradients *gradients, facts_tensor_id id)
 {
     for (int i = 0; i < gradients->count; i++)
@@ -355,12 +355,12 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     fref_rounding rounding = rounding_of(p, p->ask.grad_dtype, in->constants);
     rounding.own_o = true;
     rounding.coherent = facts_expect_coherent_gradients(p);
-    if (facts_is_fp8(p->ask.dtype)) /* dS is cast to dO's type, as cudnn-frontend's graph says */
+    if (facts_is_fp8(p->ask.dtype)) /* dS is cast to dO's type, as in cudnn-frontend's graph */
         facts_oracle_type(&rounding.ds, p->ask.do_dtype);
     if (p->ask.dbias)
         facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
     const bool blocks = facts_is_mx(p->ask.dtype);
-    if ((has_sums(gradients) && (in->oracle || p->ask.rope || blocks)) || (blocks && facts_is_huge(p))) /* sums are made here */
+    if ((has_sums(gradients) && (in->oracle || p->ask.rope || blocks)) || (blocks && facts_is_huge(p))) /* sums are computed here */
         return ENOTSUP;
     int status = facts_whole_make(&all, p, in);
     if (status == 0 && in->oracle)
@@ -373,7 +373,7 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     return status == 0 ? turn_back(p, gradients) : status;
 }
 
-/* O and Stats that a backward reads: rows that have a key. The others are nobody's: a forward leaves there what lay in memory. */
+/* O and Stats that a backward reads: rows with a key. A forward leaves the other rows unwritten. */
 static bool make_expected_of_inputs(facts_expectation *e, const facts_problem *p)
 {
     const facts_tensor *t = &p->tensor[FACTS_TENSOR_O];
@@ -456,7 +456,7 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void 
                below = e->true_max[i] - got;
         bool lazy = isfinite(e->true_max[i]) && below > max->bound[i] && below <= e->lazy + max->bound[i];
         double used = lazy ? got : e->true_max[i];
-        /* Sum_exp is relative to the maximum that was used. */
+        /* Sum_exp is relative to the maximum that the kernel used. */
         double factor = isfinite(used) ? exp(max->want[i] - used) : 1.0;
         sum->want[i] *= factor;
         sum->bound[i] *= factor;

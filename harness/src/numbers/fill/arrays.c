@@ -88,7 +88,7 @@ static void fill_tiles(const facts_problem *p, facts_array_id id, uint8_t *out)
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------------------- */
 
-/* Of four heads one sink is ordinary, one weighs as much as all keys, one nothing, and one more than everything. */
+/* Of four heads, one sink is ordinary, one weighs as much as all keys, one has weight 0, and one more than everything. */
 static float sink_of(const facts_problem *p, int64_t h)
 {
     float n = facts_normal(facts_draw_at(p->seed, FACTS_STREAM_SINK, FACTS_LANE_VALUE, (uint64_t)h));
@@ -159,7 +159,7 @@ void facts_array_fill(const facts_problem *p, facts_array_id id, void *out)
 /* ---- other contents ----------------------------------------------------------------------------------------------------------
  */
 
-/* A sequence that is packed cannot grow: its neighbour follows at once. */
+/* A ragged sequence cannot grow: its neighbour follows immediately. */
 static int32_t other_length(const facts_problem *p, int32_t length, int64_t longest)
 {
     if (length > 1)
@@ -194,7 +194,7 @@ static void change_floats(float *number, int64_t count)
         number[n] = 0.5f * number[n] + 0.3f;
 }
 
-/* Powers of two; 255 is none. */
+/* Powers of two; 255 is not a number. */
 static void change_factors(uint8_t *factor, int64_t count)
 {
     for (int64_t n = 0; n < count; n++)

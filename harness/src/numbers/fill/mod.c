@@ -6,7 +6,7 @@
 #include "numbers/dtype.h"
 #include "places.h"
 
-#define NO_BOUND (INT64_C(1) << 24) /* beyond every index that fp32 tells apart */
+#define NO_BOUND (INT64_C(1) << 24) /* above every index that fp32 can distinguish */
 
 static int64_t count_of(double parameter)
 {

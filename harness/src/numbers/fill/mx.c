@@ -8,8 +8,8 @@
 
 #define TILE_LINES 128
 #define TILE_BLOCKS 4
-#define COPY_GAIN 1.25 /* of the copies along the rows that a backward reads: an engine that reads the other copy is found */
-#define NEUTRAL 0x85   /* 64: of a block that is not there */
+#define COPY_GAIN 1.25 /* of the copies along the rows that a backward reads: detects an engine that reads the other copy */
+#define NEUTRAL 0x85   /* 64: for a block that does not exist */
 
 int64_t facts_mx_place(int64_t line, int64_t block, int64_t blocks)
 {
@@ -95,7 +95,7 @@ static void place_in(const blocked *x, int64_t head, int64_t line, int64_t colum
     at[x->along_rows ? 3 : 2] = line;
     at[x->along_rows ? 2 : 3] = column;
     for (int i = 0; i < 3; i++)
-        at[i] = x->recipe.stride[i] == 0 ? 0 : at[i]; /* a shared place holds what the first of them does */
+        at[i] = x->recipe.stride[i] == 0 ? 0 : at[i]; /* a shared place has the value of the first of them */
 }
 
 static uint8_t factor_of(const blocked *x, int64_t head, int64_t line, int64_t block)

@@ -62,7 +62,7 @@ void facts_oracle_keys_of_row(const facts_problem *problem, int64_t b, int64_t i
 
 bool facts_oracle_two_keys(const facts_problem *problem)
 {
-    /* Where all keys are one, scores do not tell them apart; where all values are one, nor does dP: dS is zero. */
+    /* If all keys are equal, all scores of a row are equal. If all values are equal, all dP of a row are equal: dS is zero. */
     if (problem->tensor[FACTS_TENSOR_K].stride[2] == 0 || problem->tensor[FACTS_TENSOR_V].stride[2] == 0)
         return false;
     for (int64_t b = 0; b < problem->ask.batch; b++)

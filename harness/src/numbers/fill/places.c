@@ -2,7 +2,7 @@
 
 #include "case/problem/philox.h"
 
-/* A permutation of 0..count-1: a Feistel network over the next power of four, walked until it lands inside. */
+/* A permutation of 0..count-1: a Feistel network over the next power of four, repeated until the result is in range. */
 #define ROUNDS 4
 
 typedef struct shuffle {

@@ -86,7 +86,7 @@ static int64_t stair_channels(int32_t dtype, double unit, int64_t dim, double sc
     return channels < 1 ? 1 : channels < (double)dim ? (int64_t)channels : dim;
 }
 
-/* What K's rows hold at needles' places: Q's and K's needles read the same signs. */
+/* The values of K's rows at the needles' places: Q's and K's needles read the same signs. */
 static facts_key_place key_place(const facts_problem *problem)
 {
     const facts_tensor *k = &problem->tensor[FACTS_TENSOR_K];
@@ -100,8 +100,7 @@ static facts_key_place key_place(const facts_problem *problem)
 /* The five places of amax_plant, in turn by seed / 2; odd seeds plant a negative number. */
 enum { PLANT_LAST_ROW, PLANT_LAST_HEAD, PLANT_LAST_BATCH, PLANT_LAST_CHANNEL, PLANT_FIRST_ROW, PLANTS };
 
-/* The row that is planted, and the last key that it may read. A batch entry without live rows or keys gives way to the one before.
- */
+/* The planted row, and the last key that it may read. If a batch entry has no live rows or keys, the previous entry is used. */
 static void make_plant(facts_recipe *r, const facts_problem *problem, bool query)
 {
     const fattn_problem *ask = &problem->ask;
@@ -141,7 +140,7 @@ static bool make_needles(facts_recipe *r, const facts_problem *problem)
     return true;
 }
 
-/* The first row of each batch entry that is padded for everybody who reads it. */
+/* The first row of each batch entry that is padded for every reader. */
 static bool make_live(facts_recipe *r, const facts_problem *problem)
 {
     bool query = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_DO;
@@ -177,7 +176,7 @@ static double logit_gain(const facts_problem *problem, double size, double scale
     return sqrt(size / (fabs(scale) * sqrt((double)problem->ask.dim_qk)));
 }
 
-/* What the fill makes of Q and K. */
+/* The fill's values of Q and K. */
 static bool make_scored(facts_recipe *r, const facts_problem *problem, bool query, double scale)
 {
     switch (problem->fill) {
@@ -223,12 +222,12 @@ static bool make_scored(facts_recipe *r, const facts_problem *problem, bool quer
     }
 }
 
-/* What the fill makes of V and dO. */
+/* The fill's values of V and dO. */
 static void make_summed(facts_recipe *r, const facts_problem *problem, bool value)
 {
     if (problem->fill == FACTS_FILL_BIAS_NEEDLE && value)
         r->element = FACTS_ELEMENT_ONE_HOT;
-    if (problem->fill == FACTS_FILL_OFFSET_V && value == (problem->ask.pass == FATTN_FORWARD)) /* what P is multiplied with */
+    if (problem->fill == FACTS_FILL_OFFSET_V && value == (problem->ask.pass == FATTN_FORWARD)) /* the factor of P */
         r->element = FACTS_ELEMENT_MEAN;
     if (problem->fill == FACTS_FILL_AMAX_PLANT)
         make_plant(r, problem, false);
@@ -250,7 +249,7 @@ static void shape_recipe(facts_recipe *r, const facts_tensor *t)
     }
 }
 
-/* What all four inputs are made of where the fill says no more. */
+/* The values of all four inputs, unless the fill says otherwise. */
 static void make_noise(facts_recipe *r, const facts_problem *problem)
 {
     static const facts_element elements[FACTS_FILL_OTHER + 1] = {
@@ -259,12 +258,12 @@ static void make_noise(facts_recipe *r, const facts_problem *problem)
         [FACTS_FILL_TE] = FACTS_ELEMENT_SCALED,
     };
     bool narrow = facts_dtype_is_8_bit(r->dtype);
-    r->element = elements[problem->fill]; /* NORMAL is 0, of OTHER too: a run that only dumps what dropout keeps */
+    r->element = elements[problem->fill]; /* NORMAL is 0, and so is OTHER: a run that only dumps the dropout mask */
     r->gain = problem->fill == FACTS_FILL_TE ? 0.1f : narrow ? 32.0f : 4096.0f; /* of garbage, else */
     r->steps = narrow ? 4.0 : 64.0;
 }
 
-/* Where the sequences or pages of a tensor begin. */
+/* The starts of a tensor's sequences or pages. */
 static bool make_places(facts_recipe *r, const facts_problem *problem, facts_tensor_id id)
 {
     const facts_tensor *t = &problem->tensor[id];
@@ -284,7 +283,7 @@ static bool make_places(facts_recipe *r, const facts_problem *problem, facts_ten
     return place != NULL;
 }
 
-/* What a number is worth in the tensor's codes. */
+/* The value of a number in the tensor's codes. */
 static void make_units(facts_recipe *r, const facts_problem *problem, facts_tensor_id id)
 {
     static const struct {
@@ -300,7 +299,7 @@ static void make_units(facts_recipe *r, const facts_problem *problem, facts_tens
             r->unit = 1.0 / facts_array_scalar(problem, rows[i].descale);
 }
 
-/* Copies of Q, K and dO hold what those do. */
+/* The copies of Q, K and dO have the same values. */
 static facts_tensor_id original_of(facts_tensor_id id)
 {
     return id == FACTS_TENSOR_Q_T    ? FACTS_TENSOR_Q

@@ -13,9 +13,9 @@ static double unit_roundoff(int32_t dtype)
     return ldexp(0.5, -facts_format_of(dtype).fraction_bits);
 }
 
-/* What fp32 may be off in a sine, a cosine and the two products behind them, in units of the lanes' sizes: an angle is an fp32
- * number whose multiple of 2 pi is taken off in fp32 (2^-24 of it each for the quotient and for the rest), and what is left has the
- * hardware's sine, good to 2^-21. */
+/* The error of fp32 in a sine, a cosine and the two products of a rotation, in units of the lanes' sizes. An angle is an fp32
+ * number; fp32 subtracts its multiple of 2 pi, with an error of 2^-24 of the angle for the quotient and again for the rest. The
+ * hardware's sine of the rest is accurate to 2^-21. */
 static double fp32_error(double angle)
 {
     return 0x1p-21 + 0x1p-23 * fabs(angle);

@@ -15,7 +15,7 @@ static int64_t guard_elements(int32_t dtype)
     return least > FACTS_GUARD_ELEMENTS ? least : FACTS_GUARD_ELEMENTS;
 }
 
-/* The last element that a tensor reaches; -1 when it has none. */
+/* The last element of a tensor; -1 if it has none. */
 static int64_t reach(const facts_tensor *t)
 {
     int64_t at = t->first;

@@ -14,7 +14,7 @@
 #define ANY (-2)
 
 typedef struct row {
-    facts_who who;       /* ANY where the row does not say */
+    facts_who who;       /* ANY if the row has no value */
     json_t *constants;   /* borrowed from the table's */
     const json_t *cudnn; /* the versions that were measured; borrowed */
     bool calibrated;
@@ -104,7 +104,7 @@ static bool lies_between(double x, double a, double b)
     return x >= fmin(a, b) && x <= fmax(a, b);
 }
 
-/* The name of a constant that is none, or out of the range of that type; NULL: all are fine. */
+/* The name of an unknown constant, or of one that is out of its type's range; NULL: all are valid. */
 static const char *wrong_of_type(json_t *constants, int32_t dtype)
 {
     const facts_constants limit = facts_constants_limit(dtype);
@@ -128,7 +128,7 @@ static const char *wrong_of_type(json_t *constants, int32_t dtype)
     return NULL;
 }
 
-/* A row of any type is one of each. */
+/* A row of any type stands for a row of each type. */
 static const char *wrong_constant(json_t *constants, int32_t dtype)
 {
     static const int32_t each[] = { FATTN_E4M3, FATTN_BF16, FATTN_F32 };
@@ -138,7 +138,7 @@ static const char *wrong_constant(json_t *constants, int32_t dtype)
     return dtype == ANY ? wrong : wrong_of_type(constants, dtype);
 }
 
-/* A row is believed when it says where it comes from. */
+/* A row is valid only if it names its source. */
 static const char *missing_provenance(const json_t *object)
 {
     static const char *const keys[] = { "cudnn", "device", "date", "cases", "rms", "largest" };
@@ -204,9 +204,9 @@ void facts_calibration_destroy(facts_calibration *table)
 /* ---- asking --------------------------------------------------------------------------------------------------------------------
  */
 
-static bool fits(int64_t said, int64_t is)
+static bool fits(int64_t wanted, int64_t is)
 {
-    return said == ANY || said == is;
+    return wanted == ANY || wanted == is;
 }
 
 static void read_constants(facts_constants *out, const json_t *constants)
@@ -313,7 +313,7 @@ bool facts_calibration_nearest(char out[16], const facts_calibration *table, int
 static facts_calibration *built_in;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A table that cannot be read calibrates nothing; a test sees to it that the embedded table can be. */
+/* A table that cannot be read gives no calibration; a test ensures that the embedded table can be read. */
 static void read_built_in(void)
 {
     if (!facts_calibration_read(&built_in, facts_calibration_text(), NULL)) {

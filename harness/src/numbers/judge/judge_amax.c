@@ -54,7 +54,7 @@ facts_judgement facts_judge_amax(const facts_amax *rule, uint32_t code, facts_pa
     out.ratio = between(rule, got);
     if (!rule->saturated && !isnan(rule->stored) && got != rule->stored) {
         const double cast = fmax(rule->u * got, rule->half), apart = cast > 0 ? fabs(got - rule->stored) / cast : INFINITY;
-        if (apart > 1.0 && apart > out.ratio) { /* not of the tensor that is there: say what that has */
+        if (apart > 1.0 && apart > out.ratio) { /* the amax is not of this tensor: reports the tensor's own */
             out.want = rule->stored;
             out.bound = cast;
         }

@@ -14,11 +14,11 @@ const char *const facts_gate_words[FACTS_GATE_COUNT] = { FACTS_GATE_LIST(AS_WORD
 
 #define EARLY_ROWS 64     /* rows of a lie that are compared before all others */
 #define UNCALIBRATED 1.05 /* T1's factor until an engine's constants are calibrated */
-/* Terms that are subnormal in f16 are below 2^-14, and those below 2^-25 become 0, all of them: no random rounding. Their sum may
- * be larger than a term. */
+/* Terms below 2^-14 are subnormal in f16, and those below 2^-25 all become 0: this is not a random rounding. Their sum may be
+ * larger than a term. */
 #define LEAST_OF_F16 0x1p-10
 
-/* Elements that owe a value: the N of T1. */
+/* The number of elements with an expected value: the N of T1. */
 static int64_t expected_elements(const facts_tensor *t, const facts_row_expects *expects)
 {
     int64_t rows = 0;
@@ -125,7 +125,7 @@ facts_judgement facts_judge_tensor(const facts_tensor *tensor, const void *stora
     return out;
 }
 
-/* An element's finding is the one that a row of it alone would show. */
+/* The finding of an element is that of a row with only this element. */
 void facts_judge_marks(const facts_tensor *t, const void *storage, const facts_rule *rule, facts_marks *marks)
 {
     judging c = { .tensor = t, .rule = rule, .storage = storage, .limits = facts_judge_limits(t, rule) };
@@ -184,7 +184,7 @@ facts_lie_end facts_judge_lie(const facts_judgement *found)
     return facts_judgement_verdict(found) == FACTS_VERDICT_PASS ? FACTS_LIE_PASSES : FACTS_LIE_CAUGHT;
 }
 
-/* Does one of a few rows catch it already? Then the others can only agree. */
+/* Does one of a few rows detect it already? Then the other rows cannot change the result. */
 static bool caught_early(const judging *c)
 {
     const int64_t rows = c->tensor->dim[0] * c->tensor->dim[1] * c->tensor->dim[2];

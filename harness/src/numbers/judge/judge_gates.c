@@ -1,6 +1,6 @@
-/* The second step of judging: what rows say together (judge_sums.h). docs/numerics.md section 3; a line of it stands above each
- * formula. Two walks over the rows, each (b,h) slice by one thread, or on a GPU by one block; the slices are then joined in their
- * order: the same bits on any number of threads. */
+/* The second step of the comparison: tests over all rows (judge_sums.h). docs/numerics.md section 3; the line above each formula
+ * is from there. Two passes over the rows: one thread takes a (b,h) slice, on a GPU one block. The slices are then combined in
+ * their order, so any number of threads gives the same bits. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,9 +38,10 @@ static double judge_gain(const facts_judged_sums *of, double scatter, double all
     return facts_judged_ratio(fabs(facts_judged_beta(of)), GAIN_SE * sqrt(fmax(scatter, of->model)) / of->power + allowance);
 }
 
-/* What each row is too large by, r_i/X_i, scatters as the model says: sum_i (r_i - beta X_i)^2 <= m + 2 sqrt(x m w) + 2 x w + t^2 w
- * sum_i X_i, with m the sum and w the largest of (dim/nu_i) X_i, t what of g0 may differ from row to row: Laurent and Massart's
- * bound again (the squares of the weights add up to m w at most). */
+/* The excess of each row, r_i/X_i, scatters as the model expects:
+ *   sum_i (r_i - beta X_i)^2 <= m + 2 sqrt(x m w) + 2 x w + t^2 w sum_i X_i
+ * m is the sum of (dim/nu_i) X_i and w its largest term; t is the part of g0 that may differ between rows. This is again Laurent
+ * and Massart's bound: the squares of the weights add up to at most m w. */
 static double judge_scatter(const facts_judged_sums *of, double scatter, double by_row, double alpha)
 {
     const double x = log(1 / alpha), m = of->model, w = of->heaviest;
@@ -57,7 +58,7 @@ static double judge_sign(const facts_judged_sums *of, double allowance)
     return facts_judged_ratio(fabs(of->shift), GAIN_SE * sqrt(of->spread) + allowance * of->level);
 }
 
-/* What TG allows where all rows share the roundings of the last cast: 8 times its rms over so many channels. */
+/* The limit of TG if all rows share the roundings of the last cast: 8 times its rms over that many channels. */
 static double shared_cast(const facts_rule *rule, int64_t channels)
 {
     return rule->shared > 0 ? GAIN_SE * rule->shared / sqrt((double)channels) : 0.0;

@@ -42,7 +42,7 @@ int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, cons
 #pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : least)
     for (int64_t i = 0; i < n; i++) {
         facts_row_expects is = expects_of(tensor, expects, i);
-        if (is != FACTS_EXPECTS_VALUE && (is != FACTS_EXPECTS_NUMBER || slack)) /* outside a sample nobody knows the slack */
+        if (is != FACTS_EXPECTS_VALUE && (is != FACTS_EXPECTS_NUMBER || slack)) /* outside a sample the slack is unknown */
             continue;
         int64_t place = place_of(tensor, i);
         uint32_t x = facts_load(tensor->dtype, a, place), y = facts_load(tensor->dtype, b, place);

@@ -10,7 +10,7 @@
 #define MAP_COLUMNS 64
 #define SPARSE 0.05 /* of a region: less is "scattered" */
 
-/* Text that is cut off where the room ends. */
+/* Text, cut off at the end of the buffer. */
 typedef struct page {
     char *text;
     size_t room, used;
@@ -44,7 +44,7 @@ static int64_t index_on(const facts_marks *m, int64_t i, int axis)
 
 typedef enum shape { NONE, ALL, ONE, RANGE, STEPS, SEVERAL } shape;
 
-/* Which indices of one dimension have a wrong element. */
+/* The indices of one dimension with a wrong element. */
 typedef struct along {
     shape shape;
     int64_t first, last, step, count; /* step: of every n-th */
@@ -89,7 +89,7 @@ static const char *ordinal(int64_t n)
     return n % 100 >= 11 && n % 100 <= 13 ? "th" : n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : n % 10 == 3 ? "rd" : "th";
 }
 
-/* Kernels work on 64 or 128 rows at a time: whole ones of those, or what is left of the last one. */
+/* Kernels work on 64 or 128 rows at a time: whole tiles, or the rest of the last one. */
 static void name_tile(page *p, const along *a, int64_t n, const char *word)
 {
     for (int64_t tile = 128; tile >= 64; tile /= 2) {
@@ -204,7 +204,7 @@ static void count(map *out, const facts_marks *m, int down, int across)
         int64_t any = 0;
         for (int64_t i = slice * head; i < (slice + 1) * head; i++)
             any += m->at[i] != FACTS_RIGHT;
-        if (any == 0 && down == 2) /* heads that are right would only dilute the others */
+        if (any == 0 && down == 2) /* correct heads would only dilute the others */
             continue;
         for (int64_t i = slice * head; i < (slice + 1) * head; i++) {
             int64_t r = index_on(m, i, down) / out->per_row, c = index_on(m, i, across) / out->per_column;

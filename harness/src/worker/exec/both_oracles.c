@@ -8,8 +8,8 @@
 #include "worker/memory/expected_transfer.h"
 
 #define AGREEMENT 1e-12
-/* Of sigma and the bound. What may be flushed is a matter of a threshold: one weight at it moves them by more than rounding does.
- * And the GPU's may lie above the C ones, never below (docs/numerics.md, section 2: rough sums). */
+/* For sigma and the bound. Flushing depends on a threshold: one weight at the threshold changes them by more than rounding does.
+ * The GPU's values may also be above those of the C reference, never below (docs/numerics.md, section 2: rough sums). */
 #define AGREEMENT_OF_ERRORS 1e-6
 #define ERRORS_ABOVE 0.005
 
@@ -18,8 +18,8 @@ typedef struct comparison {
     facts_error *error;
 } comparison;
 
-/* The largest difference, relative to the largest number, but for what `there` lies above `here` within `above` of it; NaN and
- * infinities have to be the same. */
+/* The largest difference, relative to the largest number. `there` may be above `here` by up to `above` of it without a
+ * difference. NaN and infinities must be equal. */
 static double difference(const double *there, const double *here, int64_t count, double above)
 {
     double largest = 0, apart = 0;
@@ -75,7 +75,7 @@ static bool same_verdict(comparison *c, facts_tensor_id id)
                       facts_verdict_name(facts_judgement_verdict(&there)), facts_verdict_name(facts_judgement_verdict(&here)));
 }
 
-/* A backward reads the bits of O and Stats that the other one read. */
+/* A backward reads the same O and Stats, bit for bit, as the other reference did. */
 static bool same_inputs(comparison *c)
 {
     facts_memory *from = &c->there->memory, *to = &c->here.memory;
@@ -96,7 +96,7 @@ bool facts_both_agree(const facts_trial *trial, facts_reference *reference, fact
     comparison c = { .there = reference, .error = error };
     facts_error why = { 0 };
     if (reference->slabs)
-        return facts_fail(error, "the oracles were not compared: the case is too large to have all of it here");
+        return facts_fail(error, "the oracles were not compared: the case is too large to be held as a whole");
     const facts_making making = { .worker = reference->memory.worker, .problem = p, .like = reference };
     bool agree = facts_trial_prepare(&c.here, &making, NULL, &why) == FATTN_OK && (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
     if (!agree)

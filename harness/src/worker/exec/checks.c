@@ -11,7 +11,7 @@
 /* One further run: everything that it owns. */
 typedef struct further {
     facts_problem problem;
-    fattn_score_mod *mod; /* its own, when its shape is */
+    fattn_score_mod *mod; /* its own, if its shape differs */
     fattn_plan *plan;     /* the same */
     facts_reference reference;
     facts_view view;
@@ -37,7 +37,7 @@ static void edit_inputs(void *owner, facts_memory *memory)
     further *f = &w->run[w->number];
     look_at(&f->view, memory, &f->reference.expectation);
     facts_check_write(&f->view, &w->base, w->before, w->number);
-    f->problem.fill = FACTS_FILL_OTHER; /* these are no fill's data any more: nothing may be concluded from its name */
+    f->problem.fill = FACTS_FILL_OTHER; /* the data is no longer that of the fill, so its name must not be used */
 }
 
 static void edit_given(void *owner, facts_memory *memory)
@@ -53,7 +53,7 @@ static void leave_out(work *w, const char *why)
     snprintf(w->r->out->check.skipped, sizeof w->r->out->check.skipped, "run %d: %.180s", w->number, why);
 }
 
-/* Two configurations of one engine are two kernels: a law about bits holds between runs of one. */
+/* Two configurations of one engine are two kernels: a check of bits compares runs of one of them. */
 static bool is_same_kernel(const fattn_engine *a, const fattn_engine *b)
 {
     bool same = a->index == b->index && a->knob_count == b->knob_count;
@@ -62,8 +62,8 @@ static bool is_same_kernel(const fattn_engine *a, const fattn_engine *b)
     return same;
 }
 
-/* The place of a configuration in what is offered for another shape, or of its engine's first where that will do;
- * FATTN_ENGINE_AUTO: it is not there. */
+/* The index of a configuration among those offered for another shape. If any configuration of the engine is enough: the index of
+ * its first. FATTN_ENGINE_AUTO: it is not offered. */
 static int32_t place_of(const work *w, const fattn_problem *problem, const fattn_engine *like)
 {
     fattn_decision *decision = NULL;
@@ -81,7 +81,8 @@ static int32_t place_of(const work *w, const fattn_problem *problem, const fattn
     return place < 0 ? first : place;
 }
 
-/* The recording and the plan of a run with another shape, by the kernel that answered the case. False: left out, or failed. */
+/* The score modification and the plan of a run with another shape, with the kernel that answered the case. False: skipped, or
+ * failed. */
 static bool make_plan(work *w, further *f)
 {
     fattn_plan *base = *w->r->plan;
@@ -120,7 +121,7 @@ static const char *worst_tensor(const facts_trial *trial, double *ratio)
     return word;
 }
 
-/* A run is judged by the reference first, as every answer. */
+/* A run is compared with the reference first, as every answer. */
 static bool judge(work *w, const facts_trial *trial)
 {
     const char *check = facts_check_words[w->r->problem->check];
@@ -131,7 +132,7 @@ static bool judge(work *w, const facts_trial *trial)
         return false;
     }
     w->r->out->check.runs++;
-    /* What no bound is known of may be any number, but is written where it belongs. */
+    /* An output without a known bound may have any value, but must be written, and only inside its tensor. */
     if (trial->verdict == FACTS_VERDICT_PASS ||
         (facts_check_only_records(w->r->problem) && trial->verdict != FACTS_VERDICT_OVERRUN))
         return true;

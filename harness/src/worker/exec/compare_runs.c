@@ -1,4 +1,4 @@
-/* The first run against the expected values, and every later run against the first. */
+/* Compares the first run with the expected values, and every later run with the first. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 /* ---- later runs ---------------------------------------------------------------------------------------------------------- */
 
-/* The expected values of a huge problem are computed here. */
+/* Here: the expected values of a huge problem are computed in parts. */
 static void judged(facts_runs *r, fattn_status status, double since)
 {
     if (status == FATTN_INTERNAL && r->forward)
@@ -21,8 +21,8 @@ static void judged(facts_runs *r, fattn_status status, double since)
     r->out->judge_ms += (facts_runs_now_us() - since) * 1e-3;
 }
 
-/* Of the elements that differ, those that do by more than the order of a sum: dQ may be summed by atomics, and dBias over the
- * batch, unless the case asks for the same bits. */
+/* Of the different elements, counts those that differ by more than another order of a sum explains. dQ may be summed by atomics,
+ * and dBias over the batch, unless the case requires the same bits. */
 static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int64_t at[4])
 {
     double share;
@@ -38,7 +38,7 @@ static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int6
     }
 }
 
-/* The plain run is judged for itself: what a graph makes of it is the graph's doing. */
+/* The plain run is judged separately: an error that only the graph makes is the graph's. */
 static facts_verdict later_verdict(const facts_runs *r, const facts_judgement *found)
 {
     const facts_verdict verdict = facts_judgement_verdict(found);
@@ -57,7 +57,7 @@ static void judge_again(facts_runs *r, facts_tensor_id id)
     r->second[id] = both;
 }
 
-/* The same numbers of the same tensor are as right as those of the first run, which are judged with it. */
+/* Equal numbers are as correct as those of the first run, which is compared with the expected values. */
 static bool is_same_array(const facts_runs *r, facts_array_id id, const bool differs[FACTS_TENSOR_COUNT])
 {
     const facts_tensor_id of = facts_amax_of(id);
@@ -67,8 +67,8 @@ static bool is_same_array(const facts_runs *r, facts_array_id id, const bool dif
                   (size_t)r->problem->array[id].count * sizeof(float)) == 0;
 }
 
-/* Numbers of a call over poison B have to be right too; a sum of them need not be the same. `differs`: the tensors that do from the
- * first run; NULL: all are judged. */
+/* Numbers of a call over poison B must be correct too, but a sum may differ. `differs`: the tensors that differ from the first
+ * run; NULL: all are compared. */
 static void judge_arrays_again(facts_runs *r, const bool *differs)
 {
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
@@ -178,7 +178,7 @@ static void judge_overruns(facts_runs *r)
     }
 }
 
-/* As many scores as should survive dropout, each whatever becomes of the others. */
+/* Does dropout keep as many scores as it should, if each is kept independently? */
 static void judge_dropout(facts_runs *r)
 {
     const facts_kept *keep = &r->reference->keep;

@@ -5,11 +5,11 @@
 
 #include "exec_ways.h"
 
-/* From here on a graph holds the plan that it was recorded from. */
+/* From here on a graph holds its plan. */
 #define GRAPH_HOLDS_PLAN 92800
 #define OVERRIDES_SHAPES 92100
 
-/* Why a plan of this problem takes no other shapes; NULL: it does. */
+/* The reason why a plan of this problem cannot run other shapes; NULL: it can. */
 static const char *keeps_its_shape(const facts_problem *p, fattn_backend backend, const facts_worker *worker)
 {
     if (backend != FATTN_BACKEND_CUDNN)
@@ -59,7 +59,7 @@ static void run_eager(facts_runs *r)
     }
 }
 
-/* Other bits may be the engine's own doing: then two plain runs differ as well, and the way is not to blame. */
+/* Other bits can come from the engine itself: then two plain runs differ as well, and the way of calling is not the cause. */
 static void blame(facts_runs *r)
 {
     char text[sizeof r->out->text];

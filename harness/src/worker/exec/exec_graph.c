@@ -5,7 +5,7 @@
 #include "fattn/device.h"
 #include "fattn/graph.h"
 
-/* A failure to record is not a bad problem: the same call has just run. */
+/* A failure to record is not the fault of the problem: the same call has just run. */
 static bool check_recorded(facts_runs *r, fattn_status status, const char *what)
 {
     if (status != FATTN_BAD_PROBLEM)
@@ -14,8 +14,7 @@ static bool check_recorded(facts_runs *r, fattn_status status, const char *what)
     return false;
 }
 
-/* While the graph is recorded, nothing of the case lies in memory: neither its lengths nor its scales, data or intermediate
- * results. */
+/* While the graph is recorded, memory has nothing of the case: no lengths, scales, data or intermediate results. */
 static bool mislead(facts_runs *r)
 {
     return facts_runs_check(r, facts_seam_mislead(r->memory), NULL);
@@ -66,7 +65,7 @@ static fattn_status launch_graph(void *argument, struct CUstream_st *stream)
     return fattn_graph_launch(argument, stream);
 }
 
-/* The graph takes the addresses of the set in hand. False: it could not, or the trial is over. */
+/* Updates the graph with the addresses of the current set. False: the update failed, or the trial is over. */
 static bool update(facts_runs *r, fattn_graph *graph)
 {
     facts_call call = facts_call_now(r);
@@ -83,8 +82,8 @@ static bool update(facts_runs *r, fattn_graph *graph)
     return newer && check_recorded(r, fattn_graph_capture_update(graph, newer), "update");
 }
 
-/* The old buffers, inputs and all, are NaN patterns while the graph runs on the new ones: who still reads them shows it, and who
- * still writes them is found there. */
+/* All old buffers contain NaN patterns while the graph runs on the new ones. This detects every read of an old input and every
+ * write to an old output. */
 static void move(facts_runs *r, fattn_graph *graph)
 {
     facts_set other;
@@ -102,7 +101,7 @@ static void move(facts_runs *r, fattn_graph *graph)
     facts_memory_drop(&other, r->memory);
 }
 
-/* Plain, with this seed: what the graph has to repeat. */
+/* A plain run with this seed; the graph must give the same answer. */
 static bool run_seeded(facts_runs *r, int64_t seed)
 {
     facts_error error = { 0 };

@@ -8,7 +8,7 @@
 
 #define CALLS_IN_TURN 3 /* on each stream */
 
-/* Shut (locked) until every thread is there; then open, or they go home. */
+/* Locked until every thread is ready; then they start, or end if one is missing. */
 typedef struct gate {
     pthread_mutex_t lock;
     bool open;
@@ -90,7 +90,7 @@ static void *run_lane(void *argument)
     return NULL;
 }
 
-/* Starts them all at one moment and waits for each. False: no more threads could be had, and none ran. */
+/* Starts all threads at one moment and waits for each. False: a thread could not be created, and none ran. */
 static bool run_together(lane *lanes, int32_t count)
 {
     pthread_t *threads = calloc((size_t)count, sizeof *threads);
@@ -136,7 +136,7 @@ void facts_exec_threads(facts_runs *r)
         judge_lanes(r, lanes, count);
     } else if (r->out->status == FATTN_OK) {
         r->out->status = FATTN_NO_MEMORY;
-        snprintf(r->out->text, sizeof r->out->text, "threads: no more of them can be had here");
+        snprintf(r->out->text, sizeof r->out->text, "threads: the system does not start as many threads");
     }
     for (int32_t i = 0; lanes && i < count; i++)
         close_lane(r, &lanes[i]);

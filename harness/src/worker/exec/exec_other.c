@@ -1,5 +1,5 @@
-/* A plan that was saved and loaded; a call with another plan's calls around it; a plan out of the cache, asked for beside its
- * nearest kin. */
+/* Three ways: a plan that was saved and loaded; a call between calls of another plan; a plan from the cache, next to the most
+ * similar plan. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static bool fetch_neighbour(facts_runs *r, neighbour *n, facts_pattern pattern)
     return facts_runs_check(r, facts_memory_fetch(&n->memory, pattern, overrun), "the call between");
 }
 
-/* The neighbour alone, over poison A: what its calls between have to repeat. */
+/* The other plan alone, over poison A: its calls between must give the same answer. */
 static bool run_neighbour(facts_runs *r, neighbour *n)
 {
     return facts_runs_check(r, facts_memory_arm(&n->memory, FACTS_PATTERN_A, 0), NULL) &&
@@ -108,16 +108,16 @@ static void compare_neighbour(facts_runs *r, neighbour *n)
         int64_t at[4];
         if (facts_judge_repeat(&n->problem.tensor[outputs[i]], facts_memory_storage(&n->memory, outputs[i], FACTS_PATTERN_A),
                                facts_memory_storage(&n->memory, outputs[i], FACTS_PATTERN_B), NULL, at))
-            facts_runs_find(r, FACTS_VERDICT_NONDETERMINISTIC, "the call between: its %s is another beside this case",
+            facts_runs_find(r, FACTS_VERDICT_NONDETERMINISTIC, "the call of the other plan: its %s differs when it runs between calls of this case",
                             facts_tensor_word(outputs[i]));
     }
 }
 
-/* ---- out of the cache ---------------------------------------------------------------------------------------------------------
- */
+/* ---- from the cache
+ * -------------------------------------------------------------------------------------------------------------- */
 
-/* A problem that differs from the case in one number alone: the modification's, or the scale. *mod is for fattn_score_mod_destroy.
- */
+/* A problem that differs from the case in one number: of the score modification, or the scale. Destroy *mod with
+ * fattn_score_mod_destroy. */
 static fattn_status near(fattn_problem *out, fattn_score_mod **mod, const facts_problem *p)
 {
     facts_problem other = *p;
@@ -134,7 +134,7 @@ static fattn_status near(fattn_problem *out, fattn_score_mod **mod, const facts_
     return FATTN_OK;
 }
 
-/* A cache that took one for the other would answer for the other. */
+/* A cache that confused the two plans would give the other one's answer. */
 static void run_cached(facts_runs *r)
 {
     fattn_problem other;
@@ -147,7 +147,7 @@ static void run_cached(facts_runs *r)
         call.plan = cached;
         if (fattn_plan_workspace_bytes(cached) > r->memory->workspace_bytes)
             facts_runs_find(r, FACTS_VERDICT_NONDETERMINISTIC,
-                            "the plan out of the cache is another: it needs %zu bytes of workspace, not %zu",
+                            "the plan from the cache needs %zu bytes of workspace, the plan of the case %zu",
                             fattn_plan_workspace_bytes(cached), r->memory->workspace_bytes);
         else if (facts_runs_once(r, &call, FACTS_PATTERN_B))
             facts_runs_compare(r, "its own plan and the one out of the cache");

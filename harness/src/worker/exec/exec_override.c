@@ -1,4 +1,4 @@
-/* A plan that was made for more: one batch entry, some rows and keys beyond the case's, and dense strides. */
+/* A plan for a larger shape: one batch entry, some rows and some keys more than the case, and dense strides. */
 #include <string.h>
 
 #include "exec_ways.h"

@@ -5,13 +5,13 @@
 #include "runs.h"
 #include "worker/memory/own_forward.h"
 
-/* A target without this forward, and not one that broke. */
+/* The target refuses this forward; it did not fail. */
 static bool is_refusal(fattn_status status)
 {
     return (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT) || status == FATTN_BUILD_FAILED;
 }
 
-/* The forward that goes before this backward. */
+/* The forward that runs before this backward. */
 bool facts_runs_make_forward(facts_runs *r)
 {
     if (!facts_has_own_forward(r->problem))
@@ -38,7 +38,7 @@ static bool renew_reference(facts_runs *r)
     return facts_runs_has_reference(r, failed);
 }
 
-/* A forward that is wrong is found by its own cases: here it would hide the backward. */
+/* The forward's own cases detect a wrong forward; here it would hide the backward. */
 static bool refuse_forward(facts_runs *r, bool *refused)
 {
     bool kept = true;
@@ -61,7 +61,7 @@ static bool refuse_forward(facts_runs *r, bool *refused)
     return true;
 }
 
-/* Over poison A; once more with the reference's O and Stats where those of the forward cannot be used. */
+/* Runs over poison A. If the O and Stats of the forward cannot be used, runs again with the reference's. */
 bool facts_runs_first(facts_runs *r)
 {
     bool again;

@@ -50,7 +50,7 @@ static double roundoff_of(int32_t dtype)
     return ldexp(0.5, -facts_format_of(dtype).fraction_bits);
 }
 
-/* Of a tensor that is stored, amax is the largest of what lies there, too. */
+/* If the tensor is stored, its largest element must also be amax. */
 static fattn_status judge_amax(facts_judgement *out, facts_reference *t, facts_array_id id, facts_pattern pattern)
 {
     const facts_tensor_id of = facts_amax_of(id);

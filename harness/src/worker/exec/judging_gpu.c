@@ -1,4 +1,4 @@
-/* Kernels judge the answers. Questions about several tensors, and about lies in their place, share one wait. */
+/* Kernels compare the answers. Questions about several tensors, and about lies in their place, share one wait. */
 #include <stdlib.h>
 
 #include "judging_side.h"
@@ -25,7 +25,7 @@ static facts_part whole_of(const facts_tensor *tensor, const facts_rule *rule)
                          .bound = rule->expected.bound };
 }
 
-/* A question, and what its pointers point to. */
+/* A question, and the memory of its pointers. */
 typedef struct question {
     facts_tensor_id id;
     bool whole; /* of all heads */
@@ -43,7 +43,7 @@ typedef struct batch {
     facts_asked asked[FACTS_TENSOR_COUNT * (1 + 2)];
 } batch;
 
-/* Lies about an answer have its bar. */
+/* A lie about an answer has the same tolerance. */
 static facts_limits limits_of(const batch *b, facts_tensor_id id, const facts_tensor *here, const facts_rule *rule)
 {
     for (size_t n = 0; n < b->count; n++)
@@ -52,7 +52,7 @@ static facts_limits limits_of(const batch *b, facts_tensor_id id, const facts_te
     return facts_judge_limits(here, rule);
 }
 
-/* Compares the answer over rule->pattern, or with `lie` that lie. `part`: a part of the tensor's expected values; NULL: all of
+/* Compares the answer over rule->pattern, or `lie` in its place. `part`: a part of the tensor's expected values; NULL: all of
  * it. */
 static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, facts_lie lie, const facts_part *part)
 {
@@ -123,7 +123,8 @@ static fattn_status judge_there(facts_judgement *out, facts_reference *t, facts_
 /* ---- can the data detect an error? --------------------------------------------------------------------------------------------
  */
 
-/* Elements whose lies take no longer over all heads than over the first: one each for the threads that a large GPU runs at once. */
+/* The number of elements whose lies take no longer over all heads than over the first: one for each thread that a large GPU runs
+ * at once. */
 #define FEW_ELEMENTS (1 << 16)
 
 /* Single elements of the first head are enough to catch most lies. A tensor with a single row has no next row. */
@@ -274,7 +275,7 @@ static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id,
     facts_memory *m = &t->memory;
     const facts_tensor tensor = facts_memory_seen(m, id);
     const facts_answer *answer = &t->expectation.answer[id];
-    if (share && t->slabs) /* the slabs' bounds are gone, and both answers were judged */
+    if (share && t->slabs) /* the bounds of the slabs are no longer in memory; both answers were compared */
         return FATTN_OK;
     if (share && !answer->at)
         return facts_judging_host.differ(out, t, id, share, at);

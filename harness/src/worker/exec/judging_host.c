@@ -1,4 +1,4 @@
-/* C code judges the answers: they are on the host, or have been copied there. */
+/* C code compares the answers: they are in host memory, or have been copied there. */
 #include <stddef.h>
 
 #include "judging_side.h"

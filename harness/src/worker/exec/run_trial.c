@@ -36,7 +36,7 @@ fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how, 
                                  facts_error *error)
 {
     facts_making making = *how;
-    /* Checks look at everything that there is, and write what no fill makes. */
+    /* Checks read every output, and write data that no fill makes. */
     making.here = how->like || edit || how->problem->check != FACTS_CHECK_NONE || !how->worker->gpu ||
                   how->worker->oracle == FACTS_ORACLE_CPU;
     fattn_status status = make(out, &making, edit, error);
@@ -47,8 +47,8 @@ fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how, 
     return make(out, &making, edit, error);
 }
 
-/* Nothing of this case has run, or the engine's own launch for what dropout keeps alone. Another fault of the device comes from an
- * earlier case of this process, or from FACTS itself. */
+/* Nothing of this case has run, except possibly the engine's launch for the dropout mask. Any other device fault comes from an
+ * earlier case of this process, or from FACTS. */
 static bool give_up(facts_runs *r, fattn_status status, const char *why)
 {
     const bool fault = status == FATTN_DEVICE_FAULT;
@@ -86,16 +86,16 @@ static bool prepare(facts_runs *r)
 
 /* ---- execute ---------------------------------------------------------------------------------------------------------------- */
 
-/* What repeats is measured, on a GPU. */
+/* A case with repeats is timed, on a GPU. */
 static void measure(facts_runs *r)
 {
     facts_call timed = r->call;
     if (r->worker->device != FACTS_DEVICE_GPU || r->out->exec_us > 0 || !*r->plan || facts_runs_over(r))
         return;
-    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_B)) /* what is launched again finds its own leftovers */
+    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_B)) /* a repeated launch finds the results of the launch before */
         return;
     if (facts_may_do_without_forward(r->problem))
-        timed.forward = NULL; /* O and Stats lie there already */
+        timed.forward = NULL; /* O and Stats are already in memory */
     facts_runs_time(r, facts_call_launch, &timed);
 }
 
@@ -120,7 +120,7 @@ static void compare(facts_runs *r)
         facts_checks_run(r);
 }
 
-/* Two oracles that disagree are a mistake of FACTS, whatever the answer is. */
+/* If the two oracles differ, FACTS has a defect, whatever the answer is. */
 static void compare_oracles(facts_runs *r)
 {
     facts_error why;
@@ -140,7 +140,7 @@ static void report(facts_runs *r)
     facts_runs_say(r, "judge"); /* the other oracle may follow, pictures, dumps */
     if (r->worker->oracle == FACTS_ORACLE_BOTH && r->memory->gpu)
         compare_oracles(r);
-    /* The call may have written beyond the guards, too: into the next case's memory, or into code. */
+    /* The call may also have written past the guards: into the next case's memory, or into code. */
     r->worker->lost = r->worker->lost || (gpu && r->out->verdict == FACTS_VERDICT_OVERRUN);
 }
 

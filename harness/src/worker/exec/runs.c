@@ -20,7 +20,7 @@ facts_call facts_call_now(const facts_runs *r)
     return call;
 }
 
-/* A worker that is late or dies here blames the engine or FACTS, by this word. */
+/* If the worker times out or dies here, this word decides whether the engine or FACTS is blamed. */
 void facts_runs_say(const facts_runs *r, const char *stage)
 {
     r->options->stage(r->options->owner, stage);
@@ -31,9 +31,9 @@ bool facts_runs_check(facts_runs *r, fattn_status status, const char *what)
     if (status == FATTN_OK)
         return true;
     r->out->status = status;
-    const char *said = r->worker->gpu ? facts_gpu_error(r->worker->gpu) : "";
+    const char *text = r->worker->gpu ? facts_gpu_error(r->worker->gpu) : "";
     snprintf(r->out->text, sizeof r->out->text, "%s%s%.300s", what ? what : "", what ? ": " : "",
-             said[0] ? said : fattn_last_error());
+             text[0] ? text : fattn_last_error());
     if (status == FATTN_DEVICE_FAULT)
         r->worker->lost = true;
     return false;
@@ -123,7 +123,7 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
     return facts_runs_fetch(r, pattern);
 }
 
-/* Each timed launch writes over the answers of the one before it, so only the last answers can be seen. */
+/* Each timed launch overwrites the answers of the previous one, so only the last answers can be compared. */
 void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstream_st *), void *argument)
 {
     char how[80];
@@ -145,7 +145,7 @@ static bool make_workspace(facts_runs *r)
     return facts_runs_check(r, facts_memory_workspace(r->memory, forward > bytes ? forward : bytes), NULL);
 }
 
-/* Is this sentence about what an array holds? */
+/* Is this sentence about the contents of an array? */
 static bool is_about_arrays(const char *text)
 {
     for (int id = 0; id < FACTS_ARRAY_COUNT; id++)

@@ -1,4 +1,4 @@
-/* Kernels over answers: rows, other bits, rounding. */
+/* Kernels over answers: rows, different bits, rounding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static bool all_owe_a_value(const int32_t *expects, int64_t count)
     return other == 0;
 }
 
-/* Which rows owe a value, on the device while one kernel runs; NULL: all do. */
+/* The rows with an expected value, on the device while one kernel runs; NULL: all rows. */
 static fattn_status send_expected(facts_gpu *gpu, void **out, const facts_tensor *tensor, const int32_t *expects)
 {
     const int64_t count = tensor->dim[0] * tensor->dim[2];
@@ -114,7 +114,7 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
 
 /* ---- rows ---- */
 
-/* What one question needs on the device. */
+/* The device memory of one question. */
 typedef struct tables {
     void *expects, *rows, *out;
 } tables;
@@ -145,7 +145,7 @@ static int64_t rows_of(const facts_asked *a)
     return slices_of(a) * (a->part.rows ? a->part.row_count : a->tensor->dim[2]);
 }
 
-/* `due` and `out` are on the device. */
+/* `expects` and `out` are on the device. */
 static facts_one_judging judging_of(const facts_asked *a, const tables *t, const int32_t *expects, void *out)
 {
     const facts_part *part = &a->part;
@@ -192,7 +192,7 @@ fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_asked *asked, facts_jud
 
 /* ---- slices ---- */
 
-/* Some questions at once: slices of all, then rows of all, in one allocation. */
+/* Several questions at once: slices of all, then rows of all, in one allocation. */
 typedef struct hearing {
     const facts_asked *asked;
     size_t count;
@@ -227,7 +227,7 @@ static const int32_t *expects_of(const hearing *h, size_t n)
     return h->table[same].expects;
 }
 
-/* Questions from..to: their rows, then what these add up to. */
+/* Questions from..to: their rows, then the sums over the rows. */
 static fattn_status hear(facts_gpu *gpu, const hearing *h, size_t from, size_t to)
 {
     facts_judge_call judge;

@@ -1,11 +1,11 @@
-/* Device memory that was given back is kept for the next that needs as much: the driver takes as long to find some as a small case
- * takes. What a kernel still uses may be handed out again, as everything here is in the order of one stream. */
+/* Freed device memory is kept for the next allocation of that size: an allocation by the driver takes as long as a small case.
+ * Memory that a kernel still uses may be reused, because all work here is in the order of one stream. */
 #include "fattn/device.h"
 #include "gpu_launch.h"
 
 #define MOST_KEPT ((size_t)1 << 30)
 
-/* The smallest that is large enough, and not twice as large. */
+/* The smallest block that is large enough and less than twice as large. */
 static struct facts_kept_block *fitting(facts_gpu *gpu, size_t bytes, bool exact)
 {
     struct facts_kept_block *best = NULL;
@@ -34,7 +34,7 @@ static void drop(facts_gpu *gpu, struct facts_kept_block *block)
     *block = (struct facts_kept_block){ .at = NULL };
 }
 
-/* Of what is not in use, that which nobody has asked for the longest; NULL: all is in use. */
+/* The unused block that was requested least recently; NULL: all are in use. */
 static struct facts_kept_block *oldest(facts_gpu *gpu)
 {
     struct facts_kept_block *found = NULL;
@@ -55,7 +55,7 @@ bool facts_gpu_trim(facts_gpu *gpu)
     return any;
 }
 
-/* A place in the list for what the driver gave; NULL: all are in use. */
+/* A free entry of the list for a new block of the driver; NULL: the list is full. */
 static struct facts_kept_block *free_place(facts_gpu *gpu)
 {
     struct facts_kept_block *place = place_of(gpu, NULL);
@@ -100,7 +100,7 @@ void facts_gpu_free(facts_gpu *gpu, void *memory)
 {
     struct facts_kept_block *block = memory ? place_of(gpu, memory) : NULL;
     if (!block) {
-        fattn_buffer_destroy(gpu->context, memory); /* the driver waits for what still uses it */
+        fattn_buffer_destroy(gpu->context, memory); /* the driver waits for the kernels that still use it */
         return;
     }
     if (block->bytes > MOST_KEPT) {

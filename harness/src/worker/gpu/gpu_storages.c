@@ -1,4 +1,4 @@
-/* Kernels over storages: fills, poison, what has changed. */
+/* Kernels over storages: fills, poison, counts of changes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "numbers/fill/recipe.h"
 #include "try.h"
 
-/* Its place among those that are put off. */
+/* Its index among the deferred launches. */
 #define NEXT(gpu, name) (&(gpu)->together.name.one[(gpu)->together.count[FACTS_KERNEL_##name]])
 
 fattn_status facts_gpu_copy(facts_gpu *gpu, void *to, const void *from, size_t bytes)
@@ -43,7 +43,7 @@ static fattn_status send_table(facts_gpu *gpu, void **out, const void *table, in
     return status != FATTN_OK ? status : facts_gpu_send(gpu, *out, table, (size_t)count * size);
 }
 
-/* In place of the recipe's own, which are here. */
+/* Replaces the recipe's table with this one. */
 static fattn_status send_tables(facts_gpu *gpu, void *table[4], facts_recipe *r)
 {
     for (int i = 0; i < 4; i++)
@@ -60,7 +60,7 @@ static fattn_status send_tables(facts_gpu *gpu, void *table[4], facts_recipe *r)
     return FATTN_OK;
 }
 
-/* Blocks are quantised here. */
+/* Quantises the blocks. */
 static fattn_status fill_blocks(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
 {
     const size_t bytes = (size_t)problem->tensor[id].elements * facts_dtype_bytes(problem->tensor[id].dtype);
@@ -156,7 +156,7 @@ fattn_status facts_gpu_watch_begin(facts_gpu *gpu)
     return facts_gpu_count(gpu, none, FACTS_COUNTERS);
 }
 
-/* Two counters: what is added to *to, and what is taken off. */
+/* Two counters: one is added to *to, the other is subtracted. */
 static facts_counter *watch(facts_gpu *gpu, int64_t *to)
 {
     *to = 0;
@@ -174,7 +174,7 @@ fattn_status facts_gpu_watch_end(facts_gpu *gpu)
     return FATTN_OK;
 }
 
-/* The few bytes of a skew that make no element. */
+/* The bytes of a skew that are smaller than an element. */
 static fattn_status changed_filler(facts_gpu *gpu, const facts_image *image, const void *bytes, int64_t *changed)
 {
     unsigned char odd[16];

@@ -11,7 +11,7 @@ static int open_oracle(facts_gpu *gpu)
     return gpu->oracle ? 0 : fref_gpu_create(&gpu->oracle, gpu->text);
 }
 
-/* It lacked memory, and we kept some. */
+/* The oracle had too little memory, and the pool had some free: releases it. */
 static bool had_some(facts_gpu *gpu, int status)
 {
     if (status != ENOMEM || !gpu->oracle || !facts_gpu_trim(gpu))

@@ -52,7 +52,7 @@ static fattn_status launch_copy(void *argument, struct CUstream_st *stream)
     return p->copy((uint64_t)(uintptr_t)p->b, (uint64_t)(uintptr_t)p->a, COPY_BYTES, stream) == 0 ? FATTN_OK : FATTN_DEVICE_FAULT;
 }
 
-/* The shortest of several: a peak. 0: it failed. */
+/* The shortest of several times, so the speed is a peak. 0: it failed. */
 static double best_us(peak *p, fattn_status (*launch)(void *, struct CUstream_st *))
 {
     double best = 0, us;
@@ -124,7 +124,7 @@ json_t *facts_measure_peak(fattn_context *context, struct CUstream_st *stream, c
     struct CUctx_st *previous;
     if (fattn_context_enter(&previous, context) != FATTN_OK)
         return out;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* the one in use: the library opens it for itself alone */
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* the file in use: the library is private to this load */
     find(driver, "cuMemcpyDtoDAsync_v2", &p.copy);
     if (fattn_buffer_create(&p.a, context, COPY_BYTES) == FATTN_OK && fattn_buffer_create(&p.b, context, COPY_BYTES) == FATTN_OK &&
         fattn_buffer_create(&p.c, context, COPY_BYTES) == FATTN_OK && fill(&p, p.a) && fill(&p, p.b)) {

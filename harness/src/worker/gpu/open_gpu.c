@@ -83,7 +83,7 @@ fattn_status facts_gpu_wait(facts_gpu *gpu)
     return facts_gpu_keep_error(gpu, fattn_stream_synchronize(gpu->context, gpu->stream));
 }
 
-/* In the order of the stream: nothing waits here but who is given an answer. */
+/* Work is in the order of the stream: only calls that return a result wait. */
 fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes)
 {
     struct CUctx_st *previous;

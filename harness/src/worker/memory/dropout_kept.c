@@ -11,7 +11,7 @@
 #include "own_forward.h"
 #include "worker/gpu/try.h"
 
-/* Bytes that the address of a tensor is a multiple of. */
+/* The alignment of a tensor's address, in bytes. */
 #define ALIGNED 16
 
 static size_t scores_of(const facts_problem *p)
@@ -58,7 +58,7 @@ static void count(facts_kept *keep, const facts_problem *p)
 /* ---- the engine's own dump ------------------------------------------------------------------------------------------------------
  */
 
-/* The run that dumps. */
+/* The run that dumps the dropout mask. */
 typedef struct run {
     facts_problem problem;
     facts_memory memory;
@@ -66,7 +66,7 @@ typedef struct run {
     bool made;
 } run;
 
-/* Of a backward the forward that goes before it. */
+/* For a backward: the forward that runs before it. */
 static void ask_forward(facts_problem *p)
 {
     static const facts_tensor_id not_of_it[] = { FACTS_TENSOR_DO,  FACTS_TENSOR_DQ,    FACTS_TENSOR_DK,
@@ -80,7 +80,7 @@ static void ask_forward(facts_problem *p)
     p->array[FACTS_ARRAY_DSINK].count = 0;
 }
 
-/* The addresses of the case are its own matter: what is drawn does not depend on them. */
+/* The addresses of the case do not matter: the dropout mask does not depend on them. */
 static void ask_dump(facts_problem *p)
 {
     p->workspace_offset = 0;
@@ -99,7 +99,7 @@ static void ask_dump(facts_problem *p)
                                                        .elements = p->ask.batch * h * s * k };
 }
 
-/* Seed and offset as they are given now. */
+/* The current seed and offset. */
 static void take_seeds(facts_memory *to, facts_memory *from)
 {
     for (facts_array_id id = FACTS_ARRAY_SEED; id <= FACTS_ARRAY_OFFSET; id++)
@@ -107,7 +107,7 @@ static void take_seeds(facts_memory *to, facts_memory *from)
             memcpy(to->array[id], from->array[id], facts_array_bytes(&from->problem->array[id]));
 }
 
-/* A backward reads O and Stats: whatever they are, the bits are the same. */
+/* A backward reads O and Stats; the mask does not depend on their values. */
 static fattn_status clear_given(facts_memory *m, facts_error *error)
 {
     for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++) {
@@ -122,7 +122,7 @@ static fattn_status clear_given(facts_memory *m, facts_error *error)
     return status;
 }
 
-/* Everything but what is drawn: seed and offset are those that `like` has now. */
+/* Everything except the mask: seed and offset are the current ones of `like`. */
 static fattn_status prepare(run *x, facts_worker *worker, facts_memory *like, facts_error *error)
 {
     x->made = true;
@@ -137,7 +137,7 @@ static fattn_status prepare(run *x, facts_worker *worker, facts_memory *like, fa
     return status;
 }
 
-/* What is kept with the seed and the offset that `x` has now. */
+/* The elements that dropout keeps with the current seed and offset of `x`. */
 static fattn_status launch(run *x, uint8_t *out, facts_error *error)
 {
     int64_t overrun[FACTS_PLACES];
@@ -159,7 +159,8 @@ static fattn_status launch(run *x, uint8_t *out, facts_error *error)
     return status == FATTN_OK && !dump ? FATTN_NO_MEMORY : status;
 }
 
-/* ---- do the bits depend on what they should? --------------------------------------------------------------------------------- */
+/* ---- does the mask depend on seed and offset?
+ * -------------------------------------------------------------------------------------- */
 
 /* Adds to the seed or the offset that the next launch reads. */
 static void advance(facts_memory *m, facts_array_id id, int64_t by)
@@ -178,7 +179,8 @@ static void advance(facts_memory *m, facts_array_id id, int64_t by)
     memcpy(at, &narrow, sizeof narrow);
 }
 
-/* The next seed, and the next offset that PyTorch gives (it advances by four, one call of Philox), have to give another mask. */
+/* The next seed, and the next offset that PyTorch gives, must each give another mask. PyTorch's offset advances by four: one
+ * call of Philox. */
 static fattn_status compare_seeds(facts_kept *out, run *x, facts_error *error)
 {
     static const struct {
@@ -207,7 +209,8 @@ bool facts_kept_by_engine(const facts_problem *p)
     return p->ask.dropout != 0 && !p->ask.dropout_mask;
 }
 
-/* Each backend draws other bits. Where a rule refuses cuDNN's backward alone, its forward does not show what math keeps. */
+/* Each backend has another mask. If a rule refuses only cuDNN's backward, cuDNN's forward does not show the mask of the math
+ * backend. */
 static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, int known, fattn_backend backend)
 {
     if (known != FACTS_BACKEND_NOT_KNOWN)
@@ -246,7 +249,7 @@ static fattn_status dump(facts_kept *out, facts_memory *m, int backend, facts_ke
     if (status == FATTN_OK)
         status = prepare(x, worker, m, error);
     else
-        facts_fail(error, "dropout: it is not known which scores are kept: %.200s", fattn_last_error());
+        facts_fail(error, "dropout: FACTS cannot find out which scores are kept: %.200s", fattn_last_error());
     if (status == FATTN_OK) {
         status = launch(x, out->here, error);
         if (status == FATTN_OK && how == FACTS_KEPT_JUDGED) {

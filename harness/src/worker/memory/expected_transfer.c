@@ -17,7 +17,7 @@ bool facts_expected_on_host(facts_answer *out, const facts_reference *reference,
     const facts_tensor *t = &reference->memory.problem->tensor[id];
     size_t count = (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
     *out = *a;
-    if (reference->slabs) /* it is nowhere as a whole */
+    if (reference->slabs) /* it is never in memory as a whole */
         *out = (facts_answer){ 0 };
     if (!a->at || reference->slabs)
         return true;

@@ -13,13 +13,13 @@ _Static_assert((int)FREF_MOD_COUNT == (int)FACTS_MOD_COUNT && (int)FREF_MOD_DOCU
                    (int)FREF_MOD_SOFTCAP == (int)FACTS_MOD_SOFTCAP,
                "the modifications have one order");
 
-/* What the reference has here is there while it computes: small arrays, sent before, and answers, fetched after. */
+/* Copies of the reference's arrays on the GPU while it computes: small arrays are sent before, answers are fetched after. */
 typedef struct copies {
     facts_gpu *gpu;
-    int status; /* an errno; the first */
+    int status; /* the first errno */
     size_t count;
     void *at[MOST_COPIES];
-    double *answers; /* there: all answers, one behind the other */
+    double *answers; /* on the GPU: all answers, one after the other */
     size_t answered, room;
     struct {
         double *here;
@@ -51,14 +51,14 @@ static const void *send(copies *c, const void *here, size_t bytes)
     return there;
 }
 
-/* For so many numbers at most. */
+/* The largest number of elements. */
 static void make_answers(copies *c, int64_t room)
 {
     c->room = (size_t)room;
     c->answers = make(c, c->room * sizeof *c->answers);
 }
 
-/* NULL: not asked for. */
+/* NULL: not wanted. */
 static double *answer(copies *c, double *here, int64_t count)
 {
     if (!here || !c->answers || c->answered + (size_t)count > c->room)
@@ -91,7 +91,7 @@ static int finish(copies *c)
     return c->status;
 }
 
-/* The problem as it is asked here: of a sample, where there is one. */
+/* The problem for the GPU: of a sample, if there is one. */
 static fref_problem problem_asked(const facts_there *there, const fref_problem *problem)
 {
     fref_problem p = *problem;
@@ -104,7 +104,7 @@ static fref_problem problem_asked(const facts_there *there, const fref_problem *
     return p;
 }
 
-/* The problem with its arrays there. */
+/* The problem with its arrays on the GPU. */
 static fref_problem problem_there(copies *c, const fref_problem *here)
 {
     fref_problem p = *here;
@@ -120,7 +120,7 @@ static fref_problem problem_there(copies *c, const fref_problem *here)
     return p;
 }
 
-/* A dimension of extent 1 is read by all. */
+/* A dimension of extent 1 is broadcast. */
 static fref_tensor broadcast(const facts_problem *p, facts_tensor_id id, const fref_tensor *t)
 {
     fref_tensor out = *t;
@@ -159,7 +159,7 @@ static fref_gpu_mod mod_of(copies *c, const facts_problem *p, const fref_tensor 
     return mod;
 }
 
-/* The tensors with what says where their sequences and pages are. */
+/* The tensors with the places of their sequences and pages. */
 static void tensors_there(copies *c, const fref_problem *here, const fref_tensor t[FACTS_TENSOR_COUNT],
                           fref_tensor out[FACTS_TENSOR_COUNT])
 {
@@ -188,7 +188,7 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
     fref_problem there = problem_there(&c, &here);
     tensors_there(&c, &here, t, at);
     fref_gpu_mod mod = mod_of(&c, asked, t);
-    fref_forward_out answers = *out; /* O with its nu and neff is there already */
+    fref_forward_out answers = *out; /* O with its nu and neff is already on the GPU */
     make_answers(&c, (statistics_here ? 5 * rows : 0) + 6);
     if (statistics_here) {
         answers.lse = answer(&c, out->lse, rows);
@@ -217,7 +217,7 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
     fref_problem there = problem_there(&c, &here);
     tensors_there(&c, &here, t, at);
     fref_gpu_mod mod = mod_of(&c, asked, t);
-    fref_backward_out answers = *out; /* gradients are there already */
+    fref_backward_out answers = *out; /* gradients are already on the GPU */
     make_answers(&c, 2 * problem->heads_q + 12);
     answers.dsink = answer(&c, out->dsink, problem->heads_q);
     answers.dsink_bound = answer(&c, out->dsink_bound, problem->heads_q);

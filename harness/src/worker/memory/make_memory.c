@@ -50,7 +50,7 @@ facts_tensor facts_memory_seen(const facts_memory *m, facts_tensor_id id)
     return t;
 }
 
-/* On the device, for the engine; never what was another case's, whatever still runs. */
+/* On the device, for the engine. Never memory of another case, whose work may still run. */
 static fattn_status make_there(facts_memory *m, void **out, size_t bytes)
 {
     fattn_status status = fattn_buffer_create(out, m->worker->context, bytes);
@@ -138,7 +138,7 @@ fattn_status facts_memory_fill(facts_memory *m, facts_error *error)
     return status;
 }
 
-/* Where everything is on a GPU, what lies around a workspace alone is read here. */
+/* If everything is on a GPU, only the bytes around a workspace are read on the host. */
 static size_t scratch_of(const facts_memory *m)
 {
     const size_t before = (size_t)m->problem->workspace_offset, least = m->gpu ? WORKSPACE_GUARD : CHUNK;
@@ -173,8 +173,8 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const 
 
 void facts_memory_drop(facts_set *set, facts_memory *m)
 {
-    bool lost = m->worker->lost; /* a dead context releases by dying */
-    if (!lost)                   /* before what may be handed out again: to free waits for all streams */
+    bool lost = m->worker->lost; /* a dead context has released its memory */
+    if (!lost)                   /* before memory that may be reused: freeing waits for all streams */
         fattn_buffer_destroy(m->worker->context, set->workspace);
     for (int id = 0; id < FACTS_TENSOR_COUNT && !lost; id++)
         if (!(set->borrowed >> id & 1))
@@ -380,7 +380,7 @@ fattn_status facts_memory_disturb(facts_memory *m, uint64_t garbage)
     const size_t count = sizeof m->between / sizeof *m->between, kept = garbage % count;
     for (size_t i = 0; i < count; i++) {
         size_t bytes = ((size_t)64 << 10) << (facts_mix(garbage + i) % 8);
-        if (i == kept) { /* freed in another order than it was made */
+        if (i == kept) { /* freed in another order than allocated */
             fattn_buffer_destroy(m->worker->context, m->between[i]);
             m->between[i] = NULL;
         }
@@ -397,7 +397,7 @@ fattn_status facts_memory_disturb(facts_memory *m, uint64_t garbage)
     return FATTN_OK;
 }
 
-/* Around the workspace: bytes that are no more what they were. */
+/* Around the workspace: the number of changed bytes. */
 static fattn_status fetch_workspace(facts_memory *m, facts_pattern pattern, int64_t *changed)
 {
     const size_t before = (size_t)m->problem->workspace_offset, sizes[] = { before, WORKSPACE_GUARD };

@@ -32,7 +32,7 @@ static facts_storages inputs_of(facts_reference *t)
     return in;
 }
 
-/* Where the oracle writes and reads a tensor. */
+/* The memory of a tensor for the oracle. */
 static void *storage_of(facts_reference *t, facts_tensor_id id)
 {
     return facts_memory_address(&t->memory, id, FACTS_PATTERN_A);
@@ -45,7 +45,7 @@ static int expect_inputs(facts_reference *t, const facts_storages *in)
     return facts_expect_inputs(t->memory.problem, in, storage_of(t, FACTS_TENSOR_O), storage_of(t, FACTS_TENSOR_STATS));
 }
 
-/* The arrays of the expectation. Of a backward, O and Stats lie in memory already. */
+/* The arrays of the expectation. For a backward, O and Stats are in memory already. */
 static int expect(facts_reference *t)
 {
     const facts_problem *p = t->memory.problem;
@@ -113,7 +113,7 @@ fattn_status facts_reference_compute(facts_reference *t, const facts_reference_e
     switch (failed) {
     case 0:
         if (gpu)
-            (void)facts_gpu_error(gpu); /* forgets the sentence of an earlier failure, which is nobody's now */
+            (void)facts_gpu_error(gpu); /* clears the message of an earlier failure */
         return FATTN_OK;
     case ENOTSUP:
         return (fattn_status)facts_fail_as(FATTN_INTERNAL, error, "dtype: the reference does not know this type yet");
@@ -155,14 +155,14 @@ fattn_status facts_reference_reseed(facts_reference *t, int64_t seed, facts_erro
     memcpy(facts_memory_array(&t->memory, FACTS_ARRAY_SEED, FACTS_PATTERN_A),
            array->type == FACTS_ARRAY_I64 ? (const void *)&seed : &narrow,
            array->type == FACTS_ARRAY_I64 ? sizeof seed : sizeof narrow);
-    const facts_repeat repeat = t->keep.repeat; /* of the case's own seed: the verdict is not given yet */
+    const facts_repeat repeat = t->keep.repeat; /* of the case's own seed: there is no verdict yet */
     facts_kept_destroy(&t->keep, &t->memory);
     const fattn_status status = facts_kept_make(&t->keep, &t->memory, t->backend, FACTS_KEPT_READ, error);
     t->keep.repeat = repeat;
     return status;
 }
 
-/* O of a forward on the GPU: every live row is finite. Its Stats are looked at here. */
+/* Checks O of a forward on the GPU: every live row is finite. Checks Stats on the host. */
 static int is_finite_there(facts_reference *t, bool *finite)
 {
     const facts_problem *p = t->memory.problem;

@@ -96,7 +96,7 @@ static void poison(unsigned char *bytes, size_t count, facts_array_id id, facts_
     }
 }
 
-/* All of a block as it lies there: guards around `inside` (NULL: poison). */
+/* The contents of a block on the device: guards around `inside` (NULL: poison). */
 static unsigned char *image_of(const facts_memory *m, facts_array_id id, const unsigned char *inside, facts_pattern pattern)
 {
     const size_t bytes = bytes_of(m, id);
@@ -111,7 +111,7 @@ static unsigned char *image_of(const facts_memory *m, facts_array_id id, const u
     return out;
 }
 
-/* On a GPU in the order of the worker's stream, as the poison of the tensors: whoever arms waits once for all of it. */
+/* On a GPU in the order of the worker's stream, as the poison of the tensors: the caller waits once for all of it. */
 static fattn_status send(facts_memory *m, facts_array_id id, unsigned char *image)
 {
     const size_t whole = FRONT + bytes_of(m, id) + BACK;
@@ -181,7 +181,7 @@ fattn_status facts_arrays_send_other(facts_memory *m)
     return FATTN_OK;
 }
 
-/* Who still reads the old numbers shows it: integers are 0, as an offset of any other kind might lead anywhere. */
+/* A read of the old numbers changes the answer. Integers are 0, because any other offset could be an invalid address. */
 static fattn_status spoil(facts_memory *m, facts_array_id id, unsigned char **image)
 {
     const facts_array_type type = m->problem->array[id].type;

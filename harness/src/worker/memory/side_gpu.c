@@ -1,5 +1,5 @@
-/* The bytes stay on the GPU: an input is made there once and copied there before each run; an answer over poison A is kept there.
- * Somebody here who looks at one gets a copy, until the next run. */
+/* The bytes stay on the GPU. An input is written there once and copied before each run; an answer over poison A is kept there.
+ * Host code that reads a storage gets a copy, valid until the next run. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static void forget(unsigned char **bytes, const facts_block *block)
     *bytes = NULL;
 }
 
-/* Each element is at a place of its own, and no place is left over. */
+/* Each element has a place of its own, and every place has an element. */
 static bool is_dense(const facts_tensor *t)
 {
     int64_t places = 1;

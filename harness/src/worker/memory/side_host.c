@@ -1,4 +1,4 @@
-/* Every byte is here too: what was sent, and what came back. */
+/* Every byte is on the host too: the data that was sent, and the results. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static void *storage(facts_memory *m, facts_tensor_id owner, facts_pattern patte
     return facts_image_storage(&m->block[owner].image, bytes_of(&m->block[owner], pattern));
 }
 
-static fattn_status push(facts_memory *m, facts_tensor_id owner) /* it is what is sent */
+static fattn_status push(facts_memory *m, facts_tensor_id owner) /* this is the data that is sent */
 {
     (void)m;
     (void)owner;
@@ -153,7 +153,7 @@ static fattn_status untouched(facts_memory *m, facts_tensor_id owner, int64_t *c
     return status;
 }
 
-/* The scratch, as often as it takes. */
+/* The scratch, repeated as often as necessary. */
 static fattn_status write_all(facts_memory *m, void *to, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += CHUNK)

@@ -22,7 +22,7 @@ static bool is_keyed(facts_tensor_id id)
     return id == FACTS_TENSOR_K || id == FACTS_TENSOR_V || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
 }
 
-/* Gradients that are sums over what was broadcast need every term at once. */
+/* Gradients that are sums over broadcast dimensions need every term at once. */
 static bool has_sums(const facts_problem *p)
 {
     for (facts_tensor_id id = FACTS_TENSOR_DQ; id <= FACTS_TENSOR_DV; id++)
@@ -32,8 +32,7 @@ static bool has_sums(const facts_problem *p)
     return p->ask.dbias;
 }
 
-/* What cannot be cut into heads: numbers for each head, scores of every head, sequences and pages that lie where the whole problem
- * says. */
+/* Cases that cannot be split into heads: numbers for each head, scores of every head, and ragged or paged tensors. */
 static bool is_whole(const facts_problem *p)
 {
     bool packed = p->ask.sink || p->ask.alibi || p->ask.dropout != 0 || p->ask.dropout_mask || p->ask.block_mask;
@@ -42,7 +41,7 @@ static bool is_whole(const facts_problem *p)
     return packed;
 }
 
-/* Query heads after which K's and V's heads are new ones both; 0: no such number below all. */
+/* The number of query heads after which both K and V begin a new head; 0: there is none below all. */
 static int64_t unit_of(const fattn_problem *ask)
 {
     int64_t k = ask->heads_q / ask->heads_k, v = ask->heads_q / ask->heads_v, larger = k > v ? k : v;
@@ -150,7 +149,7 @@ static int64_t rows_of(const facts_slabs *s, const facts_problem *p, facts_tenso
     return !sampled ? p->tensor[id].dim[2] : is_keyed(id) ? s->sample.key_count : s->sample.row_count;
 }
 
-/* Head h of Q in this tensor's own heads. */
+/* The head of this tensor for head h of Q. */
 static int64_t head_of(const facts_problem *p, facts_tensor_id id, int64_t h)
 {
     return h * p->tensor[id].dim[1] / p->ask.heads_q;
@@ -217,10 +216,10 @@ int facts_slabs_inputs(facts_reference *t)
 /* ---- judging --------------------------------------------------------------------------------------------------------------------
  */
 
-/* What the slabs of one tensor add up to. */
+/* The sums over the slabs of one tensor. */
 typedef struct gathered {
     bool wanted;
-    facts_tensor tensor; /* with the rows that are looked at */
+    facts_tensor tensor; /* with the rows that are compared */
     facts_judged_row *rows, *lie[FACTS_LIE_COUNT];
     double *nu, *neff;
 } gathered;
@@ -336,14 +335,14 @@ static fattn_status judge_slab(judging *c, slab *x, const facts_storages *in)
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && status == FATTN_OK; id++)
         if (c->at[id].wanted)
             status = judge_part(c, x, id, &e);
-    if (status == FATTN_OK) /* what the last slab has of a model, the others have */
+    if (status == FATTN_OK) /* all slabs have a model if the last one has */
         for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
             c->at[id].wanted = c->at[id].wanted && e.answer[id].want;
     facts_expectation_destroy(&e);
     return status;
 }
 
-/* Rows that nobody looked at: written, and numbers. */
+/* Rows that were not compared: must be written and finite. */
 static fattn_status survey(judging *c, facts_tensor_id id, facts_judgement *found)
 {
     facts_reference *t = c->reference;
@@ -368,10 +367,10 @@ static facts_lie_end end_of(const gathered *g, const facts_rule *rule, facts_lie
     return facts_judge_lie(&found);
 }
 
-/* The judgement of a tensor from all of its rows; over poison A, whether the data can tell. */
+/* Judges a tensor from all of its rows; over poison A it also finds whether the data can detect the lies. */
 static fattn_status conclude(judging *c, facts_tensor_id id)
 {
-    static double model; /* any address: there is a model of errors */
+    static double model; /* any address but NULL: there is an error model */
     facts_reference *t = c->reference;
     facts_slabs *s = t->slabs;
     gathered *g = &c->at[id];

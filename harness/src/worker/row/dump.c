@@ -81,7 +81,7 @@ static void put_expected(const facts_npy *d, facts_reference *reference, const f
     facts_expected_release(&expects, reference, id);
 }
 
-/* A packed tensor also as it lies: the tokens of all sequences, which the offsets count. */
+/* Writes a ragged tensor also as it is in memory: the tokens of all sequences, which the offsets count. */
 static void put_packed(const facts_npy *d, const facts_problem *p, facts_tensor_id id, const void *storage)
 {
     char word[64];
@@ -106,7 +106,7 @@ static void put_tensors(const facts_npy *d, facts_reference *reference)
     }
 }
 
-/* What dropout kept, as the engine (or the caller's mask) has it. */
+/* The dropout mask of the engine, or the caller's mask. */
 static void put_kept(const facts_npy *d, const facts_reference *reference)
 {
     const fattn_problem *ask = &reference->memory.problem->ask;
@@ -132,7 +132,7 @@ void facts_dump_arrays(const facts_npy *d, facts_reference *reference, bool outp
         facts_npy_put(d, name, descr[array->type], facts_memory_array(&reference->memory, id, FACTS_PATTERN_A),
                       facts_array_bytes(array) / (size_t)array->count, array->count);
         snprintf(name, sizeof name, "%s.want.npy", facts_array_words[id]);
-        if (array->output && reference->expectation.array[id]) /* an amax: one number; dsink: as many as heads */
+        if (array->output && reference->expectation.array[id]) /* an amax: one number; dsink: one for each head */
             facts_npy_put(d, name, "<f8", reference->expectation.array[id], sizeof(double), array->count);
     }
     put_kept(d, reference);

@@ -14,7 +14,7 @@ static bool any_wrong(const facts_marks *m)
     return false;
 }
 
-/* The run over poison A is the one that is shown, unless it was right. */
+/* Shows the run over poison A, unless it was correct. */
 static bool mark(facts_marks *out, facts_reference *reference, facts_tensor_id id)
 {
     facts_answer expects;

@@ -17,7 +17,7 @@ static void set_text(json_t *object, const char *key, const char *text)
     if (!text || text[0] == '\0')
         return;
     json_t *value = json_string(text);
-    if (!value) /* not UTF-8: a library's own words may be anything */
+    if (!value) /* not UTF-8: the text of a library may be any bytes */
         value = json_string("(text that is not UTF-8)");
     set(object, key, value);
 }
@@ -77,7 +77,7 @@ void facts_row_reason(json_t *row, const char *reason_class, const char *status,
 
 void facts_row_failure(json_t *row, fattn_status status)
 {
-    /* A build, a launch or a plan that failed is its verdict; only a refusal has a class, and a lack of memory: it may be asked
+    /* A failed build, launch or plan is the verdict. Only a refusal has a class, and a lack of memory, because it may be asked
      * again. */
     bool classed = status >= FATTN_BAD_PROBLEM && status <= FATTN_NO_MEMORY;
     facts_row_reason(row, classed ? fattn_status_name(status) : NULL, NULL, fattn_last_error(), NULL);
@@ -152,7 +152,7 @@ static json_t *engine_json(const fattn_engine *engine)
 void facts_row_engine(json_t *row, const fattn_engine *engine)
 {
     set(row, "engine", json_integer(engine->index));
-    if (!json_object_get(row, "pins")) /* a pin has no place in the list */
+    if (!json_object_get(row, "pins")) /* a pin is not in the list */
         set(row, "config", json_integer(engine->config));
     if (engine->workspace_bytes >= 0)
         set(row, "workspace_bytes", json_integer(engine->workspace_bytes));
@@ -236,7 +236,7 @@ void facts_row_decision(json_t *row, const fattn_decision *decision)
     set_answers(row, decision);
 }
 
-/* The ratio of each gate that had something to say. */
+/* The ratio of each gate that gave a result. */
 static json_t *gates_json(const facts_judgement *j)
 {
     json_t *gates = json_object();

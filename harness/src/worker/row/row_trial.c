@@ -12,7 +12,7 @@ static facts_verdict verdict_of(const facts_trial *trial)
     return trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status);
 }
 
-/* Whose constants judged it, where the table has calibrated ones: of this version of cuDNN, or assumed from another. */
+/* The version of cuDNN of the calibrated constants, if the table has them: this version, or another one. */
 static void set_calibration(json_t *row, const facts_constants *c)
 {
     char text[40] = "measured";

@@ -53,8 +53,8 @@ static bool put_problem(const facts_npy *out, const facts_worker *worker, const 
     return out->error->text[0] == '\0';
 }
 
-/* ---- what the call reads
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the inputs of the call
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void put_tensors(const facts_npy *out, facts_reference *reference)
 {
@@ -70,7 +70,7 @@ static void put_tensors(const facts_npy *out, facts_reference *reference)
     }
 }
 
-/* Of a backward: O and Stats are the reference's. */
+/* For a backward: O and Stats are the reference's. */
 static fattn_status make(facts_reference *out, facts_worker *worker, const facts_problem *p, facts_error *error)
 {
     const facts_making making = { .worker = worker, .problem = p, .here = true };
@@ -100,7 +100,7 @@ static bool put_data(const facts_npy *out, facts_worker *worker, const facts_pro
     return made && out->error->text[0] == '\0';
 }
 
-/* Data need no GPU: a CPU's memory holds them, unless the engine itself has to say what dropout keeps. */
+/* The data needs no GPU: it is in host memory. Only the engine's own dropout mask needs one. */
 static bool put_data_anywhere(const facts_npy *out, facts_worker *worker, const facts_problem *p)
 {
     facts_worker other = *worker;

@@ -41,7 +41,7 @@ fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_po
 {
     fattn_policy wanted = FATTN_POLICY_INIT;
     *depth = NOTHING_PUSHED;
-    if (worker->device == FACTS_DEVICE_CPU || policy == FACTS_POLICY_CUDNN) /* what holds without a policy */
+    if (worker->device == FACTS_DEVICE_CPU || policy == FACTS_POLICY_CUDNN) /* the rules without a policy */
         return FATTN_OK;
     memcpy(wanted.order, allowed[policy].order, sizeof allowed[policy].order);
     wanted.order_count = allowed[policy].count;

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* May b, h, s stand in this order, outermost first? Those that the input does not step over come first, as b,h,s; the others by
- * falling strides, equals as b,h,s. */
+/* May b, h, s be in this order, outermost first? Dimensions with stride 0 in the input come first, in the order b,h,s. The
+ * others follow by decreasing stride, equal strides in the order b,h,s. */
 static bool is_order(const int order[3], const int64_t dim[4], const int64_t like[4])
 {
     for (int i = 0; i + 1 < 3; i++) {
@@ -17,7 +17,7 @@ static bool is_order(const int order[3], const int64_t dim[4], const int64_t lik
     return true;
 }
 
-/* The dense strides of the one order of six that the rule allows. */
+/* The dense strides of the only order of six that the rule allows. */
 static void expects(const int64_t dim[4], const int64_t like[4], int64_t out[4])
 {
     static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };

@@ -229,7 +229,7 @@ static bool read_pass(draft *d, const json_t *value)
            (word_of(text, passes, 2, &d->to->rule.pass) || wrong(d, "pass", "expected fwd or bwd"));
 }
 
-/* A predicate over the case. What is known only after a result has no meaning here. */
+/* A predicate over the case. Keys that exist only in results are not allowed here. */
 static bool read_when(draft *d, const char *text)
 {
     facts_error error = { 0 };
@@ -312,7 +312,7 @@ static bool read_operation(draft *d, const json_t *value)
     return true;
 }
 
-/* The first version that is right again. It does not belong to our range. */
+/* The first correct version. It is outside our range. */
 static bool read_end(draft *d, const json_t *value)
 {
     int64_t end;
@@ -413,7 +413,7 @@ bool facts_errata_read(facts_errata **out, const char *json, facts_error *error)
     if (!errata)
         return facts_fail(error, "no memory");
     if (!read_document(errata, json, error)) {
-        for (char *at = error->text; *at; at++) /* the file's own words are in it, perhaps cut within a letter */
+        for (char *at = error->text; *at; at++) /* it contains words of the file, perhaps cut within a character */
             *at = *at >= ' ' && *at <= '~' ? *at : '?';
         facts_errata_destroy(errata);
         return false;

@@ -29,7 +29,7 @@ static json_t *failed(fattn_status status, const char *text, const char *remedy)
     return json_pack("{s:{s:s,s:s,s:s}}", "failed", "class", fattn_status_name(class), "text", text, "remedy", remedy);
 }
 
-/* A target that refuses this was not really asked: a missing NVRTC or driver looks like "no engines". */
+/* A target that refuses this problem is not usable: a missing NVRTC or driver looks like "no engines". */
 static json_t *ask_control(facts_worker *worker)
 {
     fattn_problem control = FATTN_PROBLEM_INIT;
@@ -50,7 +50,7 @@ static json_t *ask_control(facts_worker *worker)
     return reply;
 }
 
-/* The GPU as cuDNN sees it: what a description of it would say. NULL when this cuDNN cannot tell. */
+/* The description of the GPU as cuDNN sees it. NULL when this cuDNN cannot describe a GPU. */
 static json_t *description(const facts_worker *worker)
 {
     char text[8192];
@@ -94,8 +94,8 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     options.device_kind = kinds[request->device];
     options.ordinal = request->ordinal;
     options.threads = request->threads;
-    /* The hash of the libraries takes time, and only plans want it: now, because a link that somebody makes before it would count
-     * as a change. */
+    /* The hash of the libraries takes time, and only plans need it. It is computed now, because a new link to a library before
+     * the hash would count as a change. */
     worker->info.struct_size = request->plan_key[0] ? sizeof worker->info : offsetof(fattn_context_info, build_id);
     fattn_status status = fattn_context_create(&worker->context, &options);
     if (status != FATTN_OK)
@@ -108,14 +108,14 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     if (request->device == FACTS_DEVICE_CPU)
         return NULL;
     json_t *reply = ask_control(worker);
-    if (fattn_context_verify(worker->context) != FATTN_OK) { /* the cause, where the control case was refused too */
+    if (fattn_context_verify(worker->context) != FATTN_OK) { /* the cause, if the control case was refused too */
         json_decref(reply);
         reply = failed(FATTN_ENVIRONMENT, fattn_last_error(), "remove the other cuDNN from the loader's path");
     }
     return reply;
 }
 
-/* Rules that cannot be read cost the cases that need them, not the target. */
+/* If the rules cannot be read, only the cases that need them fail, not the target. */
 static void read_errata(facts_worker *worker, const facts_target_request *request)
 {
     facts_error error;
@@ -154,7 +154,7 @@ bool facts_target_prove(facts_worker *worker, json_t **reply)
 {
     char text[400];
     if (worker->device == FACTS_DEVICE_GPU && !facts_gpu_open(&worker->gpu, worker->context, worker->stream, worker->gpu_error))
-        worker->gpu = NULL; /* inputs and judgements are made here: slower, and as good */
+        worker->gpu = NULL; /* inputs and comparisons are made on the host: slower, with the same result */
     if (worker->gpu && facts_gpu_prove(worker->gpu) != FATTN_OK) {
         snprintf(text, sizeof text, "the GPU does not work: %.300s", facts_gpu_error(worker->gpu));
         *reply = failed(FATTN_ENVIRONMENT, text, "restart the machine, or leave this GPU out");

@@ -57,12 +57,12 @@ facts_seal facts_seal_check(const unsigned char key[FACTS_SEAL_KEY], const char 
     unsigned char expected[FACTS_SEAL_BYTES], differs = 0;
     if (count > 0 && (count < FACTS_SEAL_BYTES || memcmp(bytes, mark, sizeof mark) != 0))
         return FACTS_SEAL_NONE;
-    if (count == 0) /* what a power failure leaves */
+    if (count == 0) /* a file after a power failure */
         return FACTS_SEAL_BROKEN;
     facts_seal_make(expected, key, name, bytes + FACTS_SEAL_BYTES, count - FACTS_SEAL_BYTES);
     if (memcmp(expected, bytes, 16) != 0)
         return FACTS_SEAL_FOREIGN;
-    for (size_t i = 16; i < FACTS_SEAL_BYTES; i++) /* each byte, whatever the first ones say: how long it takes tells nothing */
+    for (size_t i = 16; i < FACTS_SEAL_BYTES; i++) /* every byte, even after a difference: the time reveals nothing */
         differs |= (unsigned char)(expected[i] ^ (unsigned char)bytes[i]);
     return differs ? FACTS_SEAL_BROKEN : FACTS_SEAL_OURS;
 }

@@ -16,7 +16,7 @@
 #define PLAN ".plan"
 #define REFUSAL ".refusal"
 
-/* What cuDNN makes, or says, with another threshold is kept apart. */
+/* Plans and refusals of cuDNN with another threshold are kept apart. */
 static void file_name(char out[80], const char *key, const char *ending)
 {
     const char *rescale = getenv(FACTS_RESCALE);
@@ -35,8 +35,8 @@ static void refuse(facts_plans *plans, const char *name, const char *why)
     note(plans, name, why);
 }
 
-/* A file without its seal; NULL: there is none to be taken. A damaged one is dropped; what others wrote stays, and is not written
- * over. */
+/* The contents of a file without the seal; NULL: there is no usable file. A damaged file is removed. A file of another program
+ * stays, and is not overwritten. */
 static char *read_sealed(facts_plans *plans, const char *name, size_t most, size_t *count)
 {
     char *bytes = facts_folder_read(plans->folder, name, most + FACTS_SEAL_BYTES, count);
@@ -118,7 +118,7 @@ static size_t count_refusals(int folder)
     return count;
 }
 
-/* Counted once for a folder: what other workers add meanwhile is not seen. */
+/* Counted once for a folder: files that other workers add later do not count. */
 static bool has_room(facts_plans *plans)
 {
     struct stat info;
@@ -149,7 +149,7 @@ static void keep(void *user, const char *key, const char *bytes, size_t count)
 /* ---- plans --------------------------------------------------------------------------------------------------------------------
  */
 
-/* A plan that cannot be kept is no reason to fail. */
+/* If a plan cannot be kept, the request does not fail. */
 static void save(const fattn_plan *plan, facts_plans *plans, const char *name)
 {
     char *bytes = NULL;
@@ -159,7 +159,7 @@ static void save(const fattn_plan *plan, facts_plans *plans, const char *name)
     fattn_free(bytes);
 }
 
-/* FATTN_BAD_PLAN: there is none, or none that can be taken. */
+/* FATTN_BAD_PLAN: there is no usable plan. */
 static fattn_status load(fattn_plan **out, facts_plans *plans, const char *name, fattn_context *context,
                          const fattn_problem *problem)
 {
@@ -176,7 +176,7 @@ static fattn_status get(fattn_plan **out, facts_plans *plans, fattn_context *con
                         const fattn_plan_options *options, bool *loaded)
 {
     char key[33], name[80];
-    const bool fixed = !options || !options->override_shapes; /* one whose shapes are given at the call is not saved */
+    const bool fixed = !options || !options->override_shapes; /* a plan with shapes of the call is not saved */
     if (!plans || plans->folder < 0 || !fixed)
         return fattn_plan_create(out, context, problem, options);
     if (fattn_plan_key(context, problem, options, key) != FATTN_OK) {

@@ -11,7 +11,7 @@ static const char *const do_words[] = { FACTS_DO_LIST(AS_WORD) };
 static const char *const oracle_words[] = { FACTS_ORACLE_LIST(AS_WORD) };
 #undef AS_WORD
 
-/* Reads members of one object and remembers the first thing that is wrong. */
+/* Reads members of one object and keeps the first error. */
 typedef struct reader {
     json_t *object;
     facts_error *error;

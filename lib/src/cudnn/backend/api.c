@@ -61,8 +61,8 @@ static fattn_status find_functions(fattn__cudnn *api, void *cudnn)
     return FATTN_OK;
 }
 
-/* cuDNN asks the loader for the NVRTC of its own CUDA major; given another one, it would take whatever the machine has, or answer
- * "no engine". */
+/* cuDNN asks the loader for the NVRTC of its own CUDA major. Given another NVRTC, it would use any that the machine has, or
+ * answer "no engine". */
 static fattn_status check_nvrtc(const fattn__cudnn *api)
 {
     const int wanted = (int)(api->cudnnGetCudartVersion() / 1000), major = api->nvrtc.version / 1000,
@@ -134,8 +134,8 @@ static uint64_t hash_of(const fattn__cudnn *api)
     return fattn__build_id(api->dir, api->version < FATTN__NVRTC_INSIDE && api->nvrtc.library != NULL ? nvrtc : NULL);
 }
 
-/* The large files are read only for those who keep something. The first time they must be as written when they were mapped; a link
- * that somebody makes meanwhile changes nothing. Later a new stamp lets their bytes decide. */
+/* Reads the large files only if something is kept. The first time they must be unchanged since they were mapped; a new link to a
+ * file does not matter. Later, a new time stamp makes the library read the bytes again. */
 static uint64_t build_of(fattn__cudnn *api)
 {
     const uint64_t stamp = stamp_of(api, fattn__build_stamp);

@@ -88,7 +88,7 @@ int fattn__data_type(int32_t dtype)
 
 /* ---- steps that stick ------------------------------------------------------------------------------------------------------ */
 
-/* cuDNN refused a part of the graph. That is its answer about the problem, unless the status speaks of something else. */
+/* cuDNN refused a part of the graph. This is its answer about the problem, unless the status says something else. */
 static void cudnn_failed(fattn__graph *g, int status, const char *what)
 {
     char last[512] = "";
@@ -105,7 +105,8 @@ static void note(fattn__graph *g, const void *data, size_t bytes)
     g->hash = XXH3_64bits_withSeed(data, bytes, g->hash);
 }
 
-/* A descriptor has another address in every process, and the same place in the graph; the last ones are named most often. */
+/* A descriptor has a different address in every process, but always the same place in the graph. The latest ones are named most
+ * often, so the search begins there. */
 static int64_t place_of(const fattn__graph *g, fattn__desc desc)
 {
     int64_t place = g->descriptor_count - 1;
@@ -117,7 +118,7 @@ static int64_t place_of(const fattn__graph *g, fattn__desc desc)
 static size_t element_size(int type)
 {
     switch ((enum fattn__dnn_type)type) {
-    case DNN_TYPE_HANDLE: /* says nothing of the graph */
+    case DNN_TYPE_HANDLE: /* does not depend on the graph */
         return 0;
     case DNN_TYPE_BOOLEAN:
         return sizeof(bool);
@@ -156,7 +157,7 @@ fattn__desc fattn__part(fattn__graph *g, int type, const char *what)
     }
     int status = g->api->cudnnBackendCreateDescriptor(type, &desc);
     if (status == DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED) {
-        /* cuDNN's way to say that it does not know the type; it looks like want of memory. */
+        /* cuDNN's answer for an unknown type; it looks like a lack of memory */
         g->cudnn_status = status;
         fattn__graph_refuse(g, FATTN_UNSUPPORTED, "cuDNN %d knows no %s (descriptor type %d)", g->api->version, what, type);
         return NULL;
@@ -239,7 +240,7 @@ static fattn__desc tensor(fattn__graph *g, int data_type, const int64_t dim[4], 
     return g->status == FATTN_OK ? desc : NULL;
 }
 
-/* Binds the tensor that is made next. */
+/* Binds the next tensor. */
 static fattn__binding *bind(fattn__graph *g, fattn__slot slot)
 {
     static fattn__binding nowhere;
@@ -476,7 +477,7 @@ void fattn__op_paged_load(fattn__graph *g, const fattn__paged_load *op)
     fattn__part_append(g, operation, "paged load operation");
 }
 
-/* The block is always given as {1, 32}, along whichever dimension it lies: cuDNN reads that off the extents of the scale. */
+/* The block is always {1, 32}, whatever its dimension: cuDNN finds the dimension from the extents of the scale. */
 void fattn__op_block_scale(fattn__graph *g, const fattn__block_scale *op)
 {
     static const int32_t block[2] = { 1, 32 };

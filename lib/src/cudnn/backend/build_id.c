@@ -13,7 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Read, not mapped: a file that becomes shorter meanwhile is an error then, and no SIGBUS. */
+/* The file is read, not mapped: if it becomes shorter meanwhile, the result is an error and no SIGBUS. */
 static bool hash_content(XXH3_state_t *hash, int file)
 {
     char bytes[1 << 16];

@@ -24,7 +24,7 @@ static fattn_status refuse(const fattn__cudnn *api, int status, const fattn__log
     return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d refuses the device description: %s", api->version, sentence);
 }
 
-/* What this library needs to know of the device, out of cuDNN's own object. */
+/* The properties that this library needs, read from cuDNN's own object. */
 static fattn_status read_fields(fattn_context_info *info, const json_t *device)
 {
     const json_t *capability = json_object_get(device, "deviceVer");
@@ -38,7 +38,7 @@ static fattn_status read_fields(fattn_context_info *info, const json_t *device)
     return FATTN_OK;
 }
 
-/* jansson calls a lack of memory a mistake in the text: what it refuses is read again, where there is memory. */
+/* jansson reports a lack of memory as a mistake in the text. So a refused text is read again when there is memory. */
 static json_t *parse(const char *json, json_error_t *error, bool *no_memory)
 {
     json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, error);
@@ -187,7 +187,7 @@ static uint64_t hash_without(json_t *device, const char *const names[])
 static fattn_status identify_text(fattn_context *context, const char *text)
 {
     static const char *const place[] = { "cudaDeviceId", "pciDeviceId", NULL };
-    /* In these two cards of one kind differ, by their drivers and settings. */
+    /* Cards of one kind differ in these, because of their drivers and settings. */
     static const char *const drivers[] = { "driverVer", "isTccDriver", "totalGlobalMem", "smClockRateKHz", NULL };
     json_error_t error;
     bool no_memory = false;

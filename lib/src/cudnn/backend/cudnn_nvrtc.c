@@ -24,7 +24,7 @@ static fattn_status map_builtins(char builtins[PATH_MAX], const char *real, int 
     /* A path longer than the kernel takes is cut, and then not found. */
     if (snprintf(builtins, PATH_MAX, "%.*s/libnvrtc-builtins.so.%d.%d", folder, real, major, minor) >= PATH_MAX)
         builtins[0] = '\0';
-    /* NVRTC looks for it by bare name when it first compiles; without it a plan that was promised cannot be compiled. */
+    /* NVRTC opens this library by its bare name when it first compiles. Without it a promised plan cannot be compiled. */
     if (dlopen(builtins, RTLD_NOW | RTLD_GLOBAL) == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "NVRTC %d.%d lacks its builtins: %s", major, minor, dlerror());
     return FATTN_OK;

@@ -76,7 +76,7 @@ const fattn__repeat *fattn__repeat_at(size_t i)
     return i < ROWS ? &rows[i] : NULL;
 }
 
-/* Everything but the version and dbias: near enough to be named in the reason. */
+/* Compares everything except the version and dbias: such a row may be named in the reason. */
 static bool is_of(const fattn__repeat *row, const fattn_problem *p, int sm)
 {
     const bool is_way = p->determinism == FATTN_DETERMINISM_AUTO || p->determinism == row->how;
@@ -88,7 +88,7 @@ static bool is_in(const fattn__repeat *row, int version)
     return version >= row->cudnn_from && (row->cudnn_to == 0 || version <= row->cudnn_to);
 }
 
-/* Does the row serve what the problem has beside Q, K and V? */
+/* Does the row support the parts of the problem beside Q, K and V? */
 static bool serves(const fattn__repeat *row, const fattn_problem *p)
 {
     const bool wants_dbias = p->dbias != 0 || p->mod_gradients != 0;

@@ -6,8 +6,8 @@ enum { LOG2_FROM = 92700, SINGLE_FROM = 92000 };
 
 static const uint32_t row_outputs = FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2 | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP;
 
-/* What the expanded spelling is known to write beside O. Other choices are accepted and run, and leave Max and Sum_exp as they
- * were; with a sink the pair has no engine. */
+/* The outputs beside O that the expanded spelling is known to write. cuDNN accepts and runs other choices, but does not write
+ * Max and Sum_exp. With a sink, no engine writes the pair. */
 static bool expanded_writes(const fattn_problem *p)
 {
     const uint32_t outputs = p->outputs & row_outputs;

@@ -9,7 +9,7 @@
  */
 #include "cudnn_graph.h"
 
-/* What several steps read. */
+/* Values that several steps read. */
 typedef struct operands {
     fattn__desc q, k_transposed, d_o, stats;
     fattn__dropout dropout;
@@ -48,7 +48,7 @@ static fattn__desc row_sums(const fattn__chain *c, const operands *in)
     return fattn__chain_of_rows(c, DNN_POINTWISE_MUL, sum, factor, out);
 }
 
-/* The order counts: Stats are subtracted before anything is masked. *scaled is the score that a score_mod modifies. */
+/* The order matters: Stats are subtracted before the masks apply. *scaled is the score that a score_mod modifies. */
 static fattn__desc probabilities(const fattn__chain *c, const operands *in, fattn__desc *scaled)
 {
     const fattn__desc product = fattn__chain_product(c, in->q, in->k_transposed);
@@ -102,7 +102,8 @@ static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__d
     }
 }
 
-/* dS without the transposed view: scale * P * (dO V^T - D), through the score_mod's gradient. That of a bias is read off before. */
+/* dS without the transposed view: scale * P * (dO V^T - D), through the gradient of the score_mod. The gradient of a bias is
+ * taken before. */
 static fattn__desc score_gradient(const fattn__chain *c, const operands *in, fattn__desc p, fattn__desc scaled, fattn__desc sums)
 {
     const fattn__desc v_transposed = fattn__chain_transposed(c, FATTN__ROLE_V);
@@ -113,7 +114,7 @@ static fattn__desc score_gradient(const fattn__chain *c, const operands *in, fat
     return fattn__chain_scaled(c, x);
 }
 
-/* With the accumulator of dQ a gradient of the bias is accepted, planned, run, and never written. */
+/* With the accumulator of dQ, cuDNN accepts, plans and runs a gradient of the bias, and never writes it. */
 static bool keeps_dp(const fattn__chain *c)
 {
     return c->problem->dbias || c->problem->mod_gradients != 0 || (c->g->repeat != NULL && c->g->repeat->keeps_dp);
@@ -147,7 +148,7 @@ fattn_status fattn__chain_repeat(fattn__graph *g, const fattn_problem *p)
     if (!p->deterministic)
         return FATTN_OK;
     g->repeat = fattn__repeat_find(p, fattn__graph_version(g), g->sm, why, sizeof why);
-    /* The form of the graph repeats too, but is no pin. */
+    /* The form of the graph repeats too, but it pins no engine. */
     if (g->repeat == NULL && p->guards_off && p->determinism != FATTN_DETERMINISM_PIN)
         g->repeat = &fattn__repeat_unknown;
     return g->repeat != NULL ? FATTN_OK : fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", why);

@@ -32,11 +32,11 @@ fattn__desc fattn__chain_bias(const fattn__chain *c, fattn__desc x)
     return c->problem->alibi ? add_alibi(c, x) : x;
 }
 
-/* Who wants a sum of dS. */
+/* The outputs that need a sum of dS. */
 typedef struct wishes {
     int count;
     fattn__graph_sum at[1 + FATTN_MOD_MAX_TENSORS];
-    int64_t dim[4]; /* the least that holds what every one needs */
+    int64_t dim[4]; /* the smallest tensor that holds the sums of all of them */
 } wishes;
 
 static void wish(wishes *w, fattn__slot slot, int32_t dtype, const int64_t dim[4], const int64_t strides[4])
@@ -78,8 +78,7 @@ static void wish_mod(const fattn__chain *c, wishes *w, size_t i)
     wish(w, (fattn__slot)((size_t)FATTN__SLOT_DMOD_0 + i), FATTN_F32, tensor->dim, tensor->strides);
 }
 
-/* What ran and was right: [1,h,s,s], [b,1,s,s] and [b,h,s,s]. Below 9.10 cuDNN refuses the second: "dbias cannot be reduced just
- * across heads". */
+/* Shapes that ran and were right: */
 static bool is_reducible(const fattn__chain *c, const int64_t dim[4])
 {
     const fattn_problem *p = c->problem;
@@ -87,7 +86,7 @@ static bool is_reducible(const fattn__chain *c, const int64_t dim[4])
     return dim[2] == p->seq_q && dim[3] == p->seq_kv && (over_heads || dim[1] == p->heads_q);
 }
 
-/* One tensor of our workspace, from which every wish is summed. */
+/* One tensor in the library's workspace, from which every output is summed. */
 static fattn__desc shared_sum(const fattn__chain *c, wishes *w)
 {
     const fattn_problem *p = c->problem;

@@ -42,7 +42,7 @@ fattn__dropout fattn__chain_dropout(const fattn__chain *c)
     return out;
 }
 
-/* The two kinds of dropout multiply in different orders: engines know them by it. */
+/* The two kinds of dropout multiply in different orders, and engines recognise them by the order. */
 fattn__desc fattn__chain_dropped(const fattn__chain *c, fattn__desc p, int type)
 {
     if (!fattn__chain_drops(c))
@@ -53,8 +53,8 @@ fattn__desc fattn__chain_dropped(const fattn__chain *c, fattn__desc p, int type)
     return fattn__chain_binary(c, DNN_POINTWISE_MUL, p, given ? dropout.keep : dropout.scale, type);
 }
 
-/* D of a drawn mask has come smaller by the inverse, so that one product at the end scales both. A factor in memory is not read beside
- * D: there dP is scaled before. */
+/* With a drawn mask, D already contains the inverse of the factor, so one product at the end scales both. cuDNN ignores a factor
+ * in memory beside D; there dP is scaled before. */
 fattn__desc fattn__chain_dropped_slope(const fattn__chain *c, const fattn__slope *in, const fattn__dropout *dropout)
 {
     fattn__desc x = in->d_p;

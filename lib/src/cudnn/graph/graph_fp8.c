@@ -111,7 +111,8 @@ fattn__desc fattn__fp8_row_sums(fattn__fp8 *f, fattn__desc d_o, fattn__desc o)
     return sum;
 }
 
-/* The factor, 1 without dropout, tells the engine the sink's product from this one; without a sink there is none. */
+/* With a sink, this factor (1 without dropout) distinguishes the sink's product from this one. Without a sink there is no
+ * factor. */
 fattn__desc fattn__fp8_softmax_sums(fattn__fp8 *f, fattn__desc sums, fattn__desc stats)
 {
     const fattn__chain *c = &f->chain;

@@ -71,7 +71,7 @@ static bool has_varying_shift(const fattn__chain *c)
     return is_bottom_right(c) && c->problem->padding;
 }
 
-/* The engines know a left bound that is a number by its being a float. */
+/* The engines recognise a constant left bound by its type, float. */
 static fattn__desc folded_left(const fattn__chain *c)
 {
     const fattn_problem *p = c->problem;

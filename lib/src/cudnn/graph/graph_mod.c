@@ -3,11 +3,11 @@
 #include "cudnn_graph.h"
 #include "score_mod/mod_program.h"
 
-/* One program while it becomes operations. */
+/* The state of the translation of one program. */
 typedef struct spelling {
     const fattn__chain *c;
     const fattn__mod_program *program;
-    fattn__desc score, gradient; /* what its inputs are */
+    fattn__desc score, gradient; /* its inputs */
     bool needed[FATTN__MOD_MAX_NODES];
     fattn__desc at[FATTN__MOD_MAX_NODES]; /* the tensors of the nodes so far */
 } spelling;
@@ -88,7 +88,7 @@ static fattn__desc index_along(const spelling *s, int axis)
     return y;
 }
 
-/* Arithmetic is fp32 also for logic: with boolean arithmetic engines take only what compares integers. */
+/* Logic uses fp32 arithmetic too: with boolean arithmetic engines accept only comparisons of integers. */
 static fattn__desc operation(const spelling *s, const fattn__mod_node *node)
 {
     fattn__pointwise op = { .mode = mode_of(node->op), .math = DNN_DATA_FLOAT };
@@ -153,7 +153,7 @@ static bool reads_gradient(const spelling *s)
     return false;
 }
 
-/* A step of the score has the gradient 0 whatever comes from above; yet the pattern needs dS to come from dP. */
+/* A step function of the score has the gradient 0. But the pattern needs a dS that comes from dP. */
 static fattn__desc joined(const spelling *s, fattn__desc result)
 {
     const fattn__desc zero = fattn__value_f32(s->c->g, 0.0F);

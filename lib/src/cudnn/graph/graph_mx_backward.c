@@ -1,7 +1,6 @@
-/* dQ, dK, dV of block-scaled types. A product sums along the blocks of its operands, so Q, K and dO are there twice: quantised
- * along the channels for Q K^T and dO V^T, along rows and keys for P^T dO, dS K and dS^T Q. rowsum(dO * O) is that of 16 bit
- * tensors; P and dS stay fp32.
- */
+/* dQ, dK, dV of block-scaled types. A product sums along the blocks of its operands. So Q, K and dO have two copies: one
+ * quantised along the channels, for Q K^T and dO V^T, and one along rows and keys, for P^T dO, dS K and dS^T Q. rowsum(dO * O)
+ * uses 16-bit tensors. P and dS stay fp32. */
 #include "graph_fp8.h"
 
 typedef struct operands {

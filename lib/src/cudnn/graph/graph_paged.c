@@ -1,7 +1,7 @@
 /* K and V of the forward: as they are, or gathered from the pages of a cache. */
 #include "cudnn_graph.h"
 
-/* One operation gathers what the product reads; K comes out transposed, which is how engines tell it from V. */
+/* One operation gathers the operand of the product. K comes out transposed; engines distinguish it from V by that. */
 static fattn__desc gathered(const fattn__chain *c, fattn__role role)
 {
     const fattn_problem *p = c->problem;

@@ -42,7 +42,7 @@ static void add_stats(const fattn__chain *c, fattn__desc max, fattn__desc sum)
     fattn__chain_of_rows(c, DNN_POINTWISE_ADD, max, log, stats);
 }
 
-/* Over the scores of a row, and joined with what its sink gives where there is one: the largest, or the sum. */
+/* The largest score of a row, or the sum, joined with the part of the sink if there is one. */
 static fattn__desc row_value(const fattn__chain *c, fattn__desc x, fattn__desc of_sink, bool largest)
 {
     const uint32_t output = largest ? FATTN_WANT_MAX : FATTN_WANT_SUM_EXP;

@@ -9,13 +9,14 @@
      HAS(RNG_DUMP) | HAS(STATS_DTYPE) | HAS(SCALE_IN_MEMORY) | HAS(FP8))
 /* The second quantisations of a backward have no packed layout. */
 #define MX_BOTH ((COMPOSITE_BOTH & ~(HAS(RAGGED) | HAS(TOTALS))) | HAS(MXFP8))
-/* What one of the unified operations has no words for it refuses by itself. */
+/* A feature that one unified operation cannot express is refused by its builder. */
 #define UNIFIED_BOTH                                                                                                               \
     (HAS(UNIFIED) | HAS(RAGGED) | HAS(RAGGED_TOKENS) | HAS(TOTALS) | HAS(CUMULATIVE) | HAS(LEN_RANK) | HAS(BOOL_MASK) | HAS(ALIBI) | \
      HAS(SINK) | HAS(DROPOUT) | HAS(DROPOUT_MASK) | HAS(RNG_DUMP) | HAS(STATS_DTYPE) | HAS(SCALE_IN_MEMORY) | HAS(BLOCK_MASK) |     \
      HAS(UNFUSE_FMA) | HAS(ROPE) | HAS(FP8))
 
-/* The one place where a builder says what it spells (FATTN__HAS bits). A row without a function is not there yet: it spells nothing. */
+/* Only this list says which features each builder supports (FATTN__HAS bits). A row without a function is not implemented and
+ * supports nothing. */
 static const fattn__builder composite[] = {
     [FATTN_FORWARD] = { "composite forward", COMPOSITE_BOTH | HAS(PAGED) | HAS(PACKED_TABLE) | HAS(STATS_LOG2), fattn__build_forward },
     [FATTN_BACKWARD] = { "composite backward", COMPOSITE_BOTH, fattn__build_backward },
@@ -33,7 +34,7 @@ static const fattn__builder mx[] = {
     [FATTN_BACKWARD] = { "mxfp8 backward", MX_BOTH, fattn__build_mx_backward },
 };
 
-/* What the unified operation alone can say; NULL: nothing of it is asked for. */
+/* The first feature that only the unified operation can express; NULL: none. */
 static const char *unified_alone(const fattn_problem *p)
 {
     if (p->cumulative != 0)
@@ -67,7 +68,7 @@ fattn_status fattn__build(fattn__graph *g, const fattn_problem *p)
 {
     const fattn__builder *builder = fattn__builder_of(p);
     if (p->impl == FATTN_IMPL_COMPOSITE && unified_alone(p) != NULL)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: a composite graph cannot say it; want impl unified or auto", unified_alone(p));
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: a composite graph cannot express it; want impl unified or auto", unified_alone(p));
     const char *missing = fattn__features_missing(p, builder->features);
     if (missing != NULL)
         return fattn__graph_refuse(g, FATTN_INTERNAL, "not implemented: %s (%s)", missing, builder->name);

@@ -5,7 +5,7 @@
 #include "policy/policy_stack.h"
 #include "question.h"
 
-/* The configurations of an offer, into the list of its mode. Those that a rule removes keep their place. */
+/* Appends the offered configurations to the list of their mode. Configurations that a rule removes keep their place. */
 static fattn_status list(fattn_decision *out, fattn__config_reader *reader, const fattn__offer *offer, fattn_mode mode,
                          const fattn__question *q, const fattn_problem *problem)
 {

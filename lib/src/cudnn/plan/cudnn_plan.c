@@ -16,8 +16,8 @@
 
 enum { WORKSPACE_ALIGNMENT = 256 };
 
-/* From this version on a CUDA graph that was recorded from a plan may hold it. Per graph is also cuDNN's default; said all the
- * same, since it can be changed by the environment and is not saved with a plan. */
+/* From this version on a CUDA graph may hold the plan that it was recorded from. cuDNN's default is one for each graph. The
+ * library sets it anyway, because the environment can change it and a saved plan does not contain it. */
 enum { RETENTION_FROM = 92800, RETENTION = DNN_CUDA_GRAPH_RETENTION_PER_GRAPH };
 
 static double now_ms(void)
@@ -30,7 +30,7 @@ static double now_ms(void)
 /* NVRTC older than this decides yes for sm_100 and sm_120 and cannot compile. */
 enum { OLDEST_GOOD_NVRTC = 12090 };
 
-/* A configuration that was offered does not compile; `last` is cuDNN's sentence. Whose fault? */
+/* An offered configuration does not compile; `last` is cuDNN's sentence. Finds the cause. */
 static fattn_status build_failed(const fattn__cudnn *api, int status, const char *last, const fattn_engine *engine)
 {
     const char *name = fattn__cudnn_status_name(api, status);
@@ -80,7 +80,8 @@ static void free_compiled(const fattn__cudnn *api, fattn__compiled *compiled, bo
     free(compiled);
 }
 
-/* A finalized descriptor, which is owned from then on (also when this fails), with what its graph binds. *bytes: of workspace. */
+/* Takes a finalized descriptor, which the plan owns from then on (also after a failure), with the bindings of its graph. *bytes:
+ * of workspace. */
 static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudnn *api, fattn__desc desc, const fattn__graph *g)
 {
     int64_t engine_bytes = 0, count = 0;
@@ -101,7 +102,7 @@ static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudn
     memcpy(compiled->sums, g->sums, (size_t)g->sum_count * sizeof *g->sums);
     for (int i = 0; i < g->binding_count; i++)
         compiled->uids[i] = g->bindings[i].uid;
-    /* What the caller aligned stays aligned for the engine. */
+    /* Memory that the caller aligned stays aligned for the engine. */
     compiled->scratch_bytes = (g->scratch_bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
     *bytes = compiled->scratch_bytes + (size_t)engine_bytes;
     *out = compiled;
@@ -127,12 +128,12 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
                                                .knob_count = engine->knob_count,
                                                .overrides = q->graph.overrides,
                                                .plan = true };
-    fattn__refusal_answer said;
+    fattn__refusal_answer refused;
     fattn__desc desc = NULL;
     char last[512] = "";
-    if (fattn__refusal_recall(&said, plan->context, &question)) {
-        fattn_status st = build_failed(api, said.status, said.log, engine);
-        fattn__refusal_free(&said);
+    if (fattn__refusal_recall(&refused, plan->context, &question)) {
+        fattn_status st = build_failed(api, refused.status, refused.log, engine);
+        fattn__refusal_free(&refused);
         return st;
     }
     const int status = make_plan(&desc, plan->context, fattn__question_handle(q), q->offer.configs[config], NULL, 0);
@@ -192,8 +193,8 @@ static fattn_status compile_first(fattn_plan *plan, const fattn__question *q, co
 
 /* ---- what is rotated before a backward ------------------------------------------------------------------------------------- */
 
-/* No engine rotates by itself, and the unified backward takes tensors that are rotated: the unified forward of the same tensors leaves them at the
- * front of the workspace, where the backward reads them. Its O goes to the workspace too. */
+/* No engine only rotates, and the unified backward takes rotated tensors. So the unified forward of the same tensors writes them
+ * to the front of the workspace, and the backward reads them there. Its O goes to the workspace too. */
 static fattn_status build_rotations(fattn__graph *g, const fattn_problem *p)
 {
     fattn_problem forward = FATTN_PROBLEM_INIT, resolved;
@@ -266,8 +267,8 @@ fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *opti
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan");
     fattn_status st = fattn__question_ask(&q, plan->context, &plan->problem, options, answer);
     if (st == FATTN_OK && !fattn_decision_supported(answer))
-        st = fattn__fail((fattn_status)answer->reason, "%s%s%s", answer->said.status, answer->said.status[0] != '\0' ? ": " : "",
-                         answer->said.text);
+        st = fattn__fail((fattn_status)answer->reason, "%s%s%s", answer->message.status,
+                         answer->message.status[0] != '\0' ? ": " : "", answer->message.text);
     if (st == FATTN_OK)
         st = compile_first(plan, &q, options);
     if (st == FATTN_OK && plan->problem.rope && plan->problem.pass == FATTN_BACKWARD)

@@ -27,7 +27,7 @@ static const word words[] = { DNN_TYPE_LIST(AS_WORD) DNN_DATA_LIST(AS_WORD) DNN_
                                                   DNN_SINCE_9_28_LIST(AS_WORD) };
 #undef AS_WORD
 
-/* The word of this kind (what it begins with) and number; "" for none. */
+/* The name with this prefix and number; "" for none. */
 static const char *word_of(const char *kind, int value)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -36,7 +36,7 @@ static const char *word_of(const char *kind, int value)
     return "";
 }
 
-/* How the words of an attribute's type begin; NULL: its values are numbers. */
+/* The prefix of the names of an attribute's values; NULL: its values are numbers. */
 static const char *kind_of(int type)
 {
     switch (type) {
@@ -60,7 +60,8 @@ static const char *kind_of(int type)
 /* ---- the recorder
  * ---------------------------------------------------------------------------------------------------------------- */
 
-/* Of the calling thread: cuDNN's functions have no place for it. A descriptor is its place in the list, counted from 1. */
+/* One for each thread, because cuDNN's functions have no argument for it. A descriptor is its position in the list, counted from
+ * 1. */
 static _Thread_local json_t *descriptors;
 static _Thread_local int recorded_version;
 static _Thread_local bool no_memory; /* something is missing in the text */
@@ -123,7 +124,7 @@ static int set(fattn__desc desc, int name, int type, int64_t count, const void *
     return unknown || no_memory ? DNN_STATUS_INTERNAL_ERROR : DNN_STATUS_SUCCESS;
 }
 
-/* The one question of the builders: a tensor's number. */
+/* The only value that builders read back: a tensor's number. */
 static int get(fattn__desc desc, int name, int type, int64_t capacity, int64_t *count, void *elements)
 {
     size_t i;

@@ -11,7 +11,7 @@
 #include "cudnn/backend/abi.h"
 #include "cudnn/backend/build_id.h"
 
-/* In front of the two strings, each with its NUL. It has no padding. */
+/* The header of the two strings, each with its NUL. It has no padding. */
 typedef struct head {
     char magic[8];
     uint32_t format;
@@ -32,7 +32,7 @@ static uint64_t hash_of(const head *h, const char *strings, size_t count)
     return XXH3_64bits_withSeed(strings, count, XXH3_64bits(h, offsetof(head, hash)));
 }
 
-/* False: nobody can tell which cuDNN it is; then nothing is kept and nothing is found. */
+/* False: the build of cuDNN is not known, so nothing is kept and nothing is found. */
 static bool key_of(uint64_t out[2], const fattn_context *context, const fattn__refusal_question *q)
 {
     const struct {
@@ -81,16 +81,16 @@ static bool unpack(fattn__refusal_answer *out, const uint64_t key[2], char *byte
 }
 
 /* NULL: no memory, or more words than are kept. */
-static char *pack(const uint64_t key[2], const fattn__refusal_answer *said, size_t *count)
+static char *pack(const uint64_t key[2], const fattn__refusal_answer *refusal, size_t *count)
 {
-    const size_t text = strlen(said->text) + 1, log = strlen(said->log) + 1;
-    head h = { .format = FORMAT, .step = said->step, .status = said->status, .key = { key[0], key[1] } };
+    const size_t text = strlen(refusal->text) + 1, log = strlen(refusal->log) + 1;
+    head h = { .format = FORMAT, .step = refusal->step, .status = refusal->status, .key = { key[0], key[1] } };
     *count = sizeof h + text + log;
     char *bytes = *count <= MOST_BYTES ? malloc(*count) : NULL;
     if (bytes == NULL)
         return NULL;
-    memcpy(bytes + sizeof h, said->text, text);
-    memcpy(bytes + sizeof h + text, said->log, log);
+    memcpy(bytes + sizeof h, refusal->text, text);
+    memcpy(bytes + sizeof h + text, refusal->log, log);
     memcpy(h.magic, magic, sizeof magic);
     h.text_bytes = (uint32_t)text;
     h.hash = hash_of(&h, bytes + sizeof h, text + log);
@@ -120,13 +120,14 @@ bool fattn__refusal_recall(fattn__refusal_answer *out, const fattn_context *cont
     return false;
 }
 
-void fattn__refusal_free(fattn__refusal_answer *said)
+void fattn__refusal_free(fattn__refusal_answer *refusal)
 {
-    free(said->memory);
-    said->memory = NULL;
+    free(refusal->memory);
+    refusal->memory = NULL;
 }
 
-void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_question *question, const fattn__refusal_answer *said)
+void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_question *question,
+                         const fattn__refusal_answer *refusal)
 {
     const fattn_refusal_store *store = &context->refusals;
     uint64_t key[2];
@@ -135,7 +136,7 @@ void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_ques
     if (store->keep == NULL || !key_of(key, context, question))
         return;
     key_text(name, key);
-    char *bytes = pack(key, said, &count);
+    char *bytes = pack(key, refusal, &count);
     if (bytes != NULL)
         store->keep(store->user, name, bytes, count);
     free(bytes);

@@ -1,4 +1,4 @@
-/* One call of a plan. Nothing of ours is allocated; cuDNN makes one small descriptor for addresses that are new to a handle. */
+/* One call of a plan. The library allocates nothing; cuDNN makes one small descriptor for addresses that are new to a handle. */
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -56,7 +56,8 @@ static int make_pack(fattn__desc *out, const fattn__cudnn *api, const fattn__com
     return s.status;
 }
 
-/* What of a call makes its pack: the caller's addresses; the constants are the plan's. Returns how many, 0 when they are too many to keep. */
+/* The addresses of a call that make its variant pack; the constants belong to the plan. Returns how many, 0 when they are too
+ * many to keep. */
 static int list_addresses(void **out, const fattn__compiled *compiled, const fattn_tensors *tensors)
 {
     int count = 0;
@@ -126,7 +127,8 @@ static fattn_status launch_failed(const fattn__cudnn *api, int status)
     char last[512] = "";
     const bool refused = status >= FIRST_UNSUPPORTED && status <= LAST_UNSUPPORTED; /* nothing was launched */
     api->cudnnGetLastErrorString(last, sizeof last);
-    /* "err 2 != CUDA_SUCCESS" of the driver, "err 2 out of memory != cudaSuccess" of the runtime: others on the GPU had what the launch needs */
+    /* "err 2 != CUDA_SUCCESS" of the driver, "err 2 out of memory != cudaSuccess" of the runtime: other processes on the GPU
+     * held the memory */
     const bool no_memory = strstr(last, "err 2 ") != NULL;
     return fattn__fail(refused ? FATTN_UNSUPPORTED : no_memory ? FATTN_NO_MEMORY : FATTN_DEVICE_FAULT, "the launch %s: %s %s", refused ? "is refused" : "failed",
                        fattn__cudnn_status_name(api, status), last);

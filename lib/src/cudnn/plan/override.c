@@ -1,5 +1,5 @@
-/* Extents and strides given at the call. cuDNN takes them through its C API as the address of a C++ object, a vector of vectors of
- * int64: what follows is that object as the C++ library of every Linux compiler lays it out, made by hand. */
+/* Extents and strides that are given at the call. cuDNN's C API takes them as the address of a C++ object, a vector of vectors
+ * of int64. This file builds that object by hand, in the layout of the C++ library of every Linux compiler. */
 #include <string.h>
 
 #include "cudnn_plan.h"

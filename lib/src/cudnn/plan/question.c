@@ -9,7 +9,7 @@
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
 
-/* Statuses that speak of this process and this machine, not of the problem. */
+/* Statuses that are about this process and this machine, not about the problem. */
 fattn_reason fattn__reason_of(const char *status)
 {
     static const char *const environment[] = {
@@ -23,8 +23,8 @@ fattn_reason fattn__reason_of(const char *status)
     return FATTN_REASON_UNSUPPORTED;
 }
 
-/* Up to 9.12 an engine that is none of this device's says "sm_80 instructions or cuda TK < 12.0", and the lines that pass it on have its
- * status alone. The builds are for CUDA 12 and later. */
+/* Up to 9.12 an engine for another device says "sm_80 instructions or cuda TK < 12.0", and later lines only repeat its status.
+ * The builds are for CUDA 12 and later. */
 static bool is_of_another_device(const fattn_decision *of, int64_t engine)
 {
     for (size_t i = 0; i < of->refusal_count; i++)
@@ -60,7 +60,7 @@ static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int sta
 {
     int first;
     TRY(fattn__log_refusals(out, log, &first));
-    /* One line of the environment outweighs every other: with all libraries there, that engine might have said yes. */
+    /* A line about the environment counts more than every other: with all libraries present, that engine might have accepted. */
     for (size_t i = 0; i < out->refusal_count; i++) {
         if (reason_of(out, &out->refusals[i]) == FATTN_REASON_ENVIRONMENT) {
             first = (int)i;
@@ -152,9 +152,9 @@ static fattn_status allow_overrides(fattn__graph *g, const fattn_problem *p)
 {
     const int version = fattn__graph_version(g);
     if (p->pass != FATTN_FORWARD || !fattn__is_unified(p))
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: of the unified forward alone");
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: only the unified forward supports them");
     if (version < OVERRIDES_FROM)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: cuDNN has them from 9.21 on; this is %d.%d.%d", version / 10000,
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: cuDNN supports them from 9.21 on; this is %d.%d.%d", version / 10000,
                                    version / 100 % 100, version % 100);
     g->overrides = true;
     return FATTN_OK;
@@ -174,14 +174,14 @@ static fattn__refusal_question question_of(const fattn__question *q, const fattn
     return question;
 }
 
-/* One question to cuDNN. `said` is cuDNN's refusal, if it refuses. `kept`: a stored refusal answers, so cuDNN is not asked. */
+/* One question to cuDNN. `refused` is cuDNN's refusal, if it refuses. `kept`: a stored refusal answers, so cuDNN is not asked. */
 typedef struct asking {
     fattn__question *q;
     const fattn_problem *problem;
     const fattn_plan_options *options;
     const fattn__log_buffer *log;
     bool kept;
-    fattn__refusal_answer said;
+    fattn__refusal_answer refused;
     char last[16384]; /* its words where it logged none */
 } asking;
 
@@ -189,12 +189,12 @@ typedef struct asking {
 static bool takes_graph(asking *a)
 {
     fattn__graph *g = &a->q->graph;
-    if (a->kept && a->said.step == FATTN__REFUSED_GRAPH) {
-        g->cudnn_status = a->said.status;
-        fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", a->said.text);
+    if (a->kept && a->refused.step == FATTN__REFUSED_GRAPH) {
+        g->cudnn_status = a->refused.status;
+        fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", a->refused.text);
     } else if (!a->kept && fattn__graph_finalize(g, fattn__question_handle(a->q)) != FATTN_OK) {
-        a->said = (fattn__refusal_answer){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
-        a->said.log = a->log->text != NULL ? a->log->text : "";
+        a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
+        a->refused.log = a->log->text != NULL ? a->log->text : "";
     }
     return fattn__graph_status(g) == FATTN_OK;
 }
@@ -209,8 +209,8 @@ static bool offers_engine(asking *a)
         return true;
     if (a->log->text == NULL)
         steps->api->cudnnGetLastErrorString(a->last, sizeof a->last);
-    a->said = (fattn__refusal_answer){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
-    a->said.log = a->log->text != NULL ? a->log->text : a->last;
+    a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
+    a->refused.log = a->log->text != NULL ? a->log->text : a->last;
     return false;
 }
 
@@ -219,14 +219,14 @@ static fattn_status put(asking *a, fattn_decision *out)
 {
     const fattn_context *context = a->q->context;
     if (!takes_graph(a))
-        return refuse_graph(out, &a->q->graph, a->said.log);
+        return refuse_graph(out, &a->q->graph, a->refused.log);
     if (a->q->graph.sum_count > 0) {
         fattn_status st = fattn__math_open(a->q->context);
         if (st != FATTN_OK)
             return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(), "");
     }
     if (!offers_engine(a))
-        return refuse(out, context->api, a->said.status, a->said.log);
+        return refuse(out, context->api, a->refused.status, a->refused.log);
     const fattn_rule *rule = fattn__policy_denies(context, a->problem, FATTN_BACKEND_CUDNN);
     if (rule != NULL)
         return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, a->problem);
@@ -246,13 +246,13 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
         return refuse_graph(out, &q->graph, log->text != NULL ? log->text : "");
     asking a = { .q = q, .problem = problem, .options = options, .log = log };
     const fattn__refusal_question question = question_of(q, options);
-    a.kept = fattn__refusal_recall(&a.said, context, &question);
+    a.kept = fattn__refusal_recall(&a.refused, context, &question);
     if (!a.kept)
         fattn__count_asked((fattn_pass)problem->pass);
     st = put(&a, out);
-    if (st == FATTN_OK && !a.kept && a.said.step != FATTN__REFUSED_NOWHERE && fattn__refusal_lasts(a.said.status, out))
-        fattn__refusal_keep(context, &question, &a.said);
-    fattn__refusal_free(&a.said);
+    if (st == FATTN_OK && !a.kept && a.refused.step != FATTN__REFUSED_NOWHERE && fattn__refusal_lasts(a.refused.status, out))
+        fattn__refusal_keep(context, &question, &a.refused);
+    fattn__refusal_free(&a.refused);
     return st;
 }
 

@@ -18,7 +18,7 @@ static fattn_status check_spelling(fattn__graph *g, const fattn_problem *p)
     const bool expanded = p->spelling == FATTN_SPELLING_EXPANDED && (p->has_left || p->has_right);
     if (expanded && !p->guards_off)
         return fattn__graph_refuse(
-            g, FATTN_POLICY, "spelling: inside a unified operation an expanded band is taken for a bias, and is wrong; want auto");
+            g, FATTN_POLICY, "spelling: cuDNN takes an expanded band inside a unified operation for a bias and is wrong; want auto");
     return FATTN_OK;
 }
 

@@ -16,7 +16,7 @@ static fattn_status refuse(fattn__graph *g, const char *field, const char *why)
     return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: the unified backward %s; want impl composite", field, why);
 }
 
-/* Only where a score_mod adds, and does nothing else, is dS its own gradient. */
+/* dS is its own gradient only if a score_mod adds and does nothing else. */
 static bool only_adds(const fattn_score_mod *mod)
 {
     const fattn__mod_program *gradient = fattn__score_mod_gradient(mod);
@@ -30,7 +30,7 @@ static fattn_status check_words(fattn__graph *g, const fattn_problem *p)
     if ((p->outputs & FATTN_WANT_RNG_DUMP) != 0)
         return refuse(g, "outputs: rng_dump", "does not say what it kept");
     if (p->block_mask || p->unfuse_fma)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: of forward alone; no backward of cuDNN has it",
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: only for the forward; cuDNN has no such backward",
                                    p->block_mask ? "block_mask" : "unfuse_fma");
     if (p->dtype != FATTN_BF16 && p->dtype != FATTN_F16)
         return refuse(g, "dtype", "takes bf16 and f16");
@@ -39,7 +39,7 @@ static fattn_status check_words(fattn__graph *g, const fattn_problem *p)
     if (p->mod_gradients != 0)
         return refuse(g, "mod_gradients", "gives the gradient of a bias alone");
     if (p->score_mod != NULL && !p->guards_off && !only_adds(p->score_mod))
-        return refuse(g, "score_mod", "has no words for its gradient");
+        return refuse(g, "score_mod", "cannot express its gradient");
     return FATTN_OK;
 }
 

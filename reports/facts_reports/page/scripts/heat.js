@@ -1,4 +1,4 @@
-// The first picture: features down, versions across, for one device. Each cell is a button; what it counts is said when it has the pointer or the focus.
+// The first picture: features down, versions across, for one device. Each cell is a button; under the pointer or the focus it shows its counts in words.
 const Heat = (() => {
   const { targets, features, columns, outcomes, devices, ofDevice } = Data;
   const STATES = {
@@ -31,7 +31,7 @@ const Heat = (() => {
       for (const version of [...new Set(list.map((t) => targets[t].cudnn))]) {
         const same = list.filter((t) => targets[t].cudnn === version), apart = same.slice(1).reduce((n, t) => n + differ(same[0], t), 0);
         const flavour = (t) => targets[t].build.replace(`${version}-`, "");
-        if (same.length > 1) notes.push(apart ? `${version}: ${same.map(flavour).join(" and ")} differ in ${count(apart)} cases.` : `${version}: ${same.map(flavour).join(" and ")} answer alike.`);
+        if (same.length > 1) notes.push(apart ? `${version}: ${same.map(flavour).join(" and ")} differ in ${count(apart)} cases.` : `${version}: ${same.map(flavour).join(" and ")} give the same answers.`);
         if (apart) for (const t of same) out.push({ label: targets[t].build, list: [t] });
         else out.push({ label: version === "none" || targets[same[0]].build === "none" ? "no cuDNN" : version, list: same });
       }
