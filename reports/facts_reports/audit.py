@@ -414,7 +414,7 @@ class Command:
         asked = self._collect(targets, measured, known)
         audit = Audit(self.reader.claims, self.chosen, targets, measured, _answers(rows, measured), " ".join(records))
         if args.records:
-            audit.unasked = "the record has no case of its edges, or none for a version and device where it refuses"
+            audit.unasked = "the record has no boundary case on a version and device where the rule refuses"
         audit.judge(asked)
         self._print(audit)
         if args.page:
