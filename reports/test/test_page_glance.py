@@ -74,7 +74,7 @@ class Glance(WithPages):
         page = self.open()
         self.assertTrue(page.locator("h1").inner_text().startswith("5 findings"), page.locator("h1").inner_text())
         self.assertEqual(page.locator("#news [data-find]").count(), 3)
-        self.assertIn("18 known failures", page.locator("#news").inner_text())
+        self.assertIn("18 known and accepted", page.locator("#news").inner_text())
         self.assertFalse(page.locator("details.fold .findings").is_visible())
         page.click("#news [data-known]")
         self.assertTrue(page.locator("details.fold .findings").is_visible())
