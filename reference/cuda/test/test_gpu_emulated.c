@@ -37,12 +37,12 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
     cr_assert_eq(t.refused, 0);
 }
 
-static int answer;
+static int memory_answer;
 
 static int no_host_memory(void **out, size_t bytes, unsigned flags)
 {
     (void)out, (void)bytes, (void)flags;
-    return answer;
+    return memory_answer;
 }
 
 /* The first call that a broken context fails may be this one. */
@@ -54,7 +54,7 @@ Test(emulated, memory_that_a_broken_device_does_not_give_is_no_lack_of_memory)
     for (int i = 0; i < 2; i++) {
         char error[256] = "";
         fref_gpu *gpu;
-        answer = answers[i];
+        memory_answer = answers[i];
         gpu_driver_replace(&broken);
         cr_expect_eq(fref__gpu_create(&gpu, &emulated_image, error), i ? EIO : ENOMEM, "%s", error);
     }
