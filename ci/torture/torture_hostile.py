@@ -114,9 +114,13 @@ def base(reader, place):
         return None
     with open(place.path("good.jsonl"), "rb") as file:
         found = {"good": file.read().decode()}
-    if "{}/plans/*" in reader.seeds:
-        if place.run([word.replace("{}", place.folder) for word in ("facts", *reader.words)]).status != 0:
+    if reader.cudnn:
+        words = [os.path.join(place.programs, "facts"), *(word.replace("{in}", "h100-sxm").replace("{}", place.folder) for word in reader.words)]
+        good = started(place, words, None, environment_of(reader, place, SOURCE), 60)
+        if good.status != 0:
             return None
+        found["cudnn"] = good.seconds
+    if "{}/plans/*" in reader.seeds:
         found["plans"] = {}
         for name in os.listdir(place.path("plans")):
             with open(place.path("plans", name), "rb") as file:
@@ -271,6 +275,11 @@ def prepared(reader, place, number, made):
     return path, data, call, home
 
 
+def environment_of(reader, place, home):
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ["HOME"], ".cache")
+    return {**place.environment(None, ""), "FACTS_HOME": home, "XDG_CACHE_HOME": cache if reader.cudnn else place.path("cache")}
+
+
 def attempt(reader, place, number, made):
     load_reports()
     path, data, call, home = prepared(reader, place, number, made)
@@ -283,15 +292,15 @@ def attempt(reader, place, number, made):
     asan, programs = os.path.join(SOURCE, "build/asan/bin"), place.programs
     instrumented = not call and number % 4 == 0 and os.path.exists(os.path.join(asan, "facts-worker"))
     slower = INSTRUMENTED if instrumented or place.programs == asan else 1
-    environment = {**place.environment(None, ""), "FACTS_HOME": home, "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ["HOME"], ".cache") if reader.cudnn else place.path("cache")}
     words = [os.path.join(asan if instrumented else programs, "facts"), *filled(reader.words)]
-    ended = started(place, words, call, environment, 20 * slower)
-    word = judged(reader, place, path, data, ended, slower)
+    ended = started(place, words, call, environment_of(reader, place, home), 20 * slower)
+    word = judged(reader, place, path, data, ended, slower, 2 * made.get("cudnn", 0))
     orphans = reap()
     return "orphan" if orphans else word, f"exit {ended.status}, {ended.seconds:.2f} s, {ended.bytes >> 20} MB: {ended.err[-400:].decode(errors='replace')}"
 
 
-def judged(reader, place, path, data, ended, slower):
+def judged(reader, place, path, data, ended, slower, cudnn):
+    """`cudnn`: what cuDNN itself may take, in seconds of the processor."""
     trouble = ended.err + ended.out
     if ended.hung:
         return "hang"
@@ -299,7 +308,7 @@ def judged(reader, place, path, data, ended, slower):
         return "crash"
     if ended.status not in (*reader.statuses, 2, 3):
         return "crash"
-    if ended.seconds > SECONDS * slower * (2 if reader.cudnn else 1):
+    if ended.seconds > SECONDS * slower + cudnn:
         return "slow"
     if slower == 1 and ended.bytes > BYTES * (2 if reader.cudnn else 1):
         return "fat"
