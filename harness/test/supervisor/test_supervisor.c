@@ -331,19 +331,20 @@ Test(supervisor, resume_of_another_suite_is_refused)
 Test(supervisor, an_interrupt_keeps_what_is_there_and_resume_does_the_rest)
 {
     static const int signals[] = { SIGINT, SIGTERM };
+    static const char *const records[] = { "r0", "r1" };
     for (int i = 0; i < 2; i++) {
         setenv("FACTS_FAULT", "slow", 1);
-        pid_t child = start("decide '" MANY "' --device cpu -j 2 --overwrite -o r");
-        nap_ms(500);
+        pid_t child = start("decide '" MANY "' --device cpu -j 2 -o r%d", i);
+        until_a_case_starts(records[i]);
         kill(child, signals[i]);
         cr_expect_eq(finish(child), 130);
-        summary s = sum_up("r");
+        summary s = sum_up(records[i]);
         cr_expect_eq(s.rows, s.starts, "%zu rows of %zu starts", s.rows, s.starts);
         cr_expect_lt(s.rows, 200);
         cr_expect(s.ended && !s.complete);
         unsetenv("FACTS_FAULT");
-        cr_expect_eq(facts("decide '" MANY "' --device cpu -j 2 --resume -o r"), 0);
-        cr_expect_eq(sum_up("r").rows, 200);
+        cr_expect_eq(facts("decide '" MANY "' --device cpu -j 2 --resume -o r%d", i), 0);
+        cr_expect_eq(sum_up(records[i]).rows, 200);
     }
 }
 
@@ -351,7 +352,7 @@ Test(supervisor, a_second_signal_ends_it_within_a_second)
 {
     setenv("FACTS_FAULT", "hang", 1);
     pid_t child = start("decide '" FEW "' --device cpu -j 2 -o r");
-    nap_ms(400);
+    until_a_case_starts("r");
     kill(child, SIGINT);
     nap_ms(200);
     cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "the first signal waits for what is in flight");
@@ -412,7 +413,7 @@ Test(supervisor, two_runs_never_write_one_record)
     char who[32];
     setenv("FACTS_FAULT", "slow", 1);
     pid_t first = start("decide '" MANY "' --device cpu -j 1 -o r");
-    nap_ms(300);
+    until_a_case_starts("r");
     snprintf(who, sizeof who, "(process %d)", (int)first);
     cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 3);
     cr_expect(output_says("another run is writing this record"));

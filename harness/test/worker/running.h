@@ -169,4 +169,12 @@ static inline void nap_ms(long ms)
     nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
+/* Waits until a case is in flight, so that a signal meets a run and not its start: at most 20 s. */
+static inline void until_a_case_starts(const char *record)
+{
+    char command[192];
+    snprintf(command, sizeof command, "for n in $(seq 400); do grep -qs '{\"start\"' %s/%s && exit 0; sleep 0.05; done; exit 1", folder, record);
+    cr_assert_eq(system(command), 0, "no case of %s/%s starts", folder, record);
+}
+
 #endif

@@ -60,14 +60,13 @@ Test(room, a_worker_without_memory_to_start_in_alone_gives_the_target_up)
  * asked for. */
 Test(room, a_small_gpu_has_few_workers)
 {
-    const char *cases = "pass=fwd d=8..400:8"; /* so many that a second worker pays, however long one starts */
     setenv("FACTS_FAULT", "small_gpu;room_for_one;slow", 1);
-    cr_expect_eq(facts("decide '%s' --device 0 --cudnn ./build -o r", cases), 0);
+    cr_expect_eq(facts("decide 'pass=fwd d=8..400:8' --device 0 --cudnn ./build -o r"), 0);
     summary s = sum_up("r");
     cr_expect_eq(s.starts, 50, "%zu", s.starts);
-    cr_expect_eq(facts("decide '%s' --device 0 --cudnn ./build -j 2 --overwrite -o r", cases), 0);
+    cr_expect_eq(facts("decide '" MANY "' --device 0 --cudnn ./build -j 2 --overwrite -o r"), 0);
     s = sum_up("r");
-    cr_expect_gt(s.starts, 50, "%zu", s.starts);
+    cr_expect_gt(s.starts, 200, "%zu: the cases ended before a second worker was ready", s.starts);
 }
 
 /* ---- several GPUs, one target ---------------------------------------------------------------------------------------------- */
