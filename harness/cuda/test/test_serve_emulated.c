@@ -23,6 +23,18 @@ int __wrap_facts_reference_judges(facts_reference *reference, const facts_who *w
     return renewal;
 }
 
+/* What a plan is answered; 0: it is made. */
+static fattn_status plan_status;
+fattn_status __real_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
+                                   const fattn_plan_options *options, bool *loaded);
+fattn_status __wrap_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
+                                   const fattn_plan_options *options, bool *loaded);
+fattn_status __wrap_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
+                                   const fattn_plan_options *options, bool *loaded)
+{
+    return plan_status ? plan_status : __real_facts_plan_get(out, plans, context, problem, options, loaded);
+}
+
 typedef struct served {
     bool again, bye, lost;
     char verdict[32], class_word[32], text[300];
@@ -112,6 +124,18 @@ Test(serve, a_fault_after_another_configuration_is_too)
 {
     const served s = serve(0, EIO, true);
     cr_expect(s.again && s.lost, "%s: %s", s.verdict, s.text);
+}
+
+Test(serve, a_plan_that_a_broken_device_refuses_is_no_finding)
+{
+    plan_status = FATTN_DEVICE_FAULT;
+    const served first = serve(0, 0, false), later = serve(0, 0, true);
+    plan_status = FATTN_OK;
+    cr_expect_str_eq(first.verdict, "inconclusive", "%s: %s", first.verdict, first.text);
+    cr_expect_str_eq(first.class_word, "internal");
+    cr_expect(strstr(first.text, "before an engine ran: ") == first.text, "%s", first.text);
+    cr_expect(first.lost && first.bye && !first.again, "the context is dead");
+    cr_expect(later.again && later.lost, "another worker is asked");
 }
 
 Test(serve, a_nan_of_the_cases_own_forward_is_no_lack_of_memory)
