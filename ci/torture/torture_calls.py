@@ -6,6 +6,7 @@ from torture_run import Fault
 COLUMNS = ("points", "refused", "harmless", "crash", "hang", "leak", "silent", "blamed", "mute", "orphan", "lost")
 MUST_BE_ZERO = COLUMNS[3:]
 NAMES = ("list", "cudnn list", "import", "run", "run, worker", "resume", "decide", "compile", "bisect", "shrink", "merge, Python", "report, Python")
+SLOW = ("compile", "bisect")  # not among a few points
 CALLS = ("open", "read", "write", "fsync", "rename", "close", "mkdir")
 ERRORS = ("ENOSPC", "EIO", "EINTR")
 

@@ -9,6 +9,7 @@ COLUMNS = ("points", "whole", "worse", "lost", "doubled", "bettered", "orphan", 
 MUST_BE_ZERO = COLUMNS[3:]
 NAMES = ("run of 48", "run of 48, worker", "resume", "decide", "compile", "bisect", "merge, Python", "report, Python",
          "fuzz", "gate", "shrink of a record", "cudnn install, Python")
+SLOW = ("bisect",)  # not among a few points
 CHANGES = "open,write,fsync,rename,close,mkdir"
 DEAD = ("crash", "exit_crash", "hang", "inconclusive")
 

@@ -5,6 +5,7 @@ from torture_run import Fault
 COLUMNS = ("points", "refused", "harmless", "crash", "hang", "leak", "silent", "blamed", "mute", "orphan")
 MUST_BE_ZERO = COLUMNS[3:]
 NAMES = ("list", "known", "cudnn list", "import", "run", "run, worker", "resume", "decide", "bisect", "shrink", "merge")
+SLOW = ("bisect",)  # not among a few points
 
 
 def points(scene, place):
