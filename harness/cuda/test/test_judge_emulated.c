@@ -237,21 +237,30 @@ Test(emulated, other_bits_hashes_and_what_was_never_written)
     judged j = make_judged();
     size_t bytes = (size_t)j.tensor.elements * 2;
     unsigned char *other = malloc(bytes);
-    int64_t different, first[4], first_c[4];
+    int64_t first_c[4];
     uint64_t bits;
     facts_found found;
     memcpy(other, j.storage, bytes);
     for (int64_t i = 40; i < 300; i += 13)
         other[2 * i] ^= 1;
-    cr_expect_eq(facts_gpu_repeat(gpu, &j.tensor, j.storage, other, j.expects, NULL, 0, &different, first), FATTN_OK);
-    cr_expect_eq(different, facts_judge_repeat(&j.tensor, j.storage, other, (const facts_row_expects *)j.expects, first_c));
-    cr_expect_arr_eq(first, first_c, sizeof first);
+    /* several at once: each has its own result */
+    facts_two_runs of[3] = { { .tensor = &j.tensor, .a = j.storage, .b = other, .expects = j.expects },
+                             { .tensor = &j.tensor, .a = j.storage, .b = j.storage, .expects = j.expects },
+                             { .tensor = &j.tensor, .a = j.storage, .b = other } };
+    cr_expect_eq(facts_gpu_repeat(gpu, of, 3), FATTN_OK);
+    cr_expect_eq(of[0].different, facts_judge_repeat(&j.tensor, j.storage, other, (const facts_row_expects *)j.expects, first_c));
+    cr_expect_arr_eq(of[0].first, first_c, sizeof first_c);
+    cr_expect_eq(of[1].different, 0);
+    cr_expect_eq(of[2].different, facts_judge_repeat(&j.tensor, j.storage, other, NULL, first_c));
+    cr_expect_arr_eq(of[2].first, first_c, sizeof first_c);
     for (int64_t i = 40; i < 300; i += 39)
         other[2 * i + 1] ^= 4;
-    cr_expect_eq(facts_gpu_repeat(gpu, &j.tensor, j.storage, other, j.expects, j.bound, 0.5, &different, first), FATTN_OK);
-    cr_expect_eq(different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_row_expects *)j.expects,
+    of[0].slack = j.bound;
+    of[0].share = 0.5;
+    cr_expect_eq(facts_gpu_repeat(gpu, of, 1), FATTN_OK);
+    cr_expect_eq(of[0].different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_row_expects *)j.expects,
                                                      &(facts_slack){ j.bound, 0.5, NULL }, first_c));
-    cr_expect(different > 0 && memcmp(first, first_c, sizeof first) == 0);
+    cr_expect(of[0].different > 0 && memcmp(of[0].first, first_c, sizeof first_c) == 0);
     cr_expect_eq(facts_gpu_bits(gpu, &j.tensor, j.storage, &bits), FATTN_OK);
     cr_expect_eq(bits, facts_judge_bits(&j.tensor, j.storage));
     cr_expect_neq(bits, facts_judge_bits(&j.tensor, other));

@@ -48,16 +48,16 @@ static void free_large(large *x)
 static void fill_and_compare(facts_gpu *gpu, const large *x)
 {
     unsigned char *there = malloc(x->bytes);
-    int64_t different, first[4];
+    facts_two_runs both = { .tensor = x->tensor, .a = x->storage, .b = there };
     uint64_t bits;
     cr_assert_eq(facts_gpu_fill(gpu, &x->problem, FACTS_TENSOR_Q, there), FATTN_OK);
     cr_expect(memcmp(x->storage, there, x->bytes) == 0);
     cr_assert_eq(facts_gpu_bits(gpu, x->tensor, there, &bits), FATTN_OK);
     cr_expect_eq(bits, facts_judge_bits(x->tensor, x->storage));
     there[x->bytes - 1] ^= 1;
-    cr_assert_eq(facts_gpu_repeat(gpu, x->tensor, x->storage, there, NULL, NULL, 0, &different, first), FATTN_OK);
-    cr_expect_eq(different, 1);
-    cr_expect_arr_eq(first, x->last, sizeof first);
+    cr_assert_eq(facts_gpu_repeat(gpu, &both, 1), FATTN_OK);
+    cr_expect_eq(both.different, 1);
+    cr_expect_arr_eq(both.first, x->last, sizeof both.first);
     free(there);
 }
 

@@ -86,16 +86,18 @@ static void judge_arrays_again(facts_runs *r, const bool *differs)
 static void compare(facts_runs *r, const char *how)
 {
     bool differs[FACTS_TENSOR_COUNT] = { false };
+    facts_rerun repeats = { .asked = { false } };
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        repeats.asked[id] =
+            facts_tensor_is_output(r->problem, id) || (r->forward && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS));
+    if (!facts_runs_check(r, facts_judging_repeat(&repeats, r->reference), NULL))
+        return;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        int64_t at[4] = { 0 }, different = 0;
-        bool output = facts_tensor_is_output(r->problem, id),
-             produced = r->forward && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS);
-        if ((output || produced) && !facts_runs_check(r, facts_judging_repeat(&different, r->reference, id, at), NULL))
-            return;
+        int64_t different = repeats.different[id], *at = repeats.at[id];
         if (!different)
             continue;
         differs[id] = true;
-        if (output)
+        if (facts_tensor_is_output(r->problem, id))
             judge_again(r, id);
         if (id == FACTS_TENSOR_RNG_DUMP) /* the call may write anything where no key is read */
             continue;

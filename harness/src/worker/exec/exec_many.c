@@ -35,6 +35,8 @@ static bool open_lane(facts_runs *r, lane *l)
     facts_memory_use(r->memory, &l->set);
     l->call = facts_call_now(r);
     good = facts_runs_arm(r, FACTS_PATTERN_B);
+    if (good && r->memory->gpu) /* its stream does not wait for the worker's */
+        good = facts_runs_check(r, facts_gpu_wait(r->memory->gpu), NULL);
     facts_memory_use(r->memory, NULL);
     return good;
 }

@@ -12,9 +12,16 @@ fattn_status facts_judging_of(facts_judgement *out, facts_reference *reference, 
 fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT],
                                facts_reference *reference);
 
-/* Counts the elements with an expected value that differ between the two runs: in any bit, or by more than `share` of the bound.
- * `at`: one of them. */
-fattn_status facts_judging_repeat(int64_t *out, facts_reference *reference, facts_tensor_id id, int64_t at[4]);
+/* How two runs differ. */
+typedef struct facts_rerun {
+    bool asked[FACTS_TENSOR_COUNT];
+    int64_t different[FACTS_TENSOR_COUNT]; /* elements; 0: not asked */
+    int64_t at[FACTS_TENSOR_COUNT][4];     /* one of them */
+} facts_rerun;
+
+/* Counts the elements with an expected value that differ between the two runs: in any bit, of all tensors that out->asked names, on
+ * the GPU with one wait; or of one tensor by more than `share` of the bound. `at`: one of them. */
+fattn_status facts_judging_repeat(facts_rerun *out, facts_reference *reference);
 fattn_status facts_judging_close(int64_t *out, facts_reference *reference, facts_tensor_id id, double share, int64_t at[4]);
 
 /* Compares an array that the call writes (amax_, dsink) with its expected values. */

@@ -1,5 +1,6 @@
 /* Kernels compare the answers. Questions about several tensors, and about lies in their place, share one wait. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "judging_side.h"
 #include "numbers/fill/seen.h"
@@ -270,17 +271,52 @@ static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[F
     return status;
 }
 
-static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id, const double *share, int64_t at[4])
+/* Without `share`: in any bit. `tensor` is written. */
+static facts_two_runs both_runs(facts_reference *t, facts_tensor_id id, const double *share, facts_tensor *tensor)
 {
     facts_memory *m = &t->memory;
-    const facts_tensor tensor = facts_memory_seen(m, id);
-    const facts_answer *answer = &t->expectation.answer[id];
-    if (share && t->slabs) /* the bounds of the slabs are no longer in memory; both answers were compared */
-        return FATTN_OK;
-    if (share && !answer->at)
-        return facts_judging_host.differ(out, t, id, share, at);
-    return facts_gpu_repeat(m->gpu, &tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, FACTS_PATTERN_B),
-                            expects_of(t, id), share ? answer->bound : NULL, share ? *share : 0, out, at);
+    *tensor = facts_memory_seen(m, id);
+    return (facts_two_runs){ .tensor = tensor,
+                             .a = facts_memory_address(m, id, A),
+                             .b = facts_memory_address(m, id, FACTS_PATTERN_B),
+                             .expects = expects_of(t, id),
+                             .slack = share ? t->expectation.answer[id].bound : NULL,
+                             .share = share ? *share : 0 };
 }
 
-const facts_judging_side facts_judging_gpu = { one, all, differ };
+static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id, const double *share, int64_t at[4])
+{
+    if (share && t->slabs) /* the bounds of the slabs are no longer in memory; both answers were compared */
+        return FATTN_OK;
+    if (share && !t->expectation.answer[id].at)
+        return facts_judging_host.differ(out, t, id, share, at);
+    facts_tensor tensor;
+    facts_two_runs both = both_runs(t, id, share, &tensor);
+    TRY(facts_gpu_repeat(t->memory.gpu, &both, 1));
+    *out = both.different;
+    memcpy(at, both.first, sizeof both.first);
+    return FATTN_OK;
+}
+
+static fattn_status repeat(facts_rerun *out, facts_reference *t)
+{
+    facts_tensor tensor[FACTS_TENSOR_COUNT];
+    facts_two_runs both[FACTS_TENSOR_COUNT];
+    size_t count = 0;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (out->asked[id]) {
+            both[count] = both_runs(t, id, NULL, &tensor[count]);
+            count++;
+        }
+    TRY(facts_gpu_repeat(t->memory.gpu, both, count));
+    const facts_two_runs *next = both;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (out->asked[id]) {
+            out->different[id] = next->different;
+            memcpy(out->at[id], next->first, sizeof next->first);
+            next++;
+        }
+    return FATTN_OK;
+}
+
+const facts_judging_side facts_judging_gpu = { one, all, differ, repeat };

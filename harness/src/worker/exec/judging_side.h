@@ -3,7 +3,7 @@
 #ifndef FACTS_JUDGING_SIDE_H
 #define FACTS_JUDGING_SIDE_H
 
-#include "worker/memory/case_reference.h"
+#include "judging.h"
 
 typedef struct facts_judging_side {
     /* The functions of judging.h; the caller has set *out to "no memory". */
@@ -12,6 +12,8 @@ typedef struct facts_judging_side {
     /* Counts the elements that differ between the runs over poison A and B by more than `share` of the bound; share NULL: in any
      * bit. The caller has set *out to 0. */
     fattn_status (*differ)(int64_t *out, facts_reference *reference, facts_tensor_id id, const double *share, int64_t at[4]);
+    /* The same in any bit, for several tensors. */
+    fattn_status (*repeat)(facts_rerun *out, facts_reference *reference);
 } facts_judging_side;
 
 /* The GPU's implementation calls the host's for tensors whose expected values are on the host. */

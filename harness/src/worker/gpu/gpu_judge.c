@@ -51,30 +51,40 @@ static fattn_status send_expected(facts_gpu *gpu, void **out, const facts_tensor
     return facts_gpu_send(gpu, *out, expects, (size_t)count * sizeof *expects);
 }
 
-fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *expects,
-                              const double *slack, double share, int64_t *different, int64_t first[4])
+fattn_status facts_gpu_repeat(facts_gpu *gpu, facts_two_runs *of, size_t count)
 {
-    facts_counter found[2] = { 0, UINT64_MAX };
-    facts_repeat_call call = { .view = facts_strided_of(tensor),
-                               .a = a,
-                               .b = b,
-                               .slack = slack,
-                               .share = share,
-                               .count = gpu->counters,
-                               .least = gpu->counters + 1 };
-    void *on_device;
-    fattn_status status = send_expected(gpu, &on_device, tensor, expects);
-    call.expects = on_device;
+    facts_counter found[FACTS_COUNTERS];
+    void *on_device[FACTS_GPU_WATCHED];
+    if (count == 0)
+        return FATTN_OK;
+    for (size_t n = 0; n < count; n++) {
+        found[2 * n] = 0;
+        found[2 * n + 1] = UINT64_MAX;
+    }
+    size_t sent = 0;
+    fattn_status status = facts_gpu_count(gpu, found, 2 * count);
+    for (; sent < count && status == FATTN_OK; sent++) {
+        status = send_expected(gpu, &on_device[sent], of[sent].tensor, of[sent].expects);
+        facts_repeat_call call = { .view = facts_strided_of(of[sent].tensor),
+                                   .a = of[sent].a,
+                                   .b = of[sent].b,
+                                   .slack = of[sent].slack,
+                                   .share = of[sent].share,
+                                   .expects = on_device[sent],
+                                   .count = gpu->counters + 2 * sent,
+                                   .least = gpu->counters + 2 * sent + 1 };
+        if (status == FATTN_OK)
+            status = facts_gpu_launch(gpu, FACTS_KERNEL_repeat, facts_threads_of(&call.view), &call);
+    }
     if (status == FATTN_OK)
-        status = facts_gpu_count(gpu, found, 2);
-    if (status == FATTN_OK)
-        status = facts_gpu_launch(gpu, FACTS_KERNEL_repeat, facts_threads_of(&call.view), &call);
-    if (status == FATTN_OK)
-        status = facts_gpu_counted(gpu, found, 2);
-    facts_gpu_free(gpu, on_device);
-    *different = (int64_t)found[0];
-    if (status == FATTN_OK && found[0])
-        index_of(tensor, found[1], first);
+        status = facts_gpu_counted(gpu, found, 2 * count);
+    for (size_t n = 0; n < sent; n++)
+        facts_gpu_free(gpu, on_device[n]);
+    for (size_t n = 0; n < count && status == FATTN_OK; n++) {
+        of[n].different = (int64_t)found[2 * n];
+        if (of[n].different)
+            index_of(of[n].tensor, found[2 * n + 1], of[n].first);
+    }
     return status;
 }
 

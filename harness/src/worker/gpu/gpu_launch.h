@@ -9,6 +9,7 @@
 #include "../../../cuda/calls.h"
 
 #define FACTS_COUNTERS (2 * FACTS_GPU_WATCHED)
+#define FACTS_COLLECTED ((size_t)64 << 10)
 #define FACTS_BLOCK 256
 
 #define AS_ENUM(name) FACTS_KERNEL_##name,
@@ -25,6 +26,12 @@ struct facts_together {
     void *table[FACTS_FILLS_TOGETHER][4]; /* the tables of the fills, on the device */
 };
 
+/* Bytes on their way to the host: they lie behind the counters, and one copy fetches both. */
+struct facts_collected {
+    void *to;
+    size_t bytes, at;
+};
+
 #define FACTS_KEPT_BLOCKS 160
 /* Device memory of facts_gpu_make: in use, or freed and kept for later. */
 struct facts_kept_block {
@@ -39,9 +46,12 @@ struct facts_gpu {
     struct CUstream_st *stream;
     gpu_module *kernels;
     fref_gpu *oracle;                     /* NULL until it is used */
-    facts_counter *counters;              /* on the device */
+    facts_counter *counters;              /* on the device; behind them FACTS_COLLECTED bytes */
     int64_t *watched[FACTS_COUNTERS / 2]; /* the address to which counter 2n minus counter 2n + 1 is added */
     size_t watched_count;
+    struct facts_collected collected[FACTS_GPU_WATCHED];
+    size_t collected_count, collected_bytes;
+    unsigned char fetched[FACTS_COUNTERS * sizeof(facts_counter) + FACTS_COLLECTED];
     struct facts_together together;
     struct facts_kept_block pool[FACTS_KEPT_BLOCKS];
     int reached;         /* the number of blocks that were ever in use */

@@ -151,7 +151,7 @@ fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pa
 fattn_status facts_gpu_watch_begin(facts_gpu *gpu)
 {
     static const facts_counter none[FACTS_COUNTERS];
-    gpu->watched_count = 0;
+    gpu->watched_count = gpu->collected_count = gpu->collected_bytes = 0;
     facts_gpu_together_begin(gpu);
     return facts_gpu_count(gpu, none, FACTS_COUNTERS);
 }
@@ -164,13 +164,28 @@ static facts_counter *watch(facts_gpu *gpu, int64_t *to)
     return gpu->counters + 2 * gpu->watched_count++;
 }
 
+#define COUNTER_BYTES (FACTS_COUNTERS * sizeof(facts_counter))
+
+fattn_status facts_gpu_collect(facts_gpu *gpu, void *to_host, const void *from, size_t bytes)
+{
+    const size_t at = gpu->collected_bytes;
+    if (bytes > FACTS_COLLECTED - at || gpu->collected_count == FACTS_GPU_WATCHED)
+        return facts_gpu_fetch(gpu, to_host, from, bytes);
+    gpu->collected[gpu->collected_count++] = (struct facts_collected){ .to = to_host, .bytes = bytes, .at = COUNTER_BYTES + at };
+    gpu->collected_bytes += (bytes + 15) / 16 * 16;
+    return facts_gpu_copy(gpu, (unsigned char *)gpu->counters + COUNTER_BYTES + at, from, bytes);
+}
+
 fattn_status facts_gpu_watch_end(facts_gpu *gpu)
 {
     facts_counter found[FACTS_COUNTERS];
     TRY(facts_gpu_together_end(gpu));
-    TRY(facts_gpu_counted(gpu, found, 2 * gpu->watched_count));
+    TRY(facts_gpu_fetch(gpu, gpu->fetched, gpu->counters, COUNTER_BYTES + gpu->collected_bytes));
+    memcpy(found, gpu->fetched, sizeof found);
     for (size_t n = 0; n < gpu->watched_count; n++)
         *gpu->watched[n] += (int64_t)(found[2 * n] - found[2 * n + 1]);
+    for (size_t n = 0; n < gpu->collected_count; n++)
+        memcpy(gpu->collected[n].to, gpu->fetched + gpu->collected[n].at, gpu->collected[n].bytes);
     return FATTN_OK;
 }
 

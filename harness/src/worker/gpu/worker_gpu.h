@@ -61,6 +61,8 @@ fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pa
 #define FACTS_GPU_WATCHED 64
 fattn_status facts_gpu_watch_begin(facts_gpu *gpu);
 fattn_status facts_gpu_watch_end(facts_gpu *gpu);
+/* Between the two: copies bytes of the device to the host. They are complete after the end, which waits once for everything. */
+fattn_status facts_gpu_collect(facts_gpu *gpu, void *to_host, const void *from, size_t bytes);
 /* facts_image_overrun without its map: the changed bytes of the image minus those inside the tensors. */
 fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
                                facts_pattern pattern, void *bytes, int64_t *changed);
@@ -71,11 +73,22 @@ fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size
 /* ---- answers ---- */
 
 fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, double unit, void *storage);
-/* facts_judge_bits and facts_judge_repeat; with `slack` (NULL: every bit counts) facts_judge_repeat_close. `expects` is an array of
- * facts_row_expects, [batch, rows], or NULL. */
+/* facts_judge_bits. */
 fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits);
-fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *expects,
-                              const double *slack, double share, int64_t *different, int64_t first[4]);
+
+/* Two answers to be compared, and the result. */
+typedef struct facts_two_runs {
+    const facts_tensor *tensor;
+    const void *a, *b;
+    const int32_t *expects; /* facts_row_expects, [batch, rows], on the host; NULL: all rows have an expected value */
+    const double *slack;    /* NULL: every bit counts */
+    double share;           /* of the slack */
+    int64_t different;      /* the result */
+    int64_t first[4];       /* the first different element, if there is one */
+} facts_two_runs;
+
+/* facts_judge_repeat, or with slack facts_judge_repeat_close: FACTS_GPU_WATCHED comparisons at most, with one wait. */
+fattn_status facts_gpu_repeat(facts_gpu *gpu, facts_two_runs *of, size_t count);
 
 /* The part of a tensor that one launch compares: consecutive (b, h) slices, with all rows or a sample. */
 typedef struct facts_part {

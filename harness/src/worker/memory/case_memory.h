@@ -43,11 +43,12 @@ typedef struct facts_memory {
     facts_set first;
     facts_set *set;                          /* the current set: the first, or that of facts_memory_use */
     unsigned char *array[FACTS_ARRAY_COUNT]; /* inputs: the data; outputs: the results over poison A, followed by those over B */
+    unsigned char *read[FACTS_ARRAY_COUNT];  /* arrays as read back, with their guards */
     void *rows[4];                           /* on the GPU, if a tensor is ragged: start_q, start_kv, len_q, len_kv */
     unsigned char *scratch; /* as large as the largest storage; on the GPU, as large as the surroundings of a workspace */
     size_t workspace_bytes;
     uint64_t fetches; /* calls of facts_memory_fetch so far, for pattern A and B */
-    void *between[2]; /* allocations of facts_memory_disturb */
+    void *between;    /* the allocation of facts_memory_disturb */
 } facts_memory;
 
 /* Allocates everything except the workspace. No tensor has data yet (facts_memory_fill). `here`: also keep the bytes on the host if
@@ -97,7 +98,8 @@ facts_tensor facts_memory_seen(const facts_memory *memory, facts_tensor_id id);
 /* The tensors of a call, valid as long as the set. */
 fattn_tensors facts_memory_tensors(const facts_memory *memory);
 
-/* Sends the inputs, and poisons outputs and workspace. If `garbage` is not 0, the workspace gets that noise instead. */
+/* Sends the inputs, and poisons outputs and workspace. If `garbage` is not 0, the workspace gets that noise instead. On a GPU in the
+ * order of the worker's stream, without a wait: a call on another stream needs facts_gpu_wait first. */
 fattn_status facts_memory_arm(facts_memory *memory, facts_pattern pattern, uint64_t garbage);
 /* Fills the whole set, inputs too, with poison A: code that reads it reads NaN. facts_memory_untouched counts the bytes that have
  * changed since. */
@@ -107,12 +109,12 @@ fattn_status facts_memory_untouched(facts_memory *memory, int64_t *changed);
  * Code that reads an array while it records finds a valid call. If it keeps the contents, its answer is wrong when the recording
  * runs on the case's own arrays. */
 fattn_status facts_memory_mislead(facts_memory *memory);
-/* Allocates memory, writes noise and frees it, so that later allocations get other addresses and freed memory has other
- * contents. */
+/* Allocates memory of another size, writes noise to it and frees that of the call before, so that later allocations get other
+ * addresses and freed memory has other contents. */
 fattn_status facts_memory_disturb(facts_memory *memory, uint64_t garbage);
 /* The places whose guards are checked: storages, the workspace, arrays. */
 enum { FACTS_PLACE_WORKSPACE = FACTS_TENSOR_COUNT, FACTS_PLACE_ARRAYS, FACTS_PLACES = FACTS_PLACE_ARRAYS + FACTS_ARRAY_COUNT };
-/* Fetches the outputs. overrun[place] counts changed elements around the storage that a tensor owns (for inputs: anywhere in it),
+/* Fetches the outputs, on a GPU with one wait. overrun[place] counts changed elements around the storage that a tensor owns (for inputs: anywhere in it),
  * and changed bytes of the other places. */
 fattn_status facts_memory_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES]);
 

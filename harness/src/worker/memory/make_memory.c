@@ -141,8 +141,8 @@ fattn_status facts_memory_fill(facts_memory *m, facts_error *error)
 /* If everything is on a GPU, only the bytes around a workspace are read on the host. */
 static size_t scratch_of(const facts_memory *m)
 {
-    const size_t before = (size_t)m->problem->workspace_offset, least = m->gpu ? WORKSPACE_GUARD : CHUNK;
-    size_t most = before > least ? before : least;
+    const size_t around = (size_t)m->problem->workspace_offset + WORKSPACE_GUARD, least = m->gpu ? around : CHUNK;
+    size_t most = around > least ? around : least;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !m->gpu; id++)
         if (m->block[id].tensors && m->block[id].image.bytes > most)
             most = m->block[id].image.bytes;
@@ -198,8 +198,8 @@ void facts_memory_destroy(facts_memory *m)
     if (m->worker) {
         facts_set first = m->first;
         m->first = (facts_set){ 0 };
-        for (size_t i = 0; i < sizeof m->between / sizeof *m->between && !m->worker->lost; i++)
-            fattn_buffer_destroy(m->worker->context, m->between[i]);
+        if (!m->worker->lost)
+            fattn_buffer_destroy(m->worker->context, m->between);
         facts_memory_drop(&first, m);
     }
     *m = (facts_memory){ 0 };
@@ -339,8 +339,7 @@ fattn_status facts_memory_arm(facts_memory *m, facts_pattern pattern, uint64_t g
     const fattn_status uploaded = facts_arrays_arm(m, pattern);
     facts_spend(before);
     TRY(uploaded);
-    TRY(arm_workspace(m, pattern, garbage));
-    return m->gpu ? facts_gpu_wait(m->gpu) : FATTN_OK; /* the call may be on another stream */
+    return arm_workspace(m, pattern, garbage);
 }
 
 fattn_status facts_memory_spoil(facts_memory *m)
@@ -368,6 +367,7 @@ fattn_status facts_memory_untouched(facts_memory *m, int64_t *changed)
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (m->block[id].tensors)
             TRY(m->side->untouched(m, id, &own[id]));
+    TRY(facts_arrays_read(m));
     if (m->gpu)
         TRY(facts_gpu_watch_end(m->gpu));
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
@@ -377,38 +377,30 @@ fattn_status facts_memory_untouched(facts_memory *m, int64_t *changed)
 
 fattn_status facts_memory_disturb(facts_memory *m, uint64_t garbage)
 {
-    const size_t count = sizeof m->between / sizeof *m->between, kept = garbage % count;
-    for (size_t i = 0; i < count; i++) {
-        size_t bytes = ((size_t)64 << 10) << (facts_mix(garbage + i) % 8);
-        if (i == kept) { /* freed in another order than allocated */
-            fattn_buffer_destroy(m->worker->context, m->between[i]);
-            m->between[i] = NULL;
-        }
-        void *buffer;
-        TRY(fattn_buffer_create(&buffer, m->worker->context, bytes));
-        fattn_status status = m->side->noise(m, buffer, bytes, garbage + i);
-        if (status == FATTN_OK && i == kept)
-            m->between[i] = buffer;
-        else
-            fattn_buffer_destroy(m->worker->context, buffer);
-        if (status != FATTN_OK)
-            return status;
-    }
-    return FATTN_OK;
+    const size_t bytes = ((size_t)64 << 10) << (facts_mix(garbage) % 8);
+    void *buffer;
+    TRY(fattn_buffer_create(&buffer, m->worker->context, bytes));
+    fattn_buffer_destroy(m->worker->context, m->between); /* only now: the new one lies elsewhere */
+    m->between = buffer;
+    return m->side->noise(m, m->between, bytes, garbage);
 }
 
-/* Around the workspace: the number of changed bytes. */
-static fattn_status fetch_workspace(facts_memory *m, facts_pattern pattern, int64_t *changed)
+/* Its bytes before the call's part, then the guard behind it, in m->scratch. */
+static fattn_status read_workspace(facts_memory *m)
 {
-    const size_t before = (size_t)m->problem->workspace_offset, sizes[] = { before, WORKSPACE_GUARD };
-    const unsigned char *from[] = { m->set->workspace, (unsigned char *)m->set->workspace + before + m->workspace_bytes };
-    *changed = 0;
-    for (int i = 0; i < 2; i++) {
-        TRY(fattn_buffer_read(m->worker->context, m->scratch, from[i], sizes[i]));
-        for (size_t at = 0; at < sizes[i]; at++)
-            *changed += m->scratch[at] != facts_pattern_byte(pattern);
-    }
-    return FATTN_OK;
+    const size_t before = (size_t)m->problem->workspace_offset;
+    const unsigned char *from = m->set->workspace;
+    TRY(facts_memory_read(m, m->scratch, from, before));
+    return facts_memory_read(m, m->scratch + before, from + before + m->workspace_bytes, WORKSPACE_GUARD);
+}
+
+static int64_t changed_around_workspace(const facts_memory *m, facts_pattern pattern)
+{
+    const size_t bytes = (size_t)m->problem->workspace_offset + WORKSPACE_GUARD;
+    int64_t changed = 0;
+    for (size_t at = 0; at < bytes; at++)
+        changed += m->scratch[at] != facts_pattern_byte(pattern);
+    return changed;
 }
 
 fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_PLACES])
@@ -421,8 +413,10 @@ fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t 
         if (m->block[id].tensors)
             TRY(m->side->fetch(m, id, pattern, &overrun[id]));
     }
+    TRY(facts_arrays_read(m));
+    TRY(read_workspace(m)); /* last: on the host the tensors use m->scratch too */
     if (m->gpu)
         TRY(facts_gpu_watch_end(m->gpu));
-    TRY(facts_arrays_fetch(m, pattern, overrun + FACTS_PLACE_ARRAYS));
-    return fetch_workspace(m, pattern, &overrun[FACTS_PLACE_WORKSPACE]);
+    overrun[FACTS_PLACE_WORKSPACE] = changed_around_workspace(m, pattern);
+    return facts_arrays_fetch(m, pattern, overrun + FACTS_PLACE_ARRAYS);
 }

@@ -20,6 +20,11 @@ static size_t bytes_of(const facts_memory *m, facts_array_id id)
     return facts_array_bytes(&m->problem->array[id]);
 }
 
+static size_t whole_of(const facts_memory *m, facts_array_id id)
+{
+    return FRONT + bytes_of(m, id) + BACK;
+}
+
 static bool is_there(const facts_memory *m, facts_array_id id)
 {
     return m->problem->array[id].count > 0;
@@ -31,7 +36,8 @@ fattn_status facts_arrays_begin(facts_memory *m, facts_error *error)
         if (!is_there(m, id))
             continue;
         m->array[id] = calloc(2, bytes_of(m, id));
-        if (!m->array[id])
+        m->read[id] = malloc(whole_of(m, id));
+        if (!m->array[id] || !m->read[id])
             return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the arrays of this case");
         if (!m->problem->array[id].output)
             facts_array_fill(m->problem, id, m->array[id]);
@@ -43,7 +49,8 @@ void facts_arrays_end(facts_memory *m)
 {
     for (int id = 0; id < FACTS_ARRAY_COUNT; id++) {
         free(m->array[id]);
-        m->array[id] = NULL;
+        free(m->read[id]);
+        m->array[id] = m->read[id] = NULL;
     }
 }
 
@@ -53,7 +60,7 @@ fattn_status facts_arrays_create(facts_set *set, facts_memory *m, bool own_input
         if (!is_there(m, id))
             continue;
         if (m->problem->array[id].output || own_inputs) {
-            TRY(facts_memory_make(&set->array[id], m, set, FRONT + bytes_of(m, id) + BACK));
+            TRY(facts_memory_make(&set->array[id], m, set, whole_of(m, id)));
         } else {
             set->array[id] = m->first.array[id];
             set->borrowed_arrays |= UINT64_C(1) << id;
@@ -100,10 +107,10 @@ static void poison(unsigned char *bytes, size_t count, facts_array_id id, facts_
 static unsigned char *image_of(const facts_memory *m, facts_array_id id, const unsigned char *inside, facts_pattern pattern)
 {
     const size_t bytes = bytes_of(m, id);
-    unsigned char *out = malloc(FRONT + bytes + BACK);
+    unsigned char *out = malloc(whole_of(m, id));
     if (!out)
         return NULL;
-    memset(out, FACTS_GUARD_FILLER, FRONT + bytes + BACK);
+    memset(out, FACTS_GUARD_FILLER, whole_of(m, id));
     if (inside)
         memcpy(out + FRONT, inside, bytes);
     else
@@ -114,7 +121,7 @@ static unsigned char *image_of(const facts_memory *m, facts_array_id id, const u
 /* On a GPU in the order of the worker's stream, as the poison of the tensors: the caller waits once for all of it. */
 static fattn_status send(facts_memory *m, facts_array_id id, unsigned char *image)
 {
-    const size_t whole = FRONT + bytes_of(m, id) + BACK;
+    const size_t whole = whole_of(m, id);
     fattn_status status = FATTN_NO_MEMORY;
     if (image)
         status = m->gpu ? facts_gpu_send(m->gpu, m->set->array[id], image, whole)
@@ -142,18 +149,30 @@ static int64_t differing(const unsigned char *a, const unsigned char *b, size_t 
 static fattn_status fetch(facts_memory *m, facts_array_id id, facts_pattern pattern, int64_t *changed)
 {
     const bool output = m->problem->array[id].output;
-    const size_t bytes = bytes_of(m, id), whole = FRONT + bytes + BACK;
-    unsigned char *now = malloc(whole), *before = image_of(m, id, output ? NULL : m->array[id], pattern);
-    fattn_status status = now && before ? fattn_buffer_read(m->worker->context, now, m->set->array[id], whole) : FATTN_NO_MEMORY;
-    if (status == FATTN_OK) {
-        *changed = differing(now, before, 0, FRONT) + differing(now, before, FRONT + bytes, whole);
-        *changed += output ? 0 : differing(now, before, FRONT, FRONT + bytes);
-    }
-    if (status == FATTN_OK && output)
+    const size_t bytes = bytes_of(m, id);
+    const unsigned char *now = m->read[id];
+    unsigned char *before = image_of(m, id, output ? NULL : m->array[id], pattern);
+    if (!before)
+        return FATTN_NO_MEMORY;
+    *changed = differing(now, before, 0, FRONT) + differing(now, before, FRONT + bytes, whole_of(m, id));
+    *changed += output ? 0 : differing(now, before, FRONT, FRONT + bytes);
+    if (output)
         memcpy(facts_memory_array(m, id, pattern), now + FRONT, bytes);
-    free(now);
     free(before);
-    return status;
+    return FATTN_OK;
+}
+
+fattn_status facts_memory_read(facts_memory *m, void *to_host, const void *from, size_t bytes)
+{
+    return m->gpu ? facts_gpu_collect(m->gpu, to_host, from, bytes) : fattn_buffer_read(m->worker->context, to_host, from, bytes);
+}
+
+fattn_status facts_arrays_read(facts_memory *m)
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (is_there(m, id))
+            TRY(facts_memory_read(m, m->read[id], m->set->array[id], whole_of(m, id)));
+    return FATTN_OK;
 }
 
 fattn_status facts_arrays_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_ARRAY_COUNT])
@@ -204,14 +223,10 @@ fattn_status facts_arrays_spoil(facts_memory *m)
 
 static fattn_status untouched(facts_memory *m, facts_array_id id, int64_t *changed)
 {
-    const size_t whole = FRONT + bytes_of(m, id) + BACK;
-    unsigned char *before, *now = malloc(whole);
-    fattn_status status = spoil(m, id, &before);
+    unsigned char *before;
+    const fattn_status status = spoil(m, id, &before);
     if (status == FATTN_OK)
-        status = now ? fattn_buffer_read(m->worker->context, now, m->set->array[id], whole) : FATTN_NO_MEMORY;
-    if (status == FATTN_OK)
-        *changed += differing(now, before, 0, whole);
-    free(now);
+        *changed += differing(m->read[id], before, 0, whole_of(m, id));
     free(before);
     return status;
 }
