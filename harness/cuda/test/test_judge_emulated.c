@@ -259,7 +259,7 @@ Test(emulated, other_bits_hashes_and_what_was_never_written)
     of[0].share = 0.5;
     cr_expect_eq(facts_gpu_repeat(gpu, of, 1), FATTN_OK);
     cr_expect_eq(of[0].different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_row_expects *)j.expects,
-                                                     &(facts_slack){ j.bound, 0.5, NULL }, first_c));
+                                                           &(facts_slack){ j.bound, 0.5, NULL }, first_c));
     cr_expect(of[0].different > 0 && memcmp(of[0].first, first_c, sizeof first_c) == 0);
     cr_expect_eq(facts_gpu_bits(gpu, &j.tensor, j.storage, &bits), FATTN_OK);
     cr_expect_eq(bits, facts_judge_bits(&j.tensor, j.storage));

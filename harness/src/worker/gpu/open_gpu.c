@@ -18,8 +18,7 @@ bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st 
     }
     (*out)->context = context;
     (*out)->stream = stream;
-    if (facts_gpu_load(*out, error) &&
-        fattn_buffer_create((void **)&(*out)->counters, context, sizeof (*out)->fetched) == FATTN_OK)
+    if (facts_gpu_load(*out, error) && fattn_buffer_create((void **)&(*out)->counters, context, sizeof(*out)->fetched) == FATTN_OK)
         return true;
     facts_gpu_close(*out, false);
     *out = NULL;

@@ -98,8 +98,8 @@ facts_tensor facts_memory_seen(const facts_memory *memory, facts_tensor_id id);
 /* The tensors of a call, valid as long as the set. */
 fattn_tensors facts_memory_tensors(const facts_memory *memory);
 
-/* Sends the inputs, and poisons outputs and workspace. If `garbage` is not 0, the workspace gets that noise instead. On a GPU in the
- * order of the worker's stream, without a wait: a call on another stream needs facts_gpu_wait first. */
+/* Sends the inputs, and poisons outputs and workspace. If `garbage` is not 0, the workspace gets that noise instead. On a GPU in
+ * the order of the worker's stream, without a wait: a call on another stream needs facts_gpu_wait first. */
 fattn_status facts_memory_arm(facts_memory *memory, facts_pattern pattern, uint64_t garbage);
 /* Fills the whole set, inputs too, with poison A: code that reads it reads NaN. facts_memory_untouched counts the bytes that have
  * changed since. */
@@ -114,8 +114,8 @@ fattn_status facts_memory_mislead(facts_memory *memory);
 fattn_status facts_memory_disturb(facts_memory *memory, uint64_t garbage);
 /* The places whose guards are checked: storages, the workspace, arrays. */
 enum { FACTS_PLACE_WORKSPACE = FACTS_TENSOR_COUNT, FACTS_PLACE_ARRAYS, FACTS_PLACES = FACTS_PLACE_ARRAYS + FACTS_ARRAY_COUNT };
-/* Fetches the outputs, on a GPU with one wait. overrun[place] counts changed elements around the storage that a tensor owns (for inputs: anywhere in it),
- * and changed bytes of the other places. */
+/* Fetches the outputs, on a GPU with one wait. overrun[place] counts changed elements around the storage that a tensor owns (for
+ * inputs: anywhere in it), and changed bytes of the other places. */
 fattn_status facts_memory_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES]);
 
 #endif
