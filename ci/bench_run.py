@@ -137,10 +137,12 @@ def measured(options, work):
 
 
 def passed_of(output):
-    """(executed, seconds) out of pytest's last line."""
+    """(executed, seconds) out of pytest's last line. A test with an error, such as a module that cannot be imported, did not run: (0, 0.0)."""
     words = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|errors)\b", output)}
     seconds = re.search(r" in ([\d.]+)s", output)
-    return sum(words.values()), float(seconds[1]) if seconds else 0.0
+    if not seconds or words.keys() & {"error", "errors"}:
+        return 0, 0.0
+    return sum(words.values()), float(seconds[1])
 
 
 def frontend(options):

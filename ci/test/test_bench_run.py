@@ -37,6 +37,7 @@ class BenchRun(unittest.TestCase):
     def test_what_pytest_executed_is_read_from_its_last_line(self):
         self.assertEqual(bench.passed_of("=== 3 failed, 1200 passed, 400 skipped, 2 warnings in 480.50s (0:08:00) ==="), (1203, 480.5))
         self.assertEqual(bench.passed_of("no tests ran"), (0, 0.0))
+        self.assertEqual(bench.passed_of("ERROR test_mhas_v2.py\n1 error in 0.89s"), (0, 0.0), "a test that cannot be imported was not executed")
 
 
 if __name__ == "__main__":
