@@ -67,7 +67,7 @@ static void be_gone(void)
     unlink(alive);
 }
 
-/* A GPU with room for one worker: each leaves a file while it lives. */
+/* A GPU with room for one worker: each has a file while it lives. One that was killed leaves it, and takes no room. */
 static void be_alive(void)
 {
     atexit(be_gone);
@@ -81,10 +81,13 @@ static bool has_company(void)
 {
     char pattern[32];
     glob_t found = { 0 };
+    size_t living = 0;
     snprintf(pattern, sizeof pattern, "alive.%d.*", gpu);
-    const bool any = glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 1;
+    glob(pattern, 0, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        living += kill((pid_t)atol(strrchr(found.gl_pathv[i], '.') + 1), 0) == 0;
     globfree(&found);
-    return any;
+    return living > 1;
 }
 
 static void start(const json_t *target)
