@@ -167,7 +167,7 @@ class Failure:
             parts.append(_either([_engine_range(*r) for first, end in self.ranges for r in self.numbers(first, end)]))
             parts.append(_either([_sm_range(*place) for place in places]))
             if not set(self.verdicts) <= set(DECIDED):
-                parts.append("grade=measured")
+                parts.append(_either(["grade=measured", *(f"verdict={v}" for v in self.verdicts if v in DECIDED)]))
             out.append((" & ".join(p for p in parts if p), suspected))
         return out
 

@@ -88,6 +88,15 @@ class Files(Temporary):
         guard = self.read(FILE.replace("engine: general", "engine: hopper").replace("seen: 9.14.0", "seen: 9.12.0 9.14.0")).failures[0].guard()[0]
         self.assertEqual([(r.engine, r.cudnn_from) for r in guard.rules], [(5, 91300), (9, 91500)])
 
+    def test_a_plan_that_does_not_compile_is_known_without_a_gpu_too(self):
+        mixed = FILE.replace("failure:\nverdict: wrong\n", "failure:\nverdict: wrong/build_fail?\n").replace("\nverdict: wrong\n\n", "\nverdict: wrong build_fail\n\n", 1)
+        tree = predicate.parse(self.read(mixed).failures[0].expectations()[0][0])
+        said = cases.parse("pass=bwd dtype=e4m3 s=200 guards=off")
+        for grade, verdict, holds in (("measured", "wrong", True), ("measured", "pass", True), ("decided", "build_fail", True), ("decided", "supported", False)):
+            row = {"engine": "7", "cudnn": "9.19.0", "sm": "90", "grade": grade, "verdict": verdict}
+            with self.subTest(grade=grade, verdict=verdict):
+                self.assertEqual(predicate.holds(tree, lambda key, row=row: row.get(key) or cases.value_of(said, key)), holds)
+
     def test_a_failure_becomes_expectations_that_hold_where_it_does(self):
         (where, suspected), (elsewhere, seldom) = self.read().failures[0].expectations()
         self.assertEqual((suspected, seldom), (False, True))
