@@ -9,7 +9,8 @@ from statistics import fmean
 
 import support  # noqa: F401
 import synthetic
-from facts_reports import bench, times
+from facts_reports import bench, store, times
+from facts_reports.page import steps
 from test_diff import NEW, OLD, Case as Base, row
 
 LEAST, MOST, NARROW = 16, 64, 0.003   # commands/bench/rounds.h
@@ -202,6 +203,20 @@ class Gate(Base):
         self.assertRegex(out, r"100(\.\d+)? µs  ->  10[67](\.\d+)? µs")
         self.assertEqual(self.gate(slow, "--bench", "--slower=1.10")[0], 0)
         self.assertEqual(self.gate(slow, "--bench", "--fail-on", "worse")[0], 0)
+
+    def page(self, lines, *words):
+        """The first line of the page of a gate's record whose command had these words."""
+        path = self.write("page.jsonl", synthetic.text([{"run": {"id": "r", "command": ["facts", "gate", f"--baseline={OLD}", "--candidate", NEW, *words]}}, *lines, {"end": {"run": "r", "complete": True}}]))
+        found = steps.Steps(store.load([path]), {})
+        return found.code, found.gate["headline"]
+
+    def test_the_page_gives_the_answer_of_the_gate(self):
+        slow = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
+        lost = [row(CASE, OLD, device="gpu"), row(CASE, NEW, "unsupported", device="gpu")]
+        for lines, words in ((slow, ()), (slow, ("--bench",)), (slow, ("--bench", "--slower=1.10")), (slow, ("--bench", "--fail-on", "worse")), (lost, ()), (lost, ("--fail-on", "worse,changed-kind")), (lost, ("--fail-on", "any"))):
+            code, out = self.gate(lines, *words)
+            self.assertEqual(self.page(lines, *words), (code, out.splitlines()[0]), words)
+        self.assertEqual(self.page(slow, "--bench", "--fail-on", "no such class", "--slower", "x")[0], 1, "a record from elsewhere may say anything")
 
     def test_what_a_second_run_does_not_confirm_is_not_slower(self):
         first = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})

@@ -31,10 +31,8 @@ class Errors:
         return {"low": _LOW, "tensors": [{"tensor": tensor, "gate": gate, "bins": bins} for (tensor, gate), bins in most]}
 
 
-def speeds(store):
-    """{"peaks": {device: TFLOP/s}, "lines": [...]} of a record of `facts bench`; no lines where nobody measured."""
-    if not store.turns:
-        return {"peaks": {}, "lines": []}
+def turns(store):
+    """The bench.Record of a store's rows and times."""
     record = bench.Record()
     for value in store.target_lines:
         record.note("target", value)
@@ -43,6 +41,14 @@ def speeds(store):
     for outcome, row in store.rows(order="id"):
         if outcome != "missing":
             record.add_row(row)
+    return record
+
+
+def speeds(store):
+    """{"peaks": {device: TFLOP/s}, "lines": [...]} of a record of `facts bench`; no lines where nobody measured."""
+    if not store.turns:
+        return {"peaks": {}, "lines": []}
+    record = turns(store)
     found = bench.lines(record)
     return {"peaks": {d: record.peak(d, "gemm_tflops") for d in dict.fromkeys(line.device for line in found)},
             "lines": [{"case": line.case, "build": line.build, "device": line.device, "engine": line.engine, "us": line.us.middle, "tflops": line.tflops, "share": line.share, "limit": line.limit,

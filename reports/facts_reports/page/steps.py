@@ -4,6 +4,7 @@ import math
 from .. import decision, diff, diff_files, diff_words, features, separate, sides, words
 from ..versions import version_key
 from ..vocabulary import APART, CHANGES
+from . import numbers
 
 _ANSWERS = 20000   # after the neighbours, other pairs of versions are compared until so many answers were
 _MEMBERS = 400     # cases of a group that its table can show, on each device
@@ -22,13 +23,32 @@ def option(command, name):
 
 
 def gated(store, record):
-    """(baseline, candidate) when every run is one gate's, else None."""
+    """(baseline, candidate, {what diff.of_targets() takes besides}) when every run is one gate's, else None."""
     asked = set()
     for run in store.runs.values():
         command = run.get("command") if isinstance(run.get("command"), list) else []
-        asked.add(tuple(str(option(command, name) or "") for name in ("baseline", "candidate")) if "gate" in command[:2] else None)
-    named = [sides.builds_named(record, word) for word in asked.pop() or ()] if len(asked) == 1 else []
-    return (named[0][0], named[1][0]) if named and all(len(found) == 1 for found in named) else None
+        asked.add((*(option(command, name) for name in ("baseline", "candidate", "slower", "fail-on")), "--bench" in command) if "gate" in command[:2] else None)
+    *named, slower, fail_on, measured = (asked.pop() if len(asked) == 1 else None) or (None,) * 5
+    builds = [sides.builds_named(record, word or "") for word in named]
+    if any(len(found) != 1 for found in builds):
+        return None
+    options = {"slower": _number(slower), "fail_on": _classes(fail_on), "turns": numbers.turns(store) if measured else None}
+    return builds[0][0], builds[1][0], options
+
+
+def _number(said):
+    """The value of an option of a record, which may be from elsewhere; None where it is no number."""
+    try:
+        return float(said or "")
+    except ValueError:
+        return None
+
+
+def _classes(said):
+    try:
+        return diff.classes(said)
+    except sides.SidesError:
+        return None
 
 
 def _chain(builds):
@@ -136,10 +156,10 @@ class Steps:
     @staticmethod
     def _gate(both, store, record):
         """The comparison that a gate's record was made for, or None."""
-        named = gated(store, record)
-        ours, theirs = ({d for b, d in record.targets if b == build} for build in named or ("", ""))
-        pairs = [((named[0], d), (named[1], d)) for d in store.devices() if d in ours & theirs]
-        return diff.of_targets(both, pairs, "gate") if pairs else None
+        old, new, options = gated(store, record) or ("", "", {})
+        ours, theirs = ({d for b, d in record.targets if b == build} for build in (old, new))
+        pairs = [((old, d), (new, d)) for d in store.devices() if d in ours & theirs]
+        return diff.of_targets(both, pairs, "gate", **options) if pairs else None
 
     @staticmethod
     def _compared(both, wanted, places, most=math.inf):
