@@ -144,19 +144,20 @@ class Glance(WithPages):
 
     def test_builds_of_one_version_share_a_column_unless_they_differ(self):
         lines = list(synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[1],)))
-        for kind, refused in (("alike", ""), ("differ", "mask=causal_br")):
+        for kind, words in (("alike", "give the same answers"), ("differ", "differ in 4 cases"), ("other", "were asked different cases")):
             more = []
             for one in lines:
-                if one.get("cudnn") == "9.20.0":
-                    bad = bool(refused) and refused in one["case"]
-                    more.append({**one, "build": "9.20.0-full-cu13", **({"verdict": "unsupported", "supported": False, "reason": {"class": "unsupported", "status": "S", "text": "no"}} if bad else {})})
+                if one.get("cudnn") == "9.20.0" and "case" in one:
+                    bad = kind == "differ" and "mask=causal_br" in one["case"]
+                    more.append({**one, "build": "9.20.0-full-cu13", "case": one["case"] + " seed=7" * (kind == "other"),
+                                 **({"verdict": "unsupported", "supported": False, "reason": {"class": "unsupported", "status": "S", "text": "no"}} if bad else {})})
             name = f"builds-{kind}"
             (self.at / f"{name}.jsonl").write_text(synthetic.text([*lines[:-1], *more, lines[-1]]))
             support.run(self.at / f"{name}.jsonl", "-o", self.at / name)
             page = self.open(name)
             heads = page.locator("#heat thead th").all_inner_texts()
-            self.assertEqual(heads, ["9.20.0", "9.27.0"] if kind == "alike" else ["9.20.0-full-cu13", "9.20.0-jit-cu13", "9.27.0"])
-            self.assertIn("full-cu13 and jit-cu13 " + ("give the same answers" if kind == "alike" else "differ in 4 cases"), page.inner_text("#heat-notes"))
+            self.assertEqual(heads, ["9.20.0-full-cu13", "9.20.0-jit-cu13", "9.27.0"] if kind == "differ" else ["9.20.0", "9.27.0"])
+            self.assertIn(f"full-cu13 and jit-cu13 {words}.", page.inner_text("#heat-notes"))
 
     def test_two_versions_by_address(self):
         page = self.open(fragment="?a=9.14.0&b=9.27.0&device=h100-sxm")

@@ -14,14 +14,15 @@ const Heat = (() => {
   const NONE = 255, GUARDED = 254;
 
   // Builds of one version share a column unless a case ends otherwise in one of them.
-  const ends = (c, t) => { const r = Data.rowOf(c, t); return r < 0 || guarded(r) ? null : outcomes[columns.outcome[r]].kind; };
-  function differ(one, other) {
-    let n = 0;
+  const ends = (c, t) => { const r = Data.rowOf(c, t), kind = r < 0 || guarded(r) ? "open" : outcomes[columns.outcome[r]].kind; return kind === "open" ? null : kind; };
+  function beside(one, other) {
+    let shared = 0, differ = 0;
     for (let c = 0; c < Data.dict.case.length; c++) {
       const a = ends(c, one), b = ends(c, other);
-      if (a && b && a !== b && a !== "open" && b !== "open") n++;
+      if (a && b) shared++;
+      if (a && b && a !== b) differ++;
     }
-    return n;
+    return { shared, differ };
   }
 
   const made = new Map();
@@ -29,9 +30,10 @@ const Heat = (() => {
     if (!made.has(device)) {
       const list = ofDevice.get(device), out = [], notes = [];
       for (const version of [...new Set(list.map((t) => targets[t].cudnn))]) {
-        const same = list.filter((t) => targets[t].cudnn === version), apart = same.slice(1).reduce((n, t) => n + differ(same[0], t), 0);
+        const same = list.filter((t) => targets[t].cudnn === version), pairs = same.slice(1).map((t) => beside(same[0], t)), apart = pairs.reduce((n, p) => n + p.differ, 0);
         const flavour = (t) => targets[t].build.replace(`${version}-`, "");
-        if (same.length > 1) notes.push(apart ? `${version}: ${same.map(flavour).join(" and ")} differ in ${count(apart)} cases.` : `${version}: ${same.map(flavour).join(" and ")} give the same answers.`);
+        const said = apart ? `differ in ${count(apart)} cases` : pairs.every((p) => p.shared) ? "give the same answers" : "were asked different cases";
+        if (pairs.length) notes.push(`${version}: ${same.map(flavour).join(" and ")} ${said}.`);
         if (apart) for (const t of same) out.push({ label: targets[t].build, list: [t] });
         else out.push({ label: version === "none" || targets[same[0]].build === "none" ? "no cuDNN" : version, list: same });
       }
