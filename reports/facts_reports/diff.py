@@ -94,8 +94,13 @@ class Diff:
         """What a side was read from: one record may hold both."""
         return self.sides.records[min(side, len(self.sides.records) - 1)]
 
+    def incomplete(self):
+        """Files that are not complete and hold a target that is compared; also files of which no row could be read."""
+        compared = {target for slot in self.sides.slots for target in (slot.first, slot.second)}
+        return [f for record in self.sides.records for f in record.files if not f.complete and (not f.targets or f.targets & compared)]
+
     def complete(self):
-        return all(record.complete() for record in self.sides.records)
+        return not self.incomplete()
 
     def exit_code(self):
         """0 as expected, 1 findings, 3 or 4 something was not answered, 5 nothing to compare."""

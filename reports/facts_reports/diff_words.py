@@ -31,10 +31,9 @@ def notes(diff):
     for side, alone in enumerate(diff.alone):
         if alone:
             out.append(f"Only the {('first', 'second')[side]} side has {', '.join(f'{b} on {v}' for b, v in alone[:_NAMED])}{' …' if len(alone) > _NAMED else ''}.")
-    for side, record in enumerate(diff.sides.records):
-        if not record.complete():
-            what = f"{text.count(record.unreadable(), 'unreadable line')}" if record.unreadable() else "the record has no end"
-            out.append(f"Incomplete: {', '.join(text.line(n, 120) for n in record.names[:3])}: {what}.")
+    cut = [f"{text.line(f.name, 120)}: {text.count(f.unreadable, 'unreadable line') if f.unreadable else 'the record has no end'}" for f in diff.incomplete()]
+    if cut:
+        out.append(f"Incomplete: {'; '.join(cut[:_NAMED])}{' …' if len(cut) > _NAMED else ''}.")
     hashes = [{str(run.get("suite_hash")) for run in record.runs.values()} for record in diff.sides.records]
     if len(hashes) == 2 and hashes[0] != hashes[1]:
         out.append("The records have different suites or shards: cases of only one record are missing.")
