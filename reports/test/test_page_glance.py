@@ -4,12 +4,14 @@ import gzip
 import io
 import json
 import lzma
+import tempfile
 import unittest
 
 import support
 import synthetic
+import test_diff
 from browser import DESKTOP, LAPTOP, PHONE, WithPages
-from facts_reports import diff, diff_cli
+from facts_reports import diff, diff_cli, findings
 from facts_reports.page import opening, steps
 from facts_reports.vocabulary import BY_CHANGE
 
@@ -31,6 +33,25 @@ def grown():
         if "verdict" in one and ("mask=causal_br" in case and version == "9.14.0" or "d=512" in case and version in ("9.20.0", "9.27.0")):
             one |= {"verdict": "unsupported", "supported": False, "engines": [], "reason": {"class": "unsupported", "status": "CUDNN_STATUS_NOT_SUPPORTED", "text": "not in this version"}}
         yield one
+
+
+class Opening(unittest.TestCase):
+    """What the first screen says, without a browser."""
+
+    def first(self, rows):
+        with tempfile.TemporaryDirectory() as folder:
+            store = support.store(folder, test_diff.record(rows))
+            return opening.of(store, steps.Steps(store, {}), findings.of(store))
+
+    def test_steps_that_are_folded_count_their_engine_and_knob_changes(self):
+        rows = [test_diff.row(name, version) for version in ("9.14.0", "9.15.0", "9.20.0", "9.27.0") for name in test_diff.NAMES]
+        for one in rows:
+            if one["cudnn"] == "9.14.0" and "d=64" in one["case"]:
+                one["engines"] = one["engines"][:1]
+            if one["cudnn"] in ("9.14.0", "9.15.0") and "d=128" in one["case"]:
+                one["engines"] = [{**e, "knobs": {"KERNEL_CFG": 8}} for e in one["engines"]]
+        (step,) = self.first(rows)["steps"]
+        self.assertEqual((step["title"], step["rest"]), ("9.14.0 → 9.27.0", "3 steps with 8 engine changes and 8 knob changes"))
 
 
 class Glance(WithPages):

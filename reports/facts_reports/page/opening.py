@@ -7,6 +7,7 @@ from ..vocabulary import BY_CHANGE, BY_WORD, KNOWN
 _FINDINGS, _GROUPS, _GATE, _LINES = 10, 2, 6, 30
 _FIRST = ("worse", "changed kind", "lost", "missing", "inconclusive", "better", "gained")   # of a step: before engines, knobs and times
 _APART = ("not asked", "new knobs", "reason changed")
+_FOLDED = {"slower": "slower case", "engine changed": "engine change", "knobs changed": "knob change", "plan slower": "slower plan", "workspace larger": "larger workspace"}   # of steps in one entry
 _KINDS = {"worse": "failure", "changed kind": "failure", "lost": "failure", "missing": "open", "inconclusive": "open", "better": "good", "gained": "good"}
 
 
@@ -22,12 +23,16 @@ def _step(step, labels, groups):
     """A step that lost or gained something, for the list, with at most so many groups."""
     lines = [_group_line(step, i, g, False) for i, g in enumerate(step["groups"]) if g["class"] in _FIRST]
     return {"title": f"{labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])}", "a": step["a"], "b": step["b"], "lines": lines[:groups], "more": max(0, len(lines) - groups),
-            "rest": ", ".join(said for word, said in step["sentences"].items() if word not in _FIRST and word not in _APART), "quiet": not lines}
+            "rest": ", ".join(said for word, said in step["sentences"].items() if word not in _FIRST and word not in _APART), "quiet": not lines,
+            "folded": 1, "totals": Counter(step["totals"])}
 
 
 def _quiet(first, last):
     """Several steps that lost and gained nothing are one entry."""
-    return {**last, "title": f"{first['title'].split(' → ')[0]} → {last['title'].split(' → ')[1]}", "a": first["a"], "b": last["b"], "rest": ""}
+    folded, totals = first["folded"] + last["folded"], first["totals"] + last["totals"]
+    changes = [text.count(totals[word], said) for word, said in _FOLDED.items() if totals[word]]
+    return {**last, "title": f"{first['title'].split(' → ')[0]} → {last['title'].split(' → ')[1]}", "a": first["a"], "b": last["b"], "folded": folded, "totals": totals,
+            "rest": f"{folded} steps with {words.several(changes)}" if changes else ""}
 
 
 def _steps(every, labels):
