@@ -337,6 +337,27 @@ def of_targets(both, pairs, command="diff", slower=None, fail_on=None, turns=Non
     return filled(_of(mine, axes, ((), ()), slower, fail_on, command, turns), lambda slot, case, one, other: command == "gate" or one and other)
 
 
+@dataclass
+class _Part:
+    """The sides of one pair of targets."""
+    records: list
+    slots: list
+
+
+def of_slot(diff, slot):
+    """One pair of targets of a comparison: its counts, without groups."""
+    mine = {pair for pair, one in enumerate(diff.slots) if one == slot}
+    classes = {word: {alike: [pair for pair in pairs if pair in mine] for alike, pairs in ways.items()} for word, ways in diff.classes.items()}
+    members = {word: [pair for pairs in ways.values() for pair in pairs] for word, ways in classes.items()}
+    changed = {pair for word, pairs in members.items() if word not in SAME for pair in pairs}
+    out = Diff(_Part(diff.sides.records, [diff.sides.slots[slot]]), diff.axes, ((), ()), diff.options, diff.fail_on, diff.command, [diff.names[pair] for pair in sorted(mine)])
+    out.classes, out.same = classes, len(mine) - len(changed)
+    out.shown = {word: sum(bool(diff.about.get((pair, word), (0, "", ""))[1]) for pair in pairs) for word, pairs in members.items()}
+    out.counts = {(0, side): counts for (at, side), counts in diff.counts.items() if at == slot}
+    out.silent = {(0, side): found for (at, side), found in diff.silent.items() if at == slot}
+    return out
+
+
 def filled(diff, is_kept=lambda slot, case, one, other: True):
     for slot, case, one, other in _read_pairs(diff):
         if is_kept(slot, case, one, other):

@@ -53,6 +53,17 @@ class Opening(unittest.TestCase):
         (step,) = self.first(rows)["steps"]
         self.assertEqual((step["title"], step["rest"]), ("9.14.0 → 9.27.0", "3 steps with 8 engine changes and 8 knob changes"))
 
+    def test_each_device_of_a_step_has_its_own_headline(self):
+        lost = {("h100-sxm", n) for n in test_diff.NAMES[:2]}
+        rows = [test_diff.row(n, v, "unsupported" if v == test_diff.NEW and (d, n) in lost else "pass", d) for v in (test_diff.OLD, test_diff.NEW) for d in ("h100-sxm", "sm80-spec") for n in test_diff.NAMES]
+        rows = [one for one in rows if one["device"] == "h100-sxm" or one["case"] != test_diff.NAMES[0]]
+        with tempfile.TemporaryDirectory() as folder:
+            (step,) = steps.Steps(support.store(folder, test_diff.record(rows)), {}).steps
+            self.assertEqual(step["headline"], "REGRESSION: 2 accepted cases are refused now. 31 answers compared, 29 same.")
+            self.assertEqual(step["headlines"], {"h100-sxm": "REGRESSION: 2 accepted cases are refused now. 16 answers compared, 14 same.", "sm80-spec": "NO REGRESSION: nothing got worse. 15 answers compared, 15 same."})
+            (step,) = steps.Steps(support.store(folder, test_diff.record([one for one in rows if one["device"] == "h100-sxm"])), {}).steps
+            self.assertEqual(step["headlines"], {"h100-sxm": step["headline"]})
+
 
 class Glance(WithPages):
     records = {**WithPages.records, "gate": lambda: synthetic.text(synthetic.gate()), "calm": lambda: synthetic.text(calm()),

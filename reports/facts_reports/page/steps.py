@@ -123,7 +123,7 @@ def as_object(found, places):
     """A comparison for the page."""
     slots = found.sides.slots
     return {"a": slots[0].first[0], "b": slots[0].second[0], "devices": [s.second[1] for s in slots], "compared": found.compared(), "same": found.same,
-            "headline": decision.headline(found), "decision": decision.decision(found), "sentences": {c.word: decision.sentence(found, c.word) for c in CHANGES if found.total(c.word)},
+            "headline": decision.headline(found), "headlines": {s.second[1]: decision.headline(diff.of_slot(found, place)) for place, s in enumerate(slots)}, "decision": decision.decision(found), "sentences": {c.word: decision.sentence(found, c.word) for c in CHANGES if found.total(c.word)},
             "totals": {c.word: found.total(c.word) for c in CHANGES if found.total(c.word)}, "notes": [*diff_words.notes(found), *diff_words.not_asked(found), *diff_words.engines_words(found)],
             "known": diff_words.known_failures(found)[0], "groups": [_group(found, g, places) for g in found.groups if g.word not in _NOT_SHOWN]}
 
