@@ -85,6 +85,13 @@ def _worst_error(row):
     return found
 
 
+def worst_ratio(row):
+    """The largest error of a row's tensors, as a part of its bound: five digits, "inf", or None."""
+    ratios = [ratio_of(e.get("ratio")) for e in row["errors"].values() if isinstance(e, dict)] if row.get("errors") else []
+    worst = max((r for r in ratios if r is not None), default=None)
+    return "inf" if worst == float("inf") else worst if worst is None else float(f"{worst:.5g}")
+
+
 def why(row, limit=200):
     """One line: the worst number, or the reason; before it the expected verdict, if it is another."""
     expectation = row.get("expectation")
