@@ -1,9 +1,11 @@
 """The answer of a diff in words: for a terminal, and as Markdown for a pull request."""
+import re
 from pathlib import Path
 
 from . import diff as d, known as failures_known, known_observe, text, times
 from .changes import state_words
 from .decision import headline
+from .separate import members
 from .sides import worst
 from .vocabulary import BY_CHANGE, CHANGES, OUTCOMES
 
@@ -95,7 +97,7 @@ def exactness(group):
     """How well the predicate separates: both ways."""
     among = BY_CHANGE[group.word].among
     if group.where is None:
-        return f"no predicate separates these {group.hits:,} of {group.total:,} cases from the {text.count(group.among, 'other case')} {among}"
+        return f"no predicate separates these {group.hits:,} of {text.count(group.total, 'case')} from the {text.count(group.among, 'other case')} {among}"
     if group.where == "":
         return f"all {text.count(group.total, 'case')} {among}"
     hits = f"the predicate fits {'all ' if group.hits == group.total > 1 else f'{group.hits:,} of ' if group.hits < group.total else ''}{text.count(group.total, 'case')}"
@@ -118,6 +120,13 @@ def detail(group):
 
 def _indented(line):
     return [f"    {line}"] if line else []
+
+
+def on(diff, group):
+    """The devices of a group, where others were compared too and its predicate names none."""
+    slots = diff.sides.slots
+    mine = dict.fromkeys(slots[diff.slots[pair]].second[1] for pair in members(group.members, len(diff.names)))
+    return "" if len(mine) == len(slots) or {"device", "sm"} & set(re.findall(r"\w+", group.where or "")) else ", ".join(mine)
 
 
 def where_words(group):
@@ -220,7 +229,7 @@ def as_text(diff):
     for group in shown:
         before, after = before_after(diff, group)
         known = f", {group.known:,} known" if group.known else ""
-        lines += ["", f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}", f"    {exactness(group)}",
+        lines += ["", f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}{f' on {devices}' if (devices := on(diff, group)) else ''}", f"    {exactness(group)}",
                   *_indented(detail(group)),
                   f"    e.g. {before}  ->  {after}", f"    {d.repro(diff, group)}"]
         lines += _indented(d.bisect(diff, group))
@@ -253,7 +262,7 @@ def _markdown(diff, most):
             where = text.code(group.where) if group.where else where_words(group)
             known = f" ({group.known:,} known)" if group.known else ""
             out.append(f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(detail(group)) if detail(group) else ''} | {group.hits:,} | "
-                       f"{where}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |")
+                       f"{where}{f' on {text.markdown(devices)}' if (devices := on(diff, group)) else ''}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |")
         out.append("")
         if rest:
             out += [_more_words(rest), ""]

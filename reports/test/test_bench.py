@@ -114,7 +114,7 @@ class Comparing(unittest.TestCase):
         few = self.sides(1.5)
         for side in few:
             side.us[0] = {n: us for n, us in side.us[0].items() if n < 8}
-        self.assertEqual(times.compare(*few, 0, 0).word, "unclear")
+        self.assertEqual((times.compare(*few, 0, 0).word, times.compare(*few, 0, 0).text), ("unclear", "1.500 (too few rounds)"))
 
     def test_rounds_with_another_clock_are_left_out_and_many_of_them_say_nothing(self):
         found = times.compare(*self.sides(1.0, r3=1700, r7=1200), 0, 0)

@@ -13,9 +13,8 @@ _KINDS = {"worse": "failure", "changed kind": "failure", "lost": "failure", "mis
 
 def _group_line(step, place, group, on_page):
     change = BY_CHANGE[group["class"]]
-    devices = list(group["counts"])
     return {"mark": change.mark, "kind": _KINDS.get(change.word, "refused"), "count": group["cases"], "what": change.word, "where": group["words"], "code": group["where"] == group["words"],
-            "known": group["known"], "on": "" if len(devices) == len(step["devices"]) else ", ".join(devices), "why": f"{group['before']} → {group['after']}" if on_page else "",
+            "known": group["known"], "on": group["on"], "why": f"{group['before']} → {group['after']}" if on_page else "",
             "a": step["a"], "b": step["b"], "group": place, "example": group["example"], "fails": group["fails"]}
 
 
@@ -50,9 +49,9 @@ def _steps(every, labels):
     return out, len(every) - shown
 
 
-def _finding(found):
+def _finding(found, on):
     outcome = BY_WORD[found["outcome"]]
-    return {"mark": outcome.mark, "kind": outcome.kind, "what": outcome.word, "case": found["case"], "device": found["device"], "pairs": found["pairs"], "more": len(found["cases"]) - 1,
+    return {"mark": outcome.mark, "kind": outcome.kind, "what": outcome.word, "case": found["case"], "device": found["device"], "on": on, "pairs": found["pairs"], "more": len(found["cases"]) - 1,
             "when": next((when for word, when, _ in found["history"] if word == found["outcome"]), "")}
 
 
@@ -62,8 +61,8 @@ def various(news):
     for f in news:
         turns[f["outcome"]] += 1
         f["turn"] = turns[f["outcome"]]
-    kept = {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]}
-    return [_finding(f) for f in news if id(f) in kept]
+    kept, cases = {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]}, Counter(f["case"] for f in news)
+    return [_finding(f, f["device"] if cases[f["case"]] > 1 else "") for f in news if id(f) in kept]
 
 
 def _change_words(steps, labels):

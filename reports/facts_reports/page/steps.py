@@ -114,7 +114,7 @@ def _words(found, group):
 def _group(found, group, places):
     about, members = diff_files.about(found, group), _members(found, group, places)
     kept = ("class", "fails", "where", "cases", "known", "example", "repro", "bisect", "ratio")
-    return {**{name: about[name] for name in kept}, "words": _words(found, group), "change": diff_words.detail(group), "exactness": diff_words.exactness(group),
+    return {**{name: about[name] for name in kept}, "words": _words(found, group), "on": diff_words.on(found, group), "change": diff_words.detail(group), "exactness": diff_words.exactness(group),
             "before": about["baseline"]["answer"], "after": about["candidate"]["answer"],
             "members": {device: cases[:_MEMBERS] for device, cases in members.items()}, "counts": {device: len(cases) for device, cases in members.items()}}
 

@@ -95,9 +95,13 @@ const Heat = (() => {
     return out;
   }
 
+  // A move from one answer to another, in the words of the gate.
+  const MOVES = { "good failure": "worse", "good refused": "lost", "refused good": "gained", "failure good": "better", "failure refused": "better" };
+  const standing = (o) => (outcomes[o].kind === "error" ? "failure" : outcomes[o].kind);
+
   // {counts, total, accepted, state, changed: cases that end otherwise than in the column before} of one row, for each column.
   function line(holds, { way, ways }, width) {
-    const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, failed: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, before: -1 }));
+    const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, failed: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, moves: {}, before: -1 }));
     const many = counts(holds, way, ways.length);
     ways.forEach(({ cells, news }, at_) => {
       const n = many[at_];
@@ -115,6 +119,8 @@ const Heat = (() => {
         if (last !== NONE && outcomes[last].kind !== outcomes[o].kind) {
           one.changed += n;
           one.before = from;
+          const word = MOVES[`${standing(last)} ${standing(o)}`] ?? "changed otherwise";
+          one.moves[word] = (one.moves[word] ?? 0) + n;
           if (outcomes[last].kind === "good") one.lost += n;
           if (outcomes[o].kind === "good") one.gained += n;
         }
@@ -141,7 +147,7 @@ const Heat = (() => {
 
   function cellOf(feature, device, across, i, one, selected, wide) {
     const list = ofDevice.get(device), part = { first: list.indexOf(across[i].list[0]), last: list.indexOf(across[i].list[across[i].list.length - 1]) };
-    const moved = [one.lost ? `${count(one.lost)} lost` : "", one.gained ? `${count(one.gained)} gained` : "", one.changed > one.lost + one.gained ? `${count(one.changed - one.lost - one.gained)} changed otherwise` : ""].filter(Boolean);
+    const moved = [...new Set(Object.values(MOVES)), "changed otherwise"].filter((word) => one.moves[word]).map((word) => `${count(one.moves[word])} ${word}`);
     const changed = one.changed ? `; since ${across[one.before].label} ${moved.join(", ")}` : "", said = `${feature.label}, ${across[i].label}: ${words(one)}${changed}`;
     const ref = one.total + one.guarded ? Matrix.reference(feature.id, list, part, [0, 1]) : "";
     const button = element("button", { type: "button", class: `cell ${one.state}${one.lost ? " lost" : ""}${one.gained ? " gained" : ""}${one.changed && !one.lost && !one.gained ? " edge" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),
