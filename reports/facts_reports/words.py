@@ -41,7 +41,8 @@ def suites(store):
 
 def answer(store):
     """(headline, sentence). The headline is the answer; the sentence its scope."""
-    counts, totals = store.counts(), store.totals()
+    totals = store.totals()
+    counts = {**store.counts(), "missing": totals["missing"]}
     news, known = store.pairs(NEWS), store.pairs(KNOWN)
     asked_builds = [b for b in store.builds() if b[0] != NO_BUILD]
     labels = build_labels(asked_builds)
