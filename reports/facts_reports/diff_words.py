@@ -114,8 +114,9 @@ def _ratio(group):
 
 
 def detail(group):
-    """How it changed, where the example does not say it better (its reason has its own numbers)."""
-    return "; ".join(x for x in ("" if "#" in group.alike else group.alike, group.engine, _ratio(group)) if x)
+    """How it changed, where the example does not say it better (its reason has its own numbers, or names types)."""
+    example = " -> " in group.alike and re.findall(r"#|[A-Za-z_]\d", group.alike)
+    return "; ".join(x for x in ("" if example else group.alike, group.engine, _ratio(group)) if x)
 
 
 def _indented(line):

@@ -83,6 +83,15 @@ class Decision(Case):
         self.assertEqual(names(f32), ["decision", "worse: dtype=f32: supported -> crash"])
         self.assertEqual(names(f32), names(f32))
 
+    def test_a_test_of_junit_keeps_the_digits_of_types_and_of_no_size(self):
+        def names(said):
+            refusal = {"reason": {"class": "unsupported", "status": "S", "text": said}}
+            self.gate(record([row(n) for n in NAMES]), record([row(n, NEW, "unsupported", **refusal) for n in NAMES]), "--junit", self.folder / "j.xml")
+            return [case.get("name") for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase")][1]
+        for said, kept in (("SDPA only supports FP16/BF16/FP8 I/O", "SDPA only supports FP16/BF16/FP8 I/O"), ("e4m3 and INT4 need sm_90 or SM100", "e4m3 and INT4 need sm_90 or SM100"),
+                           ("d 192 is above 128, 4MiB at 0x7ffd12ab", "d # is above #, #MiB at #")):
+            self.assertEqual(names(said), f"lost: every case: supported -> S: {kept}")
+
     def test_a_test_of_junit_says_what_asking_took(self):
         self.gate(record([row(n, wall_ms=1500) for n in NAMES]), record([row(n, NEW, "crash" if "f32" in n else "pass", wall_ms=500) for n in NAMES]), "--junit", self.folder / "j.xml")
         times = {case.get("name"): case.get("time") for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase")}
