@@ -28,8 +28,9 @@ _SUITES = ("smoke", "core", "nightly", "exhaustive", "regress", "reject")
 
 
 def suites_of(run):
-    """What a run asked, as its command line says it."""
-    said = [run.get("suite"), *(run.get("suites") or [] if isinstance(run.get("suites"), list) else [])]
+    """The suites that a run asked; in the first records only its command line names them."""
+    named = run.get("suites")
+    said = [run.get("suite"), *(named.split() if isinstance(named, str) else named if isinstance(named, list) else [])]
     command = run.get("command") if isinstance(run.get("command"), list) else []
     return list(dict.fromkeys([w for w in said if isinstance(w, str) and w] + [w for w in command if w in _SUITES]))
 
