@@ -210,7 +210,7 @@ def _rows(diff, most):
 
 
 def _more_words(rest):
-    return f"and {text.count(len(rest), 'more group')} ({sum(g.hits for g in rest):,} cases). The same command with --json lists all of them."
+    return f"and {text.count(len(rest), 'more group')} ({text.count(sum(g.hits for g in rest), 'case')}). The same command with --json lists all of them."
 
 
 def _axes_words(diff):

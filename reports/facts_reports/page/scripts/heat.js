@@ -32,7 +32,7 @@ const Heat = (() => {
       for (const version of [...new Set(list.map((t) => targets[t].cudnn))]) {
         const same = list.filter((t) => targets[t].cudnn === version), pairs = same.slice(1).map((t) => beside(same[0], t)), apart = pairs.reduce((n, p) => n + p.differ, 0);
         const flavour = (t) => targets[t].build.replace(`${version}-`, "");
-        const said = apart ? `differ in ${count(apart)} cases` : pairs.every((p) => p.shared) ? "give the same answers" : "were asked different cases";
+        const said = apart ? `differ in ${count(apart)} ${apart === 1 ? "case" : "cases"}` : pairs.every((p) => p.shared) ? "give the same answers" : "were asked different cases";
         if (pairs.length) notes.push(`${version}: ${same.map(flavour).join(" and ")} ${said}.`);
         if (apart) for (const t of same) out.push({ label: targets[t].build, list: [t] });
         else out.push({ label: version === "none" || targets[same[0]].build === "none" ? "no cuDNN" : version, list: same });
