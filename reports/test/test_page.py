@@ -197,7 +197,7 @@ class Page(WithPages):
         self.assertEqual(page.locator("body img, #rows script").count(), 0)
         for i in range(page.locator("#rows button.open").count()):
             page.locator("#rows button.open").nth(i).click()
-            self.assertEqual(page.locator("main a").count(), 0)
+            self.assertEqual(page.locator("main a:not(#source-title ~ p a)").count(), 0)
         self.assertNotEqual(page.title(), "taken")
         self.quiet()
 
