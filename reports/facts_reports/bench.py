@@ -110,7 +110,7 @@ class Line:
     change: object        # times.Comparison with the first target; None of the first
 
 
-def _share(record, side, us):
+def share_of(record, side, us):
     seconds = us.middle * 1e-6
     found = {"gemm": record.peak(side.device, "gemm_tflops") * 1e12, "copy": record.peak(side.device, "copy_gbs") * 1e9}
     work = {"gemm": side.flops, "copy": side.bytes}
@@ -141,7 +141,7 @@ def lines(record, least=times.LEAST):
                 beaten = None
             other = case.first_choice(base) if side is not base else None
             row = case.rows.get((side.build, side.device), {}).get(chosen, {})
-            share, limit = _share(record, side, us)
+            share, limit = share_of(record, side, us)
             engine, knobs = case.engine(side, chosen)
             out.append(Line(case.name, side.build, side.device, place, engine, knobs, us, side.flops / us.middle * 1e-6 if us.middle else 0.0, share, limit, row.get("plan_ms"),
                             row.get("workspace_bytes"), name_of(case.engine(side, fastest)) if beaten else "", beaten,

@@ -17,8 +17,8 @@ class Change:
 
 
 def _blank(said):
-    """The same sentence about other sizes is the same reason."""
-    return re.sub(r"\d+", "#", said)
+    """The same sentence about other sizes is the same reason. A number that belongs to a word stays: FP16, e4m3, sm_90."""
+    return re.sub(r"0x[0-9A-Fa-f]+|(?<![A-Za-z\d])(?<!sm_)\d+", "#", said)
 
 
 def reason_words(answer):

@@ -94,8 +94,13 @@ class Diff:
         """What a side was read from: one record may hold both."""
         return self.sides.records[min(side, len(self.sides.records) - 1)]
 
+    def incomplete(self):
+        """Files that are not complete and hold a target that is compared; also files of which no row could be read."""
+        compared = {target for slot in self.sides.slots for target in (slot.first, slot.second)}
+        return [f for record in self.sides.records for f in record.files if not f.complete and (not f.targets or f.targets & compared)]
+
     def complete(self):
-        return all(record.complete() for record in self.sides.records)
+        return not self.incomplete()
 
     def exit_code(self):
         """0 as expected, 1 findings, 3 or 4 something was not answered, 5 nothing to compare."""
@@ -281,6 +286,27 @@ def renumbered(diff, slot, case, answers):
     return numbering.translate(answers, diff.mappings.get(numbering.space(slot, case), {}))
 
 
+def classes(said):
+    """--fail-on worse,lost: which classes are findings; any: every one that could be worse."""
+    if said is None:
+        return None
+    if said == "any":
+        return frozenset(c.word for c in CHANGES if c.word not in ("better", "gained", "reason changed", "new knobs", "not asked"))
+    found = set()
+    for word in said.split(","):
+        name = word.strip().replace("-", " ").replace("_", " ")
+        if name not in BY_CHANGE:
+            raise sides.SidesError(f"--fail-on: no class '{text.line(word, 40)}'; nearest: {predicate.nearest(name, BY_CHANGE)}; all: {', '.join(w.replace(' ', '-') for w in BY_CHANGE)}, any")
+        found.add(name)
+    return frozenset(found)
+
+
+def _of(both, axes, alone, slower, fail_on, command, turns):
+    """A Diff that is not filled yet. `turns`: a bench.Record whose times were measured in turns: then `slower` is a finding."""
+    findings = FINDINGS | {"slower"} if turns else FINDINGS
+    return Diff(both, axes, alone, {"slower": slower} if slower else {}, findings if fail_on is None else fail_on, command, times=turns)
+
+
 def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail_on=None, command="diff", measured=False):
     """A Diff. `inputs`: two records, or any number that together hold both builds. `measured`: their times were measured in turns, and `slower` is a finding.
     Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
@@ -300,16 +326,36 @@ def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail
     if pool and not axes:
         raise sides.SidesError(f"--baseline and --candidate are both {pairs[0][0][0]}")
     both.pair([((0, *a), (len(both.records) - 1, *b)) for a, b in pairs])
-    findings = FINDINGS | {"slower"} if measured else FINDINGS
-    diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {}, findings if fail_on is None else fail_on, command, times=bench.load(inputs)[0] if measured else None)
+    diff = _of(both, axes, (only_first, only_second), slower, fail_on, command, bench.load(inputs)[0] if measured else None)
     return filled(diff, lambda slot, case, one, other: not tree or _kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second))
 
 
-def of_targets(both, pairs, command="diff", alone=((), ())):
-    """A Diff of targets of one record, [(target, target)]. A `diff` leaves out the cases that only one of the two was asked; a `gate` has them as missing."""
+def of_targets(both, pairs, command="diff", slower=None, fail_on=None, turns=None):
+    """A Diff of targets of one record, [(target, target)]; the rest as compare() and _of() have it. A `diff` leaves out the cases that only one of the two was asked; a `gate` has them as missing."""
     axes = [name for place, name in enumerate(("build", "device")) if any(a[place] != b[place] for a, b in pairs)]
     mine = both.apart([((0, *a), (0, *b)) for a, b in pairs])
-    return filled(Diff(mine, axes, alone, {}, FINDINGS, command), lambda slot, case, one, other: command == "gate" or one and other)
+    return filled(_of(mine, axes, ((), ()), slower, fail_on, command, turns), lambda slot, case, one, other: command == "gate" or one and other)
+
+
+@dataclass
+class _Part:
+    """The sides of one pair of targets."""
+    records: list
+    slots: list
+
+
+def of_slot(diff, slot):
+    """One pair of targets of a comparison: its counts, without groups."""
+    mine = {pair for pair, one in enumerate(diff.slots) if one == slot}
+    classes = {word: {alike: [pair for pair in pairs if pair in mine] for alike, pairs in ways.items()} for word, ways in diff.classes.items()}
+    members = {word: [pair for pairs in ways.values() for pair in pairs] for word, ways in classes.items()}
+    changed = {pair for word, pairs in members.items() if word not in SAME for pair in pairs}
+    out = Diff(_Part(diff.sides.records, [diff.sides.slots[slot]]), diff.axes, ((), ()), diff.options, diff.fail_on, diff.command, [diff.names[pair] for pair in sorted(mine)])
+    out.classes, out.same = classes, len(mine) - len(changed)
+    out.shown = {word: sum(bool(diff.about.get((pair, word), (0, "", ""))[1]) for pair in pairs) for word, pairs in members.items()}
+    out.counts = {(0, side): counts for (at, side), counts in diff.counts.items() if at == slot}
+    out.silent = {(0, side): found for (at, side), found in diff.silent.items() if at == slot}
+    return out
 
 
 def filled(diff, is_kept=lambda slot, case, one, other: True):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import decision, diff, diff_files, diff_words, files, predicate, reader, sides, text
 from .store import load
-from .vocabulary import BY_CHANGE, CHANGES
+from .vocabulary import CHANGES
 
 BAD_INPUT, ENVIRONMENT = 2, 3
 
@@ -27,21 +27,6 @@ def _parser():
 def _fail(message, code, command="diff"):
     print(f"facts {command}: {message}", file=sys.stderr)
     return code
-
-
-def _classes(said):
-    """--fail-on worse,lost: which classes are findings; any: every one that could be worse."""
-    if said is None:
-        return None
-    if said == "any":
-        return frozenset(c.word for c in CHANGES if c.word not in ("better", "gained", "reason changed", "new knobs", "not asked"))
-    found = set()
-    for word in said.split(","):
-        name = word.strip().replace("-", " ").replace("_", " ")
-        if name not in BY_CHANGE:
-            raise sides.SidesError(f"--fail-on: no class '{text.line(word, 40)}'; nearest: {predicate.nearest(name, BY_CHANGE)}; all: {', '.join(w.replace(' ', '-') for w in BY_CHANGE)}, any")
-        found.add(name)
-    return frozenset(found)
 
 
 def _write_files(found, args):
@@ -67,7 +52,7 @@ def main(argv):
         diff_files.unasked(args.unasked, args)
         return ENVIRONMENT
     try:
-        found = diff.compare(args.inputs, args.baseline, args.candidate, args.where, args.slower, _classes(args.fail_on), command, args.bench)
+        found = diff.compare(args.inputs, args.baseline, args.candidate, args.where, args.slower, diff.classes(args.fail_on), command, args.bench)
     except predicate.PredicateError as error:
         return _fail(f"--where: {error}", BAD_INPUT, command)
     except (reader.InputError, sides.SidesError) as error:

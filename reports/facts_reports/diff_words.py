@@ -1,9 +1,11 @@
 """The answer of a diff in words: for a terminal, and as Markdown for a pull request."""
+import re
 from pathlib import Path
 
 from . import diff as d, known as failures_known, known_observe, text, times
 from .changes import state_words
 from .decision import headline
+from .separate import members
 from .sides import worst
 from .vocabulary import BY_CHANGE, CHANGES, OUTCOMES
 
@@ -31,10 +33,9 @@ def notes(diff):
     for side, alone in enumerate(diff.alone):
         if alone:
             out.append(f"Only the {('first', 'second')[side]} side has {', '.join(f'{b} on {v}' for b, v in alone[:_NAMED])}{' …' if len(alone) > _NAMED else ''}.")
-    for side, record in enumerate(diff.sides.records):
-        if not record.complete():
-            what = f"{text.count(record.unreadable(), 'unreadable line')}" if record.unreadable() else "the record has no end"
-            out.append(f"Incomplete: {', '.join(text.line(n, 120) for n in record.names[:3])}: {what}.")
+    cut = [f"{text.line(f.name, 120)}: {text.count(f.unreadable, 'unreadable line') if f.unreadable else 'the record has no end'}" for f in diff.incomplete()]
+    if cut:
+        out.append(f"Incomplete: {'; '.join(cut[:_NAMED])}{' …' if len(cut) > _NAMED else ''}.")
     hashes = [{str(run.get("suite_hash")) for run in record.runs.values()} for record in diff.sides.records]
     if len(hashes) == 2 and hashes[0] != hashes[1]:
         out.append("The records have different suites or shards: cases of only one record are missing.")
@@ -96,7 +97,7 @@ def exactness(group):
     """How well the predicate separates: both ways."""
     among = BY_CHANGE[group.word].among
     if group.where is None:
-        return f"no predicate separates these {group.hits:,} of {group.total:,} cases from the {text.count(group.among, 'other case')} {among}"
+        return f"no predicate separates these {group.hits:,} of {text.count(group.total, 'case')} from the {text.count(group.among, 'other case')} {among}"
     if group.where == "":
         return f"all {text.count(group.total, 'case')} {among}"
     hits = f"the predicate fits {'all ' if group.hits == group.total > 1 else f'{group.hits:,} of ' if group.hits < group.total else ''}{text.count(group.total, 'case')}"
@@ -113,12 +114,20 @@ def _ratio(group):
 
 
 def detail(group):
-    """How it changed, where the example does not say it better (its reason has its own numbers)."""
-    return "; ".join(x for x in ("" if "#" in group.alike else group.alike, group.engine, _ratio(group)) if x)
+    """How it changed, where the example does not say it better (its reason has its own numbers, or names types)."""
+    example = " -> " in group.alike and re.findall(r"#|[A-Za-z_]\d", group.alike)
+    return "; ".join(x for x in ("" if example else group.alike, group.engine, _ratio(group)) if x)
 
 
 def _indented(line):
     return [f"    {line}"] if line else []
+
+
+def on(diff, group):
+    """The devices of a group, where others were compared too and its predicate names none."""
+    slots = diff.sides.slots
+    mine = dict.fromkeys(slots[diff.slots[pair]].second[1] for pair in members(group.members, len(diff.names)))
+    return "" if len(mine) == len(slots) or {"device", "sm"} & set(re.findall(r"\w+", group.where or "")) else ", ".join(mine)
 
 
 def where_words(group):
@@ -201,7 +210,7 @@ def _rows(diff, most):
 
 
 def _more_words(rest):
-    return f"and {text.count(len(rest), 'more group')} ({sum(g.hits for g in rest):,} cases). The same command with --json lists all of them."
+    return f"and {text.count(len(rest), 'more group')} ({text.count(sum(g.hits for g in rest), 'case')}). The same command with --json lists all of them."
 
 
 def _axes_words(diff):
@@ -221,7 +230,7 @@ def as_text(diff):
     for group in shown:
         before, after = before_after(diff, group)
         known = f", {group.known:,} known" if group.known else ""
-        lines += ["", f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}", f"    {exactness(group)}",
+        lines += ["", f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}{f' on {devices}' if (devices := on(diff, group)) else ''}", f"    {exactness(group)}",
                   *_indented(detail(group)),
                   f"    e.g. {before}  ->  {after}", f"    {d.repro(diff, group)}"]
         lines += _indented(d.bisect(diff, group))
@@ -254,7 +263,7 @@ def _markdown(diff, most):
             where = text.code(group.where) if group.where else where_words(group)
             known = f" ({group.known:,} known)" if group.known else ""
             out.append(f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(detail(group)) if detail(group) else ''} | {group.hits:,} | "
-                       f"{where}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |")
+                       f"{where}{f' on {text.markdown(devices)}' if (devices := on(diff, group)) else ''}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |")
         out.append("")
         if rest:
             out += [_more_words(rest), ""]

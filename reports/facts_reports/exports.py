@@ -7,11 +7,12 @@ from xml.sax.saxutils import escape, quoteattr
 from . import words
 from .cases import parse
 from .files import replaced
+from .page import trusted
 from .store import wall_ms
 from .vocabulary import BY_WORD, KNOWN, OUTCOMES, standing
 
 COLUMNS = ("case", "pass", "dtype", "cudnn", "build", "device", "sm", "grade", "backend", "outcome", "verdict", "known", "supported", "engine", "config",
-           "reason_class", "reason_status", "reason", "worst", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt", "run", "group")
+           "reason_class", "reason_status", "reason", "worst", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt", "run", "group", "ratio", "asked", "tolerance", "suite_hash")
 JUNIT_ALL = 20000   # above this many rows only what is not a pass is listed, beside the totals: readers refuse files above 30 MB
 _UNTAGGED = tuple(o.word for o in OUTCOMES if o.kind == "good")
 _NUMBERS = (int, float)   # and not bool
@@ -26,11 +27,17 @@ def _cell(value):
     return "'" + value if value and value[0] in "=+-@\t\r" and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
 
 
-def _cells(outcome, row):
+def _asked(runs, row):
+    """When a row was asked, what judged it, and of which suite it is: as in the downloads of the page."""
+    run = runs.get(row.get("run"), {})
+    return {"ratio": words.worst_ratio(row), "asked": run.get("started", ""), "tolerance": run.get("tolerance", ""), "suite_hash": run.get("suite", "")}
+
+
+def _cells(outcome, row, asked):
     said, reason = _said(row["case"]), row.get("reason") or {}
     more = {"pass": said.get("pass"), "dtype": said.get("dtype"), "outcome": outcome, "reason_class": reason.get("class"),
             "known": (row.get("expectation") or {}).get("link", "yes") if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN else "",
-            "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row)}
+            "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row), **asked}
     values = [more[c] if c in more else row.get(c) for c in COLUMNS]
     return [value if value is None or type(value) in _NUMBERS and value >= 0 else _cell(value) for value in values]   # csv writes None and a number as we do
 
@@ -40,11 +47,15 @@ def write_rows(store, folder, about):
     with replaced(folder / "results.csv", newline="") as cells, replaced(folder / "results.json") as out:
         table = csv.writer(cells)
         table.writerow(COLUMNS)
+        runs = trusted.runs(store)
+        dates, tolerances, suites = (sorted({run[key] for run in runs.values() if run[key]}) for key in ("started", "tolerance", "suite"))
+        about = {**about, "asked": " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "", "tolerances": tolerances, "suites": suites}
         head = json.dumps(about, ensure_ascii=False, indent=1)
         out.write(head[:-2] + ',\n "rows": [')
         for i, (outcome, row) in enumerate(store.rows()):
-            table.writerow(_cells(outcome, row))
-            out.write(f'{"," if i else ""}\n{_encode({**row, "outcome": outcome})}')
+            asked = _asked(runs, row)
+            table.writerow(_cells(outcome, row, asked))
+            out.write(f'{"," if i else ""}\n{_encode({**row, "outcome": outcome, **asked})}')
         out.write("\n]}\n")
 
 

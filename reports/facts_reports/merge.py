@@ -13,7 +13,7 @@ import sqlite3
 import stat
 import sys
 
-from . import latest, reader
+from . import latest, reader, text
 from .store import name_gpus
 
 OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
@@ -201,7 +201,7 @@ class Merge:
         if rows:
             said.append(f"{rows} planned row{'' if rows == 1 else 's'}")
         if started:
-            said.append(f"{started} cases were started and have no row")
+            said.append(f"{text.count(started, 'case was', 'cases were')} started and {'has' if started == 1 else 'have'} no row")
         if self.bad:
             said.append(f"{self.bad} lines could not be parsed")
         return "; ".join(said)

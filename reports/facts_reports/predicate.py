@@ -133,9 +133,9 @@ class _Parser:
         if op in ("=", "!=", "<", "<=", ">", ">=", "~", "!~"):
             self.at += 1
             value = self.word(f"a value after {key}{op}")
-            if op in _ORDERED and key != "cudnn" and value not in self.numbers and number(value) is None:
+            if op in _ORDERED and (not re.fullmatch(r"\d+(\.\d+)*", value) if key == "cudnn" else value not in self.numbers and number(value) is None):
                 self.at -= 1
-                self.fail(f"{value} is not a number")
+                self.fail(f"{value} is not a " + ("version, such as 9.10.2" if key == "cudnn" else "number"))
             return (op, key, value, modulus)
         if op is None and self.at < len(self.tokens) and self.tokens[self.at][0] == "in":
             self.at += 1

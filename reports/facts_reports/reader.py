@@ -29,6 +29,7 @@ class FileReport:
     rows: int = 0
     unreadable: int = 0
     samples: list = field(default_factory=list)
+    targets: set = field(default_factory=set)   # (build, device) of its rows
     runs: int = 0
     run: str = ""            # the last run: rows that name none belong to it
     closed: bool = False     # the last run reported complete: true
@@ -163,6 +164,7 @@ def _dispatch(item, report, store):
     if why:
         return why
     report.rows += 1
+    report.targets.add((row["build"], row["device"]))
     row["run"] = row["run"] or report.run
     store.add_row(row)
     return ""

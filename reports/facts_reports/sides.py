@@ -137,9 +137,6 @@ class Record:
     targets: dict = field(default_factory=dict)     # (build, device): what its target line says, and `cudnn`, `sm`, `grades`
     gpus: dict = field(default_factory=dict)
 
-    def complete(self):
-        return bool(self.files) and all(f.complete for f in self.files)
-
     def unreadable(self):
         return sum(f.unreadable for f in self.files)
 

@@ -1,6 +1,7 @@
 """Rows in SQLite: the row that counts of every question (latest.py); what the plan names but nobody answered is there as `missing`."""
 import json
 import marshal
+import math
 import re
 import sqlite3
 from functools import lru_cache
@@ -42,6 +43,12 @@ def name_gpus(runs, target_lines):
 def _version(cudnn):
     """A version as bytes that sort as versions do: 9.9.0 stands before 9.14.0."""
     return b"".join(part.to_bytes(4, "big") for part in version_key(cudnn))
+
+
+def _most(run):
+    """Cases times targets: a run cannot plan more."""
+    cases, targets = run.get("cases"), run.get("targets")
+    return cases * len(targets) if isinstance(cases, int) and isinstance(targets, list) and cases > 0 and targets else math.inf
 
 
 def wall_ms(row):
@@ -103,7 +110,7 @@ class Store:
     def finish(self):
         """Call once, when every file is read."""
         self._flush()
-        self.gpus = name_gpus(self.runs, self.target_lines)
+        self.gpus = name_gpus(self.runs, self.target_lines + self._unnamed())
         self._planned_twice = self._count_planned_twice()
         self.superseded = self.db.execute(f"DELETE FROM seen WHERE id NOT IN (SELECT id FROM {latest.that_count()})").rowcount
         self.db.execute("ALTER TABLE seen RENAME TO row")
@@ -112,6 +119,14 @@ class Store:
         self._draw_missing()
         self.db.execute("CREATE INDEX row_of_target ON row(build, device, rank, outcome, wall_ms)")
         self.db.execute("CREATE INDEX row_order ON row(rank, case_name, device, version, config)")
+
+    def _unnamed(self):
+        """The targets of rows whose run has no target line, as target lines: records that were made smaller."""
+        named = {str(line.get("run", "")) for line in self.target_lines}
+        if named.issuperset(self.runs):
+            return []
+        pairs = self.db.execute("SELECT DISTINCT run, build, device FROM seen").fetchall()
+        return [{"run": run, "build": build, "device": device} for run, build, device in pairs if run not in named]
 
     @staticmethod
     def _plan(run):
@@ -202,7 +217,7 @@ class Store:
         for run in self.runs.values():
             planned = run.get("planned")
             if isinstance(planned, int) and not isinstance(planned, bool) and 0 <= planned < 1 << 40:
-                shards[self._plan(run)] = planned
+                shards[self._plan(run)] = min(planned, _most(run))
         said = sum(shards.values()) - self._planned_twice
         planned = max(said, answered + named)
         return {"planned": planned, "answered": answered, "missing": planned - answered, "missing_named": named,

@@ -84,6 +84,8 @@ class Comparison:
     def text(self):
         if self.ratio.count == 0:
             return self.word
+        if self.ratio.high == float("inf"):
+            return f"{self.ratio.middle:.3f} (too few rounds)"
         return f"{self.ratio.middle:.3f} ({self.ratio.low:.3f} to {self.ratio.high:.3f}) {self.word}"
 
 

@@ -28,8 +28,9 @@ _SUITES = ("smoke", "core", "nightly", "exhaustive", "regress", "reject")
 
 
 def suites_of(run):
-    """What a run asked, as its command line says it."""
-    said = [run.get("suite"), *(run.get("suites") or [] if isinstance(run.get("suites"), list) else [])]
+    """The suites that a run asked; in the first records only its command line names them."""
+    named = run.get("suites")
+    said = [run.get("suite"), *(named.split() if isinstance(named, str) else named if isinstance(named, list) else [])]
     command = run.get("command") if isinstance(run.get("command"), list) else []
     return list(dict.fromkeys([w for w in said if isinstance(w, str) and w] + [w for w in command if w in _SUITES]))
 
@@ -41,7 +42,8 @@ def suites(store):
 
 def answer(store):
     """(headline, sentence). The headline is the answer; the sentence its scope."""
-    counts, totals = store.counts(), store.totals()
+    totals = store.totals()
+    counts = {**store.counts(), "missing": totals["missing"]}
     news, known = store.pairs(NEWS), store.pairs(KNOWN)
     asked_builds = [b for b in store.builds() if b[0] != NO_BUILD]
     labels = build_labels(asked_builds)
@@ -83,6 +85,13 @@ def _worst_error(row):
         if ratio is not None and (found is None or ratio > found[0]):
             found = (ratio, tensor, e)
     return found
+
+
+def worst_ratio(row):
+    """The largest error of a row's tensors, as a part of its bound: five digits, "inf", or None."""
+    ratios = [ratio_of(e.get("ratio")) for e in row["errors"].values() if isinstance(e, dict)] if row.get("errors") else []
+    worst = max((r for r in ratios if r is not None), default=None)
+    return "inf" if worst == float("inf") else worst if worst is None else float(f"{worst:.5g}")
 
 
 def why(row, limit=200):

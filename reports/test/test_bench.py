@@ -9,7 +9,8 @@ from statistics import fmean
 
 import support  # noqa: F401
 import synthetic
-from facts_reports import bench, times
+from facts_reports import bench, store, times
+from facts_reports.page import steps
 from test_diff import NEW, OLD, Case as Base, row
 
 LEAST, MOST, NARROW = 16, 64, 0.003   # commands/bench/rounds.h
@@ -113,7 +114,7 @@ class Comparing(unittest.TestCase):
         few = self.sides(1.5)
         for side in few:
             side.us[0] = {n: us for n, us in side.us[0].items() if n < 8}
-        self.assertEqual(times.compare(*few, 0, 0).word, "unclear")
+        self.assertEqual((times.compare(*few, 0, 0).word, times.compare(*few, 0, 0).text), ("unclear", "1.500 (too few rounds)"))
 
     def test_rounds_with_another_clock_are_left_out_and_many_of_them_say_nothing(self):
         found = times.compare(*self.sides(1.0, r3=1700, r7=1200), 0, 0)
@@ -202,6 +203,20 @@ class Gate(Base):
         self.assertRegex(out, r"100(\.\d+)? µs  ->  10[67](\.\d+)? µs")
         self.assertEqual(self.gate(slow, "--bench", "--slower=1.10")[0], 0)
         self.assertEqual(self.gate(slow, "--bench", "--fail-on", "worse")[0], 0)
+
+    def page(self, lines, *words):
+        """The first line of the page of a gate's record whose command had these words."""
+        path = self.write("page.jsonl", synthetic.text([{"run": {"id": "r", "command": ["facts", "gate", f"--baseline={OLD}", "--candidate", NEW, *words]}}, *lines, {"end": {"run": "r", "complete": True}}]))
+        found = steps.Steps(store.load([path]), {})
+        return found.code, found.gate["headline"]
+
+    def test_the_page_gives_the_answer_of_the_gate(self):
+        slow = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
+        lost = [row(CASE, OLD, device="gpu"), row(CASE, NEW, "unsupported", device="gpu")]
+        for lines, words in ((slow, ()), (slow, ("--bench",)), (slow, ("--bench", "--slower=1.10")), (slow, ("--bench", "--fail-on", "worse")), (lost, ()), (lost, ("--fail-on", "worse,changed-kind")), (lost, ("--fail-on", "any"))):
+            code, out = self.gate(lines, *words)
+            self.assertEqual(self.page(lines, *words), (code, out.splitlines()[0]), words)
+        self.assertEqual(self.page(slow, "--bench", "--fail-on", "no such class", "--slower", "x")[0], 1, "a record from elsewhere may say anything")
 
     def test_what_a_second_run_does_not_confirm_is_not_slower(self):
         first = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})

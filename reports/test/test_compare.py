@@ -113,7 +113,7 @@ class Findings(Records):
         rows = [self.failing(c, i, b) for c in cases for i in (0, 1) for b in ("9.19.0", "9.20.0")]
         (one,) = self.of(*rows, row("pass=fwd dtype=bf16"))
         self.assertEqual((one["outcome"], one["tensors"], one["cases"], one["pairs"], one["rows"]), ("nan", ["dq"], sorted(cases), 4, 8))
-        self.assertEqual(findings.history_words(one["history"]), "all 2 ∅ nan")
+        self.assertEqual(findings.history_words(one["history"]), "both builds ∅ nan")
         self.assertEqual(one["row"]["cudnn"], "9.20.0")
 
     def test_another_slice_or_another_tensor_is_another_finding(self):

@@ -231,6 +231,17 @@ class Pairing(Case):
         self.assertEqual((code, head["same"]), (4, len(NAMES)))
         self.assertIn("sm100-spec", " ".join(head["notes"]))
 
+    def test_two_groups_with_one_predicate_name_their_devices(self):
+        words = {"h100-sxm": "too large", "sm80-spec": "not aligned"}
+        rows = [row(n, b, "unsupported", d, reason={"class": "unsupported", "status": "S", "text": words[d]}) if (b, n) == (NEW, NAMES[0]) else row(n, b, device=d) for b in (OLD, NEW) for d in words for n in NAMES]
+        found = diff.compare([self.write("r.jsonl", record(rows))], OLD, NEW)
+        for group in found.groups:
+            self.assertEqual((group.where.rpartition(" & ")[2] in ("sm=90", "sm=100"), diff_words.on(found, group)), (True, ""))
+            group.where = "d.qk=64"   # as where no exact predicate is found
+        lost = [line for line in diff_words.as_text(found).splitlines() if line.startswith("– 1 lost: ")]
+        self.assertEqual(lost, ["– 1 lost: d.qk=64 on sm80-spec", "– 1 lost: d.qk=64 on h100-sxm"])
+        self.assertIn("`d.qk=64` on sm80-spec<br>", diff_words.as_markdown(found))
+
     def test_an_incomplete_record_is_never_nothing_to_see(self):
         for broken in (record([row(n, NEW) for n in NAMES], complete=False), record([row(n, NEW) for n in NAMES]) + '{"case":"pass=fwd'):
             code, out, _ = self.run_diff(self.write("a.jsonl", record([row(n) for n in NAMES])), self.write("b.jsonl", broken))

@@ -42,6 +42,14 @@ class Decision(Case):
                                    ("crash", 0, "OK TO MOVE: nothing got worse. 16 answers compared, 16 same.")):
             self.assertEqual(self.gate(record([row(n, verdict=before if n == CASE else "pass") for n in NAMES]), new)[:2], (code, said))
 
+    def test_a_file_without_an_end_is_named_and_counts_where_it_holds_a_build_that_is_compared(self):
+        whole, cut = self.write("whole.jsonl", record([row(n, b) for b in (OLD, NEW) for n in NAMES])), self.write("cut.jsonl", record([row(n, "9.14.0") for n in NAMES], complete=False))
+        for old, code in ((OLD, 0), ("9.14.0", 4)):
+            got, out, _ = self.run_diff(whole, cut, f"--baseline={old}", f"--candidate={NEW}")
+            self.assertEqual((got, "Incomplete: cut.jsonl: the record has no end." in out, "whole.jsonl:" in out), (code, code == 4, False), out)
+        self.write("cut.jsonl", record([row(n, "9.14.0") for n in NAMES]) + "x\nx\n")
+        self.assertIn("Incomplete: cut.jsonl: 2 unreadable lines.", self.run_diff(whole, cut, "--baseline=9.14.0", f"--candidate={NEW}")[1])
+
     def test_what_fail_on_leaves_out_is_not_called_nothing(self):
         old = record([row(n) for n in NAMES])
         lost = record([row(n, NEW, "unsupported" if n == CASE else "pass") for n in NAMES])
@@ -74,6 +82,15 @@ class Decision(Case):
         f32 = [n for n in NAMES if "f32" in n]
         self.assertEqual(names(f32), ["decision", "worse: dtype=f32: supported -> crash"])
         self.assertEqual(names(f32), names(f32))
+
+    def test_a_test_of_junit_keeps_the_digits_of_types_and_of_no_size(self):
+        def names(said):
+            refusal = {"reason": {"class": "unsupported", "status": "S", "text": said}}
+            self.gate(record([row(n) for n in NAMES]), record([row(n, NEW, "unsupported", **refusal) for n in NAMES]), "--junit", self.folder / "j.xml")
+            return [case.get("name") for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase")][1]
+        for said, kept in (("SDPA only supports FP16/BF16/FP8 I/O", "SDPA only supports FP16/BF16/FP8 I/O"), ("e4m3 and INT4 need sm_90 or SM100", "e4m3 and INT4 need sm_90 or SM100"),
+                           ("d 192 is above 128, 4MiB at 0x7ffd12ab", "d # is above #, #MiB at #")):
+            self.assertEqual(names(said), f"lost: every case: supported -> S: {kept}")
 
     def test_a_test_of_junit_says_what_asking_took(self):
         self.gate(record([row(n, wall_ms=1500) for n in NAMES]), record([row(n, NEW, "crash" if "f32" in n else "pass", wall_ms=500) for n in NAMES]), "--junit", self.folder / "j.xml")

@@ -51,6 +51,17 @@ class Files(unittest.TestCase):
         self.assertEqual(len(nan), 18)
         self.assertIn("got nan", nan[0]["worst"])
 
+    def test_every_row_says_when_it_was_asked_and_of_which_suite(self):
+        with (self.good / "results.csv").open(encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        whole = json.loads((self.good / "results.json").read_text(encoding="utf-8"))
+        due = ("2026-11-20T09:30:00Z", "FACTS 0.1.0", "5f0c3a9e12d47b68")
+        self.assertEqual([whole[key] for key in ("asked", "tolerances", "suites")], [due[0], [due[1]], [due[2]]])
+        for row in (*rows, *whole["rows"]):
+            self.assertEqual(tuple(row[key] for key in ("asked", "tolerance", "suite_hash")), due)
+        self.assertEqual({row["ratio"] for row in rows if row["outcome"] == "nan"}, {"inf"})
+        self.assertEqual([str(row["ratio"] or "") for row in whole["rows"]], [row["ratio"] for row in rows])
+
     def test_a_spreadsheet_runs_nothing(self):
         with (self.bad / "results.csv").open(encoding="utf-8") as f:
             for row in csv.reader(f):
@@ -101,7 +112,7 @@ class Files(unittest.TestCase):
 
             def handle_starttag(self, tag, attrs):
                 self.tags.append(tag)
-                assert not any(name in ("src", "href", "srcset") and value not in ("#compare-title", "#rows-title") or name.startswith("on") for name, value in attrs), (tag, attrs)
+                assert not any(name in ("src", "href", "srcset") and value not in ("#compare-title", "#rows-title", "results.csv", "results.json", "junit.xml") or name.startswith("on") for name, value in attrs), (tag, attrs)
 
         reader = Reader()
         page = (self.bad / "index.html").read_text(encoding="utf-8")

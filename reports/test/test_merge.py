@@ -126,7 +126,7 @@ class Joining(Merging):
         start = {"start": {"case": CASE, "build": "B", "device": "D"}}
         for lines, said in (((run(), row(), "garbage"), "1 lines could not be parsed"), ((run(), row(), '{"case":"b","verdict":"pass"}'), "1 lines could not be parsed"),
                             ((run(), row(), '{"case":"b","build":"B","device":"D","verdict":NaN}'), "1 lines could not be parsed"),
-                            ((run(), start), "1 planned row; 1 cases were started and have no row"), ((run(),), "1 planned row")):
+                            ((run(), start), "1 planned row; 1 case was started and has no row"), ((run(),), "1 planned row")):
             made, _, err = self.join(*lines, code=4)
             self.assertEqual((made[-1]["end"]["complete"], made[-1]["end"]["missing"]), (False, said))
             self.assertEqual(err, f"facts merge: incomplete: {said}\n")

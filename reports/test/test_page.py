@@ -64,7 +64,8 @@ class Page(WithPages):
     def test_columns_of_the_csv_are_keys_of_a_query(self):
         page = self.open()
         for text, same in (("outcome=wrong", "verdict=wrong"), ("supported=false & outcome=unsupported", "outcome=unsupported & supported!=true"), ("reason~*", "class~* | reason~*"), ("reason_status~*SHAPE*", "d=100"), ("group=layouts", "layout!=bshd | stride!=dense | padding!=none"), ("config=0", "outcome!=unsupported"), ("workspace_bytes>=0", "outcome!=unsupported"),
-                           ("known~http*", "fill=neglse & verdict=nan"), ("run=r1", "cudnn>0"), ("exec_us>0 & plan_ms>0 & decide_us>0 & attempt=1 & ratio<=1", "grade=measured & verdict=pass")):
+                           ("known~http*", "fill=neglse & verdict=nan"), ("run=r1", "cudnn>0"), ("supported=0", "supported=false"), ("supported!=1", "supported!=true"), ("supported in (1)", "supported=true"), ("suite_hash=5f0c3a9e12d47b68 & asked~2026-11-20*", 'tolerance="FACTS 0.1.0"'),
+                           ("exec_us>0 & plan_ms>0 & decide_us>0 & attempt=1 & ratio<=1", "grade=measured & verdict=pass")):
             self.ask(page, text)
             mine = self.rows(page)
             self.assertRegex(mine, " of [1-9]", text)
@@ -79,6 +80,11 @@ class Page(WithPages):
             self.ask(page, f'worst="{why}"')
             self.assertTrue(self.rows(page).endswith(f" of {due}"), (why, due, self.rows(page)))
         self.quiet()
+
+    def test_the_files_beside_the_page_are_linked(self):
+        for link in self.open().locator("#source-title ~ p a").all():
+            self.assertTrue((self.at / "good" / link.get_attribute("href")).exists())
+        self.assertEqual(self.open().locator("#source-title ~ p a").all_inner_texts(), ["results.csv", "results.json", "junit.xml"])
 
     def test_a_misspelled_key_gets_one_line_and_the_view_stays(self):
         page = self.open()
@@ -191,7 +197,7 @@ class Page(WithPages):
         self.assertEqual(page.locator("body img, #rows script").count(), 0)
         for i in range(page.locator("#rows button.open").count()):
             page.locator("#rows button.open").nth(i).click()
-            self.assertEqual(page.locator("main a").count(), 0)
+            self.assertEqual(page.locator("main a:not(#source-title ~ p a)").count(), 0)
         self.assertNotEqual(page.title(), "taken")
         self.quiet()
 

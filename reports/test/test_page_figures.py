@@ -35,7 +35,7 @@ def bisected():
 
 
 class Figures(WithPages):
-    records = {"good": lambda: synthetic.text(drawn()), "bench": lambda: record_of(timed(CASE, {OLD: {0: 2000.0}, NEW: {0: 2200.0}})), "bisect": lambda: synthetic.text(bisected())}
+    records = {"good": lambda: synthetic.text(drawn()), "bench": lambda: record_of(timed(CASE, {OLD: {0: 2000.0}, NEW: {0: 2200.0}})), "engines": lambda: record_of(timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2000.0, 1: 1999.0, 2: 2500.0}})), "bisect": lambda: synthetic.text(bisected())}
 
     def data(self, page):
         return json.loads(page.locator("#data").text_content())
@@ -66,6 +66,14 @@ class Figures(WithPages):
         self.assertIn("slower", rows[1])
         self.assertIn("gpu: 700 TFLOP/s", page.locator("#numbers caption").inner_text())
         self.assertAlmostEqual(page.evaluate("parseFloat(document.querySelector('.speed .bar').style.getPropertyValue('--part'))"), 500 / 7, delta=0.5)
+
+    def test_every_engine_that_was_timed_has_its_row_and_the_fastest_is_marked(self):
+        page = self.open("engines")
+        rows = [row.split("\t")[1:5] for row in page.locator("#numbers tbody tr").all_inner_texts()]
+        self.assertEqual([(build[:6], engine) for build, _, engine, _ in rows],
+                         [("9.20.0", "10 tile_m=0"), ("9.20.0", "11 tile_m=1 fastest, 1.33 times as fast"), ("9.27.0", "10 tile_m=0 fastest"), ("9.27.0", "11 tile_m=1"), ("9.27.0", "12 tile_m=2")])
+        self.assertIn("Times of 1 case.", page.locator("#numbers caption").inner_text())
+        self.quiet()
 
     def test_a_case_has_a_line_of_versions_with_its_edges(self):
         page = self.open(fragment="#q=fill=neglse %26 s=192 %26 d=64 %26 device=h100-sxm")

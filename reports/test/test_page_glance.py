@@ -4,12 +4,14 @@ import gzip
 import io
 import json
 import lzma
+import tempfile
 import unittest
 
 import support
 import synthetic
+import test_diff
 from browser import DESKTOP, LAPTOP, PHONE, WithPages
-from facts_reports import diff, diff_cli
+from facts_reports import diff, diff_cli, findings
 from facts_reports.page import opening, steps
 from facts_reports.vocabulary import BY_CHANGE
 
@@ -31,6 +33,40 @@ def grown():
         if "verdict" in one and ("mask=causal_br" in case and version == "9.14.0" or "d=512" in case and version in ("9.20.0", "9.27.0")):
             one |= {"verdict": "unsupported", "supported": False, "engines": [], "reason": {"class": "unsupported", "status": "CUDNN_STATUS_NOT_SUPPORTED", "text": "not in this version"}}
         yield one
+
+
+class Opening(unittest.TestCase):
+    """What the first screen says, without a browser."""
+
+    def first(self, rows):
+        with tempfile.TemporaryDirectory() as folder:
+            store = support.store(folder, test_diff.record(rows))
+            return opening.of(store, steps.Steps(store, {}), findings.of(store))
+
+    def test_steps_that_are_folded_count_their_engine_and_knob_changes(self):
+        rows = [test_diff.row(name, version) for version in ("9.14.0", "9.15.0", "9.20.0", "9.27.0") for name in test_diff.NAMES]
+        for one in rows:
+            if one["cudnn"] == "9.14.0" and "d=64" in one["case"]:
+                one["engines"] = one["engines"][:1]
+            if one["cudnn"] in ("9.14.0", "9.15.0") and "d=128" in one["case"]:
+                one["engines"] = [{**e, "knobs": {"KERNEL_CFG": 8}} for e in one["engines"]]
+        (step,) = self.first(rows)["steps"]
+        self.assertEqual((step["title"], step["rest"]), ("9.14.0 → 9.27.0", "3 steps with 8 engine changes and 8 knob changes"))
+
+    def test_a_case_that_fails_on_two_devices_is_named_with_each(self):
+        rows = [test_diff.row(n, test_diff.OLD, "crash" if n == test_diff.NAMES[0] or (d, n) == ("h100-sxm", test_diff.NAMES[5]) else "pass", d) for d in ("h100-sxm", "sm80-spec") for n in test_diff.NAMES]
+        self.assertEqual({(f["case"], f["on"]) for f in self.first(rows)["findings"]}, {(test_diff.NAMES[0], "h100-sxm"), (test_diff.NAMES[0], "sm80-spec"), (test_diff.NAMES[5], "")})
+
+    def test_each_device_of_a_step_has_its_own_headline(self):
+        lost = {("h100-sxm", n) for n in test_diff.NAMES[:2]}
+        rows = [test_diff.row(n, v, "unsupported" if v == test_diff.NEW and (d, n) in lost else "pass", d) for v in (test_diff.OLD, test_diff.NEW) for d in ("h100-sxm", "sm80-spec") for n in test_diff.NAMES]
+        rows = [one for one in rows if one["device"] == "h100-sxm" or one["case"] != test_diff.NAMES[0]]
+        with tempfile.TemporaryDirectory() as folder:
+            (step,) = steps.Steps(support.store(folder, test_diff.record(rows)), {}).steps
+            self.assertEqual(step["headline"], "REGRESSION: 2 accepted cases are refused now. 31 answers compared, 29 same.")
+            self.assertEqual(step["headlines"], {"h100-sxm": "REGRESSION: 2 accepted cases are refused now. 16 answers compared, 14 same.", "sm80-spec": "NO REGRESSION: nothing got worse. 15 answers compared, 15 same."})
+            (step,) = steps.Steps(support.store(folder, test_diff.record([one for one in rows if one["device"] == "h100-sxm"])), {}).steps
+            self.assertEqual(step["headlines"], {"h100-sxm": step["headline"]})
 
 
 class Glance(WithPages):
@@ -101,7 +137,7 @@ class Glance(WithPages):
         page = self.open("gate")
         cells = {b.get_attribute("aria-label"): b.inner_text().split() for b in page.locator("#heat button.cell").all()}
         found = next(label for label in cells if label.startswith("backward, 9.27.0"))
-        self.assertRegex(found, r"backward, 9\.27\.0: 1 wrong, \d+ unsupported, \d+ pass; since 9\.20\.0 2 lost, \d gained, \d changed otherwise|backward, 9\.27\.0: .* since 9\.20\.0 2 lost")
+        self.assertRegex(found, r"^backward, 9\.27\.0: 1 wrong, \d+ unsupported, \d+ pass; since 9\.20\.0 1 worse, 1 lost, \d better$")
         self.assertIn("−2", cells[found])
         legend = page.evaluate("Object.fromEntries([...document.querySelectorAll('#heat-legend .cell')].map((e) => [e.className.split(' ')[1], e.textContent.trim()]))")
         self.assertEqual(set(legend), set(page.evaluate("[...document.querySelectorAll('#heat .cell')].flatMap((e) => [...e.classList].slice(1))")))
@@ -144,19 +180,20 @@ class Glance(WithPages):
 
     def test_builds_of_one_version_share_a_column_unless_they_differ(self):
         lines = list(synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[1],)))
-        for kind, refused in (("alike", ""), ("differ", "mask=causal_br")):
+        for kind, words in (("alike", "give the same answers"), ("differ", "differ in 4 cases"), ("other", "were asked different cases")):
             more = []
             for one in lines:
-                if one.get("cudnn") == "9.20.0":
-                    bad = bool(refused) and refused in one["case"]
-                    more.append({**one, "build": "9.20.0-full-cu13", **({"verdict": "unsupported", "supported": False, "reason": {"class": "unsupported", "status": "S", "text": "no"}} if bad else {})})
+                if one.get("cudnn") == "9.20.0" and "case" in one:
+                    bad = kind == "differ" and "mask=causal_br" in one["case"]
+                    more.append({**one, "build": "9.20.0-full-cu13", "case": one["case"] + " seed=7" * (kind == "other"),
+                                 **({"verdict": "unsupported", "supported": False, "reason": {"class": "unsupported", "status": "S", "text": "no"}} if bad else {})})
             name = f"builds-{kind}"
             (self.at / f"{name}.jsonl").write_text(synthetic.text([*lines[:-1], *more, lines[-1]]))
             support.run(self.at / f"{name}.jsonl", "-o", self.at / name)
             page = self.open(name)
             heads = page.locator("#heat thead th").all_inner_texts()
-            self.assertEqual(heads, ["9.20.0", "9.27.0"] if kind == "alike" else ["9.20.0-full-cu13", "9.20.0-jit-cu13", "9.27.0"])
-            self.assertIn("full-cu13 and jit-cu13 " + ("give the same answers" if kind == "alike" else "differ in 4 cases"), page.inner_text("#heat-notes"))
+            self.assertEqual(heads, ["9.20.0-full-cu13", "9.20.0-jit-cu13", "9.27.0"] if kind == "differ" else ["9.20.0", "9.27.0"])
+            self.assertIn(f"full-cu13 and jit-cu13 {words}.", page.inner_text("#heat-notes"))
 
     def test_two_versions_by_address(self):
         page = self.open(fragment="?a=9.14.0&b=9.27.0&device=h100-sxm")
@@ -188,7 +225,7 @@ class Glance(WithPages):
         """The same as `facts diff` has it, and its groups."""
         found = diff.compare(files)
         step = steps.as_object(found, {name: place for place, name in enumerate(dict.fromkeys(found.names))})
-        said = [f"{BY_CHANGE[g['class']].mark} {g['cases']} {g['class']}{' (' + str(g['known']) + ' known)' if g['known'] else ''}: {g['words']}{g['before']} → {g['after']}" for g in step["groups"]]
+        said = [f"{BY_CHANGE[g['class']].mark} {g['cases']} {g['class']}{' (' + str(g['known']) + ' known)' if g['known'] else ''}: {g['words']}{g['on'] and ' on ' + g['on']}{g['before']} → {g['after']}" for g in step["groups"]]
         return step["headline"], said, step["groups"]
 
     def test_two_dropped_records_get_the_groups_of_facts_diff(self):

@@ -20,7 +20,10 @@ class Site(WithPages):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        for name, lines in (("2026-11-01", older()), ("2026-11-20", synthetic.gate())):
+        gate = list(synthetic.gate())
+        del gate[0]["run"]["suite"]
+        gate[0]["run"]["suites"] = "smoke golden"   # as `facts` writes it
+        for name, lines in (("2026-11-01", older()), ("2026-11-20", gate)):
             (cls.at / f"{name}.jsonl").write_text(synthetic.text(lines))
         cls.said = support.run("--site", cls.at / "site", cls.at)
 
@@ -32,6 +35,7 @@ class Site(WithPages):
         self.assertTrue(page.inner_text("h1").startswith("DO NOT MOVE"))
         rows = page.locator(".runs tbody tr").all_inner_texts()
         self.assertEqual([row.split()[0] for row in rows], ["2026-11-20", "2026-11-01"])
+        self.assertEqual([("2026-11-20" in rows[0].split("\n", 1)[-1], rows[0].endswith("smoke, golden")), ("2026-11-01" in rows[1].split("\n", 1)[-1], rows[1].endswith("smoke"))], [(True, True)] * 2, rows)
         about = json.loads((self.at / "site/runs.json").read_text(encoding="utf-8"))
         self.assertEqual([(run["name"], run["address"], run["complete"]) for run in about], [("2026-11-20", "runs/2026-11-20/index.html", True), ("2026-11-01", "runs/2026-11-01/index.html", True)])
         self.follow(page, lambda: page.click(".runs a >> nth=1"))

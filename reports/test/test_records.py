@@ -8,7 +8,7 @@ from pathlib import Path
 import support
 import synthetic
 
-from facts_reports import reader
+from facts_reports import reader, words
 from facts_reports.store import load
 
 
@@ -73,6 +73,14 @@ class Records(unittest.TestCase):
         self.assertEqual((totals["missing"], totals["missing_named"]), (10, 10))
         self.assertEqual(store.counts()["missing"], 10)
         self.assertEqual(totals["planned"], totals["answered"] + totals["missing"])
+
+    def test_a_planned_gpu_without_a_target_line_is_the_device_of_its_rows(self):
+        run = {"run": {"id": "r", "cases": 2, "planned": 6, "targets": [{"build": "9.20.0-jit-cu13", "device": "gpu0", "kind": "gpu"}]}}
+        store = self.load(run, self.row(run="r", device="h100-sxm"), {"end": {"run": "r", "complete": True}})
+        self.assertEqual((store.devices(), store.gpus), (["h100-sxm"], {"h100-sxm": "0"}))
+        totals = store.totals()
+        self.assertEqual((totals["planned"], totals["missing"], totals["missing_named"]), (2, 1, 0), "planned is at most cases times targets")
+        self.assertIn("1 pass and 1 missing.", words.answer(store)[1])
 
     def test_the_case_in_flight_is_named_as_such(self):
         lines = list(synthetic.record(drop=1))

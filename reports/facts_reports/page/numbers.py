@@ -1,7 +1,7 @@
 """Numbers that people look at: errors against their bounds as a distribution, and times with the card's peak beside them."""
 import math
 
-from .. import bench, words
+from .. import bench, times, words
 
 _LOW, _HIGH = -10, 4   # powers of two of error / bound; one bin for each, and one beyond each end
 BINS = _HIGH - _LOW + 2
@@ -31,10 +31,8 @@ class Errors:
         return {"low": _LOW, "tensors": [{"tensor": tensor, "gate": gate, "bins": bins} for (tensor, gate), bins in most]}
 
 
-def speeds(store):
-    """{"peaks": {device: TFLOP/s}, "lines": [...]} of a record of `facts bench`; no lines where nobody measured."""
-    if not store.turns:
-        return {"peaks": {}, "lines": []}
+def turns(store):
+    """The bench.Record of a store's rows and times."""
     record = bench.Record()
     for value in store.target_lines:
         record.note("target", value)
@@ -43,7 +41,30 @@ def speeds(store):
     for outcome, row in store.rows(order="id"):
         if outcome != "missing":
             record.add_row(row)
+    return record
+
+
+def _engines(record, line):
+    """A line for cuDNN's first choice, and one for the fastest configuration of each engine. `mark`: the fastest of several."""
+    case = record.cases[line.case]
+    side = case.sides[line.side]
+    first, us = case.first_choice(side), {config: times.microseconds(side, config) for config in side.us}
+    best = {}
+    for config in sorted(us, key=lambda config: us[config].middle):
+        best.setdefault(case.engine(side, config)[0], config)
+    fastest = case.fastest(side) if line.fastest_ratio else first
+    faster = f"fastest, {line.fastest_ratio.ratio.middle:.2f} times as fast" if line.fastest_ratio else "fastest" if len(us) > 1 else ""
+    for config in dict.fromkeys((first, *best.values())):
+        share, limit = bench.share_of(record, side, us[config])
+        yield {"case": line.case, "build": line.build, "device": line.device, "engine": bench.name_of(case.engine(side, config)), "mark": faster if config == fastest else "", "us": us[config].middle,
+               "tflops": side.flops / us[config].middle * 1e-6 if us[config].middle else 0.0, "share": share, "limit": limit, "change": line.change.text if line.change and config == first else ""}
+
+
+def speeds(store):
+    """{"peaks": {device: TFLOP/s}, "lines": [...]} of a record of `facts bench`; no lines where nobody measured."""
+    if not store.turns:
+        return {"peaks": {}, "lines": []}
+    record = turns(store)
     found = bench.lines(record)
     return {"peaks": {d: record.peak(d, "gemm_tflops") for d in dict.fromkeys(line.device for line in found)},
-            "lines": [{"case": line.case, "build": line.build, "device": line.device, "engine": line.engine, "us": line.us.middle, "tflops": line.tflops, "share": line.share, "limit": line.limit,
-                       "change": line.change.text if line.change else ""} for line in found]}
+            "lines": [one for line in found for one in _engines(record, line)]}

@@ -7,14 +7,14 @@ from ..vocabulary import BY_CHANGE, BY_WORD, KNOWN
 _FINDINGS, _GROUPS, _GATE, _LINES = 10, 2, 6, 30
 _FIRST = ("worse", "changed kind", "lost", "missing", "inconclusive", "better", "gained")   # of a step: before engines, knobs and times
 _APART = ("not asked", "new knobs", "reason changed")
+_FOLDED = {"slower": "slower case", "engine changed": "engine change", "knobs changed": "knob change", "plan slower": "slower plan", "workspace larger": "larger workspace"}   # of steps in one entry
 _KINDS = {"worse": "failure", "changed kind": "failure", "lost": "failure", "missing": "open", "inconclusive": "open", "better": "good", "gained": "good"}
 
 
 def _group_line(step, place, group, on_page):
     change = BY_CHANGE[group["class"]]
-    devices = list(group["counts"])
     return {"mark": change.mark, "kind": _KINDS.get(change.word, "refused"), "count": group["cases"], "what": change.word, "where": group["words"], "code": group["where"] == group["words"],
-            "known": group["known"], "on": "" if len(devices) == len(step["devices"]) else ", ".join(devices), "why": f"{group['before']} → {group['after']}" if on_page else "",
+            "known": group["known"], "on": group["on"], "why": f"{group['before']} → {group['after']}" if on_page else "",
             "a": step["a"], "b": step["b"], "group": place, "example": group["example"], "fails": group["fails"]}
 
 
@@ -22,12 +22,16 @@ def _step(step, labels, groups):
     """A step that lost or gained something, for the list, with at most so many groups."""
     lines = [_group_line(step, i, g, False) for i, g in enumerate(step["groups"]) if g["class"] in _FIRST]
     return {"title": f"{labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])}", "a": step["a"], "b": step["b"], "lines": lines[:groups], "more": max(0, len(lines) - groups),
-            "rest": ", ".join(said for word, said in step["sentences"].items() if word not in _FIRST and word not in _APART), "quiet": not lines}
+            "rest": ", ".join(said for word, said in step["sentences"].items() if word not in _FIRST and word not in _APART), "quiet": not lines,
+            "folded": 1, "totals": Counter(step["totals"])}
 
 
 def _quiet(first, last):
     """Several steps that lost and gained nothing are one entry."""
-    return {**last, "title": f"{first['title'].split(' → ')[0]} → {last['title'].split(' → ')[1]}", "a": first["a"], "b": last["b"], "rest": ""}
+    folded, totals = first["folded"] + last["folded"], first["totals"] + last["totals"]
+    changes = [text.count(totals[word], said) for word, said in _FOLDED.items() if totals[word]]
+    return {**last, "title": f"{first['title'].split(' → ')[0]} → {last['title'].split(' → ')[1]}", "a": first["a"], "b": last["b"], "folded": folded, "totals": totals,
+            "rest": f"{folded} steps with {words.several(changes)}" if changes else ""}
 
 
 def _steps(every, labels):
@@ -45,9 +49,9 @@ def _steps(every, labels):
     return out, len(every) - shown
 
 
-def _finding(found):
+def _finding(found, on):
     outcome = BY_WORD[found["outcome"]]
-    return {"mark": outcome.mark, "kind": outcome.kind, "what": outcome.word, "case": found["case"], "device": found["device"], "pairs": found["pairs"], "more": len(found["cases"]) - 1,
+    return {"mark": outcome.mark, "kind": outcome.kind, "what": outcome.word, "case": found["case"], "device": found["device"], "on": on, "pairs": found["pairs"], "more": len(found["cases"]) - 1,
             "when": next((when for word, when, _ in found["history"] if word == found["outcome"]), "")}
 
 
@@ -57,8 +61,8 @@ def various(news):
     for f in news:
         turns[f["outcome"]] += 1
         f["turn"] = turns[f["outcome"]]
-    kept = {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]}
-    return [_finding(f) for f in news if id(f) in kept]
+    kept, cases = {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]}, Counter(f["case"] for f in news)
+    return [_finding(f, f["device"] if cases[f["case"]] > 1 else "") for f in news if id(f) in kept]
 
 
 def _change_words(steps, labels):

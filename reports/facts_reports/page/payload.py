@@ -34,14 +34,6 @@ def _short(value):
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
-def _worst_ratio(row):
-    ratios = [words.ratio_of(e.get("ratio")) for e in row["errors"].values() if isinstance(e, dict)] if row.get("errors") else []
-    ratios = [r for r in ratios if r is not None]
-    if not ratios:
-        return None
-    return "inf" if max(ratios) == float("inf") else _short(max(ratios))
-
-
 def _errors(row):
     return {t: {k: _short(v) for k, v in e.items()} for t, e in row.get("errors", {}).items() if isinstance(e, dict)}
 
@@ -84,7 +76,7 @@ class _Rows:
         for name, value in values.items():
             self.columns[name].append(self.dictionaries[name].add(value))
         self.columns["outcome"].append(_PLACE[outcome])
-        self.columns["ratio"].append(_worst_ratio(row))
+        self.columns["ratio"].append(words.worst_ratio(row))
         for name in _PLAIN:
             value = row.get(name)
             self.columns[name].append(_short(value) if value is not None and isinstance(value, (int, float)) else None)

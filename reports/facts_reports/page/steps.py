@@ -4,6 +4,7 @@ import math
 from .. import decision, diff, diff_files, diff_words, features, separate, sides, words
 from ..versions import version_key
 from ..vocabulary import APART, CHANGES
+from . import numbers
 
 _ANSWERS = 20000   # after the neighbours, other pairs of versions are compared until so many answers were
 _MEMBERS = 400     # cases of a group that its table can show, on each device
@@ -22,13 +23,32 @@ def option(command, name):
 
 
 def gated(store, record):
-    """(baseline, candidate) when every run is one gate's, else None."""
+    """(baseline, candidate, {what diff.of_targets() takes besides}) when every run is one gate's, else None."""
     asked = set()
     for run in store.runs.values():
         command = run.get("command") if isinstance(run.get("command"), list) else []
-        asked.add(tuple(str(option(command, name) or "") for name in ("baseline", "candidate")) if "gate" in command[:2] else None)
-    named = [sides.builds_named(record, word) for word in asked.pop() or ()] if len(asked) == 1 else []
-    return (named[0][0], named[1][0]) if named and all(len(found) == 1 for found in named) else None
+        asked.add((*(option(command, name) for name in ("baseline", "candidate", "slower", "fail-on")), "--bench" in command) if "gate" in command[:2] else None)
+    *named, slower, fail_on, measured = (asked.pop() if len(asked) == 1 else None) or (None,) * 5
+    builds = [sides.builds_named(record, word or "") for word in named]
+    if any(len(found) != 1 for found in builds):
+        return None
+    options = {"slower": _number(slower), "fail_on": _classes(fail_on), "turns": numbers.turns(store) if measured else None}
+    return builds[0][0], builds[1][0], options
+
+
+def _number(said):
+    """The value of an option of a record, which may be from elsewhere; None where it is no number."""
+    try:
+        return float(said or "")
+    except ValueError:
+        return None
+
+
+def _classes(said):
+    try:
+        return diff.classes(said)
+    except sides.SidesError:
+        return None
 
 
 def _chain(builds):
@@ -94,7 +114,7 @@ def _words(found, group):
 def _group(found, group, places):
     about, members = diff_files.about(found, group), _members(found, group, places)
     kept = ("class", "fails", "where", "cases", "known", "example", "repro", "bisect", "ratio")
-    return {**{name: about[name] for name in kept}, "words": _words(found, group), "change": diff_words.detail(group), "exactness": diff_words.exactness(group),
+    return {**{name: about[name] for name in kept}, "words": _words(found, group), "on": diff_words.on(found, group), "change": diff_words.detail(group), "exactness": diff_words.exactness(group),
             "before": about["baseline"]["answer"], "after": about["candidate"]["answer"],
             "members": {device: cases[:_MEMBERS] for device, cases in members.items()}, "counts": {device: len(cases) for device, cases in members.items()}}
 
@@ -103,7 +123,7 @@ def as_object(found, places):
     """A comparison for the page."""
     slots = found.sides.slots
     return {"a": slots[0].first[0], "b": slots[0].second[0], "devices": [s.second[1] for s in slots], "compared": found.compared(), "same": found.same,
-            "headline": decision.headline(found), "decision": decision.decision(found), "sentences": {c.word: decision.sentence(found, c.word) for c in CHANGES if found.total(c.word)},
+            "headline": decision.headline(found), "headlines": {s.second[1]: decision.headline(diff.of_slot(found, place)) for place, s in enumerate(slots)}, "decision": decision.decision(found), "sentences": {c.word: decision.sentence(found, c.word) for c in CHANGES if found.total(c.word)},
             "totals": {c.word: found.total(c.word) for c in CHANGES if found.total(c.word)}, "notes": [*diff_words.notes(found), *diff_words.not_asked(found), *diff_words.engines_words(found)],
             "known": diff_words.known_failures(found)[0], "groups": [_group(found, g, places) for g in found.groups if g.word not in _NOT_SHOWN]}
 
@@ -136,10 +156,10 @@ class Steps:
     @staticmethod
     def _gate(both, store, record):
         """The comparison that a gate's record was made for, or None."""
-        named = gated(store, record)
-        ours, theirs = ({d for b, d in record.targets if b == build} for build in named or ("", ""))
-        pairs = [((named[0], d), (named[1], d)) for d in store.devices() if d in ours & theirs]
-        return diff.of_targets(both, pairs, "gate") if pairs else None
+        old, new, options = gated(store, record) or ("", "", {})
+        ours, theirs = ({d for b, d in record.targets if b == build} for build in (old, new))
+        pairs = [((old, d), (new, d)) for d in store.devices() if d in ours & theirs]
+        return diff.of_targets(both, pairs, "gate", **options) if pairs else None
 
     @staticmethod
     def _compared(both, wanted, places, most=math.inf):

@@ -28,8 +28,9 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("with", 0, TEXT, with, "KEY=VALUE", BATCH | ON(LIST) | ON(FUZZ) | MEASURES, "set these keys in every case: 'engine=all'")    \
     X("output", 'o', TEXT, output, "PATH", BATCH | SEARCHES | ON(MATRIX) | ON(MERGE) | MEASURES | VERSIONS,                        \
       "write the record to this file (matrix: the folder)")                                                                        \
-    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | ON(BENCH) | COMPARES | VERSIONS,                   \
+    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | ON(BENCH) | COMPARES | (VERSIONS & ~ON(EXPECT)),   \
       "print one JSON object a line")                                                                                              \
+    X("json", 0, FLAG, json, NULL, ON(EXPECT), "print the golden matrix of this checkout as one JSON document; ask nothing")       \
     X("count", 0, FLAG, count, NULL, ON(LIST), "print only the number of cases")                                                   \
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | SEARCHES | (VERSIONS & ~ON(EXPECT)), "also compile what cuDNN accepts")            \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "for each refused case, also find the nearest cases that are accepted")       \

@@ -38,7 +38,7 @@ const Compare = (() => {
     const list = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => cases.map((c) => [d, c]));
     const body = list.slice(0, MOST).map(([d, c]) => element("tr", {}, element("td", { class: "case" }, element("code", {}, names[c])), element("td", {}, d),
       ...[step.a, step.b].map((build, side) => element("td", { "data-version": label(build) }, ...answer(step, c, d, side).filter(Boolean)))));
-    const lines = step.names ? [] : Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${d}, of ${count(cases.length)} cases`), Timeline.ofCases(cases, d)]);
+    const lines = step.names ? [] : Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${d}, of ${count(cases.length)} ${cases.length === 1 ? "case" : "cases"}`), Timeline.ofCases(cases, d)]);
     return element("div", { class: "inside" }, element("p", { class: "quiet" }, ...(group.where ? [element("code", {}, group.where), ": "] : []), `${group.exactness}.${group.change ? ` ${group.change}.` : ""}`), ...lines, copyable(group.repro), group.bisect ? copyable(group.bisect) : "",
       element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The cases of the group, before and after" }, element("table", { class: "beside" }, element("caption", { class: "hidden" }, "The cases of the group, before and after"),
         element("thead", {}, element("tr", {}, ...["Case", "Device", label(step.a), label(step.b)].map((h) => element("th", { scope: "col" }, h)))), element("tbody", {}, ...body))),
@@ -49,7 +49,7 @@ const Compare = (() => {
 
   const total = (group) => Object.values(group.counts).reduce((n, m) => n + m, 0);
   const words = (group, cases = total(group)) => [element("span", { class: `mark ${kinds[group.class] ?? "refused"}`, "aria-hidden": "true" }, raw.changes[group.class]), " ", element("b", {}, `${count(cases)} ${group.class}`),
-    group.known ? ` (${count(group.known)} known)` : "", ": ", group.words === group.where ? element("code", {}, group.where) : group.words, element("span", { class: "quiet of" }, `${group.before} → ${group.after}`)];
+    group.known ? ` (${count(group.known)} known)` : "", ": ", group.words === group.where ? element("code", {}, group.where) : group.words, group.on ? element("span", { class: "quiet" }, ` on ${group.on}`) : "", element("span", { class: "quiet of" }, `${group.before} → ${group.after}`)];
 
   function groupOf(step, group, place, state) {
     const cases = state.device ? group.counts[state.device] ?? 0 : total(group);

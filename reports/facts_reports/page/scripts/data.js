@@ -53,11 +53,11 @@ const Data = (() => {
     class: (r) => dict.reason[columns.reason[r]].class ?? null, reason: (r) => dict.reason[columns.reason[r]].text ?? null,
     outcome: (r) => outcomes[columns.outcome[r]].word, supported: (r) => columns.supported[r], known: (r) => (known.has(r) ? raw.details[r]?.expectation?.link ?? "yes" : ""),
     reason_class: (r) => dict.reason[columns.reason[r]].class ?? "", reason_status: (r) => dict.reason[columns.reason[r]].status ?? "",
-    run: (r) => dict.run[columns.run[r]], group: (r) => dict.group[columns.group[r]], worst: (r) => columns.worst.items[columns.worst.codes[r]],
+    run: (r) => dict.run[columns.run[r]], group: (r) => dict.group[columns.group[r]], asked: (r) => Trust.run(r).started, tolerance: (r) => Trust.run(r).tolerance, suite_hash: (r) => Trust.run(r).suite, worst: (r) => columns.worst.items[columns.worst.codes[r]],
     ...Object.fromEntries(["config", "ratio", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt"].map((name) => [name, (r) => columns[name][r]])),
   };
   const known = new Set(raw.known);
-  const codeOf = { outcome: "outcome", reason: "reason", cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", class: "reason", case: "case", reason_class: "reason", reason_status: "reason", run: "run", group: "group" };
+  const codeOf = { outcome: "outcome", reason: "reason", cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", class: "reason", case: "case", reason_class: "reason", reason_status: "reason", run: "run", asked: "run", tolerance: "run", suite_hash: "run", group: "group" };
 
   // A column of small codes for a key, so that a comparison is made once for each distinct value.
   const cached = new Map();
@@ -104,7 +104,12 @@ const Data = (() => {
   }
 
   // Columns of the CSV that are no key of the case language may be asked for as well.
-  const parse = (text) => Predicate.parse(text, [...new Set([...raw.query_keys, ...Object.keys(ofRow)])], numbers);
+  const BOOLEAN = { 0: "false", 1: "true" };   // as results.csv has it
+  function parse(text) {
+    const tree = Predicate.parse(text, [...new Set([...raw.query_keys, ...Object.keys(ofRow)])], numbers);
+    for (const leaf of Predicate.leaves(tree)) if (leaf.key === "supported") leaf.value = Array.isArray(leaf.value) ? leaf.value.map((v) => BOOLEAN[v] ?? v) : BOOLEAN[leaf.value] ?? leaf.value;
+    return tree;
+  }
   const numbers = new Set([...raw.numbers, "ratio", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt"]);
 
   // Words without an operator: rows that have each of them in their case, their reason, its rule, remedy or chain, the link of what was expected, what a

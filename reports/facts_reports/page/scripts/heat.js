@@ -14,14 +14,15 @@ const Heat = (() => {
   const NONE = 255, GUARDED = 254;
 
   // Builds of one version share a column unless a case ends otherwise in one of them.
-  const ends = (c, t) => { const r = Data.rowOf(c, t); return r < 0 || guarded(r) ? null : outcomes[columns.outcome[r]].kind; };
-  function differ(one, other) {
-    let n = 0;
+  const ends = (c, t) => { const r = Data.rowOf(c, t), kind = r < 0 || guarded(r) ? "open" : outcomes[columns.outcome[r]].kind; return kind === "open" ? null : kind; };
+  function beside(one, other) {
+    let shared = 0, differ = 0;
     for (let c = 0; c < Data.dict.case.length; c++) {
       const a = ends(c, one), b = ends(c, other);
-      if (a && b && a !== b && a !== "open" && b !== "open") n++;
+      if (a && b) shared++;
+      if (a && b && a !== b) differ++;
     }
-    return n;
+    return { shared, differ };
   }
 
   const made = new Map();
@@ -29,9 +30,10 @@ const Heat = (() => {
     if (!made.has(device)) {
       const list = ofDevice.get(device), out = [], notes = [];
       for (const version of [...new Set(list.map((t) => targets[t].cudnn))]) {
-        const same = list.filter((t) => targets[t].cudnn === version), apart = same.slice(1).reduce((n, t) => n + differ(same[0], t), 0);
+        const same = list.filter((t) => targets[t].cudnn === version), pairs = same.slice(1).map((t) => beside(same[0], t)), apart = pairs.reduce((n, p) => n + p.differ, 0);
         const flavour = (t) => targets[t].build.replace(`${version}-`, "");
-        if (same.length > 1) notes.push(apart ? `${version}: ${same.map(flavour).join(" and ")} differ in ${count(apart)} cases.` : `${version}: ${same.map(flavour).join(" and ")} give the same answers.`);
+        const said = apart ? `differ in ${count(apart)} ${apart === 1 ? "case" : "cases"}` : pairs.every((p) => p.shared) ? "give the same answers" : "were asked different cases";
+        if (pairs.length) notes.push(`${version}: ${same.map(flavour).join(" and ")} ${said}.`);
         if (apart) for (const t of same) out.push({ label: targets[t].build, list: [t] });
         else out.push({ label: version === "none" || targets[same[0]].build === "none" ? "no cuDNN" : version, list: same });
       }
@@ -93,9 +95,13 @@ const Heat = (() => {
     return out;
   }
 
+  // A move from one answer to another, in the words of the gate.
+  const MOVES = { "good failure": "worse", "good refused": "lost", "refused good": "gained", "failure good": "better", "failure refused": "better" };
+  const standing = (o) => (outcomes[o].kind === "error" ? "failure" : outcomes[o].kind);
+
   // {counts, total, accepted, state, changed: cases that end otherwise than in the column before} of one row, for each column.
   function line(holds, { way, ways }, width) {
-    const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, failed: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, before: -1 }));
+    const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, failed: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, moves: {}, before: -1 }));
     const many = counts(holds, way, ways.length);
     ways.forEach(({ cells, news }, at_) => {
       const n = many[at_];
@@ -113,6 +119,8 @@ const Heat = (() => {
         if (last !== NONE && outcomes[last].kind !== outcomes[o].kind) {
           one.changed += n;
           one.before = from;
+          const word = MOVES[`${standing(last)} ${standing(o)}`] ?? "changed otherwise";
+          one.moves[word] = (one.moves[word] ?? 0) + n;
           if (outcomes[last].kind === "good") one.lost += n;
           if (outcomes[o].kind === "good") one.gained += n;
         }
@@ -139,7 +147,7 @@ const Heat = (() => {
 
   function cellOf(feature, device, across, i, one, selected, wide) {
     const list = ofDevice.get(device), part = { first: list.indexOf(across[i].list[0]), last: list.indexOf(across[i].list[across[i].list.length - 1]) };
-    const moved = [one.lost ? `${count(one.lost)} lost` : "", one.gained ? `${count(one.gained)} gained` : "", one.changed > one.lost + one.gained ? `${count(one.changed - one.lost - one.gained)} changed otherwise` : ""].filter(Boolean);
+    const moved = [...new Set(Object.values(MOVES)), "changed otherwise"].filter((word) => one.moves[word]).map((word) => `${count(one.moves[word])} ${word}`);
     const changed = one.changed ? `; since ${across[one.before].label} ${moved.join(", ")}` : "", said = `${feature.label}, ${across[i].label}: ${words(one)}${changed}`;
     const ref = one.total + one.guarded ? Matrix.reference(feature.id, list, part, [0, 1]) : "";
     const button = element("button", { type: "button", class: `cell ${one.state}${one.lost ? " lost" : ""}${one.gained ? " gained" : ""}${one.changed && !one.lost && !one.gained ? " edge" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),

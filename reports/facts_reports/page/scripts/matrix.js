@@ -45,7 +45,7 @@ const Matrix = (() => {
 
   function when(list, first, last) {
     const label = (i) => targets[list[i]].label;
-    if (first === 0 && last === list.length - 1) return list.length === 1 ? label(0) : `all ${list.length} builds`;
+    if (first === 0 && last === list.length - 1) return list.length === 1 ? label(0) : list.length === 2 ? "both builds" : `all ${list.length} builds`;
     if (first === last && last < list.length - 1) return label(first);
     return last === list.length - 1 ? `since ${label(first)}` : `${label(first)} – ${label(last)}`;
   }

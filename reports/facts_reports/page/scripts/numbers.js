@@ -50,11 +50,11 @@ const Numbers = (() => {
 
   // ---- times ----
 
-  const MOST = 120;
+  const MOST = 400;
   function speed(line, most, peaks) {
     const bar = element("span", { class: "speed" }, element("span", { class: "bar" })), top = peaks[line.device] || most;
     bar.firstChild.style.setProperty("--part", `${Math.min(100, 100 * line.tflops / top).toFixed(1)}%`);
-    return [element("code", {}, line.case), line.build, line.device, line.engine, shown(Number(line.us.toPrecision(4))), element("span", {}, shown(Number(line.tflops.toPrecision(3))), " ", bar), line.share ? `${Math.round(100 * line.share)} % of its ${line.limit}` : "", line.change];
+    return [element("code", {}, line.case), line.build, line.device, element("span", {}, line.engine, line.mark ? element("b", {}, ` ${line.mark}`) : ""), shown(Number(line.us.toPrecision(4))), element("span", {}, shown(Number(line.tflops.toPrecision(3))), " ", bar), line.share ? `${Math.round(100 * line.share)} % of its ${line.limit}` : "", line.change];
   }
 
   function start() {
@@ -66,8 +66,9 @@ const Numbers = (() => {
     }
     if (speeds.lines.length) {
       const peaks = Object.entries(speeds.peaks).filter(([, p]) => p).map(([d, p]) => `${d}: ${shown(Number(p.toPrecision(4)))} TFLOP/s`), most = Math.max(...speeds.lines.map((l) => l.tflops));
+      const cases = new Set(speeds.lines.map((l) => l.case)).size, more = speeds.lines.length - MOST;
       box.append(smallTable(["Case", "Build", "Device", "Engine", "µs", "TFLOP/s", "Share of the card", "Against the first"], speeds.lines.slice(0, MOST).map((l) => speed(l, most, speeds.peaks)),
-        `Times of ${count(speeds.lines.length)} cases. A bar is as long as its part of ${peaks.length ? `the card's bf16 GEMM (${peaks.join("; ")})` : "the fastest case"}`));
+        `Times of ${count(cases)} ${cases === 1 ? "case" : "cases"}${more > 0 ? `, without the last ${count(more)} rows` : ""}. A bar is as long as its part of ${peaks.length ? `the card's bf16 GEMM (${peaks.join("; ")})` : "the fastest case"}`));
     }
   }
 

@@ -88,7 +88,7 @@ const Predicate = (() => {
       if (["=", "!=", "~", "!~", ...ORDERED].includes(op)) {
         at++;
         const value = word(`a value after ${key}${op}`);
-        if (ORDERED.includes(op) && key !== "cudnn" && !numbers.has(value) && number(value) === null) { at--; fail(`${value} is not a number`); }
+        if (ORDERED.includes(op) && (key === "cudnn" ? !/^\d+(\.\d+)*$/.test(value) : !numbers.has(value) && number(value) === null)) { at--; fail(`${value} is not a ${key === "cudnn" ? "version, such as 9.10.2" : "number"}`); }
         return { op, key, value, mod, number: numbers.has(key), other: numbers.has(key) && numbers.has(value) };
       }
       if (op === null && at < list.length && list[at].word === "in") {
