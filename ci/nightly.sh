@@ -58,7 +58,7 @@ for name; do
             step fuzz "$facts" fuzz --minutes "${MINUTES:-60}" "${target[@]}" "${words[@]}"
             ;;
         targets) step targets env FACTS_FUZZ_SECONDS="${TARGET_SECONDS:-300}" ctest --test-dir "$targets" -L fuzz --no-tests=error -j "${JOBS:-$(nproc)}" ;;
-        programs) step programs env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^(e2e_(dump|plans|programs|stale|standalone)|ci_test_(cudnn_lock|layouts|poison|shards)|reports_page_large)$' --no-tests=error ;;
+        programs) step programs env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^(e2e_(dump|plans|programs|self|stale|standalone)|ci_test_(cudnn_lock|layouts|poison|shards)|reports_page_large)$' --no-tests=error ;;
         torture) step torture "${TORTURE:-$home/ci/torture.sh}" --points "${TORTURE_POINTS:-0}" --table "$out/torture.md" ;;
         packages) step packages env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^ci_test_(relink|packages)$' --no-tests=error ;;
         pins) # every pinned package can be had for Debian 12's Python
