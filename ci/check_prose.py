@@ -3,7 +3,8 @@
 
     python3 ci/check_prose.py [FILE...]     every page, printed text and comment, or only these files
 
-A finding is one line: FILE:LINE: what is wrong. Exit 1 when there is one. docs/glossary.md says which spellings are wrong ("Not: ...").
+A finding is one line: FILE:LINE: what is wrong. Exit 1 when there is one, 2 when a file cannot be
+read. docs/glossary.md says which spellings are wrong ("Not: ...").
 """
 import ast
 import io
@@ -235,8 +236,13 @@ def main(arguments):
     """Prints the findings; 1 when there is one."""
     wrong, status = glossary(), 0
     for path in [Path(a).resolve() for a in arguments] or files():
-        for line, what in findings(path, wrong):
-            print(f"{path.relative_to(HOME)}:{line}: {what}")
+        try:
+            found = findings(path, wrong)
+        except OSError as failed:
+            print(f"check_prose.py: {path}: {failed.strerror}", file=sys.stderr)
+            return 2
+        for line, what in found:
+            print(f"{os.path.relpath(path, HOME)}:{line}: {what}")
             status = 1
     return status
 
