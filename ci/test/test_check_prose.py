@@ -8,7 +8,7 @@ HOME = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME / "ci"))
 import check_prose  # noqa: E402
 
-LONG = " ".join(["word"] * 41) + "."
+LONG = " ".join(["word"] * 26) + "."
 
 
 def found(text):
@@ -65,6 +65,11 @@ class Prose(unittest.TestCase):
         words = (HOME / "docs/glossary.md").read_text(encoding="utf-8").count("\n- **")
         self.assertTrue(30 <= words <= 55, words)
         self.assertIn("logsumexp", check_prose.glossary())
+
+    def test_the_limit_of_a_page_with_longer_sentences_only_falls(self):
+        for page, most in check_prose.LONGER.items():
+            self.assertGreater(most, check_prose.WORDS, page)
+            self.assertEqual(check_prose.longest((HOME / page).read_text(encoding="utf-8")), most, f"{page}: lower its number in check_prose.py")
 
     def test_every_page_and_printed_text(self):
         done = subprocess.run([sys.executable, "-B", HOME / "ci/check_prose.py"], capture_output=True, text=True, check=False)
