@@ -205,7 +205,15 @@ def script_comments(text):
         yield text.count("\n", 0, found.start()) + 1, re.sub(r"\s*//\s*", " ", found[0]).strip()
 
 
-READERS = {".j2": [template_texts], ".js": [script_comments],
+def hash_comments(text):
+    """(line, text) of a shell script's or YAML file's comments, printed help (`cat <<'END'`) and `description: "..."`. An indented line is one of its own."""
+    for found in re.finditer(r"(?m)^ *#(?!!).*(?:\n *#.*)*|(?<= )# .*", text):
+        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\n *#(?=$|  )", "\n", re.sub(r"\n *# (?=\S)", " ", found[0].strip(" #")), flags=re.M)
+    for found in re.finditer(r"(?ms)<<'END'\n(.*?)^END$|description: \"(.*?)\"", text):
+        yield text.count("\n", 0, found.start()) + 1, found[1] or found[2]
+
+
+READERS = {".sh": [hash_comments], ".yml": [hash_comments], ".yaml": [hash_comments], "": [hash_comments], ".j2": [template_texts], ".js": [script_comments],
            ".py": [python_texts, python_comments], ".c": [c_comments, c_texts], ".in": [c_comments, c_texts], ".cu": [c_comments], ".cuh": [c_comments]}
 
 
@@ -225,7 +233,8 @@ def _pages():
 
 SOURCES = ("harness/src/**/*.[ch]", "harness/cuda/*.cu*", "harness/bench/*.[ch]", "harness/repro/*.py", "harness/repro/program.c.in", "lib/src/**/*.[ch]", "lib/gpu/*.[ch]",
            "lib/cuda/*.cu*", "lib/bench/*.[ch]", "lib/nulldriver/*.c", "lib/include/fattn/*.h*", "lib/python/fattn/*.py", "reference/src/**/*.[ch]", "reference/cuda/*.cu*",
-           "reference/include/fref/*.h", "reports/facts_reports/**/*.py", "reports/facts_reports/page/**/*.j2", "reports/facts_reports/page/**/*.js", "examples/*.[ch]*", "ci/*.py", "ci/docs/*.py", "ci/package/*.py", "ci/torture/*.py")
+           "reference/include/fref/*.h", "reports/facts_reports/**/*.py", "reports/facts_reports/page/**/*.j2", "reports/facts_reports/page/**/*.js", "examples/*.[ch]*", "ci/*.py", "ci/docs/*.py", "ci/package/*.py", "ci/torture/*.py", "ci/gate/*.py",
+           "facts", "action.yml", "templates/*.yml", "ci/**/*.sh", "ci/gate/*.y*ml", "ci/nightly/*.yml")
 
 
 def files():

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What is too long for a pull request: 100,000 evaluations of a right kernel, of which none may be called wrong; every liar; the suites, core with four
-# fills; the fuzzer; then, if ./facts test has built them here, the libFuzzer targets, and clang-tidy with all paths of its analyzer. Each may be interrupted: what has
-# its row is not asked again when the same command is given once more.
+# Runs checks that take too long for a pull request. They are 100,000 evaluations of a right kernel, every liar, the suites (core with four fills) and the
+# fuzzer. If ./facts test has built them here, the libFuzzer targets and clang-tidy with all paths of its analyzer follow. Each step may be interrupted: the same
+# command then goes on, and asks no case again that has its row.
 # usage: ci/nightly.sh FACTS BUILDS DEVICE OUT [STEP...]
 #   FACTS   the front door or a bundle's facts
 #   BUILDS  as for --cudnn: 9.19.0,9.27.0-jit-cu13

@@ -41,7 +41,8 @@ class Prose(unittest.TestCase):
             for name, source in (("x.c", f"/* {text} */\n"), ("x.c", f"int f(void); // {text}\n"), ("x.h", f"/*\n * {text}\n */\n"), ("x.cu", f"/* {text} */\n"),
                                  ("x.cuh", f"/* {text} */\n"), ("x.c", f'f("A sentence. {text}");\n'), ("x.py", f"# {text}\n"), ("x.py", f'"""{text}"""\n'),
                                  ("x.py", f'print("A sentence. {text}")\n'), ("x.py", f'def f():\n    """{text}"""\n'), ("program.c.in", f"/* {text} */\n"),
-                                 ("x.js", f"  // {text}\n"), ("x.j2", f"<p>{{% if a %}}{text}</p>\n")):
+                                 ("x.js", f"  // {text}\n"), ("x.sh", f"  # {text}\nls\n"), ("facts", f"ls # {text}\n"), ("x.sh", f"cat <<'END'\n{text}\nEND\n"),
+                                 ("action.yml", f'  suite: {{ default: x, description: "{text}" }}\n'), ("x.j2", f"<p>{{% if a %}}{text}</p>\n")):
                 self.assertEqual(len(list(check_prose.source_findings(Path(name), source, {}))), 1, (name, text))
         self.assertEqual(found("CANNOT TELL: it failed due to it."), [])
 
@@ -59,7 +60,7 @@ class Prose(unittest.TestCase):
                          ["It does this and that.".split(), "Returns 0, or an errno.".split(), "int x; // code".split()])
         for name in ("harness/x.h", "lib/src/x.h", "lib/include/fattn/x.hpp", "reference/include/fref/x.h"):
             self.assertEqual([line for line, _ in check_prose.source_findings(Path(name), header, {})], [8], name)
-        self.assertTrue({"fattn.hpp", "fref.h", "judge.h", "context.h", "context.c", "fill_kernels.cu", "tile.cuh", "guard.c", "program.c.in", "check.py", "cookbook.py", "page.py"} <= {path.name for path in check_prose.files()})
+        self.assertTrue({"fattn.hpp", "fref.h", "judge.h", "context.h", "context.c", "fill_kernels.cu", "tile.cuh", "guard.c", "program.c.in", "check.py", "cookbook.py", "page.py", "facts", "release.sh", "comment.py", "action.yml", "cudnn-gate.yml"} <= {path.name for path in check_prose.files()})
 
     def test_the_glossary_has_forty_words_or_so(self):
         words = (HOME / "docs/glossary.md").read_text(encoding="utf-8").count("\n- **")
