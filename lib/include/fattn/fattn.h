@@ -256,8 +256,8 @@ typedef struct fattn_plan fattn_plan;
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
 
 /* The key of a saved plan: 32 hexadecimal digits and a NUL. The key hashes the problem, the options, the build of cuDNN, the device and
- * the sources of this library. It also hashes the rules of this thread's policy that hold for the problem. It is equal in every process, and for a GPU and
- * its description. Another version of the library has another key.
+ * the sources of this library. It also hashes the rules of this thread's policy that hold for the problem. It is equal in every process,
+ * and for a GPU and its description. Another version of the library has another key.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM; FATTN_ENVIRONMENT (a library of cuDNN was changed since it was mapped). */
 fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33]);
 
@@ -344,9 +344,10 @@ typedef struct fattn_tensors {
  * Order    asynchronous on `stream`; never synchronises; may be captured in a CUDA graph, which then refers to these addresses and
  *          must not outlive the plan. The cpu backend computes before it returns and ignores `stream`.
  * Threads  one plan may be launched from many threads at once, each with its own workspace.
- * Returns  FATTN_OK; FATTN_BAD_PROBLEM (nothing was launched or written); FATTN_DEVICE_FAULT; FATTN_NO_MEMORY (on the GPU). A problem is bad
- *          if a pointer is NULL, misaligned, or no memory of the plan's GPU. It is also bad if an output shares memory or the workspace
- *          is too small. With guards_off the library checks only NULL and the workspace. The plan remembers addresses that passed: do not call with freed memory.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (nothing was launched or written); FATTN_DEVICE_FAULT; FATTN_NO_MEMORY (on the GPU). A problem is
+ *          bad if a pointer is NULL, misaligned, or no memory of the plan's GPU. It is also bad if an output shares memory or the
+ *          workspace is too small. With guards_off the library checks only NULL and the workspace. The plan remembers addresses that
+ *          passed: do not call with freed memory.
  * Source   cuDNN backend API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 
