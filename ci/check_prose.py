@@ -17,7 +17,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parents[1]
 LINE, CELL, WORDS, SOURCE_WORDS = 120, 80, 25, 40  # columns of a line, characters of a table cell, words of a sentence of a page and of a source
 # Pages with longer sentences, and the words of the longest. A number may only fall: a test finds a page whose longest sentence is shorter.
-LONGER = {"docs/numerics.md": 40, "docs/audit.md": 28, "reports/README.md": 31, "reports/catalogue/README.md": 34, "reports/examples/README.md": 32}
+LONGER = {"docs/numerics.md": 35, "docs/audit.md": 28, "reports/README.md": 31, "reports/catalogue/README.md": 34, "reports/examples/README.md": 32}
 
 # Words that once had a private meaning here, and what to write instead.
 BANNED = {
