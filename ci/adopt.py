@@ -10,7 +10,7 @@ usage: facts adopt VERSION [--device D,D] [--baseline V] [--plan] [-o FILE]
   5 golden    facts expect golden check and add       adds the version to cases/golden/support.txt
 
 Each step is one command that can also be typed alone. Only data files change; the summary names them. A finding does not stop the run. A step that
-cannot be done does.
+cannot be done stops the run.
 
 Exit: 0 nothing was found; 1 findings; 2 no such version; 3 a step could not be done.
 """

@@ -4,8 +4,9 @@
 #   bare     cuDNN's heuristics alone, one process: descriptor, finalize, fetch; graphs built outside the clock
 #   decide   fattn_decide() over the same problems, same process
 #   facts    `facts decide core` with two workers, from its start to the last row: start of the workers, JSON, record, classes of refusals
-# Then the library's own benchmarks (lib/bench): on the host what a call costs before its launch, and the cpu backend; with a GPU the launch and the math
-# backend as well. FACTS_BENCH_TORCH names a Python that has PyTorch: the cpu backend is then timed beside it.
+#
+# Then the library's own benchmarks (lib/bench): on the host the cost of a call before its launch, and the cpu backend. With a GPU they also time the launch
+# and the math backend. FACTS_BENCH_TORCH names a Python that has PyTorch: the cpu backend is then timed beside it.
 set -euo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
 name=${1:-9.20.0-jit-cu13} device=${2:-h100-sxm}

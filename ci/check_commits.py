@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """Checks the subjects of new commits: at most 72 columns, an imperative verb first, and a body where a verdict, a guard or a tolerance changes.
 
-    python3 ci/check_commits.py [RANGE]     default: what HEAD has and origin/main or main has not; without either the last commit
+    python3 ci/check_commits.py [RANGE]
+
+RANGE is as for `git log`. Without it: the commits of HEAD that origin/main, or else main, does not have. If there are none, the last commit. Older
+commits are not read: some of them are older than these rules. Exit 1 when a subject is wrong, 2 when there is no such range.
 """
+import argparse
 import re
 import subprocess
 import sys
@@ -53,10 +57,14 @@ def new():
     return "HEAD~1..HEAD" if subprocess.run(["git", "-C", HOME, "rev-parse", "-q", "--verify", "HEAD~1"], capture_output=True, check=False).returncode == 0 else "HEAD"
 
 
-def main(arguments):
+def main():
     """1 when a commit is not as it should be."""
-    status = 0
-    for commit, subject, body, files in commits(arguments[0] if arguments else new()):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("range", nargs="?", metavar="RANGE")
+    span, status = parser.parse_args().range or new(), 0
+    if subprocess.run(["git", "-C", HOME, "rev-list", "-n1", span, "--"], capture_output=True, check=False).returncode:
+        parser.error(f"{span}: no such range of commits")
+    for commit, subject, body, files in commits(span):
         for what in trouble(subject, body, files):
             print(f"{commit[:10]} {subject}\n    {what}")
             status = 1
@@ -64,4 +72,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

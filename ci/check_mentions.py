@@ -17,7 +17,7 @@ MENTIONS = [re.compile(text, re.M) for text in (
     rf"\b(?:github|gitlab)\.com/(?P<name>[\w-]+/facts)\b",
     rf"\bghcr\.io/{NAME}:{VERSION}",
     rf"\bghcr\.io/{NAME}\n *newTag: (?P<quote>\"?){VERSION}",
-    rf"\bfacts-cudnn=={VERSION}", rf"\(time\), FACTS {VERSION},", rf"Found by FACTS {VERSION},", rf"\bfacts_{VERSION}-1_", rf"\bgithub\.com/{NAME}//ci/gate\?ref=v{VERSION}", rf"^  version: \"{VERSION}\"$", rf"\blibfattn\.so\.{VERSION}", r"\blibfattn(?:\.so\.)?(?P<major>\d+)(?![\d.])")]
+    rf"\bfacts-cudnn=={VERSION}", rf"^__version__ = \"{VERSION}\"$", rf"\(time\), FACTS {VERSION},", rf"Found by FACTS {VERSION},", rf"\bfacts_{VERSION}-1_", rf"\bgithub\.com/{NAME}//ci/gate\?ref=v{VERSION}", rf"^  version: \"{VERSION}\"$", rf"\blibfattn\.so\.{VERSION}", r"\blibfattn(?:\.so\.)?(?P<major>\d+)(?![\d.])")]
 
 
 def named(text):

@@ -84,7 +84,11 @@ def main():
         parser.error("one page at a time; --check takes several")
     stale = 0
     for page in options.pages:
-        before = page.read_text(encoding="utf-8")
+        try:
+            before = page.read_text(encoding="utf-8")
+        except OSError as failed:
+            print(f"{page}: {failed.strerror}", file=sys.stderr)
+            return 2
         if not BLOCK.search(before):
             print(f"{page}: no command in it", file=sys.stderr)
             return 2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What only a GPU can show, for the records in reports/examples/: smoke, regress and evidence on every configuration offered, decisions of the card against
-# its description, and plans that were compiled without a GPU.
+# Makes records that need a GPU, for reports/examples/. It runs smoke, regress and evidence on every configuration that is offered. It compares decisions of the
+# card with its description, and runs plans that were compiled without a GPU.
 # usage: ci/gpu_proof.sh FACTS BUILDS DESCRIPTION OUT [PLAN_DIR]
 #   FACTS        the front door or a bundle's facts
 #   BUILDS       as for --cudnn: 9.14.0,9.19.0,/folder/with/libcudnn.so.9

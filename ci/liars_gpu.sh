@@ -56,7 +56,7 @@ start try mod-key-by-name "pass=fwd $small mod=softcap:5 exec=interleave"
 start try policy-leak "pass=fwd $small policy=math,cudnn"
 start try layout-zero-as-one "pass=fwd $small stride=broadcast:q.s"
 
-# A wrong answer put between a right engine and the judge: each has to end in its own verdict.
+# A wrong answer between a right engine and the comparison: each must end in its own verdict.
 shape='dtype=bf16 b=2 h=4/2 s=192/256 d=64' small='dtype=bf16 b=3 h=4/2 s=64/96 d=64'
 interpose() { # WORD VERDICT CASE...
     local word=$1 due=$2 state=caught found; shift 2

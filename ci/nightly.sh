@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What is too long for a pull request: 100,000 evaluations of a right kernel, of which none may be called wrong; every liar; the suites, core with four
-# fills; the fuzzer; then, if ./facts test has built them here, the libFuzzer targets, and clang-tidy with all paths of its analyzer. Each may be interrupted: what has
-# its row is not asked again when the same command is given once more.
+# Runs checks that take too long for a pull request. They are 100,000 evaluations of a right kernel, every liar, the suites (core with four fills) and the
+# fuzzer. If ./facts test has built them here, the libFuzzer targets and clang-tidy with all paths of its analyzer follow. Each step may be interrupted: the same
+# command then goes on, and asks no case again that has its row.
 # usage: ci/nightly.sh FACTS BUILDS DEVICE OUT [STEP...]
 #   FACTS   the front door or a bundle's facts
 #   BUILDS  as for --cudnn: 9.19.0,9.27.0-jit-cu13
@@ -58,7 +58,7 @@ for name; do
             step fuzz "$facts" fuzz --minutes "${MINUTES:-60}" "${target[@]}" "${words[@]}"
             ;;
         targets) step targets env FACTS_FUZZ_SECONDS="${TARGET_SECONDS:-300}" ctest --test-dir "$targets" -L fuzz --no-tests=error -j "${JOBS:-$(nproc)}" ;;
-        programs) step programs env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^(e2e_(dump|plans|programs|stale|standalone)|ci_test_(cudnn_lock|layouts|poison|shards)|reports_page_large)$' --no-tests=error ;;
+        programs) step programs env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^(e2e_(dump|plans|programs|self|stale|standalone)|ci_test_(cudnn_lock|layouts|poison|shards)|reports_page_large)$' --no-tests=error ;;
         torture) step torture "${TORTURE:-$home/ci/torture.sh}" --points "${TORTURE_POINTS:-0}" --table "$out/torture.md" ;;
         packages) step packages env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^ci_test_(relink|packages)$' --no-tests=error ;;
         pins) # every pinned package can be had for Debian 12's Python

@@ -30,6 +30,15 @@ def add_contents(_, name, source):
         source[0] += f"\n```{{toctree}}\n:caption: {title}\n:hidden:\n\n{entries}\n```\n"
 
 
+REPORT = re.compile(r"(?ms)^```.*?^```|^    [^\n]*|`[^`]*`|\[[^\]]*\]\([^)]*\)|\b([\w-]+/[\w.-]+)#(\d+)\b")  # code and links stay as they are
+
+
+def link_reports(_, __, source):
+    """Makes a link of each public report: owner/repository#number."""
+    source[0] = REPORT.sub(lambda m: f"[{m[0]}](https://github.com/{m[1]}/issues/{m[2]})" if m[1] else m[0], source[0])
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("source-read", link_reports)
     app.connect("source-read", add_contents)

@@ -97,7 +97,7 @@ def split(lines):
 
 
 def prose(comment):
-    """A comment as Markdown: the headings of a contract are list items; indented lines are code."""
+    """A comment as Markdown: the headings of a contract are list items, shapes a table; indented lines are code."""
     out, item = [], []
 
     def flush():
@@ -111,6 +111,10 @@ def prose(comment):
         if heading:
             flush()
             item.append(f"- **{heading[1]}**: {heading[2]}")
+        elif shapes := re.findall(r" {3,}(\w[\w, ]*?) (\[[^]]+\](?:, fp32)?)", line):
+            flush()
+            out += [] if out[-1].startswith("  |") else ["", "  | tensors | shape |", "  |---|---|"]
+            out += [f"  | {tensors} | {re.sub(' +', ' ', shape)} |" for tensors, shape in shapes]
         elif line.startswith("     ") and not item:
             out.append(line[1:])
         elif not line.strip():

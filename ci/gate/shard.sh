@@ -37,14 +37,15 @@ join_parts() {
     return "$status"
 }
 
-mkdir -p "$OUT"
-case ${1-} in
-part) ask_part "$2" ;;
-join)
+[ -n "${OUT:-}" ] && [ -n "${BASELINE:-}" ] && [ -n "${CANDIDATE:-}" ] || set --
+case ${1-}$# in
+part2) mkdir -p "$OUT" && ask_part "$2" ;;
+join1)
+    mkdir -p "$OUT"
     join_parts
     status=$?
     echo "$status" >"$OUT/status"
     exit "$status"
     ;;
-*) echo "usage: shard.sh part N | join" >&2; exit 2 ;;
+*) echo "usage: BASELINE=V CANDIDATE=V SUITE=S DEVICE=D SHARDS=N OUT=DIR shard.sh part N | join" >&2; exit 2 ;;
 esac

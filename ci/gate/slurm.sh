@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
 # A gate over many nodes: an array job asks a part of the suite on each, and a last job joins the parts and compares (shard.sh).
 #
-#   ci/gate/slurm.sh BASELINE CANDIDATE [CASES]       say with  DEVICE=0  what runs (default: described GPUs), with  SHARDS=16  in how many
-#                                                     parts, with  OUT=DIR  where (on a file system that the nodes share), with
-#                                                     SBATCH_*  (sbatch's own variables) where the jobs may run
+# usage: ci/gate/slurm.sh BASELINE CANDIDATE [CASES]     CASES: a suite, a file or a case; smoke unless given
+#   DEVICE    as for --device; described GPUs unless set (environment)
+#   SHARDS    number of parts (4)
+#   OUT       a folder that the nodes share (./facts-gate)
+#   FACTS     the program (the front door of this checkout)
+#   SBATCH_*  sbatch's own variables: where the jobs may run
 #
 # Waits for the answer, prints it, and ends with the gate's exit code. The same command asks what is missing again.
 set -euo pipefail
+[[ $# -eq 2 || $# -eq 3 ]] || { sed -n '4s/^# //p' "$0" >&2; exit 2; }
 here=$(dirname "$(realpath "$0")")
 shards=${SHARDS:-4} out=$(realpath -m "${OUT:-./facts-gate}")
 facts=${FACTS:-$here/../../facts}
-given=("BASELINE=${1:?BASELINE}" "CANDIDATE=${2:?CANDIDATE}" "SUITE=${3:-smoke}" "DEVICE=${DEVICE:-h100-sxm,sm100-spec}" "SHARDS=$shards" "OUT=$out" "FACTS=$facts")
+given=("BASELINE=$1" "CANDIDATE=$2" "SUITE=${3:-smoke}" "DEVICE=${DEVICE:-h100-sxm,sm100-spec}" "SHARDS=$shards" "OUT=$out" "FACTS=$facts")
 
 mkdir -p "$out"
 "$facts" cudnn install "$1,$2"

@@ -102,7 +102,7 @@ bundle_tests() {
     configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
     mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(\(lib\|bench\|example\)_[a-z0-9_]*\|reference_test_gpu\|harness_test_gpu\)\): .*/\1/p')
     step "building the tests" cmake --build "$release" --target "${programs[@]##*/}" facts-worker-liars torture_gpu fattn_shared
-    cp "$release"/bin/{facts-worker-liars,torture_gpu} "$tree/bin/" # the tests' own: wrong, or with a GPU that fails, when they are told to be
+    cp "$release"/bin/{facts-worker-liars,torture_gpu} "$tree/bin/" # of the tests: on request wrong, or with a GPU that fails
     strip --strip-debug "$tree"/bin/{facts-worker-liars,torture_gpu}
     mkdir -p "$tests/bin" "$tests/so" "$tree/lib"
     for program in "${programs[@]}"; do

@@ -18,7 +18,6 @@ import recipes
 ACTION = recipes.HOME / "action.yml"
 COMMENT = recipes.HOME / "ci/gate/comment.py"
 LOST = "pass=fwd dtype=f32,bf16 impl=unified b=1 h=2 s=128 d=64,128"  # 9.27.0 refuses f32 here, 9.20.0 takes it
-SAME = LOST.replace("f32,bf16", "bf16")
 LAUNCHER = f"import os, sys\ndef main(): os.execv({str(recipes.FACTS)!r}, ['facts', *sys.argv[1:]])\n"
 
 
@@ -164,10 +163,10 @@ class Action(Recipe):
         self.assertEqual(bad.used["actions/upload-artifact"], {"name": "cudnn-gate", "path": bad.outputs["folder"], "overwrite": "True"})
 
         with service() as (environment, comments):
-            good = self.act("7", environment, suite=SAME, options="--fail-on worse,lost --plan", artifact="")
+            good = self.act("7", environment, suite=LOST, options="--fail-on worse,lost\n\n--plan\n--where dtype=bf16 & d.qk>32\n", artifact="")
         self.assertEqual((good.failed, good.outputs["decision"], good.outputs["status"]), (None, "OK TO MOVE", "0"), good.log)
         self.assertNotIn("actions/upload-artifact", good.used)
-        self.assertEqual([c["body"].splitlines()[0] for c in comments], [f"<!-- facts gate {SAME} on h100-sxm -->"])
+        self.assertEqual([c["body"].splitlines()[0] for c in comments], [f"<!-- facts gate {LOST} on h100-sxm -->"])
         self.assertIn("**OK TO MOVE", comments[0]["body"])
 
     def test_what_is_cached_is_cudnn_and_the_wheel_and_never_the_key_of_plans(self):
@@ -177,6 +176,7 @@ class Action(Recipe):
         cache = done.used["actions/cache"]
         self.assertEqual(cache["path"].split(), [str(self.at / "cache/facts" / name) for name in ("cudnn", "nvrtc", "pip")])
         self.assertEqual(cache["key"], f"facts-Linux-X64-facts-cudnn=={version}-nonsense-9.27.0")
+        self.assertRegex(self.act(facts="", baseline="nonsense", candidate="latest").used["actions/cache"]["key"], r"-nonsense-latest-20\d\d-\d\d-\d\d$")  # of this day
         self.assertTrue(cache["key"].startswith(cache["restore-keys"]))
 
     def test_a_wrong_input_fails_the_step_and_writes_no_comment(self):

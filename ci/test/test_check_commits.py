@@ -24,6 +24,14 @@ class Commits(unittest.TestCase):
         self.assertTrue(list(check_commits.trouble("cases: Add a guard", "", files)))
         self.assertFalse(list(check_commits.trouble("cases: Add a guard", "An H100 was wrong with 9.28.1.", files)))
 
+    def test_scripts_answer_bad_input_without_a_traceback(self):
+        for script, *words in (("check_commits.py", "no-such-range"), ("check_prose.py", "nofile"), ("cookbook.py", "nofile")):
+            done = subprocess.run([sys.executable, "-B", HOME / "ci" / script, *words], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, "Traceback" in done.stderr), (2, False), done.stderr)
+            self.assertIn(words[0], done.stderr)
+        done = subprocess.run([sys.executable, "-B", HOME / "ci/check_commits.py", "--help"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, "origin/main" in done.stdout), (0, True), done.stderr)
+
     @unittest.skipUnless((HOME / ".git").exists(), "no repository")
     def test_the_new_commits(self):
         done = subprocess.run([sys.executable, "-B", HOME / "ci/check_commits.py"], capture_output=True, text=True, check=False)

@@ -1,6 +1,7 @@
 """Pages of the project: a link to a file or to a heading leads there, and the newest entry of the changelog is this version, or a later one."""
 import os
 import re
+import runpy
 import subprocess
 import unittest
 from pathlib import Path
@@ -60,6 +61,14 @@ class Docs(unittest.TestCase):
         scripts = [path for path in (HOME / name for name in listed.split("\0") if name) if path.is_file() and path.read_bytes()[:2] == b"#!"]
         self.assertGreater(len(scripts), 20)
         self.assertEqual([str(path.relative_to(HOME)) for path in scripts if not os.access(path, os.X_OK)], [], "chmod +x")
+
+    def test_the_site_links_public_reports(self):
+        site = runpy.run_path(str(HOME / "docs/conf.py"))
+        kept = "`a/b#1` [a/b#1](x.md)\n\n    a/b#1\n\n```text\na/b#1\n```\n"
+        page = [f"See NVIDIA/cudnn-frontend#1071, a/b.c#2. {kept}"]
+        site["link_reports"](None, "page", page)
+        one, other = "https://github.com/NVIDIA/cudnn-frontend/issues/1071", "https://github.com/a/b.c/issues/2"
+        self.assertEqual(page, [f"See [NVIDIA/cudnn-frontend#1071]({one}), [a/b.c#2]({other}). {kept}"])
 
     def test_the_changelog_begins_with_this_version(self):
         version = re.search(r"project\(facts VERSION (\S+)", (HOME / "CMakeLists.txt").read_text(encoding="utf-8"))[1]

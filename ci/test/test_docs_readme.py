@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from pages import HOME, run, synthetic
+from pages import HOME, page, run, synthetic
 
 RECORDS = ["reports/examples/smoke.jsonl.xz", "reports/examples/regress.jsonl.xz"]
 
@@ -48,6 +48,16 @@ class Readme(unittest.TestCase):
             for page in (readme, green):
                 line = next(l for l in page.splitlines() if l.startswith("| " + name.split(",")[0]) and " % | " in l and ("four" in name) == ("four" in l))
                 self.assertEqual(re.findall(r"\d+ %", line), [share[1], share[3], share[4]], line)
+
+    def test_its_commands_can_be_typed_as_printed(self):
+        readme = (HOME / "README.md").read_text(encoding="utf-8")
+        commands = re.findall(r"python3 ci/docs/page\.py ([^`\n]*)", readme)
+        self.assertEqual(len(commands), 2)
+        for command in commands:
+            name, *records = command.split()
+            self.assertIn(name, page.PAGES)
+            self.assertTrue(records and all((HOME / record).exists() for record in records), command)
+        self.assertEqual(re.findall(r"`(?:ci/docs/page\.py|bench_criteria)[^`]*`", readme), [], "without a path, or without python3")
 
     def test_readme_is_one_screen_and_a_bit(self):
         self.assertLessEqual(len((HOME / "README.md").read_text(encoding="utf-8").splitlines()), 90)

@@ -104,6 +104,14 @@ class Recipes(unittest.TestCase):
                 self.assertLessEqual(set(re.findall(r" --([a-z-]+)", rest)), recipes.known_options(command), rest)
         self.assertGreaterEqual(asked, 6)
 
+    def test_a_recipe_installs_the_released_version(self):
+        for path in (*WORKFLOWS, *JOBS):
+            self.assertNotRegex("\n".join(scripts(path)), r"install .*facts-cudnn(?!==\d)")
+
+    def test_a_step_of_the_release_pushes_the_image_of_the_recipe(self):
+        image, = recipes.documents(HOME / "ci/gate/kustomization.yaml")[0]["images"]
+        self.assertIn(f"docker://{image['newName']}:{image['newTag']}", (HOME / "docs/release.md").read_text(encoding="utf-8"))
+
     def test_the_nights_publish_a_site(self):
         for path in (WORKFLOWS[1], JOBS[1]):
             shell = "\n".join(scripts(path))

@@ -124,6 +124,11 @@ class Shards(unittest.TestCase):
             subprocess.run(["sh", GATE / "shard.sh", "join"], check=True, env=self.environment | {"BASELINE": "a", "CANDIDATE": "b", "DEVICE": "all", "OUT": str(self.at / "o"), "WAIT": wait})
             self.assertEqual((self.at / "asked").read_text().split(), asked.split())
 
+    def test_without_arguments_there_is_one_line_of_usage(self):
+        for script, *words in (("slurm.sh",), ("slurm.sh", "9.20.0"), ("shard.sh",), ("shard.sh", "join"), ("shard.sh", "part")):
+            done = subprocess.run([GATE / script, *words], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr.count("\n"), done.stderr[:7]), (2, 1, "usage: "), done.stderr)
+
     def test_a_part_ends_well_where_it_has_an_answer_or_no_case(self):
         (self.at / "facts").write_text('#!/bin/sh\n[ "$1" = cudnn ] || exit $STATUS\n')
         (self.at / "facts").chmod(0o755)

@@ -70,6 +70,21 @@ def version_text(number):
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
+DOING = {"decide": "decided", "build": "built the plan", "exec": "computed"}  # stages that are cuDNN's
+
+
+def died(row):
+    """Did a call of cuDNN end the process, or not end?"""
+    return row.get("verdict") in ("crash", "hang") and row.get("stage") in DOING
+
+
+def expected(row):
+    """What a correct cuDNN does, in one line."""
+    if died(row) and row["stage"] != "exec":
+        return "a plan or a refusal."
+    return "every output is within the tolerance, and nothing is written outside a tensor."
+
+
 def seen_lines(row):
     """What FACTS saw, in words."""
     reason = row.get("reason", {})
@@ -79,7 +94,10 @@ def seen_lines(row):
         + (f", stage {row['stage']}" if "stage" in row else "")
         + (f", signal {row['signal']}" if "signal" in row else "")
     )
-    if reason.get("status") or reason.get("text"):
+    if died(row):
+        what = f"ended the process ({reason.get('status') or row['verdict']})" if row["verdict"] == "crash" else "did not end"
+        yield f"cuDNN {what} while it {DOING[row['stage']]}."
+    elif reason.get("status") or reason.get("text"):
         yield "cuDNN says: " + " ".join(reason[key] for key in ("status", "text") if reason.get(key))
     for name, error in row.get("errors", {}).items():
         ratio = error.get("ratio")
@@ -120,6 +138,7 @@ def readme(case, row, engine, knobs, how):
         .read_text(encoding="utf-8")
         .replace("@{title}", title(case, row))
         .replace("@{how}", how)
+        .replace("@{expected}", expected(row))
         .replace("@{about}", "\n".join("- " + line for line in about(case, row, engine, knobs)))
     )
 

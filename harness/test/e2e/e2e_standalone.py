@@ -156,6 +156,17 @@ class Words(e2e.TestCase):
         done = e2e.facts("repro", "pass=fwd b=1 h=1 s=64 d=64", "--device", "cpu", "--frontend")
         self.assertOneLine(done, 2, "--frontend")
 
+    def test_a_crash_says_who_ended_what(self):
+        done = e2e.facts(
+            "repro", "pass=bwd dtype=bf16 b=1 h=1 s=1 d=64 guards=off", "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm",
+            "--standalone", self.path("p"),
+        )  # fmt: skip
+        with open(self.path("p", "README.md"), encoding="utf-8") as file:
+            readme = file.read()
+        self.assertIn("- cuDNN ended the process (SIGSEGV) while it decided.\n", readme, done.err)
+        self.assertIn("\nExpected: a plan or a refusal.\n", readme)
+        self.assertNotIn("worker", readme)
+
     def test_the_folder_has_what_it_needs_and_nothing_of_ours(self):
         done = e2e.facts(
             "repro", "pass=bwd b=1 h=2 s=64 d=64", "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm", "--standalone", self.path("a", "p")

@@ -44,7 +44,7 @@ void fattn_cache_drop(fattn_context *context);
  * build, the driver, this library, the device, the graph, and the engine with its knobs. Rules and remedies are not part of the stored
  * refusal; the library computes them each time. cuDNN also reads its own environment variables (CUDNN_LIB_CONFIG, CUDNN_RESCALE_THRESHOLD):
  * use another store for each setting. The library keeps only refusals that depend on the graph. It never gives `keep` an internal error of
- * cuDNN, a lack of memory, a missing driver or library, or a compile error other than "not supported". */
+ * cuDNN, a lack of memory, or a missing driver or library. It gives `keep` no compile error other than "not supported". */
 typedef struct fattn_refusal_store {
     size_t struct_size;
     void *user;

@@ -23,8 +23,8 @@ extern "C" {
  *
  * Order    descriptors and attributes are in the order in which the library makes and sets them. Each descriptor is finalized after its last
  *          attribute. A value of type CUDNN_TYPE_BACKEND_DESCRIPTOR is an index of the list. The handle is not among the attributes.
- * Bindings a slot is a field of fattn_tensors; value: a number of 32 bits by value (its tensor has the type); scratch: an offset in the
- *          library's part of the workspace.
+ * Bindings  A slot is a field of fattn_tensors. A value is a number of 32 bits by value (its tensor has the type). Scratch is an offset in
+ *          the library's part of the workspace.
  * Sums     gradients of every element that cuDNN leaves in scratch memory. The library sums them afterwards.
  * Memory   *out is malloc'ed: free() it. NULL on failure.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM, FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_INTERNAL (the library cannot write this problem as one

@@ -24,9 +24,9 @@
  * Threads  A context, a plan and a decision may be used from many threads at once. Creating and destroying one handle may not overlap
  *          with its use.
  * Quiet    The library never prints, exits, reads the environment, or synchronises behind the caller's back.
- * Headers  This one includes problem.h (the problem) and status.h (errors). Include the others where you need them: cache.h (shared plans,
- *          kept refusals), graph.h (CUDA graphs), policy.h (which backends and engines may be used), score_mod.h (changes of the score),
- *          device.h (buffers, streams and time for programs without a CUDA runtime).
+ * Headers  This one includes problem.h (the problem) and status.h (errors). Include the others where you need them. Shared plans and
+ *          kept refusals are in cache.h, CUDA graphs in graph.h, and changes of the score in score_mod.h. The backends and engines that
+ *          may be used are in policy.h. Buffers, streams and time for programs without a CUDA runtime are in device.h.
  */
 #ifndef FATTN_H
 #define FATTN_H
@@ -75,8 +75,8 @@ fattn_status fattn_context_create(fattn_context **out, const fattn_context_optio
 
 /* Destroys the context and drops its plans from the cache. NULL is allowed. The library destroys nothing at exit.
  * Threads  any thread, also from exit handlers and destructors, with the CUDA context alive or gone.
- * Memory   plans that still exist keep the parts of the context that they need: contexts and plans may be destroyed in either order, and
- *          a plan still runs after its context was destroyed. Buffers, streams and graphs need the context itself, so destroy them first.
+ * Memory   plans that still exist keep the parts of the context that they need. Contexts and plans may be destroyed in either order. A
+ *          plan still runs after its context was destroyed. Buffers, streams and graphs need the context itself, so destroy them first.
  *          Objects of a destroyed CUDA context (after a device reset or at the driver's end) are leaked, because nobody can free them. */
 void fattn_context_destroy(fattn_context *context);
 /* As fattn_context_destroy, but calls neither cuDNN nor the driver, now or when its plans are destroyed. For callers whose CUDA context
@@ -255,9 +255,9 @@ typedef struct fattn_plan fattn_plan;
  * Returns  FATTN_OK; FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as fattn_decide; FATTN_BUILD_FAILED; FATTN_ENVIRONMENT. */
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
 
-/* The key of a saved plan: 32 hexadecimal digits and a NUL. The key hashes the problem, the options, the build of cuDNN, the device, the
- * rules of this thread's policy that hold for the problem, and the sources of this library. It is equal in every process, and for a GPU and
- * its description. Another version of the library has another key.
+/* The key of a saved plan: 32 hexadecimal digits and a NUL. The key hashes the problem, the options, the build of cuDNN, the device and
+ * the sources of this library. It also hashes the rules of this thread's policy that hold for the problem. It is equal in every process,
+ * and for a GPU and its description. Another version of the library has another key.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM; FATTN_ENVIRONMENT (a library of cuDNN was changed since it was mapped). */
 fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33]);
 
@@ -344,9 +344,10 @@ typedef struct fattn_tensors {
  * Order    asynchronous on `stream`; never synchronises; may be captured in a CUDA graph, which then refers to these addresses and
  *          must not outlive the plan. The cpu backend computes before it returns and ignores `stream`.
  * Threads  one plan may be launched from many threads at once, each with its own workspace.
- * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a pointer is NULL, misaligned, or no memory of the plan's GPU; an output shares memory; the workspace
- *          is too small: nothing was launched or written); FATTN_DEVICE_FAULT; FATTN_NO_MEMORY (on the GPU). With guards_off the library
- *          checks only NULL and the workspace. The plan remembers addresses that passed: do not call with freed memory.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (nothing was launched or written); FATTN_DEVICE_FAULT; FATTN_NO_MEMORY (on the GPU). A problem is
+ *          bad if a pointer is NULL, misaligned, or no memory of the plan's GPU. It is also bad if an output shares memory or the
+ *          workspace is too small. With guards_off the library checks only NULL and the workspace. The plan remembers addresses that
+ *          passed: do not call with freed memory.
  * Source   cuDNN backend API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 

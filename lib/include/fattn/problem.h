@@ -184,8 +184,8 @@ typedef struct fattn_problem {
  * Returns FATTN_OK; FATTN_BAD_PROBLEM (field and range in the message). */
 fattn_status fattn_problem_resolve(const fattn_problem *problem, fattn_problem *out);
 
-/* The strides of an output of `dim` that follow the memory order of an input with `like_strides`: dimensions sorted by the input's
- * strides, broadcast (stride 0) and extent-1 dimensions outermost in b,h,s order, the last stride always 1. out[4] in elements. */
+/* The strides of an output of `dim` that follow the memory order of an input with `like_strides`. Dimensions are sorted by the input's
+ * strides. Broadcast (stride 0) and extent-1 dimensions are outermost, in b,h,s order. The last stride is always 1. out[4] in elements. */
 void fattn_match_layout(const int64_t dim[4], const int64_t like_strides[4], int64_t out[4]);
 
 /* The usual slopes of ALiBi for `heads` heads: 2^(-8i/n) for the first n (the largest power of two), then every other one of 2n. out[heads]. */

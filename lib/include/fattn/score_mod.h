@@ -80,8 +80,8 @@ typedef struct fattn_mod_tensor {
 size_t fattn_score_mod_tensor_count(const fattn_score_mod *mod);
 const fattn_mod_tensor *fattn_score_mod_tensor(const fattn_score_mod *mod, size_t i);
 
-/* One place, evaluated on the host in double: *value is the modified score, *slope its derivative by the score (of the user's gradient
- * recording where there is one). `tensors` are host addresses. Either result may be NULL. */
+/* One place, evaluated on the host in double: *value is the modified score, *slope its derivative by the score. If there is a gradient of
+ * the user's, *slope is that gradient. `tensors` are host addresses. Either result may be NULL. */
 fattn_status fattn_score_mod_evaluate(const fattn_score_mod *mod, double score, const int64_t at[4] /* b,h,row,key */,
                                       const void *const *tensors, double *value, double *slope);
 /* Is the user's own gradient the derived one, to `tolerance` relative, at `samples` random places (seeded)? FATTN_OK when it is, or when

@@ -21,3 +21,4 @@ from .score_mod import ScoreMod, where
 
 __all__ = ["Context", "Decision", "Engine", "Error", "Neighbour", "Plan", "Problem", "Refusal", "ScoreMod", "attention", "attention_backward", "decide",
            "default_context", "explain", "plan", "policy", "score_mod", "where"]
+__version__ = "1.0.0"

@@ -63,6 +63,7 @@ class Context:
 
     @property
     def kind(self) -> str:
+        """What computes: "cpu", "gpu" or "described"."""
         return "cpu" if self.device == "cpu" else "gpu" if isinstance(self.device, int) else "described"
 
     def libraries(self) -> list[str]:

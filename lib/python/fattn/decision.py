@@ -94,6 +94,8 @@ class Decision:
 
 def asked(q: Any, k: Any, v: Any, context: Optional[Context], fields: dict[str, Any], **arrays: Any) -> tuple[Problem, Context]:
     """What is asked, and of whom: a problem, or arrays with the fields that they do not say."""
+    if context is not None and not isinstance(context, Context):
+        raise TypeError(f"context: {context!r}: a fattn.Context is needed, for example fattn.Context(0) for GPU 0")
     if isinstance(q, Problem):
         return (q.replace(**fields) if fields else q), context or default_context("cpu")
     given = read({"q": q, "k": k, "v": v, **arrays})

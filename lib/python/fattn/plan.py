@@ -44,6 +44,7 @@ class Plan:
 
     @property
     def engine(self) -> Engine:
+        """The engine of this plan, with its knobs."""
         return _engine(library().fattn_plan_engine(self.handle).contents)
 
     def save(self) -> bytes:
@@ -131,6 +132,8 @@ class Plan:
                 continue
             out[name] = Array(NAMED.get(name, name), owner)
             self._fits(name, out[name])
+        if self.problem.dropout and not {"seed", "offset"} <= set(out):
+            refuse(f"dropout: seed and offset are needed, arrays of one i{self.problem.rng_bits or 64} each: tensors={{\"seed\": array, \"offset\": array}}")
         return out
 
     def _of_mod(self, name: str, given: Any) -> list[Optional[Array]]:

@@ -2,16 +2,17 @@
 import ctypes
 import difflib
 import functools
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from . import abi
 from .arrays import Array
 from .library import call, refuse
-from .score_mod import ScoreMod
+from .score_mod import Number, ScoreMod
 
 FIELDS: dict[str, Any] = {field[0]: field[1] for field in abi.fattn_problem._fields_ if field[0] not in ("struct_size", "reserved")}
 BITS = {"outputs": "FATTN_WANT_", "ragged": "FATTN_RAGGED_", "cumulative": "FATTN_CUMULATIVE_"}  # sets of words
 IMPLIED = {"attn_scale": "has_attn_scale", "window_left": "has_left", "window_right": "has_right"}  # a given value is one to be read
+SHORT = {"b": "batch", "h": "heads_q or heads_k", "s": "seq_q or seq_kv", "d": "dim_qk or dim_v", "mask": "causal or window", "scale": "attn_scale"}  # of a case
 Value = Union[int, float, str, Sequence[int], Sequence[str], ScoreMod, None]
 
 
@@ -49,6 +50,7 @@ class Problem:
     causal=True            a query sees the keys up to its own place
     window=(left, right)   a sliding window; None: open. The left bound counts the diagonal, the right one does not
     attn_scale, window_left, window_right set their has_ fields
+    score_mod=             a fattn.ScoreMod, or a function that becomes one; each Problem then records the function again
 
     Shapes  Q [batch, heads_q, seq_q, dim_qk], K [batch, heads_k, seq_kv, dim_qk], V [batch, heads_v, seq_kv, dim_v], O [batch, heads_q, seq_q, dim_v],
             always in the order b,h,s,d, with any strides whose last is 1. Defaults are dense b,s,h,d.
@@ -56,13 +58,20 @@ class Problem:
     Equal   two problems are equal when their fields are.
     """
 
-    __slots__ = ("struct", "score_mod")
+    __slots__ = {"struct": "the fattn_problem of the C library", "score_mod": "the fattn.ScoreMod that changes the scores, or None"}
 
-    def __init__(self, *, causal: bool = False, window: Optional[tuple[Optional[int], Optional[int]]] = None, score_mod: Optional[ScoreMod] = None, **fields: Value):
+    def __init__(self, *, causal: bool = False, window: Optional[tuple[Optional[int], Optional[int]]] = None,
+                 score_mod: Union[ScoreMod, Callable[..., Number], None] = None, **fields: Value):
         self.struct = abi.fattn_problem(struct_size=ctypes.sizeof(abi.fattn_problem))
+        if score_mod is not None and not isinstance(score_mod, ScoreMod):
+            if not callable(score_mod):
+                raise TypeError(f"score_mod: {score_mod!r}: a fattn.ScoreMod or a function of score, batch, head, query and key is needed")
+            score_mod = ScoreMod(score_mod)
         self.score_mod = score_mod
         if score_mod is not None:
             self.struct.score_mod = score_mod.handle
+        if window is not None and not (isinstance(window, (tuple, list)) and len(window) == 2):
+            raise TypeError(f"window: {window!r}: a pair (left, right) is needed; None in it is an open side")
         left, right = window or (None, None)
         if causal and right is not None:
             refuse("causal: the window has a right bound already")
@@ -73,8 +82,8 @@ class Problem:
     def _set(self, name: str, value: Value) -> None:
         if name not in FIELDS or name == "score_mod":
             known = ["causal", "window", *FIELDS]
-            near = difflib.get_close_matches(name, known, 1)
-            refuse(f"{name}: not a field of a problem; {f'did you mean {near[0]}?' if near else 'those are ' + ', '.join(known)}")
+            near = SHORT.get(name) or next(iter(difflib.get_close_matches(name, known, 1)), None)
+            refuse(f"{name}: not a field of a problem; {f'did you mean {near}? ' if near else ''}docs/api.md lists the fields (fattn_problem)")
         if value is None:
             return
         try:

@@ -1,5 +1,6 @@
 """Questions, refusals and bad input: one clear line each. What DLPack says of an array is read without a copy, and calls go to its library's stream."""
 import ctypes
+import inspect
 import os
 import pathlib
 import subprocess
@@ -30,12 +31,33 @@ class Refused(unittest.TestCase):
         self.assertNotIn("\n", str(seen.exception))
 
     def test_problems(self):
-        for pattern, fields in {r"^dtype: 'f17': one of bf16, f16": dict(dtype="f17"), r"^sequence: not a field of a problem; those are causal, window, ": dict(sequence=1), r"^casual: .* did you mean causal\?$": dict(casual=True), r"^batch: 'two'": dict(batch="two"),
+        for pattern, fields in {r"^dtype: 'f17': one of bf16, f16": dict(dtype="f17"), r"^sequence: not a field of a problem; docs/api\.md lists": dict(sequence=1), r"^casual: .* did you mean causal\? docs/api": dict(casual=True), r"^d: .* did you mean dim_qk or dim_v\? .{,60}$": dict(d=5), r"^batch: 'two'": dict(batch="two"),
                                 r"^q_strides: \(1, 2, 3, 4, 5\)": dict(q_strides=(1, 2, 3, 4, 5)), r"^causal: the window": dict(causal=True, window=(3, 1)),
                                 r"^outputs: 'lse': one of": dict(outputs=("stats", "lse")), r"^dtype: one word": dict(dtype=("f16", "bf16"))}.items():
             self.refused(pattern, fattn.Problem, **fields)
         self.refused("^policy: 'cuda': one of cudnn, math, cpu", fattn.policy("cuda").__enter__)
         self.refused("dim_qk", fattn.Problem(batch=1, heads_q=1, seq_q=8, seq_kv=8).resolve)
+
+    def test_wrong_types(self):
+        q = ones()
+        for pattern, more in {r"^window: 5: a pair \(left, right\) is needed": dict(window=5), r"^context: 3: a fattn\.Context is needed": dict(context=3),
+                              "^score_mod: 2: a fattn.ScoreMod or a function": dict(score_mod=2)}.items():
+            for call in (fattn.attention, fattn.decide, fattn.plan):
+                self.assertRaisesRegex(TypeError, pattern, call, q, q, q, **more)
+        one = np.ones(1, np.int64)
+        self.refused("^dropout: seed and offset are needed, arrays of one i64 each: tensors=", fattn.attention, q, q, q, dropout=0.5)
+        self.refused("^dropout: seed and offset", fattn.attention, q, q, q, dropout=0.5, tensors={"seed": one})
+        self.assertEqual(fattn.attention(q, q, q, dropout=0.5, tensors={"seed": one, "offset": one}).shape, SHAPE)
+
+    def test_every_public_name_is_described(self):
+        for owner in (fattn.Context, fattn.Plan, fattn.Problem, fattn.ScoreMod, fattn.Decision):
+            for name, value in vars(owner).items():
+                if name[0] != "_":
+                    self.assertTrue(inspect.getdoc(value), f"{owner.__name__}.{name}")
+
+    def test_the_module_has_the_version_of_the_library(self):
+        library = pathlib.Path(arrays.__file__).parents[3] / "CMakeLists.txt"
+        self.assertIn(f"project(facts VERSION {fattn.__version__} ", library.read_text())
 
     def test_arrays(self):
         q = ones()

@@ -151,6 +151,11 @@ class ScoreMods(Numbers):
         cap = fattn.ScoreMod(lambda score, b, h, q, k: 2 * fattn.score_mod.tanh(score / 2))
         self.same(inputs(), change=lambda scores: 2 * np.tanh(scores / 2), score_mod=cap)
 
+    def test_a_plain_function(self):
+        cap = lambda score, *_: 2 * fattn.score_mod.tanh(score / 2)  # noqa: E731
+        self.same(inputs(), change=lambda scores: 2 * np.tanh(scores / 2), score_mod=cap)
+        self.assertEqual(fattn.Problem(score_mod=cap).score_mod, fattn.ScoreMod(cap))
+
     def test_a_mask(self):
         causal = fattn.ScoreMod(lambda score, b, h, q, k: fattn.where((k <= q) & (q - k < 9), score, -float("inf")))
         self.same(inputs(), seen=numbers64.visible(QUERIES, KEYS, left=9, right=0), score_mod=causal)

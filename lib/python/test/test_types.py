@@ -28,8 +28,9 @@ def first(found: fattn.Decision) -> Optional[fattn.Engine]:
 def both(q: Any) -> Any:
     plan: fattn.Plan = fattn.plan(q, q, q, score_mod=fattn.ScoreMod(near), training=1, context=fattn.Context("cpu"))
     out, stats = plan.forward(q, q, q, stats=True)
-    return fattn.attention_backward(q, q, q, out, out, stats, score_mod=fattn.ScoreMod(near))[0]
+    return fattn.attention_backward(q, q, q, out, out, stats, score_mod=near)[0]
 
+asked = fattn.Problem(score_mod=near)
 engine = first(fattn.decide(fattn.Problem(dtype="f32", batch=1, heads_q=2, seq_q=16, seq_kv=16, dim_qk=32)))
 number: int = engine.number if engine else -1
 '''

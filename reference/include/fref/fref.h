@@ -105,7 +105,7 @@ fref_rounding fref_rounding_of(fref_type in, fref_type out);
 
 /* Forward answers. Each pointer is the caller's array, or NULL if it is not wanted. A row without a key is masked, has only x of
  * -INFINITY, or is at or past len_q. It has O 0, lse and max -inf, sum_exp 0, and sigma, bound and taus 0. Before len_q such a row
- * still has its sink: lse and max are the sink, sum_exp is 1, and the taus are those of a row with no other term. */
+ * still has its sink. Then lse and max are the sink, sum_exp is 1, and the taus are those of a row with no other term. */
 typedef struct fref_forward_out {
     double *o, *o_sigma, *o_bound;   /* [batch, heads_q, rows, dim_v] */
     double *lse, *lse_tau;           /* [batch, heads_q, rows] */

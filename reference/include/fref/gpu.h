@@ -1,8 +1,8 @@
 /* gpu.h: the reference on a GPU, as CUDA C kernels in double precision.
  *
  * The problem and the answers are those of fref.h, equal to the C reference within 1e-12 relative. Sigmas and bounds of O, dQ, dK
- * and dV come from rough sums: they are never below those of the C reference, and at most 0.5 % above (docs/numerics.md, section
- * 2).
+ * and dV come from rough sums (docs/numerics.md, section 2). They are never below those of the C reference, and at most 0.5 %
+ * above.
  *
  * Driver   The CUDA driver is loaded with dlopen. The caller makes its CUDA context current on the thread; no function here makes
  *          one.
@@ -46,8 +46,9 @@ typedef struct fref_gpu_mod {
 } fref_gpu_mod;
 
 /* Compute the forward and the backward answers on the GPU.
- * Memory   These are device addresses: len_q, len_kv, sink, keep, bias->data, alibi, row_sample and key_sample of the problem;
- *          data, first and pages of each tensor; every array of `out`. `mod` (NULL: none) replaces `modify`, which is not read.
+ * Memory   These fields of the problem are device addresses: len_q, len_kv, sink, keep, bias->data, alibi, row_sample and
+ *          key_sample. Data, first and pages of each tensor and every array of `out` are device addresses too. `mod` (NULL: none)
+ *          replaces `modify`, which is not read.
  * Order    The functions wait for `stream` before they return.
  * Returns  0; ENOMEM; EIO (the GPU failed); ENOTSUP (`error` says what is not supported. A NaN, an infinity or a value above 2^120
  *          in an input is not supported here; the C reference supports them). */
