@@ -88,14 +88,27 @@ class Glance(WithPages):
         self.assertEqual([f["case"] for f in opening.various(news)], ["overrun 0", "overrun 1", "overrun 2", "wrong 0", "wrong 1", "wrong 2", "nan 0", "build_fail 0", "build_fail 1", "build_fail 2"])
         self.assertEqual([f["case"] for f in opening.various(news[:9])], [f"overrun {i}" for i in range(9)])
 
+    def test_the_first_screen_of_all_examples_needs_no_scrolling(self):
+        support.run(support.HERE.parent / "examples", "-o", self.at / "examples")
+        page = self.open("examples", screen=LAPTOP)
+        self.assertLessEqual(page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"), LAPTOP[1])
+        self.assertGreater(page.locator("#heat .fails").count(), 0)
+        self.quiet()
+
     def test_the_words_of_a_cell_move_nothing_and_are_whole(self):
+        """Words of two lines, and of twelve."""
+        places = "[document.getElementById('heat').getBoundingClientRect().top + scrollY, document.documentElement.scrollHeight]"
         for name in ("good", "gate", "matrix"):
-            page = self.open(name, screen=LAPTOP)
-            top = page.evaluate("document.getElementById('heat').getBoundingClientRect().top")
-            for place in range(0, page.locator("#heat button.cell").count(), 9):
-                page.hover(f"#heat button.cell >> nth={place}")
-                said = page.evaluate("[document.getElementById('heat').getBoundingClientRect().top, ...['scrollWidth', 'clientWidth'].map((k) => document.getElementById('heat-tip')[k])]")
-                self.assertEqual((said[0], said[1] <= said[2]), (top, True), (name, place, page.inner_text("#heat-tip")))
+            for screen in (LAPTOP, PHONE):
+                page = self.open(name, screen=screen)
+                before = page.evaluate(places)
+                page.evaluate("document.querySelectorAll('#heat button.cell').forEach((e, i) => { if (i % 2) e.setAttribute('aria-label', 'many words '.repeat(60)); })")
+                for place in range(0, page.locator("#heat button.cell").count(), 9):
+                    page.hover(f"#heat button.cell >> nth={place}", timeout=5000)
+                    page.focus(f"#heat button.cell >> nth={place}")
+                    self.assertEqual(page.evaluate(places), before, (name, screen, place))
+                    cut = page.evaluate("(() => { const tip = document.getElementById('heat-tip'), r = tip.getBoundingClientRect(); return tip.scrollWidth > tip.clientWidth || tip.scrollHeight > tip.clientHeight || r.right > innerWidth; })()")
+                    self.assertFalse(cut, (name, screen, place, page.inner_text("#heat-tip")))
 
     def test_a_cell_of_the_map_is_legible_without_colour_and_counts_in_words(self):
         page = self.open("gate")
@@ -125,7 +138,15 @@ class Glance(WithPages):
         page = self.open(fragment="#axes=Pass&view=columns&q=cudnn=9.20.0")
         self.assertIn("filtered away", page.inner_text("#matrix"))
         self.assertNotIn("no row", page.inner_text("#matrix"))
-        self.assertIn("no row in this view", page.get_attribute("#heat button.cell >> nth=0", "aria-label"))
+        cells = page.locator("#heat tbody tr").first.locator("button.cell")
+        self.assertEqual([cells.nth(i).get_attribute("class") for i in range(4)], ["cell away", "cell away", "cell fails", "cell away"])
+        self.assertRegex(cells.first.get_attribute("aria-label"), ": filtered away$")
+        self.assertIn("▽ filtered away", page.inner_text("#heat-legend"))
+        self.assertNotIn("not asked", page.inner_text("#heat-legend"))
+        cells.first.hover()
+        self.assertIn("filtered away", page.inner_text("#heat-tip"))
+        self.show(page)
+        self.assertNotIn("filtered away", page.inner_text("#heat-legend"))
 
     def test_the_map_opens_with_the_device_where_something_was_lost(self):
         lines = [*synthetic.gate(DECIDED[1], "no such case"), *synthetic.gate(DECIDED[0])]
@@ -135,6 +156,14 @@ class Glance(WithPages):
         self.assertEqual(page.locator("#devices button").all_inner_texts()[0], "h100-spec")
         self.assertIn("on sm80-spec", page.locator("#heat caption").inner_text())
         self.assertIn("−2", page.inner_text("#heat"))
+
+    def test_the_map_of_a_run_opens_with_a_device_that_has_findings(self):
+        lines = [*synthetic.record(synthetic.BUILDS, DECIDED), *synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[0],), run="r2")]
+        (self.at / "green.jsonl").write_text(synthetic.text(lines))
+        support.run(self.at / "green.jsonl", "-o", self.at / "green")
+        page = self.open("green")
+        self.assertIn("findings", page.inner_text("h1"))
+        self.assertIn("on h100-sxm", page.locator("#heat caption").inner_text())
 
     def test_the_device_of_the_map_is_switched(self):
         page = self.open("matrix")
