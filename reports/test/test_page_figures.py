@@ -3,7 +3,7 @@ import json
 import unittest
 
 import synthetic
-from browser import WithPages
+from browser import CUT, PHONE, WithPages
 from test_bench import CASE, NEW, OLD, record_of, timed
 
 PICTURE = ("  head 1, from column 64 on\n  12 of 96 elements, 2 of them NaN or Inf\n  . none   - below 10 %   + below half   # half and more   @ all\n"
@@ -66,6 +66,12 @@ class Figures(WithPages):
         self.assertIn("slower", rows[1])
         self.assertIn("gpu: 700 TFLOP/s", page.locator("#numbers caption").inner_text())
         self.assertAlmostEqual(page.evaluate("parseFloat(document.querySelector('.speed .bar').style.getPropertyValue('--part'))"), 500 / 7, delta=0.5)
+
+    def test_a_phone_shows_times_without_scrolling(self):
+        page = self.open("bench", screen=PHONE)
+        self.assertEqual(page.evaluate("document.querySelector('#numbers .scroll').scrollWidth"), page.evaluate("document.querySelector('#numbers .scroll').clientWidth"))
+        self.assertEqual(page.evaluate(CUT), [])
+        self.assertEqual(page.evaluate("getComputedStyle(document.querySelectorAll('#numbers tbody td')[5], '::before').content"), '"TFLOP/s "')
 
     def test_a_case_has_a_line_of_versions_with_its_edges(self):
         page = self.open(fragment="#q=fill=neglse %26 s=192 %26 d=64 %26 device=h100-sxm")

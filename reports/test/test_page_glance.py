@@ -8,7 +8,7 @@ import unittest
 
 import support
 import synthetic
-from browser import DESKTOP, LAPTOP, PHONE, WithPages
+from browser import CUT, DESKTOP, LAPTOP, PHONE, WithPages
 from facts_reports import diff, diff_cli
 from facts_reports.page import opening, steps
 from facts_reports.vocabulary import BY_CHANGE
@@ -312,6 +312,31 @@ class Glance(WithPages):
                     self.assertEqual(page.evaluate("[...document.querySelectorAll('#matrix .segment, #rows > tbody > tr > td, #news *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"), 0, (name, fragment))
                     self.assertLessEqual(len(page.evaluate("[...new Set([...document.querySelectorAll('#matrix td')].map((e) => e.getBoundingClientRect().left))]")), 1, (name, fragment))
                 self.quiet()
+
+    def test_what_is_opened_is_legible_and_cut_nowhere(self):
+        """A refusal with the long conditions that cuDNN writes, errors of a failure, known failures."""
+        lines = list(synthetic.record())
+        for one in lines:
+            for said in one.get("reason", {}).get("chain", [])[:1] * 4:
+                one["reason"]["chain"].append({**said, "condition": "!(" + " && ".join(f"is_supported_io_dtype({t}Type)" for t in "qkvo" * 4) + ")", "text": "check_sdpa_fwd_flash_mha_support(sdpa_node)_" * 6})
+        (self.at / "wordy.jsonl").write_text(synthetic.text(lines))
+        support.run(self.at / "wordy.jsonl", "-o", self.at / "wordy")
+        page = self.open("wordy")
+        for screen in (LAPTOP, PHONE, (1024, 768)):
+            for query in ("d=100", "verdict=wrong"):
+                self.show(page, f"#q={query}", screen)
+                page.click("#rows button.open >> nth=0")
+                page.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+                self.assertEqual(page.evaluate(CUT), [], (screen, query))
+                narrow = page.evaluate("[...document.querySelectorAll('.detail td')].filter((e) => e.textContent.length > 12 && e.clientWidth < 90).map((e) => [e.textContent, e.clientWidth])")
+                self.assertEqual(narrow, [], (screen, query))
+                wide = page.evaluate("[...document.querySelectorAll('.detail .scroll')].filter((e) => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflowX !== 'auto').length")
+                self.assertEqual(wide, 0, (screen, query))
+                if screen == PHONE:
+                    self.assertEqual(page.evaluate("[...document.querySelectorAll('.detail .scroll')].filter((e) => e.scrollWidth > e.clientWidth).length"), 0, query)
+                if query == "d=100":
+                    self.assertEqual(page.locator(".detail table >> nth=0 >> tbody tr").count(), 3)   # each answer once
+                    self.assertLess(page.locator(".detail").bounding_box()["height"], 1.6 * screen[1])
 
     def test_a_phone_shows_the_cases_of_a_group_one_under_the_other(self):
         page = self.open("gate", screen=PHONE)
