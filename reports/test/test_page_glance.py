@@ -63,6 +63,23 @@ class Glance(WithPages):
         self.assertIn("stride=gap:8", lost.inner_text())
         self.assertIn("strides with gaps are not supported", lost.inner_text())
 
+    def test_a_gate_shows_the_builds_that_it_compared_and_others_when_asked(self):
+        lines = list(synthetic.gate())
+        more = [{**one, "build": "9.25.0-jit-cu13", "cudnn": "9.25.0"} for one in lines if "case" in one and one["cudnn"] == "9.20.0"]
+        (self.at / "three.jsonl").write_text(synthetic.text([*lines[:-1], *more, lines[-1]]))
+        support.run(self.at / "three.jsonl", "-o", self.at / "three")
+        page = self.open("three", "#axes=Pass&view=columns")
+        heads, many = page.locator("#heat thead th"), len(more)
+        self.assertTrue(page.inner_text("h1").startswith("DO NOT MOVE"))
+        self.assertEqual((heads.all_inner_texts(), self.rows(page).split()[-1]), (["9.20.0", "9.27.0"], str(2 * many)))
+        self.assertNotIn("9.25.0", page.inner_text("#matrix"))
+        self.assertNotIn("filtered away", page.inner_text("#matrix"))
+        page.click("text=Also 9.25.0")
+        self.assertEqual((heads.all_inner_texts(), self.rows(page).split()[-1]), (["9.20.0", "9.25.0", "9.27.0"], str(3 * many)))
+        self.assertIn("all=1", page.url)
+        self.assertFalse(self.open("gate").locator("#every").is_visible())
+        self.quiet()
+
     def test_a_matrix_says_what_changed_newest_first(self):
         page = self.open("matrix")
         self.assertEqual(page.locator("h1").inner_text(), "cuDNN 9.27.0 accepts and refuses what 9.20.0 does. Support last changed with 9.20.0.")

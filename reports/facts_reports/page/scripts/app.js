@@ -25,7 +25,7 @@ const App = (() => {
       }
     }
     const list = state.device ? new Set(Data.ofDevice.get(state.device)) : null;
-    return { rows: !list && !test ? Data.every : Data.every.filter((r) => (!list || list.has(columns.target[r])) && (!test || test(r))), problem };
+    return { rows: !list && !test ? Data.inView() : Data.inView().filter((r) => (!list || list.has(columns.target[r])) && (!test || test(r))), problem };
   }
 
   // A value that no row has is allowed, but seldom meant.
@@ -104,7 +104,8 @@ const App = (() => {
     at("absent").textContent = state.absent ? `No device "${state.absent}" here. These records have ${Data.devices.join(", ")}.` : "";
     document.body.classList.toggle("stale", !!found.bad);
     at("shown").textContent = (found.bad ? "still of the query before: " : "") + (rows.length === Data.rows ? `all ${count(rows.length)} rows` : `${count(rows.length)} of ${count(Data.rows)} rows`);
-    if (!same("q", "device", "cell")) Heat.render(state, current);
+    at("every").setAttribute("aria-pressed", String(state.all));
+    if (!same("q", "device", "cell", "all")) Heat.render(state, current);
     if (!same("device", "a", "b", "group")) Compare.render(state);
     if (!same(...State.ROWS, "view", "split", "axes")) matrix(state, rows);
     if (!same(...State.ROWS, "row", "page")) table(state, rows);
@@ -183,6 +184,9 @@ const App = (() => {
     at("device").append(...Data.devices.map((d) => element("option", { value: d }, d)));
     at("device").addEventListener("change", () => State.set({ device: at("device").value }));
     for (const b of document.querySelectorAll("[data-view]")) b.addEventListener("click", () => State.set({ view: b.dataset.view }));
+    at("every").hidden = !Data.others.length;
+    at("every").textContent = Data.others.length > 3 ? `Also ${count(Data.others.length)} other builds` : `Also ${Data.others.join(", ")}`;
+    at("every").addEventListener("click", () => State.set({ all: !State.get().all }));
     at("split").addEventListener("click", () => State.set({ split: !State.get().split }));
     at("link").addEventListener("click", () => copy(State.address(), at("link")));
     for (const b of document.querySelectorAll("[data-copy]")) b.addEventListener("click", () => copy(b.dataset.copy, b));

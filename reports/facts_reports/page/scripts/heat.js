@@ -26,7 +26,8 @@ const Heat = (() => {
 
   const made = new Map();
   function columnsOf(device) {
-    if (!made.has(device)) {
+    const key = `${Data.isPart()} ${device}`;
+    if (!made.has(key)) {
       const list = ofDevice.get(device), out = [], notes = [];
       for (const version of [...new Set(list.map((t) => targets[t].cudnn))]) {
         const same = list.filter((t) => targets[t].cudnn === version), apart = same.slice(1).reduce((n, t) => n + differ(same[0], t), 0);
@@ -35,18 +36,18 @@ const Heat = (() => {
         if (apart) for (const t of same) out.push({ label: targets[t].build, list: [t] });
         else out.push({ label: version === "none" || targets[same[0]].build === "none" ? "no cuDNN" : version, list: same });
       }
-      made.set(device, { columns: out, notes });
+      made.set(key, { columns: out, notes });
     }
-    return made.get(device);
+    return made.get(key);
   }
 
-  // A run's map opens with a device that has findings. Of several: the one that was asked the most versions, then where the newest change broke most, then where it changed most.
+  // A run's map opens with a device that has findings, a gate's with one that it compared. Of several: the one that was asked the most versions, then where the newest change broke most, then where it changed most.
   const BROKEN = ["worse", "changed kind", "lost", "missing"], MOVED = [...BROKEN, "better", "gained"];
   const newest = Data.raw.steps.find((s) => s.groups.some((g) => MOVED.includes(g.class))) ?? { groups: [] };
   const moved = (device, classes) => newest.groups.reduce((n, g) => n + (classes.includes(g.class) ? g.counts[device] ?? 0 : 0), 0);
   const found = new Set();
   if (document.body.classList.contains("kind-run")) for (const r of Data.every) if (kinds[columns.outcome[r]] === "failure" && !known.has(r)) found.add(Data.target(r).device);
-  const rank = (d) => [Number(found.has(d)), new Set(ofDevice.get(d).map((t) => targets[t].cudnn)).size, moved(d, BROKEN), moved(d, MOVED)];
+  const rank = (d) => [Number(found.has(d) || Data.gate?.devices.includes(d)), new Set(ofDevice.get(d).map((t) => targets[t].cudnn)).size, moved(d, BROKEN), moved(d, MOVED)];
   const ranks = new Map(devices.map((d) => [d, rank(d)]));
   const chief = [...devices].sort((a, b) => { const i = ranks.get(a).findIndex((n, k) => n !== ranks.get(b)[k]); return i < 0 ? 0 : ranks.get(b)[i] - ranks.get(a)[i]; })[0];
   const deviceOf = (state) => state.device || chief;
@@ -136,14 +137,14 @@ const Heat = (() => {
 
   const counted = (one) => outcomes.flatMap((o, i) => (one.counts[i] ? [`${count(one.counts[i])} ${o.word}`] : [])).join(", ");
   const words = (one) => (one.total ? counted(one) : one.state === "away" ? "filtered away" : "not asked") + (one.guarded ? `, ${count(one.guarded)} refused by FACTS itself` : "");
-  // Of a device, for each feature the columns in which it has a row without a query.
-  const asked = new Map();
-  function rowsWithout(device, across) {
-    if (!asked.has(device)) {
+  // For each feature: which columns have a row of it without a query.
+  const asked = new WeakMap();
+  function rowsWithout(across) {
+    if (!asked.has(across)) {
       const cells = together(ended(Data.every, across));
-      asked.set(device, new Map(rowsOf.map((f) => [f.id, line(Data.members(f.id), cells, across.length).map((one) => one.total > 0)])));
+      asked.set(across, new Map(rowsOf.map((f) => [f.id, line(Data.members(f.id), cells, across.length).map((one) => one.total > 0)])));
     }
-    return asked.get(device);
+    return asked.get(across);
   }
 
   const glyph = (one) => (one.state === "mixed" ? (one.accepted * 3 < one.total ? "◔" : one.accepted * 3 < one.total * 2 ? "◑" : "◕") : STATES[one.state][0]);
@@ -168,7 +169,7 @@ const Heat = (() => {
   }
 
   function render(state, rows) {
-    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = together(ended(rows, across)), whole = state.q.trim() ? rowsWithout(device, across) : null, table = at("heat"), wide = across.length <= 7;
+    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = together(ended(rows, across)), whole = state.q.trim() ? rowsWithout(across) : null, table = at("heat"), wide = across.length <= 7;
     const focus = document.activeElement?.closest?.("#heat") ? document.activeElement.dataset.cell : "";
     table.className = `heat${wide ? " wide" : ""}${across.length <= 2 ? " few" : ""}`;
     table.replaceChildren(element("caption", { class: "hidden" }, `Support by feature and version on ${device}. Arrow keys move, Enter shows the rows.`), head(across));

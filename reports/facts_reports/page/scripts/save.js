@@ -8,7 +8,7 @@ const Save = (() => {
   // The whole view as a query: text, device, outcomes that are shown, cell. Words that are searched for stay words.
   function query(state) {
     const value = (text) => (/^[\w.:+-]+$/.test(text) ? text : `"${text}"`), cell = state.cell && Matrix.resolve(state.cell), q = state.q.trim();
-    const parts = [q && Data.isText(q) ? `words: ${q}` : q, state.device && `device=${value(state.device)}`, ...state.off.map((word) => `outcome!=${word}`)];
+    const parts = [q && Data.isText(q) ? `words: ${q}` : q, state.device && `device=${value(state.device)}`, ...state.off.map((word) => `outcome!=${word}`), !cell && Data.isPart() && `build in (${value(Data.gate.a)}, ${value(Data.gate.b)})`];
     if (cell) {
       const { axis, label, where, group } = Data.features[cell.feature], builds = [...new Set([...cell.targets].map((t) => value(Data.targets[t].build)))], [first] = cell.targets;
       parts.push(group ? `group=${value(label)}` : where || `${axis}: ${label}`, state.device ? "" : `device=${value(Data.targets[first].device)}`, builds.length > 1 ? `build in (${builds.join(", ")})` : `build=${builds[0]}`,

@@ -1,7 +1,7 @@
 // The whole view is one small object, and the address says all of it: what is not default stands in the fragment. `?a=V&b=V&device=D` or `?case=NAME` may be given as well.
 const State = (() => {
-  const fresh = () => ({ q: "", off: [], device: "", view: "ranges", split: false, axes: [], cell: "", row: "", page: 0, a: "", b: "", group: "", absent: "" });
-  const ROWS = ["q", "off", "device", "cell"];   // what chooses the rows
+  const fresh = () => ({ q: "", off: [], device: "", view: "ranges", split: false, all: false, axes: [], cell: "", row: "", page: 0, a: "", b: "", group: "", absent: "" });
+  const ROWS = ["q", "off", "device", "cell", "all"];   // what chooses the rows
   let now = fresh();
   const listeners = [];
 
@@ -10,7 +10,7 @@ const State = (() => {
     for (const key of ["q", "device", "cell", "row", "a", "b", "group"]) if (s[key]) p.set(key, s[key]);
     for (const key of ["off", "axes"]) if (s[key].length) p.set(key, [...s[key]].sort().join(","));
     if (s.view !== "ranges") p.set("view", s.view);
-    if (s.split) p.set("split", "1");
+    for (const key of ["split", "all"]) if (s[key]) p.set(key, "1");
     if (s.page) p.set("page", String(s.page));
     return p.toString();
   }
@@ -24,7 +24,7 @@ const State = (() => {
     s.device = Data.devices.includes(text("device", 200)) ? text("device", 200) : "";
     s.absent = s.device ? "" : text("device", 200);   // a device that the address names, and that is not here
     s.view = p.get("view") === "columns" ? "columns" : "ranges";
-    s.split = p.get("split") === "1";
+    for (const key of ["split", "all"]) s[key] = p.get(key) === "1";
     s.cell = text("cell", 2000);
     s.row = text("row", 4000);
     for (const key of ["a", "b", "group"]) s[key] = text(key, 120);
