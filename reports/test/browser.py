@@ -14,8 +14,11 @@ except ImportError:
     sync_playwright = None
 CHROMIUM = os.environ.get("FACTS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 MISSING = "" if sync_playwright and CHROMIUM else ("chromium (FACTS_CHROMIUM)" if sync_playwright else "Python's playwright") + " is missing"
-# A browser lays out what is far below the screen only when it comes near, and says no text of it before. The tests see all of it at once.
-WHOLE = "{ const all = new CSSStyleSheet(); all.replaceSync('main > section, footer { content-visibility: visible !important }'); document.adoptedStyleSheets = [all]; }"
+# A browser lays out what is far below the screen only when it comes near, and says no text of it before. The tests see all of it at once, cut where a reader sees it cut.
+WHOLE = "{ const all = new CSSStyleSheet(); all.replaceSync('main > section, footer { content-visibility: visible !important; contain: layout paint style }'); document.adoptedStyleSheets = [all]; }"
+# Texts of each section that a reader cannot reach: wider than the section, and in nothing that scrolls.
+CUT = """() => [...document.querySelectorAll('main > section *, main > details *')].filter((e) => e.getClientRects().length && !e.closest('.scroll, .hidden, option') && e.getBoundingClientRect().right > e.closest('main > *').getBoundingClientRect().right + 1)
+  .map((e) => e.outerHTML.slice(0, 120))"""
 PATIENCE = 120_000   # milliseconds: other tests run beside these
 LAPTOP, DESKTOP, PHONE = (1366, 768), (1400, 900), (390, 844)
 

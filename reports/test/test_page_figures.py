@@ -1,9 +1,11 @@
 """What the page draws and says of numbers, times, versions and dates: in a real browser."""
+import csv
 import json
 import unittest
+from urllib.parse import quote
 
 import synthetic
-from browser import WithPages
+from browser import CUT, PHONE, WithPages
 from test_bench import CASE, NEW, OLD, record_of, timed
 
 PICTURE = ("  head 1, from column 64 on\n  12 of 96 elements, 2 of them NaN or Inf\n  . none   - below 10 %   + below half   # half and more   @ all\n"
@@ -75,6 +77,12 @@ class Figures(WithPages):
         self.assertIn("Times of 1 case.", page.locator("#numbers caption").inner_text())
         self.quiet()
 
+    def test_a_phone_shows_times_without_scrolling(self):
+        page = self.open("bench", screen=PHONE)
+        self.assertEqual(page.evaluate("document.querySelector('#numbers .scroll').scrollWidth"), page.evaluate("document.querySelector('#numbers .scroll').clientWidth"))
+        self.assertEqual(page.evaluate(CUT), [])
+        self.assertEqual(page.evaluate("getComputedStyle(document.querySelectorAll('#numbers tbody td')[5], '::before').content"), '"TFLOP/s "')
+
     def test_a_case_has_a_line_of_versions_with_its_edges(self):
         page = self.open(fragment="#q=fill=neglse %26 s=192 %26 d=64 %26 device=h100-sxm")
         page.click("#rows button.open >> nth=0")
@@ -139,6 +147,21 @@ class Figures(WithPages):
             page.click("[data-save=json]")
         about = json.loads(got.value.path().read_text(encoding="utf-8"))
         self.assertEqual([about[k] for k in ("query", "suites", "tolerances", "asked", "rows")][:4], ["verdict=wrong", ["5f0c3a9e12d47b68"], ["FACTS 0.1.0"], "2026-11-20T09:30:00Z"])
+
+    def test_the_query_of_a_download_finds_its_rows_again(self):
+        """With an outcome left out, a device, a cell of the map, a cell of a group of the suite."""
+        page = self.open(fragment="#q=pass=fwd | d=64&device=h100-sxm&off=pass,unsupported")
+        for make in (lambda: None, lambda: self.show(page, "#axes=Groups of the suite&q=pass=bwd&off=crash"), lambda: page.click("#matrix tr:has-text('grouped heads') button.segment >> nth=0"), lambda: page.click("#all"),
+                     lambda: page.click("#heat tbody tr:nth-child(2) button.cell >> nth=1"), lambda: page.click("[data-level=pass]")):
+            make()
+            self.assertRegex(self.rows(page), " of [1-9]")
+            due = self.rows(page).split()[-1]
+            with page.expect_download() as got:
+                page.click("[data-save=csv]")
+            with got.value.path().open(newline="", encoding="utf-8") as file:
+                (query,) = {row["query"] for row in csv.DictReader(file)}
+            other = self.open(fragment="#q=" + quote(query))
+            self.assertEqual((self.rows(other).split()[-1], other.inner_text("#problem")), (due, ""), query)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Two records that a reader drops on the page. translate.py turns this program, and all that it calls, into JavaScript: the page runs the rule of `facts diff`."""
+"""Comparisons that the page makes itself: of two dropped records, and of two versions among its own rows. translate.py turns this program, and all that it calls, into
+JavaScript: the page runs the rule of `facts diff`."""
 from .. import diff, latest, reader, sides
 from ..versions import version_key
 from .steps import as_object
@@ -42,6 +43,11 @@ class _Held:
                     self.paired.setdefault((number, row[0]), ([], []))[side].append(sides._unpack(row[-1], self.lists))
             self.slots.append(sides.Slot(*(tuple(side[1:]) for side in pair)))
 
+    def apart(self, slots):
+        """As sides.Sides.apart, once."""
+        self.pair(slots)
+        return self
+
     def pairs(self):
         for slot, case in sorted(self.paired):
             first, second = self.paired[slot, case]
@@ -76,3 +82,12 @@ def compared(records):
     for (slot, name), both in held.paired.items():
         answers[held.slots[slot].second[1]][name] = [[answer.outcome, answer.chosen[1], answer.why] if (answer := sides.worst(side) if side else None) else ["missing", "", ""] for side in both]
     return {**said, "names": names, "answers": answers, "records": [record.names[0] for record in held.records], "unreadable": [record.unreadable() for record in held.records]}
+
+
+def between(items, gpus, pairs, places):
+    """Two versions of the page's own record, as an object of the page. `items`: its lines, with the rows of both versions. `gpus`: {device: as --device wants it}.
+    `pairs`: [(target, target)]. `places`: {case: its place}."""
+    held = _Held()
+    held.read("", items, 0)
+    held.records[0].gpus = gpus
+    return as_object(diff.of_targets(held, pairs), places)

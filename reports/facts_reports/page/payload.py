@@ -31,7 +31,7 @@ class _Dictionary:
 
 
 def _short(value):
-    return float(f"{value:.5g}") if isinstance(value, float) else value
+    return float(f"{value:.6g}") if isinstance(value, float) else value   # as many digits as a comparison shows
 
 
 def _errors(row):
@@ -65,7 +65,7 @@ class _Rows:
             self.errors.add(row)
             if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN:
                 self.known.append(place)
-            kept = {} if many and is_good(outcome) else self._details(row)
+            kept = {name: value for name, value in self._details(row).items() if name == "expectation" or not (many and is_good(outcome))}
             if kept:
                 self.details[place] = kept
 
@@ -104,7 +104,7 @@ def payload(store, title, compared=None, home="", audit=None):
     every = [*features.groups(store), *features.heat(column, found)]
     changed = Steps(store, {name: place for place, name in enumerate(names)}, compared)
     about = {"title": title, "home": home, "answer": words.answer(store), "totals": store.totals(), "complete": store.complete(), "still": still,
-             "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()], "runs": trusted.runs(store), "claims": trusted.rules(), "audit": trusted.audited(audit, names, rows.dictionaries["target"].items)}
+             "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()], "runs": trusted.runs(store), "record": trusted.record(store), "claims": trusted.rules(), "audit": trusted.audited(audit, names, rows.dictionaries["target"].items)}
     language = {"outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "changes": {c.word: c.mark for c in CHANGES}, "keys": cases.key_table(),
                 "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(), "numbers": sorted(cases.numbers())}
     seen = {"steps": changed.steps, "others": changed.others, "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},

@@ -417,8 +417,10 @@ class _Function:
 
 @lru_cache(maxsize=1)
 def script():
-    """The program of page/dropped.py, with what it needs at run time: a script that defines window.compareRecords."""
+    """The program of page/dropped.py, with what it needs at run time: a script that defines window.compareRecords and window.compareTargets."""
     outside = ("known", "bench", "times", "store", "files", "findings")   # modules that a comparison of two records on the page never enters
-    program = _Program([("page.dropped", "compared")], {"outside": outside, "code": {("cases", "key_table"): "() => _.keys"}})   # the page has the table among its data
+    program = _Program([("page.dropped", "compared"), ("page.dropped", "between")], {"outside": outside, "code": {("cases", "key_table"): "() => _.keys"}})   # the page has the table among its data
     runtime = (_PACKAGE / "page" / "scripts" / "python.js").read_text(encoding="utf-8")
-    return f'"use strict";\n(() => {{\n{runtime}{program.text()}\nwindow.compareRecords = (keys, records) => {{ _.keys = _.known(keys); return _.plain(m_page_dropped.compared(_.known(records))); }};\n}})();\n'
+    called = "".join(f"window.{name} = (keys, ...given) => {{ _.keys = _.known(keys); return _.plain(m_page_dropped.{run}(...given.map(_.known))); }};\n"
+                     for name, run in (("compareRecords", "compared"), ("compareTargets", "between")))
+    return f'"use strict";\n(() => {{\n{runtime}{program.text()}\n{called}}})();\n'

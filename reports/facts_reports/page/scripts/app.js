@@ -25,7 +25,7 @@ const App = (() => {
       }
     }
     const list = state.device ? new Set(Data.ofDevice.get(state.device)) : null;
-    return { rows: !list && !test ? Data.every : Data.every.filter((r) => (!list || list.has(columns.target[r])) && (!test || test(r))), problem };
+    return { rows: !list && !test ? Data.inView() : Data.inView().filter((r) => (!list || list.has(columns.target[r])) && (!test || test(r))), problem };
   }
 
   // A value that no row has is allowed, but seldom meant.
@@ -35,7 +35,7 @@ const App = (() => {
       const values = [...new Set(Data.column(leaf.key).values.filter((v) => v !== null && v !== undefined).map(String))].sort((a, b) => a - b || (a < b ? -1 : 1));
       if (!values.some((v) => Predicate.compare(leaf, v))) {
         const some = values.slice(0, 8).join(", ") + (values.length > 8 ? ", …" : "");
-        return `No row has ${leaf.key}=${leaf.value}; here: ${some || "nothing"}.`;
+        return leaf.key === "case" ? `No case "${leaf.value}" here.` : `No row has ${leaf.key}=${leaf.value}; here: ${some || "nothing"}.`;
       }
     }
     return "";
@@ -101,9 +101,11 @@ const App = (() => {
     for (const b of document.querySelectorAll("[data-view]")) b.setAttribute("aria-pressed", String(b.dataset.view === state.view));
     at("split").setAttribute("aria-pressed", String(state.split));
     at("device").value = state.device;
+    at("absent").textContent = state.absent ? `No device "${state.absent}" here. These records have ${Data.devices.join(", ")}.` : "";
     document.body.classList.toggle("stale", !!found.bad);
     at("shown").textContent = (found.bad ? "still of the query before: " : "") + (rows.length === Data.rows ? `all ${count(rows.length)} rows` : `${count(rows.length)} of ${count(Data.rows)} rows`);
-    if (!same("q", "device", "cell")) Heat.render(state, current);
+    at("every").setAttribute("aria-pressed", String(state.all));
+    if (!same("q", "device", "cell", "all")) Heat.render(state, current);
     if (!same("device", "a", "b", "group")) Compare.render(state);
     if (!same(...State.ROWS, "view", "split", "axes")) matrix(state, rows);
     if (!same(...State.ROWS, "row", "page")) table(state, rows);
@@ -114,7 +116,16 @@ const App = (() => {
 
   function toRows() {
     at("rows-title").scrollIntoView();
-    at("rows-title").focus({ preventScroll: true });
+    (at("rows").querySelector('button.open[aria-expanded="true"]') ?? at("rows-title")).focus({ preventScroll: true });
+  }
+
+  // An address that asks for a row, a cell, a case or two versions opens on it.
+  function toAnswer() {
+    const state = State.get(), oneCase = new URLSearchParams(location.search).get("case");
+    if (oneCase && listed.length && !state.row) State.set({ row: Rows.key(listed[0]) }, { quiet: true });
+    if (oneCase && !listed.length) at("problem").scrollIntoView({ block: "center" });
+    else if (oneCase || state.row || state.cell) toRows();
+    else if (state.a || state.b) Compare.toResult();
   }
 
   function cells() {
@@ -123,12 +134,17 @@ const App = (() => {
         const { cell, axis } = event.target.closest("[data-cell], [data-axis]")?.dataset ?? {}, open = State.get().axes;
         if (axis) State.set({ axes: open.includes(axis) ? open.filter((a) => a !== axis) : [...open, axis].sort() });
         if (!cell) return;
-        State.set({ cell: cell === State.get().cell ? "" : cell });
-        if (State.get().cell) toRows();
+        const closes = cell === State.get().cell;
+        State.set({ cell: closes ? "" : cell }, { entry: !closes });
+        if (!closes) toRows();
       });
     }
     for (const kind of ["focusin", "mouseover"]) at("matrix").addEventListener(kind, (event) => { const b = event.target.closest("[data-cell]"), cell = b && Matrix.resolve(b.dataset.cell); if (cell) b.title = Trust.spread(inCell(cell, current)); });
     at("unfold").addEventListener("click", () => State.set({ axes: State.get().axes.length ? [] : [...Matrix.axes].sort() }));
+    // Back from the rows of a cell leads to the cell.
+    let last = "";
+    State.listen((state, before) => { last = before.cell !== state.cell ? before.cell : ""; });
+    window.addEventListener("hashchange", () => [...document.querySelectorAll("#heat [data-cell], #matrix [data-cell]")].find((b) => last && b.dataset.cell === last)?.focus());
     Keys.rove(at("matrix"), MATRIX_KEYS);
     Keys.rove(at("rows"), "button.open");
     at("cell-clear").addEventListener("click", () => State.set({ cell: "" }));
@@ -168,6 +184,9 @@ const App = (() => {
     at("device").append(...Data.devices.map((d) => element("option", { value: d }, d)));
     at("device").addEventListener("change", () => State.set({ device: at("device").value }));
     for (const b of document.querySelectorAll("[data-view]")) b.addEventListener("click", () => State.set({ view: b.dataset.view }));
+    at("every").hidden = !Data.others.length;
+    at("every").textContent = Data.others.length > 3 ? `Also ${count(Data.others.length)} other builds` : `Also ${Data.others.join(", ")}`;
+    at("every").addEventListener("click", () => State.set({ all: !State.get().all }));
     at("split").addEventListener("click", () => State.set({ split: !State.get().split }));
     at("link").addEventListener("click", () => copy(State.address(), at("link")));
     for (const b of document.querySelectorAll("[data-copy]")) b.addEventListener("click", () => copy(b.dataset.copy, b));
@@ -179,7 +198,7 @@ const App = (() => {
     Keys.rove(at("news"), "button");
     at("news").addEventListener("click", (event) => {
       const { find, on, a, b, group, known } = event.target.closest("button")?.dataset ?? {};
-      if (find) { State.set({ ...State.fresh(), q: `case="${find}"`, device: on }); toRows(); }
+      if (find) { State.set({ ...State.fresh(), q: `case="${find}"`, device: on }, { entry: true }); toRows(); }
       if (a) Compare.show(a, b, group);
       if (known !== undefined) { at("known").open = true; at("known").scrollIntoView(); at("known").querySelector("summary").focus({ preventScroll: true }); }
     });
@@ -207,6 +226,7 @@ const App = (() => {
   State.listen(render);
   State.set(State.read(location.hash, location.search), { quiet: true });
   new ResizeObserver(measure).observe(at("bar"));
+  toAnswer();
   document.documentElement.dataset.ready = "1";
   return { listed: () => listed };
 })();

@@ -1,23 +1,70 @@
-// What changed between two versions. Python compared them (`facts diff`); this only shows it: each group with its cases side by side.
+// What changed between two versions, by the rule of `facts diff`: each group with its cases side by side. Python compared some pairs; the page compares another when it is asked for.
 const Compare = (() => {
   const { targets, dict, columns, raw } = Data, MOST = 60;
-  const labels = new Map(targets.map((t) => [t.build, t.label])), label = (build) => labels.get(build) ?? build;
+  const labels = new Map(targets.map((t) => [t.build, t.spec])), versions = new Map(targets.map((t) => [t.build, t.cudnn])), label = (build) => labels.get(build) ?? build;
   const every = [...raw.steps, ...raw.others];
-  const builds = [...new Set(targets.map((t) => t.build))].filter((b) => every.some((s) => s.a === b || s.b === b));
+  const order = (a, b) => Predicate.compareVersions(versions.get(a), versions.get(b)) || (a < b ? -1 : a > b ? 1 : 0);
+  const builds = [...versions.keys()].filter((b) => b !== "none").sort(order);
   const kinds = { worse: "failure", "changed kind": "failure", lost: "failure", missing: "open", inconclusive: "open", better: "good", gained: "good" };
 
-  // A version, a label or a build as it may stand in an address.
-  const buildOf = (word) => builds.find((b) => b === word) ?? builds.find((b) => label(b) === word) ?? builds.find((b) => targets.some((t) => t.build === b && t.cudnn === word)) ?? "";
+  // ---- which two builds on which devices ----
 
-  // The comparisons that lead from one version to another: one, or the steps between them, newest first.
-  function path(a, b) {
-    const whole = every.find((s) => s.a === a && s.b === b);
-    if (whole) return [whole];
-    const from = builds.indexOf(a), to = builds.indexOf(b);
-    return from < 0 || to < 0 ? [] : raw.steps.filter((s) => builds.indexOf(s.a) >= from && builds.indexOf(s.b) <= to);
+  // Builds that a word of an address means: one by its name, all of a version, or all of the newest version that begins so.
+  function named(word) {
+    if (builds.includes(word)) return [word];
+    const begun = builds.filter((b) => `${versions.get(b)}.`.startsWith(`${word}.`));
+    return begun.filter((b) => versions.get(b) === versions.get(begun[begun.length - 1]));
   }
 
-  const chosen = (state) => ({ a: buildOf(state.a), b: buildOf(state.b) });
+  // How many cases both builds answered on a device.
+  const answered = (c, t) => { const r = Data.rowOf(c, t); return r >= 0 && Data.outcome(r).word !== "missing"; };
+  function common(a, b, device) {
+    const [one, other] = [a, b].map((build) => targets.findIndex((t) => t.build === build && t.device === device));
+    return one < 0 || other < 0 ? 0 : dict.case.reduce((n, _, c) => n + (answered(c, one) && answered(c, other)), 0);
+  }
+  const devicesOf = (state) => (state.device ? [state.device] : Data.devices);
+  const made = (a, b, device) => every.find((s) => s.a === a && s.b === b && (!device || s.devices.includes(device)));
+
+  // The two builds of an address, the older one first: of several builds those with the most cases in common. null: a word names none.
+  function chosen(state) {
+    if (!state.a && !state.b) return raw.steps.find((s) => !state.device || s.devices.includes(state.device)) ?? null;
+    let best = null;
+    for (const one of named(state.a)) {
+      for (const other of named(state.b)) {
+        const [a, b] = [one, other].sort(order), cases = a === b ? -1 : devicesOf(state).reduce((n, d) => n + common(a, b, d), made(a, b, state.device) ? 0.5 : 0);
+        if (!best || cases > best.cases) best = { a, b, cases };
+      }
+    }
+    return best;
+  }
+
+  // ---- a comparison made here ----
+
+  // The program is Python's own, which page/translate.py turned into JavaScript. It is run when it is first needed: the page's content policy knows its digest.
+  async function program() {
+    if (!window.compareTargets) {
+      const packed = Uint8Array.from(atob(at("program").textContent), (c) => c.charCodeAt(0));
+      document.head.append(element("script", {}, await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text()));
+    }
+    await new Promise((done) => { setTimeout(done); });   // the page shows that it is busy before it is
+    return window;
+  }
+
+  // A row as its record has it.
+  function lineOf(r) {
+    const { build, device, cudnn, sm } = Data.target(r), line = { case: Data.name(r), build, device, cudnn, sm, ...raw.details[r] };
+    for (const name of ["grade", "backend", "verdict", "engine", "reason", "engines", "run"]) line[name] = dict[name][columns[name][r]];
+    for (const name of ["config", "supported", "workspace_bytes", "plan_ms", "exec_us", "attempt"]) line[name] = columns[name][r];
+    return line;
+  }
+
+  async function compare(a, b, devices) {
+    const { compareTargets } = await program(), ours = Data.every.filter((r) => [a, b].includes(Data.target(r).build) && devices.includes(Data.target(r).device) && Data.outcome(r).word !== "missing");
+    const lines = [...targets.map(({ build, device, cudnn, sm }) => ({ target: { build, device, cudnn, sm } })), ...raw.record.lines, ...Array.from(ours, lineOf), { end: { complete: raw.record.complete } }];
+    return compareTargets(raw.keys, lines, raw.record.gpus, devices.map((d) => [[a, d], [b, d]]), Object.fromEntries(dict.case.map((name, c) => [name, c])));
+  }
+
+  // ---- what is shown ----
 
   // The answer to a case on one side (0 or 1) of a comparison; a comparison of dropped records has its own.
   function answer(step, c, device, side) {
@@ -59,28 +106,59 @@ const Compare = (() => {
     return element("li", {}, button, open ? sideBySide(step, group, state.device) : null);
   }
 
-  function stepOf(step, state, alone) {
-    const items = step.groups.map((g, i) => groupOf(step, g, i, state)).filter(Boolean);
-    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${step.headline}${state.device && step.devices.length > 1 ? ` These counts are of ${step.devices.join(", ")}.` : ""}`)), items.length ? element("ul", { class: "groups" }, ...items) : element("p", { class: "quiet" }, "Nothing changed here."),
-      ...(alone ? step.notes.map((n) => element("p", { class: "quiet" }, n)) : [])];
+  // What changed on one of several devices, in the words of the groups.
+  function ofDevice(step, device) {
+    const sums = {};
+    for (const group of step.groups) if (group.counts[device]) sums[group.class] = (sums[group.class] ?? 0) + group.counts[device];
+    return Object.keys(sums).length ? `On ${device}: ${Object.entries(sums).map(([word, n]) => `${count(n)} ${word}`).join(", ")}.` : `Nothing changed on ${device}.`;
   }
 
-  function render(state) {
-    if (!every.length) return;
-    const { a, b } = chosen(state), box = at("compare-result"), steps = a && b ? path(a, b) : raw.steps.slice(0, state.a ? 0 : 1), focus = document.activeElement?.dataset?.group;
-    const shown = a && b ? { a, b } : steps[0] ?? { a: "", b: "" };
-    at("from").value = shown.a;
-    at("to").value = shown.b;
-    const whole = steps.length === 1 && steps[0].a === shown.a && steps[0].b === shown.b;
-    box.replaceChildren(...steps.flatMap((s) => stepOf(s, state, whole)));
-    if (!steps.length) box.append(element("p", {}, a === b && a ? "Choose two versions." : "These records do not compare those two: the older version stands on the left."));
-    else if (!whole) box.prepend(element("p", {}, `${count(steps.length)} steps, newest first. What is left of them in the end: `, element("code", {}, `facts diff --baseline ${label(a)} --candidate ${label(b)} RECORD`)));
+  function stepOf(step, state) {
+    const part = state.device && step.devices.length > 1, items = step.groups.map((g, i) => groupOf(step, g, i, state)).filter(Boolean);
+    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${part ? ofDevice(step, state.device) : step.headline}`)),
+      items.length ? element("ul", { class: "groups" }, ...items) : part ? null : element("p", { class: "quiet" }, "Nothing changed here."), ...(part ? [] : step.notes.map((n) => element("p", { class: "quiet" }, n)))].filter(Boolean);
+  }
+
+  const say = (...words) => [element("p", {}, ...words)];
+  const apart = (a, b, device, why) => [...say(why), copyable(`facts gate --baseline ${shell(label(a))} --candidate ${shell(label(b))}${device ? ` --device ${shell(targets.find((t) => t.device === device).ask)}` : ""}`)];
+
+  // What the page says of a choice; null: it has to compare first.
+  function answerTo(state, pair) {
+    const unknown = ["a", "b"].map((side) => state[side]).filter((word) => word && !named(word).length);
+    if (unknown.length) return say(`No build ${unknown.join(" and no build ")} here. These records have ${builds.map(label).join(", ")}.`);
+    if (!pair && !state.a && !state.b) return say(`${state.device} was asked one version only.`);
+    if (!pair || pair.a === pair.b) return say("Choose two versions.");
+    const step = made(pair.a, pair.b, state.device);
+    if (step) return stepOf(step, state);
+    if (!devicesOf(state).some((d) => common(pair.a, pair.b, d))) return apart(pair.a, pair.b, state.device, `${label(pair.a)} and ${label(pair.b)} are not compared${state.device ? ` on ${state.device}` : ""}: these records have no case that both answered there. This command asks both:`);
+    return null;
+  }
+
+  function draw(state, content, busy = false) {
+    const box = at("compare-result"), focus = document.activeElement?.dataset?.group;
+    box.setAttribute("aria-busy", String(busy));
+    box.replaceChildren(...content);
     Keys.settle(box, "button.group");
     if (focus) [...box.querySelectorAll("button.group")].find((e) => e.dataset.group === focus)?.focus({ preventScroll: true });
   }
 
+  let asked = "";   // the comparison that the page is busy with
+  function render(state) {
+    if (builds.length < 2) return;
+    const pair = chosen(state), content = answerTo(state, pair);
+    at("from").value = pair ? pair.a : "";
+    at("to").value = pair ? pair.b : "";
+    if (content) { asked = ""; draw(state, content); return; }
+    const devices = devicesOf(state).filter((d) => common(pair.a, pair.b, d)), name = [pair.a, pair.b, ...devices].join(" ");
+    draw(state, say("Comparing …"), true);
+    if (asked === name) return;
+    asked = name;
+    compare(pair.a, pair.b, devices).then((step) => { every.push(step); if (asked === name) render(State.get()); },
+      (error) => { if (asked === name) draw(state, apart(pair.a, pair.b, state.device, `The page could not compare them: ${error.said ?? error}`)); });
+  }
+
   function start() {
-    if (!every.length) { at("versions").hidden = true; return; }
+    if (builds.length < 2) { at("versions").hidden = true; return; }
     for (const id of ["from", "to"]) {
       at(id).append(...builds.map((b) => element("option", { value: b }, label(b))));
       at(id).addEventListener("change", () => State.set({ a: at("from").value, b: at("to").value }));
@@ -92,13 +170,18 @@ const Compare = (() => {
     });
   }
 
-  // From a line of the first screen.
-  function show(a, b, place) {
-    const step = every.find((s) => s.a === a && s.b === b);
-    State.set({ a, b, group: step && place !== undefined ? nameOf(step, place) : "" });
+  // The answer, in view and with the focus.
+  function toResult() {
     at("compare").scrollIntoView();
     (at("compare-result").querySelector('button[aria-expanded="true"]') ?? at("compare-title")).focus({ preventScroll: true });
   }
 
-  return { start, render, show, words, sideBySide };
+  // From a line of the first screen.
+  function show(a, b, place) {
+    const step = made(a, b), { device } = State.get();
+    State.set({ a, b, group: step && place !== undefined ? nameOf(step, place) : "", device: step?.devices.includes(device) ? device : "" }, { entry: true });
+    toResult();
+  }
+
+  return { start, render, show, toResult, words, sideBySide, program };
 })();

@@ -143,7 +143,15 @@ const Data = (() => {
   const backward = Uint8Array.from(dict.case, (name) => (name.startsWith("pass=bwd ") || / pass=bwd( |$)/.test(name) || name === "pass=bwd" ? 1 : 0));
 
   const devices = [...new Set(targets.map((t) => t.device))];
-  const ofDevice = new Map(devices.map((d) => [d, targets.map((t, i) => (t.device === d ? i : -1)).filter((i) => i >= 0)]));
+  const targetsOf = (keep) => new Map(devices.map((d) => [d, targets.map((t, i) => (t.device === d && keep(t) ? i : -1)).filter((i) => i >= 0)]));
+  // A gate's page shows the two builds that it compared, until the reader asks for the others.
+  const gate = document.body.classList.contains("kind-gate") && raw.steps.length ? raw.steps[0] : null, gated = (t) => t.build === gate.a || t.build === gate.b;
+  const others = gate ? [...new Set(targets.filter((t) => !gated(t)).map((t) => t.spec))] : [];
+  const whole = targetsOf(() => true), two = others.length ? targetsOf(gated) : whole;
+  const isPart = () => others.length > 0 && !State.get().all;
+  const ofDevice = { get: (device) => (isPart() ? two : whole).get(device) };
+  let part = null;
+  const inView = () => (isPart() ? part ??= every.filter((r) => gated(targets[columns.target[r]])) : every);
   const inFeature = (r, f) => (features[f].group ? groupFeature[columns.group[r]] === f : members(f)[columns.case[r]] === 1);
 
   // Of the rows the one that a case ends with on a target: with engine=all the worst of its configurations. At case * targets + target; -1: none.
@@ -164,6 +172,6 @@ const Data = (() => {
   const outcome = (r) => outcomes[columns.outcome[r]];
   const caseKeys = raw.keys.map((k) => k.key);
 
-  return { raw, rows, every, columns, dict, targets, outcomes, features, members, groupFeature, backward, devices, ofDevice, said, valueOf, column, compile, parse, isText, search,
+  return { raw, rows, every, columns, dict, targets, outcomes, features, members, groupFeature, backward, devices, ofDevice, allOf: whole, gate, others, isPart, inView, said, valueOf, column, compile, parse, isText, search,
     inFeature, worstOf, rowOf, name, target, outcome, caseKeys, ofRow };
 })();

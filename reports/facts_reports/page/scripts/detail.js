@@ -24,6 +24,17 @@ const Detail = (() => {
     return p;
   }
 
+  // What the engines said, each answer once with the engines that gave it.
+  function answers(chain) {
+    const lines = new Map();
+    for (const { engine, status, text, condition } of chain) {
+      const said = [status, text, condition], key = JSON.stringify(said), line = lines.get(key) ?? { engines: new Set(), said };
+      if (engine !== null && engine !== undefined) line.engines.add(shown(engine));
+      lines.set(key, line);
+    }
+    return [...lines.values()].map(({ engines, said }) => [[...engines].join(", "), ...said]);
+  }
+
   function of(r) {
     const o = Data.outcome(r), t = Data.target(r), d = Data.raw.details[r] || {}, reason = dict.reason[columns.reason[r]], box = element("div", { class: "detail" });
     const grade = dict.grade[columns.grade[r]] ?? "no grade", backend = dict.backend[columns.backend[r]];
@@ -33,7 +44,7 @@ const Detail = (() => {
     if (reason.text || reason.status || reason.chain) {
       box.append(element("p", { class: "line" }, element("b", {}, "Why "), reason.class ? element("span", { class: "class" }, reason.class) : null, " ", reason.status ? element("code", {}, reason.status) : null, ` ${shown(reason.text)}`));
       if (reason.remedy) box.append(element("p", { class: "line" }, element("b", {}, "Remedy "), shown(reason.remedy)));
-      if (reason.chain) box.append(smallTable(["engine", "status", "why", "condition"], reason.chain.map((c) => [c.engine, c.status, c.text, c.condition]), "What each engine said"));
+      if (reason.chain) box.append(smallTable(["engine", "status", "why", "condition"], answers(reason.chain), "What each engine said"));
     }
     for (const rule of Trust.otherwise(r)) box.append(element("p", { class: "line" }, element("b", {}, "Claimed otherwise "), `${rule.short} (${rule.id}${rule.word ? `, audit: ${rule.word}` : ""}): ${rule.says} `, linked(rule.link)));
     if (o.kind === "refused") {

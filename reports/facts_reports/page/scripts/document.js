@@ -40,8 +40,8 @@ function copyable(text) {
 }
 
 function smallTable(heads, lines, caption) {
-  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, element("table", { class: "small" }, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads.map((h) => element("th", { scope: "col" }, h)))),
-    element("tbody", {}, ...lines.map((cells) => element("tr", {}, ...cells.map((c) => element("td", {}, c instanceof Node ? c : shown(c))))))));
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, element("table", { class: "small stack" }, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads.map((h) => element("th", { scope: "col" }, h)))),
+    element("tbody", {}, ...lines.map((cells) => element("tr", {}, ...cells.map((c, i) => element("td", { "data-head": heads[i] }, c instanceof Node ? c : shown(c))))))));
 }
 
 // An address, or OWNER/NAME#NUMBER of the usual forge; anything else stays text.

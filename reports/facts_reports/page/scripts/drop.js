@@ -1,4 +1,4 @@
-// Two record files from the reader's disk. The program that compares them is `facts diff`'s own Python, which page/translate.py turned into JavaScript.
+// Two record files from the reader's disk, compared by the program of compare.js.
 const Drop = (() => {
   const MOST_BYTES = 512 << 20;
 
@@ -19,15 +19,6 @@ const Drop = (() => {
     return [file.name, items, unreadable];
   }
 
-  // Runs the program when it is first needed: the page's content policy knows its digest.
-  async function program() {
-    if (!window.compareRecords) {
-      const packed = Uint8Array.from(atob(at("program").textContent), (c) => c.charCodeAt(0));
-      document.head.append(element("script", {}, await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text()));
-    }
-    return window.compareRecords;
-  }
-
   function draw(step) {
     const unreadable = step.unreadable[0] + step.unreadable[1];
     at("drop-result").replaceChildren(element("h3", {}, `${step.records[0]} → ${step.records[1]}`, element("span", { class: "sub" }, ` ${step.headline}`)),
@@ -44,9 +35,8 @@ const Drop = (() => {
       try { records.push(await read(file)); } catch (error) { return say(`${file.name} ${error.message}.`); }
     }
     say("Comparing …");
-    const compare = await program();
-    await new Promise((done) => { setTimeout(done); });   // the page shows the word before it is busy
-    try { return draw(compare(Data.raw.keys, records)); } catch (error) { return say(error.said ?? String(error)); }
+    const { compareRecords } = await Compare.program();
+    try { return draw(compareRecords(Data.raw.keys, records)); } catch (error) { return say(error.said ?? String(error)); }
   }
 
   function start() {

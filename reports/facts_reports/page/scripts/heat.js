@@ -3,7 +3,7 @@ const Heat = (() => {
   const { targets, features, columns, outcomes, devices, ofDevice } = Data;
   const STATES = {
     fails: ["✗", "at least one case fails"], known: ["x", "every failure is known"], open: ["?", "no answer to some case"], mixed: ["◐", "some cases accepted, some refused"], refused: ["–", "every case refused"],
-    supported: ["○", "every case accepted, not run"], pass: ["✓", "every case ran right"], none: ["·", "not asked"],
+    supported: ["○", "every case accepted, not run"], pass: ["✓", "every case ran right"], none: ["·", "not asked"], away: ["▽", "the filter hides every case"],
   };
   const rowsOf = features.filter((f) => f.heat).sort((a, b) => a.heat - b.heat);
   // A case that FACTS itself refused says nothing of cuDNN.
@@ -27,7 +27,8 @@ const Heat = (() => {
 
   const made = new Map();
   function columnsOf(device) {
-    if (!made.has(device)) {
+    const key = `${Data.isPart()} ${device}`;
+    if (!made.has(key)) {
       const list = ofDevice.get(device), out = [], notes = [];
       for (const version of [...new Set(list.map((t) => targets[t].cudnn))]) {
         const same = list.filter((t) => targets[t].cudnn === version), pairs = same.slice(1).map((t) => beside(same[0], t)), apart = pairs.reduce((n, p) => n + p.differ, 0);
@@ -37,16 +38,18 @@ const Heat = (() => {
         if (apart) for (const t of same) out.push({ label: targets[t].build, list: [t] });
         else out.push({ label: version === "none" || targets[same[0]].build === "none" ? "no cuDNN" : version, list: same });
       }
-      made.set(device, { columns: out, notes });
+      made.set(key, { columns: out, notes });
     }
-    return made.get(device);
+    return made.get(key);
   }
 
-  // The map opens with the device that was asked the most versions; of several, where the newest change broke most, then where it changed most.
+  // A run's map opens with a device that has findings, a gate's with one that it compared. Of several: the one that was asked the most versions, then where the newest change broke most, then where it changed most.
   const BROKEN = ["worse", "changed kind", "lost", "missing"], MOVED = [...BROKEN, "better", "gained"];
   const newest = Data.raw.steps.find((s) => s.groups.some((g) => MOVED.includes(g.class))) ?? { groups: [] };
   const moved = (device, classes) => newest.groups.reduce((n, g) => n + (classes.includes(g.class) ? g.counts[device] ?? 0 : 0), 0);
-  const rank = (d) => [new Set(ofDevice.get(d).map((t) => targets[t].cudnn)).size, moved(d, BROKEN), moved(d, MOVED)];
+  const found = new Set();
+  if (document.body.classList.contains("kind-run")) for (const r of Data.every) if (kinds[columns.outcome[r]] === "failure" && !known.has(r)) found.add(Data.target(r).device);
+  const rank = (d) => [Number(found.has(d) || Data.gate?.devices.includes(d)), new Set(ofDevice.get(d).map((t) => targets[t].cudnn)).size, moved(d, BROKEN), moved(d, MOVED)];
   const ranks = new Map(devices.map((d) => [d, rank(d)]));
   const chief = [...devices].sort((a, b) => { const i = ranks.get(a).findIndex((n, k) => n !== ranks.get(b)[k]); return i < 0 ? 0 : ranks.get(b)[i] - ranks.get(a)[i]; })[0];
   const deviceOf = (state) => state.device || chief;
@@ -141,8 +144,17 @@ const Heat = (() => {
   }
 
   const counted = (one) => outcomes.flatMap((o, i) => (one.counts[i] ? [`${count(one.counts[i])} ${o.word}`] : [])).join(", ");
-  let filtered = false;   // a query hides rows: an empty cell then says so
-  const words = (one) => (one.total ? counted(one) : filtered ? "no row in this view" : "not asked") + (one.guarded ? `, ${count(one.guarded)} refused by FACTS itself` : "");
+  const words = (one) => (one.total ? counted(one) : one.state === "away" ? "filtered away" : "not asked") + (one.guarded ? `, ${count(one.guarded)} refused by FACTS itself` : "");
+  // For each feature: which columns have a row of it without a query.
+  const asked = new WeakMap();
+  function rowsWithout(across) {
+    if (!asked.has(across)) {
+      const cells = together(ended(Data.every, across));
+      asked.set(across, new Map(rowsOf.map((f) => [f.id, line(Data.members(f.id), cells, across.length).map((one) => one.total > 0)])));
+    }
+    return asked.get(across);
+  }
+
   const glyph = (one) => (one.state === "mixed" ? (one.accepted * 3 < one.total ? "◔" : one.accepted * 3 < one.total * 2 ? "◑" : "◕") : STATES[one.state][0]);
 
   function cellOf(feature, device, across, i, one, selected, wide) {
@@ -165,8 +177,7 @@ const Heat = (() => {
   }
 
   function render(state, rows) {
-    filtered = state.q.trim() !== "";
-    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = together(ended(rows, across)), table = at("heat"), wide = across.length <= 7;
+    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = together(ended(rows, across)), whole = state.q.trim() ? rowsWithout(across) : null, table = at("heat"), wide = across.length <= 7;
     const focus = document.activeElement?.closest?.("#heat") ? document.activeElement.dataset.cell : "";
     table.className = `heat${wide ? " wide" : ""}${across.length <= 2 ? " few" : ""}`;
     table.replaceChildren(element("caption", { class: "hidden" }, `Support by feature and version on ${device}. Arrow keys move, Enter shows the rows.`), head(across));
@@ -175,6 +186,7 @@ const Heat = (() => {
     for (const feature of rowsOf) {
       const one = line(Data.members(feature.id), cells, across.length);
       if (!one.some((x) => x.total + x.guarded)) continue;
+      one.forEach((x, i) => { if (x.state === "none" && !x.guarded && whole?.get(feature.id)[i]) x.state = "away"; });
       for (const x of one) drawn.add(x.state).add(x.lost && "lost").add(x.gained && "gained").add(x.changed && !x.lost && !x.gained && "edge");
       const tr = element("tr");
       if (feature.axis !== axis) {
@@ -196,7 +208,7 @@ const Heat = (() => {
   }
 
   // Of the signs those that are in the map.
-  const CALLED = { none: "not asked", open: "no answer", known: "known failure", edge: "changed" };
+  const CALLED = { none: "not asked", away: "filtered away", open: "no answer", known: "known failure", edge: "changed" };
   const legend = (drawn) => at("heat-legend").replaceChildren(...Object.entries({ ...STATES, lost: [" ", "fewer accepted than in the version before"], gained: [" ", "more accepted"], edge: [" ", "changed otherwise"] })
     .filter(([word]) => drawn.has(word)).map(([word, [sign, says]]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, sign), ` ${CALLED[word] ?? word}`)));
 

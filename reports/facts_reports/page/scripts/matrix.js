@@ -153,7 +153,7 @@ const Matrix = (() => {
 
   function render(table, rows, state) {
     const open = new Set(state.axes), sums = open.size ? tally(rows, open) : null, shown = state.device ? [state.device] : devices;
-    filtered = rows.length < Data.rows;
+    filtered = rows.length < Data.inView().length;
     table.className = `matrix ${state.view}`;
     table.replaceChildren(element("caption", { class: "hidden" }, "Outcomes by feature, device and cuDNN version"), head(state, shown));
     const width = 1 + [...table.tHead.rows[0].cells].slice(1).reduce((n, c) => n + c.colSpan, 0);

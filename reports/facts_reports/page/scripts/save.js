@@ -5,6 +5,19 @@ const Save = (() => {
   const csv = (v) => { const s = inert(v === null || v === undefined ? "" : String(v)); return /[",\n\r]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s; };
   const md = (v) => String(v ?? "").replace(/[\\`*_[\]<>|#]/g, "\\$&").slice(0, 200);
 
+  // The whole view as a query: text, device, outcomes that are shown, cell. Words that are searched for stay words.
+  function query(state) {
+    const value = (text) => (/^[\w.:+-]+$/.test(text) ? text : `"${text}"`), cell = state.cell && Matrix.resolve(state.cell), q = state.q.trim();
+    const parts = [q && Data.isText(q) ? `words: ${q}` : q, state.device && `device=${value(state.device)}`, ...state.off.map((word) => `outcome!=${word}`), !cell && Data.isPart() && `build in (${value(Data.gate.a)}, ${value(Data.gate.b)})`];
+    if (cell) {
+      const { axis, label, where, group } = Data.features[cell.feature], builds = [...new Set([...cell.targets].map((t) => value(Data.targets[t].build)))], [first] = cell.targets;
+      parts.push(group ? `group=${value(label)}` : where || `${axis}: ${label}`, state.device ? "" : `device=${value(Data.targets[first].device)}`, builds.length > 1 ? `build in (${builds.join(", ")})` : `build=${builds[0]}`,
+        cell.passes.length === 1 && `pass=${cell.passes[0] ? "bwd" : "fwd"}`);
+    }
+    const said = parts.filter(Boolean);
+    return said.length > 1 ? said.map((part) => (/[|&]/.test(part) ? `(${part})` : part)).join(" & ") : said.join("");
+  }
+
   function seen(r) {
     const t = Data.target(r), reason = Data.dict.reason[columns.reason[r]], run = Trust.run(r);
     return { case: Data.name(r), cudnn: t.cudnn, build: t.build, device: t.device, grade: Data.dict.grade[columns.grade[r]], outcome: Data.outcome(r).word, engine: Data.dict.engine[columns.engine[r]],
@@ -18,11 +31,11 @@ const Save = (() => {
   }
 
   function text(kind, listed) {
-    const list = Array.from(listed, seen), state = State.get(), only = (key) => [...new Set(list.map((o) => o[key]))].filter(Boolean).sort(), dates = only("asked");
-    const about = { title: Data.raw.title, query: state.q, view: State.write(state), rows: list.length, suites: only("suite_hash"), tolerances: only("tolerance"), asked: [...new Set([dates[0], dates[dates.length - 1]])].filter(Boolean).join(" to ") };
+    const list = Array.from(listed, seen), state = State.get(), asked = query(state), only = (key) => [...new Set(list.map((o) => o[key]))].filter(Boolean).sort(), dates = only("asked");
+    const about = { title: Data.raw.title, query: asked, view: State.write(state), rows: list.length, suites: only("suite_hash"), tolerances: only("tolerance"), asked: [...new Set([dates[0], dates[dates.length - 1]])].filter(Boolean).join(" to ") };
     if (kind === "json") return JSON.stringify({ ...about, rows: list }, null, 1);
     if (kind === "md") return asMarkdown(about, list, listed);
-    return list.length ? [[...Object.keys(list[0]), "query"].join(","), ...list.map((o) => [...Object.values(o), state.q].map(csv).join(","))].join("\n") + "\n" : "";
+    return list.length ? [[...Object.keys(list[0]), "query"].join(","), ...list.map((o) => [...Object.values(o), asked].map(csv).join(","))].join("\n") + "\n" : "";
   }
 
   function save(kind, listed) {

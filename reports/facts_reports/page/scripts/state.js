@@ -1,7 +1,7 @@
 // The whole view is one small object, and the address says all of it: what is not default stands in the fragment. `?a=V&b=V&device=D` or `?case=NAME` may be given as well.
 const State = (() => {
-  const fresh = () => ({ q: "", off: [], device: "", view: "ranges", split: false, axes: [], cell: "", row: "", page: 0, a: "", b: "", group: "" });
-  const ROWS = ["q", "off", "device", "cell"];   // what chooses the rows
+  const fresh = () => ({ q: "", off: [], device: "", view: "ranges", split: false, all: false, axes: [], cell: "", row: "", page: 0, a: "", b: "", group: "", absent: "" });
+  const ROWS = ["q", "off", "device", "cell", "all"];   // what chooses the rows
   let now = fresh();
   const listeners = [];
 
@@ -10,7 +10,7 @@ const State = (() => {
     for (const key of ["q", "device", "cell", "row", "a", "b", "group"]) if (s[key]) p.set(key, s[key]);
     for (const key of ["off", "axes"]) if (s[key].length) p.set(key, [...s[key]].sort().join(","));
     if (s.view !== "ranges") p.set("view", s.view);
-    if (s.split) p.set("split", "1");
+    for (const key of ["split", "all"]) if (s[key]) p.set(key, "1");
     if (s.page) p.set("page", String(s.page));
     return p.toString();
   }
@@ -22,8 +22,9 @@ const State = (() => {
     s.off = list("off", new Set(Data.outcomes.map((o) => o.word)));
     s.axes = list("axes", new Set(Data.features.map((f) => f.axis)));
     s.device = Data.devices.includes(text("device", 200)) ? text("device", 200) : "";
+    s.absent = s.device ? "" : text("device", 200);   // a device that the address names, and that is not here
     s.view = p.get("view") === "columns" ? "columns" : "ranges";
-    s.split = p.get("split") === "1";
+    for (const key of ["split", "all"]) s[key] = p.get(key) === "1";
     s.cell = text("cell", 2000);
     s.row = text("row", 4000);
     for (const key of ["a", "b", "group"]) s[key] = text(key, 120);
@@ -31,9 +32,10 @@ const State = (() => {
     return s;
   }
 
-  function set(change, { quiet = false } = {}) {
+  // `quiet`: the address says it already. `entry`: what is shown now is another place, which Back leaves.
+  function set(change, { quiet = false, entry = false } = {}) {
     const before = now;
-    now = { ...now, ...change };
+    now = { ...now, absent: "", ...change };
     const differs = (k) => k in change && String(change[k]) !== String(before[k]);
     // Another set of rows: what was opened or turned to no longer stands where it stood.
     if (ROWS.some(differs)) {
@@ -42,10 +44,10 @@ const State = (() => {
     }
     if (["a", "b"].some(differs) && !("group" in change)) now.group = "";
     const fragment = write(now), address = location.href.split(/[?#]/)[0] + (fragment ? `#${fragment}` : "");
-    if (!quiet) history.replaceState(null, "", address);
+    if (!quiet) history[entry && address !== location.href ? "pushState" : "replaceState"](null, "", address);
     for (const listener of listeners) listener(now, before);
   }
 
-  window.addEventListener("hashchange", () => set(read(location.hash), { quiet: true }));
+  window.addEventListener("hashchange", () => set(read(location.hash, location.search), { quiet: true }));
   return { get: () => now, set, read, write, fresh, ROWS, listen: (f) => listeners.push(f), address: () => location.href };
 })();

@@ -5,7 +5,7 @@ const Timeline = (() => {
   // {target: row} of the same case and configuration on the same device.
   function rowsOf(r) {
     const device = Data.target(r).device, found = new Map();
-    for (const t of Data.ofDevice.get(device)) {
+    for (const t of Data.allOf.get(device)) {
       const one = Data.rowOf(columns.case[r], t);
       if (one >= 0) found.set(t, one);
     }
@@ -37,14 +37,14 @@ const Timeline = (() => {
 
   // The line of versions of a row's case, with a sentence before it.
   function of(r) {
-    const found = rowsOf(r), asked = Data.ofDevice.get(Data.target(r).device).filter((t) => found.has(t)), list = spans(asked, found);
+    const found = rowsOf(r), asked = Data.allOf.get(Data.target(r).device).filter((t) => found.has(t)), list = spans(asked, found);
     const sentence = element("p", { class: "line" }, element("b", {}, "Over the builds "), ...[...list].reverse().flatMap((s, i) => [i ? "; " : "", `${s.when} `, mark(s.outcome), ` ${s.outcome.word}`]));
     return [sentence, asked.length > 1 ? element("ol", { class: "timeline" }, ...asked.map((t, i) => box(t, found.get(t), i ? found.get(asked[i - 1]) : null))) : null];
   }
 
   // Several cases together: how many of them each version accepts, and which engines come first.
   function ofCases(cases, device) {
-    const asked = Data.ofDevice.get(device).filter((t) => cases.some((c) => Data.rowOf(c, t) >= 0));
+    const asked = Data.allOf.get(device).filter((t) => cases.some((c) => Data.rowOf(c, t) >= 0));
     let before = -1;
     return element("ol", { class: "timeline" }, ...asked.map((t) => {
       const rows = cases.map((c) => Data.rowOf(c, t)).filter((r) => r >= 0), good = rows.filter((r) => Data.outcome(r).kind === "good").length;
