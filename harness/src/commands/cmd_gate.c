@@ -1,6 +1,5 @@
 /* facts gate: may CI move from one cuDNN to another? Asks both builds the same cases in one run, or reads existing records. The
  * report package compares the answers, as for `facts diff`. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,15 +40,9 @@ static bool is_record(const char *word)
     return first == '{';
 }
 
-/* The user gave two versions without the options. */
-static bool is_version(const char *word)
-{
-    return isdigit((unsigned char)*word) && strspn(word, "0123456789.") == strlen(word);
-}
-
 static int say_how(const facts_options *o)
 {
-    if (o->word_count == 2 && is_version(o->words[0]) && is_version(o->words[1]))
+    if (o->word_count == 2 && facts_is_version(o->words[0]) && facts_is_version(o->words[1]))
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts gate: name both versions with options: facts gate --baseline %s --candidate %s", o->words[0],
                               o->words[1]);

@@ -135,6 +135,11 @@ static int check(const facts_invocation *call, const char *folder)
 static int list(const facts_options *o, const char *folder)
 {
     words w = { .count = 0 };
+    if (o->word_count > 1)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known list: takes no \"%.60s\"; one failure: facts known show %.60s",
+                              o->words[1], o->words[1]);
+    if (o->cudnn && !facts_is_version(o->cudnn))
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known list: --cudnn %.60s: give a version, such as 9.28.1", o->cudnn);
     start(&w, folder, "list");
     if (o->cudnn) {
         add(&w, "--cudnn");
@@ -174,7 +179,7 @@ int facts_command_known(const facts_invocation *call)
         return list(o, folder);
     if (strcmp(task, "show") == 0 || strcmp(task, "note") == 0 || strcmp(task, "propose") == 0)
         return show(o, folder, task);
-    return facts_complain(FACTS_EXIT_BAD_INPUT,
-                          "facts known: \"%.60s\" is none of list, show, check, propose, note; did you mean %s?", task,
-                          facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]));
+    const char *near = facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]);
+    return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: \"%.60s\" is none of list, show, check, propose, note%s%s%s", task,
+                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }

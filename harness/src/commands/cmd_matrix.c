@@ -64,6 +64,7 @@ static int run_part(const facts_invocation *call, const char *folder, const part
     facts_options options = *call->options;
     options.output = NULL;
     options.overwrite = true;
+    options.cudnn = NULL; /* p->cudnn; the CPU's part has none */
     facts_session s = { .options = &options, .task = p->task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     int n = snprintf(s.record, sizeof s.record, "%s/%s.jsonl", folder, p->name);
     int status = n > 0 && (size_t)n < sizeof s.record ? FACTS_EXIT_OK : FACTS_EXIT_BAD_INPUT;

@@ -213,6 +213,27 @@ class BadInput(e2e.TestCase):
             with self.subTest(case=case[:40]):
                 self.assertOneLine(e2e.facts("list", case), 2, *words)
 
+    def test_a_mistake_is_not_accepted_in_silence(self):
+        new = e2e.need(e2e.NEW).name
+        for arguments, words in ((("decide", "d=64", "mask=causal"), ("write 'd=64 mask=causal'",)), (("list", "smoke", "d=64", "b=1", "h=2"), ("write 'd=64 b=1 h=2'",)),
+                                 (("known", "list", "--cudnn", "foo"), ("foo", "9.28.1")), (("known", "list", "foo"), ("facts known list", "foo")),
+                                 (("decide", "smoke", "--cudnn", "9.20.0", "--cudnn", "9.27.0"), ("--cudnn", "twice", "write --cudnn 9.20.0,9.27.0")),
+                                 (("list", "smoke", "--shard", "1/2", "--shard=2/2"), ("--shard", "twice")), (("decide", "smoke", "-o", "a", "--output", "b"), ("--output", "twice")),
+                                 (("list", "--json"), ("--json", "CASES")), (("list", "--count"), ("--count", "CASES")), (("list", "--where", "d=64"), ("--where", "CASES")),
+                                 (("list", "--with", "d=64"), ("--with", "CASES")), (("list", "--shard", "1/2"), ("--shard", "CASES")), (("self", "--first", "3"), ("--first", "--clean")),
+                                 (("run", "pass=fwd s=64", "--device", "cpu", "--cudnn", new), ("--device cpu", "--cudnn")),
+                                 (("decide", "smoke", "--overwrite"), ("--overwrite", "-o FILE"))):
+            with self.subTest(arguments=arguments):
+                self.assertOneLine(e2e.facts(*arguments), 2, *words)
+
+    def test_several_cases_may_still_be_given(self):
+        for words, count in ((("pass=fwd d=64", "mask=causal"), 2), (("d=64", "d=128"), 2), (("d=64,128",), 2), (("regress/ends", "smoke")[1:], None)):
+            done = e2e.facts("list", *words)
+            self.assertStatus(done, 0)
+            self.assertIn(len(done.out.splitlines()), (count,) if count else range(100, 10000))
+        self.assertStatus(e2e.facts("list", "smoke", self.write("a=1", "name: a\nwhy: b\npass=fwd d=64\n"), "d=64"), 0)
+        self.assertStatus(e2e.facts("list", "--", "smoke"), 0)
+
     def test_of_files(self):
         bad = self.write("bad.cases", "name: a\nwhy: b\npass=fwd d=64\npass=fwd fil=gauss\n")
         self.assertOneLine(e2e.facts("list", bad), 2, bad, ":4:10:", "fil", "did you mean fill?")

@@ -20,6 +20,8 @@ int facts_read_case(const char *command, const facts_options *options, facts_cas
 int facts_read_record(const char *who, const char *path, bool (*each)(void *context, const facts_line *line), void *context,
                       uint64_t *bad);
 
+/* Is this word a cuDNN version: numbers and points? */
+bool facts_is_version(const char *word);
 /* Does this word name a record: NAME.jsonl, compressed or not? */
 bool facts_is_record_name(const char *word);
 
