@@ -169,6 +169,8 @@ int facts_command_matrix(const facts_invocation *call)
     char records[3][FACTS_PATH];
     size_t count = 0;
     facts_text cudnn = { 0 };
+    if (facts_check_folder("facts matrix: -o", folder) != FACTS_EXIT_OK)
+        return FACTS_EXIT_BAD_INPUT;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts matrix: %s: %s; give another folder with -o DIR", folder,
                               strerror(errno));

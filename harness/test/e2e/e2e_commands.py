@@ -89,11 +89,10 @@ class Deciding(e2e.TestCase):
             self.assertEqual(file.read(), text)
 
     def test_a_yes_for_a_described_device_is_never_called_a_pass(self):
-        done = e2e.facts("run", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm", "-o", self.path("r"))
-        self.assertStatus(done, 3)
-        self.assertIn("nothing ran", done.err)
+        done = e2e.facts("run", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm,cpu", "-o", self.path("r"))
+        self.assertStatus(done, 0)
         self.assertRegex(done.out, r"h100-sxm +yes 1 +no 1")
-        self.assertEqual({row["grade"] for row in e2e.Record(self.path("r")).rows}, {"decided"})
+        self.assertEqual({(row["device"], row["grade"]) for row in e2e.Record(self.path("r")).rows}, {("h100-sxm", "decided"), ("cpu", "measured")})
 
     def test_an_interrupt_ends_with_130_and_resume_does_the_rest(self):
         command = [e2e.FACTS, "decide", "smoke", "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
@@ -233,6 +232,20 @@ class BadInput(e2e.TestCase):
             self.assertIn(len(done.out.splitlines()), (count,) if count else range(100, 10000))
         self.assertStatus(e2e.facts("list", "smoke", self.write("a=1", "name: a\nwhy: b\npass=fwd d=64\n"), "d=64"), 0)
         self.assertStatus(e2e.facts("list", "--", "smoke"), 0)
+
+    def test_a_mistake_is_refused_before_anything_is_asked_or_written(self):
+        new, text = e2e.need(e2e.NEW).name, self.write("notes.txt", "not a record")
+        for arguments, words in ((("run", "smoke", "--cudnn", new, "--device", "h100-sxm", "-o", self.path("r")), ("facts decide", "h100-sxm")),
+                                 (("decide", "pass=fwd s=64", "--cudnn", new, "--trust-plans", self.path("none"), "-o", self.path("r")), ("--trust-plans", self.path("none"), "--plan-dir")),
+                                 (("decide", "smok", "--plan-dir", self.path("none")), ("did you mean smoke?",)),
+                                 (("run", "pass=fwd s=64", "--device", "cpu", "-o", text, "--resume"), (text, "is not a record")),
+                                 (("matrix", "--cudnn", new, "-o", text), ("facts matrix", text, "give a folder")), (("diff", "a", "b", "--page", text), ("--page", text, "give a folder")),
+                                 (("audit", "--cudnn", new, "--page", text), ("--page", text, "give a folder"))):
+            with self.subTest(arguments=arguments):
+                self.assertOneLine(e2e.facts(*arguments), 2, *words)
+                self.assertEqual(os.listdir(self.folder), ["notes.txt"])
+        with open(text, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "not a record")
 
     def test_of_files(self):
         bad = self.write("bad.cases", "name: a\nwhy: b\npass=fwd d=64\npass=fwd fil=gauss\n")

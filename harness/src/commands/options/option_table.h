@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY, RECORDS } option_kind;
+typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY, CHANGES, RECORDS } option_kind;
 
 #define ON(symbol) (1u << FACTS_COMMAND_##symbol)
 #define CASES (ON(LIST) | ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
@@ -34,7 +34,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | SEARCHES | (VERSIONS & ~ON(EXPECT)), "also compile what cuDNN accepts")            \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "for each refused case, also find the nearest cases that are accepted")       \
     X("jobs", 'j', COUNT, jobs, "N", ASKS | SEARCHES | ON(MATRIX) | ON(CALIBRATE) | VERSIONS,                                      \
-      "workers at once; default: one a core; on a GPU 4, more while it compiles")                                           \
+      "workers at once; default: one a core; on a GPU 4, more while it compiles")                                                  \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only part I of N, by the hash of the case's name")                       \
     X("resume", 0, FLAG, resume, NULL, BATCH | SEARCHES | ON(GATE) | ON(BISECT),                                                   \
       "continue the record of -o: cases without a result, or that timed out in FACTS")                                             \
@@ -72,12 +72,12 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also shrink known failures")                                                       \
     X("baseline", 0, TEXT, baseline, "V", COMPARES, "the build that is trusted (also of one record that holds both)")              \
     X("candidate", 0, TEXT, candidate, "V", COMPARES, "the build that may replace it")                                             \
-    X("fail-on", 0, TEXT, fail_on, "CLASS,CLASS", COMPARES,                                                                        \
+    X("fail-on", 0, CHANGES, fail_on, "CLASS,CLASS", COMPARES,                                                                     \
       "changes that fail; default worse,changed-kind,lost; any; docs/gate.md lists them")                                          \
     X("slower", 0, RATIO, slower, "R", COMPARES, "ratio of times above which a case is slower; default 1.10")                      \
     X("bench", 0, FLAG, bench, NULL, ON(GATE), "measure times, the builds in turns; a slower case is then a finding")              \
     X("twice", 0, FLAG, twice, NULL, ON(BENCH), "two workers of each build: their difference is noise")                            \
-    X("rounds", 0, COUNT, rounds, "N", ON(BENCH), "N turns of each build; default: 16 to 64, until the intervals are narrow")       \
+    X("rounds", 0, COUNT, rounds, "N", ON(BENCH), "N turns of each build; default: 16 to 64, until the intervals are narrow")      \
     X("junit", 0, TEXT, junit, "FILE", COMPARES, "also write the answer as JUnit")                                                 \
     X("errata", 0, TEXT, errata, "FILE", COMPARES, "also write the engines to avoid, in cudnn-frontend's format")                  \
     X("page", 0, TEXT, page, "DIR", COMPARES | ON(AUDIT), "also write the report page there")                                      \

@@ -78,6 +78,27 @@ static bool read_shard(const char *text, facts_options *out)
     return read_int(first, 1000000, &out->shard) && read_int(text + n + 1, 1000000, &out->shards) && out->shard <= out->shards;
 }
 
+/* The classes of reports/facts_reports/vocabulary.py; a test compares. */
+#define CHANGE_WORDS                                                                                                               \
+    "worse, changed-kind, lost, missing, inconclusive, slower, engine-changed, knobs-changed, plan-slower, workspace-larger, "     \
+    "better, gained, reason-changed, new-knobs, not-asked"
+
+static bool are_changes(const char *list)
+{
+    const size_t length = strlen(list);
+    for (size_t at = 0, n; at <= length; at += n + 1) {
+        char word[32] = "", find[36];
+        n = strcspn(list + at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)n, list + at);
+        for (char *sign = word; (sign = strpbrk(sign, "_ "));)
+            *sign = '-';
+        snprintf(find, sizeof find, " %s,", word);
+        if (!n || n >= sizeof word || !strstr(" " CHANGE_WORDS ",", find))
+            return false;
+    }
+    return true;
+}
+
 /* Sets one option. For a value that is not allowed, returns the allowed values; otherwise NULL. */
 static const char *set(facts_options *out, const option *o, const char *value)
 {
@@ -104,6 +125,9 @@ static const char *set(facts_options *out, const option *o, const char *value)
     case BY:
         *(const char **)field = value;
         return facts_by_parse(value) != FACTS_BY_COUNT ? NULL : "verdict, class, engine, engines, knobs or reason";
+    case CHANGES:
+        *(const char **)field = value;
+        return strcmp(value, "any") == 0 || are_changes(value) ? NULL : CHANGE_WORDS "; or any";
     case SHARD:
         return read_shard(value, out) ? NULL : "I/N with 1 <= I <= N";
     case MINUTES:

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "complain.h"
 
@@ -24,6 +25,14 @@ int facts_read_record(const char *who, const char *path, bool (*each)(void *, co
     if (bad && (*bad = counts.bad) > 0)
         facts_complain(FACTS_EXIT_OK, "%s: %s: %llu line%s could not be read", who, path, (unsigned long long)counts.bad,
                        counts.bad == 1 ? "" : "s");
+    return FACTS_EXIT_OK;
+}
+
+int facts_check_folder(const char *who, const char *path)
+{
+    struct stat info;
+    if (path && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "%s %s: is no folder; give a folder", who, path);
     return FACTS_EXIT_OK;
 }
 
