@@ -144,6 +144,16 @@ class Running(e2e.TestCase):
         self.assertNotRegex(page, r"<(script|link|img)[^>]+(src|href)=\"?https?:")
         self.assertIn("pass=bwd dtype=bf16 b=1 h=2 s=64 d=64", page)
 
+    def test_an_issue_is_about_a_case_in_any_spelling(self):
+        self.assertStatus(e2e.facts("run", "pass=bwd s=64 d=64 b=1 h=1", "--device", "cpu", "-o", self.path("r.jsonl")), 0)
+        for words in (("--issue", "pass=bwd s=64 d=64 b=1 h=1"), ("--issue=d=64/64 s=64 h=1/1 pass=bwd dtype=bf16 b=1",)):
+            done = e2e.facts("report", self.path("r.jsonl"), *words)
+            self.assertStatus(done, 0)
+            self.assertIn("## pass: `pass=bwd dtype=bf16 b=1 h=1 s=64 d=64`", done.out)
+        self.assertOneLine(e2e.facts("report", self.path("r.jsonl"), "--issue", "pass=bwd dd=64"), 2, "dd", "--issue")
+        self.assertOneLine(e2e.facts("report", self.path("r.jsonl"), "--issue", "pass=bwd d=128"), 2, "no row has the case")
+        self.assertStatus(e2e.facts("report", self.path("r.jsonl"), "--issue"), 2)
+
     def test_report_of_a_record_cut_short_is_4_and_says_so(self):
         self.assertStatus(e2e.facts("run", self.CASES, "--device", "cpu", "-o", self.path("r")), 0)
         with open(self.path("r"), encoding="utf-8") as file:
