@@ -60,6 +60,11 @@ class Deciding(e2e.TestCase):
         self.assertEqual((record.ends[0]["complete"], record.ends[0]["rows"], record.bad), (True, 2, 0))
         self.assertEqual({row["run"] for row in record.rows}, {record.runs[0]["id"]})
 
+    def test_a_refusal_by_facts_is_told_from_a_no_of_cudnn(self):
+        done = e2e.facts("decide", "pass=fwd d=0,100", "pass=fwd dbias=1", "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r"))
+        self.assertStatus(done, 0)
+        self.assertRegex(done.out, r"h100-sxm +no 3 \(2 refused by FACTS\)\n")
+
     def test_json_is_one_row_a_line_and_the_rest_goes_to_stderr(self):
         done = e2e.facts("decide", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--json", "-o", self.path("r"))
         self.assertStatus(done, 0)
@@ -218,7 +223,9 @@ class BadInput(e2e.TestCase):
     def test_of_cases(self):
         for case, words in {"pass=fwd dtyp=bf16": ("1:10", "dtyp", "did you mean dtype?"),
                             "pass=fwd dtype=bf17": ("1:16", "bf17", "allowed:", "did you mean bf16?"),
-                            "pass=fwd d=0..": ("1:13", "a..b"), "smok": ("smok",), "": ("neither",), "pass=fwd \x01": (), "pass=fwd d=" + "9" * 5000: ()}.items():
+                            "pass=fwd d=0..": ("1:13", "a..b"), "smok": ("smok", "did you mean smoke?"), "": ("the case is empty",), " ": ("the case is empty",), "foo=3": ("foo is not a key; `facts",),
+                            "d=-1": ("case:1:3", "allowed: 1 or more, or Q/V: d=192/128"), "h=x": ("allowed: 1 or more, or Q/KV: h=8/2",), "s=x": ("allowed: 1 or more, or queries/keys: s=1/512",),
+                            "b=x": ("allowed: N (N: a whole number)",), "repeat=0": ("allowed: M (M: a whole number above 0)",), "pass=fwd \x01": (), "pass=fwd d=" + "9" * 5000: ()}.items():
             with self.subTest(case=case[:40]):
                 self.assertOneLine(e2e.facts("list", case), 2, *words)
 
@@ -267,7 +274,10 @@ class BadInput(e2e.TestCase):
 
     def test_of_predicates_and_options(self):
         for arguments, words in ((("list", "smoke", "--where", "dd>64"), ("dd", "did you mean d?")), (("list", "smoke", "--wher", "d=64"), ("--where",)),
-                                 (("decid", "smoke"), ("did you mean decide?",)), (("run",), ("CASES",)),
+                                 (("decid", "smoke"), ("did you mean decide?",)), (("run",), ("CASES",)), (("foo",), ("no command \"foo\" (`facts --help`",)), (("keys", "maks"), ("did you mean mask?",)),
+                                 (("run", "smoke", "--retry"), ("no option \"--retry\" (`facts run --help`",)), (("list", "smoke", "--with", "d=x"), ("--with:1:3: d=x",)),
+                                 (("cudnn", "foo"), ("facts cudnn", "\"foo\"", "list, install, lock, remove, path")), (("known", "show", "foo"), ("no known failure is called foo", "facts known list")),
+                                 (("known", "check", "nosuch"), ("no known failure is called nosuch",)), (("known", "show", "bool-mask-wron"), ("did you mean bool-mask-wrong?",)),
                                  (("decide", "smoke", "--shard", "3/2"), ("--shard", "I/N")), (("decide", "smoke", "--jobs", "x"), ("--jobs", "number")),
                                  (("decide", "smoke", "--timeout", "-1"), ("--timeout",))):
             with self.subTest(arguments=arguments):
@@ -280,7 +290,9 @@ class BadInput(e2e.TestCase):
         self.assertStatus(e2e.facts("run", "pass=fwd s=64", "--device", "cpu", "--oracle", "cpu", "-o", self.path("r")), 0)
 
     def test_of_versions(self):
-        self.assertOneLine(self.decide("--cudnn", "9.99.0"), 2, "9.99.0", "the nearest is 9.")
+        self.assertOneLine(self.decide("--cudnn", "9.99.0"), 2, "9.99.0", "the newest is 9.")
+        self.assertOneLine(self.decide("--cudnn", "8.9.0"), 2, "8.9.0", "FACTS asks cuDNN 9", "the oldest is 9.8.0")
+        self.assertOneLine(self.decide("--cudnn", "9.30..9.20"), 2, "the range ends before it begins; write 9.20..9.30")
         self.assertOneLine(self.decide("--cudnn", "banana"), 2, "banana")
         there = {build.version for build in e2e.installed().values()}
         for absent in [v for v in ("9.25.0", "9.17.1", "9.12.0") if v not in there][:1]:
@@ -289,7 +301,7 @@ class BadInput(e2e.TestCase):
     def test_of_folders(self):
         os.symlink("loop", self.path("loop"))
         os.mkdir(self.path("locked"), 0o000)
-        self.assertOneLine(self.decide("--cudnn", self.path("none")), 2, self.path("none"))
+        self.assertOneLine(self.decide("--cudnn", self.path("none")), 2, "--cudnn " + self.path("none"), "libcudnn.so.9")
         self.assertOneLine(self.decide("--cudnn", self.path("loop") + "/"), 2, self.path("loop"))
         self.assertOneLine(self.decide("--cudnn", self.path("locked")), 2, self.path("locked"))
         self.assertOneLine(self.decide("--cudnn", self.folder), 2, self.folder, "libcudnn.so.9")
@@ -302,7 +314,7 @@ class BadInput(e2e.TestCase):
                                   ("old.json", dict(good, deviceVer=905), ("deviceVer",))):
             with self.subTest(name=name):
                 self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", self.write(name, text)), 2, self.path(name), *words)
-        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", self.path("none.json")), 2, self.path("none.json"))
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", self.path("none.json")), 2, "--device " + self.path("none.json"), "facts devices")
         self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", "h100"), 2, "h100-sxm")
 
     def test_two_descriptions_of_one_name_are_not_told_apart_and_refused(self):
@@ -319,7 +331,8 @@ class BadInput(e2e.TestCase):
 
     def test_of_places_to_write(self):
         e2e.need(e2e.NEW)
-        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", self.path("none", "r")), 3, self.path("none", "r"))
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", self.path("none", "r")), 3, self.path("none", "r"), "its folder does not exist; make it")
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", self.folder), 3, self.folder, "is a folder; give a file")
         self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", "/dev/full", "--overwrite"), 3, "/dev/full", "No space left")
 
     def test_a_disk_that_fills_up_is_3_and_loses_no_row(self):

@@ -156,6 +156,8 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
     }
     if (exists(text, false))
         return add_file(cases, text, error);
+    if (text[strspn(text, " \t\n")] == '\0')
+        return facts_fail_at(error, "cases", 1, 1, "the case is empty; write key=value, such as 'pass=fwd d=64'");
     if (strchr(text, '=') == NULL)
         return no_such(text, suite_dir, error);
     const char *kept = keep(cases, strdup(text));
