@@ -13,7 +13,7 @@ import sqlite3
 import stat
 import sys
 
-from . import latest, reader
+from . import latest, reader, text
 from .store import name_gpus
 
 OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
@@ -293,7 +293,7 @@ def main(argv):
     except (MergeError, reader.InputError) as error:
         print(f"facts merge: {error}", file=sys.stderr)
         return getattr(error, "status", BAD_INPUT)
-    print(f"{args.output}: {merge.rows} rows, {merge.older} older ones left out")
+    print(f"{args.output}: {text.count(merge.rows, 'row')}, {text.count(merge.older, 'older one')} left out")
     if missing:
         sys.stdout.flush()
         print(f"facts merge: incomplete: {missing}", file=sys.stderr)
