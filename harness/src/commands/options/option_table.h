@@ -4,7 +4,21 @@
 
 #include "options.h"
 
-typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY, CHANGES, RECORDS } option_kind;
+typedef enum option_kind {
+    FLAG,
+    TEXT,
+    COUNT,
+    NUMBER,
+    SECONDS,
+    MINUTES,
+    RATIO,
+    SHARD,
+    ORACLE,
+    BY,
+    CHANGES,
+    RECORDS,
+    ELSEWHERE
+} option_kind;
 
 #define ON(symbol) (1u << FACTS_COMMAND_##symbol)
 #define CASES (ON(LIST) | ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
@@ -14,9 +28,9 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
 #define SEARCHES (ON(SHRINK) | ON(FUZZ))
 #define COMPARES (ON(GATE) | ON(DIFF))
 #define VERSIONS (ON(GATE) | ON(BISECT) | ON(IMPORT) | ON(AUDIT) | ON(EXPECT) | ON(KNOWN)) /* ask builds, keep a record */
-#define OWN (ON(CUDNN) | ON(REPORT) | ON(ADOPT))                                           /* have options of their own */
-#define EVERY (((1u << FACTS_COMMAND_COUNT) - 1u) & ~OWN)
+#define EVERY ((1u << FACTS_COMMAND_COUNT) - 1u)
 
+/* ELSEWHERE: the command is another program, which parses the option. The row is for the help alone; a test compares. */
 /* X("name", 'letter', KIND, field, "ARGUMENT", commands, "help"); the help has at most 80 characters */
 #define OPTION_LIST(X)                                                                                                             \
     X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | SEARCHES | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)),                            \
@@ -89,6 +103,18 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | SEARCHES | ON(MATRIX) | MEASURES | VERSIONS,                               \
       "refuse a downloaded cuDNN that is not in ci/cudnn.lock")                                                                    \
     X("bundle", 0, FLAG, bundle, NULL, ON(DOCTOR), "only print what a machine needs to run this bundle or package")                \
+    X("output", 'o', ELSEWHERE, help, "DIR", ON(REPORT),                                                                           \
+      "folder for index.html, results.csv, results.json, summary.md, junit.xml")                                                   \
+    X("site", 0, ELSEWHERE, help, "DIR", ON(REPORT), "several records as a site: an index, a page for each, a page of each case")  \
+    X("title", 0, ELSEWHERE, help, "TEXT", ON(REPORT), "title of the page")                                                        \
+    X("issue", 0, ELSEWHERE, help, "CASE", ON(REPORT), "print the body of an issue about this case, in Markdown")                  \
+    X("decisions", 0, ELSEWHERE, help, "A B", ON(REPORT), "compare the decisions for devices A and B; print each difference")      \
+    X("bits", 0, ELSEWHERE, help, "A B", ON(REPORT), "compare the tensors of records A and B bit for bit; print each difference")  \
+    X("pinned-only", 0, ELSEWHERE, help, NULL, ON(CUDNN), "install: refuse a version that is not in ci/cudnn.lock")                \
+    X("device", 0, ELSEWHERE, help, "D,D", ON(ADOPT), "for known failures and gate; default: GPU 0, otherwise described devices")  \
+    X("baseline", 0, ELSEWHERE, help, "V", ON(ADOPT), "default: the newest version of the golden matrix before VERSION")           \
+    X("plan", 0, ELSEWHERE, help, NULL, ON(ADOPT), "gate: also compile what cuDNN accepts")                                        \
+    X("output", 'o', ELSEWHERE, help, "FILE", ON(ADOPT), "write the summary there too")                                            \
     X("help", 'h', FLAG, help, NULL, EVERY, "print this text")
 
 typedef struct option {

@@ -105,6 +105,8 @@ static const char *set(facts_options *out, const option *o, const char *value)
     char *field = (char *)out + o->offset;
     char *end;
     switch (o->kind) {
+    case ELSEWHERE:
+        return NULL;
     case FLAG:
         *(bool *)field = true;
         return NULL;
