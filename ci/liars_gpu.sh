@@ -35,9 +35,13 @@ wrapper() {
     printf '%s' "$out/worker-$1"
 }
 
+where=(--device 0 --cudnn "$build")
+[[ -z ${DEVICE:-} ]] || where[1]=$DEVICE
+[[ ${DEVICE:-} != cpu ]] || where=(--device cpu) # has no cuDNN
+
 run() { # RECORD WORKER CASE...
     local record=$1 worker=$2; shift 2
-    FACTS_WORKER=$worker "$bin/facts" run "$@" --cudnn "$build" --device "${DEVICE:-0}" -j 1 --overwrite -o "$record" >"$record.txt" 2>"$record.err"
+    FACTS_WORKER=$worker "$bin/facts" run "$@" "${where[@]}" -j 1 --overwrite -o "$record" >"$record.txt" 2>"$record.err"
 }
 
 verdicts() { grep -o '"verdict":"[a-z_]*"' "$1" | cut -d'"' -f4 | sort | uniq -c | tr -s ' \n' ' '; }

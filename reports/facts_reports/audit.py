@@ -222,7 +222,7 @@ class Audit:
         tables = Tables(self.rows())
         by_id = {claim.id: claim for claim in self.claims}
         for (name, version), found in tables.projects().items():
-            counts = [f"{found.count(word)} {word}" for word in MEANINGS if word in found]
+            counts = [f"{found.count(word)} {'agree' if word == 'agrees' and found.count(word) > 1 else word}" for word in MEANINGS if word in found]
             counts += [f"{found.count(UNTESTABLE)} untestable here"] if UNTESTABLE in found else []
             yield f"{name} {version}: {text.count(len(found), 'rule')}: {'; '.join(counts)}"
         for word in MEANINGS:

@@ -5,7 +5,7 @@ Reads JSON lines: what was asked, the outcome and the edges, as pairs of places 
 import json
 from pathlib import Path
 
-from . import cases
+from . import cases, text
 from .vocabulary import is_good
 
 
@@ -101,7 +101,7 @@ class Bisection:
     def plain(self):
         about, versions = self.about, self.versions
         yield about["case"]
-        yield f"on {about['device']}, by {about['by']}, {len(versions)} versions of cuDNN from {versions[0]['cudnn']} to {versions[-1]['cudnn']}\n"
+        yield f"on {about['device']}, by {about['by']}, {text.count(len(versions), 'version')} of cuDNN from {versions[0]['cudnn']} to {versions[-1]['cudnn']}\n"
         yield from self._ranges()
         yield ""
         for edge in self.edges:
@@ -112,7 +112,7 @@ class Bisection:
         if about["outcome"] == "nothing":
             yield "no answer: fewer than two versions could be asked"
         asked = sum(said["asked"] for said in versions)
-        yield f"{asked} of {len(versions)} versions asked" + ("; both sides of each change were asked twice and gave the same answer" if self.edges else "")
+        yield f"{asked} of {text.count(len(versions), 'version')} asked" + ("; both sides of each change were asked twice and gave the same answer" if self.edges else "")
 
     # ---- for programs: an object for each edge, and one for the whole ------------------------------------------------------------
 

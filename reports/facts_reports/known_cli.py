@@ -38,14 +38,13 @@ def _list(entries, args):
     shown = [e for e in entries if e.failures and (not args.cudnn or any(known_observe.holds(f, args.cudnn) for f in e.failures))]
     for entry in shown:
         guarded = any(f.guarded for f in entry.failures)
-        versions = "; ".join(dict.fromkeys(known_pages.versions(f) for f in entry.failures))
         if args.json:
             print(json.dumps({"id": entry.name, "title": entry.title, "links": entry.links, "guarded": guarded,
                               "failures": [{"label": f.label, "verdict": f.verdicts, "when": f.when, "engine": f.fields.get("engine", "any"), "sm": f.fields.get("sm", ""),
                                             "suspected": f.fields.get("suspected", ""), "ranges": [[known.word(a), known.word(b) if b else ""] for a, b in f.ranges]}
                                            for f in entry.failures]}))
         else:
-            print(f"{entry.name:46} {'guarded' if guarded else '       '}  {versions}\n    {entry.title}")
+            print(f"{entry.name:46} {'guarded' if guarded else '       '}  {known_pages.all_versions(entry.failures)}\n    {entry.title}")
     if not args.json:
         print(f"{len(shown)} known failures" + (f" hold in {args.cudnn}" if args.cudnn else ""), file=sys.stderr)
     return OK

@@ -1,6 +1,8 @@
 """docs/findings.md: every known failure for people, from cases/known."""
+import math
+
 from . import text
-from .known import word
+from .known import NEWEST, word
 
 _ARCHITECTURES = {(0, 0): "all"}
 _HEAD = """# Known failures of cuDNN's fused attention
@@ -15,8 +17,23 @@ it refuses the problem, or leaves out the engine that fails.
 
 
 def versions(failure):
+    return _ranges(failure.ranges)
+
+
+def all_versions(failures):
+    """The union of the versions of all failures."""
+    union = []
+    for first, end in sorted((first, end or math.inf) for f in failures for first, end in f.ranges):
+        if union and first <= union[-1][1]:
+            union[-1] = (union[-1][0], max(end, union[-1][1]))
+        else:
+            union.append((first, end))
+    return _ranges((first, end if end < math.inf else NEWEST) for first, end in union)
+
+
+def _ranges(ranges):
     return ", ".join((f"{word(first)} and newer" if first else "all") if not end else f"{word(first)} to before {word(end)}" if first else f"before {word(end)}"
-                     for first, end in failure.ranges)
+                     for first, end in ranges)
 
 
 def _sm(places):

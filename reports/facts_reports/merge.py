@@ -293,7 +293,7 @@ def main(argv):
     except (MergeError, reader.InputError) as error:
         print(f"facts merge: {error}", file=sys.stderr)
         return getattr(error, "status", BAD_INPUT)
-    print(f"{args.output}: {merge.rows} rows, {merge.older} older ones left out")
+    print(f"{args.output}: {text.count(merge.rows, 'row')}, {text.count(merge.older, 'older one')} left out")
     if missing:
         sys.stdout.flush()
         print(f"facts merge: incomplete: {missing}", file=sys.stderr)

@@ -110,7 +110,7 @@ class Joining(Merging):
         later = run("2", started="2026-02-01")
         made, out, _ = self.join(later, target, {"start": {"case": CASE, "build": "B", "device": "D"}}, row("wrong"), run(), finding, row(), {"end": {"run": "1", "complete": True}})
         self.assertEqual(made, [run(), later, target, finding, row(), {"end": {"run": "merge", "complete": True, "rows": 1}}])
-        self.assertEqual(out, f"{self.at / 'out'}: 1 rows, 1 older ones left out\n")
+        self.assertEqual(out, f"{self.at / 'out'}: 1 row, 1 older one left out\n")
 
     def test_lines_are_copied_as_they_are(self):
         odd = '{"case":"a" , "build":"B","device":"D","verdict":"pass", "exec_us":1.50}'

@@ -234,7 +234,16 @@ static int command(int argc, char **argv)
         return remove_builds(argc - 1, argv + 1);
     if (strcmp(verb, "path") == 0 && argc == 2)
         return path(argv[1]);
-    (void)fputs(HELP, stderr);
+    if (argc == 0)
+        (void)fputs(HELP, stderr);
+    else if (strcmp(verb, "install") == 0 || strcmp(verb, "remove") == 0 || strcmp(verb, "path") == 0)
+        facts_print_line(stderr, "facts cudnn %s: give %s: facts cudnn %s 9.27.0", verb,
+                         strcmp(verb, "path") == 0 ? "one version" : "at least one version", verb);
+    else if (strcmp(verb, "list") == 0)
+        facts_print_line(stderr, "facts cudnn list: takes no \"%.60s\"", argv[1]);
+    else
+        facts_print_line(stderr, "facts cudnn: \"%.60s\" is none of list, install, lock, remove, path (`facts cudnn --help`)",
+                         verb);
     return 2;
 }
 

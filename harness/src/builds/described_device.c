@@ -129,7 +129,8 @@ int facts_device_load(facts_device *out, const char *spec, facts_error *message)
         return 2;
     struct stat info;
     if (stat(path, &info) != 0 || access(path, R_OK) != 0)
-        return facts_fail_as(2, message, "%s: %s", path, strerror(errno));
+        return facts_fail_as(2, message, "--device %s: %s; give a JSON file, or a name that `facts devices` lists", path,
+                             strerror(errno));
     if (!S_ISREG(info.st_mode) || info.st_size > 1 << 20)
         return facts_fail_as(2, message, "%s: not a file of at most 1 MiB", path);
     json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);

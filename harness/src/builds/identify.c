@@ -247,7 +247,7 @@ int facts_build_identify(facts_build *out, const char *folder, facts_error *mess
 {
     *out = (facts_build){ .origin = FACTS_ORIGIN_FOLDER };
     if (access(folder, R_OK | X_OK) != 0)
-        return facts_fail_as(2, message, "%s: %s", folder, strerror(errno));
+        return facts_fail_as(2, message, "--cudnn %s: %s; give the folder with libcudnn.so.9", folder, strerror(errno));
     if (!library_folder(folder, out->dir))
         return facts_fail_as(2, message,
                              "%s: no libcudnn.so.9 here, nor in lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it",

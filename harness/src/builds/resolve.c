@@ -84,11 +84,11 @@ static bool wish_parse(wish *out, const char *word)
 
 static long distance(const facts_build *b, const wish *w)
 {
-    long apart = 0;
     static const long WEIGHT[3] = { 1000000, 1000, 1 };
+    long apart = 0;
     for (int i = 0; i < 3; i++)
-        apart += WEIGHT[i] * labs((long)of(b, i) - w->number[i]);
-    return 4 * apart + (flavour_fits(b, w) ? 0 : 1);
+        apart += WEIGHT[i] * ((long)of(b, i) - w->number[i]);
+    return 4 * labs(apart) + (flavour_fits(b, w) ? 0 : 1);
 }
 
 static void nearest(const facts_builds *list, const wish *w, const facts_build **best)
@@ -96,6 +96,20 @@ static void nearest(const facts_builds *list, const wish *w, const facts_build *
     for (size_t i = 0; i < list->count; i++)
         if (!*best || distance(&list->at[i], w) < distance(*best, w))
             *best = &list->at[i];
+}
+
+/* Where the build next to the wish stands among all versions. */
+static const char *place_of(const resolver *r, const wish *w)
+{
+    const facts_builds *const lists[] = { r->lists[0], r->lists[1], r->installable };
+    bool below = false, above = false;
+    for (size_t l = 0; l < 3; l++)
+        for (size_t i = 0; i < lists[l]->count; i++) {
+            const int side = compare(&lists[l]->at[i], w->number, w->numbers);
+            below |= side < 0;
+            above |= side > 0;
+        }
+    return !below ? "oldest" : !above ? "newest" : "nearest";
 }
 
 static bool is_locked(const resolver *r, const facts_build *build)
@@ -181,10 +195,12 @@ static int refuse(resolver *r, const wish *w)
     if (near && w->last_numbers)
         return facts_fail_as(2, r->message, "cuDNN %s is neither installed nor in ci/cudnn.lock; the nearest version is %s",
                              w->word, near->name);
+    if (near && w->number[0] != 9)
+        return facts_fail_as(2, r->message, "cuDNN %s: FACTS asks cuDNN 9; the %s is %s", w->word, place_of(r, w), near->name);
     if (near)
         return facts_fail_as(2, r->message,
-                             "cuDNN %s is not known here; the nearest is %s. If the package index has it: ./facts cudnn install %s",
-                             w->word, near->name, w->word);
+                             "cuDNN %s is not known here; the %s is %s. If the package index has it: ./facts cudnn install %s",
+                             w->word, place_of(r, w), near->name, w->word);
     return facts_fail_as(2, r->message,
                          "cuDNN %s is not known, and there is no other; ./facts cudnn list says what can be installed", w->word);
 }
@@ -207,11 +223,28 @@ static int take_one(resolver *r, const wish *w)
     return facts_fail_as(3, r->message, "no cuDNN 9 was found; install one with: ./facts cudnn install 9.27.0");
 }
 
+static bool is_reversed(const wish *w)
+{
+    for (int i = 0; i < w->numbers && i < w->last_numbers; i++)
+        if (w->last[i] != w->number[i])
+            return w->last[i] < w->number[i];
+    return false;
+}
+
+static int refuse_reversed(resolver *r, const wish *w)
+{
+    const char *between = strstr(w->word, "..");
+    return facts_fail_as(2, r->message, "cuDNN %s: the range ends before it begins; write %s..%.*s", w->word, between + 2,
+                         (int)(between - w->word), w->word);
+}
+
 /* One build for each version between the ends, oldest first. */
 static int take_range(resolver *r, const wish *w)
 {
     facts_builds all = { 0 };
     int status = 0;
+    if (is_reversed(w))
+        return refuse_reversed(r, w);
     const facts_builds *const *lists = r->lists;
     for (size_t l = 0; l < 2 && status == 0; l++)
         for (size_t i = 0; i < lists[l]->count && status == 0; i++) {

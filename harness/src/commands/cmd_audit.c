@@ -221,6 +221,8 @@ int facts_command_audit(const facts_invocation *call)
     const facts_options *o = call->options;
     if (o->from && (o->cudnn || o->device || o->output || o->plan))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts audit: --from reads records; leave out --cudnn, --device and -o");
+    if (facts_check_folder("facts audit: --page", o->page) != FACTS_EXIT_OK)
+        return FACTS_EXIT_BAD_INPUT;
     facts_options quiet = *o; /* a session would print its rows, and take --where for names that are not the file's */
     quiet.json = false;
     quiet.where = NULL;

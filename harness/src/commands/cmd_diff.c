@@ -68,5 +68,7 @@ int facts_run_diff(const char *command, const facts_options *o, const char *unas
 
 int facts_command_diff(const facts_invocation *call)
 {
+    if (facts_check_folder("facts diff: --page", call->options->page) != FACTS_EXIT_OK)
+        return FACTS_EXIT_BAD_INPUT;
     return facts_run_diff("diff", call->options, NULL, call->options->words, call->options->word_count);
 }

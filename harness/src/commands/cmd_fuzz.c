@@ -134,7 +134,8 @@ static void print_forms(const facts_bucket *bucket, const char *flags)
                                           : "smallest:",
                facts_case_name(&form->best, name), flags);
         if (bucket->explained)
-            printf("  this known failure, which has fewer features, explains it:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
+            printf("  this known failure, which has fewer features, explains it:\n    %s  %s\n",
+                   facts_case_name(&form->known, name), form->link);
     }
 }
 
@@ -187,8 +188,11 @@ static void print_summary(const facts_search *search, const fuzzing *z)
     if (explained)
         printf("%zu more %s with additional features, not %s\n", explained,
                explained == 1 ? "case is a known failure" : "cases are known failures", explained == 1 ? "a finding" : "findings");
-    printf("%zu finding%s, %zu of them ordinary%s%s%s\n", news, news == 1 ? "" : "s", count_ordinary(z),
-           news ? "; files for cases/known and paragraphs for a report: " : "", news ? z->files.folder : "", news ? "/" : "");
+    if (news)
+        printf("%zu finding%s, %zu of them ordinary; files for cases/known and paragraphs for a report: %s/\n", news,
+               news == 1 ? "" : "s", count_ordinary(z), z->files.folder);
+    else
+        puts("0 findings");
     if (search->session.record[0])
         facts_print_line(stdout, "record: %s", search->session.record);
 }

@@ -1,6 +1,5 @@
 /* facts gate: may CI move from one cuDNN to another? Asks both builds the same cases in one run, or reads existing records. The
  * report package compares the answers, as for `facts diff`. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,23 +40,85 @@ static bool is_record(const char *word)
     return first == '{';
 }
 
-/* The user gave two versions without the options. */
-static bool is_version(const char *word)
+static const char *devices_of(const facts_options *o)
 {
-    return isdigit((unsigned char)*word) && strspn(word, "0123456789.") == strlen(word);
+    return o->device ? o->device : facts_gpus_here() ? "0" : DESCRIBED;
 }
 
 static int say_how(const facts_options *o)
 {
-    if (o->word_count == 2 && is_version(o->words[0]) && is_version(o->words[1]))
+    if (o->word_count == 2 && facts_is_version(o->words[0]) && facts_is_version(o->words[1]))
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts gate: name both versions with options: facts gate --baseline %s --candidate %s", o->words[0],
                               o->words[1]);
     return facts_complain(
         FACTS_EXIT_BAD_INPUT,
-        "facts gate: --baseline V and --candidate V are missing. Example: facts gate --baseline 9.20.0 --candidate 9.27.0. "
-        "Or give two records");
+        "facts gate: %s%s%s missing. Example: facts gate --baseline 9.20.0 --candidate 9.27.0. Or give two records",
+        o->baseline ? "" : "--baseline V", !o->baseline && !o->candidate ? " and " : "",
+        !o->baseline && !o->candidate ? "--candidate V are"
+        : !o->baseline                ? " is"
+                                      : "--candidate V is");
 }
+
+/* ---- mistakes, found before anything is installed or asked ----------------------------------------------------------------- */
+
+/* The devices of a gate have cuDNN; *described: one of them at least is a description. */
+static int check_devices(const facts_options *o, const char *devices, bool *described)
+{
+    facts_target target;
+    facts_error message = { 0 };
+    char *words = strdup(devices), *rest = words, *word;
+    int status = words ? FACTS_EXIT_OK : facts_no_memory();
+    while (status == FACTS_EXIT_OK && (word = strsep(&rest, ",")) != NULL) {
+        if (*word && (status = facts_target_device(&target, word, &message)) != 0)
+            facts_complain(status, "facts gate: %s", message.text);
+        else if (*word && target.kind == FACTS_TARGET_CPU)
+            status =
+                facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: --device cpu runs no cuDNN; give a GPU or a described device");
+        *described |= *word && status == FACTS_EXIT_OK && target.kind == FACTS_TARGET_DESCRIBED;
+    }
+    free(words);
+    if (status == FACTS_EXIT_OK && *described && o->bench)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate --bench: a described device runs nothing; give --device 0");
+    return status;
+}
+
+/* One build, which can read a description if there is one. */
+static int check_build(const facts_options *o, const char *option, const char *word, bool described)
+{
+    facts_builds builds = { 0 };
+    int major = 0, minor = 0, status = FACTS_EXIT_OK;
+    const unsigned flags = FACTS_RESOLVE_INSTALLABLE | (o->pinned_only ? FACTS_RESOLVE_PINNED : 0);
+    facts_builds_resolve(&builds, word, flags, NULL, NULL); /* find_build asks the index too, and reports a failure */
+    sscanf(builds.count ? builds.at[0].version : word, "%d.%d", &major, &minor);
+    if (builds.count > 1)
+        status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: %s %s: is %zu builds; give one", option, word, builds.count);
+    else if (described && major == 9 && minor < 8)
+        status = facts_complain(FACTS_EXIT_BAD_INPUT,
+                                "facts gate: %s %s: cuDNN before 9.8 cannot read a described device; use 9.8 or newer, or a GPU",
+                                option, word);
+    facts_builds_free(&builds);
+    return status;
+}
+
+static int check(const facts_options *o)
+{
+    bool described = false;
+    facts_session s = { .options = o };
+    if (!o->baseline || !o->candidate)
+        return say_how(o);
+    int status = facts_check_folder("facts gate: --page", o->page);
+    if (status == FACTS_EXIT_OK)
+        status = o->word_count ? facts_session_cases(&s, o->words, o->word_count) : FACTS_EXIT_OK;
+    facts_session_free(&s);
+    if (status == FACTS_EXIT_OK)
+        status = check_devices(o, devices_of(o), &described);
+    if (status == FACTS_EXIT_OK)
+        status = check_build(o, "--baseline", o->baseline, described);
+    return status == FACTS_EXIT_OK ? check_build(o, "--candidate", o->candidate, described) : status;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
 
 /* One build for one word of --baseline or --candidate: installed when it is not here. `why`: why it cannot be asked. */
 static int find_build(char name[40], const facts_options *o, const char *option, const char *word, char why[FACTS_PATH])
@@ -67,10 +128,6 @@ static int find_build(char name[40], const facts_options *o, const char *option,
     int status = facts_builds_ensure(&builds, word, o->pinned_only ? FACTS_RESOLVE_PINNED : 0, &note, &message);
     if (status == 0 && note.text[0])
         fprintf(stderr, "facts gate: %s %s\n", option, note.text);
-    if (status == 0 && builds.count != 1) {
-        facts_fail(&message, "is %zu builds; give one", builds.count);
-        status = FACTS_EXIT_BAD_INPUT;
-    }
     if (status == 0)
         strcpy(name, builds.at[0].name);
     else if (message.text[0])
@@ -86,8 +143,6 @@ static int find_build(char name[40], const facts_options *o, const char *option,
  * it. */
 static int choose_builds(const facts_options *o, char names[2][40], const char *asked[2], char why[FACTS_PATH])
 {
-    if (!o->baseline || !o->candidate)
-        return say_how(o);
     int status = find_build(names[0], o, "--baseline", o->baseline, why);
     if (status == 0)
         status = find_build(names[1], o, "--candidate", o->candidate, why);
@@ -107,18 +162,15 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
     char cudnn[2 * FACTS_PATH];
     snprintf(cudnn, sizeof cudnn, "%s,%s", first, second);
     facts_session s = { .options = o, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
-    const char *devices = o->device ? o->device : facts_gpus_here() ? "0" : DESCRIBED;
-    int status = facts_session_prepare(&s, o->word_count ? o->words : suite, o->word_count ? o->word_count : 1, cudnn, devices);
+    int status =
+        facts_session_prepare(&s, o->word_count ? o->words : suite, o->word_count ? o->word_count : 1, cudnn, devices_of(o));
     if (status == FACTS_EXIT_OK) {
         size_t described = facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED);
         if (described == s.targets.count)
             s.task = o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
         else if (o->plan && described)
             fputs("facts gate: --plan compiles for described devices only without a GPU\n", stderr);
-        if (o->bench && described)
-            status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate --bench: a described device runs nothing; give --device 0");
-        else
-            status = o->bench ? facts_bench(&s, false) : facts_session_run(&s);
+        status = o->bench ? facts_bench(&s, false) : facts_session_run(&s);
     }
     if (status == FACTS_EXIT_OK)
         status = facts_session_broken(&s);
@@ -173,11 +225,13 @@ static int ask_and_compare(const facts_invocation *call)
     char names[2][40], record[FACTS_PATH] = "", again[FACTS_PATH] = "", why[FACTS_PATH] = "", plans[FACTS_PATH];
     const char *asked[2] = { NULL };
     facts_options options = *call->options;
-    int status = choose_builds(&options, names, asked, why);
+    int status = check(&options);
     options.json = false;                     /* only the answer goes to stdout */
     options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of FACTS */
     if (status == FACTS_EXIT_OK)
         status = facts_open_plan_dir(plans, &options);
+    if (status == FACTS_EXIT_OK)
+        status = choose_builds(&options, names, asked, why);
     if (status == FACTS_EXIT_OK)
         status = ask(call, &options, asked[0], asked[1], record);
     if (status == FACTS_EXIT_OK && options.bench)
@@ -207,9 +261,14 @@ int facts_command_gate(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     size_t records = 0;
-    for (size_t i = 0; i < o->word_count; i++)
+    for (size_t i = 0; i < o->word_count; i++) {
+        if (facts_is_record_name(o->words[i]) && access(o->words[i], F_OK) != 0)
+            return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: %s: no such file", o->words[i]);
         records += is_record(o->words[i]);
+    }
     if (records && records < o->word_count)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: give records or cases, not both");
+    if (records && facts_check_folder("facts gate: --page", o->page) != FACTS_EXIT_OK)
+        return FACTS_EXIT_BAD_INPUT;
     return records ? facts_run_diff("gate", o, NULL, o->words, o->word_count) : ask_and_compare(call);
 }

@@ -2,6 +2,7 @@
  * their controls; or reads records that are there; the report package reads and changes the files. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "builds/print_line.h"
 #include "case/suites/known_cases.h"
@@ -107,6 +108,27 @@ static int ask(const facts_invocation *call, const char *folder, char record[FAC
     return status;
 }
 
+/* Is there a failure of this name (ID, or ID/LABEL)? Returns an exit code, with a line on stderr. */
+static int find(const char *word, const char *folder)
+{
+    char path[FACTS_PATH], file[FACTS_PATH], hint[FACTS_QUOTE_MAX], **paths;
+    const facts_span id = { word, strcspn(word, "/") };
+    snprintf(file, sizeof file, "%.*s.known", (int)(id.length < 200 ? id.length : 200), word);
+    if (id.length > 0 && facts_join(path, folder, file) && access(path, F_OK) == 0)
+        return FACTS_EXIT_OK;
+    facts_nearest nearest = facts_nearest_start(id);
+    size_t count = facts_folder_files(folder, ".known", &paths);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = strrchr(paths[i], '/') + 1;
+        facts_nearest_offer(&nearest, name, strlen(name) - strlen(".known"));
+    }
+    facts_nearest_hint(&nearest, hint);
+    facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: no known failure is called %.100s%s (`facts known list` lists them)", word,
+                   hint);
+    facts_folder_free(paths, count);
+    return FACTS_EXIT_BAD_INPUT;
+}
+
 static int check(const facts_invocation *call, const char *folder)
 {
     const facts_options *o = call->options;
@@ -117,6 +139,9 @@ static int check(const facts_invocation *call, const char *folder)
         records += facts_is_record_name(o->words[i]);
     if (records && records + 1 < o->word_count)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known check: give records, or names of failures, not both");
+    for (size_t i = 1; i < o->word_count && !records; i++)
+        if (find(o->words[i], folder) != FACTS_EXIT_OK)
+            return FACTS_EXIT_BAD_INPUT;
     start(&w, folder, "check");
     if (o->write)
         add(&w, "--write");
@@ -135,6 +160,11 @@ static int check(const facts_invocation *call, const char *folder)
 static int list(const facts_options *o, const char *folder)
 {
     words w = { .count = 0 };
+    if (o->word_count > 1)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known list: takes no \"%.60s\"; one failure: facts known show %.60s",
+                              o->words[1], o->words[1]);
+    if (o->cudnn && !facts_is_version(o->cudnn))
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known list: --cudnn %.60s: give a version, such as 9.28.1", o->cudnn);
     start(&w, folder, "list");
     if (o->cudnn) {
         add(&w, "--cudnn");
@@ -148,6 +178,8 @@ static int list(const facts_options *o, const char *folder)
 static int show(const facts_options *o, const char *folder, const char *task)
 {
     words w = { .count = 0 };
+    if (strcmp(task, "propose") != 0 && o->word_count > 1 && find(o->words[1], folder) != FACTS_EXIT_OK)
+        return FACTS_EXIT_BAD_INPUT;
     start(&w, folder, task);
     for (size_t i = 1; i < o->word_count; i++)
         add(&w, o->words[i]);
@@ -174,7 +206,7 @@ int facts_command_known(const facts_invocation *call)
         return list(o, folder);
     if (strcmp(task, "show") == 0 || strcmp(task, "note") == 0 || strcmp(task, "propose") == 0)
         return show(o, folder, task);
-    return facts_complain(FACTS_EXIT_BAD_INPUT,
-                          "facts known: \"%.60s\" is none of list, show, check, propose, note; did you mean %s?", task,
-                          facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]));
+    const char *near = facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]);
+    return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: \"%.60s\" is none of list, show, check, propose, note%s%s%s", task,
+                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }

@@ -90,10 +90,21 @@ static int list_suites(void)
     return status;
 }
 
+/* The list of suites has no form of its own. */
+static int refuse_without_cases(const facts_options *o)
+{
+    const char *option = o->json ? "json" : o->count ? "count" : o->where ? "where" : o->with ? "with" : o->shards ? "shard" : NULL;
+    if (option)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts list: --%s needs CASES: facts list smoke --%s", option, option);
+    return FACTS_EXIT_OK;
+}
+
 int facts_command_list(const facts_invocation *call)
 {
-    if (!call->options->word_count)
-        return list_suites();
+    if (!call->options->word_count) {
+        int refused = refuse_without_cases(call->options);
+        return refused ? refused : list_suites();
+    }
     facts_session s = { .options = call->options };
     int status = facts_session_cases(&s, call->options->words, call->options->word_count);
     if (status == FACTS_EXIT_OK && call->options->count)
@@ -117,8 +128,8 @@ int facts_command_keys(const facts_invocation *call)
         facts_key key = facts_key_find(word, strlen(word));
         const char *nearest = facts_key_nearest(word, strlen(word));
         if (key == FACTS_KEY_COUNT)
-            return facts_complain(FACTS_EXIT_BAD_INPUT, "facts keys: no key \"%.40s\"%s%s (`facts keys` lists them)", word,
-                                  nearest ? "; did you mean " : "", nearest ? nearest : "");
+            return facts_complain(FACTS_EXIT_BAD_INPUT, "facts keys: no key \"%.40s\"%s%s%s (`facts keys` lists them)", word,
+                                  nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
         facts_keys_help(key, stdout);
     }
     return FACTS_EXIT_OK;

@@ -64,6 +64,7 @@ static int run_part(const facts_invocation *call, const char *folder, const part
     facts_options options = *call->options;
     options.output = NULL;
     options.overwrite = true;
+    options.cudnn = NULL; /* p->cudnn; the CPU's part has none */
     facts_session s = { .options = &options, .task = p->task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     int n = snprintf(s.record, sizeof s.record, "%s/%s.jsonl", folder, p->name);
     int status = n > 0 && (size_t)n < sizeof s.record ? FACTS_EXIT_OK : FACTS_EXIT_BAD_INPUT;
@@ -168,6 +169,8 @@ int facts_command_matrix(const facts_invocation *call)
     char records[3][FACTS_PATH];
     size_t count = 0;
     facts_text cudnn = { 0 };
+    if (facts_check_folder("facts matrix: -o", folder) != FACTS_EXIT_OK)
+        return FACTS_EXIT_BAD_INPUT;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts matrix: %s: %s; give another folder with -o DIR", folder,
                               strerror(errno));

@@ -22,6 +22,9 @@ int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
     if (options->plan_dir && strcmp(options->plan_dir, path) != 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --plan-dir %s and --trust-plans %s: give one folder", options->plan_dir,
                               path);
+    if (options->trust_plans && access(path, F_OK) != 0) /* nobody can have compiled into it */
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --trust-plans %s: %s; --plan-dir makes a new folder", path,
+                              strerror(errno));
     if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &info) != 0)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir %s: %s", path, strerror(errno));
     if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022))
@@ -52,6 +55,17 @@ static void print_plans(const facts_plan_counts *plans, FILE *out)
                 plans->not_loaded == 1 ? "" : "s", plans->not_loaded == 1 ? "was" : "were", plans->why);
 }
 
+/* A described device has no answer for `facts run`. */
+static int check_that_one_runs(const facts_session *s)
+{
+    if (s->task == FACTS_TASK_RUN && facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) == s->targets.count)
+        return facts_complain(
+            FACTS_EXIT_BAD_INPUT,
+            "facts run: --device %s: nothing can run on a described device; use `facts decide`, or give a GPU or cpu",
+            s->targets.at[0].device);
+    return FACTS_EXIT_OK;
+}
+
 static int batch(const facts_invocation *call, facts_task task, const char *devices)
 {
     const facts_options *o = call->options;
@@ -60,9 +74,13 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     if (o->explain && !o->json)
         s.on_row = show_nearest;
-    int status = facts_open_plan_dir(plans, &options);
+    int status = facts_session_prepare(&s, o->words, o->word_count, o->cudnn, devices);
     if (status == FACTS_EXIT_OK)
-        status = facts_session_ask(&s, o->words, o->word_count, o->cudnn, devices);
+        status = check_that_one_runs(&s);
+    if (status == FACTS_EXIT_OK)
+        status = facts_open_plan_dir(plans, &options);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_run(&s);
     if (status == FACTS_EXIT_OK) {
         FILE *out = o->json ? stderr : stdout;
         facts_print_counts(&s.tally, task != FACTS_TASK_RUN, out);
@@ -75,10 +93,6 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
         fputc('\n', out);
         facts_print_line(out, "record: %s", s.record);
         status = facts_session_exit(&s);
-        if (status == FACTS_EXIT_OK && task == FACTS_TASK_RUN &&
-            facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED) == s.targets.count)
-            status = facts_complain(FACTS_EXIT_ENVIRONMENT,
-                                    "facts run: nothing ran: --device names only described devices; use `facts decide` for them");
     }
     facts_session_free(&s);
     return status;

@@ -110,6 +110,8 @@ static int check(const facts_options *o)
     if (o->clean >= 0 && (o->liar || o->dtype || o->markdown))
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts self: --clean draws over all types: not with --liar, --dtype or --markdown");
+    if (o->first > 0 && o->clean < 0)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts self: --first needs --clean: facts self --clean 1 --first %d", o->first);
     return FACTS_EXIT_OK;
 }
 

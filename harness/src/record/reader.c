@@ -143,8 +143,9 @@ static bool read_all(reading *r)
     r->counts->torn = r->used > 0 || r->skipping;
     if (r->counts->torn)
         deliver(r, 0, r->used);
-    /* A record with one torn line was stopped there. */
-    if (r->counts->bad == r->counts->lines && r->counts->lines > r->counts->torn)
+    /* A record with one torn line was stopped there; that line begins as an object does. */
+    const bool no_object = r->counts->torn && !r->skipping && r->buffer[0] != '{';
+    if (r->counts->bad == r->counts->lines && (r->counts->lines > r->counts->torn || no_object))
         r->counts->foreign = "is not a record (no line could be read)";
     return true;
 }
@@ -182,8 +183,8 @@ int facts_record_trouble(const facts_read_counts *counts, facts_error *error)
 {
     const bool no_record = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
     if (counts->newer)
-        facts_fail(error, "was written by a newer FACTS (format %lld; this version reads %d): read it with that version", (long long)counts->newer,
-                   FACTS_RECORD_FORMAT);
+        facts_fail(error, "was written by a newer FACTS (format %lld; this version reads %d): read it with that version",
+                   (long long)counts->newer, FACTS_RECORD_FORMAT);
     else
         facts_fail(error, "%s", counts->foreign ? counts->foreign : strerror(errno));
     return counts->newer || counts->foreign || no_record ? 2 : 3;

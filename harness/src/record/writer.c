@@ -124,7 +124,11 @@ int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode
     *out = NULL;
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (is_device(path) ? 0 : O_NOFOLLOW), 0666);
     if (fd < 0)
-        return refuse(error, 3, path, errno == ELOOP ? "is a link; give the file itself" : strerror(errno));
+        return refuse(error, 3, path,
+                      errno == ELOOP    ? "is a link; give the file itself"
+                      : errno == EISDIR ? "is a folder; give a file"
+                      : errno == ENOENT ? "its folder does not exist; make it, or give another file"
+                                        : strerror(errno));
     int status = prepare(fd, path, mode, error);
     if (status != 0) {
         close(fd);

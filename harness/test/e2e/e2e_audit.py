@@ -81,7 +81,7 @@ class Audit(unittest.TestCase):
     def test_shipped_rules_are_chosen_by_name(self):
         done = self.audit("fe/H04", "fe/B06", "pt/multiple-of-8", devices="sm100-spec")
         self.assertEqual(done.status, 0, done.text)
-        self.assertIn("cudnn-frontend 1.32.0: 2 rules: 2 agrees", done.out)
+        self.assertIn("cudnn-frontend 1.32.0: 2 rules: 2 agree", done.out)
         self.assertIn("PyTorch main@001f694a: 1 rule: 1 agrees", done.out)
 
     def test_markdown_counts_and_names_what_disagrees(self):

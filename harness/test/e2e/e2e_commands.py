@@ -60,6 +60,11 @@ class Deciding(e2e.TestCase):
         self.assertEqual((record.ends[0]["complete"], record.ends[0]["rows"], record.bad), (True, 2, 0))
         self.assertEqual({row["run"] for row in record.rows}, {record.runs[0]["id"]})
 
+    def test_a_refusal_by_facts_is_told_from_a_no_of_cudnn(self):
+        done = e2e.facts("decide", "pass=fwd d=0,100", "pass=fwd dbias=1", "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r"))
+        self.assertStatus(done, 0)
+        self.assertRegex(done.out, r"h100-sxm +no 3 \(2 refused by FACTS\)\n")
+
     def test_json_is_one_row_a_line_and_the_rest_goes_to_stderr(self):
         done = e2e.facts("decide", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--json", "-o", self.path("r"))
         self.assertStatus(done, 0)
@@ -89,11 +94,10 @@ class Deciding(e2e.TestCase):
             self.assertEqual(file.read(), text)
 
     def test_a_yes_for_a_described_device_is_never_called_a_pass(self):
-        done = e2e.facts("run", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm", "-o", self.path("r"))
-        self.assertStatus(done, 3)
-        self.assertIn("nothing ran", done.err)
+        done = e2e.facts("run", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm,cpu", "-o", self.path("r"))
+        self.assertStatus(done, 0)
         self.assertRegex(done.out, r"h100-sxm +yes 1 +no 1")
-        self.assertEqual({row["grade"] for row in e2e.Record(self.path("r")).rows}, {"decided"})
+        self.assertEqual({(row["device"], row["grade"]) for row in e2e.Record(self.path("r")).rows}, {("h100-sxm", "decided"), ("cpu", "measured")})
 
     def test_an_interrupt_ends_with_130_and_resume_does_the_rest(self):
         command = [e2e.FACTS, "decide", "smoke", "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
@@ -144,6 +148,16 @@ class Running(e2e.TestCase):
             page = file.read()
         self.assertNotRegex(page, r"<(script|link|img)[^>]+(src|href)=\"?https?:")
         self.assertIn("pass=bwd dtype=bf16 b=1 h=2 s=64 d=64", page)
+
+    def test_an_issue_is_about_a_case_in_any_spelling(self):
+        self.assertStatus(e2e.facts("run", "pass=bwd s=64 d=64 b=1 h=1", "--device", "cpu", "-o", self.path("r.jsonl")), 0)
+        for words in (("--issue", "pass=bwd s=64 d=64 b=1 h=1"), ("--issue=d=64/64 s=64 h=1/1 pass=bwd dtype=bf16 b=1",)):
+            done = e2e.facts("report", self.path("r.jsonl"), *words)
+            self.assertStatus(done, 0)
+            self.assertIn("## pass: `pass=bwd dtype=bf16 b=1 h=1 s=64 d=64`", done.out)
+        self.assertOneLine(e2e.facts("report", self.path("r.jsonl"), "--issue", "pass=bwd dd=64"), 2, "dd", "--issue")
+        self.assertOneLine(e2e.facts("report", self.path("r.jsonl"), "--issue", "pass=bwd d=128"), 2, "no row has the case")
+        self.assertStatus(e2e.facts("report", self.path("r.jsonl"), "--issue"), 2)
 
     def test_report_of_a_record_cut_short_is_4_and_says_so(self):
         self.assertStatus(e2e.facts("run", self.CASES, "--device", "cpu", "-o", self.path("r")), 0)
@@ -200,6 +214,18 @@ class Explaining(e2e.TestCase):
         self.assertIn("installable:", listed.out)
 
 
+class Help(e2e.TestCase):
+    def test_the_options_of_other_programs_are_listed(self):
+        """`facts help` has them from the table of facts, which does not parse them."""
+        for command in ("report", "adopt", "cudnn"):
+            row = r"--[a-z-]+" if command == "cudnn" else r"(?m)^  (?:-\w[^,\n]*, )?(--[a-z-]+)"
+            theirs = set(re.findall(row, e2e.facts(command, "--help").out)) | {"--help"}
+            ours = e2e.facts("help", command).out
+            self.assertEqual(set(re.findall(r"(?m)^  (?:-\w,|   ) (--[a-z-]+)", ours)), theirs)
+            self.assertIn("--help", e2e.facts("help", "markdown").out.split(f"## facts {command}\n")[1].split("## facts ")[0])
+            self.assertIn("pinned" if command == "cudnn" else "output", e2e.facts("help", "man", command).out)
+
+
 class BadInput(e2e.TestCase):
     """One line with place and remedy; nothing on stdout; no traceback."""
 
@@ -209,9 +235,46 @@ class BadInput(e2e.TestCase):
     def test_of_cases(self):
         for case, words in {"pass=fwd dtyp=bf16": ("1:10", "dtyp", "did you mean dtype?"),
                             "pass=fwd dtype=bf17": ("1:16", "bf17", "allowed:", "did you mean bf16?"),
-                            "pass=fwd d=0..": ("1:13", "a..b"), "smok": ("smok",), "": ("neither",), "pass=fwd \x01": (), "pass=fwd d=" + "9" * 5000: ()}.items():
+                            "pass=fwd d=0..": ("1:13", "a..b"), "smok": ("smok", "did you mean smoke?"), "": ("the case is empty",), " ": ("the case is empty",), "foo=3": ("foo is not a key; `facts",),
+                            "d=-1": ("case:1:3", "allowed: 1 or more, or Q/V: d=192/128"), "h=x": ("allowed: 1 or more, or Q/KV: h=8/2",), "s=x": ("allowed: 1 or more, or queries/keys: s=1/512",),
+                            "b=x": ("allowed: N (N: a whole number)",), "repeat=0": ("allowed: M (M: a whole number above 0)",), "pass=fwd \x01": (), "pass=fwd d=" + "9" * 5000: ()}.items():
             with self.subTest(case=case[:40]):
                 self.assertOneLine(e2e.facts("list", case), 2, *words)
+
+    def test_a_mistake_is_not_accepted_in_silence(self):
+        new = e2e.need(e2e.NEW).name
+        for arguments, words in ((("decide", "d=64", "mask=causal"), ("write 'd=64 mask=causal'",)), (("list", "smoke", "d=64", "b=1", "h=2"), ("write 'd=64 b=1 h=2'",)),
+                                 (("known", "list", "--cudnn", "foo"), ("foo", "9.28.1")), (("known", "list", "foo"), ("facts known list", "foo")),
+                                 (("decide", "smoke", "--cudnn", "9.20.0", "--cudnn", "9.27.0"), ("--cudnn", "twice", "write --cudnn 9.20.0,9.27.0")),
+                                 (("list", "smoke", "--shard", "1/2", "--shard=2/2"), ("--shard", "twice")), (("decide", "smoke", "-o", "a", "--output", "b"), ("--output", "twice")),
+                                 (("list", "--json"), ("--json", "CASES")), (("list", "--count"), ("--count", "CASES")), (("list", "--where", "d=64"), ("--where", "CASES")),
+                                 (("list", "--with", "d=64"), ("--with", "CASES")), (("list", "--shard", "1/2"), ("--shard", "CASES")), (("self", "--first", "3"), ("--first", "--clean")),
+                                 (("run", "pass=fwd s=64", "--device", "cpu", "--cudnn", new), ("--device cpu", "--cudnn")),
+                                 (("decide", "smoke", "--overwrite"), ("--overwrite", "-o FILE"))):
+            with self.subTest(arguments=arguments):
+                self.assertOneLine(e2e.facts(*arguments), 2, *words)
+
+    def test_several_cases_may_still_be_given(self):
+        for words, count in ((("pass=fwd d=64", "mask=causal"), 2), (("d=64", "d=128"), 2), (("d=64,128",), 2), (("regress/ends", "smoke")[1:], None)):
+            done = e2e.facts("list", *words)
+            self.assertStatus(done, 0)
+            self.assertIn(len(done.out.splitlines()), (count,) if count else range(100, 10000))
+        self.assertStatus(e2e.facts("list", "smoke", self.write("a=1", "name: a\nwhy: b\npass=fwd d=64\n"), "d=64"), 0)
+        self.assertStatus(e2e.facts("list", "--", "smoke"), 0)
+
+    def test_a_mistake_is_refused_before_anything_is_asked_or_written(self):
+        new, text = e2e.need(e2e.NEW).name, self.write("notes.txt", "not a record")
+        for arguments, words in ((("run", "smoke", "--cudnn", new, "--device", "h100-sxm", "-o", self.path("r")), ("facts decide", "h100-sxm")),
+                                 (("decide", "pass=fwd s=64", "--cudnn", new, "--trust-plans", self.path("none"), "-o", self.path("r")), ("--trust-plans", self.path("none"), "--plan-dir")),
+                                 (("decide", "smok", "--plan-dir", self.path("none")), ("did you mean smoke?",)),
+                                 (("run", "pass=fwd s=64", "--device", "cpu", "-o", text, "--resume"), (text, "is not a record")),
+                                 (("matrix", "--cudnn", new, "-o", text), ("facts matrix", text, "give a folder")), (("diff", "a", "b", "--page", text), ("--page", text, "give a folder")),
+                                 (("audit", "--cudnn", new, "--page", text), ("--page", text, "give a folder"))):
+            with self.subTest(arguments=arguments):
+                self.assertOneLine(e2e.facts(*arguments), 2, *words)
+                self.assertEqual(os.listdir(self.folder), ["notes.txt"])
+        with open(text, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "not a record")
 
     def test_of_files(self):
         bad = self.write("bad.cases", "name: a\nwhy: b\npass=fwd d=64\npass=fwd fil=gauss\n")
@@ -223,7 +286,10 @@ class BadInput(e2e.TestCase):
 
     def test_of_predicates_and_options(self):
         for arguments, words in ((("list", "smoke", "--where", "dd>64"), ("dd", "did you mean d?")), (("list", "smoke", "--wher", "d=64"), ("--where",)),
-                                 (("decid", "smoke"), ("did you mean decide?",)), (("run",), ("CASES",)),
+                                 (("decid", "smoke"), ("did you mean decide?",)), (("run",), ("CASES",)), (("foo",), ("no command \"foo\" (`facts --help`",)), (("keys", "maks"), ("did you mean mask?",)),
+                                 (("run", "smoke", "--retry"), ("no option \"--retry\" (`facts run --help`",)), (("list", "smoke", "--with", "d=x"), ("--with:1:3: d=x",)),
+                                 (("cudnn", "foo"), ("facts cudnn", "\"foo\"", "list, install, lock, remove, path")), (("known", "show", "foo"), ("no known failure is called foo", "facts known list")),
+                                 (("known", "check", "nosuch"), ("no known failure is called nosuch",)), (("known", "show", "bool-mask-wron"), ("did you mean bool-mask-wrong?",)),
                                  (("decide", "smoke", "--shard", "3/2"), ("--shard", "I/N")), (("decide", "smoke", "--jobs", "x"), ("--jobs", "number")),
                                  (("decide", "smoke", "--timeout", "-1"), ("--timeout",))):
             with self.subTest(arguments=arguments):
@@ -236,7 +302,9 @@ class BadInput(e2e.TestCase):
         self.assertStatus(e2e.facts("run", "pass=fwd s=64", "--device", "cpu", "--oracle", "cpu", "-o", self.path("r")), 0)
 
     def test_of_versions(self):
-        self.assertOneLine(self.decide("--cudnn", "9.99.0"), 2, "9.99.0", "the nearest is 9.")
+        self.assertOneLine(self.decide("--cudnn", "9.99.0"), 2, "9.99.0", "the newest is 9.")
+        self.assertOneLine(self.decide("--cudnn", "8.9.0"), 2, "8.9.0", "FACTS asks cuDNN 9", "the oldest is 9.8.0")
+        self.assertOneLine(self.decide("--cudnn", "9.30..9.20"), 2, "the range ends before it begins; write 9.20..9.30")
         self.assertOneLine(self.decide("--cudnn", "banana"), 2, "banana")
         there = {build.version for build in e2e.installed().values()}
         for absent in [v for v in ("9.25.0", "9.17.1", "9.12.0") if v not in there][:1]:
@@ -245,7 +313,7 @@ class BadInput(e2e.TestCase):
     def test_of_folders(self):
         os.symlink("loop", self.path("loop"))
         os.mkdir(self.path("locked"), 0o000)
-        self.assertOneLine(self.decide("--cudnn", self.path("none")), 2, self.path("none"))
+        self.assertOneLine(self.decide("--cudnn", self.path("none")), 2, "--cudnn " + self.path("none"), "libcudnn.so.9")
         self.assertOneLine(self.decide("--cudnn", self.path("loop") + "/"), 2, self.path("loop"))
         self.assertOneLine(self.decide("--cudnn", self.path("locked")), 2, self.path("locked"))
         self.assertOneLine(self.decide("--cudnn", self.folder), 2, self.folder, "libcudnn.so.9")
@@ -258,7 +326,7 @@ class BadInput(e2e.TestCase):
                                   ("old.json", dict(good, deviceVer=905), ("deviceVer",))):
             with self.subTest(name=name):
                 self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", self.write(name, text)), 2, self.path(name), *words)
-        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", self.path("none.json")), 2, self.path("none.json"))
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", self.path("none.json")), 2, "--device " + self.path("none.json"), "facts devices")
         self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", "h100"), 2, "h100-sxm")
 
     def test_two_descriptions_of_one_name_are_not_told_apart_and_refused(self):
@@ -275,7 +343,8 @@ class BadInput(e2e.TestCase):
 
     def test_of_places_to_write(self):
         e2e.need(e2e.NEW)
-        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", self.path("none", "r")), 3, self.path("none", "r"))
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", self.path("none", "r")), 3, self.path("none", "r"), "its folder does not exist; make it")
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", self.folder), 3, self.folder, "is a folder; give a file")
         self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", "/dev/full", "--overwrite"), 3, "/dev/full", "No space left")
 
     def test_a_disk_that_fills_up_is_3_and_loses_no_row(self):

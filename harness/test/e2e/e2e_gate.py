@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shlex
+import sys
 
 import e2e
 
@@ -174,12 +175,37 @@ class Gate(e2e.TestCase):
         self.assertStatus(done, 5)
         self.assertEqual(done.out, "CANNOT TELL: no case is selected.\n")
 
+    def test_a_mistake_is_refused_before_a_build_is_installed_or_asked(self):
+        old, new, text = e2e.need(e2e.OLD).version, e2e.need(e2e.NEW).version, self.write("notes.txt", "text\n")
+        absent = "9.25.0-jit-cu12"  # nothing may install it
+        for words, said in ((("--candidate", "9.21..9.27"), "builds; give one"), (("--candidate", "9.1.0"), "cuDNN before 9.8 cannot read a described device"),
+                            (("--candidate", absent, "--fail-on", "foo"), "--fail-on"), (("--candidate", absent, "--page", text), "give a folder"),
+                            (("--candidate", absent, "pass=fwd d=64", "--device", "cpu"), "--device cpu"), (("--candidate", absent, "smok"), "did you mean smoke?"),
+                            (("--candidate", absent, "--device", "h100"), "h100-sxm"), (("--candidate", absent, "--bench", "--device", "h100-sxm"), "--bench"),
+                            (("--candidate", absent, "--trust-plans", self.path("none")), "--trust-plans")):
+            with self.subTest(words=words):
+                self.assertOneLine(e2e.facts("gate", "--baseline", old, "-o", self.path("r"), *words, timeout=20), 2, said)
+                self.assertEqual(os.listdir(self.folder), ["notes.txt"])
+        self.assertOneLine(e2e.facts("gate", "--baseline", "9.21..9.27", "--candidate", new, timeout=20), 2, "--baseline", "builds; give one")
+
+    def test_every_class_of_change_can_be_named(self):
+        sys.path.insert(0, os.path.join(e2e.SOURCE, "reports"))
+        from facts_reports.vocabulary import CHANGES
+        names = ",".join(change.word.replace(" ", "-") for change in CHANGES)
+        for words in (names, names.replace("-", "_"), "any"):
+            self.assertIn("no such file", e2e.facts("diff", self.path("none"), self.path("none"), "--fail-on", words).err)
+        said = e2e.facts("diff", self.path("none"), "--fail-on", "worse,foo")
+        self.assertOneLine(said, 2, "--fail-on", *names.split(","))
+
     def test_bad_input_is_one_line(self):
         for words, status, said in ((("--baseline", "9.20.0"), 2, "--candidate"), (("9.20.0", "9.27.0"), 2, "facts gate --baseline 9.20.0 --candidate 9.27.0"),
                                     (("--cudnn", "9.20.0,9.27.0"), 2, "facts gate --baseline 9.20.0 --candidate 9.27.0"), (("--baseline", "9.20.0", "--candidate", "9.20.0"), 2, "both"),
                                     ((self.write("r.jsonl", "{}\n"), "smoke"), 2, "not both"),
                                     (("--baseline", "9.20.0", "--candidate", "9.27.0", "--where", "dtpe=f16"), 2, "dtype")):
             self.assertOneLine(e2e.facts("gate", *words), status, said)
+        missing = self.path("a.jsonl"), self.path("b.jsonl")
+        self.assertOneLine(e2e.facts("gate", *missing), 2, missing[0], "no such file")
+        self.assertNotIn("--candidate", e2e.facts("gate", "--candidate", "9.20.0").err.split("Example")[0])
         done = e2e.facts("gate", "--baseline", "9.20.0", "--candidate", "9.99.0")
         self.assertStatus(done, 3)
         self.assertTrue(done.out.startswith("CANNOT TELL: cuDNN 9.99.0 could not be asked"), done.out)

@@ -97,6 +97,9 @@ class Known(e2e.TestCase):
         entries = [json.loads(line) for line in done.out.splitlines()]
         self.assertIn("bwd-plan-segfault-b1-hq1-sq1", {e["id"] for e in entries}, "nobody has seen it right")
         self.assertNotIn("fp8-backward-tail", {e["id"] for e in entries}, "9.27.0 was seen right")
+        listed = {line.split()[0]: line for line in e2e.facts("known", "list").out.splitlines() if not line.startswith(" ")}
+        self.assertRegex(listed["empty-keys-unwritten"], r"empty-keys-unwritten +(all|[0-9.]+ and newer)$")
+        self.assertEqual([line for line in listed.values() if ";" in line], [], "one union of versions for each failure")
         done = e2e.facts("known", "show", "fp8-backward-tail")
         self.assertStatus(done, 0)
         self.assertIn("Versions: 9.14.0 to before 9.27.0.", done.out)

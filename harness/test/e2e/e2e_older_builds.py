@@ -56,6 +56,10 @@ class Numbering(e2e.TestCase):
                 self.assertNotIn("ALLOCATION", str(row["reason"]))
                 self.assertEqual(after["verdict"], "supported")
 
+    def test_a_table_of_versions_speaks_of_attention(self):
+        row = e2e.ask(e2e.need(FORMER), "pass=bwd dtype=bf16 b=1 h=2 s=128 d=64 bias=1hss impl=unified").rows[0]
+        self.assertEqual(row["reason"]["text"], "sliding windows, bias, ALiBi and score modifications: the unified backward has it from cuDNN 9.21 on; this is 9.14.0")
+
     def test_fallback_lists_where_they_exist_decide_nothing(self):
         no, yes = "pass=fwd dtype=bf16 b=1 h=2 s=128 d=100", "pass=fwd dtype=bf16 b=1 h=2 s=128 d=64"
         plain = e2e.ask(e2e.need(FORMER), no, yes).rows

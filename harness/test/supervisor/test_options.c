@@ -169,10 +169,32 @@ Test(options, help_knows_commands_forms_and_nothing_else)
     cr_expect(strstr(text, "did you mean gate") != NULL, "%s", text);
 }
 
-Test(nearest, fewest_edits_win)
+Test(options, an_option_is_given_once)
 {
-    const char *const words[] = { "decide", "doctor", "list" };
-    cr_expect_str_eq(facts_nearest_word("lst", words, 3), "list");
-    cr_expect_str_eq(facts_nearest_word("docter", words, 3), "doctor");
-    cr_expect_str_eq(facts_nearest_word("", words, 1), "decide");
+    facts_options o;
+    cr_expect_not(PARSE(&o, DECIDE, "smoke", "--cudnn", "9.20.0", "--cudnn=9.27.0"));
+    cr_expect(strstr(reported, "write --cudnn 9.20.0,9.27.0") != NULL, "%s", reported);
+    facts_options_free(&o);
+    cr_expect_not(PARSE(&o, DECIDE, "smoke", "-j1", "--jobs", "2"));
+    cr_expect(strstr(reported, "--jobs is given twice; give it once") != NULL, "%s", reported);
+    facts_options_free(&o);
+    cr_expect(PARSE(&o, CALIBRATE, "--from", "a", "--from", "b") && o.record_count == 2);
+    facts_options_free(&o);
+    cr_expect(PARSE(&o, LIST, "smoke", "--json", "--json"));
+    facts_options_free(&o);
+}
+
+Test(nearest, fewest_mistakes_win_and_what_is_not_near_is_not_named)
+{
+    static const struct {
+        const char *asked, *near;
+    } words[] = { { "lst", "list" },      { "docter", "doctor" }, { "maks", "mask" }, { "gaet", "gate" }, { "bweditch", NULL },
+                  { "foo", NULL },        { "", NULL },           { "x", NULL },      { "retry", NULL },  { "decdie", "decide" },
+                  { "decode", "decide" }, { "dcoide", "decide" }, { "pasm", "pass" }, { "runn", "run" } };
+    static const char *const known[] = { "decide", "doctor", "list", "pass", "mask", "gate", "run", "o", "where" };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *near = facts_nearest_word(words[i].asked, known, sizeof known / sizeof known[0]);
+        cr_expect(near == words[i].near || (near && words[i].near && strcmp(near, words[i].near) == 0), "%s: %s", words[i].asked,
+                  near ? near : "none");
+    }
 }

@@ -397,7 +397,7 @@ Test(supervisor, what_no_record_can_take_is_not_asked)
 Test(supervisor, a_record_that_cannot_be_opened_is_one_line_and_exit_3)
 {
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o /nowhere/r"), 3);
-    cr_expect(output_says("/nowhere/r: No such file"));
+    cr_expect(output_says("/nowhere/r: its folder does not exist"));
 }
 
 Test(supervisor, a_record_that_exists_is_not_overwritten_unasked)

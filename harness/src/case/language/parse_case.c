@@ -112,6 +112,10 @@ bool facts_case_override(facts_case *c, const char *with, facts_error *error)
                                  FACTS_CASE_TEXT);
         memcpy(value, token[i].value.at, token[i].value.length);
         value[token[i].value.length] = '\0';
+        char canonical[FACTS_CASE_TEXT];
+        facts_value_fault fault = { 0 };
+        if (!facts_value_canonical(token[i].key, token[i].value, canonical, &fault))
+            return facts_fail_at(error, "--with", 1, token[i].value_column + (int)fault.at, "%s", fault.text);
         if (!facts_case_set(c, token[i].key, value, error))
             return false;
     }

@@ -92,6 +92,21 @@ int facts_template_match(const char *templates, facts_span value, char *out)
     return -1;
 }
 
+/* What a key with parts takes, with an example; NULL: another key. */
+static const char *parts_allowed(facts_key key)
+{
+    switch (key) {
+    case FACTS_KEY_H:
+        return "1 or more, or Q/KV: h=8/2";
+    case FACTS_KEY_S:
+        return "1 or more, or queries/keys: s=1/512";
+    case FACTS_KEY_D:
+        return "1 or more, or Q/V: d=192/128";
+    default:
+        return NULL;
+    }
+}
+
 static bool not_allowed(facts_key key, facts_span value, facts_value_fault *fault)
 {
     const facts_key_row *row = &facts_keys[key];
@@ -101,12 +116,18 @@ static bool not_allowed(facts_key key, facts_span value, facts_value_fault *faul
         facts_nearest_offer(&nearest, template.at, template.length);
     char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
     int length = facts_key_allowed_letters(key);
-    const char *gloss = strpbrk(row->allowed, "NM") != NULL ? " (N, M: a whole number, M above 0)"
+    const char *parts = parts_allowed(key);
+    const bool whole = strchr(row->allowed, 'N') != NULL, above = strchr(row->allowed, 'M') != NULL;
+    const char *gloss = parts                               ? ""
+                        : whole && above                    ? " (N, M: a whole number, M above 0)"
+                        : whole                             ? " (N: a whole number)"
+                        : above                             ? " (M: a whole number above 0)"
                         : strchr(row->allowed, 'L') != NULL ? " (L: a whole number or inf)"
                         : strchr(row->allowed, 'P') != NULL ? " (P: a number from 0 to 1)"
                                                             : "";
     return facts_fault(fault, 0, "%s=%s is not a value; allowed: %.*s%s%s", row->word, facts_quote(quote, value),
-                       length > 170 ? 170 : length, row->allowed, gloss, facts_nearest_hint(&nearest, hint));
+                       parts || length > 170 ? 170 : length, parts ? parts : row->allowed, gloss,
+                       facts_nearest_hint(&nearest, hint));
 }
 
 /* 8/8/8 is 8, 8/2/2 is 8/2: trailing parts that repeat the one before are what absence means. */

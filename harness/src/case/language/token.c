@@ -9,7 +9,7 @@ static bool unknown_key(facts_span word, facts_span whole, facts_place place, in
         return facts_fail_at(error, place.where, place.line, column, "%s is not key=value", facts_quote(quote, whole));
     const char *near = facts_key_nearest(word.at, word.length);
     return facts_fail_at(error, place.where, place.line, column, "%s is not a key%s%s%s", facts_quote(quote, word),
-                         near != NULL ? "; did you mean " : "", near != NULL ? near : "; `facts list --help` names them all",
+                         near != NULL ? "; did you mean " : "", near != NULL ? near : "; `facts keys` lists them",
                          near != NULL ? "?" : "");
 }
 

@@ -9,6 +9,7 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
+#include "case/language/keys.h"
 #include "case/words/text_file.h"
 #include "known_cases.h"
 #include "suite.h"
@@ -155,6 +156,8 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
     }
     if (exists(text, false))
         return add_file(cases, text, error);
+    if (text[strspn(text, " \t\n")] == '\0')
+        return facts_fail_at(error, "cases", 1, 1, "the case is empty; write key=value, such as 'pass=fwd d=64'");
     if (strchr(text, '=') == NULL)
         return no_such(text, suite_dir, error);
     const char *kept = keep(cases, strdup(text));
@@ -273,10 +276,35 @@ static const facts_suite_line *largest(const facts_suite *suite)
     return most;
 }
 
+/* The key of a word that is one key=value and nothing else; FACTS_KEY_COUNT: it is something else. */
+static facts_key lone_key(const char *text)
+{
+    const size_t length = strcspn(text, "=");
+    const bool lone = text[length] == '=' && strcspn(text, " \t\n") == strlen(text) && !exists(text, false);
+    return lone ? facts_key_find(text, length) : FACTS_KEY_COUNT;
+}
+
+/* d=64 mask=causal without quotes would be two cases. Two values of one key can only be two cases. */
+static bool check_quotes(const char *const *texts, size_t count, facts_error *error)
+{
+    char line[256] = "";
+    for (size_t i = 1; i < count; i++) {
+        const facts_key one = lone_key(texts[i - 1]), other = lone_key(texts[i]);
+        if (one == FACTS_KEY_COUNT || other == FACTS_KEY_COUNT || one == other)
+            continue;
+        for (size_t k = i - 1; k < count && lone_key(texts[k]) != FACTS_KEY_COUNT; k++)
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", *line ? " " : "", texts[k]);
+        return facts_fail_at(error, "cases", 1, 1, "one case must be one word in quotes: write '%s'", line);
+    }
+    return true;
+}
+
 static bool expand(facts_cases *cases, const char *const *texts, size_t count, const char *suite_dir, const facts_predicate *where,
                    const facts_choice *choice, facts_error *error)
 {
     size_t limit = choice->limit == 0 || choice->limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : choice->limit;
+    if (!check_quotes(texts, count, error))
+        return false;
     for (size_t i = 0; i < count; i++) {
         if (!add_text(cases, texts[i], suite_dir, error))
             return false;

@@ -79,30 +79,30 @@ const char *facts_quote(char out[FACTS_QUOTE_MAX], facts_span span)
 
 #define LONGEST_WORD 24
 
-/* Letters to change, add or take away to turn one word into the other. */
+/* Letters to change, add, take away or exchange with their neighbour to turn one word into the other. */
 static size_t distance_between(facts_span a, facts_span b)
 {
-    size_t row[LONGEST_WORD + 1];
+    size_t rows[3][LONGEST_WORD + 1]; /* in turns: two letters ago, one letter ago, now */
     for (size_t j = 0; j <= b.length; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= a.length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
+        size_t *now = rows[i % 3], *before = rows[(i - 1) % 3];
+        now[0] = i;
         for (size_t j = 1; j <= b.length; j++) {
-            size_t change = diagonal + (a.at[i - 1] != b.at[j - 1]);
-            size_t add = row[j] + 1, drop = row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = change < add ? change : add;
-            if (drop < row[j])
-                row[j] = drop;
+            const size_t change = before[j - 1] + (a.at[i - 1] != b.at[j - 1]), add = before[j] + 1, drop = now[j - 1] + 1;
+            now[j] = change < add ? change : add;
+            now[j] = drop < now[j] ? drop : now[j];
+            const bool exchanged = i > 1 && j > 1 && a.at[i - 1] == b.at[j - 2] && a.at[i - 2] == b.at[j - 1];
+            if (exchanged && rows[(i - 2) % 3][j - 2] + 1 < now[j])
+                now[j] = rows[(i - 2) % 3][j - 2] + 1;
         }
     }
-    return row[b.length];
+    return rows[a.length % 3][b.length];
 }
 
 facts_nearest facts_nearest_start(facts_span asked)
 {
-    return (facts_nearest){ .asked = asked, .distance = asked.length / 3 + 2 };
+    return (facts_nearest){ .asked = asked, .distance = asked.length > 4 ? 3 : 2 };
 }
 
 void facts_nearest_offer(facts_nearest *nearest, const char *word, size_t length)
@@ -121,15 +121,10 @@ void facts_nearest_offer(facts_nearest *nearest, const char *word, size_t length
 
 const char *facts_nearest_word(const char *asked, const char *const *words, size_t count)
 {
-    const char *best = words[0];
-    size_t least = SIZE_MAX;
-    for (size_t i = 0; i < count; i++) {
-        const facts_span a = { asked, strnlen(asked, LONGEST_WORD) }, b = { words[i], strnlen(words[i], LONGEST_WORD) };
-        const size_t distance = distance_between(a, b);
-        best = distance < least ? words[i] : best;
-        least = distance < least ? distance : least;
-    }
-    return best;
+    facts_nearest nearest = facts_nearest_start(facts_span_of(asked));
+    for (size_t i = 0; i < count; i++)
+        facts_nearest_offer(&nearest, words[i], strlen(words[i]));
+    return nearest.best;
 }
 
 const char *facts_nearest_hint(const facts_nearest *nearest, char out[FACTS_QUOTE_MAX])

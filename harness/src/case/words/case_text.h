@@ -25,7 +25,8 @@ facts_span facts_span_word(facts_span *rest);
 /* Makes a piece of input safe to print: cuts it to a fixed length and writes '?' for unprintable bytes. Returns `out`. */
 const char *facts_quote(char out[FACTS_QUOTE_MAX], facts_span span);
 
-/* The nearest word: the fewest letters changed, added or removed, and at most a third of the letters (but always one). */
+/* The nearest word: the fewest letters changed, added, removed or exchanged with their neighbour. Two such mistakes are the most,
+ * and a word of four letters or fewer may have one. */
 typedef struct facts_nearest {
     facts_span asked;
     const char *best;
@@ -34,8 +35,7 @@ typedef struct facts_nearest {
 
 facts_nearest facts_nearest_start(facts_span asked);
 void facts_nearest_offer(facts_nearest *nearest, const char *word, size_t length);
-/* Returns the word of `words` (at least one) with the fewest letters changed, added or removed, without a limit. The first one wins
- * a tie. */
+/* Returns the nearest word of `words`, or NULL if none is near. The first one wins a tie. */
 const char *facts_nearest_word(const char *asked, const char *const *words, size_t count);
 /* "; did you mean X?" or "". Returns `out`. */
 const char *facts_nearest_hint(const facts_nearest *nearest, char out[FACTS_QUOTE_MAX]);

@@ -49,9 +49,9 @@ int facts_command_bench(const facts_invocation *call)
         return show(o, o->words[0]);
     options.json = false; /* only the rows; the report prints the answer */
     options.with = o->with ? o->with : "engine=all";
-    int status = facts_open_plan_dir(plans, &options);
+    int status = choose(&s, &options);
     if (status == FACTS_EXIT_OK)
-        status = choose(&s, &options);
+        status = facts_open_plan_dir(plans, &options);
     if (status == FACTS_EXIT_OK)
         status = facts_bench(&s, o->twice);
     if (s.record[0])

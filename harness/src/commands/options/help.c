@@ -5,8 +5,7 @@
 #include "option_table.h"
 
 #define CASES_NOTE "CASES is a case or a pattern in quotes ('pass=fwd d=64,128 mask=causal'), a suite (`facts list`), or a file."
-#define EXIT_NOTE                                                                                                                  \
-    "0 as expected, 1 findings, 2 bad input, 3 not possible here, 4 incomplete, 5 nothing selected, 130 interrupted."
+#define EXIT_NOTE "0 as expected, 1 findings, 2 bad input, 3 not possible here, 4 incomplete, 5 nothing selected, 130 interrupted."
 
 static const char *const examples[FACTS_COMMAND_COUNT][2] = {
     [FACTS_COMMAND_MATRIX] = { "facts matrix", "facts matrix --cudnn 9.20.0,9.27.0 --device h100-sxm,sm100-spec -o matrix" },

@@ -4,7 +4,21 @@
 
 #include "options.h"
 
-typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY, RECORDS } option_kind;
+typedef enum option_kind {
+    FLAG,
+    TEXT,
+    COUNT,
+    NUMBER,
+    SECONDS,
+    MINUTES,
+    RATIO,
+    SHARD,
+    ORACLE,
+    BY,
+    CHANGES,
+    RECORDS,
+    ELSEWHERE
+} option_kind;
 
 #define ON(symbol) (1u << FACTS_COMMAND_##symbol)
 #define CASES (ON(LIST) | ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
@@ -14,9 +28,9 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
 #define SEARCHES (ON(SHRINK) | ON(FUZZ))
 #define COMPARES (ON(GATE) | ON(DIFF))
 #define VERSIONS (ON(GATE) | ON(BISECT) | ON(IMPORT) | ON(AUDIT) | ON(EXPECT) | ON(KNOWN)) /* ask builds, keep a record */
-#define OWN (ON(CUDNN) | ON(REPORT) | ON(ADOPT))                                           /* have options of their own */
-#define EVERY (((1u << FACTS_COMMAND_COUNT) - 1u) & ~OWN)
+#define EVERY ((1u << FACTS_COMMAND_COUNT) - 1u)
 
+/* ELSEWHERE: the command is another program, which parses the option. The row is for the help alone; a test compares. */
 /* X("name", 'letter', KIND, field, "ARGUMENT", commands, "help"); the help has at most 80 characters */
 #define OPTION_LIST(X)                                                                                                             \
     X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | SEARCHES | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)),                            \
@@ -35,7 +49,7 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | SEARCHES | (VERSIONS & ~ON(EXPECT)), "also compile what cuDNN accepts")            \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "for each refused case, also find the nearest cases that are accepted")       \
     X("jobs", 'j', COUNT, jobs, "N", ASKS | SEARCHES | ON(MATRIX) | ON(CALIBRATE) | VERSIONS,                                      \
-      "workers at once; default: one a core; on a GPU 4, more while it compiles")                                           \
+      "workers at once; default: one a core; on a GPU 4, more while it compiles")                                                  \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only part I of N, by the hash of the case's name")                       \
     X("resume", 0, FLAG, resume, NULL, BATCH | SEARCHES | ON(GATE) | ON(BISECT),                                                   \
       "continue the record of -o: cases without a result, or that timed out in FACTS")                                             \
@@ -73,12 +87,12 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also shrink known failures")                                                       \
     X("baseline", 0, TEXT, baseline, "V", COMPARES, "the build that is trusted (also of one record that holds both)")              \
     X("candidate", 0, TEXT, candidate, "V", COMPARES, "the build that may replace it")                                             \
-    X("fail-on", 0, TEXT, fail_on, "CLASS,CLASS", COMPARES,                                                                        \
+    X("fail-on", 0, CHANGES, fail_on, "CLASS,CLASS", COMPARES,                                                                     \
       "changes that fail; default worse,changed-kind,lost; any; docs/gate.md lists them")                                          \
     X("slower", 0, RATIO, slower, "R", COMPARES, "ratio of times above which a case is slower; default 1.10")                      \
     X("bench", 0, FLAG, bench, NULL, ON(GATE), "measure times, the builds in turns; a slower case is then a finding")              \
     X("twice", 0, FLAG, twice, NULL, ON(BENCH), "two workers of each build: their difference is noise")                            \
-    X("rounds", 0, COUNT, rounds, "N", ON(BENCH), "N turns of each build; default: 16 to 64, until the intervals are narrow")       \
+    X("rounds", 0, COUNT, rounds, "N", ON(BENCH), "N turns of each build; default: 16 to 64, until the intervals are narrow")      \
     X("junit", 0, TEXT, junit, "FILE", COMPARES, "also write the answer as JUnit")                                                 \
     X("errata", 0, TEXT, errata, "FILE", COMPARES, "also write the engines to avoid, in cudnn-frontend's format")                  \
     X("page", 0, TEXT, page, "DIR", COMPARES | ON(AUDIT), "also write the report page there")                                      \
@@ -90,6 +104,18 @@ typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, S
     X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | SEARCHES | ON(MATRIX) | MEASURES | VERSIONS,                               \
       "refuse a downloaded cuDNN that is not in ci/cudnn.lock")                                                                    \
     X("bundle", 0, FLAG, bundle, NULL, ON(DOCTOR), "only print what a machine needs to run this bundle or package")                \
+    X("output", 'o', ELSEWHERE, help, "DIR", ON(REPORT),                                                                           \
+      "folder for index.html, results.csv, results.json, summary.md, junit.xml")                                                   \
+    X("site", 0, ELSEWHERE, help, "DIR", ON(REPORT), "several records as a site: an index, a page for each, a page of each case")  \
+    X("title", 0, ELSEWHERE, help, "TEXT", ON(REPORT), "title of the page")                                                        \
+    X("issue", 0, ELSEWHERE, help, "CASE", ON(REPORT), "print the body of an issue about this case, in Markdown")                  \
+    X("decisions", 0, ELSEWHERE, help, "A B", ON(REPORT), "compare the decisions for devices A and B; print each difference")      \
+    X("bits", 0, ELSEWHERE, help, "A B", ON(REPORT), "compare the tensors of records A and B bit for bit; print each difference")  \
+    X("pinned-only", 0, ELSEWHERE, help, NULL, ON(CUDNN), "install: refuse a version that is not in ci/cudnn.lock")                \
+    X("device", 0, ELSEWHERE, help, "D,D", ON(ADOPT), "for known failures and gate; default: GPU 0, otherwise described devices")  \
+    X("baseline", 0, ELSEWHERE, help, "V", ON(ADOPT), "default: the newest version of the golden matrix before VERSION")           \
+    X("plan", 0, ELSEWHERE, help, NULL, ON(ADOPT), "gate: also compile what cuDNN accepts")                                        \
+    X("output", 'o', ELSEWHERE, help, "FILE", ON(ADOPT), "write the summary there too")                                            \
     X("help", 'h', FLAG, help, NULL, EVERY, "print this text")
 
 typedef struct option {

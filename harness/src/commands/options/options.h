@@ -31,7 +31,7 @@ typedef struct facts_options {
     const char *weights, *from; /* the first of: */
     const char **records;       /* of --from, owned array of argv's strings */
     size_t record_count;
-    double minutes;   /* 0: not given */
+    double minutes;           /* 0: not given */
     int cases, steps, rounds; /* 0: not given */
     const char *baseline, *candidate, *junit, *errata, *page, *fail_on, *by;
     double slower; /* 0: not given */
@@ -54,7 +54,7 @@ typedef struct facts_options {
     X(RUN, "run", "CASES...", "compile, execute, and compare with the reference results")                                          \
     X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                   \
     X(SHRINK, "shrink", "CASE", "find the simplest case that fails the same way")                                                  \
-    X(BENCH, "bench", "[CASES... | RECORD]", "time the engines of one or more builds on one GPU")                                           \
+    X(BENCH, "bench", "[CASES... | RECORD]", "time the engines of one or more builds on one GPU")                                  \
     X(GATE, "gate", "[CASES... | RECORDS]", "may CI move from one cuDNN to another? one answer, at most ten groups")               \
     X(DIFF, "diff", "A B", "compare two records, case by case")                                                                    \
     X(BISECT, "bisect", "CASE", "find the cuDNN version where an answer changed")                                                  \

@@ -17,8 +17,9 @@ facts_command facts_command_parse(const char *word, FILE *err)
         if (strcmp(word, commands[c].name) == 0)
             return c;
     }
-    facts_print_line(err, "facts: no command \"%.60s\"; did you mean %s? (`facts --help` lists them)", word,
-                     facts_nearest_word(word, names, FACTS_COMMAND_COUNT));
+    const char *near = facts_nearest_word(word, names, FACTS_COMMAND_COUNT);
+    facts_print_line(err, "facts: no command \"%.60s\"%s%s%s (`facts --help` lists them)", word, near ? "; did you mean " : "",
+                     near ? near : "", near ? "?" : "");
     return FACTS_COMMAND_COUNT;
 }
 
@@ -33,8 +34,11 @@ static bool unknown(facts_command command, const char *word, FILE *err)
     for (size_t i = 0; i < OPTION_COUNT; i++)
         if (options[i].commands & (1u << command))
             names[n++] = options[i].name;
-    facts_print_line(err, "facts %s: no option \"%.60s\"; did you mean --%s? (`facts %s --help` lists them)",
-                     commands[command].name, word, facts_nearest_word(word + strspn(word, "-"), names, n), commands[command].name);
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + strspn(word, "-"), "="), word + strspn(word, "-"));
+    const char *near = facts_nearest_word(name, names, n);
+    facts_print_line(err, "facts %s: no option \"%.60s\"%s%s%s (`facts %s --help` lists them)", commands[command].name, word,
+                     near ? "; did you mean --" : "", near ? near : "", near ? "?" : "", commands[command].name);
     return false;
 }
 
@@ -74,12 +78,35 @@ static bool read_shard(const char *text, facts_options *out)
     return read_int(first, 1000000, &out->shard) && read_int(text + n + 1, 1000000, &out->shards) && out->shard <= out->shards;
 }
 
+/* The classes of reports/facts_reports/vocabulary.py; a test compares. */
+#define CHANGE_WORDS                                                                                                               \
+    "worse, changed-kind, lost, missing, inconclusive, slower, engine-changed, knobs-changed, plan-slower, workspace-larger, "     \
+    "better, gained, reason-changed, new-knobs, not-asked"
+
+static bool are_changes(const char *list)
+{
+    const size_t length = strlen(list);
+    for (size_t at = 0, n; at <= length; at += n + 1) {
+        char word[32] = "", find[36];
+        n = strcspn(list + at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)n, list + at);
+        for (char *sign = word; (sign = strpbrk(sign, "_ "));)
+            *sign = '-';
+        snprintf(find, sizeof find, " %s,", word);
+        if (!n || n >= sizeof word || !strstr(" " CHANGE_WORDS ",", find))
+            return false;
+    }
+    return true;
+}
+
 /* Sets one option. For a value that is not allowed, returns the allowed values; otherwise NULL. */
 static const char *set(facts_options *out, const option *o, const char *value)
 {
     char *field = (char *)out + o->offset;
     char *end;
     switch (o->kind) {
+    case ELSEWHERE:
+        return NULL;
     case FLAG:
         *(bool *)field = true;
         return NULL;
@@ -100,6 +127,9 @@ static const char *set(facts_options *out, const option *o, const char *value)
     case BY:
         *(const char **)field = value;
         return facts_by_parse(value) != FACTS_BY_COUNT ? NULL : "verdict, class, engine, engines, knobs or reason";
+    case CHANGES:
+        *(const char **)field = value;
+        return strcmp(value, "any") == 0 || are_changes(value) ? NULL : CHANGE_WORDS "; or any";
     case SHARD:
         return read_shard(value, out) ? NULL : "I/N with 1 <= I <= N";
     case MINUTES:
@@ -122,7 +152,18 @@ static const char *set(facts_options *out, const option *o, const char *value)
 typedef struct arguments {
     int argc, at;
     char **argv;
+    const char *given[OPTION_COUNT]; /* the value of each option that was given */
 } arguments;
+
+/* A second value would replace the first one without a message. */
+static bool refuse_twice(facts_command command, const option *o, const char *first, const char *second, FILE *err)
+{
+    const bool list = strchr(o->argument, ',') != NULL;
+    facts_print_line(err, "facts %s: --%s is given twice; %s%s%s%.200s%s%.200s", commands[command].name, o->name,
+                     list ? "write --" : "give it once", list ? o->name : "", list ? " " : "", list ? first : "", list ? "," : "",
+                     list ? second : "");
+    return false;
+}
 
 /* One --name, --name=value or -x. */
 static bool parse_option(facts_options *out, facts_command command, arguments *a, FILE *err)
@@ -153,6 +194,10 @@ static bool parse_option(facts_options *out, facts_command command, arguments *a
         fprintf(err, "facts %s: --%s needs %s\n", commands[command].name, o->name, o->argument);
         return false;
     }
+    const char **given = &a->given[o - options];
+    if (*given && o->kind != RECORDS)
+        return refuse_twice(command, o, *given, value, err);
+    *given = value;
     const char *allowed = set(out, o, value);
     if (allowed)
         facts_print_line(err, "facts %s: --%s \"%.80s\": allowed is %s", commands[command].name, o->name, value ? value : "",
@@ -182,10 +227,12 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
     }
     if (out->help)
         return true;
-    if (out->resume && (!out->output || out->overwrite)) {
-        fputs(out->output ? "facts: --resume and --overwrite exclude each other\n"
-                          : "facts: --resume needs the record: -o FILE\n",
-              err);
+    if ((out->resume || out->overwrite) && !out->output) {
+        fprintf(err, "facts: --%s needs the record: -o FILE\n", out->resume ? "resume" : "overwrite");
+        return false;
+    }
+    if (out->resume && out->overwrite) {
+        fputs("facts: --resume and --overwrite exclude each other\n", err);
         return false;
     }
     bool takes_words = *commands[command].rest != '\0';

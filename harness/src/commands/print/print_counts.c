@@ -18,13 +18,18 @@ static const char *word_of(facts_verdict verdict, bool decided)
 static void print_target(const facts_tally *tally, size_t t, bool decided, FILE *out)
 {
     decided = decided || tally->targets[t].kind == FACTS_TARGET_DESCRIBED;
-    size_t counts[FACTS_VERDICT_COUNT + 1] = { 0 };
-    for (size_t work = 0; work < tally->work_count; work++)
+    size_t counts[FACTS_VERDICT_COUNT + 1] = { 0 }, by_facts = 0;
+    for (size_t work = 0; work < tally->work_count; work++) {
         counts[facts_tally_cell(tally, t, work)->verdict]++;
+        by_facts += facts_tally_cell(tally, t, work)->by_facts;
+    }
     fprintf(out, "  %-20s %-14s", tally->targets[t].build.name, tally->targets[t].device);
     for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
-        if (counts[v])
+        if (counts[v]) {
             fprintf(out, "  %s %zu", word_of(v, decided), counts[v]);
+            if (v == FACTS_VERDICT_UNSUPPORTED && by_facts)
+                fprintf(out, " (%zu refused by FACTS)", by_facts);
+        }
     if (counts[FACTS_VERDICT_COUNT])
         fprintf(out, "  without a row %zu", counts[FACTS_VERDICT_COUNT]);
     fputc('\n', out);
@@ -100,8 +105,8 @@ void facts_print_changes(const facts_tally *tally, const char *record, FILE *out
             continue;
         if (shown == 1)
             fputs("\nchanged between builds:\n", out);
-        fprintf(out, "  %s -> %s on %s: %zu case%s with another verdict, %zu with other engines\n", before->build.name, after->build.name,
-                after->device, verdicts, verdicts == 1 ? "" : "s", engines);
+        fprintf(out, "  %s -> %s on %s: %zu case%s with another verdict, %zu with other engines\n", before->build.name,
+                after->build.name, after->device, verdicts, verdicts == 1 ? "" : "s", engines);
         if (!first[0]) {
             first[0] = before;
             first[1] = after;

@@ -83,6 +83,9 @@ int facts_session_targets(facts_session *s, const char *cudnn, const char *devic
         fprintf(stderr, "facts: %s\n", message.text);
     else if (note.text[0] && !s->options->json)
         fprintf(stderr, "facts: %s\n", note.text);
+    if (status == 0 && s->options->cudnn && facts_targets_of(&s->targets, FACTS_TARGET_CPU) == s->targets.count)
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts: --device cpu runs no cuDNN: leave out --cudnn, or name a GPU or a described device");
     return status != 0 ? status : check_oracle(s);
 }
 

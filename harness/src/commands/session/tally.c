@@ -77,6 +77,13 @@ static uint32_t read_reason(facts_tally *tally, const facts_line *row)
     return facts_intern_id(tally->texts, text);
 }
 
+static bool is_of_facts(const facts_line *row)
+{
+    char word[32];
+    facts_row_text(row, "class", word, sizeof word);
+    return strcmp(word, "bad_problem") == 0 || strcmp(word, "policy") == 0 || strcmp(word, "internal") == 0;
+}
+
 static uint32_t read_engines(facts_tally *tally, const facts_line *row)
 {
     char list[512];
@@ -158,6 +165,7 @@ void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts
     if (weight((uint8_t)verdict) > weight(cell->verdict)) {
         cell->verdict = (uint8_t)verdict;
         cell->reason = reason;
+        cell->by_facts = verdict == FACTS_VERDICT_UNSUPPORTED && is_of_facts(row);
     }
     if (expected->unexpected && weight((uint8_t)verdict) > weight(cell->news)) {
         cell->news = (uint8_t)verdict;

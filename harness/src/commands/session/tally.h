@@ -13,6 +13,7 @@
 typedef struct facts_cell {
     uint8_t verdict;   /* the worst of its rows; FACTS_VERDICT_COUNT: no row */
     uint8_t news;      /* the worst of its unexpected rows; FACTS_VERDICT_COUNT: none */
+    bool by_facts;     /* a refusal by FACTS: a problem that nobody could compute, or a guard */
     uint16_t finished; /* the attempt whose last row has come; 0: none */
     uint32_t reason;   /* of a refusal or a finding: texts */
     uint32_t engines;  /* mode A's list, "6 8 10" */

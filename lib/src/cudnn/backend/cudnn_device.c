@@ -101,8 +101,8 @@ fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, 
     if (json == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "the description of the described device is missing");
     if (api->version < FIRST_DESCRIBED)
-        return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d cannot be asked about a described device: that came with 9.8",
-                           api->version);
+        return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d.%d.%d cannot read a described device; use 9.8 or newer, or a GPU",
+                           api->version / 10000, api->version / 100 % 100, api->version % 100);
     TRY(read_text(&text, info, json));
     fattn_status st = describe(out, api, text);
     free(text);
@@ -147,7 +147,8 @@ fattn_status fattn_context_describe(fattn_context *context, char *out, size_t ca
     if (context->api == NULL)
         return fattn__fail(FATTN_UNSUPPORTED, "the cpu has no description");
     if (context->api->version < FIRST_DESCRIBED)
-        return fattn__fail(FATTN_UNSUPPORTED, "cuDNN %d cannot describe a device: that came with 9.8", context->api->version);
+        return fattn__fail(FATTN_UNSUPPORTED, "cuDNN %d.%d.%d cannot describe a device; use 9.8 or newer",
+                           context->api->version / 10000, context->api->version / 100 % 100, context->api->version % 100);
     char *text;
     fattn__log_buffer log;
     struct CUctx_st *previous;

@@ -48,7 +48,7 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
     const fattn__unified_gate gates[] = {
         { p->sink, 92100, "sink" },
         { p->total_q != 0 || p->total_kv != 0, 92100, "total_q, total_kv" },
-        { fattn__unified_modifies(p), 92100, "changes of a score (bands, bias, alibi, score_mod)" },
+        { fattn__unified_modifies(p), 92100, "sliding windows, bias, ALiBi and score modifications" },
         { p->rope, 92500, "rope" },
         { p->ragged_tokens, 92400, "ragged_tokens: offsets in tokens" },
         { p->cumulative != 0, 92800, "cumulative: prefix sums of lengths" },

@@ -28,7 +28,7 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
         { p->padding && p->cumulative == 0, 91500, "padding: lengths" },
         { wants(p, FATTN_WANT_MAX | FATTN_WANT_SUM_EXP), SOFTMAX_FROM, "outputs: max and sum_exp" },
         { p->sink, SOFTMAX_FROM, "sink" },
-        { fattn__unified_modifies(p), SOFTMAX_FROM, "changes of a score (bands, bias, alibi, score_mod)" },
+        { fattn__unified_modifies(p), SOFTMAX_FROM, "sliding windows, bias, ALiBi and score modifications" },
         { p->dropout != 0.0, SOFTMAX_FROM, "dropout" },
         { p->unfuse_fma, 92200, "unfuse_fma" },
         { p->cumulative != 0, 92400, "cumulative: prefix sums of lengths" },
