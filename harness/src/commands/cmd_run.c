@@ -74,11 +74,13 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     if (o->explain && !o->json)
         s.on_row = show_nearest;
-    int status = facts_session_prepare(&s, o->words, o->word_count, o->cudnn, devices);
-    if (status == FACTS_EXIT_OK)
-        status = check_that_one_runs(&s);
+    int status = facts_session_cases(&s, o->words, o->word_count);
     if (status == FACTS_EXIT_OK)
         status = facts_open_plan_dir(plans, &options);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_targets(&s, o->cudnn, devices);
+    if (status == FACTS_EXIT_OK)
+        status = check_that_one_runs(&s);
     if (status == FACTS_EXIT_OK)
         status = facts_session_run(&s);
     if (status == FACTS_EXIT_OK) {
