@@ -1,6 +1,6 @@
 // What changed between two versions, by the rule of `facts diff`: each group with its cases side by side. Python compared some pairs; the page compares another when it is asked for.
 const Compare = (() => {
-  const { targets, dict, columns, raw } = Data, MOST = 60;
+  const { targets, dict, columns, raw } = Data, MOST = 60, PRINTED = 6;   // cases of a group; groups on paper, as narrow.css shows them
   const labels = new Map(targets.map((t) => [t.build, t.spec])), versions = new Map(targets.map((t) => [t.build, t.cudnn])), label = (build) => labels.get(build) ?? build;
   const every = [...raw.steps, ...raw.others];
   const order = (a, b) => Predicate.compareVersions(versions.get(a), versions.get(b)) || (a < b ? -1 : a > b ? 1 : 0);
@@ -116,7 +116,8 @@ const Compare = (() => {
   function stepOf(step, state) {
     const part = state.device && step.devices.length > 1, items = step.groups.map((g, i) => groupOf(step, g, i, state)).filter(Boolean);
     return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${part ? ofDevice(step, state.device) : step.headline}`)),
-      items.length ? element("ul", { class: "groups" }, ...items) : part ? null : element("p", { class: "quiet" }, "Nothing changed here."), ...(part ? [] : step.notes.map((n) => element("p", { class: "quiet" }, n)))].filter(Boolean);
+      items.length ? element("ul", { class: "groups" }, ...items) : part ? null : element("p", { class: "quiet" }, "Nothing changed here."),
+      items.length > PRINTED ? element("p", { class: "quiet printed" }, `${count(items.length - PRINTED)} more ${items.length - PRINTED === 1 ? "group" : "groups"}: the page shows them.`) : null, ...(part ? [] : step.notes.map((n) => element("p", { class: "quiet" }, n)))].filter(Boolean);
   }
 
   const say = (...words) => [element("p", {}, ...words)];
