@@ -4,7 +4,7 @@ const Compare = (() => {
   const labels = new Map(targets.map((t) => [t.build, t.label])), label = (build) => labels.get(build) ?? build;
   const every = [...raw.steps, ...raw.others];
   const builds = [...new Set(targets.map((t) => t.build))].filter((b) => every.some((s) => s.a === b || s.b === b));
-  const kinds = { worse: "failure", "changed kind": "failure", lost: "failure", missing: "open", inconclusive: "open", better: "good", gained: "good" };
+  const kinds = { worse: "failure", "changed kind": "failure", lost: "failure", missing: "open", inconclusive: "open", "time unknown": "open", better: "good", gained: "good" };
 
   // A version, a label or a build as it may stand in an address.
   const buildOf = (word) => builds.find((b) => b === word) ?? builds.find((b) => label(b) === word) ?? builds.find((b) => targets.some((t) => t.build === b && t.cudnn === word)) ?? "";
