@@ -2,6 +2,7 @@
 import argparse
 import json
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 
 from . import reader, text, times
@@ -77,7 +78,7 @@ class Record:
 
     def peak(self, device, name):
         """The most that a worker measured; 0: nobody did."""
-        return max((p[name] for p in self.peaks.get(device, ()) if isinstance(p.get(name), (int, float)) and p[name] < 1e9), default=0.0)
+        return max((p[name] for p in self.peaks.get(device, ()) if type(p.get(name)) in (int, float) and 0 < p[name] < 1e9), default=0.0)
 
     def gemm(self, device):
         """Whose GEMM was timed."""
@@ -189,10 +190,18 @@ def summary(record, found):
     beaten = [line.fastest_ratio.ratio.middle for line in found if line.fastest_ratio]
     if any(len(case.sides[s].us) > 1 for case in record.cases.values() for s in case.sides):
         out.append(f"cuDNN's first choice is not its fastest engine: {len(beaten)} of {len(found)}" + (f"; the fastest is up to {max(beaten):.2f} times as fast" if beaten else ""))
-    silent = [name for name, case in record.cases.items() if not any(line.case == name for line in found)]
+    silent = [name for name, case in record.cases.items() if not case.sides]
     if silent:
-        out.append(f"not timed: {text.count(len(silent), 'case')} (refused, or not right): " + "; ".join(text.line(name, 100) for name in silent[:5]) + (" …" if len(silent) > 5 else ""))
+        out.append(f"not timed: {text.count(len(silent), 'case')} (refused, not right, or no answer): {_some(silent)}")
+    dropped = [(f"{side.build} on {side.device}", name) for name, case in record.cases.items() for side in case.sides.values() if case.first_choice(side) is None]
+    if dropped:
+        who = ", ".join(f"{target} {text.count(n, 'case')}" for target, n in Counter(target for target, _ in dropped).items())
+        out.append(f"no time of cuDNN's first choice (not right, or not readable): {who}: {_some(list(dict.fromkeys(name for _, name in dropped)))}")
     return out
+
+
+def _some(names):
+    return "; ".join(text.line(name, 100) for name in names[:5]) + (" …" if len(names) > 5 else "")
 
 
 def pairs(case, first, second):
@@ -207,19 +216,41 @@ def pairs(case, first, second):
     return out
 
 
+@dataclass(frozen=True)
+class Answer:
+    """Is a case slower? None: no run shows it, and why."""
+    is_slower: object
+    ratio: float = 0
+    why: str = ""
+
+
 def slower(case, first, second, least=times.LEAST):
-    """times.Comparison of the last run, `slower` only where every run says so; None where no run timed both."""
-    found = [times.compare(ours, theirs, config, other, least) for _, (ours, config), (theirs, other) in pairs(case, first, second)]
-    open_one = next((c for c in found if c.word != "slower"), None)
-    return open_one or (found[-1] if found else None)
+    """Answer of all runs that timed both targets: slower where every run says so, not slower where one run says so. `case`: None where nobody timed it."""
+    found = [times.compare(ours, theirs, config, other, least) for _, (ours, config), (theirs, other) in pairs(case, first, second)] if case else []
+    if not found:
+        return Answer(None, why=_who_lacks_times(case, first, second))
+    said = [comparison.is_slower(least) for comparison in found]
+    if False in said:
+        return Answer(False)
+    if None in said:
+        return Answer(None, why=found[said.index(None)].why_open(least))
+    return Answer(True, found[-1].ratio.middle)
+
+
+def _who_lacks_times(case, first, second):
+    timed = {(side.build, side.device) for sides in case.runs.values() for side in sides.values() if case.first_choice(side) is not None} if case else set()
+    lacks = [name for name, target in (("the baseline", first), ("the candidate", second)) if target not in timed]
+    return "no time of " + (lacks[0] if len(lacks) == 1 else "either build" if lacks else "both builds in one run")
 
 
 def write_slower(record, baseline, candidate, least, path):
     """Cases that may be slower, as a suite: the gate asks them again."""
     names = []
     for case in record.cases.values():
-        devices = dict.fromkeys(side.device for side in case.sides.values())
-        names += [case.name for device in devices if (found := slower(case, (baseline, device), (candidate, device), least)) and found.word == "slower"]
+        for device in dict.fromkeys(side.device for side in case.sides.values()):
+            targets = (baseline, device), (candidate, device)
+            if pairs(case, *targets) and slower(case, *targets, least).is_slower is not False:
+                names.append(case.name)
     with replaced(path) as file:
         file.write("".join(["name: slower\nwhy: measured again by other workers\n", *(f"{name}\n" for name in dict.fromkeys(names))] if names else []))
 

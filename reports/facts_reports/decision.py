@@ -13,6 +13,7 @@ _SENTENCES = {
     "lost": ("accepted case is refused now", "accepted cases are refused now"),
     "missing": ("case has an answer on one side only", "cases have an answer on one side only"),
     "inconclusive": ("case could not be asked", "cases could not be asked"),
+    "time unknown": ("case could not be compared by time", "cases could not be compared by time"),
     "slower": ("case is slower", "cases are slower"),
     "engine changed": ("case has other engines", "cases have other engines"),
     "knobs changed": ("case has other knob values", "cases have other knob values"),
@@ -34,6 +35,8 @@ def decision(diff):
 
 def sentence(diff, word):
     said = text.count(diff.total(word), *_SENTENCES[word])
+    if word == "time unknown":
+        said += " (" + "; ".join(f"{why}: {len(pairs):,}" for why, pairs in sorted(diff.classes[word].items())) + ")"
     return said + (f" ({diff.known(word):,} known)" if diff.known(word) else "")
 
 
@@ -70,7 +73,7 @@ def _why(diff, counted):
         said = [word for word in counted if word in diff.fail_on and diff.news(word)]
         return _and([sentence(diff, word) for word in said]), said
     if code:
-        said = [word for word in counted if BY_CHANGE[word].exit > 1]
+        said = [word for word in counted if diff.code_of(BY_CHANGE[word]) > 1]
         silent = _silent(diff)[:2]
         shown = [sentence(diff, word) for word in said if not (silent and word == "inconclusive")]
         return _and(silent + shown + partial(diff)), said

@@ -72,7 +72,6 @@ class Diff:
     failures: Failures = field(default_factory=Failures)
     silent: dict = field(default_factory=dict)      # (slot, side): [cases without an answer, why]
     times: object = None        # bench.Record: then `slower` is of times measured in turns
-    unsteady: int = 0           # cases whose times could not be compared
     mappings: dict = field(default_factory=dict)    # of numbering.learn
     numbers: dict = field(default_factory=dict)     # (graph, old number of an engine, new number): cases
 
@@ -106,11 +105,17 @@ class Diff:
         """0 as expected, 1 findings, 3 or 4 something was not answered, 5 nothing to compare."""
         if not self.compared():
             return 5
-        codes = {1 if c.word in self.fail_on else c.exit if c.exit > 1 else 0 for c in CHANGES if self.news(c.word)}
+        codes = {self.code_of(c) for c in CHANGES if self.news(c.word)}
         for code in (1, 3, 4):
             if code in codes:
                 return code
         return 0 if self.complete() and not any(self.alone) else 4
+
+    def code_of(self, change):
+        """What a class makes of the exit code. Where a slower case is no finding, an unknown time is no question."""
+        if change.word in self.fail_on:
+            return 1
+        return change.exit if change.exit > 1 and (change.word != "time unknown" or "slower" in self.fail_on) else 0
 
 
 def timed(diff, slot, case):
@@ -121,12 +126,11 @@ def timed(diff, slot, case):
 
 
 def _slower(diff, slot, case):
-    known = diff.times.cases.get(case)
-    found = known and bench.slower(known, target(diff, slot, 0), target(diff, slot, 1), diff.options.get("slower", times.LEAST))
-    if not found:
-        return []
-    diff.unsteady += found.word == "unsteady"
-    return [changes.Change("slower", "", found.ratio.middle)] if found.word == "slower" else []
+    """[Change] of the times of a case that both sides accept."""
+    found = bench.slower(diff.times.cases.get(case), target(diff, slot, 0), target(diff, slot, 1), diff.options.get("slower", times.LEAST))
+    if found.is_slower is None:
+        return [changes.Change("time unknown", found.why)]
+    return [changes.Change("slower", "", found.ratio)] if found.is_slower else []
 
 
 def _add(diff, slot, case, first, second):
@@ -144,7 +148,8 @@ def _add(diff, slot, case, first, second):
     diff.failures.add(slot, case, first, second)
     found = changes.of(first, second, diff.options)
     if diff.times:
-        found = [change for change in found if change.word != "slower"] + _slower(diff, slot, case)
+        found = [change for change in found if change.word != "slower"]
+        found += _slower(diff, slot, case) if all(end and end.kind == "yes" for end in ends) else []
     for change in found:
         diff.classes.setdefault(change.word, {}).setdefault(change.alike, []).append(pair)
         if change.ratio or change.known or change.engine:
@@ -416,7 +421,7 @@ def ask(diff, slot, case, word=""):
     builds = [b for b in builds if b != words.NO_BUILD]
     first, second = diff.sides.answers(slot, case)
     measured = any(a.grade == "measured" for a in first + second)
-    asked = "bench" if word == "slower" else "repro" if measured and (first and second) else "decide"
+    asked = "bench" if word in ("slower", "time unknown") else "repro" if measured and (first and second) else "decide"
     more = " --plan" if not measured and _planned(diff, slot, first, second) else ""
     more += " --explain" if asked == "decide" and word in ("lost", "reason changed", "gained") else ""
     return f"facts {asked} {text.shell(case)}" + (f" --cudnn {text.shell(','.join(builds))}" if builds else "") + f" --device {text.shell(','.join(devices))}{more}"

@@ -49,7 +49,7 @@ def write_junit(diff, path):
         if not groups:
             continue
         fails = change.word in diff.fail_on
-        open_class = change.exit > 1 and not fails
+        open_class = diff.code_of(change) > 1
         bad = sum(g.news > 0 for g in groups)
         body = "".join(_junit_case(diff, g, "failure" if fails and g.news else "error" if open_class else "") for g in groups)
         suites.append(f"<testsuite name={quoteattr(change.word)} time=\"{sum(_seconds(diff, g) for g in groups):.3f}\" tests=\"{len(groups)}\" failures=\"{bad if fails else 0}\" errors=\"{len(groups) if open_class else 0}\">\n"

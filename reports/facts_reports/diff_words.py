@@ -23,8 +23,6 @@ def notes(diff):
         out.append(f"{text.count(diff.total('reason changed'), 'case is', 'cases are')} refused for another reason.")
     if diff.unmet:
         out.append(f"{text.count(diff.unmet, 'case')} of the second side {'does' if diff.unmet == 1 else 'do'} not meet {'its' if diff.unmet == 1 else 'their'} expectation (facts expect check).")
-    if diff.unsteady:
-        out.append(f"The times of {text.count(diff.unsteady, 'case')} could not be compared: the clocks were not steady.")
     grades = [{g for slot in diff.sides.slots for g in diff.record(side).targets[(slot.first, slot.second)[side]]["grades"]} for side in (0, 1)]
     if "measured" in grades[1] and grades[0] == {"decided"}:
         out.append("The first side was only decided, the second was measured. A case that fails now may have failed before.")
@@ -143,8 +141,9 @@ def before_after(diff, group):
     said = [state_words(end) if end else "no answer" for end in ends]
     if group.word in ("engine changed", "knobs changed"):
         said = [_offered_words(answers[0]) for answers in (first, second)]
-    if group.word == "slower" and diff.times:
-        said = [f"{times.microseconds(side, config).middle:,.6g} µs" for side, config in d.timed(diff, group.slot, group.case)]
+    timed = d.timed(diff, group.slot, group.case) if group.word in ("slower", "time unknown") and diff.times else []
+    if timed:
+        said = [f"{times.microseconds(side, config).middle:,.6g} µs" for side, config in timed]
     elif group.ratio:
         name, unit = {"slower": ("exec_us", "µs"), "plan slower": ("plan_ms", "ms"), "workspace larger": ("workspace_bytes", "bytes")}[group.word]
         said = [f"{getattr(answers[0], name):,.6g} {unit}" for answers in (first, second)]

@@ -26,6 +26,9 @@ def outside(count, share):
     return k
 
 
+FEWEST = next(n for n in range(1, 100) if outside(n, ERROR / 2))   # rounds: with fewer there is no interval
+
+
 @dataclass(frozen=True)
 class Interval:
     """A median and the order statistics around it; low and high are 0 and inf where there are too few values."""
@@ -57,7 +60,8 @@ class Side:
         """A turn as the record has it; what is no number is not taken."""
         configs = turn.get("configs")
         for config in configs if isinstance(configs, list) else []:
-            samples = [x for x in config.get("us", ()) if isinstance(x, (int, float)) and 0 < x < 1e12] if isinstance(config, dict) else []
+            us = config.get("us") if isinstance(config, dict) else None
+            samples = [x for x in us if type(x) in (int, float) and 0 < x < 1e12] if isinstance(us, list) else []
             if samples and isinstance(config.get("config"), int):
                 self.us.setdefault(config["config"], {})[number] = median(samples)
         self.gpu[number] = turn["gpu"] if isinstance(turn.get("gpu"), dict) else {}
@@ -80,6 +84,18 @@ class Comparison:
     ratio: Interval
     left_out: int
 
+    def is_slower(self, least):
+        """None: the rounds do not show it."""
+        if self.word == "unsteady" or self.ratio.low <= least <= self.ratio.high:
+            return None
+        return self.ratio.low > least
+
+    def why_open(self, least):
+        """Of a comparison that shows neither."""
+        if self.word == "unsteady":
+            return "the clocks changed"
+        return f"fewer than {FEWEST} rounds" if self.ratio.count < FEWEST else f"the interval reaches across {least:g}"
+
     @property
     def text(self):
         if self.ratio.count == 0:
@@ -95,7 +111,7 @@ def compare(first, second, config_of_first, config_of_second, least=LEAST):
     both, bad = ours.keys() & theirs.keys(), first.disturbed() | second.disturbed()
     kept = sorted(both - bad)
     found = interval([theirs[n] / ours[n] for n in kept], ERROR / 2)
-    if not both or len(kept) < (1 - MOST_OUT) * len(both):
+    if len(kept) < (1 - MOST_OUT) * len(both):
         return Comparison("unsteady", found, len(both) - len(kept))
     if found.low > least:
         word = "slower"

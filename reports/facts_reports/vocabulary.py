@@ -98,6 +98,7 @@ CHANGES = (
     Change("missing", "…", 4, "planned", 0, 0, "only one side has an answer: never read as the same"),
     Change("inconclusive", "?", 3, "planned", 0, 0, "one side could not be asked, or its data could not show an error: never read as the same"),
     Change("slower", "▼", 0, "accepted by both sides", 1.10, 2, "the kernel takes longer (--slower R; times of one run, not of a benchmark)"),
+    Change("time unknown", "?", 3, "accepted by both sides", 0, 0, "with --bench: the times of the two sides could not be compared: never read as the same"),
     Change("engine changed", "⇄", 0, "accepted by both sides", 0, 0, "other engines are offered, or in another order, or another backend computed"),
     Change("knobs changed", "⚙", 0, "accepted by both sides", 0, 0, "the same engines, with other knob values"),
     Change("plan slower", "◷", 0, "accepted by both sides", 2.0, 100, "the plan takes longer to build (ms)"),

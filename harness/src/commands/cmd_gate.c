@@ -179,7 +179,7 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
     return status;
 }
 
-/* A second record beside the first, for the slower cases of the same suite. */
+/* A second record beside the first, for the cases of the same suite that may be slower. */
 static int ask_again(const facts_invocation *call, const facts_options *o, const char *asked[2], const char *suite,
                      char record[FACTS_PATH])
 {
@@ -196,7 +196,7 @@ static int ask_again(const facts_invocation *call, const facts_options *o, const
     return status;
 }
 
-/* Cases that seem slower are measured again: other workers have other memory, and twice in a row is no accident. */
+/* Cases that may be slower are measured again: other workers have other memory, and twice in a row is no accident. */
 static int confirm(const facts_invocation *call, const facts_options *o, char names[2][40], const char *asked[2],
                    const char *record, char again[FACTS_PATH])
 {
@@ -213,7 +213,7 @@ static int confirm(const facts_invocation *call, const facts_options *o, char na
     const char *const words[] = { "bench", record, into, baseline, candidate, least };
     int status = facts_run_report(words, o->slower > 0 ? 6 : 5);
     if (status == FACTS_EXIT_OK && stat(suite, &info) == 0 && info.st_size > 0) {
-        fputs("facts gate: measuring again the cases that seem slower\n", stderr);
+        fputs("facts gate: measuring again the cases that may be slower\n", stderr);
         status = ask_again(call, o, asked, suite, again);
     }
     unlink(suite);

@@ -60,7 +60,7 @@ static int check_that_one_runs(const facts_session *s)
 {
     if (s->task == FACTS_TASK_RUN && facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) == s->targets.count)
         return facts_complain(
-            FACTS_EXIT_BAD_INPUT,
+            FACTS_EXIT_ENVIRONMENT,
             "facts run: --device %s: nothing can run on a described device; use `facts decide`, or give a GPU or cpu",
             s->targets.at[0].device);
     return FACTS_EXIT_OK;

@@ -5,10 +5,10 @@ from .. import text, words
 from ..vocabulary import BY_CHANGE, BY_WORD, KNOWN
 
 _FINDINGS, _GROUPS, _GATE, _LINES = 10, 2, 6, 30
-_FIRST = ("worse", "changed kind", "lost", "missing", "inconclusive", "better", "gained")   # of a step: before engines, knobs and times
+_FIRST = ("worse", "changed kind", "lost", "missing", "inconclusive", "time unknown", "better", "gained")   # of a step: before engines, knobs and times
 _APART = ("not asked", "new knobs", "reason changed")
 _FOLDED = {"slower": "slower case", "engine changed": "engine change", "knobs changed": "knob change", "plan slower": "slower plan", "workspace larger": "larger workspace"}   # of steps in one entry
-_KINDS = {"worse": "failure", "changed kind": "failure", "lost": "failure", "missing": "open", "inconclusive": "open", "better": "good", "gained": "good"}
+_KINDS = {"worse": "failure", "changed kind": "failure", "lost": "failure", "missing": "open", "inconclusive": "open", "time unknown": "open", "better": "good", "gained": "good"}
 
 
 def _group_line(step, place, group, on_page):

@@ -5,7 +5,7 @@ const Compare = (() => {
   const every = [...raw.steps, ...raw.others];
   const order = (a, b) => Predicate.compareVersions(versions.get(a), versions.get(b)) || (a < b ? -1 : a > b ? 1 : 0);
   const builds = [...versions.keys()].filter((b) => b !== "none").sort(order);
-  const kinds = { worse: "failure", "changed kind": "failure", lost: "failure", missing: "open", inconclusive: "open", better: "good", gained: "good" };
+  const kinds = { worse: "failure", "changed kind": "failure", lost: "failure", missing: "open", inconclusive: "open", "time unknown": "open", better: "good", gained: "good" };
 
   // ---- which two builds on which devices ----
 

@@ -24,15 +24,15 @@ const Detail = (() => {
     return p;
   }
 
-  // What the engines said, each answer once with the engines that gave it.
+  // What the engines answer, each answer once with the engines that gave it.
   function answers(chain) {
     const lines = new Map();
     for (const { engine, status, text, condition } of chain) {
-      const said = [status, text, condition], key = JSON.stringify(said), line = lines.get(key) ?? { engines: new Set(), said };
+      const answer = [status, text, condition], key = JSON.stringify(answer), line = lines.get(key) ?? { engines: new Set(), answer };
       if (engine !== null && engine !== undefined) line.engines.add(shown(engine));
       lines.set(key, line);
     }
-    return [...lines.values()].map(({ engines, said }) => [[...engines].join(", "), ...said]);
+    return [...lines.values()].map(({ engines, answer }) => [[...engines].join(", "), ...answer]);
   }
 
   function of(r) {
