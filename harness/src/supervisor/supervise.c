@@ -373,6 +373,7 @@ static void release(facts_supervision *run)
     for (size_t i = 0; run->targets && i < run->order->target_count; i++) {
         facts_links_remove(&run->targets[i].links);
         free(run->targets[i].items);
+        facts_text_free(&run->targets[i].libraries);
     }
     free(run->targets);
     free(run->gpus);

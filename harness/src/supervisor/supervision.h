@@ -47,7 +47,9 @@ typedef struct facts_target_state {
     int live, starting, start_failures;
     bool failed, ready; /* ready: some worker has been */
     char device[112], cudnn[24];
-    facts_links links; /* made with the first worker */
+    facts_links links;    /* made with the first worker */
+    char version[24];     /* of cuDNN, as the first worker reported it */
+    facts_text libraries; /* the array of its libraries */
     int sm;
     double start_ms, busy_ms; /* of the first start; of all answers */
     size_t answers;

@@ -199,6 +199,55 @@ static void name_device(facts_supervision *run, size_t target, const facts_line 
         snprintf(state->device, sizeof state->device, "%s", label);
 }
 
+/* The library at this path in an array of libraries: which file it is. "": it is not in the array. */
+static void file_of(facts_span libraries, const char *path, char *out, size_t capacity)
+{
+    facts_span elements[MAX_LIBRARIES];
+    size_t count = 0;
+    out[0] = '\0';
+    if (!libraries.at || !facts_scan_array(libraries.at, libraries.length, elements, MAX_LIBRARIES, &count))
+        return;
+    for (size_t i = 0; i < count && i < MAX_LIBRARIES; i++) {
+        facts_member members[16];
+        size_t n;
+        char other[FACTS_PATH];
+        if (facts_scan_object(elements[i].at, elements[i].length, members, 16, &n) &&
+            facts_json_string(facts_member_find(members, n < 16 ? n : 16, "path"), other, sizeof other) && strcmp(other, path) == 0)
+            facts_json_string(facts_member_find(members, n < 16 ? n : 16, "file"), out, capacity);
+    }
+}
+
+/* Has a later worker loaded another cuDNN than the first one? `what`: how it shows. */
+static bool is_another_build(const facts_target_state *state, const facts_line *ready, char *what, size_t capacity)
+{
+    const facts_span before = { state->libraries.data, state->libraries.length }, now = facts_line_get(ready, "libraries");
+    facts_span elements[MAX_LIBRARIES];
+    size_t count = 0;
+    char version[sizeof state->version] = "";
+    facts_json_string(facts_line_get(ready, "cudnn"), version, sizeof version);
+    if (strcmp(version, state->version) != 0) {
+        snprintf(what, capacity, "cuDNN changed during the run: from %s to %s", state->version, version);
+        return true;
+    }
+    if (!before.at || !now.at || !facts_scan_array(now.at, now.length, elements, MAX_LIBRARIES, &count))
+        return false;
+    for (size_t i = 0; i < count && i < MAX_LIBRARIES; i++) {
+        facts_member members[16];
+        size_t n;
+        char path[FACTS_PATH], was[96], is[96];
+        if (!facts_scan_object(elements[i].at, elements[i].length, members, 16, &n) ||
+            !facts_json_string(facts_member_find(members, n < 16 ? n : 16, "path"), path, sizeof path))
+            continue;
+        file_of(before, path, was, sizeof was);
+        file_of(now, path, is, sizeof is);
+        if (was[0] && strcmp(was, is) != 0) {
+            snprintf(what, capacity, "a library changed during the run: %.200s", path);
+            return true;
+        }
+    }
+    return false;
+}
+
 void facts_target_ready(facts_supervision *run, size_t target, facts_span ready)
 {
     const facts_order *order = run->order;
@@ -212,6 +261,9 @@ void facts_target_ready(facts_supervision *run, size_t target, facts_span ready)
     if (facts_json_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
         state->sm = (int)sm;
     name_device(run, target, inner);
+    const facts_span libraries = facts_line_get(inner, "libraries");
+    facts_json_string(facts_line_get(inner, "cudnn"), state->version, sizeof state->version);
+    facts_text_add(&state->libraries, libraries.at ? libraries.at : "", libraries.at ? libraries.length : 0);
     if (order->on_ready)
         order->on_ready(order->context, target, state->device, inner);
     write_target(run, target, ready);
@@ -230,6 +282,10 @@ bool facts_worker_ready(facts_slot *slot, facts_span ready)
     inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
     facts_json_int(facts_line_get(inner, "memory_free"), &bytes);
     facts_gpu_is_ready(slot, bytes);
+    if (!state->failed && is_another_build(state, inner, text, sizeof text)) {
+        facts_fail_target(run, slot->target, "environment", text, "leave a build as it is while it is asked");
+        return false;
+    }
     if (state->target->gpus < 2 || state->failed || !facts_json_string(facts_line_get(inner, "device_name"), full, sizeof full))
         return true;
     facts_device_label(label, sizeof label, full);

@@ -113,9 +113,16 @@ static void start(const json_t *target)
         say("cuDNN says hello\n\xff\xfe\n");
     if (has_rule("gpu1_late", NULL) && gpu == 1)
         nap(0.5);
-    say("{\"ready\":{\"cudnn\":\"9.20.0\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake ");
+    say("{\"ready\":{\"cudnn\":\"");
+    say(has_rule("later_version", NULL) && access("ready.once", F_OK) == 0 ? "9.19.1" : "9.20.0");
+    say("\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake ");
     say(has_rule("gpu1_other", NULL) && gpu == 1 ? "80" : "90");
-    say("\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[],");
+    say("\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[{\"path\":\"/a/"
+        "libcudnn.so.9\",\"bytes\":1,\"in_build\":true,\"file\":\"");
+    say(has_rule("later_file", NULL) && access("ready.once", F_OK) == 0 ? "2" : "1");
+    say("\"}],");
+    if (has_rule("later_version", NULL) || has_rule("later_file", NULL))
+        fclose(fopen("ready.once", "w"));
     if (has_rule("small_gpu", NULL)) /* memory for one worker and a half */
         say("\"memory_free\":6000000000,");
     say("\"start_ms\":1.0,\"calibration\":\"9.19.0\"}}\n");

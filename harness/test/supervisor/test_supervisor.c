@@ -110,6 +110,26 @@ Test(supervisor, an_engine_has_all_of_its_time_after_a_reference_that_took_long)
     cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 1);
 }
 
+/* The libraries were replaced while the run goes on, and a worker ended: its successor loads the new ones. */
+Test(supervisor, a_later_worker_of_another_cudnn_ends_the_target)
+{
+    static const char *const faults[][2] = { { "later_version;bye@d=40", "cuDNN changed during the run: from 9.20.0 to 9.19.1" },
+                                             { "later_file;bye@d=40", "a library changed during the run: /a/libcudnn.so.9" } };
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        char once[128];
+        snprintf(once, sizeof once, "%s/ready.once", folder);
+        unlink(once);
+        setenv("FACTS_FAULT", faults[i][0], 1);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --overwrite -o r"), 3, "%s", faults[i][0]);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 12);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 5, "of the first worker");
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 7);
+        cr_expect_str_eq(s.last_reason, faults[i][1]);
+        cr_expect(output_says("leave a build as it is while it is asked"));
+    }
+}
+
 Test(supervisor, a_worker_that_never_is_ready_leaves_inconclusive_rows_with_its_words)
 {
     setenv("FACTS_FAULT", "exit_before_ready", 1);

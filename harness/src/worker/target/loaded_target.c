@@ -1,7 +1,9 @@
 #include "loaded_target.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "fattn/device.h"
@@ -59,6 +61,17 @@ static json_t *description(const facts_worker *worker)
     return json_loads(text, 0, NULL);
 }
 
+/* Another file at the same path has another one of these. */
+static json_t *identity(const char *path)
+{
+    struct stat now;
+    char text[96] = "";
+    if (stat(path, &now) == 0)
+        snprintf(text, sizeof text, "%jx-%jx-%jx.%09ld", (uintmax_t)now.st_dev, (uintmax_t)now.st_ino,
+                 (uintmax_t)now.st_mtim.tv_sec, now.st_mtim.tv_nsec);
+    return json_string(text);
+}
+
 static json_t *ready(facts_worker *worker)
 {
     const fattn_context_info *info = &worker->info;
@@ -66,8 +79,9 @@ static json_t *ready(facts_worker *worker)
     size_t count = fattn_context_libraries(worker->context, library, MOST_LIBRARIES);
     json_t *libraries = json_array();
     for (size_t i = 0; i < count && i < MOST_LIBRARIES && library[i].path[0]; i++)
-        json_array_append_new(libraries, json_pack("{s:s,s:I,s:b}", "path", library[i].path, "bytes", (json_int_t)library[i].bytes,
-                                                   "in_build", library[i].in_build));
+        json_array_append_new(libraries,
+                              json_pack("{s:s,s:I,s:b,s:o}", "path", library[i].path, "bytes", (json_int_t)library[i].bytes,
+                                        "in_build", library[i].in_build, "file", identity(library[i].path)));
     char version[32], nearest[16];
     snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100,
              info->cudnn_version % 100);
