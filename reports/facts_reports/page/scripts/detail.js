@@ -24,7 +24,7 @@ const Detail = (() => {
     return p;
   }
 
-  // What the engines said, each answer once with the engines that gave it.
+  // The answers of the engines, each once, with the engines that gave it.
   function answers(chain) {
     const lines = new Map();
     for (const { engine, status, text, condition } of chain) {
