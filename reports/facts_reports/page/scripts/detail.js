@@ -24,15 +24,15 @@ const Detail = (() => {
     return p;
   }
 
-  // What the engines answer, each answer once with the engines that gave it.
+  // The answers of the engines, each once, with the engines that gave it.
   function answers(chain) {
     const lines = new Map();
     for (const { engine, status, text, condition } of chain) {
-      const answer = [status, text, condition], key = JSON.stringify(answer), line = lines.get(key) ?? { engines: new Set(), answer };
+      const said = [status, text, condition], key = JSON.stringify(said), line = lines.get(key) ?? { engines: new Set(), said };
       if (engine !== null && engine !== undefined) line.engines.add(shown(engine));
       lines.set(key, line);
     }
-    return [...lines.values()].map(({ engines, answer }) => [[...engines].join(", "), ...answer]);
+    return [...lines.values()].map(({ engines, said }) => [[...engines].join(", "), ...said]);
   }
 
   function of(r) {
