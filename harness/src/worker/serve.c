@@ -127,7 +127,9 @@ static json_t *write_standalone(job *j)
     facts_error error = { 0 };
     if (!j->request.standalone[0] || facts_standalone(j->worker, &j->problem, j->request.text, j->request.standalone, &error))
         return NULL;
-    return ended(j, FACTS_VERDICT_INCONCLUSIVE, "environment", error.text);
+    json_t *row = ended(j, FACTS_VERDICT_INCONCLUSIVE, "environment", error.text);
+    json_object_set_new(row, "not_written", json_string(error.text));
+    return row;
 }
 
 static void note_decision(const job *j)
@@ -216,7 +218,7 @@ static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
     if (j->request.dump[0] && judged)
         json_object_set_new(row, "dumped", facts_dump(&j->reference, j->request.dump, j->request.text, &error));
     if (error.text[0])
-        facts_row_reason(row, NULL, NULL, error.text, NULL);
+        json_object_set_new(row, "not_written", json_string(error.text));
     return verdict;
 }
 

@@ -161,6 +161,21 @@ class Dump(e2e.TestCase):
         self.assertStatus(done, 2)
         self.assertIn("q_offsets[1]", done.err)
 
+    def test_a_file_that_cannot_be_written_is_3_and_no_half_of_it_stays(self):
+        folder = self.path("full")
+        limited = ["bash", "-c", 'ulimit -f 128; exec "$@"', "bash", os.path.join(e2e.BIN, "facts"), "repro", "pass=fwd b=1 h=8 s=256 d=64", "--device", "cpu", "--dump", folder]
+        done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(f"{folder}: q.npy: File too large", done.stderr)
+        self.assertNotIn("q.npy", os.listdir(folder))
+
+    def test_a_case_that_did_not_run_leaves_no_folder(self):
+        folder = self.path("refused")
+        done = e2e.facts("repro", "pass=bwd h=4/2 s=100/300 impl=unified", "--device", "cpu", "--dump", folder)
+        self.assertStatus(done, 3)
+        self.assertIn("nothing to dump", done.err)
+        self.assertFalse(os.path.exists(folder))
+
     def test_a_folder_that_cannot_be_made_is_3(self):
         self.write("file", "")
         done = e2e.facts("repro", "pass=fwd b=1 h=1 s=8 d=8", "--device", "cpu", "--dump", self.path("file", "x"))

@@ -9,6 +9,8 @@
 #include "builds/python.h"
 #include "case/words/text_file.h"
 #include "commands/session/complain.h"
+#include "record/reader.h"
+#include "record/scan.h"
 
 /* A folder with its parents. `out`: its full path, as a worker may have another working directory. */
 static int make_folder(char out[FACTS_PATH], const char *option, const char *path)
@@ -43,14 +45,22 @@ static int copy_file(const char *folder, const char *name)
     bool ok = file && fputs(text, file) >= 0;
     ok = file && fclose(file) == 0 && ok;
     free(text);
-    return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", to, strerror(errno));
+    if (ok)
+        return FACTS_EXIT_OK;
+    facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", to, strerror(errno));
+    unlink(to);
+    return FACTS_EXIT_ENVIRONMENT;
 }
 
 static int begin_dump(facts_repro_files *out, facts_options *options)
 {
     int status = make_folder(out->dump, "dump", options->dump);
     options->dump = out->dump;
-    return status == FACTS_EXIT_OK ? copy_file(out->dump, "check.py") : status;
+    if (status == FACTS_EXIT_OK)
+        status = copy_file(out->dump, "check.py");
+    if (status != FACTS_EXIT_OK)
+        out->dump[0] = '\0'; /* nothing is said of it twice */
+    return status;
 }
 
 static int begin_program(facts_repro_files *out, facts_options *options)
@@ -80,10 +90,30 @@ int facts_repro_files_begin(facts_repro_files *out, facts_options *options)
 
 void facts_repro_files_row(facts_repro_files *files, const facts_outcome *outcome)
 {
+    facts_member members[FACTS_ROW_MEMBERS];
+    size_t count;
+    if (facts_scan_object(outcome->text, outcome->length, members, FACTS_ROW_MEMBERS, &count)) {
+        count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
+        files->dumped |= facts_member_find(members, count, "dumped").at != NULL;
+        facts_json_string(facts_member_find(members, count, "not_written"), files->trouble, sizeof files->trouble);
+    }
     if (!files->rows)
         return;
     fwrite(outcome->text, 1, outcome->length, files->rows);
     fputc('\n', files->rows);
+}
+
+/* A folder without a dump is not left behind. */
+static int end_dump(const facts_repro_files *files, int status)
+{
+    char script[FACTS_PATH];
+    if (!files->dump[0] || files->trouble[0] || files->dumped)
+        return status;
+    if (facts_join(script, files->dump, "check.py"))
+        unlink(script);
+    rmdir(files->dump);
+    return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                          "facts repro: --dump %s: there is nothing to dump, as nothing ran; the row says why", files->dump);
 }
 
 int facts_repro_files_end(facts_repro_files *files, const facts_options *options, int status)
@@ -92,11 +122,16 @@ int facts_repro_files_end(facts_repro_files *files, const facts_options *options
     facts_error message = { 0 };
     const char *const words[] = { script, files->folder, options->frontend ? "--frontend" : NULL, NULL };
     const bool asked = status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS || status == FACTS_EXIT_ENVIRONMENT;
-    if (!files->rows)
-        return status;
-    fclose(files->rows);
+    const bool program = files->rows != NULL;
+    if (program)
+        fclose(files->rows);
     files->rows = NULL;
-    if (!asked)
+    if (asked && files->trouble[0])
+        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", files->dump[0] ? files->dump : files->data,
+                                files->trouble);
+    else if (asked)
+        status = end_dump(files, status);
+    if (!program || !asked || files->trouble[0])
         return status;
     int made = find_file(script, "standalone.py");
     if (made == FACTS_EXIT_OK)

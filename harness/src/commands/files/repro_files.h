@@ -3,6 +3,7 @@
 #ifndef FACTS_REPRO_FILES_H
 #define FACTS_REPRO_FILES_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "commands/options/options.h"
@@ -11,6 +12,8 @@
 typedef struct facts_repro_files {
     char dump[FACTS_PATH], folder[FACTS_PATH], data[FACTS_PATH]; /* full paths; data: what the worker writes for a program */
     FILE *rows;                                                  /* the answers, for the program's README */
+    char trouble[300];                                           /* why a file of the worker is missing */
+    bool dumped;                                                 /* some row has a dump */
 } facts_repro_files;
 
 /* Makes the folders and their parents, puts check.py beside the dump, and sets the options to full paths. Returns an exit code. */

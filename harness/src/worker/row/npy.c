@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "case/words/text_file.h"
 
@@ -22,10 +23,27 @@ static bool put_header(FILE *file, const char *descr, const int64_t *dim, int ra
     return fwrite(prefix, 1, 10, file) == 10 && fwrite(header, 1, (size_t)padded, file) == (size_t)padded;
 }
 
+#define MOST_PATH 4400
+
+static void path_of(const facts_npy *d, const char *name, char out[MOST_PATH])
+{
+    snprintf(out, MOST_PATH, "%s/%s", d->folder, name);
+}
+
+/* Half a file must not look like a whole one. */
+static void give_up(const facts_npy *d, const char *name, int number)
+{
+    char path[MOST_PATH];
+    path_of(d, name, path);
+    if (!d->error->text[0]) /* the first says most */
+        facts_fail(d->error, "%.150s: %s", name, strerror(number));
+    unlink(path);
+}
+
 FILE *facts_npy_open(const facts_npy *d, const char *name)
 {
-    char path[4400];
-    snprintf(path, sizeof path, "%s/%s", d->folder, name);
+    char path[MOST_PATH];
+    path_of(d, name, path);
     FILE *file = facts_file_new(path);
     if (!file)
         facts_fail(d->error, "%.150s: %s", name, strerror(errno));
@@ -37,17 +55,18 @@ FILE *facts_npy_begin(const facts_npy *d, const char *name, const char *descr, c
     FILE *file = facts_npy_open(d, name);
     if (!file || put_header(file, descr, dim, rank))
         return file;
-    facts_fail(d->error, "%.150s: %s", name, strerror(errno));
+    const int number = errno;
     fclose(file);
+    give_up(d, name, number);
     return NULL;
 }
 
 void facts_npy_end(const facts_npy *d, FILE *file, const char *name)
 {
-    bool bad = ferror(file) != 0;
-    bad = fclose(file) != 0 || bad;
-    if (bad)
-        facts_fail(d->error, "%.150s: could not be written", name);
+    const bool bad = fflush(file) != 0 || ferror(file) != 0;
+    const int number = errno;
+    if (fclose(file) != 0 || bad)
+        give_up(d, name, bad ? number : errno);
     else
         json_array_append_new(d->names, json_string(name));
 }
