@@ -32,7 +32,7 @@ static bool make(const char *path)
 
 static int open_key(const char *path)
 {
-    return open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* Returns 0, or 3 with the reason. */

@@ -1,7 +1,12 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "worker/target/own_folder.h"
 #include "worker/target/plan_seal.h"
 
 static const char digits[] = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
@@ -84,4 +89,20 @@ Test(plan_seal, a_key_is_64_hexadecimal_digits)
     cr_expect_not(facts_seal_key(key, ""));
     cr_expect_not(facts_seal_key(key, "0001"));
     cr_expect_not(facts_seal_key(key, "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"));
+}
+
+/* Opened as a file is, a FIFO would wait for its writer for ever. */
+Test(plan_seal, a_fifo_in_the_folder_is_no_plan, .timeout = 10)
+{
+    char folder[] = "/tmp/facts-test-XXXXXX", path[64], command[64];
+    size_t count;
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.plan", folder);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    const int opened = facts_folder_open(folder);
+    cr_assert_geq(opened, 0);
+    cr_expect_null(facts_folder_read(opened, "a.plan", 1000, &count));
+    close(opened);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0);
 }
