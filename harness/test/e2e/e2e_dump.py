@@ -9,6 +9,12 @@ import e2e
 
 PYTHON = os.environ.get("FACTS_PYTHON") or sys.executable
 
+# In a row with few keys dP - D cancels, and dBias is as small as its errors.
+CANCELLING = [
+    "pass=bwd h=4/2 s=50 d=64 mask=causal bias=1hss dbias=1",
+    "pass=bwd dtype=f16 h=4/2 s=50 d=64 mask=causal bias=bhss dbias=1",
+    "pass=bwd b=3 h=4/2 s=60 d=64 padding=random bias=1hss dbias=1",
+]
 # Small cases on the CPU backend, by what they show. Each is right.
 RIGHT = [
     "pass=fwd b=2 h=4/2 s=70/100 d=32 mask=causal want=stats+max+sum_exp",
@@ -49,6 +55,7 @@ RIGHT = [
     "pass=bwd b=2 h=4 s=256 d=64 fill=hugelogit",
     "pass=bwd b=2 h=4 s=256 d=64 fill=offset_v",
     "pass=bwd b=2 h=4 s=256 d=64 fill=unip",
+    *CANCELLING,
 ]
 
 
@@ -114,6 +121,34 @@ class Dump(e2e.TestCase):
                     self.assertStatus(done, 1)
                     self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
                     with open(path, "wb") as file:
+                        file.write(kept)
+
+    def test_a_dbias_that_is_off_by_five_tolerances_fails(self):
+        """Of FACTS: its bound, or 5.5 of its deviations."""
+        plant = "\n".join(
+            [
+                "import sys, numpy as np",
+                "path, place = sys.argv[1], int(sys.argv[2])",
+                "x, want, bound, sigma = (np.load(path + end) for end in ('.npy', '.want.npy', '.bound.npy', '.sigma.npy'))",
+                "due = np.flatnonzero(bound)",
+                "at = due[place * (len(due) - 1) // 5]",
+                "wrong = want.flat[at] + (5 if want.flat[at] >= 0 else -5) * min(bound.flat[at], 5.5 * sigma.flat[at])",
+                "x.flat[at] = wrong if x.dtype == np.float16 else np.float32(wrong).view(np.uint32) + 0x8000 >> 16",
+                "np.save(path + '.npy', x)",
+            ]
+        )
+        for case in e2e.some(CANCELLING):
+            folder, _ = self.dump(case)
+            path = os.path.join(folder, "dbias")
+            with open(path + ".npy", "rb") as file:
+                kept = file.read()
+            for place in range(6):
+                with self.subTest(case=case, place=place):
+                    subprocess.run([PYTHON, "-c", plant, path, str(place)], check=True, timeout=60)
+                    done = check(folder)
+                    self.assertStatus(done, 1)
+                    self.assertRegex(done.out, r"(?m)^dbias .*FAIL$")
+                    with open(path + ".npy", "wb") as file:
                         file.write(kept)
 
     def test_rows_behind_a_length_are_0_or_not_written(self):
