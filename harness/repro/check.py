@@ -28,6 +28,7 @@ FACTOR = 4.0  # of E, for one element
 ROWS = 512  # rows of scores in memory at once
 MX_BLOCK = 32
 UNTOUCHED = {1: (0x7F, 0xFF), 2: (0x7FA5, 0xFFFF), 4: (0x7FA5A5A5, 0xFFFFFFFF)}  # by size: written by FACTS, and by a script of --frontend, before the call
+SIZES = ("batch", "heads_q", "heads_k", "heads_v", "seq_q", "seq_kv", "dim_qk", "dim_v")
 # unit roundoff (of f32: 16 times that), half the smallest step or the smallest normal number (fp32 flushes to 0), largest number
 TYPES = {
     "bf16": (2.0**-8, 2.0**-126, 3.39e38),
@@ -86,6 +87,13 @@ class Files:
         self.folder = folder
         with open(os.path.join(folder, "case.json"), encoding="utf-8") as file:
             self.case = json.load(file)
+        for key in SIZES:
+            if type(self.case[key]) is not int or self.case[key] < 1:
+                raise ValueError(f"case.json: {key} is {self.case[key]!r}, which is no size")
+        if any(self.case["heads_q"] % self.case[key] for key in ("heads_k", "heads_v")):
+            raise ValueError("case.json: heads_q is no multiple of heads_k and heads_v")
+        if type(self.case["scale"]) not in (int, float):
+            raise ValueError(f"case.json: scale is {self.case['scale']!r}, which is no number")
         self.tensors, self.arrays = self.case["tensors"], self.case["arrays"]
         self.batch, self.heads = self.case["batch"], self.case["heads_q"]
         self.len_q, self.len_kv = self.lengths("q"), self.lengths("kv")
@@ -643,8 +651,9 @@ def main(words):
     except CannotSay as error:
         print(f"check.py cannot say: {error}", file=sys.stderr)
         return 3
-    except (OSError, ValueError, KeyError) as error:
-        print(f"check.py: {error}", file=sys.stderr)
+    except (OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError) as error:
+        said = " ".join(str(error).split()) or "the files do not fit into memory"
+        print(f"check.py: {type(error).__name__}: {said}", file=sys.stderr)
         return 2
     print("FAIL" if report.failed else "PASS")
     return 1 if report.failed else 0

@@ -196,6 +196,39 @@ class Dump(e2e.TestCase):
         self.assertStatus(done, 2)
         self.assertIn("q_offsets[1]", done.err)
 
+    def assertBad(self, folder):
+        done = check(folder)
+        self.assertStatus(done, 2)
+        self.assertRegex(done.err, r"\Acheck\.py: [^\n]*\n\Z")
+
+    def test_files_that_cannot_be_read_are_2_with_one_line(self):
+        folder, about = self.dump("pass=bwd b=1 h=2 s=32 d=16")
+        wrong = [("heads_k", value) for value in ("2", None, 0, -1, 2.0, True, [2], 3)] + [("scale", value) for value in ("1", None, [0.25], True, {})]
+        wrong += [("tensors", []), ("tensors", {**about["tensors"], "q": 5}), ("arrays", None), ("seq_q", 10**12), ("dtype", "x"), ("dtype", 7)]
+        for key, value in wrong:
+            with self.subTest(key=key, value=value):
+                with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
+                    json.dump({**about, key: value}, file)
+                self.assertBad(folder)
+        for text in ("", "5", "[]", "{", "nonsense"):
+            with self.subTest(text=text):
+                with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
+                    file.write(text)
+                self.assertBad(folder)
+        with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
+            json.dump(about, file)
+        for name in ("q", "dk", "stats"):
+            with open(os.path.join(folder, name + ".npy"), "rb") as file:
+                kept = file.read()
+            for bad in (b"", kept[:40], kept[:-1], b"nonsense"):
+                with self.subTest(name=name, bytes=len(bad)):
+                    with open(os.path.join(folder, name + ".npy"), "wb") as file:
+                        file.write(bad)
+                    self.assertBad(folder)
+            with open(os.path.join(folder, name + ".npy"), "wb") as file:
+                file.write(kept)
+        self.assertStatus(check(folder), 0)
+
     def test_a_folder_that_cannot_be_made_is_3(self):
         self.write("file", "")
         done = e2e.facts("repro", "pass=fwd b=1 h=1 s=8 d=8", "--device", "cpu", "--dump", self.path("file", "x"))
