@@ -28,6 +28,7 @@ FACTOR = 4.0  # of E, for one element
 ROWS = 512  # rows of scores in memory at once
 MX_BLOCK = 32
 UNTOUCHED = {1: (0x7F, 0xFF), 2: (0x7FA5, 0xFFFF), 4: (0x7FA5A5A5, 0xFFFFFFFF)}  # by size: written by FACTS, and by a script of --frontend, before the call
+SIZES = ("batch", "heads_q", "heads_k", "heads_v", "seq_q", "seq_kv", "dim_qk", "dim_v")
 # unit roundoff (of f32: 16 times that), half the smallest step or the smallest normal number (fp32 flushes to 0), largest number
 TYPES = {
     "bf16": (2.0**-8, 2.0**-126, 3.39e38),
@@ -86,6 +87,13 @@ class Files:
         self.folder = folder
         with open(os.path.join(folder, "case.json"), encoding="utf-8") as file:
             self.case = json.load(file)
+        for key in SIZES:
+            if type(self.case[key]) is not int or self.case[key] < 1:
+                raise ValueError(f"case.json: {key} is {self.case[key]!r}, which is no size")
+        if any(self.case["heads_q"] % self.case[key] for key in ("heads_k", "heads_v")):
+            raise ValueError("case.json: heads_q is no multiple of heads_k and heads_v")
+        if type(self.case["scale"]) not in (int, float):
+            raise ValueError(f"case.json: scale is {self.case['scale']!r}, which is no number")
         self.tensors, self.arrays = self.case["tensors"], self.case["arrays"]
         self.batch, self.heads = self.case["batch"], self.case["heads_q"]
         self.len_q, self.len_kv = self.lengths("q"), self.lengths("kv")
@@ -368,7 +376,12 @@ class Gradients:
         keys = (files.batch, case["heads_k"], case["seq_kv"], case["dim_qk"])
         self.dq, self.dk = Answer((files.batch, files.heads, case["seq_q"], case["dim_qk"])), Answer(keys)
         self.dv = Answer((files.batch, case["heads_v"], case["seq_kv"], case["dim_v"]))
-        self.dbias = Answer(files.tensors["dbias"]["dim"]) if files.has("dbias") else None
+        self.dbias = None
+        if files.has("dbias"):
+            about = files.tensors["dbias"]
+            self.dbias, u = Answer(about["dim"]), TYPES[about["dtype"]][0]
+            casts, parts = casts_of_bias(about["dim"], (files.batch, files.heads, case["seq_q"], case["seq_kv"]), case["scale"])
+            self.u_dbias, self.casts_dbias = u * root(float(casts)), 1.0 + root(float(casts * parts))
         self.dsink, self.dsink_error, self.amax_dp = np.zeros(files.heads), np.zeros(files.heads), 0.0
 
 
@@ -378,12 +391,21 @@ def add_to(answer, at, part, squares, u):
     answer.error[at] += squares + (u * part) ** 2
 
 
-def add_bias(answer, b, h, first, last, dx, u):
+def casts_of_bias(dim, full, scale):
+    """(casts of a part before the last one, in casts of that part alone; parts of one element). An engine casts scale dX and each partial sum but the last."""
+    casts, parts = 0, 1
+    for extent in (whole // mine for whole, mine in zip(full, dim) if whole > mine):
+        casts, parts = casts + parts, parts * extent
+    return casts or int(np.frexp(abs(scale))[0] != 0.5), parts
+
+
+def add_bias(answer, b, h, first, last, dx, near, u):
+    """`near`: what dX is off by before its casts. `u`: of all of them but the last."""
     dim = answer.want.shape
     rows = slice(first, last) if dim[2] > 1 else slice(0, 1)
     at = (b if dim[0] > 1 else 0, h if dim[1] > 1 else 0, rows, slice(0, dx.shape[1]) if dim[3] > 1 else slice(0, 1))
     axes = tuple(axis for axis, extent in enumerate(dim[2:]) if extent == 1)
-    add_to(answer, at, dx.sum(axis=axes, keepdims=True), 2 * ((u * dx) ** 2).sum(axis=axes, keepdims=True), u)
+    add_to(answer, at, dx.sum(axis=axes, keepdims=True), ((u * dx) ** 2 + near**2).sum(axis=axes, keepdims=True), 0.0)
 
 
 def backward(files):
@@ -417,8 +439,8 @@ def backward(files):
         ds = dx * slope * case["scale"]
         reach = root((dy * dy).sum(1, keepdims=True)) * (root((values * values).sum(1)).max() if values.size else 0.0)
         noise = size * (2.0**-11 if narrow else 2.0**-21)
-        near = p * np.abs(slope * case["scale"]) * accumulated * (np.abs(dp) + np.abs(d) + reach)
-        e = (u_ds + noise) * np.abs(ds) + np.minimum(np.abs(ds), eta_ds / files.scalar("scale_dp")) + near
+        near = p * accumulated * (np.abs(dp) + np.abs(d) + reach)  # of dX: dP and D may cancel, their errors cannot
+        e = (u_ds + noise) * np.abs(ds) + np.minimum(np.abs(ds), eta_ds / files.scalar("scale_dp")) + near * np.abs(slope * case["scale"])
         keys, queries = k_rows[b, h // group_k, :n], q_rows[at]
         out.dq.want[at] = delta * (ds @ keys)
         out.dq.error[at] = (delta * delta) * ((e * e) @ (keys * keys))
@@ -429,7 +451,7 @@ def backward(files):
         add_to(out.dv, (b, h // group_v, rows_of), gamma * (dropped.T @ dy), (gamma * gamma) * ((e * e).T @ (dy * dy)), u_parts)
         out.amax_dp = max(out.amax_dp, float(np.abs(ds).max(initial=0.0)))
         if out.dbias is not None:
-            add_bias(out.dbias, b, h, first, last, dx, TYPES[files.tensors["dbias"]["dtype"]][0])
+            add_bias(out.dbias, b, h, first, last, dx, noise * np.abs(dx) + near, out.u_dbias)
         if scores.sink is not None:
             with np.errstate(invalid="ignore"):
                 term = -np.where(np.isfinite(lse), np.exp(float(scores.sink[h]) - lse), 0.0) * d
@@ -600,10 +622,9 @@ def run_backward(files, report):
         compare(files, report, name, answer)
     if out.dbias is not None:
         answer = out.dbias
-        u, eta, _ = TYPES[files.tensors["dbias"]["dtype"]]
+        eta = TYPES[files.tensors["dbias"]["dtype"]][1] / (min(abs(files.case["scale"]), 1.0) or 1.0)  # an engine casts scale dX, and divides
         answer.due[:] = True
-        terms = files.batch * files.heads * files.case["seq_q"]
-        answer.error = root(answer.error) + eta * root(float(terms)) + u * np.abs(answer.want)
+        answer.error = root(answer.error) + eta * out.casts_dbias
         compare(files, report, "dbias", answer)
     tops = {"amax_" + name: largest(answer) for name, answer in (("dq", out.dq), ("dk", out.dk), ("dv", out.dv))}
     tops["amax_dp"] = (out.amax_dp, out.amax_dp * 2.0**-4)
@@ -630,8 +651,9 @@ def main(words):
     except CannotSay as error:
         print(f"check.py cannot say: {error}", file=sys.stderr)
         return 3
-    except (OSError, ValueError, KeyError) as error:
-        print(f"check.py: {error}", file=sys.stderr)
+    except (OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError) as error:
+        said = " ".join(str(error).split()) or "the files do not fit into memory"
+        print(f"check.py: {type(error).__name__}: {said}", file=sys.stderr)
         return 2
     print("FAIL" if report.failed else "PASS")
     return 1 if report.failed else 0

@@ -1,5 +1,6 @@
 """The parts of a case that program.c.in needs: buffers, views, the masks and modifications of its scores."""
 
+import math
 import re
 
 MOST_SCORES = 1 << 28  # of all heads: more take too long on a CPU
@@ -28,6 +29,14 @@ SLOT_WORDS = {"d_o": "do", "mod_tensors[0]": "mod_a", "mod_tensors[1]": "mod_b"}
 
 class CannotSay(Exception):
     """One line for the user."""
+
+
+def casts_of_bias(dim, full, scale):
+    """As check.py."""
+    casts, parts = 0, 1
+    for extent in (whole // mine for whole, mine in zip(full, dim) if whole > mine):
+        casts, parts = casts + parts, parts * extent
+    return casts or int(math.frexp(abs(scale))[0] != 0.5), parts
 
 
 def filled(template, words):
@@ -302,11 +311,10 @@ class Program:
             at = f"({at} * {extent} + {letter if extent > 1 else 0})" if at != "0" else (letter if extent > 1 else "0")
         count = " * (int64_t)".join(str(n) for n in dim)
         u, eta, _ = rounding(self.tensors["dbias"]["dtype"])
-        terms = self.case["batch"] * self.case["heads_q"] * self.case["seq_q"]
-        settle = (
-            f"    for (int64_t n = 0; n < {count}; n++)\n        dbias.error[n] = sqrt(dbias.error[n]) + {u} * fabs(dbias.want[n]) + {eta} * sqrt({terms}.0);"
-        )
-        return at, u, f"    dbias = make_answer({count});", settle, ", dbias"
+        casts, parts = casts_of_bias(dim, [self.case[key] for key in ("batch", "heads_q", "seq_q", "seq_kv")], self.case["scale"])
+        eta = f"{eta} / {min(abs(self.case['scale']), 1.0) or 1.0!r}"  # an engine casts scale dX, and divides
+        settle = f"    for (int64_t n = 0; n < {count}; n++)\n        dbias.error[n] = sqrt(dbias.error[n]) + {eta} * (1 + sqrt({casts * parts}.0));"
+        return at, f"{u} * sqrt({casts}.0)", f"    dbias = make_answer({count});", settle, ", dbias"
 
     def runs(self):
         if self.case["repeat"] > 1:

@@ -9,6 +9,12 @@ import e2e
 
 PYTHON = os.environ.get("FACTS_PYTHON") or sys.executable
 
+# In a row with few keys dP - D cancels, and dBias is as small as its errors.
+CANCELLING = [
+    "pass=bwd h=4/2 s=50 d=64 mask=causal bias=1hss dbias=1",
+    "pass=bwd dtype=f16 h=4/2 s=50 d=64 mask=causal bias=bhss dbias=1",
+    "pass=bwd b=3 h=4/2 s=60 d=64 padding=random bias=1hss dbias=1",
+]
 # Small cases on the CPU backend, by what they show. Each is right.
 RIGHT = [
     "pass=fwd b=2 h=4/2 s=70/100 d=32 mask=causal want=stats+max+sum_exp",
@@ -49,6 +55,7 @@ RIGHT = [
     "pass=bwd b=2 h=4 s=256 d=64 fill=hugelogit",
     "pass=bwd b=2 h=4 s=256 d=64 fill=offset_v",
     "pass=bwd b=2 h=4 s=256 d=64 fill=unip",
+    *CANCELLING,
 ]
 
 
@@ -116,6 +123,34 @@ class Dump(e2e.TestCase):
                     with open(path, "wb") as file:
                         file.write(kept)
 
+    def test_a_dbias_that_is_off_by_five_tolerances_fails(self):
+        """Of FACTS: its bound, or 5.5 of its deviations."""
+        plant = "\n".join(
+            [
+                "import sys, numpy as np",
+                "path, place = sys.argv[1], int(sys.argv[2])",
+                "x, want, bound, sigma = (np.load(path + end) for end in ('.npy', '.want.npy', '.bound.npy', '.sigma.npy'))",
+                "due = np.flatnonzero(bound)",
+                "at = due[place * (len(due) - 1) // 5]",
+                "wrong = want.flat[at] + (5 if want.flat[at] >= 0 else -5) * min(bound.flat[at], 5.5 * sigma.flat[at])",
+                "x.flat[at] = wrong if x.dtype == np.float16 else np.float32(wrong).view(np.uint32) + 0x8000 >> 16",
+                "np.save(path + '.npy', x)",
+            ]
+        )
+        for case in e2e.some(CANCELLING):
+            folder, _ = self.dump(case)
+            path = os.path.join(folder, "dbias")
+            with open(path + ".npy", "rb") as file:
+                kept = file.read()
+            for place in range(6):
+                with self.subTest(case=case, place=place):
+                    subprocess.run([PYTHON, "-c", plant, path, str(place)], check=True, timeout=60)
+                    done = check(folder)
+                    self.assertStatus(done, 1)
+                    self.assertRegex(done.out, r"(?m)^dbias .*FAIL$")
+                    with open(path + ".npy", "wb") as file:
+                        file.write(kept)
+
     def test_rows_behind_a_length_are_0_or_not_written(self):
         plant = "import sys, numpy as np; x = np.load(sys.argv[1]); x[0, 0, -1] = int(sys.argv[2], 0); np.save(sys.argv[1], x)"
         for case, name in (("pass=fwd b=2 h=2 s=1/30 d=16 lens=0+1/20+30", "o"), ("pass=bwd b=2 h=2 s=30 d=16 lens=20+30", "dk")):
@@ -175,6 +210,39 @@ class Dump(e2e.TestCase):
         self.assertStatus(done, 3)
         self.assertIn("nothing to dump", done.err)
         self.assertFalse(os.path.exists(folder))
+
+    def assertBad(self, folder):
+        done = check(folder)
+        self.assertStatus(done, 2)
+        self.assertRegex(done.err, r"\Acheck\.py: [^\n]*\n\Z")
+
+    def test_files_that_cannot_be_read_are_2_with_one_line(self):
+        folder, about = self.dump("pass=bwd b=1 h=2 s=32 d=16")
+        wrong = [("heads_k", value) for value in ("2", None, 0, -1, 2.0, True, [2], 3)] + [("scale", value) for value in ("1", None, [0.25], True, {})]
+        wrong += [("tensors", []), ("tensors", {**about["tensors"], "q": 5}), ("arrays", None), ("seq_q", 10**12), ("dtype", "x"), ("dtype", 7)]
+        for key, value in wrong:
+            with self.subTest(key=key, value=value):
+                with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
+                    json.dump({**about, key: value}, file)
+                self.assertBad(folder)
+        for text in ("", "5", "[]", "{", "nonsense"):
+            with self.subTest(text=text):
+                with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
+                    file.write(text)
+                self.assertBad(folder)
+        with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
+            json.dump(about, file)
+        for name in ("q", "dk", "stats"):
+            with open(os.path.join(folder, name + ".npy"), "rb") as file:
+                kept = file.read()
+            for bad in (b"", kept[:40], kept[:-1], b"nonsense"):
+                with self.subTest(name=name, bytes=len(bad)):
+                    with open(os.path.join(folder, name + ".npy"), "wb") as file:
+                        file.write(bad)
+                    self.assertBad(folder)
+            with open(os.path.join(folder, name + ".npy"), "wb") as file:
+                file.write(kept)
+        self.assertStatus(check(folder), 0)
 
     def test_a_folder_that_cannot_be_made_is_3(self):
         self.write("file", "")

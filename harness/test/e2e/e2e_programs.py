@@ -44,6 +44,8 @@ class Answers(Compiling):
         "pass=bwd b=3 h=4 s=64 d=16 layout=bs3hd padding=random": "dv",
         "pass=fwd b=3 h=2 s=5/100 d=16 paged=16 padding=random table=packed": "o",
         "pass=bwd b=2 h=4 s=64 d=16 bias=b1ss dbias=1 bias_dtype=f32": "dbias",
+        "pass=bwd h=4/2 s=50 d=64 mask=causal bias=1hss dbias=1": "dbias",
+        "pass=bwd dtype=f16 h=4/2 s=50 d=64 mask=causal bias=bhss dbias=1": "dbias",
         "pass=bwd b=2 h=6 s=64 d=16 mod=softcap:5 alibi=custom": "dq",
         "pass=bwd b=2 h=6 s=64 d=16 mod=document:3": "dq",
         "pass=bwd b=2 h=4 s=64 d=16 softmax=sink dsink=1": "dsink",
