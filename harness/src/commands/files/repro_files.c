@@ -59,7 +59,7 @@ static int begin_dump(facts_repro_files *out, facts_options *options)
     if (status == FACTS_EXIT_OK)
         status = copy_file(out->dump, "check.py");
     if (status != FACTS_EXIT_OK)
-        out->dump[0] = '\0'; /* nothing is said of it twice */
+        out->dump[0] = '\0'; /* its failure is reported once */
     return status;
 }
 
