@@ -214,7 +214,14 @@ class Layouts(unittest.TestCase):
     def test_a_cache_that_others_can_change_is_not_used(self):
         place = self.build()
         self.assertEqual(self.ask("cudnn", "path", "9.20.0-jit-cu13")[0], 0)
-        for path in (self.at / "cache/facts", place.parent, place, place / "lib"):
+        nvrtc = self.at / "cache/facts/nvrtc/12.9.86/lib"
+        nvrtc.mkdir(parents=True, mode=0o700)
+        (nvrtc / "libnvrtc.so.12").write_bytes(b"\x7fELF" + bytes(100))
+        libraries = [place / "lib" / LIBRARIES[0], nvrtc / "libnvrtc.so.12"]
+        folders = [self.at / "cache/facts", place.parent, place, place / "lib", nvrtc.parent.parent, nvrtc.parent, nvrtc]
+        for path in [*libraries, *folders]:
+            path.chmod(0o700)
+        for path in [*libraries, *folders]:
             for mode in (0o777, 0o720):
                 path.chmod(mode)
                 for words in (("cudnn", "list"), ("cudnn", "path", "9.20.0-jit-cu13"), ("decide", CASE, "--cudnn", "9.20.0-jit-cu13")):

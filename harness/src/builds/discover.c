@@ -44,14 +44,14 @@ typedef struct search {
     bool failed; /* `message` says how */
 } search;
 
-/* A build is native code: if other users can change its folder, they decide what runs. */
-static bool others_may_write(const char *folder, facts_error *message)
+/* A library is native code: if other users can change it or its folder, they decide what runs. */
+static bool others_may_write(const char *path, facts_error *message)
 {
     struct stat info;
-    if (stat(folder, &info) != 0 || ((info.st_uid == geteuid() || info.st_uid == 0) && !(info.st_mode & 022)))
+    if (stat(path, &info) != 0 || ((info.st_uid == geteuid() || info.st_uid == 0) && !(info.st_mode & 022)))
         return false;
     return !facts_fail(message, "%s: belongs to somebody else, or others may write to it: its builds are not used (chmod go-w)",
-                       folder);
+                       path);
 }
 
 /* A folder that cannot be identified is not a build, and is not reported. A folder that cannot be read is reported, because it
@@ -68,11 +68,6 @@ static void look(search *s, const char *folder, facts_origin origin)
         s->failed = !facts_fail(s->message, "%s", why.text);
     if (status != 0)
         return;
-    if (origin == FACTS_ORIGIN_CACHE && !s->failed) {
-        char build_folder[FACTS_PATH];
-        s->failed = others_may_write(folder, s->message) ||
-                    (facts_join(build_folder, folder, "..") && others_may_write(build_folder, s->message));
-    }
     for (size_t i = 0; i < s->out->count; i++)
         if (strcmp(s->out->at[i].dir, build.dir) == 0)
             return;
@@ -165,13 +160,31 @@ static void look_on_system(search *s)
         look(s, SYSTEM[i], FACTS_ORIGIN_SYSTEM);
 }
 
+static void check_one(void *to, const char *path)
+{
+    search *s = to;
+    s->failed = s->failed || others_may_write(path, s->message);
+}
+
+/* Every library of the cache, and the folders above it. */
+static void check_all(search *s, const char *root)
+{
+    check_one(s, root);
+    static const char *const parts[] = { "*", "*/lib", "*/lib/*" };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        facts_find_paths(root, parts[i], check_one, s, NULL);
+}
+
 static void look_in_cache(search *s)
 {
-    char folder[FACTS_PATH], nvrtc[FACTS_PATH];
+    char folder[FACTS_PATH];
     if (!facts_cache_path("", folder))
         return;
-    s->failed = others_may_write(folder, s->message) || (facts_cache_path("nvrtc", nvrtc) && others_may_write(nvrtc, s->message)) ||
-                (facts_cache_path("cudnn", folder) && others_may_write(folder, s->message));
+    s->failed = others_may_write(folder, s->message);
+    if (facts_cache_path("nvrtc", folder))
+        check_all(s, folder);
+    if (facts_cache_path("cudnn", folder))
+        check_all(s, folder);
     if (!s->failed)
         look_all(s, folder, "*/lib", FACTS_ORIGIN_CACHE);
 }
