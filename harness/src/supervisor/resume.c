@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "case/words/verdict.h"
+
 /* One (case, build, device) of the record. Known by a 128-bit hash of the three: names are long and many. */
 typedef struct entry {
     XXH128_hash_t key;
@@ -97,7 +99,8 @@ static void note_row(entry *e, const facts_line *line)
 {
     int64_t config;
     bool more = false;
-    if (facts_json_is(facts_line_get(line, "verdict"), "not_run"))
+    const facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
+    if (verdict == FACTS_VERDICT_NOT_RUN || verdict == FACTS_VERDICT_COUNT) /* an unknown word is no answer */
         return;
     if (e->complete) { /* asked again, all of it */
         e->complete = e->late = false;

@@ -341,6 +341,18 @@ Test(supervisor, resume_goes_on_at_the_first_configuration_without_a_row)
     cr_expect(s.complete);
 }
 
+Test(supervisor, a_row_with_an_unknown_verdict_is_asked_again)
+{
+    char command[256];
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
+    snprintf(command, sizeof command, "cd %s && sed -i '0,/\"verdict\":\"pass\"/s//\"verdict\":\"banana\"/' r", folder);
+    cr_assert_eq(system(command), 0);
+    cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_COUNT], 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect(s.rows == 13 && s.names == 12 && s.verdicts[FACTS_VERDICT_PASS] == 12, "%zu rows", s.rows);
+}
+
 Test(supervisor, resume_of_another_suite_is_refused)
 {
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
