@@ -195,19 +195,19 @@ def _meaning(mean):
 
 
 def _shown(p):
-    return f"got {p.got:.9g}, expected {p.want:.9g}, bound {p.bound:.3g}\n    {p.case}"
+    return f"got {p.got:.9g}, expected {p.want:.9g}, bound {p.bound:.3g}\n    case: {p.case}"
 
 
 def describe(engine, limits):
-    """The same for a person, line by line."""
-    yield (f"{engine.backend} sm_{engine.sm} {engine.dtype} {engine.passes} engine {engine.number}: {engine.rows} rows"
+    """The same for a person, line by line. No line starts with a record's text, which may look like a command to a CI runner."""
+    yield (f"backend {engine.backend} sm_{engine.sm} {engine.dtype} {engine.passes} engine {engine.number}: {engine.rows} rows"
            + (", calibrated" if engine.is_calibrated() else "") + ("" if engine.has_enough() else f" (too few: {LEAST_ROWS} rows of fill=gauss of each cuDNN version are needed)"))
     if engine.known:
         yield f"  {engine.known} rows were left out: a known failure explains them"
     if engine.wild:
         yield f"  {engine.wild} rows were left out: no constants explain their answers"
     if engine.refused:
-        yield f"  {len(engine.refused)} rows fail a gate, the first:\n    {engine.refused[0]}"
+        yield f"  {len(engine.refused)} rows fail a gate, the first:\n    case: {engine.refused[0]}"
     means = engine.means()
     for key, peak in engine.t1.items():
         if key in means:

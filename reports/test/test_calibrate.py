@@ -42,6 +42,14 @@ GOOD = [gradient(FWD, "o", 0.74)] * 60
 
 
 class Calibrate(unittest.TestCase):
+    def test_no_line_starts_with_the_text_of_a_record(self):
+        """A runner of GitHub takes a line that starts with :: for its own command, after blanks too."""
+        text = "::error title=x::y"
+        rows = [{**gradient(text, "o", 0.74, 2.0), "backend": text, "build": text}] * 60 + [{**gradient(text, "o", 0.74, 0.99), "backend": text}] * 60
+        lines = [line for engine in measured(*rows).engines.values() for line in "\n".join(calibrate.describe(engine, LIMITS)).splitlines()]
+        self.assertTrue([line for line in lines if text in line])
+        self.assertEqual([line for line in lines if line.lstrip().startswith(("::", "##["))], [])
+
     def test_many_rows_as_the_model_says_are_calibrated(self):
         self.assertFalse(only_row(*GOOD[:49])["calibrated"], "49 are few")
         row = only_row(*GOOD[:49], gradient(FWD, "o", 0.72))
@@ -132,7 +140,7 @@ class Calibrate(unittest.TestCase):
             words = ["calibrate", "--limits=f32:1:1,bf16:7:7"]
             code, out, err = support.run(*words, f"--output={table}", path)
             self.assertEqual((code, json.loads(table.read_text())["rows"][0]["cases"]), (4, 60))
-            self.assertIn("cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n  o          mean (E/sigma)^2 0.548, largest T1 0.500: errors are as the model says\n", out)
+            self.assertIn("backend cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n  o          mean (E/sigma)^2 0.548, largest T1 0.500: errors are as the model says\n", out)
             self.assertIn("line 61: not JSON", err)
             self.assertEqual(support.run(*words, empty)[0], 5)
             self.assertEqual(support.run(*words, Path(folder) / "none")[0], 2)

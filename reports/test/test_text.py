@@ -2,7 +2,14 @@
 import unittest
 
 import support  # noqa: F401
-from facts_reports.text import wrapped
+from facts_reports.text import line, wrapped
+
+
+class Clean(unittest.TestCase):
+    def test_what_nobody_sees_is_replaced(self):
+        for code in (0x1b, 0x9b, 0xad, 0x61c, 0x200b, 0x200e, 0x2028, 0x202e, 0x2060, 0x2064, 0x2066, 0xfeff, 0xfff9, 0xfffb, 0xe0000, 0xe0041, 0xe007f):
+            self.assertEqual(line(f"a{chr(code)}b", 9), "a\ufffdb", hex(code))
+        self.assertEqual(line("a\u200d\u200cb \u2013\u00e4", 9), "a\u200d\u200cb \u2013\u00e4", "joiners belong to words")
 
 
 class Wrapped(unittest.TestCase):

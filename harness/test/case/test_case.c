@@ -254,6 +254,9 @@ Test(case, what_a_terminal_obeys_does_not_reach_it)
         "a\x1b[31m\x7f\tb \xc2\x9b c \xe2\x80\xae d \xe2\x81\xa6 e \xd8\x9c f \xef\xbb\xbf \xc3\xa4 \xe2\x80\x93 \xd8\xa8";
     facts_plain(text);
     cr_expect_str_eq(text, "a?[31m??b ?? c ??? d ??? e ?? f ??? \xc3\xa4 \xe2\x80\x93 \xd8\xa8");
+    char unseen[] = "a\xc2\xad\xe2\x80\x8b\xe2\x81\xa0\xef\xbf\xb9\xf3\xa0\x80\x81\xf3\xa0\x81\xbf b \xe2\x80\x8d \xef\xbf\xbd";
+    facts_plain(unseen);
+    cr_expect_str_eq(unseen, "a??????????????????? b \xe2\x80\x8d \xef\xbf\xbd");
     char cut[] = "\xe2\x80";
     facts_plain(cut);
     cr_expect_str_eq(cut, "??");

@@ -38,21 +38,25 @@ size_t facts_utf8_length(const char *text, size_t length)
     return 0;
 }
 
-/* C1 controls, U+061C, U+200E and F, U+2028 to 202E, U+2066 to 2069,
- * U+FEFF. */
+/* C1 controls, U+00AD, U+061C, U+200B, U+200E and F, U+2028 to 202E, U+2060 to 2069, U+FEFF, U+FFF9 to FFFB, U+E0000 to E007F:
+ * as reports/facts_reports/text.py. */
 size_t facts_obeyed(const char *text)
 {
     const unsigned char *c = (const unsigned char *)text;
     if (*c < ' ' || *c == 0x7f)
         return *c != '\0';
     if (c[0] == 0xc2)
-        return c[1] >= 0x80 && c[1] < 0xa0 ? 2 : 0;
+        return (c[1] >= 0x80 && c[1] < 0xa0) || c[1] == 0xad ? 2 : 0;
     if (c[0] == 0xd8)
         return c[1] == 0x9c ? 2 : 0;
     if (c[0] == 0xe2 && c[1] == 0x80)
-        return c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae) ? 3 : 0;
+        return c[2] == 0x8b || c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae) ? 3 : 0;
     if (c[0] == 0xe2 && c[1] == 0x81)
-        return c[2] >= 0xa6 && c[2] <= 0xa9 ? 3 : 0;
+        return c[2] >= 0xa0 && c[2] <= 0xa9 ? 3 : 0;
+    if (c[0] == 0xf3 && c[1] == 0xa0)
+        return (c[2] == 0x80 || c[2] == 0x81) && c[3] >= 0x80 && c[3] < 0xc0 ? 4 : 0;
+    if (c[0] == 0xef && c[1] == 0xbf)
+        return c[2] >= 0xb9 && c[2] <= 0xbb ? 3 : 0;
     return c[0] == 0xef && c[1] == 0xbb && c[2] == 0xbf ? 3 : 0;
 }
 
