@@ -3,7 +3,7 @@
 
 usage: python3 check.py [FOLDER]        (default: the folder of this script)
 
-The files are those of `facts repro CASE --dump DIR` (or buffers as they are in memory); case.json has the sizes. The script uses nothing of FACTS.
+The files are tensors, or buffers as they are in memory; case.json has the sizes. The script needs nothing else.
 A backward is computed from the engine's inputs O and Stats. The script prints them beside those of a forward, without PASS or FAIL.
 
 For each output: the largest error and its place (b,h,row,channel), the relative rms error, PASS or FAIL.
@@ -27,7 +27,7 @@ LOG2_E = 1.4426950408889634
 FACTOR = 4.0  # of E, for one element
 ROWS = 512  # rows of scores in memory at once
 MX_BLOCK = 32
-UNTOUCHED = {1: (0x7F, 0xFF), 2: (0x7FA5, 0xFFFF), 4: (0x7FA5A5A5, 0xFFFFFFFF)}  # by size: written by FACTS, and by a script of --frontend, before the call
+UNTOUCHED = {1: (0x7F, 0xFF), 2: (0x7FA5, 0xFFFF), 4: (0x7FA5A5A5, 0xFFFFFFFF)}  # by size: in the outputs before the call
 SIZES = ("batch", "heads_q", "heads_k", "heads_v", "seq_q", "seq_kv", "dim_qk", "dim_v")
 # unit roundoff (of f32: 16 times that), half the smallest step or the smallest normal number (fp32 flushes to 0), largest number
 TYPES = {
@@ -544,7 +544,7 @@ def compare(files, report, name, answer):
 
 
 def check_due(files, name, answer, want):
-    """Compares with the reference results of FACTS, if the folder has them."""
+    """Compares with the reference results that the folder may have."""
     try:
         theirs = files.load(name + ".want")
     except FileNotFoundError:
@@ -552,7 +552,7 @@ def check_due(files, name, answer, want):
     if theirs.shape != want.shape:
         return
     off = np.where(answer.due & np.isfinite(want), np.abs(theirs - want), 0.0)
-    print(f"{'':12} FACTS's reference results differ from these by {np.nanmax(off, initial=0.0):.3g} at most")
+    print(f"{'':12} the folder's reference results differ from these by {np.nanmax(off, initial=0.0):.3g} at most")
 
 
 def compare_arrays(files, report, due):

@@ -51,6 +51,7 @@ def choose(g):
     sys.exit(3)
 
 
+RUNS = @{runs}  # all must give the same bits
 # What the call writes: {buffer: (bytes, type)}; 0xFF is NaN in every type.
 OUTPUTS = {
 @{outputs}
@@ -76,11 +77,23 @@ def main():
     g.build_plans()
     buffers = {name: memory(name) for _, name, _ in places}
     workspace = torch.empty(g.get_workspace_size() + 1, dtype=torch.uint8, device="cuda")
-    g.execute({tensor: buffers[name][start:] for tensor, name, start in places}, workspace, handle=handle)
-    torch.cuda.synchronize()
+    first, differ = {}, {}
+    for run in range(RUNS):
+        for name in OUTPUTS:
+            buffers[name].fill_(0xFF)
+        g.execute({tensor: buffers[name][start:] for tensor, name, start in places}, workspace, handle=handle)
+        torch.cuda.synchronize()
+        for name in OUTPUTS:
+            got = buffers[name].cpu().numpy()
+            count = int((got != first.setdefault(name, got.copy())).sum())
+            if count and name not in differ:
+                differ[name] = f"{name:12} run {run + 1} differs from the first in {count} bytes: FAIL"
     for name, (_, kind) in OUTPUTS.items():
-        np.save(DATA / f"{name}.npy", buffers[name].cpu().numpy().view(kind))
-    return check.main([str(DATA)])
+        np.save(DATA / f"{name}.npy", first[name].view(kind))
+    status = check.main([str(DATA)])
+    if differ:
+        print("\\n".join([*differ.values(), f"FAIL: the bits of {RUNS} runs are not the same"]))
+    return status or bool(differ)
 
 
 if __name__ == "__main__":
@@ -297,5 +310,5 @@ def script(case, row, title, about, engine, knobs, numbers):
     graph = made.text()
     wanted = {numbers[key]: value for key, value in knobs.items()} if engine is not None else None
     outputs = "\n".join(f"    {name!r}: {value!r}," for name, value in made.outputs.items())
-    words = {"title": title, "about": "\n".join(about), "engine": engine, "knobs": wanted, "kind": KINDS[case["dtype"]], "graph": graph, "outputs": outputs}
+    words = {"title": title, "about": "\n".join(about), "engine": engine, "knobs": wanted, "kind": KINDS[case["dtype"]], "graph": graph, "outputs": outputs, "runs": made.program.runs()}
     return program_check.filled(SCRIPT, words)

@@ -70,34 +70,42 @@ def version_text(number):
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
-DOING = {"decide": "decided", "build": "built the plan", "exec": "computed"}  # stages that are cuDNN's
+# What cuDNN was doing when the process ended, by the stage of the row.
+DOING = {"decide": "decided", "build": "built the plan", "plan": "built the plan"}
+DEATHS = ("crash", "hang", "exit_crash")
 
 
-def died(row):
-    """Did a call of cuDNN end the process, or not end?"""
-    return row.get("verdict") in ("crash", "hang") and row.get("stage") in DOING
+def death(row):
+    """The end of a process in a sentence. The text of a hang's or crash's reason is about the worker of FACTS, up to what the process wrote itself."""
+    reason = row.get("reason", {})
+    doing = f"while it {DOING.get(row.get('stage'), 'executed the plan')}"
+    if row["verdict"] == "hang":
+        return f"cuDNN did not return {doing}"
+    wrote = reason.get("text", "").partition(": ")[2].strip()
+    return f"cuDNN ended the process {doing} ({reason.get('status') or 'signal ' + str(row.get('signal'))})" + (f"; the process wrote: {wrote}" if wrote else "")
 
 
-def expected(row):
-    """What a correct cuDNN does, in one line."""
-    if died(row) and row["stage"] != "exec":
+def expected(case, row, also):
+    """For the README."""
+    if row.get("verdict") in DEATHS and row.get("stage") in DOING:
         return "a plan or a refusal."
-    return "every output is within the tolerance, and nothing is written outside a tensor."
+    runs = program_check.Program(case, row).runs()
+    return "every output is within the tolerance" + also + (f", and {runs} runs give the same bits." if runs > 1 else ".")
 
 
 def seen_lines(row):
     """What FACTS saw, in words."""
     reason = row.get("reason", {})
+    if row.get("verdict") in DEATHS:
+        yield death(row)
+        return
     decided = row.get("verdict") == "supported"
     yield (
         f"verdict: {'accepted and built; nothing ran' if decided else row.get('verdict')}"
         + (f", stage {row['stage']}" if "stage" in row else "")
         + (f", signal {row['signal']}" if "signal" in row else "")
     )
-    if died(row):
-        what = f"ended the process ({reason.get('status') or row['verdict']})" if row["verdict"] == "crash" else "did not end"
-        yield f"cuDNN {what} while it {DOING[row['stage']]}."
-    elif reason.get("status") or reason.get("text"):
+    if reason.get("status") or reason.get("text"):
         yield "cuDNN says: " + " ".join(reason[key] for key in ("status", "text") if reason.get(key))
     for name, error in row.get("errors", {}).items():
         ratio = error.get("ratio")
@@ -120,7 +128,8 @@ def about(case, row, engine, knobs):
     )
     return [
         f"cuDNN {version_text(case['cudnn'])}, {row.get('device') or case['device']} (sm_{case['sm']}). Engine: {name}.",
-        f"Case: {case['case']}",
+        f"Batch {case['batch']}, heads of Q/K/V {case['heads_q']}/{case['heads_k']}/{case['heads_v']}, {case['seq_q']} queries, {case['seq_kv']} keys, "
+        f"head dims {case['dim_qk']} and {case['dim_v']}.",
         *seen_lines(row),
     ]
 
@@ -132,13 +141,14 @@ def title(case, row):
     return f"cuDNN {version_text(case['cudnn'])}, sm_{case['sm']}: attention {passes}, {case['dtype']}: {what}"
 
 
-def readme(case, row, engine, knobs, how):
+def readme(case, row, engine, knobs, how, also=""):
+    """`also`: what the program expects besides."""
     return (
         (HERE / "README.md.in")
         .read_text(encoding="utf-8")
         .replace("@{title}", title(case, row))
         .replace("@{how}", how)
-        .replace("@{expected}", expected(row))
+        .replace("@{expected}", expected(case, row, also))
         .replace("@{about}", "\n".join("- " + line for line in about(case, row, engine, knobs)))
     )
 
@@ -162,7 +172,7 @@ def write_program(folder, case, row, decided):
     (folder / "repro.c").write_text(program_check.filled((HERE / "program.c.in").read_text(encoding="utf-8"), words), encoding="utf-8")
     (folder / "Makefile").write_text((HERE / "Makefile.in").read_text(encoding="utf-8"), encoding="utf-8")
     how = "    make run CUDNN=/folder/of/cudnn CUDA=/usr/local/cuda\n\n`CUDNN` has `include/` and `lib/`. The program needs the headers of this cuDNN version."
-    (folder / "README.md").write_text(readme(case, row, engine, knobs, how), encoding="utf-8")
+    (folder / "README.md").write_text(readme(case, row, engine, knobs, how, ", and nothing is written outside a tensor"), encoding="utf-8")
 
 
 def knob_name(word):

@@ -13,6 +13,98 @@ from programs import PYTHON, SHIMS, Compiling
 GENERATOR = os.path.join(e2e.SOURCE, "harness/repro/standalone.py")
 
 
+# Stand-ins for torch, cudnn-frontend and check.py, enough to run a script of --frontend: one byte of O differs in run OTHER_RUN.
+FAKES = {
+    "torch.py": """
+import numpy as np
+
+uint8 = np.uint8
+
+
+class Tensor:
+    def __init__(self, array):
+        self.array = array
+
+    def fill_(self, value):
+        self.array[:] = value
+
+    def cuda(self):
+        return self
+
+    cpu = cuda
+
+    def numpy(self):
+        return self.array
+
+    def __getitem__(self, key):
+        return Tensor(self.array[key])
+
+
+class cuda:
+    synchronize = staticmethod(lambda: None)
+    get_device_name = staticmethod(lambda: "no GPU")
+
+
+def full(size, value, **_):
+    return Tensor(np.full(size, value, np.uint8))
+
+
+def empty(size, **_):
+    return full(size, 0)
+
+
+from_numpy = Tensor
+""",
+    "cudnn.py": """
+import atexit
+import os
+import sys
+from unittest.mock import MagicMock
+
+__version__, calls = "0", 0
+data_type = heur_mode = attention_implementation = diagonal_alignment = MagicMock()
+create_handle, backend_version = MagicMock(), lambda: 0
+
+
+class cudnnGraphNotSupportedError(Exception):
+    pass
+
+
+class Node(MagicMock):
+    def set_output(self, output):
+        self.output = True
+        return self
+
+
+class pygraph(MagicMock):
+    def sdpa(self, **_):
+        return [Node(), Node()]
+
+    def get_execution_plan_count(self):
+        return 1
+
+    def get_plan_name_at_index(self, index):
+        import __main__
+        return f"eng{__main__.ENGINE or 0}_" + "_".join(f"k{k}={v}" for k, v in (__main__.KNOBS or {}).items())
+
+    def get_workspace_size(self):
+        return 0
+
+    def execute(self, tensors, workspace, handle):
+        global calls
+        for tensor, buffer in tensors.items():
+            if isinstance(tensor, Node):
+                buffer.fill_(1)
+                buffer.array[0] = str(calls) == os.environ["OTHER_RUN"]
+        calls += 1
+
+
+atexit.register(lambda: print(calls, "calls", file=sys.stderr))
+""",
+    "check.py": "main = lambda words: 0\n",
+}
+
+
 class Answers(Compiling):
     def answered(self, case, plant=None):
         """What the program says of the CPU backend's answers; `plant`: an output with one wrong sign."""
@@ -131,6 +223,8 @@ class Answers(Compiling):
         with open(os.path.join(folder, "repro.py"), encoding="utf-8") as file:
             text = file.read()
         compile(text, "repro.py", "exec")
+        with open(os.path.join(folder, "check.py"), encoding="utf-8") as file:
+            self.assertNotRegex(file.read(), "(?i)facts")
         self.assertNotIn("@{", text)
         self.assertStatus(e2e.facts("repro", case, "--device", "cpu", "--dump", os.path.join(folder, "dump")), 0)
         return folder
@@ -144,6 +238,30 @@ class Answers(Compiling):
         return e2e.Done(
             subprocess.run([PYTHON, os.path.join(folder, "check.py"), os.path.join(folder, "data")], capture_output=True, text=True, timeout=120, check=False)
         )
+
+    def test_the_script_of_the_frontend_repeats_the_call_and_compares_bits(self):
+        self.need_numpy()
+        for case, runs in (("pass=fwd b=1 h=2 s=64 d=64 repeat=60", 50), ("pass=fwd b=1 h=2 s=64 d=64", 1)):
+            folder = self.frontend(case)
+            for name, text in FAKES.items():
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            for other in ("", "1", "40"):
+                with self.subTest(case=case, other=other):
+                    env = {**os.environ, "OTHER_RUN": other}
+                    done = e2e.Done(
+                        subprocess.run([PYTHON, os.path.join(folder, "repro.py")], env=env, capture_output=True, text=True, timeout=60, check=False)
+                    )
+                    bad = bool(other) and runs > 1
+                    self.assertStatus(done, int(bad))
+                    self.assertIn(f"{runs} calls", done.err)
+                    self.assertEqual(f"o            run {int(other or 0) + 1} differs from the first in 1 bytes: FAIL\n" in done.out, bad, done.out)
+            with open(os.path.join(folder, "README.md"), encoding="utf-8") as file:
+                said = file.read()
+            self.assertIn("Expected: every output is within the tolerance" + (", and 50 runs give the same bits.\n" if runs > 1 else ".\n"), said)
+            for name in ("README.md", "repro.py"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    self.assertNotRegex(file.read(), "(?i)facts|guards=")
 
     def test_the_script_of_the_frontend_is_checked_by_its_storages(self):
         self.need_numpy()

@@ -114,6 +114,14 @@ class Plans(programs.Compiling):
                 said, plan = self.plan(build, self.path("program"), self.described())
                 self.assertEqual((said.status, plan), (status, None), said.text)
                 self.assertIn(words, said.text)
+                with open(self.path("program", "README.md"), encoding="utf-8") as file:
+                    readme = file.read()
+                self.assertNotRegex(readme, "(?i)facts|guards=|worker")
+                if status < 0:
+                    self.assertIn("\n- cuDNN ended the process while it decided (SIGABRT)", readme)
+                    self.assertIn("\nExpected: a plan or a refusal.\n", readme)
+                else:
+                    self.assertIn("\nExpected: every output is within the tolerance, and nothing is written outside a tensor.\n", readme)
 
 
 class Words(e2e.TestCase):
