@@ -171,7 +171,7 @@ class Words(e2e.TestCase):
         )  # fmt: skip
         with open(self.path("p", "README.md"), encoding="utf-8") as file:
             readme = file.read()
-        self.assertIn("- cuDNN ended the process (SIGSEGV) while it decided.\n", readme, done.err)
+        self.assertIn("- cuDNN ended the process while it decided (SIGSEGV)\n", readme, done.err)
         self.assertIn("\nExpected: a plan or a refusal.\n", readme)
         self.assertNotIn("worker", readme)
 

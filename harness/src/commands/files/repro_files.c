@@ -127,8 +127,8 @@ int facts_repro_files_end(facts_repro_files *files, const facts_options *options
         fclose(files->rows);
     files->rows = NULL;
     if (asked && files->trouble[0])
-        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", files->dump[0] ? files->dump : files->data,
-                                files->trouble);
+        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: --%s %s: %s", files->dump[0] ? "dump" : "standalone",
+                                files->dump[0] ? files->dump : files->folder, files->trouble);
     else if (asked)
         status = end_dump(files, status);
     if (!program || !asked || files->trouble[0])
