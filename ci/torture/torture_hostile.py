@@ -115,7 +115,7 @@ def base(reader, place):
     with open(place.path("good.jsonl"), "rb") as file:
         found = {"good": file.read().decode()}
     if reader.cudnn:
-        words = [os.path.join(place.programs, "facts"), *(word.replace("{in}", "h100-sxm").replace("{}", place.folder) for word in reader.words)]
+        words = [os.path.join(place.programs, "facts"), *(word.replace("{in}", "h100-sxm").replace("--trust-plans", "--plan-dir").replace("{}", place.folder) for word in reader.words)]
         good = started(place, words, None, environment_of(reader, place, SOURCE), 60)
         if good.status != 0:
             return None
