@@ -67,7 +67,7 @@ class Address(WithPages):
                 self.show(page, f"#a={old}&b={new}")
                 self.assertIn(f"{old} → {new} {due['headline']}", self.result(page), builds)
                 said = page.locator("#compare-result li").all_text_contents()
-                self.assertEqual([text[2:] for text in said], [f"{g['cases']} {g['class']}{' (' + str(g['known']) + ' known)' if g['known'] else ''}: {g['words']}{g['before']} → {g['after']}" for g in due["groups"]])
+                self.assertEqual([text[2:] for text in said], [f"{g['cases']} {g['class']}{' (' + str(g['known']) + ' known)' if g['known'] else ''}: {g['words']}{' on ' + g['on'] if g['on'] else ''}{g['before']} → {g['after']}" for g in due["groups"]])
                 for place, group in enumerate(due["groups"]):
                     page.click(f"#compare-result li >> nth={place} >> button.group")
                     inside = page.locator("#compare-result .inside").text_content()

@@ -22,7 +22,10 @@ class Versions(e2e.TestCase):
             e2e.need(name)
 
     def bisect(self, *arguments, **more):
-        return e2e.facts("bisect", "--cudnn", PAIR, "--device", "h100-sxm", *arguments, XDG_CACHE_HOME=self.cache(), **more)
+        for option, value in (("--cudnn", PAIR), ("--device", "h100-sxm")):
+            if option not in arguments:
+                arguments += (option, value)
+        return e2e.facts("bisect", *arguments, XDG_CACHE_HOME=self.cache(), **more)
 
     def cache(self):
         """A cache of our own, so that no answer is there before: its builds are the user's."""

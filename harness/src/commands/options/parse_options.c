@@ -80,7 +80,8 @@ static bool read_shard(const char *text, facts_options *out)
 
 /* The classes of reports/facts_reports/vocabulary.py; a test compares. */
 #define CHANGE_WORDS                                                                                                               \
-    "worse, changed-kind, lost, missing, inconclusive, slower, engine-changed, knobs-changed, plan-slower, workspace-larger, "     \
+    "worse, changed-kind, lost, missing, inconclusive, slower, time-unknown, engine-changed, knobs-changed, plan-slower, "         \
+    "workspace-larger, "                                                                                                           \
     "better, gained, reason-changed, new-knobs, not-asked"
 
 static bool are_changes(const char *list)
