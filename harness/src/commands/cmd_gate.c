@@ -87,10 +87,12 @@ static int check_devices(const facts_options *o, const char *devices, bool *desc
 static int check_build(const facts_options *o, const char *option, const char *word, bool described)
 {
     facts_builds builds = { 0 };
-    int major = 0, minor = 0, status = FACTS_EXIT_OK;
+    int status = FACTS_EXIT_OK;
     const unsigned flags = FACTS_RESOLVE_INSTALLABLE | (o->pinned_only ? FACTS_RESOLVE_PINNED : 0);
     facts_builds_resolve(&builds, word, flags, NULL, NULL); /* find_build asks the index too, and reports a failure */
-    sscanf(builds.count ? builds.at[0].version : word, "%d.%d", &major, &minor);
+    const char *version = builds.count ? builds.at[0].version : word;
+    char *end;
+    const long major = strtol(version, &end, 10), minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
     if (builds.count > 1)
         status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: %s %s: is %zu builds; give one", option, word, builds.count);
     else if (described && major == 9 && minor < 8)

@@ -2,6 +2,7 @@
 #ifndef FACTS_JUDGING_H
 #define FACTS_JUDGING_H
 
+#include "rerun.h"
 #include "worker/memory/case_reference.h"
 
 /* Compares the answer of the run over `pattern` with its expected values. Returns FATTN_OK, or the reason why it could not be
@@ -11,13 +12,6 @@ fattn_status facts_judging_of(facts_judgement *out, facts_reference *reference, 
  * call also decides whether zeros or a neighbour's values would be detected in this data, and sets reference->untrusted. */
 fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT],
                                facts_reference *reference);
-
-/* How two runs differ. */
-typedef struct facts_rerun {
-    bool asked[FACTS_TENSOR_COUNT];
-    int64_t different[FACTS_TENSOR_COUNT]; /* elements; 0: not asked */
-    int64_t at[FACTS_TENSOR_COUNT][4];     /* one of them */
-} facts_rerun;
 
 /* Counts the elements with an expected value that differ between the two runs: in any bit, of all tensors that out->asked names, on
  * the GPU with one wait; or of one tensor by more than `share` of the bound. `at`: one of them. */

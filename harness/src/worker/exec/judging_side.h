@@ -3,7 +3,8 @@
 #ifndef FACTS_JUDGING_SIDE_H
 #define FACTS_JUDGING_SIDE_H
 
-#include "judging.h"
+#include "rerun.h"
+#include "worker/memory/case_reference.h"
 
 typedef struct facts_judging_side {
     /* The functions of judging.h; the caller has set *out to "no memory". */
