@@ -77,7 +77,8 @@ extern "C" __global__ void facts_kernel_copy(const __grid_constant__ facts_copy_
 {
     const share mine = share_of(call.blocks);
     const facts_one_copy &copy = call.one[mine.one];
-    const int64_t whole = copy.bytes / 16;
+    const bool aligned = ((uintptr_t)copy.to | (uintptr_t)copy.from) % 16 == 0; /* the bytes behind a workspace need not be */
+    const int64_t whole = aligned ? copy.bytes / 16 : 0;
     for (int64_t i = first_of_thread(mine); i < whole; i += threads_of(mine))
         ((uint4 *)copy.to)[i] = ((const uint4 *)copy.from)[i];
     for (int64_t i = 16 * whole + first_of_thread(mine); i < copy.bytes; i += threads_of(mine))
