@@ -35,6 +35,16 @@ fattn_status __wrap_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_c
     return plan_status ? plan_status : __real_facts_plan_get(out, plans, context, problem, options, loaded);
 }
 
+/* From this allocation on the device is broken; 0: it is not. */
+static int breaks_at, makes;
+fattn_status __real_facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
+fattn_status __wrap_facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
+fattn_status __wrap_facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes)
+{
+    *out = NULL;
+    return breaks_at && ++makes >= breaks_at ? FATTN_DEVICE_FAULT : __real_facts_gpu_make(gpu, out, bytes);
+}
+
 typedef struct served {
     bool again, bye, lost;
     char verdict[32], class_word[32], text[300];
@@ -136,6 +146,23 @@ Test(serve, a_plan_that_a_broken_device_refuses_is_no_finding)
     cr_expect(strstr(first.text, "before an engine ran: ") == first.text, "%s", first.text);
     cr_expect(first.lost && first.bye && !first.again, "the context is dead");
     cr_expect(later.again && later.lost, "another worker is asked");
+}
+
+Test(serve, a_device_that_breaks_at_any_allocation_is_no_lack_of_memory)
+{
+    bool broke = true;
+    int at = 1;
+    for (; broke && at < 1000; at++) {
+        breaks_at = at;
+        makes = 0;
+        const served s = serve(0, 0, false);
+        broke = makes >= at;
+        breaks_at = 0;
+        if (broke)
+            cr_expect(strcmp(s.class_word, "no_memory") != 0 && s.lost && s.bye, "allocation %d: %s, %s: %s", at, s.verdict,
+                      s.class_word, s.text);
+    }
+    cr_expect(at > 10 && !broke, "%d allocations", at);
 }
 
 Test(serve, a_nan_of_the_cases_own_forward_is_no_lack_of_memory)

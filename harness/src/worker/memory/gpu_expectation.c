@@ -237,8 +237,11 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
 
 static double *make_array(void *owner, size_t count)
 {
+    facts_there *there = owner;
     void *made = NULL;
-    return facts_gpu_make(((facts_there *)owner)->gpu, &made, count * sizeof(double)) == FATTN_OK ? made : NULL;
+    const fattn_status status = facts_gpu_make(there->gpu, &made, count * sizeof(double));
+    there->broken = there->broken || (status != FATTN_OK && status != FATTN_NO_MEMORY);
+    return status == FATTN_OK ? made : NULL;
 }
 
 static void drop_array(void *owner, double *array)

@@ -15,6 +15,7 @@ typedef struct facts_there {
     facts_gpu *gpu;
     const facts_sample *sample; /* NULL: all */
     uint64_t scores;            /* the scores that its last forward kept for these inputs (fref_gpu_scores) */
+    bool broken;                /* an array was not made, and a lack of memory was not the reason */
 } facts_there;
 
 /* The oracle's owner is `there`. ENOTSUP: it cannot compute this problem; facts_gpu_error has the reason. */

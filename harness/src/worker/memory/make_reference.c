@@ -38,11 +38,18 @@ static void *storage_of(facts_reference *t, facts_tensor_id id)
     return facts_memory_address(&t->memory, id, FACTS_PATTERN_A);
 }
 
+/* An expectation takes each array that it does not get for a lack of memory. */
+static int cause_of(const facts_reference *t, int failed)
+{
+    return failed == ENOMEM && t->there.broken ? EIO : failed;
+}
+
 static int expect_inputs(facts_reference *t, const facts_storages *in)
 {
     if (t->slabs)
         return facts_slabs_inputs(t);
-    return facts_expect_inputs(t->memory.problem, in, storage_of(t, FACTS_TENSOR_O), storage_of(t, FACTS_TENSOR_STATS));
+    return cause_of(t,
+                    facts_expect_inputs(t->memory.problem, in, storage_of(t, FACTS_TENSOR_O), storage_of(t, FACTS_TENSOR_STATS)));
 }
 
 /* The arrays of the expectation. For a backward, O and Stats are in memory already. */
@@ -50,8 +57,10 @@ static int expect(facts_reference *t)
 {
     const facts_problem *p = t->memory.problem;
     facts_storages in = inputs_of(t);
-    return p->ask.pass == FATTN_BACKWARD ? facts_expect_backward(&t->expectation, p, &in)
-                                         : facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
+    const int failed = p->ask.pass == FATTN_BACKWARD
+                           ? facts_expect_backward(&t->expectation, p, &in)
+                           : facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
+    return cause_of(t, failed);
 }
 
 static int errno_of(fattn_status status)
