@@ -11,6 +11,9 @@
  * all workers wait for the GPU, and each further context only costs time: 2,336 cases of peers-fe took 19 s with 16 workers and
  * 14 s with 4. */
 #define WORKERS_AT_ONCE 4
+/* Other processes may take all memory of a GPU for a while: eight pauses of a quarter of a second to half a minute. */
+#define FIRST_PAUSE_NS UINT64_C(250000000)
+#define MOST_PAUSES 8
 
 bool facts_gpus_prepare(facts_supervision *run)
 {
@@ -27,6 +30,8 @@ bool facts_gpus_prepare(facts_supervision *run)
  * with --jobs 1 it does not. */
 static bool has_room(const facts_supervision *run, const facts_target_state *state, const facts_gpu *gpu)
 {
+    if (gpu->full_until)
+        return false;
     if (run->order->another_round)
         return true; /* one worker of each target: they take turns */
     const int some = gpu->compiled < MOST_WORKERS ? WORKERS_AT_ONCE * (1 + gpu->compiled) : MOST_WORKERS;
@@ -70,6 +75,27 @@ void facts_gpu_leave(const facts_slot *slot)
 int facts_gpu_live(const facts_slot *slot)
 {
     return slot->gpu == FACTS_NO_GPU ? 0 : slot->run->gpus[slot->gpu].live;
+}
+
+bool facts_gpu_wait_for_room(const facts_slot *slot)
+{
+    facts_target_state *state = &slot->run->targets[slot->target];
+    if (!state->ready || slot->gpu == FACTS_NO_GPU || state->starts_without_room == MOST_PAUSES)
+        return false;
+    slot->run->gpus[slot->gpu].full_until = uv_hrtime() + (FIRST_PAUSE_NS << state->starts_without_room++);
+    return true;
+}
+
+bool facts_gpus_wait(facts_supervision *run)
+{
+    bool any = false;
+    for (int i = 0; i < run->gpu_count; i++) {
+        facts_gpu *gpu = &run->gpus[i];
+        if (run->stopping || uv_hrtime() >= gpu->full_until)
+            gpu->full_until = 0;
+        any = any || gpu->full_until;
+    }
+    return any;
 }
 
 void facts_gpu_is_ready(const facts_slot *slot, int64_t bytes_free)

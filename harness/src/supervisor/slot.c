@@ -9,7 +9,7 @@
 
 #define START_TIMEOUT_S 120.0
 #define PROBE_TIMEOUT_S 20.0 /* loads the kernels and launches a small one */
-#define EXIT_TIMEOUT_S 60.0 /* at most: with sixty others, a worker took more than ten to release its GPU */
+#define EXIT_TIMEOUT_S 60.0  /* at most: with sixty others, a worker took more than ten to release its GPU */
 #define MOST_KILLS_AT_START 20
 
 static double ms_since(uint64_t then)
@@ -122,7 +122,7 @@ static void on_ready(facts_slot *slot, facts_span ready)
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
     state->starting--;
-    state->start_failures = 0;
+    state->start_failures = state->starts_without_room = 0;
     if (!state->ready) {
         state->ready = true;
         state->start_ms = ms_since(slot->since);
@@ -166,7 +166,7 @@ static void on_failed(facts_slot *slot, facts_span failed)
         facts_json_string(facts_member_find(members, count, "text"), text, sizeof text);
         facts_json_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
     }
-    if (!waits_for_room(slot, class_word))
+    if (!waits_for_room(slot, class_word) && !(strcmp(class_word, "no_memory") == 0 && facts_gpu_wait_for_room(slot)))
         facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
 }
 
@@ -304,8 +304,7 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
         go_on(slot, bye, false);
         return;
     }
-    if (row.at && !(final && hold_row(slot, row, wall_ms)) &&
-        !write_row(slot, row, (facts_row_extra){ .wall_ms = wall_ms })) {
+    if (row.at && !(final && hold_row(slot, row, wall_ms)) && !write_row(slot, row, (facts_row_extra){ .wall_ms = wall_ms })) {
         nonsense(slot);
         return;
     }

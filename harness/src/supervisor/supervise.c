@@ -291,6 +291,7 @@ static void close_all(facts_supervision *run)
 
 void facts_schedule(facts_supervision *run)
 {
+    const bool waits = facts_gpus_wait(run);
     facts_target_state *state;
     int gpu;
     if (!run->live)
@@ -298,7 +299,7 @@ void facts_schedule(facts_supervision *run)
     while (!run->stopping && run->live < run->jobs && (state = pick_target(run, &gpu)) != NULL)
         facts_slot_start(run, (size_t)(state - run->targets), gpu);
     facts_slot_wake_all(run);
-    if (!run->live && !run->closing)
+    if (!run->live && !run->closing && !waits)
         close_all(run);
 }
 
@@ -325,6 +326,8 @@ static void on_signal(uv_signal_t *handle, int number)
 static void on_tick(uv_timer_t *handle)
 {
     facts_supervision *run = handle->data;
+    if (!run->live) /* it waits for the memory of a GPU */
+        facts_schedule(run);
     if (run->order->on_tick)
         run->order->on_tick(run->order->context, run->counts->done, run->counts->planned, run->live);
 }

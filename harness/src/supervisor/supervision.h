@@ -44,7 +44,7 @@ typedef struct facts_target_state {
     size_t todo;    /* items that are neither busy nor done */
     size_t crowded; /* of those: cases that had no memory. They wait for a worker that has a GPU alone, at the end */
     facts_queue queues[FACTS_QUEUES];
-    int live, starting, start_failures;
+    int live, starting, start_failures, starts_without_room;
     bool failed, ready; /* ready: some worker has been */
     char device[112], cudnn[24];
     facts_links links;    /* made with the first worker */
@@ -58,11 +58,12 @@ typedef struct facts_target_state {
 /* One GPU, whichever targets use it. */
 typedef struct facts_gpu {
     int live;
-    int workers;  /* allowed by its memory; 0: no worker has reported the free memory yet */
-    int compiled; /* plans, by its workers; so many that more do not matter, at most */
-    bool ready;   /* some worker has been, here */
-    bool no_room; /* a worker found no memory to start. No other starts beside it until a worker of this GPU has ended */
-    bool alone;   /* its worker asks what had no room: no other comes */
+    int workers;         /* allowed by its memory; 0: no worker has reported the free memory yet */
+    int compiled;        /* plans, by its workers; so many that more do not matter, at most */
+    bool ready;          /* some worker has been, here */
+    bool no_room;        /* a worker found no memory to start. No other starts beside it until a worker of this GPU has ended */
+    bool alone;          /* its worker asks what had no room: no other comes */
+    uint64_t full_until; /* uv_hrtime; somebody else has its memory, and no worker starts before. 0: not so */
 } facts_gpu;
 
 #define FACTS_NO_GPU (-1)
@@ -196,6 +197,11 @@ bool facts_gpu_compiled(const facts_slot *slot);
 /* False: a first worker is still starting on another GPU of the target, which may be of another kind. No question is sent
  * before. */
 bool facts_gpus_are_proved(const facts_slot *slot);
+/* A worker found the memory of its GPU taken, and by no worker of this run: the next one starts after a pause, twice as long each
+ * time. False: that was tried for a minute, or no worker of the target has ever been ready. */
+bool facts_gpu_wait_for_room(const facts_slot *slot);
+/* Does the run wait for the memory of a GPU? Pauses that are over have ended. */
+bool facts_gpus_wait(facts_supervision *run);
 
 /* target_ready.c */
 /* Checks a ready worker: the memory of its GPU, and that the GPU is of the target's kind. False: it is another kind, and the target

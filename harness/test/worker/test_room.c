@@ -56,6 +56,12 @@ Test(room, a_worker_without_memory_to_start_in_alone_gives_the_target_up)
     cr_expect_str_eq(s.last_reason, "no GPU 0: out of memory");
 }
 
+/* Another process takes the memory between two workers, for less than a minute. */
+Test(room, a_gpu_that_others_fill_for_a_while_is_waited_for)
+{
+    expect_all_pass("start_after_pauses;bye@d=40", "decide '" FEW "' --device 0 --cudnn ./build -j 1 -o r");
+}
+
 /* Without -j a GPU has as many workers as its free memory allows: here one, so that no case finds company. With -j it has what is
  * asked for. */
 Test(room, a_small_gpu_has_few_workers)
