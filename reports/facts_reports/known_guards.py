@@ -18,7 +18,7 @@ from . import predicate
 
 # Keys that only guards may use: {key: it is a number}. For predicate.parse.
 FACTS = {"misaligned": False, "training": False, "capture": False, "ragged": False, "stats_packed": False, "packed_alone": False, "dense_gradient": False, "offsets_apart": False,
-         "mod_gradient_reads": False, "mod_reads_place": False, "bias_square": False, "q_order": False, "query_tiles": True, "stride_qkv": True, "stride_o": True, "stride_dq": True}
+         "mod_gradient_reads": False, "mod_reads_place": False, "bias_square": False, "rope_part": False, "q_order": False, "query_tiles": True, "stride_qkv": True, "stride_o": True, "stride_dq": True}
 
 
 class GuardError(ValueError):
@@ -84,7 +84,8 @@ KEYS = {
     "window.right": Number("(p->has_right ? p->window_right : INT64_MAX)", infinite="INT64_MAX"),
     "scale": Number("p->attn_scale", real=True, only="!p->scale_in_memory"), "dropout": Number("p->dropout", real=True),
     "mask": Tests({"=none": f"!({_BAND})", "=causal": f"{_BAND} && p->align == FATTN_TOP_LEFT", "=causal_br": f"{_BAND} && p->align == FATTN_BOTTOM_RIGHT"}),
-    "bias": Tests({"=none": "!p->has_bias", "~bool:*": "p->has_bias && p->bias_dtype == FATTN_BOOL"}),
+    "bias": Tests({"=none": "!p->has_bias", "~bool:*": "p->has_bias && p->bias_dtype == FATTN_BOOL", "~?1*": "p->has_bias && p->bias_dim[1] == 1",
+                   "=b11s": "p->has_bias && p->bias_dim[0] > 1 && p->bias_dim[1] == 1 && p->bias_dim[2] == 1"}),
     "alibi": _switch("p->alibi", on=""), "dbias": _switch("p->dbias"), "dsink": _switch("p->dsink"), "dropout_mask": _switch("p->dropout_mask"),
     "mod": Tests({"=none": "p->score_mod == NULL"}),
     "softmax": _switch("p->sink", off="vanilla", on="sink"),
@@ -103,7 +104,7 @@ KEYS = {
     "stats_packed": _switch("fattn__problem_ragged(p, FATTN__ROLE_STATS)"), "packed_alone": _switch("fattn__fact_packed_alone(p)"),
     "dense_gradient": _switch("fattn__fact_dense_gradient(p)"), "offsets_apart": _switch("fattn__fact_offsets_apart(p)"), "mod_gradient_reads": _switch("fattn__fact_mod_gradient_reads(p)"),
     "mod_reads_place": _switch("fattn__fact_mod_reads_place(p)"),
-    "bias_square": _switch("fattn__fact_bias_square(p)"), "q_order": _order("Q", {word: word for word in ("bshd", "sbhd", "bhsd")}),
+    "bias_square": _switch("fattn__fact_bias_square(p)"), "rope_part": _switch("(p->rope && p->rope_dim > 0 && p->rope_dim < p->dim_qk)"), "q_order": _order("Q", {word: word for word in ("bshd", "sbhd", "bhsd")}),
     "query_tiles": Number("fattn__fact_query_tiles(p)"), "stride_qkv": Number("fattn__fact_stride_qkv(p)"), "stride_o": Number("fattn__fact_stride_o(p)"),
     "stride_dq": Number("fattn__fact_stride_dq(p)"),
 }
