@@ -35,22 +35,30 @@ void fattn__leave(const fattn_context *context, struct CUctx_st *previous)
 
 /* ---- create ---------------------------------------------------------------------------------------------------------------- */
 
-static void read_gpu_info(const gpu_driver *cuda, int device, fattn_context_info *info)
+/* Returns the driver's first error: a GPU that is half known would be taken for another one. */
+static int read_gpu_info(const gpu_driver *cuda, int device, fattn_context_info *info)
 {
     int major = 0, minor = 0, driver = 0;
     gpu_uuid uuid;
-    cuda->device_attribute(&major, GPU_MAJOR, device);
-    cuda->device_attribute(&minor, GPU_MINOR, device);
-    cuda->device_attribute(&info->multiprocessors, GPU_MULTIPROCESSORS, device);
-    cuda->driver_version(&driver);
+    int result = cuda->device_attribute(&major, GPU_MAJOR, device);
+    if (result == 0)
+        result = cuda->device_attribute(&minor, GPU_MINOR, device);
+    if (result == 0)
+        result = cuda->device_attribute(&info->multiprocessors, GPU_MULTIPROCESSORS, device);
+    if (result == 0)
+        result = cuda->driver_version(&driver);
+    if (result == 0)
+        result = cuda->device_name(info->device_name, (int)sizeof info->device_name, device);
+    if (result == 0)
+        result = cuda->device_uuid(&uuid, device);
+    if (result != 0)
+        return result;
     info->sm = major * 10 + minor;
     info->driver_version = driver;
-    cuda->device_name(info->device_name, (int)sizeof info->device_name, device);
-    if (cuda->device_uuid(&uuid, device) != 0)
-        return;
     char *at = info->device_uuid + snprintf(info->device_uuid, sizeof info->device_uuid, "GPU-");
     for (int i = 0; i < 16; i++)
         at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned)uuid.bytes[i]);
+    return 0;
 }
 
 static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
@@ -72,11 +80,13 @@ static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
     if (result != 0)
         return fattn__fail(result == GPU_OUT_OF_MEMORY ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT, "no GPU %d: %s", ordinal, gpu_driver_text(cuda, result));
     context->cuda = cuda;
-    cuda->context_id(context->primary, &context->primary_id);
-    result = cuda->context_set(context->primary);
+    result = cuda->context_id(context->primary, &context->primary_id);
+    if (result == 0)
+        result = cuda->context_set(context->primary);
+    if (result == 0)
+        result = read_gpu_info(cuda, context->device, &context->info);
     if (result != 0)
         return fattn__fail(FATTN_ENVIRONMENT, "GPU %d cannot be used: %s", ordinal, gpu_driver_text(cuda, result));
-    read_gpu_info(cuda, context->device, &context->info);
     context->handles = calloc(1, sizeof *context->handles);
     if (context->handles == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a context");
