@@ -18,7 +18,7 @@ from . import predicate
 
 # Keys that only guards may use: {key: it is a number}. For predicate.parse.
 FACTS = {"misaligned": False, "training": False, "capture": False, "ragged": False, "stats_packed": False, "packed_alone": False, "dense_gradient": False, "offsets_apart": False,
-         "mod_gradient_reads": False, "mod_reads_place": False, "bias_square": False, "rope_part": False, "q_order": False, "query_tiles": True, "stride_qkv": True, "stride_o": True, "stride_dq": True}
+         "mod_gradient_reads": False, "mod_reads_place": False, "bias_square": False, "q_order": False, "query_tiles": True, "stride_qkv": True, "stride_o": True, "stride_dq": True}
 
 
 class GuardError(ValueError):
@@ -104,7 +104,7 @@ KEYS = {
     "stats_packed": _switch("fattn__problem_ragged(p, FATTN__ROLE_STATS)"), "packed_alone": _switch("fattn__fact_packed_alone(p)"),
     "dense_gradient": _switch("fattn__fact_dense_gradient(p)"), "offsets_apart": _switch("fattn__fact_offsets_apart(p)"), "mod_gradient_reads": _switch("fattn__fact_mod_gradient_reads(p)"),
     "mod_reads_place": _switch("fattn__fact_mod_reads_place(p)"),
-    "bias_square": _switch("fattn__fact_bias_square(p)"), "rope_part": _switch("(p->rope && p->rope_dim > 0 && p->rope_dim < p->dim_qk)"), "q_order": _order("Q", {word: word for word in ("bshd", "sbhd", "bhsd")}),
+    "bias_square": _switch("fattn__fact_bias_square(p)"), "q_order": _order("Q", {word: word for word in ("bshd", "sbhd", "bhsd")}),
     "query_tiles": Number("fattn__fact_query_tiles(p)"), "stride_qkv": Number("fattn__fact_stride_qkv(p)"), "stride_o": Number("fattn__fact_stride_o(p)"),
     "stride_dq": Number("fattn__fact_stride_dq(p)"),
 }
