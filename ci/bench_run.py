@@ -5,7 +5,7 @@
   on a GPU        run with an empty folder, and again; executed cases a second, milliseconds of the GPU held for each, and where a worker's time
                   goes (FACTS_TIMES)
   --frontend DIR  a checkout of cudnn-frontend, whose test_mhas_v2.py is run in the same session: the ratio of executed cases a second. Wants a
-                  GPU, and a Python (--python) with cudnn, torch and pytest
+                  GPU, and a Python (--python) with cudnn, torch, pytest and looseversion
 
 usage: bench_run.py [--suite peers-fe] [--cudnn 9.27.0] [--device h200-sxm|0] [--shard I/N] [--jobs N] [--plans DIR] [--frontend DIR] [--frontend-seconds N] [decide] [compile]
 Exit: 0 printed; 1 the rows of two steps are not the same; 3 a step could not be run.
@@ -167,7 +167,7 @@ def main():
     parser.add_argument("--plans", metavar="DIR", help="on a GPU: plans that facts compile made ahead, for the second run")
     parser.add_argument("--frontend", metavar="DIR", help="a checkout of cudnn-frontend")
     parser.add_argument("--frontend-seconds", type=int, default=0, help="interrupt its tests after so many seconds: the rate is of what ran till then")
-    parser.add_argument("--python", default=sys.executable, help="with cudnn, torch and pytest, for --frontend")
+    parser.add_argument("--python", default=sys.executable, help="with cudnn, torch, pytest and looseversion, for --frontend")
     parser.add_argument("--bin", default=os.path.join(HOME, "build/release/bin"))
     parser.add_argument("what", nargs="*", metavar="decide|compile", default=["decide", "compile"], help="without a GPU: only this")
     options = parser.parse_args()

@@ -11,8 +11,9 @@ MUST_BE_ZERO = COLUMNS[5:]
 KERNELS = ("a kernel that faults", "a kernel that never ends", "kernels that fault from then on", "kernels that never end from then on")
 NAMES = ("a GPU that fails", "a GPU that hangs", "a GPU that hangs at the start", "a GPU that is gone") + KERNELS
 # What FACTS or cuDNN calls each error: the driver's name or its description.
-WORDS_OF = {"700": ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access"), "719": ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"),
-            "999": ("CUDA_ERROR_UNKNOWN", "unknown error")}
+WORDS_OF = {"700": ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access", "err 700 "),
+            "719": ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure", "err 719 "),
+            "999": ("CUDA_ERROR_UNKNOWN", "unknown error", "err 999 ")}
 START = 15  # calls until the worker is ready, at least
 
 
