@@ -48,6 +48,7 @@ class CannotSay(Exception):
 # ---- numbers ----------------------------------------------------------------------------------------------------------------
 
 
+@np.errstate(invalid="ignore")  # memory that was not written may hold any NaN
 def decode(codes, dtype):
     """Bits as they are in memory, as doubles."""
     if dtype == "bf16":
