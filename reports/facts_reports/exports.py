@@ -42,8 +42,9 @@ def _cells(row):
     return [value if value is None or type(value) in _NUMBERS and value >= 0 or type(value) is str and value[:1] not in _RISKY else _cell(value) for value in map(all_of.get, COLUMNS)]
 
 
-def write_rows(store, folder, about):
-    """results.csv, and results.json: one object; rows one a line, so that it can be read in pieces and compared."""
+def written_rows(store, folder, about):
+    """The rows as store.rows() has them, each written when the next is asked for: to results.csv, and to results.json, which is one object with its rows one a line,
+    so that it can be read in pieces and compared."""
     with replaced(folder / "results.csv", newline="") as cells, replaced(folder / "results.json") as out:
         table = csv.writer(cells)
         table.writerow(COLUMNS)
@@ -54,6 +55,7 @@ def write_rows(store, folder, about):
         out.write(head[:-2] + ',\n "rows": [')
         asked = {name: _asked(run) for name, run in runs.items()}
         for i, (outcome, row) in enumerate(store.rows()):
+            yield outcome, row
             row = {**row, "outcome": outcome, "ratio": words.worst_ratio(row), **(asked.get(row.get("run")) or _asked({}))}
             table.writerow(_cells(row))
             out.write(f'{"," if i else ""}\n{_encode(row)}')

@@ -58,7 +58,7 @@ def _reason(row):
 class _Rows:
     """The rows of a store, column by column."""
 
-    def __init__(self, store):
+    def __init__(self, store, rows):
         self.dictionaries = {name: _Dictionary() for name in _NAMED}
         for device in store.devices():
             for build, _ in store.builds():
@@ -67,7 +67,7 @@ class _Rows:
         self.columns = {name: [] for name in (*_NAMED, "outcome", "ratio", *_PLAIN)}
         self.details, self.known, self.errors = {}, [], numbers.Errors()
         many = store.one("SELECT count(*) FROM row") > _ALL_DETAILS
-        for place, (outcome, row) in enumerate(store.rows()):
+        for place, (outcome, row) in enumerate(rows):
             self._add(outcome, row)
             self.errors.add(row)
             if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN:
@@ -95,10 +95,10 @@ def _targets(store, pairs):
     return [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)} for b, d in pairs]
 
 
-def payload(store, title, compared=None, home="", audit=None):
+def payload(store, title, compared=None, home="", audit=None, rows=None):
     """The data of the page, its later columns, and the Steps in it. `home`: where the page of every run is, on a site of several.
-    `audit`: what `facts audit` found in these rows."""
-    rows = _Rows(store)
+    `audit`: what `facts audit` found in these rows. `rows`: store.rows(), where somebody else reads them at the same time."""
+    rows = _Rows(store, rows or store.rows())
     names = rows.dictionaries["case"].items
     column = cases.Columns(names)
     found, still = features.of(column)
