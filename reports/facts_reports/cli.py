@@ -1,5 +1,7 @@
 """python3 -m facts_reports IN... -o DIR: the same records as a page, CSV, JSON, Markdown and JUnit."""
 import argparse
+import collections
+import contextlib
 import sys
 from pathlib import Path
 
@@ -38,11 +40,12 @@ def write_site(store, folder, title, compared=None, home="", audit=None):
     from . import site  # the one part that needs Jinja2
 
     folder.mkdir(parents=True, exist_ok=True)
-    page = site.make(store, title, compared, home, audit)
-    files.write(folder / "index.html", page.html)
     about = {"title": title, "answer": words.answer(store), "complete": store.complete(), "totals": store.totals(), "runs": store.runs,
              "targets": list(store.targets.values())}
-    exports.write_rows(store, folder, about)
+    with contextlib.closing(exports.written_rows(store, folder, about)) as rows:
+        page = site.make(store, title, compared, home, audit, rows)
+        collections.deque(rows, 0)   # those that the page did not ask for: all, where there are too many for a page
+    files.write(folder / "index.html", page.html)
     files.write(folder / "summary.md", markdown.summary(store, title))
     exports.write_junit(store, folder / "junit.xml", title)
     return page

@@ -15,6 +15,7 @@ COLUMNS = ("case", "pass", "dtype", "cudnn", "build", "device", "sm", "grade", "
            "reason_class", "reason_status", "reason", "worst", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt", "run", "group", "ratio", "asked", "tolerance", "suite_hash")
 JUNIT_ALL = 20000   # above this many rows only what is not a pass is listed, beside the totals: readers refuse files above 30 MB
 _UNTAGGED = tuple(o.word for o in OUTCOMES if o.kind == "good")
+_RISKY = "=+-@\t\r"       # a spreadsheet runs what begins so
 _NUMBERS = (int, float)   # and not bool
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode   # of rows, which marshal.loads() made
 _said = lru_cache(maxsize=256)(parse)   # the answers of several builds to one case stand together
@@ -24,26 +25,26 @@ def _cell(value):
     """A spreadsheet must not run what a record says."""
     if type(value) is not str:
         value = str(value) if not isinstance(value, bool) else str(int(value))
-    return "'" + value if value and value[0] in "=+-@\t\r" and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
+    return "'" + value if value and value[0] in _RISKY and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
 
 
-def _asked(runs, row):
-    """When a row was asked, what judged it, and of which suite it is: as in the downloads of the page."""
-    run = runs.get(row.get("run"), {})
-    return {"ratio": words.worst_ratio(row), "asked": run.get("started", ""), "tolerance": run.get("tolerance", ""), "suite_hash": run.get("suite", "")}
+def _asked(run):
+    """When the rows of a run were asked, what judged them, and of which suite they are: as in the downloads of the page."""
+    return {"asked": run.get("started", ""), "tolerance": run.get("tolerance", ""), "suite_hash": run.get("suite", "")}
 
 
-def _cells(outcome, row, asked):
-    said, reason = _said(row["case"]), row.get("reason") or {}
-    more = {"pass": said.get("pass"), "dtype": said.get("dtype"), "outcome": outcome, "reason_class": reason.get("class"),
-            "known": (row.get("expectation") or {}).get("link", "yes") if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN else "",
-            "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row), **asked}
-    values = [more[c] if c in more else row.get(c) for c in COLUMNS]
-    return [value if value is None or type(value) in _NUMBERS and value >= 0 else _cell(value) for value in values]   # csv writes None and a number as we do
+def _cells(row):
+    """`row`: as results.json has it."""
+    said, reason, expectation = _said(row["case"]), row.get("reason") or {}, row.get("expectation")
+    all_of = {**row, "pass": said.get("pass"), "dtype": said.get("dtype"), "reason_class": reason.get("class"), "reason_status": reason.get("status"), "reason": reason.get("text"),
+              "known": (expectation or {}).get("link", "yes") if standing(row["outcome"], row["verdict"], expectation) == KNOWN else "", "worst": words.why(row)}
+    # csv writes None, a number and most texts as we do.
+    return [value if value is None or type(value) in _NUMBERS and value >= 0 or type(value) is str and value[:1] not in _RISKY else _cell(value) for value in map(all_of.get, COLUMNS)]
 
 
-def write_rows(store, folder, about):
-    """results.csv, and results.json: one object; rows one a line, so that it can be read in pieces and compared."""
+def written_rows(store, folder, about):
+    """The rows as store.rows() has them, each written when the next is asked for: to results.csv, and to results.json, which is one object with its rows one a line,
+    so that it can be read in pieces and compared."""
     with replaced(folder / "results.csv", newline="") as cells, replaced(folder / "results.json") as out:
         table = csv.writer(cells)
         table.writerow(COLUMNS)
@@ -52,10 +53,12 @@ def write_rows(store, folder, about):
         about = {**about, "asked": " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "", "tolerances": tolerances, "suites": suites}
         head = json.dumps(about, ensure_ascii=False, indent=1)
         out.write(head[:-2] + ',\n "rows": [')
+        asked = {name: _asked(run) for name, run in runs.items()}
         for i, (outcome, row) in enumerate(store.rows()):
-            asked = _asked(runs, row)
-            table.writerow(_cells(outcome, row, asked))
-            out.write(f'{"," if i else ""}\n{_encode({**row, "outcome": outcome, **asked})}')
+            yield outcome, row
+            row = {**row, "outcome": outcome, "ratio": words.worst_ratio(row), **(asked.get(row.get("run")) or _asked({}))}
+            table.writerow(_cells(row))
+            out.write(f'{"," if i else ""}\n{_encode(row)}')
         out.write("\n]}\n")
 
 

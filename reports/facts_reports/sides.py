@@ -19,7 +19,6 @@ _SCHEMA = f"""
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;
 CREATE TABLE seen({latest.COLUMNS}, record INT, offered INT, answer BLOB);
 """
-_PAIRED = "(slot INT, side INT, case_name TEXT, config INT, offered INT, answer BLOB)"
 _LOOKED_AT = ("case", "cudnn", "build", "device", "sm", "grade", "backend", "verdict", "supported", "engine", "config", "workspace_bytes", "plan_ms",
               "exec_us", "wall_ms", "reason", "errors", "expectation", "attempt", "run", "stage")
 _REASON = ("class", "status", "text", "rule")
@@ -202,7 +201,7 @@ class Sides:
     def __init__(self):
         self.db = sqlite3.connect("")   # a file of SQLite's own, gone at the end
         self.db.executescript(_SCHEMA)
-        self.records, self.slots, self.lists, self.table = [], [], Lists(), "row"
+        self.records, self.slots, self.lists = [], [], Lists()
 
     def read(self, inputs):
         """One record, of a file, a folder or several. Raises reader.InputError."""
@@ -214,44 +213,20 @@ class Sides:
         self.records.append(record)
         return record
 
-    def read_store(self, store):
-        """The rows of a store.Store as a record: those that count, without what is missing."""
-        record = Record([f.name for f in store.files], store.files, store.runs, {}, store.gpus)
-        reading = _Reading(self.db, len(self.records), record, self.lists)
-        for outcome, row in store.rows(order="id"):
-            if outcome != "missing":
-                reading.add_row({**row, "offered": self.lists.number(row["engines"])})
-        reading.lines = list(store.target_lines)
-        reading.finish()
-        self.records.append(record)
-        self.db.execute("CREATE INDEX seen_of ON seen(record, build, device)")
-        return record
-
     def pair(self, slots):
         """`slots`: [((record, build, device), (record, build, device))]. No other pairs can be made afterwards."""
-        self._pair(slots, latest.that_count)
-        self.db.execute("DELETE FROM seen")
-
-    def apart(self, slots):
-        """The same records, of read_store(), with pairs of their own, until the next call."""
-        other = copy(self)
-        other.slots, other.table = [], "apart"
-        self.db.execute("DROP TABLE IF EXISTS apart")
-        other._pair(slots, lambda where: f"seen WHERE {where}")   # a store has only rows that count
-        return other
-
-    def _pair(self, slots, rows):
-        self.db.execute(f"CREATE TABLE {self.table}{_PAIRED}")
+        self.db.execute("CREATE TABLE row(slot INT, side INT, case_name TEXT, config INT, offered INT, answer BLOB)")
         for number, sides in enumerate(slots):
             for side, (record, build, device) in enumerate(sides):
-                self.db.execute(f"INSERT INTO {self.table} SELECT ?, ?, case_name, config, offered, answer FROM " + rows("record=? AND build=? AND device=?"),
+                self.db.execute("INSERT INTO row SELECT ?, ?, case_name, config, offered, answer FROM " + latest.that_count("record=? AND build=? AND device=?"),
                                 (number, side, record, build, device))
             self.slots.append(Slot(*(tuple(side[1:]) for side in sides)))
-        self.db.execute(f"CREATE INDEX {self.table}_order ON {self.table}(slot, case_name, side, config)")
+        self.db.execute("CREATE INDEX row_order ON row(slot, case_name, side, config)")
+        self.db.execute("DELETE FROM seen")
 
     def pairs(self):
         """(slot, case, [first side's answers], [second side's]) in order; an absent side is an empty list."""
-        rows = self.db.execute(f"SELECT slot, case_name, side, answer FROM {self.table} ORDER BY slot, case_name, side, config")
+        rows = self.db.execute("SELECT slot, case_name, side, answer FROM row ORDER BY slot, case_name, side, config")
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             sides = ([], [])
             for _, _, side, data in group:
@@ -260,7 +235,7 @@ class Sides:
 
     def offers(self):
         """(slot, case, first side's list of engines, second side's) of every case that both were asked; of several configurations the first."""
-        rows = self.db.execute(f"SELECT slot, case_name, side, offered FROM {self.table} ORDER BY slot, case_name, side, config")
+        rows = self.db.execute("SELECT slot, case_name, side, offered FROM row ORDER BY slot, case_name, side, config")
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             found = {}
             for _, _, side, number in group:
@@ -271,9 +246,68 @@ class Sides:
     def answers(self, slot, case):
         """Both sides' answers to one case."""
         sides = ([], [])
-        for side, data in self.db.execute(f"SELECT side, answer FROM {self.table} WHERE slot=? AND case_name=? ORDER BY side, config", (slot, case)):
+        for side, data in self.db.execute("SELECT side, answer FROM row WHERE slot=? AND case_name=? ORDER BY side, config", (slot, case)):
             sides[side].append(_unpack(data, self.lists))
         return sides
+
+
+class _Clean(_Reading):
+    """Takes the rows of a store.Store, which are clean and all count. `held`: {(build, device): {case: {configuration: answer}}}."""
+
+    def __init__(self, record):
+        super().__init__(None, 0, record, Lists())
+        self.held, self.offered = {}, {}
+
+    def add_row(self, row):
+        key = (row["build"], row["device"])
+        about = self.record.targets.setdefault(key, {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()})
+        if row["verdict"] not in ("not_run", "inconclusive"):
+            about["grades"].add(row["grade"] or "unknown")
+        row["offered"] = self._number(marshal.dumps(row["engines"], 2), row["engines"])
+        answer = answer_of(row, self.lists)
+        self.held.setdefault(key, {}).setdefault(row["case"], {})[latest.config(row)] = answer._replace(offered=self.lists.at[answer.offered])
+
+    def _number(self, said, engines):
+        if said not in self.offered:
+            self.offered[said] = self.lists.number(engines)
+        return self.offered[said]
+
+    def flush(self):
+        """Nothing waits."""
+
+
+class Stored:
+    """The rows of a store.Store as one record, without what is missing: its targets can be paired again and again. Answers as Sides does."""
+
+    def __init__(self, store):
+        self.slots, self.records = [], [Record([f.name for f in store.files], store.files, store.runs, {}, store.gpus)]
+        reading = _Clean(self.records[0])
+        for outcome, row in store.rows(order="id"):
+            if outcome != "missing":
+                reading.add_row(row)
+        reading.lines = list(store.target_lines)
+        reading.finish()
+        self._held = {target: {case: [found[config] for config in sorted(found)] for case, found in held.items()} for target, held in reading.held.items()}
+
+    def apart(self, slots):
+        """The same record with the pairs `slots`, as Sides.pair() has them."""
+        other = copy(self)
+        other.slots = [Slot(*(tuple(side[1:]) for side in sides)) for sides in slots]
+        return other
+
+    def pairs(self):
+        for number, slot in enumerate(self.slots):
+            first, second = (self._held.get(target, {}) for target in (slot.first, slot.second))
+            for case in sorted({**first, **second}):
+                yield number, case, first.get(case, []), second.get(case, [])
+
+    def offers(self):
+        for slot, case, first, second in self.pairs():
+            if first and second:
+                yield slot, case, first[0].offered, second[0].offered
+
+    def answers(self, slot, case):
+        return tuple(self._held.get(target, {}).get(case, []) for target in (self.slots[slot].first, self.slots[slot].second))
 
 
 def worst(answers):

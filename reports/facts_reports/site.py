@@ -64,8 +64,8 @@ def _too_large(store, title):
     return Page(_filled("large.html.j2", title=title, first=first, rows=store.totals()["rows"], most=MOST_ROWS, complete=store.complete()), first, MOST_ROWS)
 
 
-def make(store, title, compared=None, home="", audit=None):
-    """A Page. `compared`: the diff.Diff that it is about; else the records say. `home`, `audit`: of payload()."""
+def make(store, title, compared=None, home="", audit=None, rows=None):
+    """A Page. `compared`: the diff.Diff that it is about; else the records say. `home`, `audit`, `rows`: of payload()."""
     if store.totals()["rows"] > MOST_ROWS:
         return _too_large(store, title)
     script = '"use strict";\n(() => {\n' + "\n".join((_HERE / "scripts" / name).read_text(encoding="utf-8") for name in _SCRIPTS) + "})();\n"
@@ -74,7 +74,7 @@ def make(store, title, compared=None, home="", audit=None):
     for f in findings:
         f["repro"], f["why"] = words.repro(store, f["row"]), words.why(f["row"])
     targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, _ in store.builds() for d in store.devices()]
-    data, later, changed = payload(store, title, compared, home, audit)
+    data, later, changed = payload(store, title, compared, home, audit, rows)
     first = opening.of(store, changed, findings)
     html = _filled("index.html.j2", title=title, first=first, home=home, totals=store.totals(), complete=store.complete(), provenance=provenance(store),
                    findings=[f for f in findings if not f["known"]], known=[f for f in findings if f["known"]], program=base64.b64encode(gzip.compress(program().encode(), mtime=0)).decode(), program_digest=_digest(program()), target_counts=[t for t in targets if t[2]],

@@ -89,7 +89,7 @@ class Store:
         elif word == "end":
             self.runs.setdefault(run, {})["end"] = value
         elif word == "start":
-            key = tuple(str(value.get(k, "")) for k in ("case", "build", "device"))
+            key = str(value.get("case", "")), str(value.get("build", "")), str(value.get("device", ""))
             self.starts[key] = self.starts.get(key, 0) + 1
 
     def add_row(self, row):
@@ -114,9 +114,10 @@ class Store:
         self._planned_twice = self._count_planned_twice()
         self.superseded = self.db.execute(f"DELETE FROM seen WHERE id NOT IN (SELECT id FROM {latest.that_count()})").rowcount
         self.db.execute("ALTER TABLE seen RENAME TO row")
-        self.db.execute("CREATE INDEX row_identity ON row(case_name, build, device)")
+        self.db.execute("CREATE INDEX row_identity ON row(case_name, build, device, outcome)")
         self.db.execute("CREATE INDEX row_of_run ON row(run, case_name, suite_group)")
         self._draw_missing()
+        self.db.execute("CREATE INDEX row_of_finding ON row(finding)")
         self.db.execute("CREATE INDEX row_of_target ON row(build, device, rank, outcome, wall_ms)")
         self.db.execute("CREATE INDEX row_order ON row(rank, case_name, device, version, config)")
 
@@ -152,7 +153,7 @@ class Store:
                 if not build or not device:
                     continue
                 version = str(self.targets.get((build, device), {}).get("cudnn") or build.split("-")[0])
-                due = self.db.execute("SELECT DISTINCT case_name, suite_group FROM row r WHERE run=? AND NOT EXISTS"
+                due = self.db.execute("SELECT case_name, suite_group FROM (SELECT DISTINCT case_name, suite_group FROM row WHERE run=?) r WHERE NOT EXISTS"
                                       " (SELECT 1 FROM row x WHERE x.case_name=r.case_name AND x.build=? AND x.device=?)",
                                       (run, build, device)).fetchall()
                 seen = set()
@@ -178,7 +179,7 @@ class Store:
             self._answers[sql, args] = self.db.execute(sql, args).fetchall()
         return self._answers[sql, args]
 
-    def rows(self, where="1", args=(), order="rank, case_name, device, version, config"):
+    def rows(self, where="1", args=(), order="rank, case_name, device, version, config, id"):
         """(outcome, row) in order; `where` and `order` are ours, never input."""
         for outcome, data in self.db.execute(f"SELECT outcome, data FROM row WHERE {where} ORDER BY {order}", args):
             yield outcome, marshal.loads(data)
@@ -194,7 +195,7 @@ class Store:
         return [d for (d,) in self._once("SELECT device FROM row GROUP BY device ORDER BY device='cpu', -coalesce(max(sm),0), max(grade='measured') IS NOT 1, device")]
 
     def counts(self, where="1", args=()):
-        return dict(self._once(f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY rank, outcome ORDER BY rank", args))
+        return dict(self._once(f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY outcome ORDER BY min(rank)", args))
 
     def pairs(self, finding):
         """{outcome: number of (case, build, device)} whose worst row of this standing ended so; worst first. What is news is not counted as known."""

@@ -58,9 +58,9 @@ class Address(WithPages):
                 support.run(self.at / f"{name}.jsonl", "-o", self.at / f"{name}-few")
             page = self.open(f"{name}-few")
             self.assertEqual(json.loads(page.locator("#data").text_content())["others"], [])
-            both = sides.Sides()
-            record = both.read_store(store.load([self.at / f"{name}.jsonl"]))
-            builds, devices = sorted({b for b, _ in record.targets}), sorted({d for _, d in record.targets})
+            both = sides.Stored(store.load([self.at / f"{name}.jsonl"]))
+            targets = both.records[0].targets
+            builds, devices = sorted({b for b, _ in targets}), sorted({d for _, d in targets})
             for old, new in (("9.14.0", "9.20.0"), ("9.19.0", "9.27.0"), ("9.14.0", "9.27.0")):
                 found = diff.of_targets(both, [((f"{old}-jit-cu13", d), (f"{new}-jit-cu13", d)) for d in devices])
                 due = steps.as_object(found, {case: place for place, case in enumerate(dict.fromkeys(found.names))})

@@ -1,5 +1,6 @@
 """The page's data: columns with dictionaries, so that 100,000 rows stay a few megabytes and filter in milliseconds."""
 import json
+import marshal
 
 from .. import cases, features, sides, words
 from ..vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
@@ -12,6 +13,7 @@ _FIRST = {"case", "target", "outcome", "reason", "grade", "engine", "config"}   
 _NAMED = ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group", "run", "worst")
 _PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
 
+_DETAILS = ("errors", "padded", "pictures", "expectation", "inputs_from", "tflops", "wall_ms")
 _HASHED = (str, tuple, type(None))
 
 
@@ -21,13 +23,14 @@ class _Dictionary:
 
     def add(self, value):
         kind = type(value)
-        key = value if kind in _HASHED else (kind, value) if kind in (int, bool) else (kind, repr(value))   # 1 is True
-        if key not in self.said:
+        key = value if kind in _HASHED else marshal.dumps(value, 2)   # 1 is True, but not its bytes
+        code = self.said.get(key)
+        if code is None:
             same = (kind, json.dumps(value, ensure_ascii=False, sort_keys=True)) if kind in (dict, list) else key
-            self.said[key] = self.index.setdefault(same, len(self.items))
-            if self.said[key] == len(self.items):
+            code = self.said[key] = self.index.setdefault(same, len(self.items))
+            if code == len(self.items):
                 self.items.append(value)
-        return self.said[key]
+        return code
 
 
 def _short(value):
@@ -36,6 +39,10 @@ def _short(value):
 
 def _errors(row):
     return {t: {k: _short(v) for k, v in e.items()} for t, e in row.get("errors", {}).items() if isinstance(e, dict)}
+
+
+def _details(row, names):
+    return {name: value for name in names if (value := _errors(row) if name == "errors" else row.get(name))}
 
 
 def _reason(row):
@@ -51,7 +58,7 @@ def _reason(row):
 class _Rows:
     """The rows of a store, column by column."""
 
-    def __init__(self, store):
+    def __init__(self, store, rows):
         self.dictionaries = {name: _Dictionary() for name in _NAMED}
         for device in store.devices():
             for build, _ in store.builds():
@@ -60,13 +67,12 @@ class _Rows:
         self.columns = {name: [] for name in (*_NAMED, "outcome", "ratio", *_PLAIN)}
         self.details, self.known, self.errors = {}, [], numbers.Errors()
         many = store.one("SELECT count(*) FROM row") > _ALL_DETAILS
-        for place, (outcome, row) in enumerate(store.rows()):
+        for place, (outcome, row) in enumerate(rows):
             self._add(outcome, row)
             self.errors.add(row)
             if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN:
                 self.known.append(place)
-            kept = {name: value for name, value in self._details(row).items() if name == "expectation" or not (many and is_good(outcome))}
-            if kept:
+            if kept := _details(row, ("expectation",) if many and is_good(outcome) else _DETAILS):
                 self.details[place] = kept
 
     def _add(self, outcome, row):
@@ -81,11 +87,6 @@ class _Rows:
             value = row.get(name)
             self.columns[name].append(_short(value) if value is not None and isinstance(value, (int, float)) else None)
 
-    @staticmethod
-    def _details(row):
-        kept = {"errors": _errors(row), **{name: row.get(name) for name in ("padded", "pictures", "expectation", "inputs_from", "tflops", "wall_ms")}}
-        return {name: value for name, value in kept.items() if value}
-
 
 def _targets(store, pairs):
     labels, versions = words.build_labels(store.builds()), dict(store.builds())
@@ -94,10 +95,10 @@ def _targets(store, pairs):
     return [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)} for b, d in pairs]
 
 
-def payload(store, title, compared=None, home="", audit=None):
+def payload(store, title, compared=None, home="", audit=None, rows=None):
     """The data of the page, its later columns, and the Steps in it. `home`: where the page of every run is, on a site of several.
-    `audit`: what `facts audit` found in these rows."""
-    rows = _Rows(store)
+    `audit`: what `facts audit` found in these rows. `rows`: store.rows(), where somebody else reads them at the same time."""
+    rows = _Rows(store, rows or store.rows())
     names = rows.dictionaries["case"].items
     column = cases.Columns(names)
     found, still = features.of(column)

@@ -142,9 +142,8 @@ class Steps:
         self.steps, self.others, self.gate, self.code = [], [], None, None
         if not compared and len(store.builds()) < 2:
             return
-        both = sides.Sides()
-        record = both.read_store(store)
-        found = compared or self._gate(both, store, record)
+        both = sides.Stored(store)
+        found = compared or self._gate(both, store)
         if found and found.axes == ["build"]:
             self.gate, self.code = as_object(found, places), found.exit_code()
             self.steps = [self.gate]
@@ -154,8 +153,9 @@ class Steps:
         self.others = self._compared(both, _others(chains), places, answers - sum(step["compared"] for step in self.steps))
 
     @staticmethod
-    def _gate(both, store, record):
+    def _gate(both, store):
         """The comparison that a gate's record was made for, or None."""
+        record = both.records[0]
         old, new, options = gated(store, record) or ("", "", {})
         ours, theirs = ({d for b, d in record.targets if b == build} for build in (old, new))
         pairs = [((old, d), (new, d)) for d in store.devices() if d in ours & theirs]
