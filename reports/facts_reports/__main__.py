@@ -1,5 +1,4 @@
 import contextlib
-import gc
 import os
 import sqlite3
 import sys
@@ -27,7 +26,6 @@ def _drop_output():
 
 sys.stdout, sys.stderr = _Plain(sys.stdout), _Plain(sys.stderr)
 INTERRUPTED = 130
-gc.disable()   # one command makes little garbage in cycles, and looking for it among the answers of a large record takes long
 try:
     from . import cli, diff_cli  # here: they take long enough to be interrupted
     code = diff_cli.main(sys.argv[2:]) if sys.argv[1:2] == ["--diff"] else cli.main()
