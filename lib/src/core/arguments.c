@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <gpu/gpu_driver.h>
-#include <gpu/gpu_driver.h>
 #include <xxhash.h>
 
 #include "error.h"
@@ -249,10 +248,13 @@ static const void *address_of(const fattn__argument *argument, const fattn_tenso
 }
 
 /* Pinned host memory is allowed, because the GPU reaches it by the same address. */
-static bool is_of_device(uintptr_t address, const struct gpu_driver *cuda, int device)
+static fattn_status check_device(const fattn__argument *argument, uintptr_t address, const struct gpu_driver *cuda, int device)
 {
     int ordinal = -1;
-    return cuda->pointer_attribute(&ordinal, GPU_ORDINAL_OF_POINTER, address) == 0 && ordinal == device;
+    const int result = cuda->pointer_attribute(&ordinal, GPU_ORDINAL_OF_POINTER, address);
+    if (result != 0 && result != GPU_INVALID_VALUE) /* the driver fails: no mistake of the caller */
+        return fattn__fail(FATTN_DEVICE_FAULT, "%s: the driver does not know its address: %s", argument->name, gpu_driver_text(cuda, result));
+    return result == 0 && ordinal == device ? FATTN_OK : refuse(argument, "is not an address of the plan's GPU");
 }
 
 static fattn_status check_meetings(const fattn__arguments *a, const uintptr_t *from)
@@ -278,8 +280,7 @@ static fattn_status check_set(const fattn__arguments *a, const uintptr_t *from, 
         if (from[i] % 16 != 0)
             return refuse_misaligned(&a->at[i], from[i]);
     for (int i = 0; cuda != NULL && i < a->count; i++)
-        if (!is_of_device(from[i], cuda, device))
-            return refuse(&a->at[i], "is not an address of the plan's GPU");
+        TRY(check_device(&a->at[i], from[i], cuda, device));
     return check_meetings(a, from);
 }
 

@@ -338,12 +338,14 @@ Test(calls, lengths_outside_their_tensor_are_refused_on_the_cpu)
 
 /* ---- addresses of a GPU, by a driver that is not one ------------------------------------------------------------------------------------ */
 
-static uintptr_t device_from, device_to;
+static uintptr_t device_from, device_to, broken_at;
 static int asked;
 
 static int fake_attribute(void *out, int attribute, gpu_address address)
 {
     asked++;
+    if (address == broken_at)
+        return 700;
     if (attribute != GPU_ORDINAL_OF_POINTER || address < device_from || address >= device_to)
         return 1; /* CUDA_ERROR_INVALID_VALUE, as for any memory of the host */
     *(int *)out = 3;
@@ -374,6 +376,27 @@ Test(calls, an_address_of_the_host_or_of_another_gpu_is_refused)
     cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM);
     cr_expect_str_eq(fattn_last_error(), "o is not an address of the plan's GPU");
     cr_expect_eq(fattn__arguments_check(&arguments, &t, true, &driver, 3), FATTN_OK, "nobody asks when the guards are off");
+}
+
+static int error_word(int result, const char **out)
+{
+    *out = result == 700 ? "an illegal access" : "?";
+    return 0;
+}
+
+Test(calls, a_driver_that_fails_is_no_mistake_of_the_caller)
+{
+    const gpu_driver driver = { .pointer_attribute = fake_attribute, .error_name = error_word, .error_string = error_word };
+    fattn_problem p = small_problem(FATTN_FORWARD), resolved;
+    fattn__arguments arguments;
+    cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
+    fattn__arguments_of(&arguments, &resolved, 64);
+    const fattn_tensors t = at_small_addresses();
+    device_from = 0x10000, device_to = 0x90000, broken_at = 0x30000;
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_DEVICE_FAULT);
+    cr_expect_str_eq(fattn_last_error(), "v: the driver does not know its address: an illegal access");
+    broken_at = 0;
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s", fattn_last_error());
 }
 
 Test(calls, the_driver_is_asked_once_about_a_set_of_addresses_and_again_about_any_other)
