@@ -80,7 +80,7 @@ int facts_gpu_live(const facts_slot *slot)
 bool facts_gpu_wait_for_room(const facts_slot *slot)
 {
     facts_target_state *state = &slot->run->targets[slot->target];
-    if (!state->ready || slot->gpu == FACTS_NO_GPU || state->starts_without_room == MOST_PAUSES)
+    if (!state->ready || state->starts_without_room == MOST_PAUSES)
         return false;
     slot->run->gpus[slot->gpu].full_until = uv_hrtime() + (FIRST_PAUSE_NS << state->starts_without_room++);
     return true;

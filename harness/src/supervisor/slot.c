@@ -138,18 +138,19 @@ static void on_ready(facts_slot *slot, facts_span ready)
 }
 
 /* Other workers use the GPU's memory and will release it. If work is added as answers come, only workers of the target itself
- * are certain to continue. */
+ * are certain to continue. Without such workers another process has the memory. */
 static bool waits_for_room(facts_slot *slot, const char *class_word)
 {
     facts_supervision *run = slot->run;
-    facts_target_state *state = &run->targets[slot->target];
     int live = facts_gpu_live(slot);
+    if (strcmp(class_word, "no_memory") != 0 || slot->gpu == FACTS_NO_GPU)
+        return false;
     for (const facts_slot *other = run->slots; other && run->order->more; other = other->next)
         live -= other->gpu == slot->gpu && other->target != slot->target;
-    const bool waits = strcmp(class_word, "no_memory") == 0 && state->target->kind == FACTS_TARGET_GPU && live > 1;
-    if (waits)
-        run->gpus[slot->gpu].no_room = true;
-    return waits;
+    if (live <= 1)
+        return facts_gpu_wait_for_room(slot);
+    run->gpus[slot->gpu].no_room = true;
+    return true;
 }
 
 static void on_failed(facts_slot *slot, facts_span failed)
@@ -166,7 +167,7 @@ static void on_failed(facts_slot *slot, facts_span failed)
         facts_json_string(facts_member_find(members, count, "text"), text, sizeof text);
         facts_json_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
     }
-    if (!waits_for_room(slot, class_word) && !(strcmp(class_word, "no_memory") == 0 && facts_gpu_wait_for_room(slot)))
+    if (!waits_for_room(slot, class_word))
         facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
 }
 
