@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/words/rescale.h"
 #include "supervision.h"
 
 /* Passed on to workers if set: visible GPUs, the cuBLAS that measures them, options of sanitizers, and whether rows have the
@@ -37,7 +38,7 @@ static void put_set(block *b, const char *const *names)
     }
 }
 
-char **facts_worker_environment(const facts_target *target, const char *links, int threads)
+char **facts_worker_environment(const facts_target *target, const char *links, int threads, const char *threshold)
 {
     char number[16];
     block *b = calloc(1, sizeof *b);
@@ -50,6 +51,8 @@ char **facts_worker_environment(const facts_target *target, const char *links, i
     put(b, "OMP_WAIT_POLICY", "passive"); /* several workers share the cores: threads that wait must not spin */
     if (target->kind != FACTS_TARGET_CPU && (target->build.kind == FACTS_BUILD_JIT || target->build.three_libraries))
         put(b, "CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY");
+    if (target->kind != FACTS_TARGET_CPU && threshold[0])
+        put(b, FACTS_RESCALE, threshold);
     if (links[0])
         put(b, "LD_LIBRARY_PATH", links);
     put_set(b, passed);

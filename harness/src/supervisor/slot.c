@@ -541,6 +541,14 @@ static void on_gone(void *owner, const facts_death *death)
     facts_schedule(run);
 }
 
+/* The turns of a run with another_round do not take from queues. */
+static int queue_of_new(const facts_supervision *run, const facts_target_state *state, bool alone)
+{
+    static const bool none[FACTS_QUEUES] = { false };
+    const int queue = run->order->another_round ? 0 : facts_queue_next(run, state, alone, none);
+    return queue < 0 ? 0 : queue;
+}
+
 bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
 {
     facts_target_state *state = &run->targets[target];
@@ -548,9 +556,13 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
     facts_error error = { .text = "out of memory" };
     if (!state->links.folder[0] && state->target->kind != FACTS_TARGET_CPU)
         facts_links_make(&state->links, &state->target->build);
-    char **environment = facts_worker_environment(state->target, state->links.folder, run->threads);
+    const bool alone = state->crowded && state->todo == state->crowded;
+    const int queue = queue_of_new(run, state, alone);
+    char **environment = facts_worker_environment(state->target, state->links.folder, run->threads, run->thresholds[queue]);
     if (slot && environment) {
-        *slot = (facts_slot){ .run = run, .target = target, .gpu = gpu, .config = -1, .since = uv_hrtime() };
+        *slot = (facts_slot){
+            .run = run, .target = target, .queue = queue, .gpu = gpu, .alone = alone, .config = -1, .since = uv_hrtime()
+        };
         slot->process = facts_process_start(&run->loop, run->order->worker, environment,
                                             (facts_process_hooks){ .line = on_line, .gone = on_gone }, slot, &error);
     }
@@ -564,7 +576,6 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
     run->slots = slot;
     run->live++;
     state->live++;
-    slot->alone = state->crowded && state->todo == state->crowded;
     facts_gpu_enter(slot);
     state->queues[slot->queue].workers++;
     state->starting++;

@@ -8,11 +8,6 @@
 #include "supervision.h"
 
 #define TICK_MS 100
-/* The assumed times of a start and of an answer, until the first were measured. */
-#define GUESS_START_MS 500.0
-#define GUESS_DECIDE_MS 2.0
-#define GUESS_RUN_MS 200.0
-
 #define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,
 static const double default_timeout_s[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_SECONDS) };
 #undef AS_SECONDS
@@ -22,24 +17,7 @@ static void count_todo(facts_target_state *state, const facts_item *item, int by
     state->todo += (size_t)by;
     state->crowded += item->had_no_room ? (size_t)by : 0;
     state->queues[item->queue].todo += (size_t)by;
-}
-
-/* The rescale threshold of a case. */
-static uint8_t queue_of(facts_supervision *run, const char *name)
-{
-    static const char key[] = " rescale=";
-    const char *at = strstr(name, key);
-    if (!at)
-        return 0;
-    at += sizeof key - 1;
-    const size_t n = strcspn(at, " ");
-    for (int i = 1; i < run->queue_count; i++)
-        if (strlen(run->thresholds[i]) == n && memcmp(run->thresholds[i], at, n) == 0)
-            return (uint8_t)i;
-    if (run->queue_count == FACTS_QUEUES || n >= sizeof run->thresholds[0])
-        return FACTS_QUEUES - 1;
-    memcpy(run->thresholds[run->queue_count], at, n);
-    return (uint8_t)run->queue_count++;
+    state->queues[item->queue].crowded += item->had_no_room ? (size_t)by : 0;
 }
 
 void facts_look_up(facts_supervision *run, size_t target)
@@ -66,7 +44,7 @@ static void begin_item(facts_supervision *run, facts_target_state *state, size_t
     const facts_work *w = &run->order->work[work];
     facts_item *item = &state->items[work];
     *item =
-        (facts_item){ .from_config = w->from_config, .queue = queue_of(run, w->name), .serial = (uint32_t)run->counts->planned };
+        (facts_item){ .from_config = w->from_config, .queue = facts_queue_of(run, w->name), .serial = (uint32_t)run->counts->planned };
     count_todo(state, item, 1);
     if (work < state->queues[item->queue].cursor)
         state->queues[item->queue].cursor = work;
@@ -151,28 +129,13 @@ static bool take_from(facts_target_state *state, int queue, bool alone, bool reu
     return true;
 }
 
-/* Of the queues that were not tried yet, the one with most work for each of its workers; -1: none has work. */
-static int fullest(const facts_target_state *state, const bool tried[FACTS_QUEUES])
-{
-    int best = -1;
-    double most = 0;
-    for (int i = 0; i < FACTS_QUEUES; i++) {
-        const double each = (double)state->queues[i].todo / (state->queues[i].workers + 1);
-        if (!tried[i] && each > most) {
-            most = each;
-            best = i;
-        }
-    }
-    return best;
-}
-
 static bool take_item(facts_supervision *run, facts_slot *slot)
 {
     facts_target_state *state = &run->targets[slot->target];
     bool tried[FACTS_QUEUES] = { false };
     if (run->stopping || state->failed)
         return false;
-    for (int from = slot->queue; from >= 0; from = fullest(state, tried)) {
+    for (int from = facts_queue_first(state, slot->queue); from >= 0; from = facts_queue_next(run, state, slot->alone, tried)) {
         if (take_from(state, from, slot->alone, run->order->on_free != NULL, &slot->work)) {
             state->queues[slot->queue].workers--;
             state->queues[from].workers++;
@@ -254,12 +217,10 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 /* Is there enough work to justify another worker's start? */
 static bool worth_another(const facts_supervision *run, const facts_target_state *state)
 {
+    static const bool none[FACTS_QUEUES] = { false };
     if (run->order->more)
         return state->todo > (size_t)state->starting; /* each starting worker takes a case, and asks for more */
-    double guess = run->order->task == FACTS_TASK_DECIDE ? GUESS_DECIDE_MS : GUESS_RUN_MS;
-    double each = state->answers ? state->busy_ms / (double)state->answers : guess;
-    double start = state->ready ? state->start_ms : GUESS_START_MS;
-    return (double)state->todo * each > start * (state->live + 1);
+    return facts_queue_next(run, state, false, none) >= 0;
 }
 
 /* Targets without a worker first, in their order; then the target with most work. *gpu is the worker's GPU. */

@@ -16,9 +16,10 @@ typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DON
  * its own queue, because a case of another queue needs a new worker. */
 #define FACTS_QUEUES 8 /* 0: without rescale=; the last queue: every threshold without a queue of its own */
 typedef struct facts_queue {
-    size_t cursor; /* nothing to do before it, but what is crowded */
+    size_t cursor;  /* nothing to do before it, but what is crowded */
     size_t todo;
-    int workers; /* that took their last case here */
+    size_t crowded; /* of those: they wait for a worker that has a GPU alone */
+    int workers;    /* that took their last case here, or were started for it */
 } facts_queue;
 
 /* One planned (case, target). */
@@ -167,7 +168,7 @@ bool facts_take_item(facts_supervision *run, size_t target, size_t work);
 /* Takes over the answers that the resumed record has for a target. Called once, when the device's name is known. */
 void facts_look_up(facts_supervision *run, size_t target);
 /* Takes the next item of the slot's target, from its own queue first, and sets the slot's work and queue. False if nothing is left
- * or the run stops. */
+ * that is worth another start, or the run stops. */
 bool facts_next_item(facts_supervision *run, facts_slot *slot);
 void facts_item_done(facts_supervision *run, size_t target, size_t work);
 /* The worker that finished the item has nothing of it in hand any more. */
@@ -179,6 +180,15 @@ void facts_schedule(facts_supervision *run);
 void facts_stop(facts_supervision *run);
 /* Every open item of the target becomes `inconclusive` for this reason. */
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
+
+/* queues.c: pure, except for the thresholds */
+/* The queue of a case: by its rescale threshold. */
+uint8_t facts_queue_of(facts_supervision *run, const char *name);
+/* For a worker of queue `own`: `own`, or a queue without a worker that has more work than this worker's part of its own. */
+int facts_queue_first(const facts_target_state *state, int own);
+/* For a worker that starts, or has tried some queues without success: of the others, the queue with most work for each of its
+ * workers; -1: in none is there so much that a start is worth it. `alone`: it has its GPU alone. */
+int facts_queue_next(const facts_supervision *run, const facts_target_state *state, bool alone, const bool tried[FACTS_QUEUES]);
 
 /* gpus.c: pure, except for the state of the GPUs */
 bool facts_gpus_prepare(facts_supervision *run);
@@ -223,7 +233,8 @@ void facts_write_line(facts_supervision *run, const facts_text *line);
 void facts_write_turn(facts_supervision *run, size_t target, size_t work, facts_span turn);
 
 /* environment.c */
-char **facts_worker_environment(const facts_target *target, const char *links, int threads); /* one block, freed with free() */
+/* One block, freed with free(). threshold: of rescale=; "": cuDNN's own. */
+char **facts_worker_environment(const facts_target *target, const char *links, int threads, const char *threshold);
 
 /* links.c */
 /* Makes a private folder of links to the build's libraries under the names that cuDNN asks the loader for first

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "case/language/case.h"
+#include "case/words/rescale.h"
 #include "reply.h"
 
 /* rescale= of a case; "" for cuDNN's own. */

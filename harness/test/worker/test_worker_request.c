@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/words/rescale.h"
 #include "worker/replace.h"
 #include "worker/target/request.h"
 

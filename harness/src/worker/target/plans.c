@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "case/words/rescale.h"
 #include "own_folder.h"
 #include "worker/clock/spent.h"
 

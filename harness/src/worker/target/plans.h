@@ -8,8 +8,7 @@
 
 #include "plan_seal.h"
 
-#define FACTS_RESCALE "CUDNN_RESCALE_THRESHOLD" /* the environment variable for rescale= of a case; cuDNN reads it */
-#define FACTS_REFUSALS_MOST 65536               /* the most refusals in a folder: about 200 MB */
+#define FACTS_REFUSALS_MOST 65536 /* the most refusals in a folder: about 200 MB */
 
 /* The plans of one worker. */
 typedef struct facts_plans {
