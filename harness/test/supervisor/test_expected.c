@@ -8,15 +8,21 @@
 
 static facts_expectations *expectations;
 
-static void begin(void)
+static void load(const char *suites)
 {
     facts_error message = { 0 };
+    facts_expectations_free(expectations);
+    cr_assert_eq(facts_expectations_load(&expectations, suites, &message), 0, "%s", message.text);
+}
+
+static void begin(void)
+{
     set_up();
     put_folder("cases");
     put_folder("cases/expect");
     put("cases/expect/x.expect", "2026-11-22 nan pass=bwd & engine=6 & grade=measured a/b#1 # dQ\n");
     setenv("FACTS_HOME", folder, 1);
-    cr_assert_eq(facts_expectations_load(&expectations, "", &message), 0, "%s", message.text);
+    load("");
 }
 
 static void end(void)
@@ -54,4 +60,18 @@ Test(expected, a_refusal_does_not_contradict_a_known_failure)
 {
     facts_expected_row row = judged(FACTS_VERDICT_UNSUPPORTED);
     cr_expect(!row.unexpected && !*row.json, "%s", row.json);
+}
+
+/* The same key may be a padded one in a case of the suite, and none in another case. */
+Test(expected, a_failure_of_a_suite_is_certain_only_there)
+{
+    put("cases/expect/x.expect", "suites: smoke core\n2026-11-22 nan pass=bwd & engine=6 a/b#1 # dQ\n");
+    load("");
+    cr_expect(!judged(FACTS_VERDICT_PASS).unexpected);
+    cr_expect(!judged(FACTS_VERDICT_NAN).unexpected, "it explains a failure everywhere");
+    cr_expect(judged(FACTS_VERDICT_WRONG).unexpected);
+    load("core");
+    cr_expect(judged(FACTS_VERDICT_PASS).unexpected);
+    load("surface");
+    cr_expect(judged(FACTS_VERDICT_NAN).unexpected, "in another suite it says nothing");
 }
