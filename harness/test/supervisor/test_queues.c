@@ -15,7 +15,8 @@ typedef struct plan {
 
 static void prepare(plan *p, const size_t todo[FACTS_QUEUES])
 {
-    *p = (plan){ .order = { .task = FACTS_TASK_RUN }, .state = { .ready = true, .start_ms = START_MS, .answers = 1, .busy_ms = CASE_MS } };
+    *p = (plan){ .order = { .task = FACTS_TASK_RUN },
+                 .state = { .ready = true, .start_ms = START_MS, .answers = 1, .busy_ms = CASE_MS } };
     p->run = (facts_supervision){ .order = &p->order };
     for (int i = 0; i < FACTS_QUEUES; i++)
         p->state.queues[i].todo = todo[i];

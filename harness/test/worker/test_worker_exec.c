@@ -268,3 +268,19 @@ Test(exec, while_a_graph_is_recorded_the_arrays_hold_another_legal_call)
     expect_other_contents(context, "pass=bwd dtype=mxe4m3 b=2 h=2 s=128 d=64");
     fattn_context_destroy(context);
 }
+
+/* The forward that shows what a backward drops has Stats of f32, as no forward writes others. */
+Test(exec, dropout_of_a_backward_with_16_bit_stats_is_shown_by_its_forward)
+{
+    static facts_problem asked;
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    facts_worker worker = { .device = FACTS_DEVICE_CPU };
+    fattn_plan *plan = NULL;
+    options.device_kind = FATTN_DEVICE_CPU;
+    cr_assert_eq(fattn_context_create(&worker.context, &options), FATTN_OK);
+    const facts_problem p = resolved("pass=bwd " SMALL "dropout=0.1 stats_dtype=bf16");
+    cr_assert_eq(facts_kept_plan(&plan, &asked, &worker, &p, FATTN_BACKEND_CPU, true), FATTN_OK, "%s", fattn_last_error());
+    cr_expect(asked.ask.pass == FATTN_FORWARD && asked.tensor[FACTS_TENSOR_STATS].dtype == FATTN_F32);
+    fattn_plan_destroy(plan);
+    fattn_context_destroy(worker.context);
+}

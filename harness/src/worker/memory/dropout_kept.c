@@ -78,6 +78,7 @@ static void ask_forward(facts_problem *p)
     for (size_t i = 0; i < sizeof not_of_it / sizeof *not_of_it; i++)
         p->tensor[not_of_it[i]].present = false;
     p->array[FACTS_ARRAY_DSINK].count = 0;
+    p->ask.stats_dtype = p->tensor[FACTS_TENSOR_STATS].dtype = FATTN_F32; /* no forward writes other Stats */
 }
 
 /* The addresses of the case do not matter: the dropout mask does not depend on them. */
