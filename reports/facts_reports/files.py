@@ -22,9 +22,11 @@ def replaced(path, newline=None):
             yield out
         if aside is not path:
             os.replace(aside, path)
-    except BaseException:
+    except BaseException as error:
         if aside is not path:
             aside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:   # a full disk
+            error.filename = str(path)
         raise
 
 

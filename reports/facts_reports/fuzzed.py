@@ -4,13 +4,12 @@ Reads JSON lines: {"version", "origin", "flags", "folder"}, then an object for e
 order of the ranking. With a folder both texts become files there, ID.known and ID.md, and README.md lists them; without one the paragraphs are printed.
 """
 import json
-import os
 import re
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
-from . import cases, text
+from . import cases, files, text
 
 _SIZES = ("pass", "dtype", "b", "h", "s", "d")
 _TO_DO = "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a condition."
@@ -142,12 +141,6 @@ def ranking(buckets, head):
         yield f"| {bucket['text']} | `{form['best']}` | `{form['known_as']}` | {form['link']} |"
 
 
-def _write(path, said):
-    aside = path.with_name(path.name + ".new")
-    aside.write_text(said, encoding="utf-8")
-    os.replace(aside, path)
-
-
 def _clear(folder, names):
     """Removes the files of findings that have been folded into others since, unless somebody has edited them."""
     for path in folder.glob("*.known"):
@@ -160,9 +153,9 @@ def _write_all(folder, buckets, head):
     news = [bucket for bucket in buckets if not bucket["explained"]]
     folder.mkdir(exist_ok=True)
     for bucket in news:
-        _write(folder / f"{ident(bucket)}.known", "\n".join(known(bucket, head)) + "\n")
-        _write(folder / f"{ident(bucket)}.md", paragraph(bucket, head, len(news)))
-    _write(folder / "README.md", "\n".join(ranking(buckets, head)) + "\n")
+        files.write(folder / f"{ident(bucket)}.known", "\n".join(known(bucket, head)) + "\n")
+        files.write(folder / f"{ident(bucket)}.md", paragraph(bucket, head, len(news)))
+    files.write(folder / "README.md", "\n".join(ranking(buckets, head)) + "\n")
     _clear(folder, {ident(bucket) for bucket in news})
 
 

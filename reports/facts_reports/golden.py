@@ -4,12 +4,11 @@ Each group lists its cases, then has one line for each device and range of versi
 that order, the engine that comes first. A total would hide a swap; this row of engines does not.
 """
 import argparse
-import os
 import re
 import sys
 from pathlib import Path
 
-from . import reader
+from . import files, reader
 from .store import load
 from .versions import segments, version_key
 from .vocabulary import is_good
@@ -257,9 +256,7 @@ def _add(matrix, store, args):
     if not new:
         print(f"{path}: has {', '.join(matrix.versions)} already")
         return OK
-    aside = path.with_name(f"{path.name}.new")
-    aside.write_text(add(matrix, store, before, args.golden), encoding="utf-8")
-    os.replace(aside, path)
+    files.write(path, add(matrix, store, before, args.golden))
     _renew_json(path)
     print(f"{path}: added {', '.join(new)}; review the change like code")
     return OK
@@ -274,7 +271,7 @@ def _as_json(path):
 def _renew_json(path):
     """The JSON beside the text follows it."""
     if (beside := path.with_name("golden.json")).exists():
-        beside.write_text(_as_json(path), encoding="utf-8")
+        files.write(beside, _as_json(path))
 
 
 def _print(matrix, store, args):
@@ -292,6 +289,6 @@ def _written(shown, args):
     if path.exists() and not args.overwrite:
         raise GoldenError(f"{path}: is there already; --overwrite replaces it")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(shown, encoding="utf-8")
+    files.write(path, shown)
     print(f"{path}: {shown.count(chr(10))} lines")
     return OK

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import known, known_observe, known_pages, propose, reader, text
+from . import files, known, known_observe, known_pages, propose, reader, text
 from .predicate import nearest
 from .store import load
 
@@ -69,7 +69,7 @@ def _apply(changes, write):
         print(known_observe.diff(changes), end="")
         return
     for path, (_, after) in changes.items():
-        Path(path).write_text("\n".join(after), encoding="utf-8")
+        files.write(path, "\n".join(after))
         print(f"changed: cases/known/{Path(path).name}")
 
 
@@ -116,7 +116,7 @@ def _note(entries, args):
     try:
         known.load(args.folder)
     except known.KnownError:
-        Path(entry.path).write_text(before, encoding="utf-8")
+        files.write(entry.path, before)
         raise
     return OK
 

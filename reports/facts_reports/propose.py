@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import expectations, findings, known, known_expectations, known_observe, separate, text
+from . import expectations, files, findings, known, known_expectations, known_observe, separate, text
 from .cases import bare
 
 OK, FINDINGS = 0, 1
@@ -36,7 +36,7 @@ def propose(store, entries, folder, write):
         sys.stdout.writelines(f"{said}\n" for said in difflib.unified_diff(
             before.splitlines(), after.splitlines(), f"a/cases/known/{path.name}" if before else "/dev/null", f"b/cases/known/{path.name}", lineterm=""))
         if write:
-            path.write_text(after, encoding="utf-8")
+            files.write(path, after)
     print(f"{text.count(len(found), 'failure')} proposed" + (f"; written to cases/known/{path.name}" if found and write else ""), file=sys.stderr)
     return FINDINGS if found else OK
 

@@ -1,5 +1,7 @@
 import csv
 import json
+import os
+import resource
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import support
 import synthetic
-from facts_reports import site
+from facts_reports import files, site
 from facts_reports.store import load
 
 
@@ -153,6 +155,20 @@ class Files(unittest.TestCase):
         self.assertRegex(html, r"\d+ rows are too many for one page")
         self.assertNotIn("application/json", html)
         self.assertEqual(len((self.at / "page/results.csv").read_text().splitlines()), 1 + load([path]).totals()["rows"])
+
+    def test_a_disk_without_room_leaves_the_old_file_and_is_named(self):
+        path = self.at / "kept" / "some.known"
+        path.parent.mkdir()
+        path.write_text("old")
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))   # as a full disk, an error that names no file
+        try:
+            with self.assertRaises(OSError) as caught:
+                files.write(path, 100000 * "x")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.assertEqual(caught.exception.filename, str(path))
+        self.assertEqual((path.read_text(), os.listdir(path.parent)), ("old", ["some.known"]))
 
 
 if __name__ == "__main__":
