@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the program of `facts repro CASE --standalone FOLDER` out of what the worker left in FOLDER/data.
 
-usage: standalone.py FOLDER [--frontend] [--keep]
+usage: standalone.py FOLDER [--frontend] [--keep] [--clean]
 Writes repro.c, Makefile and README.md (--frontend: repro.py, check.py and README.md) into FOLDER, and leaves the .npy files that they read;
 with --keep also the worker's answers about the case.
 Exit: 0 written, 3 the case cannot be written as a program (one line with the reason).
@@ -10,6 +10,7 @@ Exit: 0 written, 3 the case cannot be written as a program (one line with the re
 import json
 import pathlib
 import re
+import shutil
 import sys
 
 import frontend
@@ -190,22 +191,32 @@ def write_script(folder, case, row, decided):
     (folder / "README.md").write_text(readme(case, row, engine, knobs, how), encoding="utf-8")
 
 
+def clean(folder, read):
+    """Removes what only this program reads; and all data, if no reproducer reads it."""
+    for name in INTERNAL:
+        if name not in read:
+            (folder / "data" / name).unlink(missing_ok=True)
+    if not (folder / "README.md").exists():
+        shutil.rmtree(folder / "data", ignore_errors=True)
+
+
 def main(words):
-    folder, as_script = pathlib.Path(words[0]), "--frontend" in words[1:]
-    data, written = folder / "data", False
+    folder, as_script, keep = pathlib.Path(words[0]), "--frontend" in words[1:], "--keep" in words[1:]
+    read_later = ()
     try:
-        case, rows, decided = read(data)
+        if "--clean" in words[1:]:
+            return 0
+        case, rows, decided = read(folder / "data")
         row = chosen(rows)
         check_words(case, row)
         (write_script if as_script else write_program)(folder, case, row, decided)
-        written = True
+        read_later = ("case.json",) if as_script else ()  # check.py reads it
     except CannotSay as error:
         print(f"facts repro: --standalone{' --frontend' if as_script else ''}: {error}", file=sys.stderr)
         return 3
     finally:
-        for name in INTERNAL:
-            if "--keep" not in words and not (written and as_script and name == "case.json"):  # check.py reads it
-                (data / name).unlink(missing_ok=True)
+        if not keep:
+            clean(folder, read_later)
     print(f"facts repro: wrote {folder}: {'repro.py, check.py' if as_script else 'repro.c, Makefile'}, README.md and data/", file=sys.stderr)
     return 0
 

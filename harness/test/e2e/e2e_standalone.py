@@ -135,6 +135,7 @@ class Words(e2e.TestCase):
         for word in words:
             self.assertIn(word, line[0])
         self.assertFalse(os.path.exists(self.path("p", "repro.c")))
+        self.assertFalse(os.path.exists(self.path("p", "data")), "the data of a refused program")
 
     def test_what_a_program_cannot_say(self):
         self.refused("pass=fwd b=1 h=2 s=64 d=64 exec=aot", "exec=aot")

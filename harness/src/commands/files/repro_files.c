@@ -120,8 +120,12 @@ int facts_repro_files_end(facts_repro_files *files, const facts_options *options
 {
     char script[FACTS_PATH];
     facts_error message = { 0 };
-    const char *const words[] = { script, files->folder, options->frontend ? "--frontend" : NULL, NULL };
     const bool asked = status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS || status == FACTS_EXIT_ENVIRONMENT;
+    const char *const words[] = { script, files->folder,
+                                  asked && files->trouble[0] ? "--clean" :
+                                  options->frontend          ? "--frontend" :
+                                                               NULL,
+                                  NULL };
     const bool program = files->rows != NULL;
     if (program)
         fclose(files->rows);
@@ -131,7 +135,7 @@ int facts_repro_files_end(facts_repro_files *files, const facts_options *options
                                 files->dump[0] ? files->dump : files->folder, files->trouble);
     else if (asked)
         status = end_dump(files, status);
-    if (!program || !asked || files->trouble[0])
+    if (!program || !asked)
         return status;
     int made = find_file(script, "standalone.py");
     if (made == FACTS_EXIT_OK)
