@@ -3,7 +3,7 @@
 
 usage: standalone.py FOLDER [--frontend] [--keep] [--clean]
 Writes repro.c, Makefile and README.md (--frontend: repro.py, check.py and README.md) into FOLDER, and leaves the .npy files that they read;
-with --keep also the worker's answers about the case.
+with --keep also the worker's answers about the case. --clean: nothing is written, as the worker could not give all of it.
 Exit: 0 written, 3 the case cannot be written as a program (one line with the reason).
 """
 
