@@ -2,8 +2,9 @@
 """Writes the program of `facts repro CASE --standalone FOLDER` out of what the worker left in FOLDER/data.
 
 usage: standalone.py FOLDER [--frontend] [--keep] [--clean]
-Writes repro.c, Makefile and README.md (--frontend: repro.py, check.py and README.md) into FOLDER, and leaves the .npy files that they read;
-with --keep also the worker's answers about the case. --clean: nothing is written, as the worker could not give all of it.
+Writes repro.c, Makefile and README.md (--frontend: repro.py, check.py and README.md) into FOLDER, and leaves the .npy files that they read.
+  --keep     the worker's answers about the case stay, too
+  --clean    writes nothing, and removes what the worker left: it could not give all of it
 Exit: 0 written, 3 the case cannot be written as a program (one line with the reason).
 """
 
