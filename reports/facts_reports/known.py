@@ -174,6 +174,7 @@ class Failure:
     def guard(self):
         sms, suspected = self.architectures
         spans = [span for first, end in self.ranges for span in self.numbers(first, end)]
+        spans = [s for s in spans if not any(_within(s, other) for other in spans)]
         rules, more = (tuple(Rule(n, first, end - 1 if end else 0, *sm) for n, first, end in spans for sm in places) for places in (sms, suspected))
         common = {"name": self.name, "file": f"cases/known/{self.entry.name}.known", "tree": self.tree("when"), "when": self.when, "link": self.link,
                   "remedy": self.fields["instead"], "unasked": self.fields.get("ask") == "never", "knobs": self.knobs}
@@ -195,6 +196,12 @@ class Failure:
             return predicate.parse(text, FACTS if key == "when" else {})
         except predicate.PredicateError as error:
             raise KnownError(f"{self.entry.path}:{self.at.get(key, self.line)}: {key}: {error}") from None
+
+
+def _within(span, other):
+    """Two kernels may have the same number in some versions: the forward and the backward of Hopper were both 2 until 9.15."""
+    (engine, first, end), (whose, begin, until) = span, other
+    return span != other and engine == whose and begin <= first and (not until or end and end <= until)
 
 
 @dataclass(eq=False)
