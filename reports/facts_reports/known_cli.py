@@ -80,7 +80,7 @@ def _check(entries, args):
     seen = known_observe.observe(entries, store, doubts)
     fresh, wrong = known_observe.news(seen)
     versions = sorted({r["cudnn"] for _, r in store.rows("outcome<>'missing'") if r["cudnn"]}, key=known.number)
-    _apply(known_observe.proposals(fresh, Path(args.records[0]).name), args.write)
+    _apply(known_observe.proposals(fresh, " or ".join(Path(record).name for record in args.records)), args.write)
     for one in wrong:
         print(f"cases/known/{one.failure.entry.name}.known:{one.failure.line}: cuDNN {one.version} on {one.device} "
               + (f"fails ({one.fails} results), and the file says that it is right" if one.fails else f"is right ({one.right} results), and the file says that it fails"), file=sys.stderr)
