@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes the program of `facts repro CASE --standalone FOLDER` out of what the worker left in FOLDER/data.
 
-usage: standalone.py FOLDER [--frontend] [--keep] [--clean]
+usage: standalone.py FOLDER [--frontend] [--keep] [--clean] [--new]
 Writes repro.c, Makefile and README.md (--frontend: repro.py, check.py and README.md) into FOLDER, and leaves the .npy files that they read.
   --keep     the worker's answers about the case stay, too
-  --clean    writes nothing, and removes what the worker left: it could not give all of it
+  --clean    writes nothing: the worker could not give all of its files
+  --new      FOLDER/data was not there before, and goes if nothing is written
 Exit: 0 written, 3 the case cannot be written as a program (one line with the reason).
 """
 
@@ -192,33 +193,32 @@ def write_script(folder, case, row, decided):
     (folder / "README.md").write_text(readme(case, row, engine, knobs, how), encoding="utf-8")
 
 
-def clean(folder, read):
-    """Removes what only this program reads; and all data, if no reproducer reads it."""
+def clean(data, words, written):
+    """Removes what only this program reads; and all data, if nothing reads it and nobody had put anything there."""
+    if not written and "--new" in words:
+        shutil.rmtree(data, ignore_errors=True)
     for name in INTERNAL:
-        if name not in read:
-            (folder / "data" / name).unlink(missing_ok=True)
-    if not (folder / "README.md").exists():
-        shutil.rmtree(folder / "data", ignore_errors=True)
+        if not (written and "--frontend" in words and name == "case.json"):  # check.py reads it
+            (data / name).unlink(missing_ok=True)
 
 
 def main(words):
-    folder, as_script, keep = pathlib.Path(words[0]), "--frontend" in words[1:], "--keep" in words[1:]
-    read_later = ()
+    folder, as_script, written = pathlib.Path(words[0]), "--frontend" in words[1:], False
     try:
-        if "--clean" in words[1:]:
-            return 0
-        case, rows, decided = read(folder / "data")
-        row = chosen(rows)
-        check_words(case, row)
-        (write_script if as_script else write_program)(folder, case, row, decided)
-        read_later = ("case.json",) if as_script else ()  # check.py reads it
+        if "--clean" not in words[1:]:
+            case, rows, decided = read(folder / "data")
+            row = chosen(rows)
+            check_words(case, row)
+            (write_script if as_script else write_program)(folder, case, row, decided)
+            written = True
     except CannotSay as error:
         print(f"facts repro: --standalone{' --frontend' if as_script else ''}: {error}", file=sys.stderr)
         return 3
     finally:
-        if not keep:
-            clean(folder, read_later)
-    print(f"facts repro: wrote {folder}: {'repro.py, check.py' if as_script else 'repro.c, Makefile'}, README.md and data/", file=sys.stderr)
+        if "--keep" not in words[1:]:
+            clean(folder / "data", words[1:], written)
+    if written:
+        print(f"facts repro: wrote {folder}: {'repro.py, check.py' if as_script else 'repro.c, Makefile'}, README.md and data/", file=sys.stderr)
     return 0
 
 

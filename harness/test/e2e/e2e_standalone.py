@@ -144,6 +144,16 @@ class Words(e2e.TestCase):
         self.refused("pass=fwd b=1 h=2 s=64 d=64 dropout=0.5", "dropout", "GPU")
         self.refused("pass=bwd h=4/2 s=130/200 d=64 bias=bool:11ss", "guards=off")
 
+    def test_a_refusal_removes_nothing_of_others(self):
+        os.makedirs(self.path("p", "data"))
+        for name in ("mine.txt", "mine.npy"):
+            self.write(os.path.join("p", "data", name), "mine")
+        for case, more in (("exec=aot", ()), ("dropout=0.5", ()), ("mod=softcap:5", ("--frontend",))):
+            done = e2e.facts("repro", f"pass=fwd b=1 h=2 s=64 d=64 {case}", "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm",
+                             "--standalone", self.path("p"), *more)
+            self.assertEqual(done.status, 3, done.text)
+            self.assertLessEqual({"mine.txt", "mine.npy"}, set(os.listdir(self.path("p", "data"))))
+
     def test_what_the_frontend_cannot_say(self):
         for case, word in (
             ("mod=softcap:5", "softcap"),

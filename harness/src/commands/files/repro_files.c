@@ -67,8 +67,10 @@ static int begin_program(facts_repro_files *out, facts_options *options)
 {
     char rows[FACTS_PATH], data[FACTS_PATH];
     int status = make_folder(out->folder, "standalone", options->standalone);
-    if (status == FACTS_EXIT_OK && facts_join(data, out->folder, "data"))
+    if (status == FACTS_EXIT_OK && facts_join(data, out->folder, "data")) {
+        out->made = access(data, F_OK) != 0;
         status = make_folder(out->data, "standalone", data);
+    }
     options->standalone = out->data;
     if (status != FACTS_EXIT_OK)
         return status;
@@ -121,11 +123,14 @@ int facts_repro_files_end(facts_repro_files *files, const facts_options *options
     char script[FACTS_PATH];
     facts_error message = { 0 };
     const bool asked = status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS || status == FACTS_EXIT_ENVIRONMENT;
-    const char *const words[] = { script, files->folder,
-                                  asked && files->trouble[0] ? "--clean" :
-                                  options->frontend          ? "--frontend" :
-                                                               NULL,
-                                  NULL };
+    const char *words[6] = { script, files->folder };
+    size_t count = 2;
+    if (options->frontend)
+        words[count++] = "--frontend";
+    if (files->trouble[0])
+        words[count++] = "--clean";
+    if (files->made)
+        words[count++] = "--new";
     const bool program = files->rows != NULL;
     if (program)
         fclose(files->rows);

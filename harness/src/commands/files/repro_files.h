@@ -14,6 +14,7 @@ typedef struct facts_repro_files {
     FILE *rows;                                                  /* the answers, for the program's README */
     char trouble[300];                                           /* why a file of the worker is missing */
     bool dumped;                                                 /* some row has a dump */
+    bool made;                                                   /* `data` was not there before */
 } facts_repro_files;
 
 /* Makes the folders and their parents, puts check.py beside the dump, and sets the options to full paths. Returns an exit code. */
