@@ -173,8 +173,8 @@ class Failure:
 
     def guard(self):
         sms, suspected = self.architectures
-        spans = [span for first, end in self.ranges for span in self.numbers(first, end)]
-        spans = [s for s in spans if not any(_within(s, other) for other in spans)]
+        every = dict.fromkeys(span for first, end in self.ranges for span in self.numbers(first, end))
+        spans = [span for span in every if not any(_within(span, other) for other in every)]
         rules, more = (tuple(Rule(n, first, end - 1 if end else 0, *sm) for n, first, end in spans for sm in places) for places in (sms, suspected))
         common = {"name": self.name, "file": f"cases/known/{self.entry.name}.known", "tree": self.tree("when"), "when": self.when, "link": self.link,
                   "remedy": self.fields["instead"], "unasked": self.fields.get("ask") == "never", "knobs": self.knobs}
