@@ -40,14 +40,14 @@ static bool is_worth_a_start(const facts_supervision *run, const facts_target_st
     return queue->workers == 0 || run->order->more || (double)todo(queue, alone) * each > start * (queue->workers + 1);
 }
 
-int facts_queue_next(const facts_supervision *run, const facts_target_state *state, bool alone, const bool tried[FACTS_QUEUES])
+int facts_queue_next(const facts_supervision *run, const facts_target_state *state, bool alone, const bool *tried)
 {
     int best = -1;
     double most = 0;
     for (int i = 0; i < FACTS_QUEUES; i++) {
         const facts_queue *queue = &state->queues[i];
         const double each = (double)todo(queue, alone) / (queue->workers + 1);
-        if (!tried[i] && each > most && is_worth_a_start(run, state, queue, alone)) {
+        if (!(tried && tried[i]) && each > most && is_worth_a_start(run, state, queue, alone)) {
             most = each;
             best = i;
         }

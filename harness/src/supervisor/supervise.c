@@ -217,10 +217,9 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 /* Is there enough work to justify another worker's start? */
 static bool worth_another(const facts_supervision *run, const facts_target_state *state)
 {
-    static const bool none[FACTS_QUEUES] = { false };
     if (run->order->more)
         return state->todo > (size_t)state->starting; /* each starting worker takes a case, and asks for more */
-    return facts_queue_next(run, state, false, none) >= 0;
+    return facts_queue_next(run, state, false, NULL) >= 0;
 }
 
 /* Targets without a worker first, in their order; then the target with most work. *gpu is the worker's GPU. */

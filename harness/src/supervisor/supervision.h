@@ -1,5 +1,5 @@
-/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker and rows.c writes: these three call
- * each other, as a state machine does. README.md says who may call whom. */
+/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker, death.c reads its end and
+ * rows.c writes: these call each other, as a state machine does. README.md says who may call whom. */
 #ifndef FACTS_SUPERVISION_H
 #define FACTS_SUPERVISION_H
 
@@ -157,6 +157,14 @@ void facts_slot_ask(facts_slot *slot, size_t work);
 /* Asks for one turn with the case that the worker keeps. */
 void facts_slot_take_turn(facts_slot *slot, size_t work);
 void facts_slot_close(facts_slot *slot);
+/* All rows of its case are written. */
+void facts_slot_finish(facts_slot *slot);
+/* Is the worker in code of FACTS, the reference or the comparison? A timeout there says nothing about cuDNN. */
+bool facts_slot_is_in_facts(const facts_slot *slot);
+
+/* death.c */
+/* Writes what the end of the worker says, and gives its case back or its target up. Its slot is in no list any more. */
+void facts_slot_died(facts_slot *slot, const facts_death *death);
 
 /* turns.c */
 /* Sends the next question of a run with another_round, unless a worker is busy. Closes the workers at the end. */
@@ -186,9 +194,9 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 uint8_t facts_queue_of(facts_supervision *run, const char *name);
 /* For a worker of queue `own`: `own`, or a queue without a worker that has more work than this worker's part of its own. */
 int facts_queue_first(const facts_target_state *state, int own);
-/* For a worker that starts, or has tried some queues without success: of the others, the queue with most work for each of its
- * workers; -1: in none is there so much that a start is worth it. `alone`: it has its GPU alone. */
-int facts_queue_next(const facts_supervision *run, const facts_target_state *state, bool alone, const bool tried[FACTS_QUEUES]);
+/* For a worker that has tried some queues without success, or that starts (`tried` NULL): of the others, the queue with most work
+ * for each of its workers; -1: in none is there so much that a start is worth it. `alone`: it has its GPU alone. */
+int facts_queue_next(const facts_supervision *run, const facts_target_state *state, bool alone, const bool *tried);
 
 /* gpus.c: pure, except for the state of the GPUs */
 bool facts_gpus_prepare(facts_supervision *run);

@@ -36,12 +36,11 @@ static int next_of(const plan *p, int own)
 /* How long the run takes, and how often a worker starts again. The worker that is free first takes the next case. */
 static double simulate(plan *p, int workers, int *restarts)
 {
-    static const bool none[FACTS_QUEUES] = { false };
     double free_at[WORKERS] = { 0 }, end = 0;
     int own[WORKERS];
     *restarts = 0;
     for (int i = 0; i < workers; i++) {
-        own[i] = facts_queue_next(&p->run, &p->state, false, none);
+        own[i] = facts_queue_next(&p->run, &p->state, false, NULL);
         cr_assert_geq(own[i], 0);
         p->state.queues[own[i]].workers++;
     }
@@ -90,25 +89,23 @@ Test(queues, workers_start_for_the_queue_with_most_work)
 /* Nobody starts again for the last cases of a queue that has a worker. */
 Test(queues, a_little_work_is_worth_no_start)
 {
-    static const bool none[FACTS_QUEUES] = { false };
     plan p;
     prepare(&p, (const size_t[FACTS_QUEUES]){ 0, 60 });
     p.state.queues[1].workers = 1;
-    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, none), -1);
+    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, NULL), -1);
     p.state.queues[1].todo = 100;
-    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, none), 1);
+    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, NULL), 1);
     p.state.queues[1].todo = 1;
     p.state.queues[1].workers = 0;
-    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, none), 1, "a queue without a worker needs one");
+    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, NULL), 1, "a queue without a worker needs one");
 }
 
 /* What had no memory waits for a worker that has its GPU alone. */
 Test(queues, crowded_cases_bring_no_other_worker)
 {
-    static const bool none[FACTS_QUEUES] = { false };
     plan p;
     prepare(&p, (const size_t[FACTS_QUEUES]){ 3 });
     p.state.queues[0].crowded = 3;
-    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, none), -1);
-    cr_expect_eq(facts_queue_next(&p.run, &p.state, true, none), 0);
+    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, NULL), -1);
+    cr_expect_eq(facts_queue_next(&p.run, &p.state, true, NULL), 0);
 }
