@@ -308,12 +308,24 @@ def install_tool(cache, tool, locked):
     print(target / program)
 
 
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
 class Interrupted(BaseException):
     """Unlike after a KeyboardInterrupt, subprocess.run waits for pip's end, so that pip writes nothing into a folder that is removed."""
 
 
 def stop(number, frame):
+    for later in STOPS:
+        signal.signal(later, signal.SIG_IGN)  # a second one would end the clearing
     raise Interrupted
+
+
+def clear(cache):
+    """Removes what this installer, or one that was killed, has not put in place: a signal can come before a folder's name is known."""
+    for left in cache.glob("install.*"):
+        if left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def main():
@@ -325,7 +337,7 @@ def main():
     args = parser.parse_args()
     if not args.packages and not args.unpinned and not args.tool:
         parser.error("name a package or a tool")
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOPS:
         signal.signal(number, stop)
     os.umask(0o077)
     locked = read_lock()
@@ -336,15 +348,16 @@ def main():
     cache = own_folder(args.cache)
     with open_lock(cache / "install.lock") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
-        for left in cache.glob("install.*"):
-            if left.is_dir() and not left.is_symlink():
-                shutil.rmtree(left, ignore_errors=True)  # of an installer that was killed
-        for spec in args.packages:
-            install(cache, spec, *locked[spec])
-        for spec in found:
-            install(cache, spec, *found[spec], pinned=spec in locked)
-        if args.tool:
-            install_tool(cache, args.tool, locked)
+        clear(cache)
+        try:
+            for spec in args.packages:
+                install(cache, spec, *locked[spec])
+            for spec in found:
+                install(cache, spec, *found[spec], pinned=spec in locked)
+            if args.tool:
+                install_tool(cache, args.tool, locked)
+        finally:
+            clear(cache)
 
 
 if __name__ == "__main__":

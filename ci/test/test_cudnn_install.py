@@ -35,6 +35,16 @@ for file in os.listdir(there):
         shutil.copy(os.path.join(there, file), to)
 """
 
+# Ends the installer after its folder is made, and before the name of it is known.
+EARLY = """import os, signal, tempfile
+make = tempfile.mkdtemp
+def make_and_end(*args, **more):
+    folder = make(*args, **more)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return folder
+tempfile.mkdtemp = make_and_end
+"""
+
 
 def b64(data):
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
@@ -255,6 +265,12 @@ class Install(Folder):
             child.wait()
             self.assertEqual(list(self.cache.glob("install.*/")), [])
             self.assertIn(len(tree(self.cache)), (0, 6))
+
+    def test_ended_the_moment_its_folder_is_made_leaves_nothing(self):
+        (self.folder / "early").mkdir()
+        (self.folder / "early/sitecustomize.py").write_text(EARLY)
+        self.assertEqual(self.run_script(PYTHONPATH=str(self.folder / "early"))[0], 130)
+        self.assert_nothing_there()
 
     def test_what_a_killed_installer_left_is_cleared(self):
         (self.cache / "install.dead" / "wheel").mkdir(parents=True)
