@@ -73,7 +73,7 @@ bundle_module() {
 bundle_licences() {
     local tree=$1 package file
     mkdir -p "$tree/licences"
-    for package in libjansson-dev libmd-dev libuv1-dev libxxhash-dev libgcc-s1 libgomp1; do
+    for package in libjansson-dev libssl-dev libuv1-dev libxxhash-dev libgcc-s1 libgomp1; do
         file=$(sysroot)/usr/share/doc/$package/copyright
         [[ ! -r $file ]] || cp -L "$file" "$tree/licences/$package"
     done

@@ -11,7 +11,7 @@ mkdir -p "$1"
 build=$(realpath -- "$1")
 shift
 targets=(facts facts-worker facts-self nullcuda fattn_shared)
-libraries=(libjansson-dev libmd-dev libuv1-dev libxxhash-dev libgomp1 libstdc++6 zlib1g) # the last two for cuDNN under qemu
+libraries=(libjansson-dev libssl-dev libuv1-dev libxxhash-dev libgomp1 libstdc++6 zlib1g) # the last two for cuDNN under qemu
 command -v aarch64-linux-gnu-gcc >/dev/null || { echo "cross.sh: the cross compiler is missing; run this once: apt-get install gcc-aarch64-linux-gnu" >&2; exit 3; }
 sysroot=$build/sysroot
 bash "$home/ci/package/unpack.sh" bookworm aarch64 "$sysroot" "${libraries[@]}"

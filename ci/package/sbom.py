@@ -22,7 +22,7 @@ GCC = "GPL-3.0-or-later WITH GCC-exception-3.1"
 # archive: the Debian package that has it, its licence
 LINKED = {
     "libjansson.a": ("libjansson-dev", "MIT"),
-    "libmd.a": ("libmd-dev", "BSD-3-Clause AND BSD-2-Clause AND ISC AND Beerware"),
+    "libcrypto.a": ("libssl-dev", "Apache-2.0"),
     "libuv_a.a": ("libuv1-dev", "MIT"),
     "libuv.a": ("libuv1-dev", "MIT"),
     "libxxhash.a": ("libxxhash-dev", "BSD-2-Clause"),

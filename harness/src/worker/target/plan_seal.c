@@ -1,6 +1,6 @@
 #include "plan_seal.h"
 
-#include <sha2.h>
+#include <openssl/sha.h>
 #include <string.h>
 
 static const char mark[8] = { 'F', 'A', 'C', 'T', 'S', 'E', 'A', 'L' };
@@ -24,32 +24,32 @@ bool facts_seal_key(unsigned char out[FACTS_SEAL_KEY], const char *digits)
 }
 
 /* The inner or the outer hash of RFC 2104. */
-static void begin(SHA2_CTX *hash, const unsigned char key[FACTS_SEAL_KEY], unsigned char pad)
+static void begin(SHA256_CTX *hash, const unsigned char key[FACTS_SEAL_KEY], unsigned char pad)
 {
-    unsigned char block[SHA256_BLOCK_LENGTH];
+    unsigned char block[SHA256_CBLOCK];
     for (size_t i = 0; i < sizeof block; i++)
         block[i] = (unsigned char)((i < FACTS_SEAL_KEY ? key[i] : 0) ^ pad);
-    SHA256Init(hash);
-    SHA256Update(hash, block, sizeof block);
+    SHA256_Init(hash);
+    SHA256_Update(hash, block, sizeof block);
 }
 
 void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char key[FACTS_SEAL_KEY], const char *name,
                      const char *bytes, size_t count)
 {
-    SHA2_CTX hash;
+    SHA256_CTX hash;
     unsigned char inner[SHA256_DIGEST_LENGTH], of_key[SHA256_DIGEST_LENGTH];
-    SHA256Init(&hash);
-    SHA256Update(&hash, key, FACTS_SEAL_KEY);
-    SHA256Final(of_key, &hash);
+    SHA256_Init(&hash);
+    SHA256_Update(&hash, key, FACTS_SEAL_KEY);
+    SHA256_Final(of_key, &hash);
     begin(&hash, key, 0x36);
-    SHA256Update(&hash, (const unsigned char *)name, strlen(name) + 1);
-    SHA256Update(&hash, (const unsigned char *)bytes, count);
-    SHA256Final(inner, &hash);
+    SHA256_Update(&hash, name, strlen(name) + 1);
+    SHA256_Update(&hash, bytes, count);
+    SHA256_Final(inner, &hash);
     begin(&hash, key, 0x5c);
-    SHA256Update(&hash, inner, sizeof inner);
+    SHA256_Update(&hash, inner, sizeof inner);
     memcpy(out, mark, 8);
     memcpy(out + 8, of_key, 8);
-    SHA256Final(out + 16, &hash);
+    SHA256_Final(out + 16, &hash);
 }
 
 facts_seal facts_seal_check(const unsigned char key[FACTS_SEAL_KEY], const char *name, const char *bytes, size_t count)
