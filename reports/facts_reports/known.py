@@ -155,14 +155,15 @@ class Failure:
         """([(sm_from, sm_to)] where it was seen, and where it is suspected); (0, 0): everywhere."""
         return tuple(_architectures(self, key) for key in ("sm", "suspected"))
 
-    def expectations(self):
-        """[(predicate, seldom)]: the rows that are known to fail, as harness/src/case/suites/expectation_lines.c reads them; `?` where it is only suspected."""
+    def expectations(self, before_guards=False):
+        """[(predicate, seldom)]: the rows that are known to fail, as harness/src/case/suites/expectation_lines.c reads them; `?` where it is only suspected.
+        `before_guards`: also those of a record that is older than the guard, which refuses them now."""
         out = []
         for places, suspected in zip(self.architectures, (False, True)):
             if not places or not self.shows:
                 continue
             parts = [_grouped(self.shows)]
-            if self.guarded and "guards=" not in self.shows:
+            if self.guarded and not before_guards and "guards=" not in self.shows:
                 parts.insert(0, "guards=off")
             parts.append(_either([_engine_range(*r) for first, end in self.ranges for r in self.numbers(first, end)]))
             parts.append(_either([_sm_range(*place) for place in places]))

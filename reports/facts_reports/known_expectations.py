@@ -3,12 +3,12 @@
 _HEAD = "# Made from cases/known by ci/generate_known.py. Change the files there.\n"
 
 
-def expectations(entries):
-    """The text of known.expect, as harness/src/case/suites/expectation_lines.c reads it."""
+def expectations(entries, before_guards=False):
+    """The text of known.expect, as harness/src/case/suites/expectation_lines.c reads it. `before_guards`: see known.Failure."""
     lines = [_HEAD.rstrip("\n")]
     for entry in entries:
         for failure in entry.failures:
-            for where, suspected in failure.expectations():
+            for where, suspected in failure.expectations(before_guards):
                 verdict = failure.fields["verdict"] + ("?" if suspected and not failure.fields["verdict"].endswith("?") else "")
                 note = failure.fields.get("note", "")
                 if suspected:

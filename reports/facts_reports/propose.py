@@ -25,8 +25,9 @@ expected: to be written
 
 
 def propose(store, entries, folder, write):
-    """Prints the diff; exit 1 when there is one. An earlier proposal explains nothing: this one replaces it."""
-    lines = expectations.read(known_expectations.expectations([e for e in entries if e.name != NAME]))
+    """Prints the diff; exit 1 when there is one. An earlier proposal explains nothing: this one replaces it. What a guard would refuse
+    today is explained, because a record can be older than the guard."""
+    lines = expectations.read(known_expectations.expectations([e for e in entries if e.name != NAME], before_guards=True))
     rows, failed = expectations.unexplained(store, lines)
     found = _causes(rows, failed)
     path = Path(folder) / f"{NAME}.known"
@@ -61,23 +62,29 @@ def _file(found, store, folder):
 
 def _causes(all_rows, failed):
     """[(predicate, tensors, rows)], in a fixed order."""
-    alike = {}
+    alike, asked = {}, {}
     for row in failed:
         key = (row["sm"] or 0, row["verdict"], row["grade"] or "", "guards=off" in row["case"].split(), tuple(findings.bad_tensors(row)))
         alike.setdefault(key, []).append(row)
     out = []
     for (_, _, grade, _, tensors), rows in sorted(alike.items(), key=lambda c: str(c[0])):
-        out += [(where, [t for t in tensors if t], mine) for where, mine in _separated(all_rows, grade, rows)]
+        targets = frozenset((r["build"], r["device"]) for r in rows)
+        if (targets, grade) not in asked:
+            asked[targets, grade] = _asked(all_rows, targets, grade)
+        out += [(where, [t for t in tensors if t], mine) for where, mine in _separated(*asked[targets, grade], rows)]
     return out
 
 
-def _separated(all_rows, grade, failed):
-    """[(predicate, rows)]: each predicate covers some of the failures; what none covers is named case by case."""
-    targets = {(r["build"], r["device"]) for r in failed}
-    ids = {id(r) for r in failed}
+def _asked(all_rows, targets, grade):
+    """(rows of these targets, their columns)."""
     near = [r for r in all_rows if (r["build"], r["device"]) in targets and r["grade"] == (grade or None) and r["verdict"] != "not_run"]
     subjects = {k: [None if r.get(k) in (None, "") else str(r[k]) for r in near] for k in _SUBJECT}
-    columns = separate.Columns([bare(r["case"]) for r in near], subjects)
+    return near, separate.Columns([bare(r["case"]) for r in near], subjects)
+
+
+def _separated(near, columns, failed):
+    """[(predicate, rows)]: each predicate covers some of the failures; what none covers is named case by case."""
+    ids = {id(r) for r in failed}
     changed = separate.bits_of([i for i, r in enumerate(near) if id(r) in ids], len(near))
     everything = separate.bits_of(range(len(near)), len(near))
     out, single = [], {}
