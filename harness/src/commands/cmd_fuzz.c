@@ -13,6 +13,7 @@
 #define DRAW_AHEAD 4      /* cases drawn at once, for each worker */
 #define TIMEOUT_S 60.0    /* of one case, unless --timeout is given: the cases are small */
 #define MOST_IN_VAIN 2000 /* draws in a row without a new case */
+#define TOGETHER 16       /* cases with rescale= that are asked at once: each threshold needs a worker that starts with it */
 
 typedef struct fuzzing {
     const facts_options *options;
@@ -23,6 +24,8 @@ typedef struct fuzzing {
     uint64_t seed, index, in_vain;                          /* index: the next draw */
     size_t drawn, verdicts[FACTS_VERDICT_COUNT + 1], known; /* drawn cases with an answer */
     bool exhausted;
+    facts_case aside[TOGETHER];
+    size_t asides;
     facts_fuzz_files files;
     size_t written; /* facts_findings_changes of the files */
 } fuzzing;
@@ -32,6 +35,19 @@ typedef struct fuzzing {
 static bool draw_ended(const fuzzing *z)
 {
     return z->exhausted || (z->options->cases > 0 && z->index >= (uint64_t)z->options->cases);
+}
+
+static void ask(facts_search *search, const facts_case *c)
+{
+    facts_answer answer;
+    facts_search_ask(search, c, 1, FACTS_SEARCH_DRAWN, false, &answer);
+}
+
+static void ask_asides(facts_search *search, fuzzing *z)
+{
+    for (size_t i = 0; i < z->asides; i++)
+        ask(search, &z->aside[i]);
+    z->asides = 0;
 }
 
 /* The next case that was not asked yet. */
@@ -45,11 +61,20 @@ static void draw(facts_search *search, fuzzing *z)
             facts_memo_get(search->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN &&
             !facts_memo_forgot(search->memo, name)) {
             z->in_vain = 0;
-            facts_search_ask(search, &c, 1, FACTS_SEARCH_DRAWN, false, &answer);
-            return;
+            if (strcmp(facts_case_get(&c, FACTS_KEY_RESCALE), "auto") == 0) {
+                ask(search, &c);
+                return;
+            }
+            z->aside[z->asides++] = c;
+            if (z->asides == TOGETHER) {
+                ask_asides(search, z);
+                return;
+            }
         }
         z->exhausted = ++z->in_vain >= MOST_IN_VAIN;
     }
+    if (!facts_search_time_is_up(search))
+        ask_asides(search, z);
 }
 
 static void take_drawn(facts_search *search, const char *name, const facts_answer *answer, facts_verdict before)

@@ -44,6 +44,18 @@ class Fuzz(e2e.TestCase):
     def small(self):
         return "--weights", self.write("small.weights", SMALL)
 
+    def test_cases_that_need_a_worker_of_their_own_are_asked_together(self):
+        """cuDNN reads the threshold of rescale= once, so a worker of another one starts again."""
+        weights = self.write("rescale.weights", "pass: 1 fwd\ndtype: 1 bf16\nb: 1 {1..3}\nh: 1 {1..8}\ns: 1 {1..300}\nrescale: 7 default, 1 2, 1 8\n")
+        done = e2e.facts("fuzz", "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm", "-j1", "--cases", "150", "--seed", "1", "--weights", weights,
+                         "-o", self.path("r.jsonl"), timeout=200)
+        self.assertStatus(done, 0)
+        asked = [row["case"] for row in e2e.Record(self.path("r.jsonl")).rows]
+        self.assertEqual(len(asked), len(set(asked)))
+        thresholds = [re.search("rescale=[0-9]+|$", case)[0] for case in asked]
+        self.assertGreater(len(asked) - thresholds.count(""), 20)
+        self.assertLess(sum(a != b for a, b in zip(thresholds, thresholds[1:])), 10)
+
     def rows(self, record="r.jsonl"):
         """How often each (case, verdict, group) stands in a record."""
         return collections.Counter((row["case"], row["verdict"], row["group"]) for row in e2e.Record(self.path(record)).rows)
