@@ -14,7 +14,7 @@ _RESULT = frozenset((*cases.SUBJECT, "device"))   # what only a row says
 
 @dataclass(frozen=True)
 class Line:
-    verdict: str     # one, or several joined by /
+    verdicts: tuple
     suites: tuple    # (): all
     tree: tuple      # the predicate
 
@@ -30,7 +30,7 @@ def read(text):
             body = re.split(r"(?:^|(?<=[ \t]))#", said, maxsplit=1)[0].rstrip()
             _, verdict, rest = body.split(None, 2)
             where, _ = rest.rsplit(None, 1)
-            out.append(Line(verdict.rstrip("?"), suites, predicate.parse(where)))
+            out.append(Line(tuple(verdict.rstrip("?").split("/")), suites, predicate.parse(where)))
     return out
 
 
@@ -54,14 +54,14 @@ def _is_about(line, run):
 
 
 def unexplained(store, lines):
-    """(all rows, those that are failures and that no line explains)."""
+    """(all rows, those that are failures and that no line explains: a line that expects another verdict explains nothing)."""
     rows, failed = [], []
     for _, row in store.rows("outcome<>'missing'", order="case_name, device, cudnn, build, config, id"):
         rows.append(row)
         if not is_finding(row["verdict"]) or (isinstance(row.get("expectation"), dict) and "reason" in row["expectation"]):   # a reject case: its group judges it
             continue
         get, run = row_get(row), suites_of(store, row)
-        if not any(_is_about(line, run) and predicate.holds(line.tree, get) for line in lines):
+        if not any(row["verdict"] in line.verdicts and _is_about(line, run) and predicate.holds(line.tree, get) for line in lines):
             failed.append(row)
     return rows, failed
 
