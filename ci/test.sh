@@ -67,7 +67,7 @@ All tests of FACTS. They need no GPU. The first time, packages (Debian, PyPI) an
        -L LABEL                      by label: unit, e2e, reports, ci, quick
 
 One program has the tests of a folder: build/release/bin/harness_case --filter 'pattern/*' runs one suite of it.
-On two idle cores everything takes about 18 minutes from a warm build, and 22 from a clean clone.
+On two idle cores everything takes about 16 minutes from a warm build, and 20 from a clean clone.
 END
 }
 
