@@ -76,8 +76,8 @@ class Expectations(unittest.TestCase):
     def test_a_line_is_read_with_its_suites(self):
         first, second, third = expectations.read("# c\n2026-11-21 nan? pass=bwd & s.q=1 a/b#1 # note # more\nsuites: x y # z\n"
                                                  "2026-11-21 wrong/nan s.q=2 a/b#2\nsuites: all\n2026-11-21 hang s.q=3 a/b#3\n")
-        self.assertEqual((first.verdict, first.suites), ("nan", ()))
-        self.assertEqual((second.verdict, second.suites), ("wrong/nan", ("x", "y")))
+        self.assertEqual((first.verdicts, first.suites), (("nan",), ()))
+        self.assertEqual((second.verdicts, second.suites), (("wrong", "nan"), ("x", "y")))
         self.assertEqual(third.suites, ())
 
     def test_a_line_explains_the_failures_of_its_suites_alone(self):
@@ -86,6 +86,12 @@ class Expectations(unittest.TestCase):
             with self.subTest(suites):
                 kept = store(self.folder, record((WRONG, "nan", {"engine": 6}), (WRONG + " d=64", "nan", {"engine": 2}), (RIGHT, "pass", {"engine": 6}), suites=suites))
                 self.assertEqual(len(expectations.unexplained(kept, lines)[1]), failed)
+
+    def test_a_line_explains_the_verdicts_that_it_expects_alone(self):
+        lines = expectations.read("2026-11-21 wrong/nan pass=bwd & s.q=1 a/b#1\n")
+        for verdict, failed in (("wrong", 0), ("nan", 0), ("exec_fail", 1)):
+            with self.subTest(verdict):
+                self.assertEqual(len(expectations.unexplained(store(self.folder, record((WRONG, verdict, {"engine": 6}))), lines)[1]), failed)
 
     def test_a_case_that_its_group_judges_needs_no_line(self):
         judged = (WRONG, "crash", {"expectation": {"verdict": "unsupported", "met": False, "reason": "policy"}})

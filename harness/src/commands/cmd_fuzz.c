@@ -73,8 +73,6 @@ static void draw(facts_search *search, fuzzing *z)
         }
         z->exhausted = ++z->in_vain >= MOST_IN_VAIN;
     }
-    if (!facts_search_time_is_up(search))
-        ask_asides(search, z);
 }
 
 static void take_drawn(facts_search *search, const char *name, const facts_answer *answer, facts_verdict before)
@@ -127,6 +125,8 @@ static bool more(facts_search *search)
     size_t wanted = (size_t)search->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
     while (search->asked - before < wanted && !draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
         draw(search, z);
+    if (draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
+        ask_asides(search, z);
     return search->asked > before;
 }
 
