@@ -7,6 +7,7 @@
 #include "emulated_driver.h"
 #include "worker/gpu/worker_gpu.h"
 
+extern int emulated_oracle_trims; /* how often its scratch memory was requested back */
 extern int emulated_oracle_fails; /* 0, or an errno: what the oracle answers from now on */
 
 static inline facts_gpu *open_emulated(fattn_context **context)

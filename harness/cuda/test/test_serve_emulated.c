@@ -212,10 +212,14 @@ Test(serve, what_is_kept_is_launched_again)
         { .id = 6, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_TIME }, /* not kept */
     };
     bool lost;
+    emulated_oracle_trims = 0;
+    json_decref(last_reply_to(&requests[4], 1, false, &lost));
+    cr_expect_eq(emulated_oracle_trims, 0, "without turns the next case uses its memory");
     json_t *reply = last_reply_to(requests, 3, false, &lost), *turn = json_object_get(reply, "time");
     json_t *config = json_array_get(json_object_get(turn, "configs"), 0), *us = json_object_get(config, "us");
     cr_assert_eq(json_array_size(us), 5);
     cr_expect_eq(json_integer_value(json_object_get(reply, "id")), 3);
+    cr_expect_eq(emulated_oracle_trims, 1, "the workers of other builds need its memory");
     for (size_t i = 0; i < 5; i++)
         cr_expect_gt(json_real_value(json_array_get(us, i)), 0);
     cr_expect_geq(json_integer_value(json_object_get(config, "launches")), 1);

@@ -545,5 +545,8 @@ void facts_serve(facts_worker *worker, const facts_request *request)
         worker->kept = j;
     else
         release(j);
+    /* In a run with turns, the workers of all other builds need the memory while this one waits. */
+    if (request->keep && worker->gpu && !worker->lost)
+        (void)facts_gpu_trim(worker->gpu);
     facts_spend(FACTS_SPENT_OTHER);
 }

@@ -175,6 +175,39 @@ Test(emulated, a_backward_says_what_its_forward_owes)
     drawn_destroy(&x);
 }
 
+/* Scores that were given back are computed again. */
+Test(emulated, what_is_given_back_is_made_again)
+{
+    const size_limits little = { .batch = 1, .heads = 1, .seq = 8, .dim = 8 };
+    char error[256];
+    fref_gpu *gpu;
+    drawn x;
+    drawn_create(&x, FEATURE_PLAIN, 1, &little);
+    const data *of = &x.data;
+    const size_t count = (size_t)(of->problem.batch * of->problem.heads_q * of->problem.rows * 64);
+    double *answer = calloc(3 * count, sizeof *answer);
+    const fref_forward_out o = { .o = answer };
+    gpu_driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
+    cr_expect_not(fref_gpu_trim(gpu));
+    for (int trimmed = 0; trimmed < 2; trimmed++) {
+        const fref_backward_out dq = { .dq = answer + (trimmed ? 2 : 1) * count };
+        cr_expect_eq(fref_gpu_forward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &x.rounding, &o, NULL, error), 0);
+        const uint64_t scores = fref_gpu_scores(gpu);
+        cr_expect_neq(scores, 0);
+        if (trimmed) {
+            cr_expect(fref_gpu_trim(gpu) && !fref_gpu_trim(gpu));
+            cr_expect_eq(fref_gpu_scores(gpu), 0);
+        }
+        cr_expect_eq(fref_gpu_backward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &of->o, &of->stats, &of->d_o, &x.rounding, &dq, scores, NULL, error), 0);
+    }
+    cr_expect_arr_eq(answer + count, answer + 2 * count, count * sizeof *answer);
+    fref_gpu_destroy(gpu);
+    gpu_driver_replace(NULL);
+    free(answer);
+    drawn_destroy(&x);
+}
+
 Test(emulated, lots_may_split_groups_of_heads)
 {
     sweep(FEATURE_GROUPS, 4, &small, 1);

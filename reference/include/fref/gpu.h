@@ -66,6 +66,9 @@ void fref_gpu_run_ahead(fref_gpu *gpu, bool yes);
 /* The number of the scores that the last forward left in scratch memory. A backward with this number uses them and does not compute
  * them again. 0: the forward left none. Any later call makes the number invalid: a backward then computes the scores again. */
 uint64_t fref_gpu_scores(const fref_gpu *gpu);
+/* Gives back the scratch memory, which calls keep for the next call. The number of the scores becomes invalid. The context must be
+ * current; waits for the work that uses the memory. False: there was none. */
+bool fref_gpu_trim(fref_gpu *gpu);
 
 #ifdef __cplusplus
 }

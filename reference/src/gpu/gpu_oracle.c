@@ -59,13 +59,25 @@ uint64_t fref_gpu_scores(const fref_gpu *gpu)
     return gpu->scores_left ? gpu->runs : 0;
 }
 
+bool fref_gpu_trim(fref_gpu *gpu)
+{
+    bool any = false;
+    for (int n = 0; n < FREF__BUFFER_COUNT; n++) {
+        if (gpu->buffer[n].bytes > 0) {
+            gpu->driver->memory_free(gpu->buffer[n].at);
+            any = true;
+        }
+        gpu->buffer[n].bytes = 0;
+    }
+    gpu->scores_left = false;
+    return any;
+}
+
 void fref_gpu_destroy(fref_gpu *gpu)
 {
     if (!gpu)
         return;
-    for (int n = 0; n < FREF__BUFFER_COUNT; n++)
-        if (gpu->buffer[n].bytes > 0)
-            gpu->driver->memory_free(gpu->buffer[n].at);
+    (void)fref_gpu_trim(gpu);
     if (gpu->trouble)
         gpu->driver->host_free((void *)(uintptr_t)gpu->trouble);
     gpu_module_destroy(gpu->module);

@@ -46,13 +46,23 @@ static struct facts_kept_block *oldest(facts_gpu *gpu)
     return found;
 }
 
+static bool trim_oracle(facts_gpu *gpu)
+{
+    struct CUctx_st *previous;
+    if (!gpu->oracle || fattn_context_enter(&previous, gpu->context) != FATTN_OK)
+        return false;
+    const bool any = fref_gpu_trim(gpu->oracle);
+    fattn_context_leave(gpu->context, previous);
+    return any;
+}
+
 bool facts_gpu_trim(facts_gpu *gpu)
 {
     struct facts_kept_block *block = oldest(gpu);
     const bool any = block != NULL;
     for (; block; block = oldest(gpu))
         drop(gpu, block);
-    return any;
+    return trim_oracle(gpu) || any;
 }
 
 /* A free entry of the list for a new block of the driver; NULL: the list is full. */

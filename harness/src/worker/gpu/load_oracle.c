@@ -60,4 +60,5 @@ int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_g
 void facts_gpu_forget(facts_gpu *gpu)
 {
     fref_gpu_destroy(gpu->oracle);
+    gpu->oracle = NULL;
 }

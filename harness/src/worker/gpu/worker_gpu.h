@@ -35,7 +35,7 @@ fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
 /* Allocates exactly this size, so that a write past the end hits no other buffer of FACTS. */
 fattn_status facts_gpu_make_exact(facts_gpu *gpu, void **out, size_t bytes);
 void facts_gpu_free(facts_gpu *gpu, void *memory);
-/* Gives all freed memory back to the driver. False: there was none. */
+/* Gives all freed memory and the scratch memory of the oracle back to the driver. False: there was none. */
 bool facts_gpu_trim(facts_gpu *gpu);
 /* The host memory may be changed as soon as this function returns. */
 fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes);
