@@ -82,7 +82,7 @@ static void add_flag(facts_text *out, const char *key, bool value)
     facts_text_format(out, "\"%s\":%s,", key, value ? "true" : "false");
 }
 
-void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config)
+void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config, bool fresh)
 {
     facts_text_puts(out, "{");
     facts_text_member_int(out, "id", id);
@@ -97,6 +97,8 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
     add_flag(out, "first_bad_only", order->first_bad_only);
     if (order->another_round)
         add_flag(out, "keep", true);
+    if (fresh)
+        add_flag(out, "fresh", true);
     facts_text_close(out);
     facts_text_puts(out, "\n");
 }

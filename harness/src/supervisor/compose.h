@@ -19,8 +19,8 @@ typedef struct facts_frame {
 } facts_frame;
 
 void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame *frame);
-/* {"id":…} as PROTOCOL.md says. */
-void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config);
+/* {"id":…} as PROTOCOL.md says. `fresh`: only a worker that has launched no engine may answer. */
+void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config, bool fresh);
 /* Launch what is kept of this case: one turn. */
 void facts_compose_turn(facts_text *out, int64_t id, const char *name);
 /* The line of a turn. `target`: its place in the order's targets. */

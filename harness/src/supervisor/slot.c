@@ -79,7 +79,7 @@ void facts_slot_ask(facts_slot *slot, size_t work)
     if (run->counts->record_failed)
         return;
     facts_text_clear(&run->text);
-    facts_compose_request(&run->text, run->order, slot->id, name, item->from_config);
+    facts_compose_request(&run->text, run->order, slot->id, name, item->from_config, item->fresh);
     slot->since = uv_hrtime();
     send_text(slot, &run->text);
     facts_process_deadline(slot->process, run->timeout_s);
@@ -215,9 +215,12 @@ static int config_in_hand(const facts_slot *slot)
     return slot->config > from ? slot->config : from;
 }
 
-/* Its context was dead before this case did anything: this is not an answer, and another worker is asked. */
+/* The worker's context died before it launched the engine of this case: `again` is not an answer, and another worker is asked.
+ * The cause may be an earlier case, or this case's own launch for the dropout mask. In the second case every worker dies that has
+ * run other cases. So from now on the case needs a worker that has launched no engine: that worker answers with a row. */
 static void on_again(facts_slot *slot)
 {
+    slot->run->targets[slot->target].items[slot->work].fresh = true;
     facts_item_again(slot->run, slot->target, slot->work, config_in_hand(slot));
     wait_for_end(slot);
 }

@@ -16,7 +16,7 @@ typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DON
  * its own queue, because a case of another queue needs a new worker. */
 #define FACTS_QUEUES 8 /* 0: without rescale=; the last queue: every threshold without a queue of its own */
 typedef struct facts_queue {
-    size_t cursor;  /* nothing to do before it, but what is crowded */
+    size_t cursor; /* nothing to do before it, but what is crowded */
     size_t todo;
     size_t crowded; /* of those: they wait for a worker that has a GPU alone */
     int workers;    /* that took their last case here, or were started for it */
@@ -27,7 +27,8 @@ typedef struct facts_item {
     uint8_t state; /* facts_item_state */
     uint8_t queue;
     uint8_t attempts;
-    bool had_no_room; /* there was no memory for it on a GPU that it shared */
+    bool had_no_room : 1; /* there was no memory for it on a GPU that it shared */
+    bool fresh : 1;       /* a worker replied `again` to it: only a worker that has launched no engine is asked */
     int32_t from_config;
     uint32_t serial; /* with on_free: the order in which cases were added; places are used again */
 } facts_item;

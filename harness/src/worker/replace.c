@@ -28,6 +28,8 @@ bool facts_replace_now(const facts_worker *worker, const facts_request *request)
     const char *now = getenv(FACTS_RESCALE);
     if (worker->device == FACTS_DEVICE_CPU)
         return false;
+    if (request->fresh && worker->ran)
+        return true;
     threshold_of(wanted, request->text);
     return strcmp(wanted, now ? now : "") != 0;
 }

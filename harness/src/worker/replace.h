@@ -1,5 +1,6 @@
-/* A worker that needs another environment replaces itself: it starts itself again and passes on the requests that it has read.
- * cuDNN reads its rescale threshold from the environment once, so a process cannot ask it with another threshold. */
+/* A worker that cannot answer a request in this process replaces itself: it starts itself again and passes on the requests that it
+ * has read. cuDNN reads its rescale threshold from the environment once, so a process cannot ask it with another threshold. A
+ * request with `fresh` needs a process that has launched no engine: a fault then belongs to the request's own case. */
 #ifndef FACTS_REPLACE_H
 #define FACTS_REPLACE_H
 
@@ -9,7 +10,8 @@
 /* The environment variable with the descriptor of the lines to read first. */
 #define FACTS_REPLACED "FACTS_WORKER_LINES"
 
-/* Does this request need another threshold (rescale=) than this process has? Never on the CPU. */
+/* Does this request need another process? It does if it has another threshold (rescale=) than this process, or if it is `fresh`
+ * and this process has launched an engine. Never on the CPU. */
 bool facts_replace_now(const facts_worker *worker, const facts_request *request);
 /* The lines to pass on: the target's, the request's (both without their newlines), and what was read after it. */
 typedef struct facts_in_hand {

@@ -181,6 +181,9 @@ static void misbehave(const char *name, int64_t id)
     }
 }
 
+/* The request in hand has "fresh". */
+static bool fresh;
+
 static void answer(const char *name, int64_t id, int config, bool last, bool bye)
 {
     if (has_rule("no_room", name) || (has_rule("room_for_one", name) && has_company())) {
@@ -191,7 +194,8 @@ static void answer(const char *name, int64_t id, int config, bool last, bool bye
         fflush(replies);
         return;
     }
-    const char *verdict = has_rule("wrong", name) ? "wrong" : has_rule("refuse", name) ? "unsupported" : "pass";
+    const bool refuses = has_rule("refuse", name) || (fresh && has_rule("refuse_fresh", name));
+    const char *verdict = has_rule("wrong", name) ? "wrong" : refuses ? "unsupported" : "pass";
     fprintf(replies,
             "{\"id\":%lld,\"row\":{\"backend\":\"cudnn\",\"verdict\":\"%s\",\"supported\":true,\"engine\":%d,\"config\":%d,"
             "\"engines\":[{\"mode\":"
@@ -261,6 +265,8 @@ static void serve(const json_t *request)
     int64_t id = json_integer_value(json_object_get(request, "id"));
     int from = (int)json_integer_value(json_object_get(request, "from_config"));
     bool bye = has_rule("bye", name);
+    fresh = json_is_true(json_object_get(request, "fresh"));
+    served = fresh ? 0 : served; /* facts-worker starts itself again */
     if (strcmp(json_string_value(json_object_get(request, "do")), "time") == 0) {
         take_turn(name, id);
         return;

@@ -205,6 +205,22 @@ Test(supervisor, what_died_before_it_began_is_asked_of_another_worker)
     cr_expect(s.complete);
 }
 
+/* A second worker that has run other cases would die as the first did, if the case itself is the cause. The fake worker refuses
+ * each case whose request has "fresh". */
+Test(supervisor, a_case_after_again_and_no_other_is_asked_fresh)
+{
+    setenv("FACTS_FAULT", "again@d=40;refuse_fresh", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.starts, 13, "%zu starts", s.starts);
+    cr_expect_eq(s.rows, 12, "%zu rows", s.rows);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_UNSUPPORTED], 1);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
+    setenv("FACTS_FAULT", "again@d=40;refuse_fresh@d=40", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --overwrite -o r"), 0);
+    cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_UNSUPPORTED], 1, "the case that was asked again is the fresh one");
+}
+
 Test(supervisor, a_worker_that_takes_its_leave_is_replaced)
 {
     setenv("FACTS_FAULT", "bye@d=16;bye@d=48", 1);

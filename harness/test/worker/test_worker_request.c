@@ -43,10 +43,11 @@ Test(request, a_request_is_read_whole)
     cr_assert(
         request(&r,
                 "{\"id\":7,\"case\":\"pass=fwd dtype=bf16\",\"do\":\"run\",\"explain\":true,\"from_config\":2,\"plan_dir\":\"/p\","
-                "\"dump\":\"/q\",\"trace\":true,\"first_bad_only\":true,\"keep\":true}",
+                "\"dump\":\"/q\",\"trace\":true,\"first_bad_only\":true,\"keep\":true,\"fresh\":true}",
                 &error),
         "%s", error.text);
-    cr_expect(r.keep && r.id == 7 && r.what == FACTS_DO_RUN && r.explain && r.trace && r.first_bad_only && r.from_config == 2);
+    cr_expect(r.keep && r.fresh && r.id == 7 && r.what == FACTS_DO_RUN && r.explain && r.trace && r.first_bad_only &&
+              r.from_config == 2);
     cr_expect_str_eq(r.text, "pass=fwd dtype=bf16");
     cr_expect_str_eq(r.plan_dir, "/p");
     cr_expect_str_eq(r.dump, "/q");
@@ -57,7 +58,7 @@ Test(request, what_is_not_said_is_the_default)
     facts_request r;
     facts_error error = { 0 };
     cr_assert(request(&r, "{\"id\":0,\"case\":\"pass=fwd\",\"do\":\"decide\"}", &error));
-    cr_expect(!r.explain && !r.trace && !r.first_bad_only && r.from_config == 0 && r.dump[0] == '\0');
+    cr_expect(!r.explain && !r.trace && !r.first_bad_only && !r.fresh && r.from_config == 0 && r.dump[0] == '\0');
 }
 
 Test(request, garbage_is_refused_with_one_line)
@@ -78,6 +79,7 @@ Test(request, garbage_is_refused_with_one_line)
         "{\"id\":1,\"id\":2,\"case\":\"a\",\"do\":\"run\"}",
         "{\"id\":1,\"case\":\"a\",\"do\":\"run\",\"from_config\":-1}",
         "{\"id\":1,\"case\":\"a\",\"do\":\"run\",\"trace\":1}",
+        "{\"id\":1,\"case\":\"a\",\"do\":\"run\",\"fresh\":1}",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         facts_request r;
@@ -128,6 +130,18 @@ Test(request, another_threshold_needs_another_process)
     cr_expect(facts_replace_now(&gpu, &plain));
     cr_expect_not(facts_replace_now(&gpu, &two));
     unsetenv(FACTS_RESCALE);
+}
+
+Test(request, a_fresh_process_is_needed_only_after_an_engine_ran)
+{
+    facts_worker used = { .device = FACTS_DEVICE_GPU, .ran = true }, new = { .device = FACTS_DEVICE_GPU },
+                 cpu = { .device = FACTS_DEVICE_CPU, .ran = true };
+    facts_request plain = { .text = "pass=fwd dtype=bf16" }, fresh = { .text = "pass=fwd dtype=bf16", .fresh = true };
+    unsetenv(FACTS_RESCALE);
+    cr_expect(facts_replace_now(&used, &fresh));
+    cr_expect_not(facts_replace_now(&new, &fresh), "it would start again for ever");
+    cr_expect_not(facts_replace_now(&used, &plain));
+    cr_expect_not(facts_replace_now(&cpu, &fresh), "the cpu has no context");
 }
 
 /* A worker that starts itself again has a case in hand. If it finds its target no more, as on a GPU without free memory, that says
