@@ -14,6 +14,7 @@ import pathlib
 import re
 import statistics
 import sys
+import textwrap
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "reports"))
 from facts_reports import bench, reader, text, times  # noqa: E402
@@ -158,8 +159,10 @@ def page(record, figures):
     devices = list(dict.fromkeys(s.device for c in record.cases.values() for s in c.sides.values()))
     own, same, choices = steps(record), same_engine_steps(record), first_choices(record)
     head = ["case", "versions", "after / before", "engine"]
-    out = ["# Atlas of times", "", f"{text.count(len(record.cases), 'case')} on {', '.join(devices)}, cuDNN {', '.join(versions)}; made by `ci/atlas.py`.",
-           "Every engine that cuDNN offers was timed. [docs/bench.md](../bench.md) says how times are measured and compared. A ratio", "is named only where its whole interval lies beyond 1.02. A case without `dtype=` is bf16.", "", "## Where cuDNN's first choice got slower", ""]
+    about = f"{text.count(len(record.cases), 'case')} on {', '.join(devices)}, cuDNN {', '.join(versions)}; made by `ci/atlas.py`."
+    out = ["# Atlas of times", "", *textwrap.wrap(about, 120, break_on_hyphens=False),
+           "Every engine that cuDNN offers was timed. [docs/bench.md](../bench.md) says how times are measured and compared. A ratio", "is named only where its whole interval lies beyond 1.02. A case without `dtype=` is bf16.", "",
+           "## Where cuDNN's first choice got slower", ""]
     slower = _moved(own, "slower")
     out += _table(head, slower) if slower else ["Nowhere."]
     words = collections.Counter((a, b, found.word) for _, a, b, found, _, _ in own)
