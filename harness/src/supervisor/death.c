@@ -34,6 +34,14 @@ static bool had_no_channel(const facts_death *death)
     return death->cut_off || (!death->signal && !death->late && death->status == FACTS_WORKER_NO_CHANNEL);
 }
 
+/* A worker that replaces itself opens its target again before it looks at the case. */
+static const char *ended_at_restart(const facts_slot *slot, const facts_death *death)
+{
+    if (strcmp(slot->stage, "start") != 0)
+        return NULL;
+    return death->late ? "the worker did not start again in time" : "the worker ended when it started again";
+}
+
 static const char *timed_out_in_facts(const facts_slot *slot, const facts_death *death)
 {
     if (!death->late || !facts_slot_is_in_facts(slot))
@@ -44,8 +52,10 @@ static const char *timed_out_in_facts(const facts_slot *slot, const facts_death 
 /* An end that is not cuDNN's fault is not a crash of cuDNN. */
 static void blame_ourselves(facts_evidence *out, const facts_slot *slot, const facts_death *death)
 {
-    const char *late = timed_out_in_facts(slot, death);
-    if (late)
+    const char *restart = ended_at_restart(slot, death), *late = timed_out_in_facts(slot, death);
+    if (restart)
+        out->class_word = "environment", out->text = restart, out->remedy = "--resume asks it again";
+    else if (late)
         out->class_word = "internal", out->text = late, out->remedy = "use --timeout SECONDS; --resume asks it again";
     else if (had_no_memory(death))
         out->class_word = "no_memory", out->text = "the worker ran out of memory",

@@ -169,7 +169,7 @@ static void on_failed(facts_slot *slot, facts_span failed)
 
 bool facts_slot_is_in_facts(const facts_slot *slot)
 {
-    return strcmp(slot->stage, "reference") == 0 || strcmp(slot->stage, "judge") == 0;
+    return strcmp(slot->stage, "start") == 0 || strcmp(slot->stage, "reference") == 0 || strcmp(slot->stage, "judge") == 0;
 }
 
 /* The time of FACTS is not the engine's. */

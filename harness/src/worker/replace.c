@@ -55,6 +55,7 @@ void facts_replace(facts_worker *worker, const facts_request *request, const fac
             close(file);
         return;
     }
+    facts_reply_stage(request->id, "start", -1);
     threshold_of(wanted, request->text);
     snprintf(number, sizeof number, "%d", file);
     if (wanted[0])
