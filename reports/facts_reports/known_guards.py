@@ -82,6 +82,7 @@ KEYS = {
     "s.q": Number("p->seq_q"), "s.kv": Number("p->seq_kv"), "d.qk": Number("p->dim_qk"), "d.v": Number("p->dim_v"),
     "window.left": Number("(p->has_left ? p->window_left : INT64_MAX)", infinite="INT64_MAX"),
     "window.right": Number("(p->has_right ? p->window_right : INT64_MAX)", infinite="INT64_MAX"),
+    "align": Tests({"=tl": "p->align == FATTN_TOP_LEFT", "=br": "p->align == FATTN_BOTTOM_RIGHT"}),
     "scale": Number("p->attn_scale", real=True, only="!p->scale_in_memory"), "dropout": Number("p->dropout", real=True),
     "mask": Tests({"=none": f"!({_BAND})", "=causal": f"{_BAND} && p->align == FATTN_TOP_LEFT", "=causal_br": f"{_BAND} && p->align == FATTN_BOTTOM_RIGHT"}),
     "bias": Tests({"=none": "!p->has_bias", "~bool:*": "p->has_bias && p->bias_dtype == FATTN_BOOL", "~?1*": "p->has_bias && p->bias_dim[1] == 1",

@@ -73,7 +73,7 @@ HOLDS = [
     ("bias_dtype!=f32", ".has_bias = 1, .bias_dtype = 1", ".bias_dtype = 1"), ("dropout>0", ".dropout = 0.25", ".dropout = 0"), ("dropout=0.25", ".dropout = 0.25", ".dropout = 0.5"),
     ("scale<=0", ".attn_scale = -0.5", ".attn_scale = 0.5"), ("scale<=0", ".attn_scale = 0", ".attn_scale = 0, .scale_in_memory = 1"),
     ("scale!=0.5", ".attn_scale = 1", ".attn_scale = 1, .scale_in_memory = 1"), ("window.left<=128", ".has_left = 1, .window_left = 128", ".window_left = 128"),
-    ("window.right=inf", ".window_right = 1", ".has_right = 1, .window_right = 1"), ("mask=causal", ".has_right = 1", ".has_right = 1, .align = 1"),
+    ("window.right=inf", ".window_right = 1", ".has_right = 1, .window_right = 1"), ("mask=causal", ".has_right = 1", ".has_right = 1, .align = 1"), ("align=br", ".align = 1", "0"),
     ("mask=causal", ".has_right = 1", ".has_right = 1, .window_right = 1"), ("mask=causal_br", ".has_right = 1, .align = 1", ".has_right = 1, .align = 1, .has_left = 1"),
     ("mask=none", ".has_right = 1, .has_left = 1", ".has_right = 1"),
     # keys with a few comparisons

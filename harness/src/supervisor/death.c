@@ -53,16 +53,16 @@ static const char *timed_out_in_facts(const facts_slot *slot, const facts_death 
 static void blame_ourselves(facts_evidence *out, const facts_slot *slot, const facts_death *death)
 {
     const char *restart = ended_at_restart(slot, death), *late = timed_out_in_facts(slot, death);
-    if (restart)
-        out->class_word = "environment", out->text = restart, out->remedy = "--resume asks it again";
-    else if (late)
-        out->class_word = "internal", out->text = late, out->remedy = "use --timeout SECONDS; --resume asks it again";
-    else if (had_no_memory(death))
+    if (had_no_memory(death))
         out->class_word = "no_memory", out->text = "the worker ran out of memory",
         out->remedy = "give the machine more memory, or --jobs fewer workers; --resume asks it again";
     else if (had_no_channel(death))
         out->class_word = "environment", out->text = "a request or an answer of the worker could not be read or written",
         out->remedy = "--resume asks it again";
+    else if (restart)
+        out->class_word = "environment", out->text = restart, out->remedy = "--resume asks it again";
+    else if (late)
+        out->class_word = "internal", out->text = late, out->remedy = "use --timeout SECONDS; --resume asks it again";
     else
         return;
     out->verdict = "inconclusive";

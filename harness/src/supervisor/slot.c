@@ -178,7 +178,9 @@ static void on_stage(facts_slot *slot, const facts_line *reply, facts_span stage
     int64_t config;
     const bool was_ours = facts_slot_is_in_facts(slot);
     facts_json_string(stage, slot->stage, sizeof slot->stage);
-    if (was_ours && !facts_slot_is_in_facts(slot))
+    if (strcmp(slot->stage, "start") == 0)
+        facts_process_deadline(slot->process, START_TIMEOUT_S);
+    else if (was_ours && !facts_slot_is_in_facts(slot))
         facts_process_deadline(slot->process, slot->run->timeout_s);
     slot->config = facts_json_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
 }

@@ -61,6 +61,9 @@ static void stage(void *owner, const char *word)
 /* A file of plan_dir that could not be used is reported in the row of its case. */
 static void reply(const job *j, json_t *row, bool last, bool bye)
 {
+    /* In a run with turns, the workers of all other builds need the memory while this one waits. */
+    if (last && j->request.keep && j->worker->gpu && !j->worker->lost)
+        (void)facts_gpu_trim(j->worker->gpu);
     char *why = j->worker->plans->not_loaded;
     if (why[0])
         json_object_set_new(row, "not_loaded", json_string(why));
@@ -545,8 +548,5 @@ void facts_serve(facts_worker *worker, const facts_request *request)
         worker->kept = j;
     else
         release(j);
-    /* In a run with turns, the workers of all other builds need the memory while this one waits. */
-    if (request->keep && worker->gpu && !worker->lost)
-        (void)facts_gpu_trim(worker->gpu);
     facts_spend(FACTS_SPENT_OTHER);
 }

@@ -271,12 +271,12 @@ static void serve(const json_t *request)
         take_turn(name, id);
         return;
     }
-    if (has_rule("late_start", name) || has_rule("crash_start", name)) {
+    if (has_rule("long_start", name) || has_rule("crash_start", name)) {
         fprintf(replies, "{\"id\":%lld,\"stage\":\"start\"}\n", (long long)id);
         fflush(replies);
         if (has_rule("crash_start", name))
             die_by(SIGSEGV);
-        hang();
+        nap(2);
     }
     fprintf(replies, "{\"id\":%lld,\"stage\":\"decide\"}\n", (long long)id);
     if (has_rule("late_reference", name)) {

@@ -11,7 +11,7 @@ static int open_oracle(facts_gpu *gpu)
     return gpu->oracle ? 0 : fref_gpu_create(&gpu->oracle, gpu->text);
 }
 
-/* The oracle had too little memory, and the pool had some free: releases it. */
+/* The oracle had too little memory. Releases what the pool and the oracle keep; false: they kept none. */
 static bool had_some(facts_gpu *gpu, int status)
 {
     if (status != ENOMEM || !gpu->oracle || !facts_gpu_trim(gpu))
