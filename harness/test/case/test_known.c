@@ -110,6 +110,21 @@ Test(guards, each_holds_for_a_case_of_its_failure_at_its_edges_and_for_no_contro
     }
 }
 
+/* Without a mask and with full tiles it is right. */
+Test(guards, a_bound_of_inf_is_no_mask)
+{
+    size_t seen = 0;
+    for (size_t i = 0; i < fattn_guard_count(); i++) {
+        const fattn_rule *rule = fattn_guard_at(i);
+        if (strcmp(rule->name, "scale-not-positive/masked") != 0 && strcmp(rule->name, "scale-not-positive/unified-forward") != 0)
+            continue;
+        seen++;
+        cr_expect_not(holds(rule, "pass=fwd dtype=bf16 b=1 h=2 s=128 d=64 scale=-0.125"), "%s", rule->name);
+        cr_expect(holds(rule, "pass=fwd dtype=bf16 b=1 h=2 s=128 d=64 mask=causal scale=-0.125"), "%s", rule->name);
+    }
+    cr_expect_geq(seen, 2);
+}
+
 Test(guards, hold_for_no_ordinary_problem)
 {
     static const char *const ordinary[] = { "pass=fwd",
