@@ -12,14 +12,43 @@
 #include "emulated_driver.h"
 #include "gpu/gpu_run.h"
 
+static fref_gpu *open_gpu(void)
+{
+    char error[256];
+    fref_gpu *gpu;
+    gpu_driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
+    return gpu;
+}
+
+static void close_gpu(fref_gpu *gpu)
+{
+    fref_gpu_destroy(gpu);
+    gpu_driver_replace(NULL);
+}
+
+static int forward_of(fref_gpu *gpu, const drawn *x, const fref_forward_out *out)
+{
+    const data *of = &x->data;
+    char error[256];
+    const int status = fref_gpu_forward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &x->rounding, out, NULL, error);
+    if (status)
+        printf("%s\n", error);
+    return status;
+}
+
+static int backward_of(fref_gpu *gpu, const drawn *x, const fref_backward_out *out, uint64_t scores)
+{
+    const data *of = &x->data;
+    char error[256];
+    return fref_gpu_backward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &of->o, &of->stats, &of->d_o, &x->rounding, out, scores, NULL, error);
+}
+
 static void sweep(feature with, int count, const size_limits *most, size_t budget)
 {
     const char *more = getenv("FACTS_TEST_GPU_PROBLEMS"), *first = getenv("FACTS_TEST_GPU_SEED");
-    char error[256];
-    fref_gpu *gpu;
     tally t = { 0 };
-    gpu_driver_replace(emulated_driver());
-    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
+    fref_gpu *gpu = open_gpu();
     gpu->budget = budget;
     const int busy = gpu->busy;
     const int seed = first ? atoi(first) : 1;
@@ -31,8 +60,7 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
     }
     printf("%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is allowed, bounds at most %.2f %% above\n",
            feature_words[with], t.problems, t.refused, t.wrong, t.worst, 100.0 * t.above);
-    fref_gpu_destroy(gpu);
-    gpu_driver_replace(NULL);
+    close_gpu(gpu);
     cr_assert_eq(t.wrong, 0);
     cr_assert_eq(t.refused, 0);
 }
@@ -62,6 +90,7 @@ Test(emulated, memory_that_a_broken_device_does_not_give_is_no_lack_of_memory)
 }
 
 static const size_limits small = { .batch = 2, .heads = 4, .seq = 70, .dim = 72 };
+static const size_limits little = { .batch = 1, .heads = 1, .seq = 8, .dim = 8 };
 
 #define FEATURE_TEST(name, symbol)                                                                                                  \
     Test(emulated, name)                                                                                                            \
@@ -109,10 +138,7 @@ static void agree(const char *word, const double *a, const double *b, int64_t co
 Test(emulated, it_does_not_matter_how_many_blocks_share_rows_and_keys)
 {
     const size_limits long_ = { .batch = 1, .heads = 1, .seq = 900, .dim = 72 };
-    char error[256];
-    fref_gpu *gpu;
-    gpu_driver_replace(emulated_driver());
-    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
+    fref_gpu *gpu = open_gpu();
     const int busy[2] = { gpu->busy, 1 };
     for (uint64_t seed = 1; seed <= 4; seed++) {
         drawn x;
@@ -124,7 +150,7 @@ Test(emulated, it_does_not_matter_how_many_blocks_share_rows_and_keys)
             found[n] = calloc((size_t)(3 * count + rows), sizeof **found);
             const fref_forward_out out = { .o = found[n], .o_sigma = found[n] + count, .o_bound = found[n] + 2 * count, .o_nu = found[n] + 3 * count };
             gpu->busy = busy[n];
-            cr_assert_eq(fref_gpu_forward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &x.rounding, &out, NULL, error), 0, "%s", error);
+            cr_assert_eq(forward_of(gpu, &x, &out), 0);
         }
         agree("o", found[0], found[1], count, 1e-13);
         agree("o_sigma and o_bound", found[0] + count, found[1] + count, 2 * count, 1e-5);
@@ -133,8 +159,7 @@ Test(emulated, it_does_not_matter_how_many_blocks_share_rows_and_keys)
         free(found[1]);
         drawn_destroy(&x);
     }
-    fref_gpu_destroy(gpu);
-    gpu_driver_replace(NULL);
+    close_gpu(gpu);
 }
 
 Test(emulated, chunks_of_rows_and_lots_of_heads_add_up)
@@ -146,9 +171,6 @@ Test(emulated, chunks_of_rows_and_lots_of_heads_add_up)
 /* What a forward found that did not wait is said once, by the call after it. */
 Test(emulated, a_backward_says_what_its_forward_owes)
 {
-    const size_limits little = { .batch = 1, .heads = 1, .seq = 8, .dim = 8 };
-    char error[256];
-    fref_gpu *gpu;
     drawn x;
     drawn_create(&x, FEATURE_PLAIN, 1, &little);
     const data *of = &x.data;
@@ -156,21 +178,18 @@ Test(emulated, a_backward_says_what_its_forward_owes)
     const fref_forward_out o = { .o = answer };
     const fref_backward_out dq = { .dq = answer };
     unsigned char first[4];
-    gpu_driver_replace(emulated_driver());
-    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
+    fref_gpu *gpu = open_gpu();
     for (int bad = 1; bad >= 0; bad--) {
         memcpy(first, of->q.data, bytes_of(of->type));
         if (bad)
             memset((void *)(uintptr_t)of->q.data, 0xff, bytes_of(of->type));
         fref_gpu_run_ahead(gpu, true);
-        cr_expect_eq(fref_gpu_forward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &x.rounding, &o, NULL, error), 0);
+        cr_expect_eq(forward_of(gpu, &x, &o), 0);
         memcpy((void *)(uintptr_t)of->q.data, first, bytes_of(of->type));
         for (int again = 0; again < 2; again++)
-            cr_expect_eq(fref_gpu_backward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &of->o, &of->stats, &of->d_o, &x.rounding, &dq, 0, NULL, error),
-                         bad && !again ? ENOTSUP : 0);
+            cr_expect_eq(backward_of(gpu, &x, &dq, 0), bad && !again ? ENOTSUP : 0);
     }
-    fref_gpu_destroy(gpu);
-    gpu_driver_replace(NULL);
+    close_gpu(gpu);
     free(answer);
     drawn_destroy(&x);
 }
@@ -178,32 +197,27 @@ Test(emulated, a_backward_says_what_its_forward_owes)
 /* Scores that were given back are computed again. */
 Test(emulated, what_is_given_back_is_made_again)
 {
-    const size_limits little = { .batch = 1, .heads = 1, .seq = 8, .dim = 8 };
-    char error[256];
-    fref_gpu *gpu;
     drawn x;
     drawn_create(&x, FEATURE_PLAIN, 1, &little);
     const data *of = &x.data;
     const size_t count = (size_t)(of->problem.batch * of->problem.heads_q * of->problem.rows * 64);
     double *answer = calloc(3 * count, sizeof *answer);
     const fref_forward_out o = { .o = answer };
-    gpu_driver_replace(emulated_driver());
-    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
+    fref_gpu *gpu = open_gpu();
     cr_expect_not(fref_gpu_trim(gpu));
     for (int trimmed = 0; trimmed < 2; trimmed++) {
         const fref_backward_out dq = { .dq = answer + (trimmed ? 2 : 1) * count };
-        cr_expect_eq(fref_gpu_forward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &x.rounding, &o, NULL, error), 0);
+        cr_expect_eq(forward_of(gpu, &x, &o), 0);
         const uint64_t scores = fref_gpu_scores(gpu);
         cr_expect_neq(scores, 0);
         if (trimmed) {
             cr_expect(fref_gpu_trim(gpu) && !fref_gpu_trim(gpu));
             cr_expect_eq(fref_gpu_scores(gpu), 0);
         }
-        cr_expect_eq(fref_gpu_backward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &of->o, &of->stats, &of->d_o, &x.rounding, &dq, scores, NULL, error), 0);
+        cr_expect_eq(backward_of(gpu, &x, &dq, scores), 0);
     }
     cr_expect_arr_eq(answer + count, answer + 2 * count, count * sizeof *answer);
-    fref_gpu_destroy(gpu);
-    gpu_driver_replace(NULL);
+    close_gpu(gpu);
     free(answer);
     drawn_destroy(&x);
 }
@@ -224,13 +238,10 @@ Test(emulated, more_entries_of_dbias_than_a_grid_has_blocks_are_refused)
     double *dbias = calloc(2 * BATCH, sizeof *dbias);
     const fref_backward_out out = { .dbias = dbias, .dbias_dim = { BATCH, 1, 1, 2 } };
     char error[256];
-    fref_gpu *gpu;
-    gpu_driver_replace(emulated_driver());
-    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
+    fref_gpu *gpu = open_gpu();
     gpu->budget = 1; /* a head at a time: the first is enough */
     cr_expect_eq(fref_gpu_backward(gpu, &p, NULL, &same, &same, &same, &same, &same, &same, &rounding, &out, 0, NULL, error), ENOTSUP, "%s", error);
     cr_expect(strstr(error, "65536 blocks") != NULL, "%s", error);
-    fref_gpu_destroy(gpu);
-    gpu_driver_replace(NULL);
+    close_gpu(gpu);
     free(dbias);
 }
