@@ -34,7 +34,7 @@ static facts_frame frame_of(const facts_supervision *run, size_t target, size_t 
         .build = state->target->build.name,
         .device = state->device,
         .grade = grade_of(order, state->target),
-        .backend = state->target->kind == FACTS_TARGET_CPU ? "cpu" : "cudnn",
+        .backend = facts_target_backend(state->target),
         .run = order->run_id,
         .expectation = "",
         .verdict = extra->verdict ? extra->verdict : "",

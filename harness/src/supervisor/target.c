@@ -53,6 +53,11 @@ size_t facts_targets_find(const facts_targets *targets, const char *build, const
     return t;
 }
 
+const char *facts_target_backend(const facts_target *target)
+{
+    return target->kind == FACTS_TARGET_CPU ? "cpu" : "cudnn";
+}
+
 size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind)
 {
     size_t count = 0;

@@ -36,6 +36,8 @@ int facts_target_device(facts_target *out, const char *word, facts_error *messag
 bool facts_targets_add(facts_targets *targets, const facts_target *target);
 /* The one that a record knows by this build and device; as many as there are: none. */
 size_t facts_targets_find(const facts_targets *targets, const char *build, const char *device);
+/* The backend that is asked first; a row whose worker died before its answer has it. */
+const char *facts_target_backend(const facts_target *target);
 /* How many of a kind. */
 size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind);
 void facts_targets_free(facts_targets *targets);

@@ -33,15 +33,20 @@ static void end(void)
 
 TestSuite(expected, .init = begin, .fini = end);
 
-static facts_expected_row judged(facts_verdict verdict)
+static facts_expected_row judged_row(facts_verdict verdict, const char *row)
 {
     const facts_target target = { .kind = FACTS_TARGET_GPU };
     const facts_work work = { .name = "pass=bwd", .group = "", .expect = "" };
     facts_expected_row out;
     facts_line line;
-    facts_line_parse(&line, ROW, strlen(ROW));
+    facts_line_parse(&line, row, strlen(row));
     facts_expectations_judge(expectations, &target, 90, &work, true, verdict, &line, &out);
     return out;
+}
+
+static facts_expected_row judged(facts_verdict verdict)
+{
+    return judged_row(verdict, ROW);
 }
 
 Test(expected, a_known_failure_is_no_finding)
@@ -74,4 +79,13 @@ Test(expected, a_failure_of_a_suite_is_certain_only_there)
     cr_expect(judged(FACTS_VERDICT_PASS).unexpected);
     load("surface");
     cr_expect(judged(FACTS_VERDICT_NAN).unexpected, "in another suite it says nothing");
+}
+
+/* The row of a worker that died names no backend: the supervisor writes that of the target. */
+Test(expected, a_known_hang_of_cudnn_is_no_finding)
+{
+    put("cases/expect/x.expect", "2026-11-22 hang pass=bwd & backend=cudnn a/b#1 # never ends\n");
+    load("");
+    cr_expect(!judged_row(FACTS_VERDICT_HANG, "{\"verdict\":\"hang\"}").unexpected);
+    cr_expect(judged_row(FACTS_VERDICT_HANG, "{\"verdict\":\"hang\",\"backend\":\"math\"}").unexpected, "a row says it better");
 }
