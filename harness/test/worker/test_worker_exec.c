@@ -170,6 +170,16 @@ Test(exec, the_forward_of_a_backward_is_a_problem_of_its_own)
     cr_expect_not(facts_has_own_forward(&p));
 }
 
+/* 0 as a set of ragged tensors means all of them. */
+Test(exec, the_forward_of_ragged_gradients_is_dense)
+{
+    facts_problem p = resolved("pass=bwd " SMALL "dqkv=thd padding=random");
+    fattn_problem forward = facts_own_forward(&p.ask), out;
+    cr_assert_eq(p.ask.ragged, FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV);
+    cr_assert_eq(fattn_problem_resolve(&forward, &out), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(out.ragged, 0);
+}
+
 Test(exec, a_policy_names_who_may_answer)
 {
     facts_worker gpu = { .device = FACTS_DEVICE_GPU }, cpu = { .device = FACTS_DEVICE_CPU };

@@ -34,5 +34,9 @@ fattn_problem facts_own_forward(const fattn_problem *backward)
     forward.dsink = 0;
     forward.mod_gradients = 0;
     forward.ragged &= FATTN_RAGGED_Q | FATTN_RAGGED_K | FATTN_RAGGED_V | FATTN_RAGGED_O | FATTN_RAGGED_STATS;
+    if (forward.ragged == 0) { /* the gradients alone are ragged; 0 with ragged_bits would mean every tensor */
+        forward.ragged_bits = forward.ragged_tokens = 0;
+        forward.total_q = forward.total_kv = 0;
+    }
     return forward;
 }
