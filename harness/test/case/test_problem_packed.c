@@ -170,3 +170,16 @@ Test(packed, types_and_pins_are_asked)
               p->engine == 6);
     free(p);
 }
+
+/* It runs its own forward, which has arrays that a backward lacks. */
+Test(packed, a_huge_8_bit_backward_has_the_arrays_of_its_forward)
+{
+    facts_problem *backward = resolved("pass=bwd dtype=e4m3 b=1 h=32/8 s=8192 mask=causal");
+    facts_problem *forward = resolved("pass=fwd dtype=e4m3 b=1 h=32/8 s=8192 mask=causal want=stats");
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (forward->array[id].count)
+            cr_expect(backward->array[id].count && !backward->array[id].output, "%s", facts_array_words[id]);
+    cr_expect(backward->array[FACTS_ARRAY_AMAX_S].of_forward && !backward->array[FACTS_ARRAY_DESCALE_Q].of_forward);
+    free(forward);
+    free(backward);
+}

@@ -53,6 +53,7 @@ typedef struct facts_array {
     int64_t count; /* 0: the call has none */
     facts_array_type type;
     bool output;
+    bool of_forward; /* of a backward: only its own forward has it, and nobody judges it */
 } facts_array;
 
 extern const char *const facts_array_words[FACTS_ARRAY_COUNT];

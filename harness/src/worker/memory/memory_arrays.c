@@ -148,14 +148,14 @@ static int64_t differing(const unsigned char *a, const unsigned char *b, size_t 
 
 static fattn_status fetch(facts_memory *m, facts_array_id id, facts_pattern pattern, int64_t *changed)
 {
-    const bool output = m->problem->array[id].output;
+    const bool output = m->problem->array[id].output, may_change = output || m->problem->array[id].of_forward;
     const size_t bytes = bytes_of(m, id);
     const unsigned char *now = m->read[id];
     unsigned char *before = image_of(m, id, output ? NULL : m->array[id], pattern);
     if (!before)
         return FATTN_NO_MEMORY;
     *changed = differing(now, before, 0, FRONT) + differing(now, before, FRONT + bytes, whole_of(m, id));
-    *changed += output ? 0 : differing(now, before, FRONT, FRONT + bytes);
+    *changed += may_change ? 0 : differing(now, before, FRONT, FRONT + bytes);
     if (output)
         memcpy(facts_memory_array(m, id, pattern), now + FRONT, bytes);
     free(before);
