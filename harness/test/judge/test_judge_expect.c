@@ -299,6 +299,30 @@ Test(expect, only_roundings_that_are_independent_are_dense)
     leave(&x);
 }
 
+static double gain_of(const char *name)
+{
+    facts_problem p;
+    facts_case c;
+    facts_error error;
+    facts_expectation e = { 0 };
+    const fref_rounding rounding = { 0 };
+    cr_assert(facts_case_parse(&c, name, &error) && facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED, "%s", error.text);
+    facts_expect_gain(&e, &p, &rounding);
+    return e.gain;
+}
+
+/* Our own backward of these 2,048 keys was called wrong: nearly every P is below half of e4m3's smallest step of 2^-9. */
+Test(expect, no_gain_is_judged_where_p_of_a_backward_becomes_zero)
+{
+    cr_expect_eq(gain_of("pass=bwd dtype=e4m3 s=2048"), 0);
+    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=1024"), 0);
+    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=2048 mask=causal"), 0, "a row sees half of the keys");
+    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=2048 scales=odd"), 0, "scale_s keeps P up");
+    cr_expect_gt(gain_of("pass=bwd dtype=e5m2 s=2048"), 0, "its smallest step is 2^-16");
+    cr_expect_gt(gain_of("pass=fwd dtype=e4m3 s=2048"), 0, "the largest P of a row is 1");
+    cr_expect_gt(gain_of("pass=bwd dtype=bf16 s=2048"), 0);
+}
+
 Test(expect, a_forward_that_broke_is_no_input_of_a_backward)
 {
     scene x = { .p = problem_of(small, BSHD, 0, true, FACTS_FILL_GAUSS) };

@@ -1,6 +1,7 @@
 /* Gate TG's allowance; docs/numerics.md section 3. */
 #include <math.h>
 
+#include "case/problem/huge.h"
 #include "expectation.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/scalars.h"
@@ -53,6 +54,17 @@ facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
     return (facts_gain){ .all = least > 0.0 ? least + drift : 0.0, .by_row = least > 0.0 ? rounding + drift : 0.0 };
 }
 
+/* An average P of a backward in 8 bits is below half of the type's smallest step. Then most P become 0 and some a whole step: the
+ * roundings lean to one side by far more than a rounding beside 1. (A forward casts P before it divides by the sum.) */
+static bool p_is_lost(const facts_problem *p)
+{
+    const fattn_problem *ask = &p->ask;
+    if (ask->pass == FATTN_FORWARD || p->array[FACTS_ARRAY_SCALE_S].count == 0)
+        return false;
+    const double rows = (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q, step = facts_decode(ask->dtype, 1);
+    return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) < facts_pairs(p) / rows * step / 2.0;
+}
+
 void facts_expect_gain(facts_expectation *e, const facts_problem *p, const fref_rounding *rounding)
 {
     const fattn_problem *ask = &p->ask;
@@ -61,7 +73,7 @@ void facts_expect_gain(facts_expectation *e, const facts_problem *p, const fref_
     const bool drops = ask->dropout > 0.0 || ask->dropout_mask;
     if (forward)
         drift += facts_expect_largest_off(ask->dtype, (drops ? facts_keep_scale_of(p) : 1.0) * facts_array_scalar(p, FACTS_ARRAY_SCALE_S));
-    const facts_gain gain = facts_gain_of(ask->dtype, forward, drift);
+    const facts_gain gain = p_is_lost(p) ? (facts_gain){ 0 } : facts_gain_of(ask->dtype, forward, drift);
     e->gain = gain.all;
     e->by_row = gain.by_row;
 }
