@@ -227,21 +227,18 @@ void facts_deviations_choose(facts_deviations *list, const char *suites)
 
 facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_subject *subject)
 {
-    entry *first = NULL;
+    facts_deviation *first = NULL, *named = NULL;
     for (size_t i = 0; i < list->count; i++) {
         entry *e = &list->entries[i];
         if (e->left_out || !facts_predicate_holds(e->where, subject))
             continue;
-        first = first != NULL ? first : e;
-        if (subject->verdict != NULL && facts_deviation_names(&e->shown, subject->verdict)) {
-            first = e;
-            break;
-        }
+        e->shown.used = true;
+        if (!first)
+            first = &e->shown;
+        if (!named && subject->verdict && facts_deviation_names(&e->shown, subject->verdict))
+            named = &e->shown;
     }
-    if (first == NULL)
-        return NULL;
-    first->shown.used = true;
-    return &first->shown;
+    return named ? named : first;
 }
 
 bool facts_deviations_possible(const facts_deviations *list, size_t i, const facts_subject *subject)

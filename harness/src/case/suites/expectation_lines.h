@@ -32,8 +32,8 @@ bool facts_deviations_read(facts_deviations *list, const char *text, const char 
 bool facts_deviations_load(facts_deviations *list, const char *folder, facts_error *error);
 /* From now on only lines about one of `suites` apply (names separated by blanks; "": all lines). */
 void facts_deviations_choose(facts_deviations *list, const char *suites);
-/* Returns the line about this result, or NULL, and marks it as used. Several lines may fit, because several failures may meet in
- * one case. The first line that names the verdict is returned; without one, the first that fits. */
+/* Returns the line about this result, or NULL, and marks all lines that fit as used. Several may fit, because several failures may
+ * meet in one case. The first line that names the verdict is returned; without one, the first that fits. */
 facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_subject *subject);
 /* Can line `i` be about a result of which only these fields are known? See facts_predicate_possible. */
 bool facts_deviations_possible(const facts_deviations *list, size_t i, const facts_subject *subject);
