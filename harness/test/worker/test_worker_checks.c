@@ -9,6 +9,7 @@
 #include "numbers/dtype.h"
 #include "worker/exec/checks.h"
 #include "worker/row/row_check.h"
+#include "worker/row/row_trial.h"
 #include "worker/target/loaded_target.h"
 
 /* A case that has run once, so that its answers lie in memory. */
@@ -123,6 +124,20 @@ Test(worker_checks, a_broken_law_is_wrong_and_named)
         cr_expect_eq(s.trial.judgement[s.trial.check.held.id].gate, FACTS_GATE_CHECK, "%s", broken[i].text);
         end(&s);
     }
+}
+
+/* FACTS writes the arrays of a call. A huge 8-bit backward without its forward's scale_o was "unsupported", version after version. */
+Test(worker_checks, a_call_that_lacks_an_array_is_a_failure_of_facts)
+{
+    scene s;
+    begin(&s, "pass=fwd " SHAPE "padding=random");
+    s.runs.call.tensors.seq_len_q = NULL;
+    cr_assert_not(facts_runs_once(&s.runs, &s.runs.call, FACTS_PATTERN_A));
+    cr_expect(s.trial.facts_failed, "%s", s.trial.text);
+    json_t *row = json_object();
+    cr_expect_eq(facts_row_trial(row, &s.trial, &s.reference), FACTS_VERDICT_INCONCLUSIVE);
+    json_decref(row);
+    end(&s);
 }
 
 Test(worker_checks, an_answer_that_is_wrong_already_is_not_asked_further)

@@ -26,6 +26,15 @@ void facts_runs_say(const facts_runs *r, const char *stage)
     r->options->stage(r->options->owner, stage);
 }
 
+/* Is this sentence about the contents of an array? */
+static bool is_about_arrays(const char *text)
+{
+    for (int id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (strncmp(text, facts_array_words[id], strlen(facts_array_words[id])) == 0)
+            return true;
+    return false;
+}
+
 bool facts_runs_check(facts_runs *r, fattn_status status, const char *what)
 {
     if (status == FATTN_OK)
@@ -36,6 +45,8 @@ bool facts_runs_check(facts_runs *r, fattn_status status, const char *what)
              text[0] ? text : fattn_last_error());
     if (status == FATTN_DEVICE_FAULT)
         r->worker->lost = true;
+    if (status == FATTN_BAD_PROBLEM && is_about_arrays(fattn_last_error())) /* FACTS writes them, so it is not the engine's mistake */
+        r->out->facts_failed = true;
     return false;
 }
 
@@ -145,17 +156,7 @@ static bool make_workspace(facts_runs *r)
     return facts_runs_check(r, facts_memory_workspace(r->memory, forward > bytes ? forward : bytes), NULL);
 }
 
-/* Is this sentence about the contents of an array? */
-static bool is_about_arrays(const char *text)
-{
-    for (int id = 0; id < FACTS_ARRAY_COUNT; id++)
-        if (strncmp(text, facts_array_words[id], strlen(facts_array_words[id])) == 0)
-            return true;
-    return false;
-}
-
-/* Checks the offsets, tables, lengths and scales on the device. FACTS writes them, so a wrong one is a mistake of FACTS, not of the
- * engine. */
+/* Checks the offsets, tables, lengths and scales on the device. */
 static bool check_call(facts_runs *r)
 {
 #define AS_PLACE(symbol, name, bit) [bit] = FACTS_TENSOR_##symbol,
@@ -168,9 +169,7 @@ static bool check_call(facts_runs *r)
     }
     if (!facts_runs_check(r, facts_memory_arm(r->memory, FACTS_PATTERN_A, 0), NULL))
         return false;
-    fattn_status status = fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream);
-    const bool of_facts = status == FATTN_BAD_PROBLEM && is_about_arrays(fattn_last_error());
-    return facts_runs_check(r, of_facts ? FATTN_INTERNAL : status, of_facts ? "what the call is given" : NULL);
+    return facts_runs_check(r, fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream), NULL);
 }
 
 bool facts_runs_ready(facts_runs *r)
