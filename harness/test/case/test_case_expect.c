@@ -95,18 +95,6 @@ Test(expect, a_folder_that_is_not_there_has_none)
     facts_deviations_destroy(list);
 }
 
-/* A pass is no news for a line with a question mark, whichever line explains the result. */
-Test(expect, a_line_that_fits_is_used_though_another_one_is_returned)
-{
-    facts_deviations *list = facts_deviations_create();
-    facts_case c;
-    cr_assert(facts_deviations_read(list, "2026-11-21 wrong pass=bwd a/b#1 #\n2026-11-21 crash? pass=bwd a/b#2 #\n", "e", &error));
-    cr_assert(facts_case_parse(&c, "pass=bwd", &error));
-    const facts_deviation *known = facts_deviations_lookup(list, &(facts_subject){ .c = &c, .cudnn = "9.19.0", .verdict = "wrong" });
-    cr_expect(known == facts_deviations_at(list, 0) && known->used && facts_deviations_at(list, 1)->used);
-    facts_deviations_destroy(list);
-}
-
 static const facts_deviation *lookup(facts_deviations *list, const char *name, const char *cudnn)
 {
     facts_case c;
@@ -119,6 +107,18 @@ static facts_deviations *list_of(const char *text)
     facts_deviations *list = facts_deviations_create();
     cr_assert(facts_deviations_read(list, text, "x.expect", &error), "%s", error.text);
     return list;
+}
+
+/* A pass is no news for a line with a question mark, whichever line explains the result. */
+Test(expect, a_line_that_fits_is_used_though_another_one_is_returned)
+{
+    facts_deviations *list = list_of("2026-11-21 wrong pass=bwd a/b#1 #\n2026-11-21 crash? pass=bwd a/b#2 #\n");
+    facts_case c;
+    cr_assert(facts_case_parse(&c, "pass=bwd", &error));
+    const facts_deviation *known =
+        facts_deviations_lookup(list, &(facts_subject){ .c = &c, .cudnn = "9.19.0", .verdict = "wrong" });
+    cr_expect(known == facts_deviations_at(list, 0) && known->used && facts_deviations_at(list, 1)->used);
+    facts_deviations_destroy(list);
 }
 
 Test(expect, a_line_counts_for_the_suites_that_it_is_about)

@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "../case/resolved.h"
 #include "../numbers/checking.h"
 #include "../numbers/numbers.h"
 #include "numbers/fill/oracle_view.h"
@@ -301,13 +302,11 @@ Test(expect, only_roundings_that_are_independent_are_dense)
 
 static double gain_of(const char *name)
 {
-    facts_problem p;
-    facts_case c;
-    facts_error error;
+    facts_problem *p = resolved(name);
     facts_expectation e = { 0 };
     const fref_rounding rounding = { 0 };
-    cr_assert(facts_case_parse(&c, name, &error) && facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED, "%s", error.text);
-    facts_expect_gain(&e, &p, &rounding);
+    facts_expect_gain(&e, p, &rounding);
+    free(p);
     return e.gain;
 }
 

@@ -176,30 +176,29 @@ Test(worker_ends, a_bad_end_never_makes_a_finding_better)
     cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_WRONG], 1);
 }
 
+/* The fake worker has four configurations: each has its row, and so many have this verdict. */
+static void expect_four_rows(const char *fault, int status, facts_verdict verdict, size_t count)
+{
+    setenv("FACTS_FAULT", fault, 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --overwrite -o r"), status);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 4, "%s: %zu rows", fault, s.rows);
+    cr_expect_eq(s.verdicts[verdict], count, "%s", fault);
+    cr_expect(s.complete);
+}
+
 Test(worker_ends, with_engine_all_a_death_costs_one_configuration)
 {
     static const char *const faults[] = { "crash_config0", "crash_config1", "crash_config3" };
-    for (size_t i = 0; i < 3; i++) {
-        setenv("FACTS_FAULT", faults[i], 1);
-        cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --overwrite -o r"), 1);
-        summary s = sum_up("r");
-        cr_expect_eq(s.rows, 4, "%s: %zu rows", faults[i], s.rows);
-        cr_expect_eq(s.verdicts[FACTS_VERDICT_CRASH], 1, "%s", faults[i]);
-        cr_expect(s.complete);
-    }
+    for (size_t i = 0; i < 3; i++)
+        expect_four_rows(faults[i], 1, FACTS_VERDICT_CRASH, 1);
 }
 
 Test(worker_ends, with_engine_all_a_leave_costs_no_configuration)
 {
     static const char *const faults[] = { "bye_config0", "bye_config1", "bye_config3", "bye_config0;bye_config1" };
-    for (size_t i = 0; i < 4; i++) {
-        setenv("FACTS_FAULT", faults[i], 1);
-        cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --overwrite -o r"), 0);
-        summary s = sum_up("r");
-        cr_expect_eq(s.rows, 4, "%s: %zu rows", faults[i], s.rows);
-        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 4, "%s", faults[i]);
-        cr_expect(s.complete);
-    }
+    for (size_t i = 0; i < 4; i++)
+        expect_four_rows(faults[i], 0, FACTS_VERDICT_PASS, 4);
 }
 
 Test(worker_ends, what_died_before_it_began_is_asked_of_another_worker)

@@ -25,7 +25,7 @@ static void has_float(arrays *a, facts_array_id id, bool when)
 }
 
 /* A number of the forward that runs before this backward. */
-static void lends(arrays *a, facts_array_id id, bool when)
+static void has_for_forward(arrays *a, facts_array_id id, bool when)
 {
     if (when)
         a->r->out->array[id] = (facts_array){ .count = 1, .type = FACTS_ARRAY_F32, .of_forward = true };
@@ -120,9 +120,9 @@ static void add_fp8(arrays *a)
     has_float(a, FACTS_ARRAY_AMAX_O, eight && !backward);
     has_float(a, FACTS_ARRAY_AMAX_DP, fp8 && backward);
     if (fp8 && backward && facts_is_huge(a->r->out)) { /* it runs its own forward: worker/memory/own_forward.h */
-        lends(a, FACTS_ARRAY_SCALE_O, facts_is_fp8(ask->o_dtype));
-        lends(a, FACTS_ARRAY_AMAX_S, true);
-        lends(a, FACTS_ARRAY_AMAX_O, true);
+        has_for_forward(a, FACTS_ARRAY_SCALE_O, facts_is_fp8(ask->o_dtype));
+        has_for_forward(a, FACTS_ARRAY_AMAX_S, true);
+        has_for_forward(a, FACTS_ARRAY_AMAX_O, true);
     }
     for (facts_array_id id = FACTS_ARRAY_AMAX_DQ; id <= FACTS_ARRAY_AMAX_DV; id++)
         has_float(a, id, eight && backward);

@@ -2,15 +2,20 @@
 
 #define EXPONENTIAL 16 /* what one costs, in products */
 
-double facts_pairs(const facts_problem *p)
+double facts_keys_of_row(const facts_problem *p)
 {
     const fattn_problem *ask = &p->ask;
-    double rows = (double)ask->seq_q, keys = (double)ask->seq_kv, wide = keys;
+    double keys = (double)ask->seq_kv, wide = keys;
     if (ask->has_left && ask->has_right)
         wide = (double)ask->window_left + (double)ask->window_right;
     else if (ask->has_right && ask->window_right == 0)
         wide = keys / 2.0;
-    return (double)ask->batch * (double)ask->heads_q * rows * (wide < keys ? wide : keys);
+    return wide < keys ? wide : keys;
+}
+
+double facts_pairs(const facts_problem *p)
+{
+    return (double)p->ask.batch * (double)p->ask.heads_q * (double)p->ask.seq_q * facts_keys_of_row(p);
 }
 
 bool facts_is_huge(const facts_problem *p)

@@ -7,6 +7,8 @@
 /* From this number of operations on a sample is compared. It takes the reference half a minute on two cores. */
 #define FACTS_HUGE ((double)(UINT64_C(1) << 40))
 
+/* Keys that a row reads, roughly. */
+double facts_keys_of_row(const facts_problem *problem);
 /* Rows times keys that they read, roughly. */
 double facts_pairs(const facts_problem *problem);
 bool facts_is_huge(const facts_problem *problem);

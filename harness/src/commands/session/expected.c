@@ -81,7 +81,8 @@ static void subject_of(facts_subject *out, char texts[5][40], const facts_target
     size_t count;
     *out = target_subject(target, texts[0], sm, measured);
     out->verdict = facts_verdict_name(verdict);
-    out->backend = facts_json_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1]) ? texts[1] : facts_target_backend(target);
+    out->backend =
+        facts_json_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1]) ? texts[1] : facts_target_backend(target);
     if (facts_json_int(facts_line_get(row, "engine"), &engine)) {
         snprintf(texts[2], sizeof texts[2], "%lld", (long long)engine);
         out->engine = texts[2];

@@ -58,11 +58,9 @@ facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
  * roundings lean to one side by far more than a rounding beside 1. (A forward casts P before it divides by the sum.) */
 static bool p_is_lost(const facts_problem *p)
 {
-    const fattn_problem *ask = &p->ask;
-    if (ask->pass == FATTN_FORWARD || p->array[FACTS_ARRAY_SCALE_S].count == 0)
+    if (p->ask.pass == FATTN_FORWARD || p->array[FACTS_ARRAY_SCALE_S].count == 0)
         return false;
-    const double rows = (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q, step = facts_decode(ask->dtype, 1);
-    return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) < facts_pairs(p) / rows * step / 2.0;
+    return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) / facts_keys_of_row(p) < facts_decode(p->ask.dtype, 1) / 2.0;
 }
 
 void facts_expect_gain(facts_expectation *e, const facts_problem *p, const fref_rounding *rounding)

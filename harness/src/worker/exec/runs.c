@@ -45,7 +45,8 @@ bool facts_runs_check(facts_runs *r, fattn_status status, const char *what)
              text[0] ? text : fattn_last_error());
     if (status == FATTN_DEVICE_FAULT)
         r->worker->lost = true;
-    if (status == FATTN_BAD_PROBLEM && is_about_arrays(fattn_last_error())) /* FACTS writes them, so it is not the engine's mistake */
+    /* FACTS writes the arrays, so that a wrong one is not the engine's mistake. */
+    if (status == FATTN_BAD_PROBLEM && is_about_arrays(fattn_last_error()))
         r->out->facts_failed = true;
     return false;
 }
