@@ -288,6 +288,21 @@ static bool write_row(facts_slot *slot, facts_span row, facts_row_extra extra)
     return true;
 }
 
+/* A row that is not the last of its case. A worker cannot leave out the configurations that follow: one that had no room is ended,
+ * and the case continues from this configuration when the others have gone. */
+static void on_row(facts_slot *slot, facts_span row)
+{
+    facts_supervision *run = slot->run;
+    if (had_no_room(slot, row) && facts_item_again_alone(run, slot->target, slot->work, config_in_hand(slot))) {
+        wait_for_end(slot);
+        facts_process_kill(slot->process);
+    } else if (!write_row(slot, row, (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true })) {
+        nonsense(slot);
+    } else if (!run->counts->record_failed) {
+        facts_process_deadline(slot->process, run->timeout_s);
+    }
+}
+
 /* The last reply to a request. The worker's very last row is kept until the worker has ended: a bad end belongs to it. */
 static void on_last(facts_slot *slot, facts_span row, bool bye)
 {
@@ -351,10 +366,7 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
     } else if (row.at && !last && bye && slot->config >= run->targets[slot->target].items[slot->work].from_config) {
         on_leave(slot, row);
     } else if (row.at && !last && !bye) {
-        if (!write_row(slot, row, (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true }))
-            nonsense(slot);
-        else if (!run->counts->record_failed)
-            facts_process_deadline(slot->process, run->timeout_s);
+        on_row(slot, row);
     } else if (row.at || (last && none)) {
         on_last(slot, row, bye);
     } else if (again) {
