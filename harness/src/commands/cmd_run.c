@@ -1,4 +1,5 @@
 /* facts decide, facts compile and facts run: the same steps, up to the answer, the plan or the comparison. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +48,26 @@ static void show_nearest(facts_session *session, const facts_outcome *outcome)
     facts_explain_nearest(outcome->text, outcome->length, stdout);
 }
 
-static void print_plans(const facts_plan_counts *plans, FILE *out)
+static size_t count_plans(const char *folder)
+{
+    size_t count = 0;
+    DIR *dir = opendir(folder);
+    for (const struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        const char *end = strrchr(entry->d_name, '.');
+        count += end && strcmp(end, ".plan") == 0;
+    }
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+/* `before`: how many the folder had when the run began. If few of them fit, the user must know why. */
+static void print_plans(const facts_plan_counts *plans, size_t before, FILE *out)
 {
     fprintf(out, "\nplans: %zu compiled, %zu loaded; refusals loaded: %zu\n", plans->compiled, plans->loaded, plans->refusals);
+    if (before > 0 && plans->compiled > plans->loaded)
+        fprintf(out, "the folder had %zu plan%s before; a plan fits one build of FACTS, one build of cuDNN and one kind of GPU\n",
+                before, before == 1 ? "" : "s");
     if (plans->not_loaded)
         fprintf(stderr, "facts: --plan-dir: %zu file%s could not be used and %s made again; the first: %s\n", plans->not_loaded,
                 plans->not_loaded == 1 ? "" : "s", plans->not_loaded == 1 ? "was" : "were", plans->why);
@@ -77,6 +95,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     int status = facts_session_cases(&s, o->words, o->word_count);
     if (status == FACTS_EXIT_OK)
         status = facts_open_plan_dir(plans, &options);
+    const size_t before = status == FACTS_EXIT_OK && options.plan_dir ? count_plans(options.plan_dir) : 0;
     if (status == FACTS_EXIT_OK)
         status = facts_session_targets(&s, o->cudnn, devices);
     if (status == FACTS_EXIT_OK)
@@ -91,7 +110,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
             facts_print_findings(&s.tally, FINDINGS_SHOWN, out);
         }
         if (options.plan_dir)
-            print_plans(&s.plans, out);
+            print_plans(&s.plans, before, out);
         fputc('\n', out);
         facts_print_line(out, "record: %s", s.record);
         status = facts_session_exit(&s);

@@ -305,8 +305,10 @@ class Compile(e2e.TestCase):
         return tuple(int(number) for number in found.groups())
 
     def test_what_is_made_ahead_is_found_later(self):
-        self.assertEqual(self.counts(self.command()), (2, 0, 0))
-        self.assertEqual(self.counts(self.command()), (0, 2, 2))
+        first, second = self.command(), self.command()
+        self.assertEqual(self.counts(first), (2, 0, 0))
+        self.assertEqual(self.counts(second), (0, 2, 2))
+        self.assertNotIn("before", first.text + second.text)
         later = e2e.facts("decide", self.CASES, "--cudnn", e2e.need(e2e.NEW).name, "--plan", "--plan-dir", self.plans, "--overwrite", "-o", self.path("r"))
         self.assertEqual(self.counts(later), (0, 2, 2))
 
@@ -314,6 +316,12 @@ class Compile(e2e.TestCase):
         parts = [self.counts(self.command("--shard", f"{i}/2", status=0)) for i in (1, 2) if e2e.facts("list", self.CASES, "--shard", f"{i}/2").out]
         self.assertEqual(sum(part[0] for part in parts), 2)
         self.assertEqual(self.counts(self.command()), (0, 2, 2))
+
+    def test_plans_that_do_not_fit_are_counted(self):
+        self.command()
+        done = e2e.facts("compile", "pass=fwd b=1 h=2 s=256 d=64", "--cudnn", e2e.NEW, "--device", "h200-sxm", "--plan-dir", self.plans, "-o", self.path("other"))
+        self.assertEqual(self.counts(done), (1, 0, 0))
+        self.assertIn("the folder had 3 plans before; a plan fits one build of FACTS, one build of cuDNN and one kind of GPU", done.text)
 
     def test_a_damaged_file_is_one_line(self):
         self.CASES = self.CASES.replace("fwd,bwd", "fwd")  # one plan
