@@ -66,7 +66,7 @@ static void print_plans(const facts_plan_counts *plans, size_t before, FILE *out
 {
     fprintf(out, "\nplans: %zu compiled, %zu loaded; refusals loaded: %zu\n", plans->compiled, plans->loaded, plans->refusals);
     if (before > 0 && plans->compiled > plans->loaded)
-        fprintf(out, "the folder had %zu plan%s before; a plan fits one build of FACTS, one build of cuDNN and one kind of GPU\n",
+        fprintf(out, "the folder had %zu plan%s before; a plan fits one build of FACTS, one of cuDNN and NVRTC, and one kind of GPU\n",
                 before, before == 1 ? "" : "s");
     if (plans->not_loaded)
         fprintf(stderr, "facts: --plan-dir: %zu file%s could not be used and %s made again; the first: %s\n", plans->not_loaded,

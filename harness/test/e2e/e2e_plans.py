@@ -140,6 +140,14 @@ class Refusals(Folder):
             self.assertNotIn("refusal_loaded", row, what)
         self.assertEqual(len(self.files(".refusal")), 4)
 
+    def test_a_member_that_the_version_does_not_write_makes_no_other_device(self):
+        """A description was read with a newer cuDNN: what is made for it has to fit the GPU as the older one describes it."""
+        later = ["smCountOrigin", "oversizedSharedMemoryPerBlock", "memoryBusWidth"]
+        for build, without, same in ((e2e.OLD, later, True), (e2e.NEW, later[:1], False)):
+            self.ask(REFUSED[0], build=build)
+            row, = self.ask(REFUSED[0], build=build, device=e2e.description(without=without))
+            self.assertIs(row.get("refusal_loaded", False), same, build)
+
     def test_a_refusal_of_ours_is_never_kept(self):
         rows = self.ask(CASE + " stride=gap:4", CASE.replace("h=2", "h=0"), CASE + " d=4000")
         self.assertFalse({"pass", "supported"} & {row["verdict"] for row in rows})
@@ -321,7 +329,7 @@ class Compile(e2e.TestCase):
         self.command()
         done = e2e.facts("compile", "pass=fwd b=1 h=2 s=256 d=64", "--cudnn", e2e.NEW, "--device", "h200-sxm", "--plan-dir", self.plans, "-o", self.path("other"))
         self.assertEqual(self.counts(done), (1, 0, 0))
-        self.assertIn("the folder had 3 plans before; a plan fits one build of FACTS, one build of cuDNN and one kind of GPU", done.text)
+        self.assertIn("the folder had 3 plans before; a plan fits one build of FACTS, one of cuDNN and NVRTC, and one kind of GPU", done.text)
 
     def test_a_damaged_file_is_one_line(self):
         self.CASES = self.CASES.replace("fwd,bwd", "fwd")  # one plan

@@ -1,6 +1,7 @@
 #include "core/context.h"
 
 #include <dlfcn.h>
+#include <jansson.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -66,6 +67,14 @@ static uint64_t device_id_of(const char *json)
     return info.device_id;
 }
 
+static size_t members_of(const char *json)
+{
+    json_t *file = json_loads(json, 0, NULL), *device = json_object_get(file, "device");
+    const size_t count = json_object_size(device ? device : file);
+    json_decref(file);
+    return count;
+}
+
 /* The text with one number or name in the place of another of the same length. */
 static const char *changed(const char *json, const char *from, const char *to)
 {
@@ -84,6 +93,7 @@ Test(context, a_device_is_known_by_its_description_but_not_by_its_place_and_driv
     snprintf(json, sizeof json, "%s", read_device("h100-sxm"));
     const uint64_t id = device_id_of(json);
     cr_expect_neq(id, 0);
+    cr_expect_eq(members_of(json), 26, "a new member: which versions do not write it (cudnn_device.c)?");
     cr_expect_eq(device_id_of(changed(json, "\"driverVer\": 13", "\"driverVer\": 12")), id, "another driver");
     cr_expect_eq(device_id_of(changed(json, "\"cudaDeviceId\": 0", "\"cudaDeviceId\": 3")), id, "another place on its host");
     cr_expect_neq(device_id_of(changed(json, "\"l2CacheSize\": 5", "\"l2CacheSize\": 4")), id);

@@ -185,6 +185,19 @@ static uint64_t hash_without(json_t *device, const char *const names[])
     return hash;
 }
 
+/* A version writes only the members that it has, and keeps the others of a text that it was given. So a description that was read
+ * with a newer version would be another device than the same GPU. */
+static void forget_later_members(json_t *device, int version)
+{
+    static const struct {
+        const char *name;
+        int since;
+    } later[] = { { "smCountOrigin", 92300 }, { "oversizedSharedMemoryPerBlock", 92600 }, { "memoryBusWidth", BUS_WIDTH_NEEDED } };
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (version < later[i].since)
+            json_object_del(device, later[i].name);
+}
+
 static fattn_status identify_text(fattn_context *context, const char *text)
 {
     static const char *const place[] = { "cudaDeviceId", "pciDeviceId", NULL };
@@ -194,6 +207,7 @@ static fattn_status identify_text(fattn_context *context, const char *text)
     bool no_memory = false;
     json_t *device = parse(text, &error, &no_memory);
     if (device != NULL) {
+        forget_later_members(device, context->api->version);
         context->description_id = hash_without(device, place);
         context->info.device_id = context->description_id != 0 ? hash_without(device, drivers) : 0;
         json_decref(device);
