@@ -78,6 +78,37 @@ Test(emulated, what_joins_the_softmax_too)
     close_emulated(gpu, context);
 }
 
+#define SHAPE "dtype=bf16 b=2 h=4/2 s=20/28 d=16 "
+
+static void compare_checks(facts_gpu *gpu, fattn_context *context, const char *before, const char *const *checks)
+{
+    char text[256];
+    for (; *checks; checks++) {
+        snprintf(text, sizeof text, "%s%s", before, *checks);
+        compare_case(cpu_with(context), gpu, text, "gpu");
+    }
+}
+
+/* A check changes data, and compares runs, on the host. */
+Test(emulated, a_check_finds_the_same_there)
+{
+    static const char *const both[] = { "check=identities", "check=key_order", "check=linear", "check=nonfinite", "check=others",
+                                        "check=permute", "check=pow2", "check=repeat_heads", "check=shift", "check=window",
+                                        "mask=causal check=prefix", "padding=random check=length", "dropout=0.25 check=keep",
+                                        "layout=thd padding=random check=ragged", NULL },
+                             *const forward[] = { "check=count", "check=readout", "check=sum_rows", "want=stats check=split",
+                                                  "softmax=off_by_one want=stats check=off_by_one", "paged=16 check=paged",
+                                                  "dropout=0.1 want=stats check=dropout_zero", "want=max+sum_exp check=shift", NULL },
+                             *const backward[] = { "check=ds", "check=split", "softmax=off_by_one check=off_by_one", NULL };
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    compare_checks(gpu, context, "pass=fwd " SHAPE, both);
+    compare_checks(gpu, context, "pass=bwd " SHAPE, both);
+    compare_checks(gpu, context, "pass=fwd " SHAPE, forward);
+    compare_checks(gpu, context, "pass=bwd " SHAPE, backward);
+    close_emulated(gpu, context);
+}
+
 Test(emulated, what_the_oracle_there_lacks_is_computed_here)
 {
     fattn_context *context;
@@ -106,6 +137,26 @@ Test(emulated, a_sample_of_rows_is_judged_as_in_the_whole)
     facts_gpu *gpu = open_emulated(&context);
     compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=300/260 d=16 want=stats mask=causal", &sample);
     compare_slabs(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=1 h=2/1 s=300/260 d=16", &sample);
+    close_emulated(gpu, context);
+}
+
+/* It reads every expected value, and those in slabs are never all there. */
+Test(emulated, a_check_of_what_is_due_in_slabs_is_made_here)
+{
+    static facts_problem p;
+    const facts_slab_limits two_heads = { 0, 60000, 1e30 };
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    facts_worker worker = cpu_with(context);
+    facts_case c;
+    facts_error error = { 0 };
+    cr_assert(facts_case_parse(&c, "pass=bwd " SHAPE "check=identities", &error), "%s", error.text);
+    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s", error.text);
+    worker.gpu = gpu;
+    worker.limits = &two_heads;
+    const outcome there = run_on(&worker, &p);
+    cr_expect_str_eq(there.oracle, "cpu");
+    cr_expect(there.trial.verdict == FACTS_VERDICT_PASS && there.trial.check.done, "%s", there.trial.text);
     close_emulated(gpu, context);
 }
 

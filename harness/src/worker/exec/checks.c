@@ -3,10 +3,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "case/problem/valid_checks.h"
 #include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
+#include "worker/memory/expected_transfer.h"
 
 /* One further run: everything that it owns. */
 typedef struct further {
@@ -14,38 +16,81 @@ typedef struct further {
     fattn_score_mod *mod; /* its own, if its shape differs */
     fattn_plan *plan;     /* the same */
     facts_reference reference;
+    facts_expectation expected; /* on the host */
     facts_view view;
 } further;
 
 typedef struct work {
     facts_runs *r;
+    facts_expectation expected; /* of the base, on the host */
     facts_view base, before[FACTS_CHECK_RUNS];
     further run[FACTS_CHECK_RUNS];
     int number; /* in hand */
 } work;
 
-static void look_at(facts_view *out, facts_memory *m, const facts_expectation *expected)
+/* What a run has so far: the data of the fill; a backward's O and Stats too; the answers. */
+typedef enum stage { FILLED, GIVEN, ANSWERED } stage;
+
+static bool is_there(const facts_problem *p, facts_tensor_id id, stage now)
 {
-    *out = (facts_view){ .problem = m->problem, .expected = expected };
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        out->at[id] = m->problem->tensor[id].present ? facts_memory_storage(m, id, FACTS_PATTERN_A) : NULL;
+    const bool given = p->ask.pass == FATTN_BACKWARD && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS);
+    return p->tensor[id].present && (now == ANSWERED || (!facts_tensor_is_output(p, id) && (now == GIVEN || !given)));
 }
 
-static void edit_inputs(void *owner, facts_memory *memory)
+/* On the host, wherever the memory is. */
+static bool look_at(facts_view *out, facts_memory *m, stage now)
+{
+    bool whole = true;
+    *out = (facts_view){ .problem = m->problem };
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        out->at[id] = is_there(m->problem, id, now) ? facts_memory_storage(m, id, FACTS_PATTERN_A) : NULL;
+        whole = whole && (out->at[id] || !is_there(m->problem, id, now));
+    }
+    return whole;
+}
+
+static void forget_expected(facts_expectation *expected, const facts_reference *of)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        facts_expected_release(&expected->answer[id], of, id);
+}
+
+/* A run that has answered, with its expected values. */
+static bool look_at_answer(facts_view *out, facts_expectation *expected, facts_reference *of)
+{
+    bool whole = look_at(out, &of->memory, ANSWERED);
+    *expected = of->expectation;
+    memset(expected->answer, 0, sizeof expected->answer);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        whole = whole && facts_expected_on_host(&expected->answer[id], of, id);
+    out->expected = expected;
+    return whole;
+}
+
+static fattn_status lack_memory(facts_error *error)
+{
+    return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the check");
+}
+
+static fattn_status edit_inputs(void *owner, facts_memory *memory, facts_error *error)
 {
     work *w = owner;
     further *f = &w->run[w->number];
-    look_at(&f->view, memory, &f->reference.expectation);
+    if (!look_at(&f->view, memory, FILLED))
+        return lack_memory(error);
     facts_check_write(&f->view, &w->base, w->before, w->number);
     f->problem.fill = FACTS_FILL_OTHER; /* the data is no longer that of the fill, so its name must not be used */
+    return FATTN_OK;
 }
 
-static void edit_given(void *owner, facts_memory *memory)
+static fattn_status edit_given(void *owner, facts_memory *memory, facts_error *error)
 {
     work *w = owner;
     further *f = &w->run[w->number];
-    look_at(&f->view, memory, &f->reference.expectation);
+    if (!look_at(&f->view, memory, GIVEN))
+        return lack_memory(error);
     facts_check_give(&f->view, &w->base, w->before, w->number);
+    return FATTN_OK;
 }
 
 static void leave_out(work *w, const char *why)
@@ -142,6 +187,13 @@ static bool judge(work *w, const facts_trial *trial)
     return false;
 }
 
+static bool has_no_memory(facts_runs *r)
+{
+    r->out->status = FATTN_NO_MEMORY;
+    snprintf(r->out->text, sizeof r->out->text, "no memory for the check");
+    return false;
+}
+
 static bool run_one(work *w)
 {
     further *f = &w->run[w->number];
@@ -166,7 +218,8 @@ static bool run_one(work *w)
     }
     if (!judge(w, &trial))
         return false;
-    look_at(&f->view, &f->reference.memory, &f->reference.expectation);
+    if (!look_at_answer(&f->view, &f->expected, &f->reference))
+        return has_no_memory(w->r);
     w->before[w->number] = f->view;
     return true;
 }
@@ -203,11 +256,13 @@ static void leave(work *w)
 {
     for (int i = 0; i < FACTS_CHECK_RUNS; i++) {
         further *f = &w->run[i];
+        forget_expected(&f->expected, &f->reference);
         facts_reference_destroy(&f->reference);
         if (!w->r->worker->lost)
             fattn_plan_destroy(f->plan);
         fattn_score_mod_destroy(f->mod);
     }
+    forget_expected(&w->expected, w->r->reference);
     free(w);
 }
 
@@ -218,15 +273,15 @@ void facts_checks_run(facts_runs *r)
         return;
     work *w = calloc(1, sizeof *w);
     if (!w) {
-        r->out->status = FATTN_NO_MEMORY;
-        snprintf(r->out->text, sizeof r->out->text, "no memory for the check");
+        has_no_memory(r);
         return;
     }
     w->r = r;
-    look_at(&w->base, r->memory, &r->reference->expectation);
     bool all = *r->plan != NULL;
     if (!all)
         leave_out(w, "its plan is gone");
+    else
+        all = look_at_answer(&w->base, &w->expected, r->reference) || has_no_memory(r);
     for (w->number = 0; all && w->number < runs; w->number++)
         all = run_one(w);
     if (all)

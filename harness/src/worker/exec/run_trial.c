@@ -15,6 +15,7 @@
 #include "worker/clock/spent.h"
 #include "worker/gpu/try.h"
 #include "worker/memory/own_forward.h"
+#include "worker/memory/slabs.h"
 
 /* ---- create, fill, reference ------------------------------------------------------------------------------------------------ */
 
@@ -32,13 +33,21 @@ static fattn_status make(facts_reference *out, const facts_making *how, const fa
     return status;
 }
 
+/* Too large to be on the GPU as a whole: a check, which reads every output and every expected value, takes the host's memory. */
+static bool is_in_slabs(const facts_making *how)
+{
+    facts_slabs *slabs = NULL;
+    const bool whole = facts_slabs_plan(&slabs, how->problem, how->worker->limits) && !slabs;
+    facts_slabs_destroy(slabs);
+    return !whole;
+}
+
 fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how, const facts_reference_edit *edit,
                                  facts_error *error)
 {
     facts_making making = *how;
-    /* Checks read every output, and write data that no fill makes. */
-    making.here = how->like || edit || how->problem->check != FACTS_CHECK_NONE || !how->worker->gpu ||
-                  how->worker->oracle == FACTS_ORACLE_CPU;
+    making.here = how->like || !how->worker->gpu || how->worker->oracle == FACTS_ORACLE_CPU ||
+                  ((edit || how->problem->check != FACTS_CHECK_NONE) && is_in_slabs(how));
     fattn_status status = make(out, &making, edit, error);
     if (making.here || status != FATTN_INTERNAL)
         return status;
@@ -138,7 +147,7 @@ static void report(facts_runs *r)
     if (r->out->status != FATTN_OK)
         return;
     facts_runs_say(r, "judge"); /* the other oracle may follow, pictures, dumps */
-    if (r->worker->oracle == FACTS_ORACLE_BOTH && r->memory->gpu)
+    if (r->worker->oracle == FACTS_ORACLE_BOTH && r->memory->gpu && !r->options->edit)
         compare_oracles(r);
     /* The call may also have written past the guards: into the next case's memory, or into code. */
     r->worker->lost = r->worker->lost || (gpu && r->out->verdict == FACTS_VERDICT_OVERRUN);

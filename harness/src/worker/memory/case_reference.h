@@ -25,10 +25,13 @@ typedef struct facts_reference {
 /* The program that computed the expected values: "gpu" or "cpu". */
 const char *facts_reference_oracle(const facts_reference *reference);
 
+/* A change of tensors (facts_memory_storage). Returns FATTN_OK, or a status with the sentence in `error`. */
+typedef fattn_status (*facts_change)(void *owner, facts_memory *memory, facts_error *error);
+
 /* The changes that a further run of a check makes to the data of the fill. */
 typedef struct facts_reference_edit {
-    void (*inputs)(void *owner, facts_memory *memory); /* changes inputs, before the reference reads them */
-    void (*given)(void *owner, facts_memory *memory);  /* backward: changes O and Stats, after the reference's were written */
+    facts_change inputs; /* changes inputs, before the reference reads them */
+    facts_change given;  /* backward: changes O and Stats, after the reference's were written */
     void *owner;
 } facts_reference_edit;
 

@@ -95,12 +95,23 @@ fattn_status facts_reference_create(facts_reference *out, const facts_making *ho
     return FATTN_OK;
 }
 
+static fattn_status change(facts_reference *t, facts_change by, void *owner, facts_error *error)
+{
+    fattn_status status = by(owner, &t->memory, error);
+    if (status != FATTN_OK)
+        return status;
+    status = facts_memory_push(&t->memory);
+    if (status != FATTN_OK)
+        facts_fail(error, "%s", facts_gpu_error(t->memory.gpu));
+    return status;
+}
+
 fattn_status facts_reference_fill(facts_reference *t, const facts_reference_edit *edit, facts_error *error)
 {
     const double since = now_ms();
     fattn_status status = facts_memory_fill(&t->memory, error);
     if (status == FATTN_OK && edit)
-        edit->inputs(edit->owner, &t->memory);
+        status = change(t, edit->inputs, edit->owner, error);
     if (status == FATTN_OK)
         status = facts_kept_make(&t->keep, &t->memory, t->backend, edit ? FACTS_KEPT_READ : FACTS_KEPT_JUDGED, error);
     t->fill_ms += now_ms() - since;
@@ -114,7 +125,9 @@ fattn_status facts_reference_compute(facts_reference *t, const facts_reference_e
     facts_storages in = inputs_of(t);
     int failed = t->memory.problem->ask.pass == FATTN_BACKWARD ? expect_inputs(t, &in) : 0;
     if (failed == 0 && edit && t->memory.problem->ask.pass == FATTN_BACKWARD) {
-        edit->given(edit->owner, &t->memory);
+        const fattn_status status = change(t, edit->given, edit->owner, error);
+        if (status != FATTN_OK)
+            return status;
         t->there.scores = 0; /* the edited Stats may leave other rows without a key */
     }
     failed = failed ? failed : expect(t);
