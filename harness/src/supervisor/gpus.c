@@ -68,6 +68,8 @@ void facts_gpu_leave(const facts_slot *slot)
     facts_gpu *gpu = &slot->run->gpus[slot->gpu];
     gpu->live--;
     gpu->alone = false;
+    for (facts_slot *other = slot->run->slots; other; other = other->next)
+        other->had_company |= other->gpu == slot->gpu;
     if (slot->phase != FACTS_PHASE_FAILED)
         gpu->no_room = false;
 }

@@ -62,7 +62,7 @@ void facts_slot_ask(facts_slot *slot, size_t work)
     free(slot->held);
     slot->held = NULL;
     let_go(slot);
-    slot->keeps = slot->in_turn = false;
+    slot->keeps = slot->in_turn = slot->had_company = false;
     facts_item *item = &state->items[work];
     const char *name = run->order->work[work].name;
     if (item->attempts < UINT8_MAX)
@@ -257,7 +257,7 @@ static void go_on(facts_slot *slot, bool bye, bool final)
     }
 }
 
-/* Did the case lack memory on a GPU that others use? Then it is asked once more without them. Cases that are added as answers
+/* Did the case lack memory on a GPU that others use, or used until now? Then it is asked once more without them. Cases that are added as answers
  * come do not wait. */
 static bool had_no_room(facts_slot *slot, facts_span row)
 {
@@ -265,7 +265,8 @@ static bool had_no_room(facts_slot *slot, facts_span row)
     facts_member members[FACTS_ROW_MEMBERS], reason[8];
     char class_word[32] = "";
     size_t count;
-    if (!row.at || run->stopping || run->order->more || run->order->another_round || facts_gpu_live(slot) < 2 ||
+    if (!row.at || run->stopping || run->order->more || run->order->another_round ||
+        (facts_gpu_live(slot) < 2 && !slot->had_company) ||
         !facts_scan_object(row.at, row.length, members, FACTS_ROW_MEMBERS, &count) || count > FACTS_ROW_MEMBERS)
         return false;
     const facts_span verdict = facts_member_find(members, count, "verdict"), why = facts_member_find(members, count, "reason");

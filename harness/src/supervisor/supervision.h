@@ -91,6 +91,7 @@ typedef struct facts_slot {
     int gpu;         /* its number; FACTS_NO_GPU */
     bool alone;      /* it has its GPU to itself, for what had no room */
     bool nonsense;   /* it answered what is no row */
+    bool had_company; /* another worker of its GPU has gone since the request in hand */
     size_t finished; /* the last case that it finished, and 1; it has the case in hand until it asks another. 0: none */
     int64_t id;
     int config; /* in hand; -1: none */

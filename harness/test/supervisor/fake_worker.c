@@ -115,7 +115,7 @@ static void start(const json_t *target)
         say("{\"failed\":{\"class\":\"environment\",\"text\":\"no driver\",\"remedy\":\"install one\"}}\n");
         exit(3);
     }
-    if (has_rule("room_for_one", NULL) || has_rule("start_for_one", NULL))
+    if (has_rule("room_for_one", NULL) || has_rule("start_for_one", NULL) || strstr(fault, "refuse_late"))
         be_alive();
     if (has_rule("start_for_none", NULL) || (has_rule("start_after_pauses", NULL) && is_taken()) ||
         (has_rule("start_for_one", NULL) && has_company())) {
@@ -181,12 +181,24 @@ static void misbehave(const char *name, int64_t id)
     }
 }
 
+/* Had it company, and is it alone now? Waits for both. */
+static bool lost_company(void)
+{
+    for (int i = 0; i < 50 && !has_company(); i++)
+        nap(0.02);
+    const bool had = has_company();
+    for (int i = 0; i < 250 && has_company(); i++)
+        nap(0.02);
+    return had;
+}
+
 /* The request in hand has "fresh". */
 static bool fresh;
 
 static void answer(const char *name, int64_t id, int config, bool last, bool bye)
 {
-    if (has_rule("no_room", name) || (has_rule("room_for_one", name) && has_company())) {
+    if (has_rule("no_room", name) || (has_rule("room_for_one", name) && has_company()) ||
+        (config == 0 && has_rule("refuse_late", name) && lost_company())) {
         fprintf(replies,
                 "{\"id\":%lld,\"row\":{\"verdict\":\"inconclusive\",\"reason\":{\"class\":\"no_memory\",\"text\":\"no "
                 "memory\"}}%s%s}\n",
