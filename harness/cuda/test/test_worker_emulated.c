@@ -115,6 +115,8 @@ Test(emulated, what_the_oracle_there_lacks_is_computed_here)
     facts_gpu *gpu = open_emulated(&context);
     compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 mod=softcap:5", "cpu");
     compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b;sum:dk.b", "cpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd " SHAPE "fill=uniform mod=softcap:5 check=others", "cpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd " SHAPE "fill=uniform mod=softcap:5 check=linear", "cpu");
     close_emulated(gpu, context);
 }
 

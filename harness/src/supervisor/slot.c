@@ -257,8 +257,8 @@ static void go_on(facts_slot *slot, bool bye, bool final)
     }
 }
 
-/* Did the case lack memory on a GPU that others use, or used until now? Then it is asked once more without them. Cases that are added as answers
- * come do not wait. */
+/* Did the case lack memory on a GPU that others use, or used until now? Then it is asked once more without them. Cases that are
+ * added as answers come do not wait. */
 static bool had_no_room(facts_slot *slot, facts_span row)
 {
     const facts_supervision *run = slot->run;

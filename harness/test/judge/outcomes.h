@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 
 #include "../numbers/numbers.h"
+#include "fattn/score_mod.h"
+#include "numbers/fill/mod.h"
 #include "worker/exec/trial.h"
 
 static inline void no_stage(void *owner, const char *word)
@@ -18,13 +20,17 @@ typedef struct outcome {
     const char *oracle;
 } outcome;
 
-static inline outcome run_on(facts_worker *worker, const facts_problem *problem)
+static inline outcome run_on(facts_worker *worker, const facts_problem *asked)
 {
     outcome out;
     facts_reference reference = { 0 };
     fattn_plan *plan = NULL;
-    facts_trial_options options = { .worker = worker, .problem = problem, .stage = no_stage };
-    cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem->ask, NULL), FATTN_OK, "%s", fattn_last_error());
+    fattn_score_mod *mod = NULL;
+    facts_problem problem = *asked;
+    facts_trial_options options = { .worker = worker, .problem = &problem, .stage = no_stage };
+    cr_assert_eq(facts_mod_create(&mod, &problem), FATTN_OK, "%s", fattn_last_error());
+    problem.ask.score_mod = mod;
+    cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem.ask, NULL), FATTN_OK, "%s", fattn_last_error());
     facts_trial_run(&out.trial, &reference, &plan, &options);
     out.oracle = facts_reference_oracle(&reference);
     cr_assert(out.trial.prepared, "%s", out.trial.text);
@@ -32,6 +38,7 @@ static inline outcome run_on(facts_worker *worker, const facts_problem *problem)
     cr_expect_eq(strcmp(out.trial.oracle, "both") == 0, worker->oracle == FACTS_ORACLE_BOTH && reference.memory.gpu);
     fattn_plan_destroy(plan);
     facts_reference_destroy(&reference);
+    fattn_score_mod_destroy(mod);
     return out;
 }
 

@@ -197,7 +197,7 @@ static bool has_no_memory(facts_runs *r)
 static bool run_one(work *w)
 {
     further *f = &w->run[w->number];
-    facts_reference_edit edit = { .inputs = edit_inputs, .given = edit_given, .owner = w };
+    facts_reference_edit edit = { .inputs = edit_inputs, .given = edit_given, .owner = w, .here = !w->r->memory->gpu };
     facts_trial trial;
     facts_trial_options options = *w->r->options;
     fattn_plan **plan = w->r->plan;

@@ -46,10 +46,10 @@ fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how, 
                                  facts_error *error)
 {
     facts_making making = *how;
-    making.here = how->like || !how->worker->gpu || how->worker->oracle == FACTS_ORACLE_CPU ||
+    making.here = how->like || !how->worker->gpu || how->worker->oracle == FACTS_ORACLE_CPU || (edit && edit->here) ||
                   ((edit || how->problem->check != FACTS_CHECK_NONE) && is_in_slabs(how));
     fattn_status status = make(out, &making, edit, error);
-    if (making.here || status != FATTN_INTERNAL)
+    if (making.here || status != FATTN_INTERNAL || edit) /* an edit has changed what the data is made of */
         return status;
     facts_reference_destroy(out); /* the oracle on the GPU refuses this case: the C reference computes it, on the host */
     making.here = true;

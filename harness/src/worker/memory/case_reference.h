@@ -33,6 +33,7 @@ typedef struct facts_reference_edit {
     facts_change inputs; /* changes inputs, before the reference reads them */
     facts_change given;  /* backward: changes O and Stats, after the reference's were written */
     void *owner;
+    bool here; /* the case itself is on the host */
 } facts_reference_edit;
 
 typedef struct facts_making {
