@@ -2,6 +2,7 @@
  * must be what comes out where everything is here. */
 #include <errno.h>
 
+#include "../../test/case/resolved.h"
 #include "../../test/judge/outcomes.h"
 #include "emulated.h"
 #include "numbers/fill/seen.h"
@@ -145,20 +146,17 @@ Test(emulated, a_sample_of_rows_is_judged_as_in_the_whole)
 /* It reads every expected value, and those in slabs are never all there. */
 Test(emulated, a_check_of_what_is_due_in_slabs_is_made_here)
 {
-    static facts_problem p;
     const facts_slab_limits two_heads = { 0, 60000, 1e30 };
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     facts_worker worker = cpu_with(context);
-    facts_case c;
-    facts_error error = { 0 };
-    cr_assert(facts_case_parse(&c, "pass=bwd " SHAPE "check=identities", &error), "%s", error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s", error.text);
+    facts_problem *p = resolved("pass=bwd " SHAPE "check=identities");
     worker.gpu = gpu;
     worker.limits = &two_heads;
-    const outcome there = run_on(&worker, &p);
+    const outcome there = run_on(&worker, p);
     cr_expect_str_eq(there.oracle, "cpu");
     cr_expect(there.trial.verdict == FACTS_VERDICT_PASS && there.trial.check.done, "%s", there.trial.text);
+    free(p);
     close_emulated(gpu, context);
 }
 

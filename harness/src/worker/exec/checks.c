@@ -67,9 +67,11 @@ static bool look_at_answer(facts_view *out, facts_expectation *expected, facts_r
     return whole;
 }
 
+#define NO_MEMORY "no memory for the check"
+
 static fattn_status lack_memory(facts_error *error)
 {
-    return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the check");
+    return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, NO_MEMORY);
 }
 
 static fattn_status edit_inputs(void *owner, facts_memory *memory, facts_error *error)
@@ -190,7 +192,7 @@ static bool judge(work *w, const facts_trial *trial)
 static bool has_no_memory(facts_runs *r)
 {
     r->out->status = FATTN_NO_MEMORY;
-    snprintf(r->out->text, sizeof r->out->text, "no memory for the check");
+    snprintf(r->out->text, sizeof r->out->text, NO_MEMORY);
     return false;
 }
 
