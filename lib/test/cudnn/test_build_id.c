@@ -40,7 +40,7 @@ static void make_both(void)
 static void take_away(void)
 {
     static const char *const names[] = { "libcudnn.so.9", "libcudnn_graph.so.9", "libother.so.9", "libcudnn_heuristic.so.9",
-                                         "libnvrtc.so.13" };
+                                         "libnvrtc.so.13", "libnvrtc.so.13.0.88" };
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
             unlink(path_of(i ? two : one, names[k]));
@@ -82,6 +82,20 @@ Test(build_id, the_compiler_counts_where_it_is_named, .init = make_both, .fini =
     put(two, "libnvrtc.so.13", "computer");
     cr_expect_neq(fattn__build_id(one, also), id);
     cr_expect_eq(fattn__build_id(one, missing), 0);
+}
+
+/* A Debian package and a wheel name one compiler differently, as does a link to it. */
+Test(build_id, the_name_of_a_compiler_does_not_matter, .init = make_both, .fini = take_away)
+{
+    char plain[512], full[512];
+    snprintf(plain, sizeof plain, "%s", path_of(one, "libnvrtc.so.13"));
+    snprintf(full, sizeof full, "%s", path_of(two, "libnvrtc.so.13.0.88"));
+    put(two, "libnvrtc.so.13.0.88", "compiler");
+    put(two, "libnvrtc.so.13", "builtins");
+    const char *const builtins = path_of(two, "libnvrtc.so.13"), *const as_link[] = { plain, builtins, NULL },
+                      *const as_file[] = { full, builtins, NULL }, *const reverse[] = { builtins, full, NULL };
+    cr_expect_eq(fattn__build_id(one, as_link), fattn__build_id(one, as_file));
+    cr_expect_neq(fattn__build_id(one, as_link), fattn__build_id(one, reverse), "which of them it is counts");
 }
 
 /* Name, size, inode and time of writing are the same: the time of change is not. */

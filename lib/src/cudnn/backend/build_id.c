@@ -51,6 +51,7 @@ static uint64_t hash_of(const char *path, uint64_t seed, hash_file *add)
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return 0;
+    XXH3_INITSTATE(&hash);
     XXH3_64bits_reset_withSeed(&hash, seed);
     const bool whole = add(&hash, file);
     close(file);
@@ -65,14 +66,15 @@ static bool is_library(const char *name)
            strcmp(name + n - (sizeof last - 1), last) == 0;
 }
 
-static bool add_file(uint64_t *sum, const char *path, const char *name, hash_file *add)
+static bool add_file(uint64_t *sum, const char *path, uint64_t seed, hash_file *add)
 {
-    const uint64_t one = hash_of(path, XXH3_64bits(name, strlen(name)), add);
+    const uint64_t one = hash_of(path, seed, add);
     *sum += one;
     return one != 0;
 }
 
-/* A sum: the order in which a folder lists its files does not matter. */
+/* A sum: the order in which a folder lists its files does not matter. A file of `also` counts by its place: libnvrtc.so.13 has
+ * another name where it is a link to libnvrtc.so.13.0.88. */
 static uint64_t sum_of(const char *dir, const char *const also[], hash_file *add)
 {
     uint64_t sum = 0;
@@ -83,12 +85,12 @@ static uint64_t sum_of(const char *dir, const char *const also[], hash_file *add
         char path[PATH_MAX];
         if (is_library(entry->d_name))
             whole = snprintf(path, sizeof path, "%s/%s", dir, entry->d_name) < (int)sizeof path &&
-                    add_file(&sum, path, entry->d_name, add);
+                    add_file(&sum, path, XXH3_64bits(entry->d_name, strlen(entry->d_name)), add);
     }
     if (folder != NULL)
         closedir(folder);
     for (size_t i = 0; whole && also != NULL && also[i] != NULL; i++)
-        whole = add_file(&sum, also[i], strrchr(also[i], '/') != NULL ? strrchr(also[i], '/') + 1 : also[i], add);
+        whole = add_file(&sum, also[i], i + 1, add);
     return whole ? sum : 0;
 }
 

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* XXH3 over name and every byte of each libcudnn*.so.9 of a folder, and of the files of `also` (ends with NULL). 0: one of them
- * cannot be read, or there is none. A gigabyte takes 0.2 s once it is in memory. */
+/* XXH3 over name and every byte of each libcudnn*.so.9 of a folder, and over place and bytes of the files of `also` (ends with
+ * NULL). 0: one of them cannot be read, or there is none. A gigabyte takes 0.2 s once it is in memory. */
 uint64_t fattn__build_id(const char *dir, const char *const also[]);
 
 /* A hash of the file system's data about the same files: device, inode, size, times of writing and of change. It changes when a
