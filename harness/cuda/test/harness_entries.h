@@ -82,6 +82,7 @@ extern "C" int fref_gpu_forward(fref_gpu *, const fref_problem *problem, const f
                                 const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding,
                                 const fref_forward_out *out, struct CUstream_st *, char *error)
 {
+    const emulated_in_reach now;
     const masked whole(problem, mod);
     const int status = refusal(mod, error);
     return status ? status : fref_forward(&whole.problem, q, k, v, rounding, out);
@@ -111,6 +112,7 @@ extern "C" int fref_gpu_backward(fref_gpu *, const fref_problem *problem, const 
                                  const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out, uint64_t,
                                  struct CUstream_st *, char *error)
 {
+    const emulated_in_reach now;
     const masked whole(problem, mod);
     const int status = refusal(mod, error);
     return status ? status : fref_backward(&whole.problem, q, k, v, o, stats, d_o, rounding, out);

@@ -8,6 +8,61 @@
 #include "numbers/fill/seen.h"
 #include "worker/exec/judging.h"
 
+/* The cpu backend may touch the GPU's memory, the worker may not: its buffers are the emulated driver's. */
+#define WRAP(function, arguments)                                                                                                  \
+    fattn_status __real_##function arguments;                                                                                      \
+    fattn_status __wrap_##function arguments;                                                                                      \
+    fattn_status __wrap_##function arguments
+#define IN_REACH(call)                                                                                                             \
+    {                                                                                                                              \
+        emulated_memory_enter();                                                                                                   \
+        const fattn_status status = call;                                                                                          \
+        emulated_memory_leave();                                                                                                   \
+        return status;                                                                                                             \
+    }
+
+WRAP(fattn_forward, (const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream))
+IN_REACH(__real_fattn_forward(plan, tensors, stream))
+WRAP(fattn_backward, (const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream))
+IN_REACH(__real_fattn_backward(plan, tensors, stream))
+WRAP(fattn_call_check, (const fattn_plan *plan, const fattn_tensors *tensors, const int64_t elements[FATTN_RAGGED_TENSORS],
+                        struct CUstream_st *stream))
+IN_REACH(__real_fattn_call_check(plan, tensors, elements, stream))
+WRAP(fattn_buffer_write, (fattn_context * context, void *to, const void *from_host, size_t bytes))
+IN_REACH(__real_fattn_buffer_write(context, to, from_host, bytes))
+WRAP(fattn_buffer_read, (fattn_context * context, void *to_host, const void *from, size_t bytes))
+IN_REACH(__real_fattn_buffer_read(context, to_host, from, bytes))
+
+static gpu_driver plain; /* as no test has changed it */
+
+WRAP(fattn_buffer_create, (void **out, fattn_context *context, size_t bytes))
+{
+    gpu_address at = 0;
+    (void)context;
+    const int error = plain.memory_alloc(&at, bytes);
+    *out = (void *)(uintptr_t)at;
+    return error ? FATTN_NO_MEMORY : FATTN_OK;
+}
+
+void __wrap_fattn_buffer_destroy(fattn_context *context, void *buffer);
+void __wrap_fattn_buffer_destroy(fattn_context *context, void *buffer)
+{
+    (void)context;
+    plain.memory_free((gpu_address)(uintptr_t)buffer);
+}
+
+__attribute__((constructor)) static void hide_memory(void)
+{
+    plain = *emulated_driver();
+    emulated_memory_is_hidden = true;
+}
+
+/* For a test that plays the kernel itself. */
+static void show_memory(void)
+{
+    emulated_memory_is_hidden = false;
+}
+
 static facts_worker cpu_with(fattn_context *context)
 {
     return (facts_worker){ .context = context, .device = FACTS_DEVICE_CPU };
@@ -279,7 +334,7 @@ static void weigh_at_once(facts_worker *worker, const char *text, int launches)
     facts_reference_destroy(&reference);
 }
 
-Test(emulated, lies_about_small_answers_need_no_second_round)
+Test(emulated, lies_about_small_answers_need_no_second_round, .init = show_memory)
 {
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
@@ -296,7 +351,7 @@ Test(emulated, lies_about_small_answers_need_no_second_round)
 }
 
 /* What lies in memory reaches those who look at it here, and what they write reaches the run. */
-Test(emulated, storages_are_fetched_and_pushed)
+Test(emulated, storages_are_fetched_and_pushed, .init = show_memory)
 {
     static facts_problem p;
     fattn_context *context;
@@ -361,7 +416,7 @@ static int counted_wait(struct CUstream_st *stream)
 }
 
 /* Other workers use the GPU between two waits, so that each wait can cost a time slice of theirs. */
-Test(emulated, a_run_is_read_back_with_one_wait_and_compared_with_another)
+Test(emulated, a_run_is_read_back_with_one_wait_and_compared_with_another, .init = show_memory)
 {
     static facts_problem p;
     fattn_context *context;

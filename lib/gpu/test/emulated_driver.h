@@ -4,6 +4,7 @@
 #define GPU_EMULATED_DRIVER_H
 
 #include <gpu/gpu_module.h>
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,7 +27,25 @@ extern const gpu_image emulated_image; /* of no bytes that count */
 extern const char *emulated_kernel_fails; /* its name: it cannot be launched from now on; NULL: none */
 extern int emulated_launches;             /* so far */
 
+/* Set before the first allocation: the host cannot touch device memory, as with a GPU, except between these two, which may be
+ * nested and called from several threads. Functions of the driver call them themselves. */
+extern bool emulated_memory_is_hidden;
+void emulated_memory_enter(void);
+void emulated_memory_leave(void);
+
 #ifdef __cplusplus
 }
+
+/* A scope in which device memory is in reach. */
+struct emulated_in_reach {
+    emulated_in_reach()
+    {
+        emulated_memory_enter();
+    }
+    ~emulated_in_reach()
+    {
+        emulated_memory_leave();
+    }
+};
 #endif
 #endif

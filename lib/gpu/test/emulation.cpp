@@ -1,7 +1,9 @@
 /* emulate.h's blocks, a block's threads as fibers, and emulated_driver.h's driver, which launches them. */
 #include "emulate.h"
 
+#include <pthread.h>
 #include <setjmp.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "emulated_driver.h"
@@ -146,17 +148,66 @@ static int device_attribute(int *out, int attribute, int)
     return 0;
 }
 
+/* ---- device memory: pages of its own, out of the host's reach except in a call if it is hidden ---- */
+
+bool emulated_memory_is_hidden;
+
+enum { MOST_PIECES = 4096 };
+static struct {
+    char *at;
+    size_t bytes;
+} pieces[MOST_PIECES];
+static int piece_count, calls_inside;
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void protect(int how)
+{
+    if (emulated_memory_is_hidden)
+        for (int i = 0; i < piece_count; i++)
+            mprotect(pieces[i].at, pieces[i].bytes, how);
+}
+
+void emulated_memory_enter(void)
+{
+    pthread_mutex_lock(&memory_lock);
+    if (calls_inside++ == 0)
+        protect(PROT_READ | PROT_WRITE);
+    pthread_mutex_unlock(&memory_lock);
+}
+
+void emulated_memory_leave(void)
+{
+    pthread_mutex_lock(&memory_lock);
+    if (--calls_inside == 0)
+        protect(PROT_NONE);
+    pthread_mutex_unlock(&memory_lock);
+}
+
 static int memory_alloc(gpu_address *out, size_t bytes)
 {
-    void *at = aligned_alloc(256, (bytes + 255) / 256 * 256);
-    if (at != nullptr)
+    const emulated_in_reach now;
+    const size_t pages = (bytes + 4095) / 4096 * 4096;
+    void *at = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_mutex_lock(&memory_lock);
+    const bool kept = at != MAP_FAILED && piece_count < MOST_PIECES;
+    if (kept)
+        pieces[piece_count++] = { (char *)at, pages };
+    pthread_mutex_unlock(&memory_lock);
+    if (kept)
         memset(at, 0xff, bytes);
-    *out = (gpu_address)(uintptr_t)at;
-    return at != nullptr ? 0 : GPU_OUT_OF_MEMORY;
+    *out = kept ? (gpu_address)(uintptr_t)at : 0;
+    return kept ? 0 : GPU_OUT_OF_MEMORY;
 }
 static int memory_free(gpu_address at)
 {
-    free((void *)(uintptr_t)at);
+    pthread_mutex_lock(&memory_lock);
+    for (int i = 0; i < piece_count; i++)
+        if ((uintptr_t)pieces[i].at == at) {
+            munmap(pieces[i].at, pieces[i].bytes);
+            pieces[i] = pieces[--piece_count];
+            break;
+        }
+    pthread_mutex_unlock(&memory_lock);
     return 0;
 }
 static int memory_info(size_t *free_bytes, size_t *all_bytes)
@@ -166,6 +217,7 @@ static int memory_info(size_t *free_bytes, size_t *all_bytes)
 }
 static int memory_set(gpu_address at, unsigned char value, size_t bytes, struct CUstream_st *)
 {
+    const emulated_in_reach now;
     memset((void *)(uintptr_t)at, value, bytes);
     return 0;
 }
@@ -181,11 +233,13 @@ static int host_free(void *at)
 }
 static int copy_to_device(gpu_address to, const void *from, size_t bytes)
 {
+    const emulated_in_reach now;
     memcpy((void *)(uintptr_t)to, from, bytes);
     return 0;
 }
 static int copy_to_host(void *to, gpu_address from, size_t bytes)
 {
+    const emulated_in_reach now;
     memcpy(to, (const void *)(uintptr_t)from, bytes);
     return 0;
 }
@@ -235,6 +289,7 @@ static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z
         threads > emulate::MOST_THREADS)
         return GPU_INVALID_VALUE;
     emulated_launches++;
+    const emulated_in_reach now;
     emulate::run(grid, threads, e->call, arguments);
     return 0;
 }

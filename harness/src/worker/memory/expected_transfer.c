@@ -15,7 +15,7 @@ bool facts_expected_on_host(facts_answer *out, const facts_reference *reference,
 {
     const facts_answer *a = &reference->expectation.answer[id];
     const facts_tensor *t = &reference->memory.problem->tensor[id];
-    size_t count = (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
+    const size_t rows = (size_t)(t->dim[0] * t->dim[1] * t->dim[2]), count = rows * (size_t)t->dim[3];
     *out = *a;
     if (reference->slabs) /* it is never in memory as a whole */
         *out = (facts_answer){ 0 };
@@ -24,6 +24,8 @@ bool facts_expected_on_host(facts_answer *out, const facts_reference *reference,
     bool fetched = fetch(&out->want, reference, a->want, count);
     fetched = fetch(&out->sigma, reference, a->sigma, count) && fetched;
     fetched = fetch(&out->bound, reference, a->bound, count) && fetched;
+    fetched = fetch(&out->nu, reference, a->nu, rows) && fetched;
+    fetched = fetch(&out->neff, reference, a->neff, rows) && fetched;
     if (!fetched)
         facts_expected_release(out, reference, id);
     return fetched;
@@ -35,6 +37,8 @@ void facts_expected_release(facts_answer *answer, const facts_reference *referen
         free(answer->want);
         free(answer->sigma);
         free(answer->bound);
+        free(answer->nu);
+        free(answer->neff);
     }
     *answer = (facts_answer){ 0 };
 }
