@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "emulated.h"
+#include "hidden_memory.h"
 #include "worker/memory/case_reference.h"
 #include "worker/reply.h"
 #include "worker/serve.h"
