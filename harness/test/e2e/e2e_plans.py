@@ -317,6 +317,8 @@ class Compile(e2e.TestCase):
         self.assertEqual(self.counts(first), (2, 0, 0))
         self.assertEqual(self.counts(second), (0, 2, 2))
         self.assertNotIn("before", first.text + second.text)
+        own = e2e.facts("compile", self.CASES, "--cudnn", e2e.need(e2e.NEW).name, "--plan-dir", self.path("own"), "--with", "policy=any", "-o", self.path("o"))
+        self.assertEqual(self.counts(own), (2, 0, 0), "a plan of the math backend needs no compiler")
         later = e2e.facts("decide", self.CASES, "--cudnn", e2e.need(e2e.NEW).name, "--plan", "--plan-dir", self.plans, "--overwrite", "-o", self.path("r"))
         self.assertEqual(self.counts(later), (0, 2, 2))
 

@@ -116,7 +116,7 @@ static void count_plans(facts_plan_counts *counts, const facts_line *row)
     facts_json_bool(facts_line_get(row, "plan_loaded"), &loaded);
     facts_json_bool(facts_line_get(row, "refusal_loaded"), &refusal);
     counts->loaded += loaded;
-    counts->compiled += !loaded && facts_line_get(row, "plan_ms").at != NULL;
+    counts->compiled += !loaded && facts_line_get(row, "plan_ms").at != NULL && facts_json_is(facts_line_get(row, "backend"), "cudnn");
     counts->refusals += refusal;
     const facts_span why = facts_line_get(row, "not_loaded");
     if (why.at && counts->not_loaded++ == 0)

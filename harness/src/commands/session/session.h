@@ -14,7 +14,7 @@
 
 /* What rows say of --plan-dir. */
 typedef struct facts_plan_counts {
-    size_t compiled, loaded, refusals; /* refusals: read from the folder, so cuDNN was not asked */
+    size_t compiled, loaded, refusals; /* of cuDNN; refusals: read from the folder, so it was not asked */
     size_t not_loaded;                 /* files that could not be used; their plans were compiled again */
     char why[300];                     /* of the first of these */
 } facts_plan_counts;
