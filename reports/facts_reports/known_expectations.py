@@ -14,6 +14,7 @@ def expectations(entries, before_guards=False):
                 if suspected:
                     note = (note + "; " if note else "") + "suspected: seen on another architecture with the same engine"
                 lines.append(f"# failure: {failure.name}")
-                lines.append(f"suites: {failure.fields.get('suites', 'regress')}")
+                everywhere = before_guards and failure.guarded   # a guard refuses whatever was asked
+                lines.append(f"suites: {'all' if everywhere else failure.fields.get('suites', 'regress')}")
                 lines.append(f"{failure.fields['date']} {verdict} {where} {failure.link.replace(' ', '_')}" + (f" # {note}" if note else ""))
     return "\n".join(lines) + "\n"
