@@ -1,15 +1,13 @@
-/* What a fuzzer does with what failed: confirmed, shrunk, in one bucket with a count; and the record that it is read back from. */
+/* What a fuzzer does with what failed: confirmed, shrunk, in one bucket with a count. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "case/suites/planned_cases.h"
 #include "case/suites/predicate.h"
 #include "search/buckets.h"
 #include "search/findings.h"
-#include "search/memo.h"
 
 /* ---- a made-up library ----------------------------------------------------------------------------------------------------- */
 
@@ -446,146 +444,4 @@ Test(search_findings, what_is_open_when_time_is_up_is_told_as_it_is)
     cr_expect(facts_findings_at(f, 0)->form[0].unfinished);
     facts_findings_free(f);
     close_world(&w);
-}
-
-/* ---- the record that is read back ------------------------------------------------------------------------------------------ */
-
-#define OF_TARGET "\"build\":\"none\",\"device\":\"cpu\""
-
-static void load(facts_memo_load *l, const char *text)
-{
-    facts_line line;
-    facts_line_parse(&line, text, strlen(text));
-    cr_assert(facts_memo_load_line(l, &line));
-}
-
-static void count_drawn(void *context, const char *name, const facts_answer *answer, facts_verdict before)
-{
-    (void)before;
-    (void)name;
-    (void)answer;
-    ++*(int *)context;
-}
-
-Test(search_memo, a_record_answers_what_it_holds_and_nothing_else)
-{
-    int drawn = 0;
-    facts_answer answer;
-    facts_memo *memo = facts_memo_new();
-    facts_memo_load l = {
-        .memo = memo, .build = "none", .device = "cpu", .group = "fuzz/drawn", .context = &drawn, .drawn = count_drawn
-    };
-    load(&l, "{\"start\":{\"case\":\"a\"," OF_TARGET "}}");
-    load(&l, "{\"case\":\"a\",\"verdict\":\"pass\",\"group\":\"fuzz/drawn\"," OF_TARGET "}");
-    load(&l,
-         "{\"case\":\"b\",\"verdict\":\"wrong\",\"group\":\"fuzz/"
-         "drawn\",\"backend\":\"cpu\",\"errors\":{\"o\":{\"ratio\":0.5},\"stats\":{\"ratio\":7,\"gate\":\"t1\"}}," OF_TARGET "}");
-    load(&l, "{\"case\":\"b\",\"verdict\":\"pass\",\"group\":\"fuzz/asked\"," OF_TARGET "}");
-    load(&l, "{\"case\":\"c\",\"verdict\":\"inconclusive\",\"group\":\"fuzz/drawn\"," OF_TARGET "}");
-    load(&l, "{\"case\":\"d\",\"verdict\":\"pass\",\"build\":\"none\",\"device\":\"other\"}");
-    load(&l, "{\"start\":{\"case\":\"e\"," OF_TARGET "}}");
-    load(&l, "not a line of ours");
-    cr_expect_eq(facts_memo_load_end(memo, 3), 0);
-    cr_expect_eq(drawn, 2);
-    cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_ANSWERED);
-    cr_expect_eq(answer.verdict, FACTS_VERDICT_PASS);
-    cr_expect_eq(facts_memo_get(memo, "b", 1, &answer), FACTS_MEMO_ANSWERED);
-    cr_assert_eq(answer.count, 1);
-    cr_expect_str_eq(answer.failing[0].tensors, "stats");
-    cr_expect_str_eq(answer.failing[0].gate, "t1");
-    cr_expect_eq(facts_memo_get(memo, "b", 2, &answer), FACTS_MEMO_ANSWERED, "a repeat is an attempt of its own");
-    cr_expect_eq(answer.verdict, FACTS_VERDICT_PASS);
-    cr_expect_eq(facts_memo_get(memo, "b", 3, &answer), FACTS_MEMO_UNKNOWN);
-    cr_expect_eq(facts_memo_get(memo, "c", 1, &answer), FACTS_MEMO_UNKNOWN, "what could not be asked is asked again");
-    cr_expect_eq(facts_memo_get(memo, "d", 1, &answer), FACTS_MEMO_UNKNOWN, "another target");
-    cr_expect_eq(facts_memo_get(memo, "e", 1, &answer), FACTS_MEMO_UNKNOWN, "started, killed");
-    facts_memo_free(memo);
-}
-
-Test(search_memo, by_reason_every_answer_is_told_apart_by_its_sentence)
-{
-    static const char *const rows[] = {
-        "{\"case\":\"a\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"d 100 is odd\"}," OF_TARGET
-        "}",
-        "{\"case\":\"b\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"d 36 is odd\"}," OF_TARGET
-        "}",
-        "{\"case\":\"c\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"s 36 is odd\"}," OF_TARGET
-        "}",
-        "{\"case\":\"d\",\"verdict\":\"pass\",\"engines\":[{\"mode\":\"A\",\"index\":4}]," OF_TARGET "}",
-    };
-    facts_memo *memo = facts_memo_new();
-    facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "" };
-    facts_answer answer[4];
-    facts_memo_compare(memo, FACTS_BY_REASON);
-    for (size_t i = 0; i < 4; i++)
-        load(&l, rows[i]);
-    for (size_t i = 0; i < 4; i++) {
-        cr_assert_eq(facts_memo_get(memo, (const char *[]){ "a", "b", "c", "d" }[i], 1, &answer[i]), FACTS_MEMO_ANSWERED);
-        cr_assert_eq(answer[i].count, 1);
-    }
-    cr_expect_not_null(facts_answer_find(&answer[1], &answer[0].failing[0]), "numbers in a reason do not count");
-    cr_expect_null(facts_answer_find(&answer[2], &answer[0].failing[0]));
-    cr_expect_null(facts_answer_find(&answer[3], &answer[0].failing[0]));
-    cr_expect_str_eq(answer[0].evidence[0].reason, "unsupported: d 100 is odd");
-    facts_memo_free(memo);
-}
-
-Test(search_memo, with_engine_all_it_goes_on_after_the_last_row)
-{
-    facts_answer answer;
-    facts_memo *memo = facts_memo_new();
-    facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "" };
-    load(&l, "{\"case\":\"a\",\"verdict\":\"pass\",\"config\":0,\"more\":true," OF_TARGET "}");
-    load(&l, "{\"case\":\"a\",\"verdict\":\"nan\",\"config\":1,\"engine\":6,\"backend\":\"cudnn\",\"more\":true," OF_TARGET "}");
-    facts_memo_load_end(memo, 3);
-    cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_UNKNOWN);
-    facts_memo_id id = facts_memo_ask(memo, "a", 1);
-    cr_expect_eq(facts_memo_config(memo, id), 2);
-    facts_line line;
-    const char *last = "{\"case\":\"a\",\"verdict\":\"pass\",\"config\":2}";
-    facts_line_parse(&line, last, strlen(last));
-    cr_assert(facts_memo_row(memo, id, &line, true));
-    cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_ANSWERED);
-    cr_expect_eq(answer.verdict, FACTS_VERDICT_NAN);
-    cr_assert_eq(answer.count, 1);
-    cr_expect_eq(answer.failing[0].engine, 6);
-    facts_memo_free(memo);
-}
-
-Test(search_memo, what_takes_everything_down_three_times_is_left_alone)
-{
-    facts_answer answer;
-    facts_memo *memo = facts_memo_new();
-    facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "" };
-    for (int i = 0; i < 3; i++)
-        load(&l, "{\"start\":{\"case\":\"a\"," OF_TARGET "}}");
-    load(&l, "{\"start\":{\"case\":\"b\"," OF_TARGET "}}");
-    cr_expect_eq(facts_memo_load_end(memo, 3), 1);
-    cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_ANSWERED);
-    cr_expect_eq(answer.verdict, FACTS_VERDICT_NOT_RUN);
-    cr_expect_eq(facts_memo_get(memo, "b", 1, &answer), FACTS_MEMO_UNKNOWN);
-    facts_memo_free(memo);
-}
-
-Test(search_memo, many_are_kept_apart)
-{
-    facts_memo *memo = facts_memo_new();
-    facts_answer answer;
-    char name[64];
-    for (int i = 0; i < 20000; i++) {
-        snprintf(name, sizeof name, "case %d", i);
-        facts_line line;
-        const char *row = i % 3 ? "{\"verdict\":\"pass\"}" : "{\"verdict\":\"wrong\"}";
-        facts_line_parse(&line, row, strlen(row));
-        facts_memo_id id = facts_memo_ask(memo, name, 1);
-        cr_assert_neq(id, FACTS_MEMO_NONE);
-        cr_assert(facts_memo_row(memo, id, &line, true));
-    }
-    for (int i = 0; i < 20000; i++) {
-        snprintf(name, sizeof name, "case %d", i);
-        cr_assert_eq(facts_memo_get(memo, name, 1, &answer), FACTS_MEMO_ANSWERED);
-        cr_assert_eq(answer.verdict, i % 3 ? FACTS_VERDICT_PASS : FACTS_VERDICT_WRONG);
-    }
-    cr_expect_eq(facts_memo_answered(memo), 20000);
-    facts_memo_free(memo);
 }
