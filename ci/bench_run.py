@@ -63,7 +63,7 @@ def is_executed(row):
 
 
 def counts(rows):
-    made = sum("plan_ms" in row and not row.get("plan_loaded") for row in rows)
+    made = sum("plan_ms" in row and not row.get("plan_loaded") and row.get("backend") == "cudnn" for row in rows)
     return {"rows": len(rows), "refused": sum(row["verdict"] == "unsupported" for row in rows), "compiled": made,
             "loaded": sum(row.get("plan_loaded") is True for row in rows), "refusals": sum(row.get("refusal_loaded") is True for row in rows)}
 

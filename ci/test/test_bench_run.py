@@ -9,7 +9,7 @@ import bench_run as bench  # noqa: E402
 
 
 def row(case, verdict="pass", **more):
-    return {"case": case, "build": "b", "device": "d", "verdict": verdict, "wall_ms": 10.0, **more}
+    return {"case": case, "build": "b", "device": "d", "backend": "cudnn", "verdict": verdict, "wall_ms": 10.0, **more}
 
 
 class BenchRun(unittest.TestCase):
@@ -24,6 +24,7 @@ class BenchRun(unittest.TestCase):
     def test_what_was_compiled_loaded_and_refused_is_counted(self):
         rows = [row("a", plan_ms=500.0), row("b", plan_ms=1.0, plan_loaded=True), row("c", "unsupported", refusal_loaded=True), row("d", "unsupported")]
         self.assertEqual(bench.counts(rows), {"rows": 4, "refused": 2, "compiled": 1, "loaded": 1, "refusals": 1})
+        self.assertEqual(bench.counts([row("e", plan_ms=0.0, backend="math")])["compiled"], 0, "as facts run counts")
 
     def test_a_configuration_has_its_own_time_and_not_that_since_its_request(self):
         rows = [row("a", wall_ms=5.0, more=True), row("b", wall_ms=7.0), row("a", wall_ms=8.0, more=True), row("a", wall_ms=20.0), row("a", wall_ms=4.0)]
