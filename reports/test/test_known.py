@@ -291,7 +291,7 @@ class TheProjectsOwn(unittest.TestCase):
             if any(f.guarded and f.shows for f in entry.failures):
                 self.assertTrue(any("guards=off" in line for line in asked), entry.name)
 
-    def test_every_failing_row_of_the_kept_runs_of_these_cases_and_of_the_newest_searches_is_explained(self):
+    def test_every_failing_row_of_the_kept_runs_and_of_the_newest_searches_is_explained(self):
         lines = expectations.read(known_expectations.expectations(self.entries, before_guards=True))
         records = sorted(path for name in ("h?00-known*.xz", "h100-fuzz3*.xz", "h100-nightly-9.14.0*.xz", "h100-peers-9.14.0*.xz") for path in (HOME / "reports/catalogue").glob(name))
         self.assertGreater(len(records), 9)
