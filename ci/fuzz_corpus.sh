@@ -18,7 +18,7 @@ for target in "$1"/bin/fuzz_*; do
     "$target" -merge=1 -timeout=10 -rss_limit_mb=1024 -max_len=4096 "$work/kept/$name" "${seeds[@]}" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; exit 1; }
     # The smallest first: what is beyond the bound is found again by whoever fuzzes on.
     find "$work/kept/$name" -type f -printf '%s %p\n' | sort -n | awk -v most="${KEPT:-40000}" '(all += $1) > most { print $2 }' | xargs -r rm
-    echo "$name: $(find "$work/kept/$name" -type f | wc -l) inputs, $(find "$work/kept/$name" -type f -printf '%s\n' | paste -sd+ | bc) bytes"
+    echo "$name: $(find "$work/kept/$name" -type f | wc -l) inputs, $(du -sb "$work/kept/$name" | cut -f1) bytes"
 done
 tar -C "$work/kept" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - . | xz -9e >"$corpus/kept.tar.xz"
 ls -l "$corpus/kept.tar.xz"

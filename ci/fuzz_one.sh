@@ -10,6 +10,9 @@ mkdir -p "${corpus[0]}" "$kept/findings"
 [[ ! -d $seeds ]] || corpus+=("$seeds")
 archive=$(dirname "$seeds")/kept.tar.xz # what earlier fuzzing reached (ci/fuzz_corpus.sh)
 mkdir -p "$kept/kept"
-tar -xJf "$archive" -C "$kept/kept" "./$name" 2>/dev/null && corpus+=("$kept/kept/$name")
+if tar -tJf "$archive" | grep "^\./$name/" >/dev/null; then # a target that is new has none
+    tar -xJf "$archive" -C "$kept/kept" "./$name"
+    corpus+=("$kept/kept/$name")
+fi
 exec "$target" -max_total_time="${FACTS_FUZZ_SECONDS:-3}" -timeout=10 -rss_limit_mb=1024 -max_len=65536 -print_final_stats=1 -verbosity=0 \
     -artifact_prefix="$kept/findings/$name-" "${corpus[@]}"

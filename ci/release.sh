@@ -34,9 +34,9 @@ check_commit() {
     ci/check_mentions.py >&2 || missing "files name another version or repository: ci/check_mentions.py --write"
     grep -q "soname='libfattn.so.${version%%.*}'" lib/package/libfattn.abi ||
         missing "lib/package/libfattn.abi describes another major version: ci/abi.sh --write build/release/package/libfattn.so"
-    local heading
+    local heading form="^## ${version//./[.]} [(][0-9]{4}-[0-9]{2}-[0-9]{2}[)]\$"
     heading=$(grep -m1 '^## ' CHANGELOG.md)
-    [[ $heading =~ ^"## $version ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] || missing "CHANGELOG.md begins with \"$heading\"; want \"## $version ($(date -u +%F))\""
+    [[ $heading =~ $form ]] || missing "CHANGELOG.md begins with \"$heading\"; want \"## $version ($(date -u +%F))\""
 }
 
 # Against the description of this commit, and against that of the last release: nobody can rewrite a tag's.

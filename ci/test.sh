@@ -1,7 +1,6 @@
-# Part of ./facts: `./facts test`. Builds three ways, then asks one ctest for everything: clang-tidy, the tests, the tests again under
-# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (3). A build that fails is the first test to fail.
-
-TEST_CUDNN=9.20.0-jit-cu13,9.27.0-jit-cu13 # one that needs NVRTC, one that has it built in
+# shellcheck shell=bash
+# Part of ./facts: `./facts test`. Fetches everything, builds three ways, then asks one ctest for everything: clang-tidy, the tests, the tests again under
+# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (3). A build that fails is the first test to fail. Tests have no network.
 
 broken=()
 
@@ -55,60 +54,89 @@ write_ctest() {
     } >"$build/CTestTestfile.cmake"
 }
 
+# Builds of cuDNN that tests ask (ci/builds-test.txt): day or night.
+test_builds() { sed -n "s/^$1 *\([^ ]*\).*/\1/p" "$home/ci/builds-test.txt" | paste -sd ,; }
+
+# Everything that tests need from elsewhere is here before the first of them starts.
+fetch_builds() { "$release/bin/facts" cudnn install "$(test_builds day)"; }
+
+# offline COMMAND...: in a network of its own, which has the loopback device alone. Without the right to make one, pip at least asks nobody.
+offline() {
+    export PIP_NO_INDEX=1
+    if unshare --net true 2>/dev/null; then
+        unshare --net "$venv/bin/python" -c 'import fcntl, os, socket, struct, sys
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+os.execvp(sys.argv[1], sys.argv[1:])' "$@"
+    else
+        "$@"
+    fi
+}
+
+# The tests, the 20 dearest, the skipped ones, and ctest's summary once more as the last line.
+run_ctest() { # FOLDER OPTION...
+    local folder=$1 status=0 skips=0 start=$SECONDS; shift
+    offline ctest --test-dir "$folder" --output-on-failure "$@" 2>&1 | tee "$build/ctest.log" || status=$?
+    "$venv/bin/python" -B "$home/ci/test_report.py" "$folder/Testing/Temporary/LastTest.log" || skips=$?
+    printf '\n%d s for the tests, %d s with the preparation\n' $((SECONDS - start)) "$SECONDS"
+    sed -n '/^The following tests FAILED/,$p' "$build/ctest.log"
+    grep -E '^[0-9]+% tests passed' "$build/ctest.log" || true
+    [[ $status -ne 0 ]] || status=$skips
+    return "$status"
+}
+
 test_help() {
     cat <<'END'
 All tests of FACTS. They need no GPU. The first time, packages (Debian, PyPI) and two builds of cuDNN are downloaded.
 
   ./facts test                     everything: clang-tidy, unit tests, end-to-end tests, reports, sanitizers, fuzz targets
-  ./facts test --quick             tests that take seconds, of what is built and installed; no network, under 90 seconds
+  ./facts test --quick             tests that take seconds; after `./facts setup` it needs no network, and 90 seconds at most
   ./facts test --list              names and labels of the tests
   ./facts test CTEST OPTION...     only the tests that ctest then selects:
        -R PATTERN                    by name: -R harness_case, -R e2e
        -L LABEL                      by label: unit, e2e, reports, ci, quick
 
 One program has the tests of a folder: build/release/bin/harness_case --filter 'pattern/*' runs one suite of it.
-On two idle cores everything takes about 16 minutes from a warm build, and 20 from a clean clone.
+On two idle cores everything takes about 8 minutes from a built tree, and 14 from a clean clone. The last lines say how long it took.
 END
 }
 
 # What can be had with what is there: nothing is installed or downloaded, and no other build than the release one is made.
 run_quick() {
-    [[ -f $release/CTestTestfile.cmake && $(tests_configured) == ON ]] ||
-        die 3 "the tests were never built; run this once, with a network: ./facts test -R harness_case"
+    [[ -f $release/CTestTestfile.cmake && $(tests_configured) == ON ]] || die 3 "the tests need Criterion; run this once, with a network: ./facts setup"
     FACTS_WITH_TESTS=ON
-    timed release cmake --build "$release" -- -k 0
+    timed release cmake --build "$release" --target quick -- -k 0
     [[ ${#broken[@]} -eq 0 ]] || die 1 "the tests do not compile"
-    exec ctest --test-dir "$release" --output-on-failure -j2 -L quick
+    run_ctest "$release" -j2 -L quick
 }
 
 run_tests() {
     local options=("$@") list=$build/test-packages.txt
     case ${1-} in
     -h | --help) test_help; return ;;
-    --quick) run_environment; run_quick ;;
+    --quick) run_environment; run_quick; return ;;
     --list) options=(-N) ;;
     esac
     FACTS_WITH_TESTS=ON
-    export FACTS_CI=1 # what the tests need is installed below: a test that would be skipped for the lack of it fails
     mkdir -p "$build"
     : >"$log"
     { cat "$home/ci/packages-test.txt"; browser_packages; } >"$list"
-    install_packages "$packages" "$list"
+    install_packages "$packages" "$home/ci/packages-quick.txt" "$list"
     FACTS_CHROMIUM=$(find_browser)
-    export FACTS_CHROMIUM # empty: no browser, and no package of one; the page's tests are then skipped, but not in CI
-    [[ -n $FACTS_CHROMIUM || -n ${CI:-} ]] || unset FACTS_CI
+    export FACTS_CHROMIUM # empty: no browser, and no package of one; the page's tests are then skipped
     requirements+=("$home/ci/requirements-test.txt" "$home/ci/requirements-recipes.txt")
     set_up
     run_environment
     if [[ ${#options[@]} -gt 0 ]]; then
         timed release build_preset release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
         [[ ${#broken[@]} -eq 0 ]] || die 1 "the tests do not compile"
-        exec ctest --test-dir "$release" --output-on-failure -j2 "${options[@]}"
+        [[ ${options[*]} != -N ]] || exec ctest --test-dir "$release" -N
+        run_ctest "$release" -j2 "${options[@]}"
+        return
     fi
-    timed cudnn "$release/bin/facts" cudnn install "$TEST_CUDNN"
+    timed downloads fetch_builds
     timed release build_preset release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
     timed asan build_preset asan -DFACTS_TESTS=ON
     timed fuzz build_preset fuzz -DFACTS_TESTS=OFF
     write_ctest
-    ctest --test-dir "$build" --output-on-failure "-j$(($(nproc) + 1))" --repeat after-timeout:2 # one more than cores: some tests wait
+    run_ctest "$build" "-j$(($(nproc) + 1))" # one more than cores: some tests wait
 }

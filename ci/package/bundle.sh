@@ -98,7 +98,7 @@ bundle_tests() {
     local tree=$1 program tests=$1/tests cache=${XDG_CACHE_HOME:-$HOME/.cache}/facts sanitizer
     local -a programs
     FACTS_WITH_TESTS=ON
-    install_packages "$packages" "$home/ci/packages-test.txt"
+    install_packages "$packages" "$home/ci/packages-quick.txt"
     configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
     mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(\(lib\|bench\|example\)_[a-z0-9_]*\|reference_test_gpu\|harness_test_gpu\)\): .*/\1/p')
     step "building the tests" cmake --build "$release" --target "${programs[@]##*/}" facts-worker-liars torture_gpu fattn_shared

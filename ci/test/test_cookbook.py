@@ -9,6 +9,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME / "ci"))
 import cookbook  # noqa: E402
+import needs  # noqa: E402
 
 PAGE = """# A page
 
@@ -81,10 +82,9 @@ class Cookbook(unittest.TestCase):
         """Of the commands that need no other versions than those that ./facts test installs."""
         pages = [page for page in sorted((HOME / "docs").glob("*.md")) if cookbook.BLOCK.search(page.read_text(encoding="utf-8"))]
         self.assertGreater(len(pages), 4)
-        facts = Path(os.environ.get("FACTS_BIN", HOME / "build/release/bin")) / "facts"
-        here = facts.exists() and not any(subprocess.run([facts, "cudnn", "path", version], capture_output=True, check=False).returncode for version in ("9.20.0", "9.27.0"))
-        if not os.environ.get("FACTS_CI") and not here:
-            self.skipTest("cuDNN 9.20.0 and 9.27.0 are not here")
+        for name in (needs.OLD, needs.NEW):
+            needs.need(name)
+        facts = needs.FACTS
         done = subprocess.run([sys.executable, HOME / "ci/cookbook.py", "--check", "--cudnn", "9.20.0,9.27.0", *pages], capture_output=True, text=True,
                               env={**os.environ, "FACTS": str(facts), "FACTS_HOME": str(HOME)}, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)

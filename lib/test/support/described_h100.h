@@ -1,11 +1,12 @@
-/* A target for tests: a real cuDNN that is asked about a described H100, with the null driver. Where no cuDNN is installed the
- * tests that need one say so and are skipped. FACTS_TEST_CUDNN names the folder, FACTS_TEST_NVRTC the library; otherwise a CUDA
- * toolkit is tried. */
+/* A target for tests: a real cuDNN that is asked about a described H100, with the null driver. It is the build FACTS_TEST_BUILD (by
+ * default 9.27.0-jit-cu13) in the cache of `facts cudnn install`, or the folder FACTS_TEST_CUDNN with the library FACTS_TEST_NVRTC.
+ * Where it is not installed, the tests that need it say so and are skipped. */
 #ifndef FATTN_TEST_TARGET_H
 #define FATTN_TEST_TARGET_H
 
 #include <criterion/criterion.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,29 +14,49 @@
 
 #include "fattn/fattn.h"
 
-#define TOOLKIT "/usr/local/cuda/lib64"
-
 static inline const char *from_environment(const char *name, const char *otherwise)
 {
     const char *value = getenv(name);
     return value != NULL && *value != '\0' ? value : otherwise;
 }
 
-static inline const char *test_cudnn(void)
+static inline const char *test_build(void)
 {
-    return from_environment("FACTS_TEST_CUDNN", TOOLKIT);
+    return from_environment("FACTS_TEST_BUILD", "9.27.0-jit-cu13");
 }
 
-static inline const char *test_nvrtc(void)
+/* The first path in FACTS' cache that fits the pattern; where none does, the pattern itself. */
+static inline const char *in_cache(char out[PATH_MAX], const char *pattern)
 {
-    static char path[512];
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = from_environment("HOME", "/nowhere");
+    if (cache != NULL && *cache == '/')
+        snprintf(out, PATH_MAX, "%s/facts/%s", cache, pattern);
+    else
+        snprintf(out, PATH_MAX, "%s/.cache/facts/%s", home, pattern);
     glob_t found;
-    if (glob(TOOLKIT "/libnvrtc.so.[0-9]*", 0, NULL, &found) == 0) {
-        snprintf(path, sizeof path, "%s", found.gl_pathv[0]);
+    if (glob(out, 0, NULL, &found) == 0) {
+        snprintf(out, PATH_MAX, "%s", found.gl_pathv[0]);
         globfree(&found);
     }
-    const char *nvrtc = from_environment("FACTS_TEST_NVRTC", path);
-    return *nvrtc != '\0' ? nvrtc : NULL; /* from 9.21 none is needed */
+    return out;
+}
+
+static inline const char *test_cudnn(void)
+{
+    static char path[PATH_MAX];
+    char pattern[256];
+    snprintf(pattern, sizeof pattern, "cudnn/%s/lib", test_build());
+    return from_environment("FACTS_TEST_CUDNN", in_cache(path, pattern));
+}
+
+/* From 9.21 on cuDNN needs none. */
+static inline const char *test_nvrtc(void)
+{
+    static char path[PATH_MAX];
+    if (getenv("FACTS_TEST_CUDNN") != NULL)
+        return from_environment("FACTS_TEST_NVRTC", NULL);
+    in_cache(path, "nvrtc/13.*/lib/libnvrtc.so.13");
+    return access(path, R_OK) == 0 ? path : NULL;
 }
 
 static inline const char *null_driver(void)
@@ -61,10 +82,13 @@ static inline char *read_device(const char *name)
 static inline fattn_context_options h100_options(void)
 {
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    char path[512];
+    char path[PATH_MAX + 64];
     snprintf(path, sizeof path, "%s/libcudnn_graph.so.9", test_cudnn());
     if (access(path, R_OK) != 0)
-        cr_skip_test("no cuDNN in %s: set FACTS_TEST_CUDNN", test_cudnn());
+        cr_skip_test("%s is not there: ./facts cudnn install %s", path, test_build());
+    snprintf(path, sizeof path, "%s/libcudnn_engines_precompiled.so.9", test_cudnn());
+    if (access(path, R_OK) != 0) /* the jit set, which must not be completed from elsewhere */
+        setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
     options.cudnn_dir = test_cudnn();
     options.nvrtc = test_nvrtc();
     options.driver = null_driver();
@@ -87,14 +111,9 @@ static inline fattn_context *open_h100(void)
     return open_options(&options);
 }
 
-/* Another described device and cuDNN's version. A folder without the precompiled engines is told to be what it is: the jit set,
- * which must not be completed from elsewhere. */
+/* Another described device, and cuDNN's version. */
 static inline fattn_context *open_described(const char *device, int *version)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/libcudnn_engines_precompiled.so.9", test_cudnn());
-    if (access(path, R_OK) != 0)
-        setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
     fattn_context_options options = h100_options();
     options.device_json = read_device(device);
     fattn_context *context = open_options(&options);

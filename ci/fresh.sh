@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# fresh.sh COMMAND...: a minimal Debian 12 in a folder, a clone of the last commit in it, and there the commands, one after the other, until one fails.
+# So CI is a machine on which nobody installed anything by hand. Of this machine it sees /proc, /dev, the kernel, and a cache of downloaded Debian
+# packages; it is told how this machine reaches its package indexes (apt's sources, pip's configuration, certificates, proxies). The folder goes at the end.
+# Where no such folder can be made (no root, no debootstrap), the commands run in place, without this machine's CUDA toolkits and with empty caches.
+#   FACTS_FRESH         folder to make the machine in (default: a new one below TMPDIR)
+#   FACTS_FRESH_KEEP=1  keep it
+# Exit: of the last command that ran; 3 the machine could not be made.
+set -euo pipefail
+home=$(cd -- "$(dirname -- "$0")/.." && pwd)
+release=bookworm
+include=ca-certificates,git,python3 # what README's first line needs: git clone, and Python
+
+say() { printf 'fresh.sh: %s\n' "$*" >&2; }
+
+# Variables that say how packages are reached. A folder of wheels of this machine is none of them.
+reaching() { env -0 | grep -zE '^(PIP_(INDEX_URL|EXTRA_INDEX_URL|TRUSTED_HOST|CERT|DEFAULT_TIMEOUT|RETRIES)|SSL_CERT_FILE|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|[a-zA-Z]+_(proxy|PROXY))=' || true; }
+
+# The commands, in the clone; each with its seconds.
+run_commands() {
+    local command status start
+    cd "$home"
+    for command; do
+        start=$SECONDS status=0
+        printf '== %s\n' "$command"
+        bash -c "$command" || status=$?
+        printf '== %s: exit %d in %d s\n' "$command" "$status" $((SECONDS - start)) >&2
+        [[ $status -eq 0 ]] || return "$status"
+    done
+}
+
+# Debian's mirror and keys as this machine has them, if it is of this release.
+sources() { grep -lsE "(^Suites:.*|^deb .*)\b$release\b" /etc/apt/sources.list /etc/apt/sources.list.d/*.{sources,list} || true; }
+
+mirror() {
+    local files
+    mapfile -t files < <(sources)
+    [[ ${#files[@]} -eq 0 ]] || sed -nE "s/^URIs: *([^ ]+).*/\1/p; s/^deb( \[[^]]*\])? ([^ ]+) $release .*/\2/p" "${files[@]}" | grep -v security | head -n 1
+}
+
+make_root() { # FOLDER
+    local root=$1 cache=$2 url
+    url=$(mirror)
+    mkdir -p "$root" "$cache"
+    if ! debootstrap --variant=minbase --include="$include" --cache-dir="$cache" "$release" "$root" ${url:+"$url"} >"$root.log" 2>&1; then
+        tail -n 5 "$root.log" >&2
+        say "the machine could not be made"
+        exit 3
+    fi
+    mapfile -t files < <(sources)
+    if [[ ${#files[@]} -gt 0 ]]; then
+        rm -f "$root/etc/apt/sources.list"
+        for file in "${files[@]}"; do install -D -m 644 "$file" "$root$file"; done
+        cp -rL /usr/share/keyrings/. "$root/usr/share/keyrings/"
+    fi
+    apt-config dump | grep -E '^Acquire::(https?|Check|Retries|Languages)\b' >"$root/etc/apt/apt.conf.d/90reaching" || true
+    cp -r /etc/apt/auth.conf.d/. "$root/etc/apt/auth.conf.d/" 2>/dev/null || true
+    for file in /etc/pip.conf /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do
+        [[ ! -f $file ]] || cat "$file" >"$root$file"
+    done
+}
+
+# In namespaces of its own: what is mounted and started there ends with it.
+enter_root() { # ROOT CACHE COMMAND...
+    local root=$1 cache=$2; shift 2
+    mount --bind "$root" "$root"
+    mount -t proc proc "$root/proc"
+    mount --rbind /dev "$root/dev"
+    mount --bind "$cache" "$root/var/cache/apt/archives"
+    mkdir -p "$root/home/new" "$root/old"
+    cd "$root"
+    pivot_root . old
+    umount -l /old
+    cd /home/new
+    mapfile -td '' told < <(reaching)
+    exec env -i HOME=/home/new PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb DEBIAN_FRONTEND=noninteractive "${told[@]}" ${CI:+CI=$CI} \
+        bash -c "$(declare -f run_commands); home=/home/new/facts; run_commands \"\$@\"" fresh.sh "$@"
+}
+
+# Why no machine can be made here; nothing: it can.
+obstacle() {
+    if [[ $(id -u) != 0 ]]; then echo "not root"
+    elif ! command -v debootstrap >/dev/null && ! { apt-get install -y --no-install-recommends debootstrap || { apt-get update && apt-get install -y --no-install-recommends debootstrap; }; } >/dev/null 2>&1; then
+        echo "no debootstrap"
+    elif ! unshare --mount --pid --fork true 2>/dev/null; then echo "no namespaces"
+    fi
+}
+
+in_place() {
+    local cache kept=() folder
+    cache=$(mktemp -d)
+    trap 'rm -rf "$cache"' EXIT
+    IFS=: read -ra folders <<<"$PATH"
+    for folder in "${folders[@]}"; do [[ -x $folder/nvcc ]] || kept+=("$folder"); done
+    PATH=$(IFS=:; echo "${kept[*]}")
+    export PATH XDG_CACHE_HOME=$cache CUDA_HOME=/nonexistent FACTS_NO_TOOLKIT=1
+    unset CUDA_PATH LD_LIBRARY_PATH
+    run_commands "$@"
+}
+
+if [[ ${1-} == --enter ]]; then # this script again, within its namespaces
+    shift
+    enter_root "$@"
+fi
+[[ $# -gt 0 ]] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
+why=$(obstacle)
+if [[ -n $why ]]; then
+    say "$why: these commands run in place, without this machine's CUDA toolkits and with empty caches: packages that somebody installed here by hand are not noticed"
+    in_place "$@"
+    exit
+fi
+root=${FACTS_FRESH:-$(mktemp -d --tmpdir facts-fresh.XXXXXX)/root}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/facts-fresh/apt
+leave() { [[ -n ${FACTS_FRESH_KEEP:-} ]] || rm -rf --one-file-system "$root" "$root.log"; [[ -n ${FACTS_FRESH:-} || -n ${FACTS_FRESH_KEEP:-} ]] || rmdir "$(dirname "$root")"; }
+trap leave EXIT
+start=$SECONDS
+[[ -x $root/bin/bash ]] || make_root "$root" "$cache"
+mkdir -p "$cache/partial" "$root/home/new"
+rm -rf "$root/home/new/facts"
+git -c safe.directory='*' clone --quiet --no-hardlinks "$home" "$root/home/new/facts"
+[[ -z $(git -C "$home" status --porcelain 2>/dev/null) ]] || say "what is not committed is not in it"
+say "a minimal Debian in $root, made in $((SECONDS - start)) s"
+status=0
+unshare --mount --pid --fork --kill-child --propagation private bash "$0" --enter "$root" "$cache" "$@" </dev/null || status=$?
+exit "$status"
