@@ -126,6 +126,7 @@ run_tests() {
     requirements+=("$home/ci/requirements-test.txt" "$home/ci/requirements-recipes.txt")
     set_up
     run_environment
+    [[ ${options[*]} == -N ]] || timed downloads fetch_builds
     if [[ ${#options[@]} -gt 0 ]]; then
         timed release build_preset release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
         [[ ${#broken[@]} -eq 0 ]] || die 1 "the tests do not compile"
@@ -133,7 +134,6 @@ run_tests() {
         run_ctest "$release" -j2 "${options[@]}"
         return
     fi
-    timed downloads fetch_builds
     timed release build_preset release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
     timed asan build_preset asan -DFACTS_TESTS=ON
     timed fuzz build_preset fuzz -DFACTS_TESTS=OFF

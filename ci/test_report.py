@@ -14,6 +14,7 @@ ALLOWED = pathlib.Path(__file__).resolve().with_name("skips.allowed")
 TEST = re.compile(r"^\d+/\d+ Testing: (.*)\n((?:.*\n)*?)\"\1\" time elapsed: .*\n", re.M)
 SKIPPED = re.compile(r"\[SKIP\] (.*?): (.*)|(.*?) \.\.\. skipped ['\"](.*)['\"]")
 DEAREST = 20
+SHOWN = 3  # names of tests with one reason
 
 
 def tests(text):
@@ -51,17 +52,18 @@ def report(text, rules, out=sys.stdout):
     print(f"\nThe {DEAREST} dearest of {len(found)} tests:", file=out)
     for took, program in sorted(((seconds(output), program) for program, output in found), reverse=True)[:DEAREST]:
         print(f"  {took:7.1f} s  {program}", file=out)
-    skipped = [skip for program, output in found for skip in skips(program, output)]
-    groups = {}
-    for skip in skipped:
-        why = next((why for pattern, why in rules if pattern.search(skip)), None)
-        groups.setdefault(why, []).append(skip)
+    skipped = [(program, *skip.split(": ", 1)) for program, output in found for skip in skips(program, output)]
+    groups = {}  # {why: {(program, reason): [test]}}
+    for program, test, reason in skipped:
+        why = next((why for pattern, why in rules if pattern.search(f"{test}: {reason}")), None)
+        groups.setdefault(why, {}).setdefault((program, reason), []).append(test.removeprefix(program + " "))
     print(f"\n{len(skipped)} tests were skipped.", file=out)
-    for why, names in sorted(groups.items(), key=lambda item: (item[0] is None, item[0])):
-        print(f"{len(names)} skipped: {why or 'NOT ALLOWED: no line of ci/skips.allowed names these'}", file=out)
-        for name in names:
-            print(f"  {name}", file=out)
-    return groups.get(None, [])
+    for why, of_why in sorted(groups.items(), key=lambda item: (item[0] is None, item[0])):
+        print(f"{sum(map(len, of_why.values()))} skipped: {why or 'NOT ALLOWED: no line of ci/skips.allowed names these'}", file=out)
+        for (program, reason), names in of_why.items():
+            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            print(f"  {program}: {', '.join(names[:SHOWN])}{more}: {reason}", file=out)
+    return groups.get(None, {})
 
 
 def main():

@@ -90,6 +90,7 @@ class Gate(e2e.TestCase):
         self.assertIn("will pass it", again.out)
         self.assertTrue(os.path.getsize(self.path("j.xml")))
 
+    @e2e.night
     def test_the_default_gate_finds_every_step_between_versions_that_is_known(self):
         for baseline, candidate, status, word, where in STEPS:
             with self.subTest(step=f"{baseline} -> {candidate}"):

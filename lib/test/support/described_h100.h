@@ -49,14 +49,15 @@ static inline const char *test_cudnn(void)
     return from_environment("FACTS_TEST_CUDNN", in_cache(path, pattern));
 }
 
-/* From 9.21 on cuDNN needs none. */
+/* From 9.21 on cuDNN needs none. The cache has one where no CUDA toolkit was there when an older cuDNN was installed. */
 static inline const char *test_nvrtc(void)
 {
     static char path[PATH_MAX];
+    static const char *const toolkit = "/usr/local/cuda/lib64/libnvrtc.so.13";
     if (getenv("FACTS_TEST_CUDNN") != NULL)
         return from_environment("FACTS_TEST_NVRTC", NULL);
     in_cache(path, "nvrtc/13.*/lib/libnvrtc.so.13");
-    return access(path, R_OK) == 0 ? path : NULL;
+    return access(path, R_OK) == 0 ? path : access(toolkit, R_OK) == 0 ? toolkit : NULL;
 }
 
 static inline const char *null_driver(void)
