@@ -135,7 +135,7 @@ def provided():
 
 def main():
     if not shutil.which("dpkg-query"):
-        print("[SKIP] programs: no dpkg, so no package tells its programs")
+        print("[SKIP] programs: no dpkg, so no package names its programs")
         return 0
     have = provided() | set(ELSEWHERE)
     missing = {word: where for word, where in named().items() if word not in have}

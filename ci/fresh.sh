@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fresh.sh COMMAND...: a minimal Debian 12 in a folder, a clone of the last commit in it, and there the commands, one after the other, until one fails.
 # So CI is a machine on which nobody installed anything by hand. Of this machine it sees /proc, /dev, the kernel, and a cache of downloaded Debian
-# packages; it is told how this machine reaches its package indexes (apt's sources, pip's configuration, certificates, proxies). The folder goes at the end.
+# packages; it gets how this machine reaches its package indexes (apt's sources, pip's configuration, certificates, proxies). The folder goes at the end.
 # Where no such folder can be made (no root, no debootstrap), the commands run in place, without this machine's CUDA toolkits and with empty caches.
 #   FACTS_FRESH         folder to make the machine in (default: a new one below TMPDIR)
 #   FACTS_FRESH_KEEP=1  keep it
@@ -72,8 +72,9 @@ enter_root() { # ROOT CACHE COMMAND...
     pivot_root . old
     umount -l /old
     cd /home/new
-    mapfile -td '' told < <(reaching)
-    exec env -i HOME=/home/new PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb DEBIAN_FRONTEND=noninteractive "${told[@]}" ${CI:+CI=$CI} \
+    local variables
+    mapfile -td "" variables < <(reaching)
+    exec env -i HOME=/home/new PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb DEBIAN_FRONTEND=noninteractive "${variables[@]}" ${CI:+CI=$CI} \
         bash -c "$(declare -f run_commands); home=/home/new/facts; run_commands \"\$@\"" fresh.sh "$@"
 }
 

@@ -209,7 +209,11 @@ class Layouts(unittest.TestCase):
         (place / "include/cudnn_version.h").write_text("#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 20\n#define CUDNN_PATCHLEVEL 0\n")
         for name in LIBRARIES:
             (place / "lib" / name).write_bytes(b"\x7fELF" + bytes(100))
-        for path in (self.at / "cache/facts", place.parent, place, place / "lib"):
+        nvrtc = self.at / "cache/facts/nvrtc/13.0.88/lib"  # a machine without a CUDA toolkit needs one for 9.20.0
+        nvrtc.mkdir(parents=True)
+        for name in ("libnvrtc.so.13", "libnvrtc-builtins.so.13.0"):
+            (nvrtc / name).write_bytes(b"\x7fELF" + bytes(100))
+        for path in (self.at / "cache/facts", place.parent, place, place / "lib", nvrtc.parent.parent, nvrtc.parent, nvrtc):
             path.chmod(0o700)
         return place
 

@@ -12,7 +12,7 @@ import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(HERE, "../.."))
-ORPHAN_SECONDS = 2.0
+ORPHAN_SECONDS = 60.0  # it waits only while some are left
 STOPPED_SECONDS = float(os.environ.get("TORTURE_STOPPED", "5"))  # more than --timeout of the scenes that are stopped
 WORKERS = ("facts-worker", "torture_device", "torture_gpu")
 SANITIZERS = "exitcode=99:verify_asan_link_order=0:allocator_may_return_null=1:detect_leaks=1"
@@ -93,7 +93,7 @@ class Place:
         kept.update(more)
         return kept
 
-    def run(self, arguments, fault=None, timeout=60.0, before=None, out=None, prefix=(), **more):
+    def run(self, arguments, fault=None, timeout=300.0, before=None, out=None, prefix=(), **more):
         """`before()` is called in the new process; `out` is another standard output; `prefix` are words before the command."""
         count = self.path("count")
         with open(count, "wb") as file:

@@ -27,7 +27,7 @@ class Scene:
     statuses: tuple = (0,)  # of a run without a fault
     same_out: bool = True  # what is printed is the same each time
     cudnn: bool = False  # needs the build
-    seconds: float = 60
+    seconds: float = 300
     slow: bool = False  # not among a few points
     variables: tuple = ()  # of the environment: names and values, {} as above
 
@@ -40,7 +40,7 @@ class Scene:
 
 def run_cpu(name, cases=CPU, **more):
     words = ("facts", "run", cases, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl")
-    return Scene(name, words, record="r.jsonl", again=(*words, "--resume"), same_out=False, seconds=20, **more)
+    return Scene(name, words, record="r.jsonl", again=(*words, "--resume"), same_out=False, **more)
 
 
 def decide(name, words, **more):
@@ -61,7 +61,7 @@ SCENES = (
     run_cpu("run, worker", program="facts-worker"),
     run_cpu("run of 48", CPU_48),
     run_cpu("run of 48, worker", CPU_48, program="facts-worker"),
-    Scene("resume", ("facts", "run", HALF_SUITE, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl", "--resume"), record="r.jsonl", before=BROKEN, same_out=False, seconds=20),
+    Scene("resume", ("facts", "run", HALF_SUITE, "--device", "cpu", "-j", "1", "-o", "{}/r.jsonl", "--resume"), record="r.jsonl", before=BROKEN, same_out=False),
     decide("decide", ("decide", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64,100")),
     decide("compile", ("compile", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64,100", "--plan-dir", "{}/plans")),
     Scene("bisect", ("facts", "bisect", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64", "--cudnn", f"9.20.0-jit-cu13,{CUDNN}", "--device", "h100-sxm", "-o", "{}/r.jsonl"),
