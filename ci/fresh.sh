@@ -80,6 +80,7 @@ enter_root() { # ROOT CACHE COMMAND...
 
 # Why no machine can be made here; nothing: it can.
 obstacle() {
+    [[ -z ${FACTS_IN_PLACE:-} ]] || { echo "FACTS_IN_PLACE is set"; return; }
     if [[ $(id -u) != 0 ]]; then echo "not root"
     elif ! command -v debootstrap >/dev/null && ! { apt-get install -y --no-install-recommends debootstrap || { apt-get update && apt-get install -y --no-install-recommends debootstrap; }; } >/dev/null 2>&1; then
         echo "no debootstrap"
@@ -87,22 +88,45 @@ obstacle() {
     fi
 }
 
-in_place() {
-    local cache kept=() folder
-    cache=$(mktemp -d)
-    trap 'rm -rf "$cache"' EXIT
-    IFS=: read -ra folders <<<"$PATH"
-    for folder in "${folders[@]}"; do [[ -x $folder/nvcc ]] || kept+=("$folder"); done
-    PATH=$(IFS=:; echo "${kept[*]}")
-    export PATH XDG_CACHE_HOME=$cache CUDA_HOME=/nonexistent FACTS_NO_TOOLKIT=1
-    unset CUDA_PATH LD_LIBRARY_PATH
+# In namespaces of its own: empty folders over the toolkits, and a cache of the loader without them.
+hide_toolkits() { # UID GID COMMAND...
+    local folder cache user=$1 group=$2; shift 2
+    for folder in /usr/local/cuda /usr/local/cuda-*; do
+        [[ -L $folder || ! -d $folder ]] || mount -t tmpfs none "$folder"
+    done
+    cache=$(mktemp)
+    /sbin/ldconfig -X -C "$cache" 2>/dev/null && mount --bind "$cache" /etc/ld.so.cache
+    rm -f "$cache" # bound: it stays until the namespace ends
+    [[ $user == 0 ]] || exec unshare --user --map-user="$user" --map-group="$group" bash "$0" --in-place "$@"
     run_commands "$@"
 }
 
-if [[ ${1-} == --enter ]]; then # this script again, within its namespaces
-    shift
-    enter_root "$@"
-fi
+in_place() {
+    local kept=() folder hidden=()
+    caches=$(mktemp -d)
+    trap 'rm -rf "$caches"' EXIT
+    IFS=: read -ra folders <<<"$PATH"
+    for folder in "${folders[@]}"; do [[ -x $folder/nvcc ]] || kept+=("$folder"); done
+    PATH=$(IFS=:; echo "${kept[*]}")
+    export PATH XDG_CACHE_HOME=$caches CUDA_HOME=/nonexistent
+    unset CUDA_PATH LD_LIBRARY_PATH
+    for folder in --mount "--user --map-root-user --mount"; do
+        # shellcheck disable=SC2086
+        [[ ${#hidden[@]} -gt 0 ]] || ! unshare $folder true 2>/dev/null || read -ra hidden <<<"$folder"
+    done
+    if [[ ${#hidden[@]} -gt 0 ]]; then
+        unshare "${hidden[@]}" bash "$0" --hide "$(id -u)" "$(id -g)" "$@"
+    else
+        say "/usr/local/cuda cannot be hidden here; only PATH and CUDA_HOME are without it"
+        run_commands "$@"
+    fi
+}
+
+case ${1-} in # this script again, within its namespaces
+--enter) shift; enter_root "$@" ;;
+--hide) shift; hide_toolkits "$@"; exit ;;
+--in-place) shift; run_commands "$@"; exit ;;
+esac
 [[ $# -gt 0 ]] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
 why=$(obstacle)
 if [[ -n $why ]]; then
