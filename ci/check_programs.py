@@ -4,7 +4,7 @@
 It collects the words in the place of a command of every shell script, and the programs that Python starts. Each has to be a file of a package that
 a minimal Debian has, that a list of ours names (ci/packages*.txt, ci/package/packages.txt), or that ci/requirements*.txt installs into build/venv.
 A line of a list may name the programs of a package that is not installed here: `slurm-wlm  # programs: sbatch squeue`.
-Exit: 0; 1 a program that no listed package has; 77 no dpkg.
+Exit: 0; 1 a program that no listed package has; 3 no dpkg, or no parser of shell scripts.
 """
 import ast
 import pathlib
@@ -12,6 +12,12 @@ import re
 import shutil
 import subprocess
 import sys
+
+try:
+    import tree_sitter
+    import tree_sitter_bash
+except ImportError:
+    tree_sitter = None
 
 HOME = pathlib.Path(__file__).resolve().parent.parent
 LISTS = ("ci/packages.txt", "ci/packages-quick.txt", "ci/packages-test.txt", "ci/package/packages.txt")
@@ -39,8 +45,6 @@ STARTERS = {"exec", "env", "sudo", "nice", "nohup", "command", "timeout", "xargs
 
 def of_shell(source):
     """Names of the commands of a script, without its functions and what a variable names."""
-    import tree_sitter
-    import tree_sitter_bash
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language())).parse(source)
     words, functions, nodes = set(), set(), [tree.root_node]
     while nodes:
@@ -50,7 +54,7 @@ def of_shell(source):
             functions.add(node.child_by_field_name("name").text.decode())
         elif node.type == "command":
             name = node.child_by_field_name("name")
-            arguments = [n.text.decode() for n in node.children_by_field_name("argument") if n.type in ("word", "number")]
+            arguments = [n.text.decode() for n in node.children_by_field_name("argument")]
             words.add(name.text.decode())
             if name.text.decode() in STARTERS:  # the first argument that is no option, no option's value, no number and no variable
                 following = [word for before, word in zip(["", *arguments], arguments) if not before.startswith("-") and not re.match(r"-|\d|\w+=", word)]
@@ -133,15 +137,20 @@ def provided():
     return programs | {path.name for path in (HOME / "build/venv/bin").glob("*")}
 
 
-def main():
-    if not shutil.which("dpkg-query"):
-        print("[SKIP] programs: no dpkg, so no package names its programs")
-        return 0
+def missing():
+    """{program that no listed package has: files that start it}."""
     have = provided() | set(ELSEWHERE)
-    missing = {word: where for word, where in named().items() if word not in have}
-    for word, where in sorted(missing.items()):
+    return {word: where for word, where in named().items() if word not in have}
+
+
+def main():
+    if not shutil.which("dpkg-query") or not tree_sitter:
+        print("check_programs.py: needs dpkg, and tree-sitter (ci/requirements-test.txt)", file=sys.stderr)
+        return 3
+    found = missing()
+    for word, where in sorted(found.items()):
         print(f"{word}: started by {', '.join(sorted(where))}; no package of {', '.join(LISTS)} has it", file=sys.stderr)
-    return 1 if missing else 0
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+import needs
+
 CI = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CI))
 import atlas  # noqa: E402
@@ -67,6 +69,7 @@ class Atlas(unittest.TestCase):
         self.assertEqual(page.index("# Atlas"), 0)
         self.assertIn("![bench.some](bench.some.svg)", page)
 
+    @needs.night
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
     def test_each_group_is_a_plot_and_the_same_record_the_same_bytes(self):
         with contextlib.redirect_stdout(io.StringIO()):
@@ -76,6 +79,7 @@ class Atlas(unittest.TestCase):
         for name in names:
             self.assertEqual((self.folder / "a" / name).read_bytes(), (self.folder / "b" / name).read_bytes(), name)
 
+    @needs.night
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
     def test_a_record_without_times_is_5(self):
         self.path.write_text('{"case":"pass=fwd dtype=bf16","build":"b","device":"d","verdict":"pass"}\n', encoding="utf-8")

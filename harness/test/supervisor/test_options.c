@@ -1,4 +1,4 @@
-/* The command line: one table, so what --help lists is what the parser takes. */
+/* The command line: one table. What help prints is tested by ci/test/test_help.py. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,16 +114,6 @@ Test(options, words_are_asked_for_where_they_are_due_and_refused_where_not)
     facts_options_free(&o);
 }
 
-Test(options, help_of_a_command_lists_what_its_parser_takes)
-{
-    char text[8192] = "";
-    FILE *out = fmemopen(text, sizeof text, "w");
-    facts_options_help(FACTS_COMMAND_REPRO, out);
-    fclose(out);
-    cr_expect(strstr(text, "--dump DIR") != NULL);
-    cr_expect(strstr(text, "--shard") == NULL);
-}
-
 /* Every example of the help is a line that the parser takes. */
 Test(options, the_examples_of_the_help_parse)
 {
@@ -136,32 +126,9 @@ Test(options, the_examples_of_the_help_parse)
     }
 }
 
-Test(options, no_help_text_is_longer_than_a_table_cell)
+Test(options, help_names_the_nearest_command)
 {
-    static char text[1 << 17];
-    FILE *out = fmemopen(text, sizeof text, "w");
-    char *word = strdup("markdown");
-    cr_assert_eq(facts_help(1, &word, out, stderr), 0);
-    fclose(out);
-    free(word);
-    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        const char *cell = *line == '|' ? strstr(line, "` | ") : NULL;
-        cr_expect(!cell || strlen(cell + 4) <= 82, "%s", cell);
-    }
-}
-
-Test(options, help_knows_commands_forms_and_nothing_else)
-{
-    static char text[1 << 16];
-    char *const good[][2] = { { "gate", NULL }, { "man", "gate" }, { "man", NULL },
-                              { "bash", NULL }, { "zsh", NULL },   { "fish", NULL } };
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        FILE *out = fmemopen(text, sizeof text, "w");
-        char *words[2] = { good[i][0], good[i][1] };
-        cr_expect_eq(facts_help(words[1] ? 2 : 1, words, out, stderr), FACTS_EXIT_OK);
-        fclose(out);
-        cr_expect(strstr(text, "gate") != NULL, "%s", good[i][0]);
-    }
+    static char text[1 << 12];
     FILE *err = fmemopen(text, sizeof text, "w");
     char *wrong = "gaet";
     cr_expect_eq(facts_help(1, &wrong, stdout, err), FACTS_EXIT_BAD_INPUT);
