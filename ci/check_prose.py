@@ -224,10 +224,14 @@ def source_findings(path, text, wrong):
             yield from ((number, what) for what in language(part, wrong))
 
 
-def _pages():
-    """Markdown of the tree, without build/. os.walk goes on where another test has just removed a folder; rglob ends with an error."""
+# Folders that git ignores hold what our own programs wrote: build/, and the page of `./facts matrix`.
+IGNORED = {".git"} | {line.strip("/") for line in (HOME / ".gitignore").read_text(encoding="utf-8").split() if line.endswith("/")}
+
+
+def pages():
+    """Markdown of the tree, without the ignored folders. os.walk goes on where another test has just removed a folder; rglob ends with an error."""
     for folder, folders, names in os.walk(HOME):
-        folders[:] = sorted(name for name in folders if name not in ("build", ".git", "__pycache__"))
+        folders[:] = sorted(name for name in folders if name not in IGNORED)
         yield from (Path(folder, name) for name in sorted(names) if name.endswith((".md", ".md.in")))
 
 
@@ -239,7 +243,7 @@ SOURCES = ("harness/src/**/*.[ch]", "harness/cuda/*.cu*", "harness/bench/*.[ch]"
 
 def files():
     """Every page, and every source that prints or that a reader opens."""
-    return sorted(_pages()) + sorted(path for glob in SOURCES for path in HOME.glob(glob))
+    return sorted(pages()) + sorted(path for glob in SOURCES for path in HOME.glob(glob))
 
 
 def findings(path, wrong):

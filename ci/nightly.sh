@@ -6,7 +6,7 @@
 #   FACTS   the front door or a bundle's facts
 #   BUILDS  as for --cudnn: 9.19.0,9.27.0-jit-cu13
 #   DEVICE  as for --device; on one of lib/devices (h100-sxm) the suites and the fuzzer decide and do not run
-#   STEP    clean liars suites fuzz targets programs torture threads mutants tidy packages pins; all of them unless given
+#   STEP    clean liars suites fuzz targets builds programs torture threads mutants tidy packages pins; all of them unless given
 #   SUITES  which suites, SUITE or SUITE+KEY=VALUE (environment; default: all that a GPU does in about a quarter of an hour)
 #   MINUTES of fuzzing (environment, 60), TARGET_SECONDS of each libFuzzer target (300), CLEAN evaluations (100000),
 #   JOBS workers (the tool's own choice unless set)
@@ -20,7 +20,7 @@ targets=${TARGETS:-$home/build/fuzz} # a bundle has none
 suites=${SUITES:-smoke core core+fill=spiky core+fill=needle core+fill=neglse surface models numbers+engine=all peers-te peers-fe nightly}
 if [[ $# -eq 0 ]]; then
     set -- clean liars suites fuzz
-    [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets programs torture threads mutants tidy packages pins
+    [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets builds programs torture threads mutants tidy packages pins
 fi
 worst=0
 verb=decide
@@ -58,7 +58,11 @@ for name; do
             step fuzz "$facts" fuzz --minutes "${MINUTES:-60}" "${target[@]}" "${words[@]}"
             ;;
         targets) step targets env FACTS_FUZZ_SECONDS="${TARGET_SECONDS:-300}" ctest --test-dir "$targets" -L fuzz --no-tests=error -j "${JOBS:-$(nproc)}" ;;
-        programs) step programs env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^(e2e_(dump|plans|programs|self|stale|standalone)|ci_test_(cudnn_lock|layouts|poison|shards)|reports_page_large)$' --no-tests=error ;;
+        builds) step builds "$facts" cudnn install "$(sed -n 's/^night *\([^ ]*\).*/\1/p' "$home/ci/builds-test.txt" | paste -sd ,)" ;;
+        programs) # the tests of ./facts test with their night's inputs, over the builds of the night
+            step programs env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -E '^ci_test_(relink|packages)$' --timeout 7200 --no-tests=error
+            step newest env FACTS_ALL=1 FACTS_TEST_BUILD=9.28.0-full-cu13 ctest --test-dir "${targets%/*}/release" -R '^lib_(cudnn|plan)$' --no-tests=error
+            ;;
         torture) step torture "${TORTURE:-$home/ci/torture.sh}" --points "${TORTURE_POINTS:-0}" --table "$out/torture.md" ;;
         packages) step packages env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^ci_test_(relink|packages)$' --no-tests=error ;;
         pins) # every pinned package can be had for Debian 12's Python

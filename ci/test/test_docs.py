@@ -3,11 +3,16 @@ import os
 import re
 import runpy
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 
 HOME = Path(os.environ.get("FACTS_SOURCE", Path(__file__).parents[2]))
-PAGES = sorted(p for p in HOME.rglob("*.md") if p.relative_to(HOME).parts[0] != "build")
+sys.path.insert(0, str(HOME / "ci"))
+import check_prose  # noqa: E402
+
+PAGES = sorted(path for path in check_prose.pages() if path.suffix == ".md")
+TIME = re.search(r"(?m)^On two idle cores all tests take .*\.$", (HOME / "ci/test.sh").read_text(encoding="utf-8"))[0]
 
 
 def prose(page):
@@ -49,6 +54,14 @@ class Docs(unittest.TestCase):
                     continue  # no file of this folder
                 with self.subTest(page=str(page.relative_to(HOME)), file=word):
                     self.assertTrue(stems & {word, "test_" + word.partition("_")[2]} or ".".join(word.rsplit("_", 1)) in names)  # a test is its folder's name and the file's
+
+    def test_the_time_of_the_tests_is_said_once(self):
+        """`./facts test --help` says it and README repeats it; other pages name the command."""
+        first = TIME.partition(". ")[0] + "."
+        for page in ("README.md", "CONTRIBUTING.md", "ci/README.md", "docs/install.md"):
+            text = " ".join((HOME / page).read_text(encoding="utf-8").split())
+            said = [sentence for sentence in re.split(r"(?<=[.]) ", text) if "all tests take" in sentence]
+            self.assertEqual(said, [first] if page == "README.md" else [], page)
 
     def test_numerics_has_the_reason_of_each_blind_spot(self):
         reasons = re.findall(r'\{ FACTS_LIAR_\w+,[^{}]*?(?:true|false),\s*"([^"]+)"', (HOME / "harness/src/emulation/scenes.c").read_text(encoding="utf-8"))
