@@ -57,8 +57,12 @@ write_ctest() {
 # Builds of cuDNN that tests ask (ci/builds-test.txt): day or night.
 test_builds() { sed -n "s/^$1 *\([^ ]*\).*/\1/p" "$home/ci/builds-test.txt" | paste -sd ,; }
 
-# Everything that tests need from elsewhere is here before the first of them starts.
-fetch_builds() { "$release/bin/facts" cudnn install "$(test_builds day)"; }
+# Everything that tests need from elsewhere is here before the first of them starts. The installer says what it fetches: a bar on a terminal.
+fetch_builds() {
+    local start=$SECONDS mark=ok
+    "$release/bin/facts" cudnn install "$(test_builds day)" >"$build/test-downloads.log" || { mark=FAILED; broken+=(downloads); }
+    printf '%-6s  %-10s %4d s\n' "$mark" downloads $((SECONDS - start))
+}
 
 # offline COMMAND...: in a network of its own, which has the loopback device alone. Without the right to make one, pip at least asks nobody.
 offline() {
@@ -126,7 +130,7 @@ run_tests() {
     requirements+=("$home/ci/requirements-test.txt" "$home/ci/requirements-recipes.txt")
     set_up
     run_environment
-    [[ ${options[*]} == -N ]] || timed downloads fetch_builds
+    [[ ${options[*]} == -N ]] || fetch_builds
     if [[ ${#options[@]} -gt 0 ]]; then
         timed release build_preset release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
         [[ ${#broken[@]} -eq 0 ]] || die 1 "the tests do not compile"
