@@ -4,7 +4,6 @@
 #define FATTN_TEST_GRAPH_RECORDER_H
 
 #include "cudnn/backend/backend.h"
-#include "cudnn/graph/cudnn_graph.h"
 #include "cudnn/plan/builders.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -17,8 +16,16 @@
 
 enum { MOST = 768, BLOCK_SCALE = 37 };
 
+enum { MOST_SETTINGS = 24 };
+
+typedef struct setting {
+    int name;
+    int64_t words[4]; /* the first elements */
+} setting;
+
 typedef struct recorded {
-    int type, mode, math, data_type, reordering;
+    int type, mode, math, data_type, reordering, setting_count;
+    setting settings[MOST_SETTINGS];
     bool is_virtual, finalized;
     int64_t dim[4], strides[4];
     int reads_lengths; /* GEMM overrides, or lengths of a band */
@@ -36,6 +43,25 @@ static bool fails(void)
 static recorded *of(fattn__desc desc)
 {
     return &made[(intptr_t)desc - 1];
+}
+
+__attribute__((unused)) static const setting *setting_of(const recorded *r, int name)
+{
+    for (int i = 0; i < r->setting_count; i++)
+        if (r->settings[i].name == name)
+            return &r->settings[i];
+    return NULL;
+}
+
+static void keep_setting(recorded *r, int name, int type, int64_t count, const void *elements)
+{
+    const int64_t bytes = type == DNN_TYPE_BOOLEAN                                                                   ? 1
+                          : type == DNN_TYPE_BACKEND_DESCRIPTOR || type == DNN_TYPE_INT64 || type == DNN_TYPE_DOUBLE ? 8
+                                                                                                                     : 4;
+    cr_assert_lt(r->setting_count, MOST_SETTINGS);
+    setting *to = &r->settings[r->setting_count++];
+    *to = (setting){ .name = name };
+    memcpy(to->words, elements, (size_t)(count * bytes < 32 ? count * bytes : 32));
 }
 
 static int create(int type, fattn__desc *out)
@@ -120,10 +146,10 @@ static int finalize(fattn__desc desc)
 
 static int set(fattn__desc desc, int name, int type, int64_t count, const void *elements)
 {
-    (void)type;
     if (fails())
         return DNN_STATUS_BAD_PARAM;
     recorded *r = of(desc);
+    keep_setting(r, name, type, count, elements);
     switch (name) {
     case DNN_ATTR_POINTWISE_MODE:
     case DNN_ATTR_REDUCTION_OPERATOR:

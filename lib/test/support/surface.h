@@ -15,7 +15,10 @@
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 
-enum { B = 3, HQ = 4, HK = 2, SQ = 150, SK = 270, D = 32, DV = 48 };
+#ifndef SURFACE_EXTENTS /* a file that needs smaller ones defines them first */
+#define SURFACE_EXTENTS SQ = 150, SK = 270
+#endif
+enum { B = 3, HQ = 4, HK = 2, SURFACE_EXTENTS, D = 32, DV = 48 };
 #define ROLES FATTN_RAGGED_TENSORS
 
 typedef struct world {
@@ -58,7 +61,7 @@ static inline double *doubles(int64_t n)
 
 static inline world make(void)
 {
-    world x = { .p = FATTN_PROBLEM_INIT, .t = FATTN_TENSORS_INIT, .len_q = { SQ, 33, 77 }, .len_kv = { 200, 101, SK } };
+    world x = { .p = FATTN_PROBLEM_INIT, .t = FATTN_TENSORS_INIT, .len_q = { SQ, SQ * 33 / 150, SQ * 77 / 150 }, .len_kv = { SK * 200 / 270, SK * 101 / 270, SK } };
     fattn_problem *p = &x.p;
     p->pass = FATTN_BACKWARD, p->dtype = FATTN_F32, p->batch = B, p->heads_q = HQ, p->heads_k = HK, p->seq_q = SQ, p->seq_kv = SK;
     p->dim_qk = D, p->dim_v = DV, p->attn_scale = 0.3, p->has_attn_scale = 1;
@@ -224,7 +227,7 @@ static inline void settle(world *x)
     t->q_offsets = x->offset_memory[0], t->k_offsets = x->offset_memory[1], t->v_offsets = x->offset_memory[2];
     t->o_offsets = x->offset_memory[3], t->stats_offsets = x->offset_memory[4], t->do_offsets = x->offset_memory[5];
     t->dq_offsets = x->offset_memory[6], t->dk_offsets = x->offset_memory[7], t->dv_offsets = x->offset_memory[8];
-    x->r.batch = B, x->r.heads_q = HQ, x->r.heads_k = HK, x->r.heads_v = HK, x->r.rows = SQ, x->r.keys = SK, x->r.dim_qk = D, x->r.dim_v = DV;
+    x->r.batch = B, x->r.heads_q = HQ, x->r.heads_k = x->p.heads_k, x->r.heads_v = x->p.heads_v, x->r.rows = SQ, x->r.keys = SK, x->r.dim_qk = D, x->r.dim_v = DV;
     x->r.scale = x->p.scale_in_memory ? x->r.scale : x->p.attn_scale;
     x->r.has_left = x->p.has_left, x->r.has_right = x->p.has_right, x->r.left = x->p.window_left, x->r.right = x->p.window_right;
     x->r.bottom_right = x->p.align == FATTN_BOTTOM_RIGHT;
@@ -247,15 +250,22 @@ static inline fattn_context *cpu_context(int threads)
     return context;
 }
 
+/* Runs a pass in the place of the cpu backend; NULL: the cpu backend. */
+static void (*run_instead)(world *x, const fattn_problem *p);
+
 /* One pass, with three threads and a dirty workspace. */
 static inline void call(world *x, fattn_pass pass)
 {
-    fattn_context *context = cpu_context(3);
     fattn_problem p = x->p;
-    fattn_plan *plan;
     p.pass = pass;
     if (pass == FATTN_FORWARD)
         p.outputs |= p.outputs & FATTN_WANT_STATS_LOG2 ? 0u : FATTN_WANT_STATS;
+    if (run_instead != NULL) {
+        run_instead(x, &p);
+        return;
+    }
+    fattn_context *context = cpu_context(3);
+    fattn_plan *plan;
     cr_assert_eq(fattn_plan_create(&plan, context, &p, NULL), FATTN_OK, "%s", fattn_last_error());
     const size_t bytes = (fattn_plan_workspace_bytes(plan) + 63) / 64 * 64;
     x->t.workspace = aligned_alloc(64, bytes), x->t.workspace_bytes = bytes;
@@ -359,7 +369,7 @@ static inline void unrotate(double *x, double *bound, int64_t heads, int64_t seq
 /* After expect_forward, whose O and Stats it reads. */
 static inline void expect_backward(world *x)
 {
-    const int64_t q = (int64_t)B * HQ * SQ * D, k = (int64_t)B * HK * SK * D, v = (int64_t)B * HK * SK * DV;
+    const int64_t q = (int64_t)B * HQ * SQ * D, k = (int64_t)B * x->p.heads_k * SK * D, v = (int64_t)B * x->p.heads_v * SK * DV;
     fref_backward_out *g = &x->backward;
     *g = (fref_backward_out){ .dq = doubles(q), .dq_bound = doubles(q), .dk = doubles(k), .dk_bound = doubles(k), .dv = doubles(v), .dv_bound = doubles(v),
                               .dsink = doubles(HQ), .dsink_bound = doubles(HQ), .amax_dp = doubles(3), .amax_dq = doubles(3), .amax_dk = doubles(3), .amax_dv = doubles(3) };
