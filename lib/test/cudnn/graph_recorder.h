@@ -16,7 +16,7 @@
 
 enum { MOST = 768, BLOCK_SCALE = 37 };
 
-enum { MOST_SETTINGS = 24 };
+enum { MOST_SETTINGS = 40 };
 
 typedef struct setting {
     int name;

