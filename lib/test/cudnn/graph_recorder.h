@@ -105,7 +105,9 @@ static void note_operation(const recorded *r)
         break;
     case DNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
         snprintf(word, sizeof word, "reduce_%s",
-                 r->mode == DNN_REDUCE_TENSOR_AMAX ? "amax" : r->mode == DNN_REDUCE_TENSOR_MAX ? "max" : "add");
+                 r->mode == DNN_REDUCE_TENSOR_AMAX  ? "amax"
+                 : r->mode == DNN_REDUCE_TENSOR_MAX ? "max"
+                                                    : "add");
         break;
     case DNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
         snprintf(word, sizeof word, r->reads_lengths ? "matmul(lengths)" : "matmul");
@@ -233,6 +235,21 @@ __attribute__((unused)) static void expect_order(int version, fattn_problem p, c
     cr_expect_str_eq(order, want, "got  %s\nwant %s", order, want);
     fattn__graph_release(&graph);
     cr_expect_eq(alive, 0, "every descriptor is freed");
+}
+
+/* The descriptor bound to a slot. */
+__attribute__((unused)) static const recorded *tensor_of(fattn__slot slot)
+{
+    for (int i = 0, uid = 0; i < made_count; i++) {
+        if (made[i].type != DNN_BACKEND_TENSOR_DESCRIPTOR)
+            continue;
+        for (int b = 0; b < graph.binding_count; b++)
+            if (graph.bindings[b].uid == 100 + uid && graph.bindings[b].slot == (int32_t)slot)
+                return &made[i];
+        uid++;
+    }
+    cr_assert_fail("no tensor of slot %d", (int)slot);
+    return NULL;
 }
 
 #define PROBLEM(...)                                                                                                               \

@@ -1,6 +1,6 @@
-/* Evaluates a graph that graph_recorder.h recorded: each operation does in double what cuDNN's documentation says, on the memory of a call. What an entry
- * does not have (a gap between ragged rows, a row past its length) is a NaN, so a graph that reads it shows that. Engines take two liberties here too: a row
- * without a key has probabilities 0, and padded rows of an output are 0. */
+/* Evaluates a graph that graph_recorder.h recorded: each operation does in double what cuDNN's documentation says, on the memory of
+ * a call. What an entry does not have (a gap between ragged rows, a row past its length) is a NaN, so a graph that reads it shows
+ * that. Engines take two liberties here too: a row without a key has probabilities 0, and padded rows of an output are 0. */
 #ifndef FATTN_TEST_GRAPH_VALUES_H
 #define FATTN_TEST_GRAPH_VALUES_H
 
@@ -38,12 +38,13 @@ static int64_t count_of(const recorded *r)
 }
 
 #define EACH_ELEMENT(r, at, i)                                                                                                     \
-    for (int64_t i = 0, at[4] = { 0 }; i < count_of(r) && (at[0] = i / (r)->dim[3] / (r)->dim[2] / (r)->dim[1],                      \
-                                                           at[1] = i / (r)->dim[3] / (r)->dim[2] % (r)->dim[1],                      \
-                                                           at[2] = i / (r)->dim[3] % (r)->dim[2], at[3] = i % (r)->dim[3], true);    \
+    for (int64_t i = 0, at[4] = { 0 }; i < count_of(r) && (at[0] = i / (r)->dim[3] / (r)->dim[2] / (r)->dim[1],                    \
+                                                          at[1] = i / (r)->dim[3] / (r)->dim[2] % (r)->dim[1],                     \
+                                                          at[2] = i / (r)->dim[3] % (r)->dim[2], at[3] = i % (r)->dim[3], true);   \
          i++)
 
-/* ---- memory --------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static void *address_of(const fattn__binding *binding)
 {
@@ -157,14 +158,17 @@ static double *room_of(fattn__desc desc)
     return calloc((size_t)count_of(of(desc)), sizeof(double));
 }
 
-/* ---- operations ----------------------------------------------------------------------------------------------------------------- */
+/* ---- operations -----------------------------------------------------------------------------------------------------------------
+ */
 
-/* The element of an operand that stands beside element `at` of `whole`: extents of 1 are broadcast, fewer heads are shared by groups. */
+/* The element of an operand that stands beside element `at` of `whole`: extents of 1 are broadcast, fewer heads are shared by
+ * groups. */
 static int64_t beside(const recorded *operand, const recorded *whole, const int64_t at[4])
 {
     int64_t place = 0;
     for (int axis = 0; axis < 4; axis++) {
-        cr_assert_eq(whole->dim[axis] % operand->dim[axis], 0, "axis %d: %ld beside %ld", axis, (long)operand->dim[axis], (long)whole->dim[axis]);
+        cr_assert_eq(whole->dim[axis] % operand->dim[axis], 0, "axis %d: %ld beside %ld", axis, (long)operand->dim[axis],
+                     (long)whole->dim[axis]);
         place = place * operand->dim[axis] + at[axis] / (whole->dim[axis] / operand->dim[axis]);
     }
     return place;
@@ -191,6 +195,8 @@ static double pointwise(int mode, double x, double b)
         return tanh(x);
     case DNN_POINTWISE_IDENTITY:
         return x;
+    case DNN_POINTWISE_FLOOR:
+        return floor(x);
     case DNN_POINTWISE_NEG:
         return -x;
     case DNN_POINTWISE_LOGICAL_AND:
@@ -212,14 +218,16 @@ static double pointwise(int mode, double x, double b)
 static void do_pointwise(const recorded *op)
 {
     const recorded *how = of(named(op, ATTR(POINTWISE_PW_DESCRIPTOR)));
-    const fattn__desc x = named(op, ATTR(POINTWISE_XDESC)), b = named(op, ATTR(POINTWISE_BDESC)), t = named(op, ATTR(POINTWISE_TDESC)),
-                      y = named(op, ATTR(POINTWISE_YDESC));
+    const fattn__desc x = named(op, ATTR(POINTWISE_XDESC)), b = named(op, ATTR(POINTWISE_BDESC)),
+                      t = named(op, ATTR(POINTWISE_TDESC)), y = named(op, ATTR(POINTWISE_YDESC));
     const bool index = how->mode == DNN_POINTWISE_GEN_INDEX, select = how->mode == DNN_POINTWISE_BINARY_SELECT;
-    const double *left = index ? NULL : value_of(x), *right = b != NULL ? value_of(b) : NULL, *choice = t != NULL ? value_of(t) : NULL;
+    const double *left = index ? NULL : value_of(x), *right = b != NULL ? value_of(b) : NULL,
+                 *choice = t != NULL ? value_of(t) : NULL;
     double *out = room_of(y);
     EACH_ELEMENT(of(y), at, i)
     {
-        const double one = left != NULL ? left[beside(of(x), of(y), at)] : 0, other = right != NULL ? right[beside(of(b), of(y), at)] : 0;
+        const double one = left != NULL ? left[beside(of(x), of(y), at)] : 0,
+                     other = right != NULL ? right[beside(of(b), of(y), at)] : 0;
         if (index)
             out[i] = (double)at[word(how, DNN_ATTR_POINTWISE_AXIS, 0)];
         else if (select)
@@ -315,8 +323,10 @@ static void finish_rows(fattn__desc desc)
 
 static void do_softmax(const recorded *op)
 {
-    const fattn__desc x = named(op, ATTR(SOFTMAX_XDESC)), y = named(op, ATTR(SOFTMAX_YDESC)), sink = named(op, ATTR(SOFTMAX_SINK_DESC));
-    const fattn__desc stats = named(op, ATTR(SOFTMAX_STATS_DESC)), max = named(op, ATTR(SOFTMAX_MAX_DESC)), sum = named(op, ATTR(SOFTMAX_SUM_EXP_DESC));
+    const fattn__desc x = named(op, ATTR(SOFTMAX_XDESC)), y = named(op, ATTR(SOFTMAX_YDESC)),
+                      sink = named(op, ATTR(SOFTMAX_SINK_DESC));
+    const fattn__desc stats = named(op, ATTR(SOFTMAX_STATS_DESC)), max = named(op, ATTR(SOFTMAX_MAX_DESC)),
+                      sum = named(op, ATTR(SOFTMAX_SUM_EXP_DESC));
     const int64_t keys = of(x)->dim[3], rows = count_of(of(x)) / keys;
     const bool log2_wanted = setting_of(op, ATTR(SOFTMAX_STATS_LOG2)) != NULL;
     const double *in = value_of(x);
@@ -343,7 +353,8 @@ static void do_softmax(const recorded *op)
 static void do_band(const recorded *op)
 {
 #define BAND(name) named(op, ATTR(DIAGONAL_BAND_MASK_##name))
-    const fattn__desc x = BAND(XDESC), y = BAND(YDESC), left = BAND(LEFT_BOUND_DESC), right = BAND(SHIFT_RIGHT_BOUND_DESC), fill = BAND(BDESC);
+    const fattn__desc x = BAND(XDESC), y = BAND(YDESC), left = BAND(LEFT_BOUND_DESC), right = BAND(SHIFT_RIGHT_BOUND_DESC),
+                      fill = BAND(BDESC);
     const fattn__desc rows = BAND(SEQ_LEN_QDESC), keys = BAND(SEQ_LEN_KVDESC);
     const bool is_right = word(op, ATTR(DIAGONAL_BAND_MASK_COMPARISON_MODE), 0) == DNN_POINTWISE_CMP_GE;
     const double *in = value_of(x);
@@ -363,8 +374,9 @@ static void do_rng(const recorded *op)
     const fattn__desc y = named(op, ATTR(RNG_YDESC));
     double keep, *out = room_of(y);
     memcpy(&keep, &setting_of(of(named(op, ATTR(RNG_DESC))), DNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY)->words[0], sizeof keep);
-    const fattn__dropout generator = fattn__dropout_of((int64_t)*value_of(named(op, ATTR(RNG_SEED))), (int64_t)*value_of(named(op, ATTR(RNG_OFFSET_DESC))),
-                                                       fattn__dropout_threshold(1 - keep));
+    const fattn__dropout generator =
+        fattn__dropout_of((int64_t)*value_of(named(op, ATTR(RNG_SEED))), (int64_t)*value_of(named(op, ATTR(RNG_OFFSET_DESC))),
+                          fattn__dropout_threshold(1 - keep));
     EACH_ELEMENT(of(y), at, i)
     out[i] = fattn__dropout_keeps(&generator, at[0], at[1], at[2], at[3]);
     make_value(y, out);
@@ -384,7 +396,8 @@ static void do_paged_load(const recorded *op)
         const int64_t key = turned ? at[3] : at[2], channel = turned ? at[2] : at[3];
         const int64_t cell = of(table)->dim[2] * at[0] + key / dim[2];
         const bool there = key < limit(LOAD(SEQUENCE_DESC), at[0], 0);
-        out[i] = there ? pages[(((int64_t)value_of(table)[cell] * dim[1] + at[1]) * dim[2] + key % dim[2]) * dim[3] + channel] : (double)NAN;
+        out[i] = there ? pages[(((int64_t)value_of(table)[cell] * dim[1] + at[1]) * dim[2] + key % dim[2]) * dim[3] + channel]
+                       : (double)NAN;
     }
     make_value(y, out);
 }
@@ -410,7 +423,8 @@ static void do_block_scale(const recorded *op)
     make_value(y, out);
 }
 
-/* ---- the graph ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the graph ------------------------------------------------------------------------------------------------------------------
+ */
 
 /* What the library sums after the launch. */
 static void do_sum(const fattn__graph_sum *sum)

@@ -1,4 +1,5 @@
-/* Composite graphs: the library's workspace, the gradients that it sums, constants, refusals, and what is left behind when a call of cuDNN fails. */
+/* Composite graphs: the library's workspace, the gradients that it sums, constants, refusals, and what is left behind when a call
+ * of cuDNN fails. */
 #include "fattn/score_mod.h"
 #include "graph_recorder.h"
 
@@ -33,6 +34,18 @@ Test(score_mod, with_a_gradient_of_zero_still_takes_ds_from_dp)
     cr_expect_not_null(strstr(order, "GEN_INDEX MUL ADD MUL ADD MUL reshape"), "%s", order);
     fattn__graph_release(&graph);
     fattn_score_mod_destroy(mod);
+}
+
+/* Backward engines read a bias of one row wrongly, and right as all rows at stride 0. */
+Test(backward, reads_a_bias_of_one_row_as_all_rows)
+{
+    for (int pass = FATTN_FORWARD; pass <= FATTN_BACKWARD; pass++) {
+        cr_assert_eq(build(91900, PROBLEM(.pass = (fattn_pass)pass, .has_bias = 1, .bias_dim = { 1, 8, 1, 128 })), FATTN_OK, "%s",
+                     graph.text);
+        cr_expect_eq(tensor_of(FATTN__SLOT_BIAS)->dim[2], pass == FATTN_BACKWARD ? 96 : 1);
+        cr_expect(pass == FATTN_FORWARD || tensor_of(FATTN__SLOT_BIAS)->strides[2] == 0);
+        fattn__graph_release(&graph);
+    }
 }
 
 /* ---- gradients that we sum
@@ -126,7 +139,8 @@ Test(score_mod, binds_its_tensors_to_the_addresses_of_the_call)
     fattn_score_mod_destroy(mod);
 }
 
-/* ---- constants ----------------------------------------------------------------------------------------------------------------- */
+/* ---- constants -----------------------------------------------------------------------------------------------------------------
+ */
 
 /* The by-value constants, in order. */
 static int constants(fattn_problem p, int version, fattn__binding *out)
@@ -220,7 +234,8 @@ Test(backward, keeps_room_for_the_declared_tokens)
 
 Test(refusal, of_a_packed_gradient_that_would_be_summed)
 {
-    fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD, .padding = 1, .ragged_bits = 32, .k_strides = { 1, 0, 64, 1 }, .dk_strides = { 1, 0, 64, 1 });
+    fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD, .padding = 1, .ragged_bits = 32, .k_strides = { 1, 0, 64, 1 },
+                              .dk_strides = { 1, 0, 64, 1 });
     cr_expect_eq(build(92700, p), FATTN_UNSUPPORTED);
     cr_expect_not_null(strstr(graph.text, "dk_strides: a packed gradient is not summed"), "%s", graph.text);
     fattn__graph_release(&graph);

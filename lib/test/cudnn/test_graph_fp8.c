@@ -1,4 +1,5 @@
-/* The graphs of 8 bit types: the layout of their scale factors, what they refuse, and what is left behind when a call of cuDNN fails. */
+/* The graphs of 8 bit types: the layout of their scale factors, what they refuse, and what is left behind when a call of cuDNN
+ * fails. */
 #include "graph_recorder.h"
 
 #define FP8(...) PROBLEM(.dtype = FATTN_E4M3, __VA_ARGS__)
@@ -12,21 +13,6 @@ static int bound(fattn__slot slot)
     for (int i = 0; i < graph.binding_count; i++)
         count += graph.bindings[i].slot == (int32_t)slot;
     return count;
-}
-
-/* The descriptor bound to a slot. */
-static const recorded *tensor_of(fattn__slot slot)
-{
-    for (int i = 0, uid = 0; i < made_count; i++) {
-        if (made[i].type != DNN_BACKEND_TENSOR_DESCRIPTOR)
-            continue;
-        for (int b = 0; b < graph.binding_count; b++)
-            if (graph.bindings[b].uid == 100 + uid && graph.bindings[b].slot == (int32_t)slot)
-                return &made[i];
-        uid++;
-    }
-    cr_assert_fail("no tensor of slot %d", (int)slot);
-    return NULL;
 }
 
 static fattn_problem of_200_keys(fattn_problem p)
@@ -137,6 +123,14 @@ Test(mx_backward, blocks_lie_along_what_a_product_sums)
     cr_expect_eq(tensor_of(SLOT(DO_T))->data_type, DNN_DATA_FP8_E4M3);
     cr_expect_eq(tensor_of(SLOT(DO_16))->data_type, DNN_DATA_BFLOAT16);
     cr_expect_eq(tensor_of(FATTN__SLOT_DQ)->data_type, DNN_DATA_BFLOAT16);
+    fattn__graph_release(&graph);
+}
+
+/* 192 channels: two tiles. */
+Test(mx_backward, a_stride_of_a_second_quantisation_goes_to_the_next_tile)
+{
+    cr_assert_eq(build(92300, MX(BACKWARD, .dim_v = 192)), FATTN_OK, "%s", graph.text);
+    expect_factors(SLOT(SF_DO_T), 4, 256, 4 * 128, 1);
     fattn__graph_release(&graph);
 }
 

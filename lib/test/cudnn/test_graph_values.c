@@ -1,5 +1,6 @@
-/* The graphs that problems become, evaluated: whatever an engine makes of a graph, its operations must compute attention. Real cuDNN, asked without a GPU,
- * recognises a graph by its operations; it says nothing about swapped operands, a wrong bound, a wrong scale or another tensor of the same shape. */
+/* The graphs that problems become, evaluated: whatever an engine makes of a graph, its operations must compute attention. Real
+ * cuDNN, asked without a GPU, recognises a graph by its operations; it says nothing about swapped operands, a wrong bound, a wrong
+ * scale or another tensor of the same shape. */
 #define SURFACE_EXTENTS SQ = 20, SK = 36
 #include "support/narrow.h"
 
@@ -28,7 +29,8 @@ static float *floats(int64_t n)
     return x;
 }
 
-/* ---- masks ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- masks ----------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct masking {
     int has_right, right, has_left, left;
@@ -42,7 +44,8 @@ static void every_mask(fattn_spelling spelling)
         const masking *mask = &masks[i / 4];
         world x = make();
         x.p.spelling = spelling, x.p.padding = i & 1, x.p.align = i & 2 ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT;
-        x.p.has_right = mask->has_right, x.p.window_right = mask->right, x.p.has_left = mask->has_left, x.p.window_left = mask->left;
+        x.p.has_right = mask->has_right, x.p.window_right = mask->right, x.p.has_left = mask->has_left,
+        x.p.window_left = mask->left;
         expect_all(&x);
     }
 }
@@ -65,7 +68,8 @@ Test(graph_values, one_length_for_every_entry)
     expect_all(&x);
 }
 
-/* ---- heads and layouts ---------------------------------------------------------------------------------------------------------- */
+/* ---- heads and layouts ----------------------------------------------------------------------------------------------------------
+ */
 
 Test(graph_values, heads_that_keys_and_values_share_or_do_not_share)
 {
@@ -107,7 +111,8 @@ Test(graph_values, keys_and_values_in_pages)
     }
 }
 
-/* ---- what joins the score and the softmax --------------------------------------------------------------------------------------- */
+/* ---- what joins the score and the softmax ---------------------------------------------------------------------------------------
+ */
 
 Test(graph_values, a_bias_and_its_gradient)
 {
@@ -117,13 +122,19 @@ Test(graph_values, a_bias_and_its_gradient)
         float *bias = floats(n), *dbias = floats(n);
         x.p.has_bias = x.p.dbias = 1, x.p.has_right = shape & 1, x.t.bias = bias, x.t.dbias = dbias;
         memcpy(x.p.bias_dim, dim, sizeof dim);
-        x.bias = (fref_tensor){ .data = bias, .type = FREF_F32, .stride = { shape & 1 ? dim[1] * dim[2] * SK : 0, shape & 2 ? dim[2] * SK : 0, shape & 4 ? SK : 0, 1 } };
+        x.bias =
+            (fref_tensor){ .data = bias,
+                           .type = FREF_F32,
+                           .stride = { shape & 1 ? dim[1] * dim[2] * SK : 0, shape & 2 ? dim[2] * SK : 0, shape & 4 ? SK : 0, 1 } };
         x.r.bias = &x.bias;
         expect_all(&x);
-        fref_backward_out out = { .dbias = doubles(n), .dbias_sigma = doubles(n), .dbias_bound = doubles(n), .dbias_dim = { dim[0], dim[1], dim[2], SK } };
+        fref_backward_out out = {
+            .dbias = doubles(n), .dbias_sigma = doubles(n), .dbias_bound = doubles(n), .dbias_dim = { dim[0], dim[1], dim[2], SK }
+        };
         cr_assert_eq(fref_backward(&x.r, &x.in[0], &x.in[1], &x.in[2], &x.in[3], &x.in[4], &x.in[5], &x.rounding, &out), 0);
         for (int64_t i = 0; i < n; i++)
-            cr_assert_float_eq((double)dbias[i], out.dbias[i], 1.1 * out.dbias_bound[i] + 1e-6, "dbias %ld of shape %d: %g, not %g", (long)i, shape, (double)dbias[i], out.dbias[i]);
+            cr_assert_float_eq((double)dbias[i], out.dbias[i], 1.1 * out.dbias_bound[i] + 1e-6, "dbias %ld of shape %d: %g, not %g",
+                               (long)i, shape, (double)dbias[i], out.dbias[i]);
     }
 }
 
@@ -161,10 +172,12 @@ Test(graph_values, a_sink_joins_the_denominator_and_has_a_gradient)
         float *sink = floats(HQ), *dsink = floats(HQ);
         sink[1] = 5.0f; /* greater than any score */
         version = form ? 92000 : 91900;
-        x.p.spelling = form ? FATTN_SPELLING_SINGLE : FATTN_SPELLING_EXPANDED, x.p.sink = x.p.dsink = 1, x.r.sink = sink, x.t.sink = sink, x.t.dsink = dsink;
+        x.p.spelling = form ? FATTN_SPELLING_SINGLE : FATTN_SPELLING_EXPANDED, x.p.sink = x.p.dsink = 1, x.r.sink = sink,
+        x.t.sink = sink, x.t.dsink = dsink;
         expect_all(&x);
         for (int h = 0; h < HQ; h++) /* the sign is the engine's */
-            cr_assert_float_eq(-(double)dsink[h], x.backward.dsink[h], 1.5 * x.backward.dsink_bound[h] + 1e-6, "dsink %d: %g, not %g", h, (double)dsink[h], x.backward.dsink[h]);
+            cr_assert_float_eq(-(double)dsink[h], x.backward.dsink[h], 1.5 * x.backward.dsink_bound[h] + 1e-6,
+                               "dsink %d: %g, not %g", h, (double)dsink[h], x.backward.dsink[h]);
     }
 }
 
@@ -224,7 +237,8 @@ Test(graph_values, row_outputs)
         world x = make();
         float *max = floats(B * HQ * SQ), *sum = floats(B * HQ * SQ), *sink = floats(HQ);
         version = 92700, sink[2] = 9;
-        x.p.pass = FATTN_FORWARD, x.p.spelling = rows[i].spelling, x.p.outputs = rows[i].outputs, x.p.sink = rows[i].sink, x.p.guards_off = 1;
+        x.p.pass = FATTN_FORWARD, x.p.spelling = rows[i].spelling, x.p.outputs = rows[i].outputs, x.p.sink = rows[i].sink,
+        x.p.guards_off = 1;
         x.t.max = max, x.t.sum_exp = sum, x.t.sink = sink, x.r.sink = rows[i].sink ? sink : NULL;
         settle(&x);
         expect_forward(&x);
@@ -239,7 +253,8 @@ Test(graph_values, row_outputs)
     expect_forward(&x);
 }
 
-/* ---- score_mod ------------------------------------------------------------------------------------------------------------------ */
+/* ---- score_mod ------------------------------------------------------------------------------------------------------------------
+ */
 
 static fref_modified cap(const void *owner, double score, const int64_t at[4])
 {
@@ -268,7 +283,34 @@ Test(graph_values, a_score_mod_stands_between_the_scale_and_the_bias)
     }
 }
 
-/* ---- 8-bit types ---------------------------------------------------------------------------------------------------------------- */
+static fattn_value step_of(fattn_recorder *r, fattn_value score, void *user)
+{
+    (void)user;
+    return fattn_record(r, FATTN_MOD_FLOOR, score, 0, 0);
+}
+
+static fref_modified step(const void *owner, double score, const int64_t at[4])
+{
+    (void)owner, (void)at;
+    return (fref_modified){ .value = floor(score) };
+}
+
+Test(graph_values, a_score_mod_of_steps_has_the_gradient_0)
+{
+    world x = make();
+    fattn_score_mod *mod;
+    cr_assert_eq(fattn_score_mod_create(&mod, step_of, NULL, NULL), FATTN_OK);
+    x.p.score_mod = mod, x.r.modify = step;
+    settle(&x);
+    expect_forward(&x);
+    call(&x, FATTN_BACKWARD);
+    for (int64_t i = 0; i < B * HQ * SQ * D; i++)
+        cr_assert_float_eq((double)((const float *)x.t.dq)[i], 0, 0, "dq %ld: %g", (long)i, (double)((const float *)x.t.dq)[i]);
+    fattn_score_mod_destroy(mod);
+}
+
+/* ---- 8-bit types ----------------------------------------------------------------------------------------------------------------
+ */
 
 Test(graph_values, every_scale_of_8_bit_types_is_where_it_belongs)
 {
@@ -305,11 +347,13 @@ Test(graph_values, eight_bits_with_a_sink_and_dropout)
 {
     world x = scaled(FATTN_E4M3), drops = dropping(0.2);
     float *sink = floats(HQ), *dsink = floats(HQ);
-    x.p.dropout = drops.p.dropout, x.t.seed = drops.t.seed, x.t.offset = drops.t.offset, x.r.keep = drops.r.keep, x.r.keep_scale = drops.r.keep_scale;
+    x.p.dropout = drops.p.dropout, x.t.seed = drops.t.seed, x.t.offset = drops.t.offset, x.r.keep = drops.r.keep,
+    x.r.keep_scale = drops.r.keep_scale;
     x.p.sink = x.p.dsink = 1, x.t.sink = sink, x.t.dsink = dsink, x.r.sink = sink;
     expect_scaled(&x);
     for (int h = 0; h < HQ; h++)
-        cr_assert_float_eq(-(double)dsink[h], x.backward.dsink[h], 1.5 * x.backward.dsink_bound[h] + 1e-5, "%g, not %g", (double)dsink[h], x.backward.dsink[h]);
+        cr_assert_float_eq(-(double)dsink[h], x.backward.dsink[h], 1.5 * x.backward.dsink_bound[h] + 1e-5, "%g, not %g",
+                           (double)dsink[h], x.backward.dsink[h]);
 }
 
 Test(graph_values, block_scaled_operands)
