@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
@@ -39,7 +40,7 @@ class Done:
         self.text = self.out + self.err
 
 
-def facts(*arguments, timeout=120, cwd=None, **more):
+def facts(*arguments, timeout=300, cwd=None, **more):
     return Done(subprocess.run([FACTS, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout, cwd=cwd,
                                env=environment(**more)))
 
@@ -65,24 +66,79 @@ class Answer:
         self.rows = [line["row"] for line in self.lines if "row" in line]
 
 
+def worker_environment(**more):
+    """The supervisor's, for one thread. (Threads that spin while they wait cost several times the work.)"""
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1", **more}
+
+
+def run_on_cpu(dumps):
+    """Rows of one worker on the CPU backend; each (case, folder) of `dumps` is dumped into its folder."""
+    lines = [json.dumps({"target": {"device": {"kind": "cpu"}, "threads": 1}})]
+    lines += [json.dumps({"id": i, "case": case, "do": "run", "dump": folder}) for i, (case, folder) in enumerate(dumps)]
+    return Answer(subprocess.run([WORKER], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300, env=worker_environment())).rows
+
+
 def ask(build, *cases, do="decide", device=None, gpu=None, explain=False, plan_dir="", standalone="", env=None, **target):
-    """Drives a worker with a target line of our own. Its environment is the supervisor's, but for what `env` changes."""
+    """Drives a worker with a target line of our own. Its environment is the supervisor's, but for what `env` changes. `standalone`: a folder, or one
+    for each case."""
     described = {"kind": "described", "name": "test", "json": json.dumps(device or description())}
     first = {"cudnn_dir": build.dir, "nvrtc": build.nvrtc, "driver": NULL_DRIVER, "version": build.version, "build": build.name, "threads": 1,
              "device": described if gpu is None else {"kind": "gpu", "ordinal": gpu}, "trust_plans": True}
     first.update(target)
     lines = [json.dumps({"target": first})]
-    lines += [json.dumps({"id": i, "case": c, "do": do, "explain": explain, "plan_dir": plan_dir, "standalone": standalone}) for i, c in enumerate(cases)]
-    clean = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY"}
+    folders = [standalone] * len(cases) if isinstance(standalone, str) else standalone
+    lines += [json.dumps({"id": i, "case": c, "do": do, "explain": explain, "plan_dir": plan_dir, "standalone": folders[i]}) for i, c in enumerate(cases)]
+    clean = worker_environment(CUDNN_LIB_CONFIG="GRAPH_JIT_ONLY")
     clean.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
     clean.update(env or {})
-    return Answer(subprocess.run([WORKER], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=120, env=clean))
+    return Answer(subprocess.run([WORKER], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300, env=clean))
 
 
 def some(items, first=0, of=2):
     """One in `of` of a long list, unless FACTS_ALL asks for all of it: the night does."""
     items = list(items)
     return items if needs.NIGHT else items[first::of]
+
+
+class Between:
+    """A worker for FACTS_WORKER that passes everything on, except at the moment that the test sets (between.py)."""
+
+    def __init__(self, folder, command):
+        os.makedirs(folder)
+        self.folder, self.worker = folder, os.path.join(folder, "worker")
+        program = os.path.join(SOURCE, "harness/test/e2e/between.py")
+        with open(self.worker, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\nexec {sys.executable} -B {program} {folder} {command}\n")
+        os.chmod(self.worker, 0o755)
+
+    def set(self, what=None, at=0):
+        """Forgets the requests so far; `what` happens at request `at`."""
+        for name in ("when", "asked", "held"):
+            if os.path.exists(os.path.join(self.folder, name)):
+                os.unlink(os.path.join(self.folder, name))
+        if what:
+            with open(os.path.join(self.folder, "when"), "w", encoding="ascii") as file:
+                file.write(f"{what} {at}")
+
+    def release(self):
+        os.unlink(os.path.join(self.folder, "held"))
+
+    def wait_until_held(self, process):
+        """True when the request was reached; False when the process ended before."""
+        return wait_for(lambda: os.path.exists(os.path.join(self.folder, "held")), process)
+
+
+def wait_for(happened, process):
+    """Waits until it happened, or the process has ended. The time-out catches a hang."""
+    until = time.monotonic() + 300
+    while not happened():
+        if process.poll() is not None:
+            return happened()
+        if time.monotonic() > until:
+            process.kill()
+            raise AssertionError("it did not happen in 300 s")
+        time.sleep(0.01)
+    return True
 
 
 class Record:

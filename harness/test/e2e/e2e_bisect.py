@@ -79,12 +79,14 @@ class Bisect(Versions):
         self.assertNotIn("a guard of FACTS", done.out)
 
     def test_both_sides_are_asked_again_by_workers_of_their_own(self):
-        count = self.path("starts")
-        counts = self.worker(f"open({count!r}, 'a').write('.')", "import time; time.sleep(b'9.27.0-jit-cu13' in target)")
-        self.assertStatus(self.bisect(LOST, FACTS_WORKER=counts), 0)
+        count, record = self.path("starts"), self.path("r.jsonl")
+        # The worker of 9.27.0 is not ready before the answer of 9.20.0 is in the record.
+        counts = self.worker(f"open({count!r}, 'a').write('.')", "import time",
+                             f"while b'9.27.0-jit-cu13' in target and b'\"verdict\"' not in open({record!r}, 'rb').read(): time.sleep(0.01)")
+        self.assertStatus(self.bisect(LOST, "-o", record, FACTS_WORKER=counts), 0)
         starts = os.path.getsize(count)
         self.assertEqual(starts, 4, "a worker that starts slowly is the only one")
-        self.assertStatus(self.bisect(LOST, FACTS_WORKER=counts), 0)
+        self.assertStatus(self.bisect(LOST, "-o", record, "--overwrite", FACTS_WORKER=counts), 0)
         self.assertGreaterEqual(os.path.getsize(count), starts + 2)
 
     def test_what_does_not_answer_again_is_no_edge(self):

@@ -5,7 +5,6 @@ import re
 import resource
 import signal
 import subprocess
-import time
 
 import e2e
 
@@ -100,14 +99,17 @@ class Deciding(e2e.TestCase):
         self.assertEqual({(row["device"], row["grade"]) for row in e2e.Record(self.path("r")).rows}, {("h100-sxm", "decided"), ("cpu", "measured")})
 
     def test_an_interrupt_ends_with_130_and_resume_does_the_rest(self):
+        worker = e2e.Between(self.path("held"), e2e.WORKER)
+        worker.set("hold", 20)
         command = [e2e.FACTS, "decide", "smoke", "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
-        with subprocess.Popen(command, env=e2e.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
-            while not os.path.exists(self.path("r")) or os.path.getsize(self.path("r")) < 20000:
-                time.sleep(0.01)
+        with subprocess.Popen(command, env=e2e.environment(FACTS_WORKER=worker.worker), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+            self.assertTrue(worker.wait_until_held(program))
             program.send_signal(signal.SIGINT)
-            program.communicate(timeout=30)
+            worker.release()
+            program.communicate(timeout=300)
         self.assertEqual(program.returncode, 130)
-        self.assertStatus(e2e.facts(*command[1:], "--resume"), 0)
+        worker.set()
+        self.assertStatus(e2e.facts(*command[1:], "--resume", FACTS_WORKER=worker.worker), 0)
         record = e2e.Record(self.path("r"))
         self.assertEqual({row["case"] for row in record.rows}, set(e2e.facts("list", "smoke").out.splitlines()))
         self.assertIs(record.ends[-1]["complete"], True)

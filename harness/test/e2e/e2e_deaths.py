@@ -1,7 +1,5 @@
 """kill -9 of real workers, and of the supervisor, in the middle of real decisions: it costs the row in hand and nothing else."""
 import os
-import random
-import signal
 import stat
 import subprocess
 import time
@@ -36,9 +34,15 @@ def answer(row):
 class Deaths(e2e.TestCase):
     known = None
 
-    def start(self, *more):
+    def rows_after(self, size):
+        """Has the record a row behind this place?"""
+        with open(self.path("r"), "rb") as file:
+            file.seek(size)
+            return b'"verdict"' in file.read()
+
+    def start(self, *more, **environment):
         command = [e2e.FACTS, "decide", "smoke", MORE, "--cudnn", BUILDS, "--device", "h100-sxm", "-j", "2", "-o", self.path("r"), *more]
-        return subprocess.Popen(command, env=e2e.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(command, env=e2e.environment(**environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def rows(self):
         """By target, case and configuration (none in a row of a death between two); there are no two of one."""
@@ -51,38 +55,14 @@ class Deaths(e2e.TestCase):
         return record, rows
 
     def undisturbed(self):
-        """The rows, and the seconds after which a worker is surely ready; asked once for all tests."""
+        """The rows of a run that nothing disturbs; asked once for all tests."""
         if not Deaths.known:
             with self.start() as program:
-                _, err = program.communicate(timeout=60)
+                _, err = program.communicate(timeout=300)
             self.assertEqual(program.returncode, 0, err)
-            record, rows = self.rows()
+            _, Deaths.known = self.rows()
             os.unlink(self.path("r"))
-            Deaths.known = rows, 0.1 + 2e-3 * max(target["start_ms"] for target in record.targets)
         return Deaths.known
-
-    def kill_workers(self, program, grown, chance):
-        """At random moments until it ends; of those that are still starting only one, as two in a row give a target up. How many."""
-        born, kills, young_kills = {}, 0, 0
-        while program.poll() is None and kills < 12:
-            time.sleep(chance.uniform(0.01, 0.1))
-            now = time.monotonic()
-            workers = {pid: now - born.setdefault(pid, now) for pid in children(program.pid)}
-            victims = [pid for pid, age in workers.items() if age > grown or (not young_kills and kills > 1)]
-            if victims:
-                victim = chance.choice(victims)
-                young_kills += workers[victim] <= grown
-                try:
-                    os.kill(victim, signal.SIGKILL)
-                    kills += 1
-                except ProcessLookupError:
-                    pass
-        return kills
-
-    def wait_until_it_grows(self, path, size):
-        deadline = time.monotonic() + 30
-        while (not os.path.exists(path) or os.path.getsize(path) <= size) and time.monotonic() < deadline:
-            time.sleep(0.005)
 
     @classmethod
     def setUpClass(cls):
@@ -90,45 +70,43 @@ class Deaths(e2e.TestCase):
             e2e.need(name)
 
     def test_of_workers_cost_one_row_each(self):
-        whole, grown = self.undisturbed()
-        with self.start() as program:
-            kills = self.kill_workers(program, grown, random.Random(5))
-            out, err = program.communicate(timeout=90)
+        whole = self.undisturbed()
+        worker = e2e.Between(self.path("killed"), e2e.WORKER)
+        worker.set("kill", 30)
+        with self.start(FACTS_WORKER=worker.worker) as program:
+            out, err = program.communicate(timeout=300)
         record, rows = self.rows()
-        lost = [row for row in rows.values() if row["verdict"] in ("crash", "exit_crash")]
-        self.assertGreater(kills, 2)
-        self.assertLessEqual(len(lost), kills)
-        self.assertGreater(len(lost), 0)
+        lost = [row for row in rows.values() if row["verdict"] == "crash"]
         self.assertEqual(program.returncode, 1, out[-1500:] + err[-500:])
+        self.assertGreater(len(lost), 2)
+        self.assertEqual(len(lost), os.path.getsize(os.path.join(worker.folder, "killed")))
         self.assertEqual({key[:2] for key in rows}, {key[:2] for key in whole})
         for key, row in rows.items():
             if row["verdict"] == "crash":
                 self.assertEqual((row["reason"]["status"], row["signal"]), ("SIGKILL", 9))
-            elif row["verdict"] != "exit_crash":
+            else:
                 self.assertEqual(answer(row), answer(whole[key]), key)
         self.assertIs(record.ends[0]["complete"], True)
         self.assertEqual(record.bad, 0)
 
     def test_of_the_supervisor_and_resume_give_the_rows_of_an_unbroken_run(self):
-        whole, _ = self.undisturbed()
-        chance = random.Random(6)
-        for attempt in range(3):
+        whole = self.undisturbed()
+        for attempt in range(2):
             size = os.path.getsize(self.path("r")) if attempt else 0
             with self.start(*(["--resume"] if attempt else [])) as program:
-                self.wait_until_it_grows(self.path("r"), size) # a fixed time would end before the first row where much else runs
-                time.sleep(chance.uniform(0, 0.2))
+                e2e.wait_for(lambda: os.path.exists(self.path("r")) and self.rows_after(size), program)
                 workers = children(program.pid)
                 program.kill()
-                program.communicate(timeout=30)
-            deadline = time.monotonic() + 5
-            while not all(is_dead(pid) for pid in workers) and time.monotonic() < deadline:
+                program.communicate(timeout=300)
+            until = time.monotonic() + 300
+            while not all(is_dead(pid) for pid in workers) and time.monotonic() < until:
                 time.sleep(0.02)
             self.assertTrue(all(is_dead(pid) for pid in workers), "workers outlive their supervisor")
         with self.start("--resume") as program:
-            out, err = program.communicate(timeout=60)
+            out, err = program.communicate(timeout=300)
         self.assertEqual(program.returncode, 0, out[-1500:] + err[-500:])
         record, rows = self.rows()
-        self.assertGreater(len(record.runs), 2)
+        self.assertEqual(len(record.runs), 3)
         self.assertEqual({key: answer(row) for key, row in rows.items()}, {key: answer(row) for key, row in whole.items()})
         self.assertIs(record.ends[-1]["complete"], True)
 

@@ -2,12 +2,12 @@
 
 import json
 import os
+import shutil
 import subprocess
-import sys
+import unittest
 
 import e2e
-
-PYTHON = os.environ.get("FACTS_PYTHON") or sys.executable
+import forked
 
 # In a row with few keys dP - D cancels, and dBias is as small as its errors.
 CANCELLING = [
@@ -59,30 +59,50 @@ RIGHT = [
 ]
 
 
-def check(folder):
-    return e2e.Done(subprocess.run([PYTHON, os.path.join(folder, "check.py")], capture_output=True, text=True, timeout=120, check=False))
-
-
 class Dump(e2e.TestCase):
-    def setUp(self):
-        super().setUp()
-        if subprocess.run([PYTHON, "-c", "import numpy"], capture_output=True, check=False).returncode:
-            self.skipTest("NumPy is not installed")
+    @classmethod
+    def setUpClass(cls):
+        cls.forks = forked.Forks()
+        cls.addClassCleanup(cls.forks.close)
+        if not cls.forks.has_numpy:
+            raise unittest.SkipTest("NumPy is not installed")
+
+    def check(self, folder):
+        return self.forks.run(os.path.join(folder, "check.py"))
+
+    def plant(self, text, *arguments):
+        self.assertStatus(self.forks.run("import sys, numpy as np\n" + text, *arguments, code=True), 0)
+
+    def dumps(self, *cases):
+        """{case: (its folder, its case.json)}, of one worker."""
+        found = {}
+        for case in cases:
+            folder = self.path(f"dump{len(found)}")
+            os.mkdir(folder)
+            shutil.copy(os.path.join(e2e.SOURCE, "harness/repro/check.py"), folder)
+            found[case] = folder
+        rows = e2e.run_on_cpu(found.items())
+        self.assertEqual({row["verdict"] for row in rows}, {"pass"}, rows)
+        return {case: (folder, self.about(folder)) for case, folder in found.items()}
+
+    def about(self, folder):
+        with open(os.path.join(folder, "case.json"), encoding="utf-8") as file:
+            return json.load(file)
 
     def dump(self, case):
+        """By the command: with its folders, and check.py."""
         folder = self.path("a", "b", f"{len(os.listdir(self.path()))}")
         self.assertStatus(e2e.facts("repro", case, "--device", "cpu", "--dump", folder), 0)
-        with open(os.path.join(folder, "case.json"), encoding="utf-8") as file:
-            return folder, json.load(file)
+        return folder, self.about(folder)
 
     def names(self, case):
         folder, _ = self.dump(case)
         return set(os.listdir(folder))
 
     def test_right_answers_pass_and_the_reference_agrees(self):
-        for case in e2e.some(RIGHT):
+        for case, (folder, _) in self.dumps(*e2e.some(RIGHT)).items():
             with self.subTest(case):
-                done = check(self.dump(case)[0])
+                done = self.check(folder)
                 self.assertStatus(done, 0)
                 self.assertRegex(done.out, r"PASS\Z|PASS\n\Z")
                 found = [float(line.split(" by ")[1].split()[0]) for line in done.out.splitlines() if "reference results differ" in line]
@@ -93,7 +113,6 @@ class Dump(e2e.TestCase):
         """Heads exchanged, and the sign of one element: in each output of a few cases."""
         plant = "\n".join(
             [
-                "import sys, numpy as np",
                 "path, kind = sys.argv[1:]",
                 "x = np.load(path)",
                 "f = x.reshape(-1)",
@@ -105,8 +124,8 @@ class Dump(e2e.TestCase):
                 "np.save(path, x)",
             ]
         )
-        for case in e2e.some((RIGHT[0], RIGHT[2], RIGHT[12], RIGHT[21], RIGHT[23], RIGHT[25], RIGHT[26], RIGHT[29], RIGHT[31])):
-            folder, about = self.dump(case)
+        cases = e2e.some((RIGHT[0], RIGHT[2], RIGHT[12], RIGHT[21], RIGHT[23], RIGHT[25], RIGHT[26], RIGHT[29], RIGHT[31]))
+        for case, (folder, about) in self.dumps(*cases).items():
             plants = [(name, kind) for name, t in about["tensors"].items() if t["output"] for kind in ("sign", "heads") if kind == "sign" or t["dim"][1] > 1]
             plants += [(name, "number") for name, array in about["arrays"].items() if array["output"]]
             for name, kind in plants:
@@ -114,8 +133,8 @@ class Dump(e2e.TestCase):
                     path = os.path.join(folder, name + ".npy")
                     with open(path, "rb") as file:
                         kept = file.read()
-                    subprocess.run([PYTHON, "-c", plant, path, kind], check=True, timeout=60)
-                    done = check(folder)
+                    self.plant(plant, path, kind)
+                    done = self.check(folder)
                     self.assertStatus(done, 1)
                     self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
                     with open(path, "wb") as file:
@@ -125,7 +144,6 @@ class Dump(e2e.TestCase):
         """Of FACTS: its bound, or 5.5 of its deviations."""
         plant = "\n".join(
             [
-                "import sys, numpy as np",
                 "path, place = sys.argv[1], int(sys.argv[2])",
                 "x, want, bound, sigma = (np.load(path + end) for end in ('.npy', '.want.npy', '.bound.npy', '.sigma.npy'))",
                 "due = np.flatnonzero(bound)",
@@ -135,28 +153,27 @@ class Dump(e2e.TestCase):
                 "np.save(path + '.npy', x)",
             ]
         )
-        for case in e2e.some(CANCELLING):
-            folder, _ = self.dump(case)
+        for case, (folder, _) in self.dumps(*e2e.some(CANCELLING)).items():
             path = os.path.join(folder, "dbias")
             with open(path + ".npy", "rb") as file:
                 kept = file.read()
             for place in range(6):
                 with self.subTest(case=case, place=place):
-                    subprocess.run([PYTHON, "-c", plant, path, str(place)], check=True, timeout=60)
-                    done = check(folder)
+                    self.plant(plant, path, place)
+                    done = self.check(folder)
                     self.assertStatus(done, 1)
                     self.assertRegex(done.out, r"(?m)^dbias .*FAIL$")
                     with open(path + ".npy", "wb") as file:
                         file.write(kept)
 
     def test_rows_behind_a_length_are_0_or_not_written(self):
-        plant = "import sys, numpy as np; x = np.load(sys.argv[1]); x[0, 0, -1] = int(sys.argv[2], 0); np.save(sys.argv[1], x)"
+        plant = "x = np.load(sys.argv[1]); x[0, 0, -1] = int(sys.argv[2], 0); np.save(sys.argv[1], x)"
         for case, name in (("pass=fwd b=2 h=2 s=1/30 d=16 lens=0+1/20+30", "o"), ("pass=bwd b=2 h=2 s=30 d=16 lens=20+30", "dk")):
             folder, _ = self.dump(case)
             for code, status in (("0", 0), ("0x7fa5", 0 if name == "o" else 1), ("0x3e9a", 1), ("0x7fc0", 1)):
                 with self.subTest(case=case, code=code):
-                    subprocess.run([PYTHON, "-c", plant, os.path.join(folder, name + ".npy"), code], check=True, timeout=60)
-                    done = check(folder)
+                    self.plant(plant, os.path.join(folder, name + ".npy"), code)
+                    done = self.check(folder)
                     self.assertStatus(done, status)
                     if status:
                         self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
@@ -181,7 +198,7 @@ class Dump(e2e.TestCase):
     def test_what_it_cannot_say_is_3_with_one_line(self):
         folder, _ = self.dump("pass=fwd b=1 h=2 s=32 d=16 dropout=0.5")
         os.unlink(os.path.join(folder, "keep.npy"))
-        done = check(folder)
+        done = self.check(folder)
         self.assertStatus(done, 3)
         self.assertEqual(done.err.count("\n"), 1)
         self.assertIn("keep.npy", done.err)
@@ -189,15 +206,15 @@ class Dump(e2e.TestCase):
     def test_offsets_that_lead_elsewhere_are_2(self):
         folder, _ = self.dump("pass=fwd b=2 h=2 s=64 d=16 layout=thd lens=40+50")
         path = os.path.join(folder, "q_offsets.npy")
-        subprocess.run([PYTHON, "-c", "import sys, numpy as np; x = np.load(sys.argv[1]); x[1] += 32; np.save(sys.argv[1], x)", path], check=True, timeout=60)
-        done = check(folder)
+        self.plant("x = np.load(sys.argv[1]); x[1] += 32; np.save(sys.argv[1], x)", path)
+        done = self.check(folder)
         self.assertStatus(done, 2)
         self.assertIn("q_offsets[1]", done.err)
 
     def test_a_file_that_cannot_be_written_is_3_and_no_half_of_it_stays(self):
         folder = self.path("full")
         limited = ["bash", "-c", 'ulimit -f 128; exec "$@"', "bash", os.path.join(e2e.BIN, "facts"), "repro", "pass=fwd b=1 h=8 s=256 d=64", "--device", "cpu", "--dump", folder]
-        done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=300)
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn(f"{folder}: q.npy: File too large", done.stderr)
         self.assertNotIn("q.npy", os.listdir(folder))
@@ -210,7 +227,7 @@ class Dump(e2e.TestCase):
         self.assertFalse(os.path.exists(folder))
 
     def assertBad(self, folder):
-        done = check(folder)
+        done = self.check(folder)
         self.assertStatus(done, 2)
         self.assertRegex(done.err, r"\Acheck\.py: [^\n]*\n\Z")
 
@@ -240,7 +257,7 @@ class Dump(e2e.TestCase):
                     self.assertBad(folder)
             with open(os.path.join(folder, name + ".npy"), "wb") as file:
                 file.write(kept)
-        self.assertStatus(check(folder), 0)
+        self.assertStatus(self.check(folder), 0)
 
     def test_a_folder_that_cannot_be_made_is_3(self):
         self.write("file", "")

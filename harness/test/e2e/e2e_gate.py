@@ -186,9 +186,9 @@ class Gate(e2e.TestCase):
                             (("--candidate", absent, "--device", "h100"), "h100-sxm"), (("--candidate", absent, "--bench", "--device", "h100-sxm"), "--bench"),
                             (("--candidate", absent, "--trust-plans", self.path("none")), "--trust-plans")):
             with self.subTest(words=words):
-                self.assertOneLine(e2e.facts("gate", "--baseline", old, "-o", self.path("r"), *words, timeout=20), 2, said)
+                self.assertOneLine(e2e.facts("gate", "--baseline", old, "-o", self.path("r"), *words), 2, said)
                 self.assertEqual(os.listdir(self.folder), ["notes.txt"])
-        self.assertOneLine(e2e.facts("gate", "--baseline", "9.21..9.27", "--candidate", new, timeout=20), 2, "--baseline", "builds; give one")
+        self.assertOneLine(e2e.facts("gate", "--baseline", "9.21..9.27", "--candidate", new), 2, "--baseline", "builds; give one")
 
     def test_every_class_of_change_can_be_named(self):
         sys.path.insert(0, os.path.join(e2e.SOURCE, "reports"))

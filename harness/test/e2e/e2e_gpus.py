@@ -46,7 +46,7 @@ class Gpu(e2e.TestCase):
 
     def test_the_benchmark_of_several_gpus_prints_their_ratio(self):
         command = [sys.executable, os.path.join(e2e.SOURCE, "ci", "bench_gpus.py"), "--suite", "pass=fwd d=8..1600:8", "--cudnn", e2e.need(e2e.NEW).name, "--jobs", "1", "--turns", "1"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False,
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
                               env=e2e.environment(FACTS_WORKER=FAKE, FACTS_FAULT="slow", CUDA_VISIBLE_DEVICES="0,1", FACTS_BIN=e2e.BIN))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"200 rows, 2 GPUs, workers for each: 1")

@@ -96,7 +96,7 @@ class RoundTrip(e2e.TestCase):
         lines = [json.dumps({"target": target})] + [json.dumps({"id": i + 1, "case": case, **ask}) for i, case in enumerate(cases)]
         environment = {"PATH": os.environ["PATH"], "HOME": self.folder, "CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY", "LD_PRELOAD": self.quiet,
                        "CUDNN_LOGLEVEL_DBG": level, "CUDNN_LOGDEST_DBG": log}
-        done = subprocess.run([e2e.WORKER], input="\n".join(lines) + "\n", capture_output=True, text=True, env=environment, timeout=200, check=False)
+        done = subprocess.run([e2e.WORKER], input="\n".join(lines) + "\n", capture_output=True, text=True, env=environment, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-500:] + done.stderr[-500:])
         return log
 

@@ -1,12 +1,13 @@
 """The suite `numbers` on the cpu, as a user runs it: every fill passes, and every probe, law and identity is made and holds."""
 import re
+import time
 
 import e2e
 
 
 class Numbers(e2e.TestCase):
     def test_every_fill_passes_and_every_check_is_made(self):
-        done = e2e.facts("run", "numbers", "--device", "cpu", "-o", self.path("r"), timeout=230)
+        done = e2e.facts("run", "numbers", "--device", "cpu", "-o", self.path("r"), timeout=300)
         self.assertStatus(done, 0)
         rows = e2e.Record(self.path("r")).rows
         self.assertGreater(len(rows), 250)
@@ -24,19 +25,16 @@ class Numbers(e2e.TestCase):
 
     def test_rows_say_where_their_time_went_if_they_are_asked_to(self):
         for times in ("", "1"):
+            began = time.monotonic()
             done = e2e.facts("run", "pass=fwd,bwd dtype=bf16 b=1 h=2 s=96 d=32", "--device", "cpu", "-j", "1", "--overwrite", "-o", self.path("r"), FACTS_TIMES=times)
+            ended = time.monotonic()
             self.assertStatus(done, 0)
             rows = e2e.Record(self.path("r")).rows
             self.assertEqual({"spent_ms" in row for row in rows}, {bool(times)})
-        shares = []
         for row in rows:
-            spent = row["spent_ms"]
-            self.assertLessEqual({"decide", "plan", "allocate", "fill", "oracle", "arm", "execute", "read_back", "compare", "judge"}, set(spent))
-            whole = sum(spent.values()) - spent.get("release", 0)
-            self.assertLess(whole, row["wall_ms"] * 1.05)
-            shares.append((whole - spent["other"]) / row["wall_ms"])
-        self.assertGreater(max(shares), 0.3, "most of the time has a stage; on a busy machine the pauses between stages have none")
-
+            self.assertLessEqual({"decide", "plan", "allocate", "fill", "oracle", "arm", "execute", "read_back", "compare", "judge"}, set(row["spent_ms"]))
+            self.assertGreater(min(row["spent_ms"].values()), 0)
+        self.assertLess(sum(sum(row["spent_ms"].values()) for row in rows), (ended - began) * 1e3, "one worker spends no more than the whole command")
 
 
 if __name__ == "__main__":

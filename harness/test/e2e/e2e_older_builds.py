@@ -1,4 +1,4 @@
-"""The traps that only older builds have, and what changed since. Each test names the builds that it needs."""
+"""The traps that only older builds have, and what changed since. What needs a build of the night is a test of the night."""
 import os
 
 import e2e
@@ -7,6 +7,7 @@ FIRST, BEFORE, RENUMBERED, WIDE, FORMER = "9.8.0-full-cu12", "9.9.0-full-cu12", 
 BACKWARD = "pass=bwd dtype=bf16 b=1 h=2 s=256 d=64"
 
 
+@e2e.night
 class Nvrtc(e2e.TestCase):
     def test_a_cu12_build_with_nvrtc_13_is_refused(self):
         build = e2e.need(FIRST)
@@ -32,6 +33,13 @@ class Nvrtc(e2e.TestCase):
             self.assertIn("libnvrtc.so." + target["build"][-2:], [".".join(p.split(".")[:3]) for p in paths])
 
 
+class Versions(e2e.TestCase):
+    def test_a_table_of_versions_speaks_of_attention(self):
+        row = e2e.ask(e2e.need(e2e.OLD), "pass=bwd dtype=bf16 b=1 h=2 s=128 d=64 bias=1hss impl=unified").rows[0]
+        self.assertEqual(row["reason"]["text"], "sliding windows, bias, ALiBi and score modifications: the unified backward has it from cuDNN 9.21 on; this is 9.20.0")
+
+
+@e2e.night
 class Numbering(e2e.TestCase):
     def test_9_10_0_is_described_with_its_own_number(self):
         answer = e2e.ask(e2e.need(RENUMBERED), e2e.CONTROL, "pass=fwd dtype=bf16 b=1 h=1 s=128 d=100", do="plan")
@@ -56,10 +64,6 @@ class Numbering(e2e.TestCase):
                 self.assertNotIn("ALLOCATION", str(row["reason"]))
                 self.assertEqual(after["verdict"], "supported")
 
-    def test_a_table_of_versions_speaks_of_attention(self):
-        row = e2e.ask(e2e.need(FORMER), "pass=bwd dtype=bf16 b=1 h=2 s=128 d=64 bias=1hss impl=unified").rows[0]
-        self.assertEqual(row["reason"]["text"], "sliding windows, bias, ALiBi and score modifications: the unified backward has it from cuDNN 9.21 on; this is 9.14.0")
-
     def test_fallback_lists_where_they_exist_decide_nothing(self):
         no, yes = "pass=fwd dtype=bf16 b=1 h=2 s=128 d=100", "pass=fwd dtype=bf16 b=1 h=2 s=128 d=64"
         plain = e2e.ask(e2e.need(FORMER), no, yes).rows
@@ -71,6 +75,7 @@ class Numbering(e2e.TestCase):
         self.assertEqual([row["verdict"] for row in rows], ["supported", "unsupported"])
 
 
+@e2e.night
 class Flips(e2e.TestCase):
     BUILDS = (BEFORE, WIDE, e2e.OLD, e2e.NEW)
 

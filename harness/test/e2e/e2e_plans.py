@@ -279,7 +279,7 @@ class Many(e2e.TestCase):
         words = [e2e.FACTS, "compile", self.CASES, "--cudnn", e2e.NEW, "-j", "1", "--plan-dir", plans]
         every = [subprocess.Popen([*words, "-o", self.path(f"r{n}")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=more) for n in range(count)]
         for process in every:
-            said = process.communicate(timeout=200)[0]
+            said = process.communicate(timeout=300)[0]
             self.assertEqual(process.returncode, 0, said)
             self.assertNotIn("could not be used", said)
         rows = [sorted((row["case"], row["verdict"]) for row in e2e.Record(self.path(f"r{n}")).rows) for n in range(count)]

@@ -6,11 +6,11 @@ import json
 import os
 import shutil
 import subprocess
+import unittest
 
 import e2e
-from programs import PYTHON, SHIMS, Compiling
-
-GENERATOR = os.path.join(e2e.SOURCE, "harness/repro/standalone.py")
+import forked
+from programs import SHIMS, Compiling
 
 
 # Stand-ins for torch, cudnn-frontend and check.py, enough to run a script of --frontend: one byte of O differs in run OTHER_RUN.
@@ -106,27 +106,55 @@ atexit.register(lambda: print(calls, "calls", file=sys.stderr))
 
 
 class Answers(Compiling):
-    def answered(self, case, plant=None):
-        """What the program says of the CPU backend's answers; `plant`: an output with one wrong sign."""
-        build, folder = e2e.need(e2e.NEW), self.path("program")
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(os.path.join(folder, "data"))
-        os.makedirs(os.path.join(folder, "answers"))
-        rows = e2e.ask(
-            build, case + " guards=off", device=e2e.description("sm100-spec" if "dtype=mx" in case else "h100-sxm"), standalone=os.path.join(folder, "data")
-        ).rows
-        self.assertEqual(len(rows), 1)
-        with open(os.path.join(folder, "data", "rows.jsonl"), "w", encoding="utf-8") as file:
-            file.write(json.dumps(rows[0]) + "\n")
-        subprocess.run([PYTHON, GENERATOR, folder, "--keep"], check=True, capture_output=True, timeout=60)
-        program = self.compile(build, [os.path.join(folder, "repro.c"), os.path.join(SHIMS, "fake_cudnn.c")], os.path.join(folder, "repro"), "-lm", "-fopenmp")
-        self.assertStatus(e2e.facts("repro", case, "--device", "cpu", "--dump", os.path.join(folder, "dump")), 0)
-        words = [os.path.join(folder, "dump"), os.path.join(folder, "data", "case.json"), os.path.join(folder, "answers")]
-        subprocess.run(
-            [PYTHON, os.path.join(e2e.SOURCE, "harness/test/e2e/answers.py"), *words, *(["--plant", plant] if plant else [])], check=True, timeout=60
-        )
+    @classmethod
+    def setUpClass(cls):
+        cls.build, cls.forks = e2e.need(e2e.NEW), forked.Forks()
+        cls.addClassCleanup(cls.forks.close)
+        if not cls.forks.has_numpy:
+            raise unittest.SkipTest("NumPy is not installed")
+
+    def script(self, path, *words, **environment):
+        done = self.forks.run(os.path.join(e2e.SOURCE, path), *words, **environment)
+        self.assertStatus(done, 0)
+
+    def made(self, cases, *more):
+        """{case: its folder}: with a program or a script (--frontend), and a dump of the CPU backend's answers. Two workers decide all of the cases on two
+        GPUs, and one computes them."""
+        folders = {case: self.path(f"program{i}") for i, case in enumerate(cases)}
+        for folder in folders.values():
+            for name in ("data", "answers", "dump"):
+                os.makedirs(os.path.join(folder, name))
+        for device in ("sm100-spec", "h100-sxm"):
+            asked = [case for case in cases if ("dtype=mx" in case) == (device == "sm100-spec")]
+            data = [os.path.join(folders[case], "data") for case in asked]
+            if not asked:
+                continue
+            rows = e2e.ask(self.build, *(case + " guards=off" for case in asked), device=e2e.description(device), standalone=data).rows
+            self.assertEqual(len(rows), len(asked))
+            for place, row in zip(data, rows):
+                with open(os.path.join(place, "rows.jsonl"), "w", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+        rows = e2e.run_on_cpu([(case, os.path.join(folder, "dump")) for case, folder in folders.items()])
+        self.assertEqual([row["verdict"] for row in rows], ["pass"] * len(cases))
+        for folder in folders.values():
+            self.script("harness/repro/standalone.py", folder, "--keep", *more)
+        return folders
+
+    def program(self, folder):
+        fake = self.path("fake_cudnn.o")
+        if not os.path.exists(fake):
+            self.compile(self.build, [os.path.join(SHIMS, "fake_cudnn.c")], fake, "-c")
+        return self.compile(self.build, [os.path.join(folder, "repro.c"), fake], os.path.join(folder, "repro"), "-lm", "-fopenmp")
+
+    def run_program(self, folder):
         env = {**os.environ, "FAKE_ANSWERS": os.path.join(folder, "answers")}
-        return e2e.Done(subprocess.run([program], cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False))
+        return e2e.Done(subprocess.run([os.path.join(folder, "repro")], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False))
+
+    def answered(self, folder, plant=None):
+        """What the program says of the CPU backend's answers; `plant`: an output with one wrong sign."""
+        words = [os.path.join(folder, "dump"), os.path.join(folder, "data", "case.json"), os.path.join(folder, "answers")]
+        self.script("harness/test/e2e/answers.py", *words, *(["--plant", plant] if plant else []))
+        return self.run_program(folder)
 
     ANSWERS = {
         "pass=fwd b=2 h=4/2 s=70/100 d=32 mask=causal want=stats+max+sum_exp": "max",
@@ -151,51 +179,36 @@ class Answers(Compiling):
         "pass=bwd b=2 h=4 s=64 d=16 stride=gap:4": "dq",
     }
 
-    def need_numpy(self):
-        if subprocess.run([PYTHON, "-c", "import numpy"], capture_output=True, check=False).returncode:
-            self.skipTest("NumPy is not installed")
-
-    def test_right_answers_pass(self):
-        self.need_numpy()
-        for case in e2e.some(self.ANSWERS):
+    def test_right_answers_pass_and_a_wrong_sign_fails(self):
+        """By day one of the two for each program, and the other one for the next."""
+        for number, (case, folder) in enumerate(self.made(self.ANSWERS).items()):
             with self.subTest(case):
-                done = self.answered(case)
-                self.assertStatus(done, 0)
-                self.assertTrue(done.out.endswith("PASS\n"), done.out)
+                self.program(folder)
+                if e2e.needs.NIGHT or number % 2 == 0:
+                    done = self.answered(folder)
+                    self.assertStatus(done, 0)
+                    self.assertTrue(done.out.endswith("PASS\n"), done.out)
+                if e2e.needs.NIGHT or number % 2 == 1:
+                    done = self.answered(folder, self.ANSWERS[case])
+                    self.assertStatus(done, 1)
+                    self.assertRegex(done.out, rf"(?m)^{self.ANSWERS[case]} .*FAIL$")
+                    self.assertTrue(done.out.endswith("\nFAIL\n"), done.out)
 
-    def test_a_wrong_sign_fails(self):
-        self.need_numpy()
-        for case, name in e2e.some(self.ANSWERS.items(), 1):
-            with self.subTest(case=case, name=name):
-                done = self.answered(case, name)
-                self.assertStatus(done, 1)
-                self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
-                self.assertTrue(done.out.endswith("\nFAIL\n"), done.out)
-
-    def test_what_is_not_written_fails(self):
-        self.need_numpy()
-        case = "pass=fwd b=2 h=4 s=64 d=16"
-        self.assertStatus(self.answered(case), 0)
-        for name in glob.glob(self.path("program", "answers", "*")):
-            os.unlink(name)
-        env = {**os.environ, "FAKE_ANSWERS": self.path("program", "answers")}
-        done = e2e.Done(
-            subprocess.run([self.path("program", "repro")], cwd=self.path("program"), env=env, capture_output=True, text=True, timeout=60, check=False)
-        )
+    def test_what_is_not_written_or_is_written_behind_the_lengths_fails(self):
+        dense, ragged = self.made(["pass=fwd b=2 h=4 s=64 d=16", "pass=fwd b=3 h=2 s=64 d=16 lens=64+20+40"]).values()
+        for folder in (dense, ragged):
+            self.program(folder)
+            self.assertStatus(self.answered(folder), 0)
+        (answer,) = glob.glob(os.path.join(dense, "answers", "*"))
+        os.unlink(answer)
+        done = self.run_program(dense)
         self.assertStatus(done, 1)
         self.assertRegex(done.out, r"(?m)^o .*got -?nan.*FAIL$")
-
-    def test_what_is_written_behind_the_lengths_fails(self):
-        self.need_numpy()
-        self.assertStatus(self.answered("pass=fwd b=3 h=2 s=64 d=16 lens=64+20+40"), 0)
-        (answer,) = glob.glob(self.path("program", "answers", "*"))
+        (answer,) = glob.glob(os.path.join(ragged, "answers", "*"))
         with open(answer, "r+b") as file:
             file.seek(2 * (2 * 64 - 1) * 2 * 16)  # the last row of the second entry, in bf16
             file.write(b"\x80\x3f" * 3)
-        env = {**os.environ, "FAKE_ANSWERS": self.path("program", "answers")}
-        done = e2e.Done(
-            subprocess.run([self.path("program", "repro")], cwd=self.path("program"), env=env, capture_output=True, text=True, timeout=60, check=False)
-        )
+        done = self.run_program(ragged)
         self.assertStatus(done, 1)
         self.assertRegex(done.out, r"(?m)^o +3 elements in rows past the lengths are neither 0 nor unchanged: FAIL$")
 
@@ -212,44 +225,18 @@ class Answers(Compiling):
         "pass=bwd b=2 h=4 s=64 d=16 dropout=0.3 dropout_mask=1": "dv",
     }
 
-    def frontend(self, case):
-        """The folder of a script for the frontend, and the CPU backend's answers."""
-        folder = self.path("script")
-        shutil.rmtree(folder, ignore_errors=True)
-        done = e2e.facts("repro", case + " guards=off", "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm", "--standalone", folder, "--frontend")
-        self.assertIn("repro.py", done.err)
-        with open(os.path.join(folder, "repro.py"), encoding="utf-8") as file:
-            text = file.read()
-        compile(text, "repro.py", "exec")
-        with open(os.path.join(folder, "check.py"), encoding="utf-8") as file:
-            self.assertNotRegex(file.read(), "(?i)facts")
-        self.assertNotIn("@{", text)
-        self.assertStatus(e2e.facts("repro", case, "--device", "cpu", "--dump", os.path.join(folder, "dump")), 0)
-        return folder
-
-    def checked(self, folder, plant=None):
-        """What check.py says of storages with those answers."""
-        words = [os.path.join(folder, "dump"), os.path.join(folder, "data", "case.json"), os.path.join(folder, "data")]
-        subprocess.run(
-            [PYTHON, os.path.join(e2e.SOURCE, "harness/test/e2e/answers.py"), *words, *(["--plant", plant] if plant else [])], check=True, timeout=60
-        )
-        return e2e.Done(
-            subprocess.run([PYTHON, os.path.join(folder, "check.py"), os.path.join(folder, "data")], capture_output=True, text=True, timeout=120, check=False)
-        )
-
     def test_the_script_of_the_frontend_repeats_the_call_and_compares_bits(self):
-        self.need_numpy()
         for case, runs in (("pass=fwd b=1 h=2 s=64 d=64 repeat=60", 50), ("pass=fwd b=1 h=2 s=64 d=64", 1)):
-            folder = self.frontend(case)
+            folder = self.path("script")
+            shutil.rmtree(folder, ignore_errors=True)
+            done = e2e.facts("repro", case + " guards=off", "--cudnn", self.build.version, "--device", "h100-sxm", "--standalone", folder, "--frontend")
+            self.assertIn("repro.py", done.err)
             for name, text in FAKES.items():
                 with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                     file.write(text)
             for other in ("", "1", "40"):
                 with self.subTest(case=case, other=other):
-                    env = {**os.environ, "OTHER_RUN": other}
-                    done = e2e.Done(
-                        subprocess.run([PYTHON, os.path.join(folder, "repro.py")], env=env, capture_output=True, text=True, timeout=60, check=False)
-                    )
+                    done = self.forks.run(os.path.join(folder, "repro.py"), OTHER_RUN=other)
                     bad = bool(other) and runs > 1
                     self.assertStatus(done, int(bad))
                     self.assertIn(f"{runs} calls", done.err)
@@ -262,14 +249,21 @@ class Answers(Compiling):
                     self.assertNotRegex(file.read(), "(?i)facts|guards=")
 
     def test_the_script_of_the_frontend_is_checked_by_its_storages(self):
-        self.need_numpy()
-        for case, name in self.FRONTEND.items():
+        for case, folder in self.made(self.FRONTEND, "--frontend").items():
             with self.subTest(case):
-                folder = self.frontend(case)
-                self.assertStatus(self.checked(folder), 0)
-                done = self.checked(folder, name)
-                self.assertStatus(done, 1)
-                self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
+                with open(os.path.join(folder, "repro.py"), encoding="utf-8") as file:
+                    text = file.read()
+                compile(text, "repro.py", "exec")
+                self.assertNotIn("@{", text)
+                with open(os.path.join(folder, "check.py"), encoding="utf-8") as file:
+                    self.assertNotRegex(file.read(), "(?i)facts")
+                for plant in (None, self.FRONTEND[case]):
+                    data = os.path.join(folder, "data")
+                    self.script("harness/test/e2e/answers.py", os.path.join(folder, "dump"), os.path.join(data, "case.json"), data, *(["--plant", plant] if plant else []))
+                    done = self.forks.run(os.path.join(folder, "check.py"), data)
+                    self.assertStatus(done, int(bool(plant)))
+                    if plant:
+                        self.assertRegex(done.out, rf"(?m)^{plant} .*FAIL$")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Self(e2e.TestCase):
     def test_the_program_behind_it_helps_who_starts_it_by_hand(self):
         program = e2e.FACTS + "-self"
         for words, status in ((["--help"], 0), (["-h"], 0), ([], 2), (["--clean", "5"], 2)):
-            done = subprocess.run([program, *words], env=e2e.environment(), capture_output=True, text=True, check=False, timeout=10)
+            done = subprocess.run([program, *words], env=e2e.environment(), capture_output=True, text=True, check=False, timeout=300)
             self.assertEqual(done.returncode, status, words)
             self.assertIn("facts self", done.stderr if status else done.stdout)
 
@@ -58,9 +58,9 @@ class Self(e2e.TestCase):
 
     def test_the_documentation_has_the_comparison_that_is_printed(self):
         program = os.path.join(e2e.BIN, "bench_criteria")
-        self.assertEqual(subprocess.run([program, "--quick", "--liar"], capture_output=True, check=False, timeout=10).returncode, 2)
+        self.assertEqual(subprocess.run([program, "--quick", "--liar"], capture_output=True, check=False, timeout=300).returncode, 2)
         words = [] if os.environ.get("FACTS_ALL") else ["--quick"]  # all columns take minutes: the night
-        done = e2e.Done(subprocess.run([program, *words], capture_output=True, text=True, check=False, timeout=3600 if not words else 200))
+        done = e2e.Done(subprocess.run([program, *words], capture_output=True, text=True, check=False, timeout=3600 if not words else 300))
         self.assertStatus(done, 0)
         with open(NUMBERS, encoding="utf-8") as file:
             documented = rows_of(file.read(), "criterion (fill)")

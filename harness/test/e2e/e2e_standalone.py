@@ -39,7 +39,7 @@ class Plans(programs.Compiling):
         text = os.path.join(folder, "plan.json")
         libraries = [os.path.dirname(e2e.NULL_DRIVER), build.dir] + ([os.path.dirname(build.nvrtc)] if build.nvrtc else [])
         env = {**os.environ, "DESCRIBED_DEVICE": device, "DESCRIBED_PLAN": text, "CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY", "LD_LIBRARY_PATH": ":".join(libraries)}
-        done = e2e.Done(subprocess.run([program], cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False))
+        done = e2e.Done(subprocess.run([program], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False))
         if not os.path.exists(text):
             return done, None
         with open(text, encoding="utf-8") as file:

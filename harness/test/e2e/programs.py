@@ -4,11 +4,9 @@ import glob
 import json
 import os
 import subprocess
-import sys
 
 import e2e
 
-PYTHON = os.environ.get("FACTS_PYTHON") or sys.executable
 CC = os.environ.get("FACTS_CC") or "cc"
 SHIMS = os.path.join(e2e.SOURCE, "harness/test/e2e/shims")
 
