@@ -20,7 +20,7 @@ CONTROL = "pass=fwd dtype=bf16 b=1 h=1 s=128"
 
 sys.path.insert(0, os.path.join(SOURCE, "ci/test"))
 import needs  # noqa: E402
-from needs import NEW, OLD, need, night  # noqa: E402,F401
+from needs import NEW, OLD, Build, need, night  # noqa: E402,F401
 
 CI_BUILDS = (OLD, NEW)
 

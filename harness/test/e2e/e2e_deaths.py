@@ -41,7 +41,7 @@ class Deaths(e2e.TestCase):
             return b'"verdict"' in file.read()
 
     def start(self, *more, **environment):
-        command = [e2e.FACTS, "decide", "smoke", MORE, "--cudnn", BUILDS, "--device", "h100-sxm", "-j", "2", "-o", self.path("r"), *more]
+        command = [e2e.FACTS, "decide", *e2e.some(["smoke", MORE]), "--cudnn", BUILDS, "--device", "h100-sxm", "-j", "2", "-o", self.path("r"), *more]
         return subprocess.Popen(command, env=e2e.environment(**environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def rows(self):

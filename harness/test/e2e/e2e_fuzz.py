@@ -72,7 +72,7 @@ class Fuzz(e2e.TestCase):
 
     def test_a_crash_of_cudnn_becomes_a_known_failure(self):
         build = e2e.need(e2e.NEW)
-        done = e2e.facts("fuzz", "--cases", "300", "--seed", "4", "--with", "guards=off", "--where", "pass=bwd & s.q=1", "--known", "--cudnn", build.name, "--device", "h100-sxm",
+        done = e2e.facts("fuzz", "--cases", "40", "--seed", "4", "--with", "guards=off", "--where", "pass=bwd & s.q=1 & b=1", "--known", "--cudnn", build.name, "--device", "h100-sxm",
                          "-o", self.path("r.jsonl"))
         self.assertStatus(done, 1)
         (name,) = [name for name in self.findings() if name.endswith(".known")]
@@ -92,10 +92,15 @@ class Fuzz(e2e.TestCase):
         drawn = [case for case, _, group in self.rows() if group == "fuzz/drawn"]
         self.assertEqual(len(drawn), 40)
 
-    def test_a_liar_is_found_shrunk_and_written_down(self):
+    def test_a_liar_is_found_shrunk_and_written_down_once_with_its_count(self):
         liar = self.liar("mod-no-gradient")
         done = self.fuzz("--cases", "30", *self.small(), worker=liar)
         self.assertStatus(done, 1)
+        wrong = int(re.search(r"(\d+) wrong", done.out)[1])
+        counts = [int(n) for n in re.findall(r"^\d+(?:, ordinary)?: wrong \w+ \(\w+\), backend cpu: (\d+) drawn cases?$", done.out, re.M)]
+        self.assertEqual(sum(counts), wrong, done.out)
+        self.assertLess(2 * len(counts), wrong, done.out)
+        self.assertEqual(len(self.findings()), 2 * len(counts) + 1)
         names = sorted({name.rsplit(".", 1)[0] for name in self.findings() if name != "README.md"})
         self.assertTrue(names)
         for name in names:
@@ -113,15 +118,6 @@ class Fuzz(e2e.TestCase):
             self.assertStatus(e2e.facts("run", file, "--device", "cpu", "-o", self.path(name + ".without")), 0)
             for row in e2e.Record(self.path(name + ".with")).rows:
                 self.assertEqual(row["verdict"], "pass" if row["group"].endswith("/controls") else "wrong", row["case"])
-
-    def test_one_way_to_fail_is_reported_once_with_its_count(self):
-        done = self.fuzz("--cases", "60", *self.small(), worker=self.liar("mod-no-gradient"))
-        wrong = int(re.search(r"(\d+) wrong", done.out)[1])
-        self.assertGreater(wrong, 10)
-        counts = [int(n) for n in re.findall(r"^\d+(?:, ordinary)?: wrong \w+ \(\w+\), backend cpu: (\d+) drawn cases?$", done.out, re.M)]
-        self.assertEqual(sum(counts), wrong, done.out)
-        self.assertLess(len(counts), 6)
-        self.assertEqual(len(self.findings()), 2 * len(counts) + 1)
 
     ROPE = SMALL + "rope: 1 default, 1 1\nordinary pass=bwd\n"
 
@@ -152,7 +148,7 @@ class Fuzz(e2e.TestCase):
         for name in os.listdir(source):
             os.symlink(os.path.join(source, name), self.path("home", "cases", name))
         self.write("home/cases/expect/mod.expect", "2026-01-01 wrong mask=none & mod!=none https://example.org/1\n")
-        done = self.fuzz("--cases", "30", *self.small(), "--where", "mask=causal", worker=self.liar("mod-no-gradient"), home=self.path("home"))
+        done = self.fuzz("--cases", "20", *self.small(), "--where", "mask=causal", worker=self.liar("mod-no-gradient"), home=self.path("home"))
         self.assertStatus(done, 0)
         self.assertRegex(done.out, r"\nknown: wrong \w+ \(\w+\), backend cpu: [1-9]\d* drawn cases?\n")
         self.assertRegex(done.out, r"this known failure, which has fewer features, explains it:\n    pass=bwd [^\n]*s=\S+ d=\d mod=\w+:\d  https://example.org/1\n")
@@ -174,16 +170,16 @@ class Fuzz(e2e.TestCase):
 
     def test_killed_at_any_request_it_goes_on_and_asks_nothing_twice(self):
         liar = e2e.Between(self.path("liar"), f"{LIARS} --liar mod-no-gradient")
-        arguments = ("--cases", "25", "--seed", "9", *self.small(), "-j1")
+        arguments = ("--cases", "15", "--seed", "9", *self.small(), "-j1")
         self.assertStatus(self.fuzz(*arguments, worker=liar.worker, record="whole.jsonl"), 1)
-        for request in e2e.some((1, 2, 3, 7, 20, 30, 31, 32, 33), of=2):
+        for request in e2e.some((2, 1, 3, 7, 20, 30, 31, 32, 33), of=5):
             liar.set("hold", request)
             process = self.start(*arguments, "--resume", worker=liar.worker, record="killed.jsonl")
             self.assertTrue(liar.wait_until_held(process), request)
             process.kill()
             process.communicate()
         liar.set()
-        arguments = ("--cases", "25", *self.small(), "-j1")  # the seed is the record's
+        arguments = ("--cases", "15", *self.small(), "-j1")  # the seed is the record's
         self.assertStatus(self.fuzz(*arguments, "--resume", worker=liar.worker, record="killed.jsonl"), 1)
         whole, killed = self.rows("whole.jsonl"), self.rows("killed.jsonl")
         drawn, drawn_killed = ({row for row in rows if row[2] == "fuzz/drawn"} for rows in (whole, killed))

@@ -16,11 +16,11 @@ GREEN = ("pass", "supported", "unsupported")
 RED = ("wrong", "nan", "unwritten", "overrun", "nondeterministic", "graph_mismatch", "build_fail", "exec_fail", "crash")
 
 # Every way of asking about dropout; the last case has none.
-DROPS = "dtype=bf16 b=2 h=4/2 s=24/100 d=16 dropout=0.1"
+DROPS = "dtype=bf16 b=2 h=4/2 s=40/200 d=32 dropout=0.1"
 DROPOUT = ("B dropout", CPU, [f"pass=fwd {DROPS}", f"pass=bwd {DROPS}", f"pass=fwd {DROPS} check=keep", f"pass=bwd {DROPS} check=keep", f"pass=fwd {DROPS} exec=graph",
                               f"pass=fwd {DROPS} rng=99:4 want=rng_dump", f"pass=fwd {DROPS} check=dropout_zero", f"pass=fwd {SMALL}"], set(range(7)))
-BLOCKS = ["pass=bwd dtype=mxe4m3 b=1 h=2/1 s=128 d=64", "pass=bwd dtype=mxe4m3 b=2 h=1 s=100 d=128 mask=causal", "pass=bwd dtype=mxe5m2 b=1 h=2 s=128 d=64",
-          "pass=fwd dtype=mxe4m3 b=1 h=2/1 s=128 d=64"]
+BLOCKS = ["pass=bwd dtype=mxe4m3 b=1 h=4/2 s=256 d=64", "pass=bwd dtype=mxe4m3 b=2 h=2 s=200 d=128 mask=causal", "pass=bwd dtype=mxe5m2 b=1 h=4 s=256 d=64",
+          "pass=fwd dtype=mxe4m3 b=1 h=4/2 s=256 d=64"]
 
 # liar: (family, target, cases, those that turn red). A case that is red for one liar must be green for the honest worker; the others show that
 # the liar lies nowhere else.

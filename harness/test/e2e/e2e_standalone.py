@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import e2e
 import programs
@@ -45,28 +46,29 @@ class Plans(programs.Compiling):
         with open(text, encoding="utf-8") as file:
             return done, json.load(file)
 
-    def library_plans(self, case, version, device):
-        folder = self.path("plans")
-        shutil.rmtree(folder, ignore_errors=True)
-        done = e2e.facts("decide", case, "--cudnn", version, "--device", device, "--plan", "--plan-dir", folder)
-        paths = glob.glob(os.path.join(folder, "*.plan"))
-        self.assertTrue(paths, f"the library kept no plan: {done.text[-1000:]}")
-        for path in paths:
+    def expect_the_same_plans(self, build, cases):
+        """The library compiles the plans of all cases in one worker, which also leaves what the programs are made of."""
+        self.described()
+        plans = self.path(f"plans-{build.name}")
+        os.mkdir(plans, 0o700)
+        folders = [self.path(f"{build.name}-{number}") for number in range(len(cases))]
+        for folder in folders:
+            os.makedirs(os.path.join(folder, "data"))
+        rows = [row for row in e2e.ask(build, *cases, do="plan", plan_dir=plans, standalone=[os.path.join(folder, "data") for folder in folders]).rows if not row.get("more")]
+        self.assertEqual(len(rows), len(cases))
+        kept = []
+        for path in glob.glob(os.path.join(plans, "*.plan")):
             with open(path, "rb") as file:
                 text = file.read()
-            yield json.JSONDecoder().raw_decode(text[text.index(b'{"cudnnVersion"') :].decode("latin-1"))[0]
-
-    def expect_the_same_plan(self, build, case, device="h100-sxm"):
-        folder = self.path("program")
-        shutil.rmtree(folder, ignore_errors=True)
-        done = e2e.facts("repro", case, "--cudnn", build.version, "--device", device, "--standalone", folder)
-        self.assertIn("repro.c", done.err)
-        said, plan = self.plan(build, folder, self.described(device))
-        self.assertEqual(said.status, 0, said.text)
-        plan = without_addresses(plan)
-        self.assertTrue(
-            any(without_addresses(other) == plan for other in self.library_plans(case, build.version, device)), "no plan of the library is this plan"
-        )
+            kept.append(without_addresses(json.JSONDecoder().raw_decode(text[text.index(b'{"cudnnVersion"') :].decode("latin-1"))[0]))
+        for case, folder, row in zip(cases, folders, rows):
+            with self.subTest(case):
+                with open(os.path.join(folder, "data", "rows.jsonl"), "w", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                subprocess.run([sys.executable, "-B", os.path.join(e2e.SOURCE, "harness/repro/standalone.py"), folder], check=True, capture_output=True)
+                said, plan = self.plan(build, folder, self.path("device.json"))
+                self.assertEqual(said.status, 0, said.text)
+                self.assertTrue(without_addresses(plan) in kept, "no plan of the library is this plan")
 
     def test_programs_of_known_failures_make_the_plans_of_the_library(self):
         """Graph, engine, knobs and compiled kernels."""
@@ -88,18 +90,16 @@ class Plans(programs.Compiling):
         with open(ALL_LISTED, encoding="utf-8") as file:
             listed = [line.strip().split(" ", 1) for line in file if line.strip() and not line.startswith("#")]
         self.assertLessEqual(ids, {name for name, _ in listed})
-        for number, (name, case) in e2e.some(enumerate(item for item in listed if item[0] in ids), of=3):
-            with self.subTest(name):
-                self.expect_the_same_plan(e2e.need((e2e.OLD, e2e.NEW)[number % 2]), case.replace(" engine=all", ""))
+        cases = [case.replace(" engine=all", "") for name, case in listed if name in ids]
+        for number, name in enumerate(e2e.CI_BUILDS):
+            self.expect_the_same_plans(e2e.need(name), e2e.some(cases[number::2], of=4))
 
     def test_programs_of_the_unified_operation_too(self):
-        for case in (
+        self.expect_the_same_plans(e2e.need(e2e.NEW), (
             "pass=fwd b=3 h=4/2 s=200 d=64 impl=unified layout=thd padding=random mask=causal want=stats guards=off",
             "pass=fwd b=2 h=4/2 s=100 d=64 paged=16 padding=random impl=unified guards=off",
             "pass=fwd b=2 h=4/2 s=200 d=64 impl=unified alibi=1 window=64:0 want=max+sum_exp guards=off",
-        ):
-            with self.subTest(case):
-                self.expect_the_same_plan(e2e.need(e2e.NEW), case)
+        ))
 
     def test_a_plan_that_does_not_build_and_a_planner_that_ends_the_process(self):
         build = e2e.need(e2e.NEW)
@@ -155,18 +155,28 @@ class Words(e2e.TestCase):
             self.assertLessEqual({"mine.txt", "mine.npy"}, set(os.listdir(self.path("p", "data"))))
 
     def test_what_the_frontend_cannot_say(self):
-        for case, word in (
-            ("mod=softcap:5", "softcap"),
-            ("bias=bool:111s", "boolean mask"),
-            ("padding=random layout=thd rmult=tokens", "offsets in tokens"),
-            ("spelling=single", "spelling"),
-            ("blockmask=random", "mask of tiles"),
-            ("rope=1", "rotary"),
-            ("alibi=custom", "slopes"),
-            ("exec=graph", "exec=graph"),
-        ):
-            self.refused(f"pass=fwd b=2 h=2 s=256 d=64 guards=off {case}", "cudnn-frontend", word, more=["--frontend"])
-            self.assertFalse(os.path.exists(self.path("p", "repro.py")))
+        words = {
+            "pass=fwd b=2 h=2 s=256 d=64 guards=off mod=softcap:5": "softcap",
+            "pass=fwd b=2 h=2 s=256 d=64 guards=off bias=bool:111s": "boolean mask",
+            "pass=fwd b=2 h=2 s=256 d=64 guards=off padding=random layout=thd rmult=tokens": "offsets in tokens",
+            "pass=fwd b=2 h=2 s=256 d=64 guards=off spelling=single": "spelling",
+            "pass=fwd b=2 h=2 s=256 d=64 guards=off blockmask=random": "mask of tiles",
+            "pass=fwd b=2 h=2 s=256 d=64 guards=off rope=1": "rotary",
+            "pass=fwd b=2 h=2 s=256 d=64 guards=off alibi=custom": "slopes",
+            "pass=fwd b=2 h=2 s=256 d=64 guards=off exec=graph": "exec=graph",
+        }
+        folders = [self.path(f"program{number}") for number in range(len(words))]
+        for folder in folders:
+            os.makedirs(os.path.join(folder, "data"))
+        rows = e2e.ask(e2e.need(e2e.NEW), *words, standalone=[os.path.join(folder, "data") for folder in folders]).rows
+        for (case, word), folder, row in zip(words.items(), folders, rows, strict=True):
+            with self.subTest(case):
+                with open(os.path.join(folder, "data", "rows.jsonl"), "w", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                script = [sys.executable, "-B", os.path.join(e2e.SOURCE, "harness/repro/standalone.py"), folder, "--frontend"]
+                done = e2e.Done(subprocess.run(script, capture_output=True, text=True, check=False))
+                self.assertOneLine(done, 3, "cudnn-frontend", word)
+                self.assertFalse(os.path.exists(os.path.join(folder, "repro.py")))
         self.refused("pass=bwd b=2 h=2 s=64 d=64 guards=off stride=broadcast:k.b;sum:dk.b", "summed", more=["--frontend"])
 
     def test_one_build_and_one_gpu(self):
