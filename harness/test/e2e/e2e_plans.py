@@ -212,10 +212,10 @@ class Damage(Folder):
         good = self.read(name)
         json_at = good.index(b'{"cudnnVersion"')
         flipped = lambda at: good[:at] + bytes([good[at] ^ 4]) + good[at + 1:]
-        for at, text in ((0, "not a saved plan"), (8, "format"), (20, "header is damaged"), *e2e.some(((json_at - 300, "header is damaged"), (json_at - 1, "header is damaged"),
-                         (json_at, "is damaged"), (json_at + (len(good) - json_at) // 2, "is damaged"), (len(good) - 1, "is damaged")), of=5)):
+        for at, text in ((0, "not a saved plan"), (8, "format"), (20, "header is damaged"), *e2e.some(((len(good) - 1, "is damaged"), (json_at - 300, "header is damaged"),
+                         (json_at - 1, "header is damaged"), (json_at, "is damaged"), (json_at + (len(good) - json_at) // 2, "is damaged")), of=5)):
             self.assertRefused(flipped(at), text)
-        for bad, text in e2e.some(((good[:-1], "holds"), (good[:json_at], "holds"), (good[:json_at - 8], "cut off"), (b"", "not a saved plan"), (good + b" ", "holds")), of=3):
+        for bad, text in e2e.some(((good[:-1], "holds"), (good[:json_at], "holds"), (good[:json_at - 8], "cut off"), (b"", "not a saved plan"), (good + b" ", "holds")), of=2):
             self.assertRefused(bad, text)
         self.assertEqual(without_times([self.assertMadeAgain()]), without_times([first]))
 
