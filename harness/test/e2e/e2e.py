@@ -1,6 +1,6 @@
 """What the end-to-end tests share: the programs, started as a user or as the supervisor starts them, and the cuDNN builds that are installed here.
 
-ci/test/builds.py says which builds tests may ask, and skips a test whose build is not installed.
+ci/test/needs.py says which builds tests may ask, and skips a test whose build is not installed.
 """
 import json
 import os
