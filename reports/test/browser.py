@@ -20,26 +20,28 @@ WHOLE = "{ const all = new CSSStyleSheet(); all.replaceSync('main > section, foo
 CUT = """() => [...document.querySelectorAll('main > section *, main > details *')].filter((e) => e.getClientRects().length && !e.closest('.scroll, .hidden, option') && e.getBoundingClientRect().right > e.closest('main > *').getBoundingClientRect().right + 1)
   .map((e) => e.outerHTML.slice(0, 120))"""
 PATIENCE = 120_000   # milliseconds: other tests run beside these
+# An address that opens as much as there is.
+EVERYTHING = "#axes=Groups of the suite,Head dim,Heads,Mask,Pass&group=9.20.0-jit-cu13..9.27.0-jit-cu13.0&a=9.20.0&b=9.27.0&row=pass=bwd dtype=bf16 d=100@9.14.0-jit-cu13@sm80-spec@&q=d=100"
 LAPTOP, DESKTOP, PHONE = (1366, 768), (1400, 900), (390, 844)
 
 
-@unittest.skipIf(MISSING, f"no browser test: {MISSING}")
 class WithPages(unittest.TestCase):
-    """`records`: {name of the page: text or bytes of its record}."""
+    """`records`: {name of the page: text or bytes of its record}. Without a browser the whole class is one skipped test."""
     records = {"good": lambda: synthetic.text(synthetic.record())}
+    missing = MISSING
 
     @classmethod
     def setUpClass(cls):
-        if cls is WithPages:
-            raise unittest.SkipTest("the base of the others")
+        if cls.missing:
+            raise unittest.SkipTest(f"no browser test: {cls.missing}")
         cls.folder = tempfile.TemporaryDirectory()
         cls.at = Path(cls.folder.name)
+        (cls.at / "empty.html").write_text("<!DOCTYPE html><title>empty</title>")
         for name, made in cls.records.items():
-            data = made()
-            (cls.at / f"{name}.jsonl").write_bytes(data if isinstance(data, bytes) else data.encode())
-            support.run(cls.at / f"{name}.jsonl", "-o", cls.at / name)
+            cls.make(name, made())
         cls.play = sync_playwright().start()
         cls.browser = cls.play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"])
+        cls.tabs, cls.noise, cls.requests = {}, [], []
 
     @classmethod
     def tearDownClass(cls):
@@ -47,13 +49,38 @@ class WithPages(unittest.TestCase):
         cls.play.stop()
         cls.folder.cleanup()
 
-    def tab(self, screen, **options):
-        """An empty page on a screen."""
-        context = self.browser.new_context(viewport={"width": screen[0], "height": screen[1]}, **options)
-        self.addCleanup(context.close)
+    def setUp(self):
+        self.noise.clear()
+
+    def tearDown(self):
+        self.assertEqual(self.noise, [])   # errors of the page, and warnings
+
+    @classmethod
+    def make(cls, name, data):
+        """The page of a record, for open(name)."""
+        (cls.at / f"{name}.jsonl").write_bytes(data if isinstance(data, bytes) else data.encode())
+        support.run(cls.at / f"{name}.jsonl", "-o", cls.at / name)
+
+    def new_tab(self, **options):
+        context = self.browser.new_context(**options)
         context.set_default_timeout(PATIENCE)
         context.add_init_script(WHOLE)
-        return context.new_page()
+        page = context.new_page()
+        page.on("console", lambda m: self.noise.append(m.text))
+        page.on("pageerror", lambda e: self.noise.append(str(e)))
+        page.on("request", lambda r: self.requests.append(r.url))
+        return page
+
+    def tab(self, screen, **options):
+        """A tab without a page, on a screen. It is the same tab again for the same options: a new one costs as much as half of a page."""
+        key = tuple(sorted(options.items()))
+        page = self.tabs[key] = self.tabs.get(key) or self.new_tab(**options)
+        page.goto((self.at / "empty.html").as_uri())
+        page.emulate_media(media="null", color_scheme="null")
+        page.set_viewport_size({"width": screen[0], "height": screen[1]})
+        page.mouse.move(0, 0)
+        self.requests.clear()
+        return page
 
     @staticmethod
     def follow(page, do):
@@ -63,14 +90,32 @@ class WithPages(unittest.TestCase):
         page.wait_for_selector("html[data-ready]")
 
     def open(self, name="good", fragment="", screen=(1366, 900), **options):
+        """A page as an address opens it. It takes the place of the page that was opened before."""
         page = self.tab(screen, **options)
-        self.noise, self.requests = [], []
-        page.on("console", lambda m: self.noise.append(m.text))
-        page.on("pageerror", lambda e: self.noise.append(str(e)))
-        page.on("request", lambda r: self.requests.append(r.url))
         page.goto((self.at / name / "index.html").as_uri() + fragment)
         page.wait_for_selector("html[data-ready]")
         return page
+
+    def kept(self, name="good", fragment="", screen=(1366, 900)):
+        """A page that is loaded once for all tests of the class. A test may move to other addresses and screens; what an address does not say it leaves as it was."""
+        if name not in self.tabs:
+            self.tabs[name] = self.new_tab()
+            self.tabs[name].goto((self.at / name / "index.html").as_uri())
+            self.tabs[name].wait_for_selector("html[data-ready]")
+        page = self.tabs[name]
+        self.show(page, fragment, screen)
+        return page
+
+    def beside(self, page, address):
+        """(text, fragment, rows, problem) of an address, opened in another tab beside a page."""
+        if "beside" not in self.tabs:
+            self.tabs["beside"] = page.context.new_page()
+        other = self.tabs["beside"]
+        other.set_viewport_size(page.viewport_size)
+        other.goto((self.at / "empty.html").as_uri())
+        other.goto(address)
+        other.wait_for_selector("html[data-ready]")
+        return other.inner_text("main"), other.evaluate("location.hash"), self.rows(other), other.inner_text("#problem")
 
     def show(self, page, fragment="", screen=None):
         """Another view of a page that is open: quicker than open()."""
@@ -80,7 +125,7 @@ class WithPages(unittest.TestCase):
         page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
 
     def quiet(self):
-        self.assertEqual(self.noise, [])
+        """The page asked for nothing but itself."""
         self.assertTrue(all(u.startswith("file:") for u in self.requests), self.requests)
         self.assertEqual(len(self.requests), 1)
 

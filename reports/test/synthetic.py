@@ -5,6 +5,7 @@ import random
 
 BUILDS = ("9.14.0", "9.19.0", "9.20.0", "9.27.0")
 DEVICES = (("h100-sxm", 90, "measured"), ("sm80-spec", 80, "decided"))
+DECIDED = (DEVICES[1], ("h100-spec", 90, "decided"))
 GROUPS = {"basics": "every model starts here: plain, causal, both passes", "head dims": "where engines change: 64, 128, 192, 256, and a multiple of 4 only",
           "grouped heads": "grouped and single KV heads", "layouts": "memory orders that frameworks use", "very negative rows": "log-sum-exp far below -88: reported NaN in dQ"}
 
@@ -103,6 +104,26 @@ def gate(device=DEVICES[0], lost="stride=gap:8"):
             one |= {"verdict": "unsupported", "supported": False, "engine": None, "engines": [], "errors": {},
                     "reason": {"class": "unsupported", "status": "CUDNN_STATUS_NOT_SUPPORTED_LAYOUT", "text": "strides with gaps are not supported"}}
         yield one
+
+
+def calm(device=DECIDED[0]):
+    """A gate in which nothing changes."""
+    return gate(device, "no such case")
+
+
+def grown():
+    """A matrix in which 9.19.0 gains a mask and 9.20.0 loses a head dim."""
+    for one in record(devices=DECIDED):
+        case, version = one.get("case", ""), one.get("cudnn", "")
+        if "verdict" in one and ("mask=causal_br" in case and version == "9.14.0" or "d=512" in case and version in ("9.20.0", "9.27.0")):
+            one |= {"verdict": "unsupported", "supported": False, "engines": [], "reason": {"class": "unsupported", "status": "CUDNN_STATUS_NOT_SUPPORTED", "text": "not in this version"}}
+        yield one
+
+
+def many():
+    """34 versions. The same times everywhere: what makes changes of noise would search all of them for predicates."""
+    versions = [f"9.{minor}.{patch}" for minor in range(8, 25) for patch in (0, 1)]
+    return ({**one, "plan_ms": 300, "workspace_bytes": 0} if "case" in one else one for one in record(versions, (DEVICES[1],)))
 
 
 def text(lines):

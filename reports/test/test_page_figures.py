@@ -160,8 +160,8 @@ class Figures(WithPages):
                 page.click("[data-save=csv]")
             with got.value.path().open(newline="", encoding="utf-8") as file:
                 (query,) = {row["query"] for row in csv.DictReader(file)}
-            other = self.open(fragment="#q=" + quote(query))
-            self.assertEqual((self.rows(other).split()[-1], other.inner_text("#problem")), (due, ""), query)
+            _, _, rows, problem = self.beside(page, page.url.split("#")[0] + "#q=" + quote(query))
+            self.assertEqual((rows.split()[-1], problem), (due, ""), query)
 
 
 if __name__ == "__main__":
