@@ -9,6 +9,7 @@
 set -euo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
 release=bookworm
+newcomer=/home/new # the home folder in the machine
 include=ca-certificates,git,python3 # what README's first line needs: git clone, and Python
 
 say() { printf 'fresh.sh: %s\n' "$*" >&2; }
@@ -67,15 +68,15 @@ enter_root() { # ROOT CACHE COMMAND...
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount --bind "$cache" "$root/var/cache/apt/archives"
-    mkdir -p "$root/home/new" "$root/old"
+    mkdir -p "$root$newcomer" "$root/old"
     cd "$root"
     pivot_root . old
     umount -l /old
-    cd /home/new
+    cd "$newcomer"
     local variables
     mapfile -td "" variables < <(reaching)
-    exec env -i HOME=/home/new PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb DEBIAN_FRONTEND=noninteractive "${variables[@]}" ${CI:+CI=$CI} \
-        bash -c "$(declare -f run_commands); home=/home/new/facts; run_commands \"\$@\"" fresh.sh "$@"
+    exec env -i HOME="$newcomer" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb DEBIAN_FRONTEND=noninteractive "${variables[@]}" ${CI:+CI=$CI} \
+        bash -c "$(declare -f run_commands); home=$newcomer/facts; run_commands \"\$@\"" fresh.sh "$@"
 }
 
 # Why no machine can be made here; nothing: it can.
@@ -140,9 +141,9 @@ leave() { [[ -n ${FACTS_FRESH_KEEP:-} ]] || rm -rf --one-file-system "$root" "$r
 trap leave EXIT
 start=$SECONDS
 [[ -x $root/bin/bash ]] || make_root "$root" "$cache"
-mkdir -p "$cache/partial" "$root/home/new"
-rm -rf "$root/home/new/facts"
-git -c safe.directory='*' clone --quiet --no-hardlinks "$home" "$root/home/new/facts"
+mkdir -p "$cache/partial" "$root$newcomer"
+rm -rf "$root$newcomer/facts"
+git -c safe.directory='*' clone --quiet --no-hardlinks "$home" "$root$newcomer/facts"
 [[ -z $(git -C "$home" status --porcelain 2>/dev/null) ]] || say "what is not committed is not in it"
 say "a minimal Debian in $root, made in $((SECONDS - start)) s"
 status=0
