@@ -19,7 +19,7 @@ WHOLE = "{ const all = new CSSStyleSheet(); all.replaceSync('main > section, foo
 # Texts of each section that a reader cannot reach: wider than the section, and in nothing that scrolls.
 CUT = """() => [...document.querySelectorAll('main > section *, main > details *')].filter((e) => e.getClientRects().length && !e.closest('.scroll, .hidden, option') && e.getBoundingClientRect().right > e.closest('main > *').getBoundingClientRect().right + 1)
   .map((e) => e.outerHTML.slice(0, 120))"""
-PATIENCE = 120_000   # milliseconds: other tests run beside these
+PATIENCE = 300_000   # milliseconds: other tests run beside these
 # An address that opens as much as there is.
 EVERYTHING = "#axes=Groups of the suite,Head dim,Heads,Mask,Pass&group=9.20.0-jit-cu13..9.27.0-jit-cu13.0&a=9.20.0&b=9.27.0&row=pass=bwd dtype=bf16 d=100@9.14.0-jit-cu13@sm80-spec@&q=d=100"
 LAPTOP, DESKTOP, PHONE = (1366, 768), (1400, 900), (390, 844)
