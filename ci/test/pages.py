@@ -8,6 +8,8 @@ HOME = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HOME / "ci/docs"), str(HOME / "reports/test")]
 
 import page  # noqa: E402
+import support  # noqa: E402
+import synthetic  # noqa: E402
 
 
 def run(*args):
