@@ -5,6 +5,7 @@
 #include "../../test/case/resolved.h"
 #include "../../test/judge/outcomes.h"
 #include "hidden_memory.h"
+#include "night.h"
 #include "numbers/fill/seen.h"
 #include "worker/exec/judging.h"
 
@@ -29,7 +30,7 @@ Test(emulated, backwards_too)
 {
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    for (int seed = 1; seed <= 6; seed++) { /* some read their own forward's O and Stats */
+    for (int seed = 1; seed <= (night() ? 6 : 2); seed++) { /* some read their own forward's O and Stats */
         char text[200];
         snprintf(text, sizeof text, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16 seed=%d", seed);
         compare_case(cpu_with(context), gpu, text, "gpu");
@@ -52,7 +53,7 @@ Test(emulated, packed_and_paged_sequences_end_as_they_do_here)
     compare_case(cpu_with(context), gpu,
                  "pass=fwd dtype=f16 b=3 h=2 s=20 d=16 layout=t3hd padding=random stats=ht1 want=max+sum_exp", "gpu");
     compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=12/50 d=16 padding=random paged=16 poison=nan", "gpu");
-    for (int seed = 1; seed <= 6; seed++) {
+    for (int seed = 1; seed <= (night() ? 6 : 2); seed++) {
         char text[200];
         snprintf(text, sizeof text, "pass=bwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd padding=random seed=%d", seed);
         compare_case(cpu_with(context), gpu, text, "gpu");
@@ -79,13 +80,15 @@ Test(emulated, what_joins_the_softmax_too)
     close_emulated(gpu, context);
 }
 
-#define SHAPE "dtype=bf16 b=2 h=4/2 s=20/28 d=16 "
+#define SHAPE "dtype=bf16 b=2 h=2/1 s=20/28 d=8 "
 
-static void compare_checks(facts_gpu *gpu, fattn_context *context, const char *before, const char *const *checks)
+static void compare_checks(facts_gpu *gpu, fattn_context *context, const char *before, const char *const *checks, int apart)
 {
     char text[256];
-    for (; *checks; checks++) {
-        snprintf(text, sizeof text, "%s%s", before, *checks);
+    for (int i = 0; checks[i]; i++) {
+        if (i % apart)
+            continue;
+        snprintf(text, sizeof text, "%s%s", before, checks[i]);
         compare_case(cpu_with(context), gpu, text, "gpu");
     }
 }
@@ -103,10 +106,10 @@ Test(emulated, a_check_finds_the_same_there)
                              *const backward[] = { "check=ds", "check=split", "softmax=off_by_one check=off_by_one", NULL };
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    compare_checks(gpu, context, "pass=fwd " SHAPE, both);
-    compare_checks(gpu, context, "pass=bwd " SHAPE, both);
-    compare_checks(gpu, context, "pass=fwd " SHAPE, forward);
-    compare_checks(gpu, context, "pass=bwd " SHAPE, backward);
+    compare_checks(gpu, context, "pass=fwd " SHAPE, both, 1);
+    compare_checks(gpu, context, "pass=bwd " SHAPE, both, night() ? 1 : 2);
+    compare_checks(gpu, context, "pass=fwd " SHAPE, forward, 1);
+    compare_checks(gpu, context, "pass=bwd " SHAPE, backward, 1);
     close_emulated(gpu, context);
 }
 

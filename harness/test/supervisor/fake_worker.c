@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 static char fault[1024], alive[64], version[32];
 static FILE *replies;
 static int gpu;
+static long ordinal; /* of this worker among those of its GPU */
 
 /* Is there a rule WHAT (for this case)? */
 static bool has_rule(const char *what, const char *name)
@@ -67,14 +69,29 @@ static void be_gone(void)
     unlink(alive);
 }
 
+static bool is_there(const char *name)
+{
+    return access(name, F_OK) == 0;
+}
+
+static void touch(const char *name)
+{
+    FILE *file = fopen(name, "a");
+    if (file)
+        fclose(file);
+}
+
+/* Tests wait for moments and not for times. What waits here for another worker gives up after a minute, and the test fails. */
+#define MINUTE(condition)                                                                                                          \
+    for (int waited = 0; waited < 12000 && !(condition); waited++)                                                                 \
+    nap(0.005)
+
 /* A GPU with room for one worker: each has a file while it lives. One that was killed leaves it, and takes no room. */
 static void be_alive(void)
 {
     atexit(be_gone);
     snprintf(alive, sizeof alive, "alive.%d.%d", gpu, (int)getpid());
-    FILE *file = fopen(alive, "w");
-    if (file)
-        fclose(file);
+    touch(alive);
 }
 
 static bool has_company(void)
@@ -90,15 +107,32 @@ static bool has_company(void)
     return living > 1;
 }
 
-/* Another process takes the GPU's memory when the first worker has ended; the third that starts then finds room. */
-static bool is_taken(void)
+/* A file with a character for each time. The number of them, this one included. */
+static long count_in(const char *word, int of)
 {
-    FILE *file = fopen("starts", "a+");
+    char name[32];
+    snprintf(name, sizeof name, "%s.%d", word, of);
+    FILE *file = fopen(name, "a+");
     if (!file)
-        return false;
+        return 0;
     fputc('.', file);
     const long count = ftell(file);
     fclose(file);
+    return count;
+}
+
+static long counted(const char *word, int of)
+{
+    char name[32];
+    struct stat info;
+    snprintf(name, sizeof name, "%s.%d", word, of);
+    return stat(name, &info) == 0 ? (long)info.st_size : 0;
+}
+
+/* Another process takes the GPU's memory when the first worker has ended; the third that starts then finds room. */
+static bool is_taken(void)
+{
+    const long count = count_in("starts", gpu);
     return count == 2 || count == 3;
 }
 
@@ -117,6 +151,7 @@ static void start(const json_t *target)
     }
     if (has_rule("room_for_one", NULL) || has_rule("start_for_one", NULL) || strstr(fault, "refuse_late"))
         be_alive();
+    ordinal = count_in("born", gpu);
     if (has_rule("start_for_none", NULL) || (has_rule("start_after_pauses", NULL) && is_taken()) ||
         (has_rule("start_for_one", NULL) && has_company())) {
         say("{\"failed\":{\"class\":\"no_memory\",\"text\":\"no GPU 0: out of memory\",\"remedy\":\"\"}}\n");
@@ -127,15 +162,15 @@ static void start(const json_t *target)
     if (has_rule("gpu1_late", NULL) && gpu == 1)
         nap(0.5);
     say("{\"ready\":{\"cudnn\":\"");
-    say(has_rule("later_version", NULL) && access("ready.once", F_OK) == 0 ? "9.19.1" : "9.20.0");
+    say(has_rule("later_version", NULL) && is_there("ready.once") ? "9.19.1" : "9.20.0");
     say("\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake ");
     say(has_rule("gpu1_other", NULL) && gpu == 1 ? "80" : "90");
     say("\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[{\"path\":\"/a/"
         "libcudnn.so.9\",\"bytes\":1,\"in_build\":true,\"file\":\"");
-    say(has_rule("later_file", NULL) && access("ready.once", F_OK) == 0 ? "2" : "1");
+    say(has_rule("later_file", NULL) && is_there("ready.once") ? "2" : "1");
     say("\"}],");
     if (has_rule("later_version", NULL) || has_rule("later_file", NULL))
-        fclose(fopen("ready.once", "w"));
+        touch("ready.once");
     if (has_rule("small_gpu", NULL)) /* memory for one worker and a half */
         say("\"memory_free\":6000000000,");
     say("\"start_ms\":1.0,\"calibration\":\"9.19.0\"}}\n");
@@ -147,12 +182,53 @@ static void flood(void)
         fprintf(stderr, "line %d of a flood that nobody asked for, and that must not fill anybody's memory\n", i);
 }
 
-static void misbehave(const char *name, int64_t id)
+/* The first case of a worker waits until two workers of one GPU are in a case. With meet_later the very first worker does not. */
+static void meet(void)
+{
+    static bool met;
+    if (met || (has_rule("meet_later", NULL) && ordinal == 1))
+        return;
+    met = true;
+    count_in("met", gpu);
+    MINUTE(counted("met", 0) > 1 || counted("met", 1) > 1);
+}
+
+/* Two GPUs, each with one worker: rules say which of them takes the next case. */
+static void take_the_case(void)
+{
+    if (has_rule("in_step", NULL)) { /* neither is a case ahead of the other */
+        count_in("asked", gpu);
+        MINUTE(counted("asked", 1 - gpu) >= counted("asked", gpu));
+    }
+    if (has_rule("gpu1_last", NULL)) { /* GPU 1 is busy with one of twelve cases until GPU 0 has the others */
+        count_in("asked", gpu);
+        MINUTE(gpu == 0 || counted("asked", 0) == 11);
+    }
+}
+
+/* FOLDER/held has the names of these cases. Each waits until the test makes FOLDER/go, or kills this worker. */
+static void hold(const char *name)
+{
+    FILE *file = fopen("held", "a");
+    if (file) {
+        fprintf(file, "%s.\n", name);
+        fclose(file);
+    }
+    while (!is_there("go"))
+        nap(0.005);
+}
+
+static void misbehave(const char *name, int64_t id, int served)
 {
     if (has_rule("slow", name))
         nap(0.02);
-    if (has_rule("gpu1_slow", name) && gpu == 1)
-        nap(0.2);
+    if (has_rule("slow_first", name) && served == 0)
+        nap(0.5);
+    if (strstr(fault, "meet"))
+        meet();
+    take_the_case();
+    if (has_rule("hold", name))
+        hold(name);
     if (has_rule("noise", name))
         say("{\"id\":1,\n]]]\n\n{\"id\":-1,\"row\":{\"verdict\":\"pass\"},\"last\":true}\nabc\n");
     if (has_rule("flood", name))
@@ -181,14 +257,15 @@ static void misbehave(const char *name, int64_t id)
     }
 }
 
-/* Had it company, and is it alone now? Waits for both. */
+/* Waits until it has company, and until it is alone again. Once. */
 static bool lost_company(void)
 {
-    for (int i = 0; i < 50 && !has_company(); i++)
-        nap(0.02);
-    const bool had = has_company();
-    for (int i = 0; i < 250 && has_company(); i++)
-        nap(0.02);
+    if (is_there("lost"))
+        return false;
+    MINUTE(counted("born", gpu) > 1);
+    const bool had = counted("born", gpu) > 1;
+    MINUTE(!has_company());
+    touch("lost");
     return had;
 }
 
@@ -288,7 +365,7 @@ static void serve(const json_t *request)
         fflush(replies);
         if (has_rule("crash_start", name))
             die_by(SIGSEGV);
-        nap(2);
+        nap(4);
     }
     fprintf(replies, "{\"id\":%lld,\"stage\":\"decide\"}\n", (long long)id);
     if (has_rule("late_reference", name)) {
@@ -303,13 +380,13 @@ static void serve(const json_t *request)
     if (has_rule("long_reference", name)) {
         fprintf(replies, "{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);
         fflush(replies);
-        nap(2);
+        nap(4);
         fprintf(replies, "{\"id\":%lld,\"stage\":\"exec\"}\n", (long long)id);
         fflush(replies);
-        nap(2);
+        nap(4);
     }
     fflush(replies);
-    misbehave(name, id);
+    misbehave(name, id, served);
     if (served++ && has_rule("again", name)) {
         fprintf(replies, "{\"id\":%lld,\"again\":true}\n", (long long)id);
         fflush(replies);

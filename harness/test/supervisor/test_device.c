@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "builds/described_device.h"
@@ -69,13 +70,34 @@ Test(device, broken_files_are_bad_input_with_one_line)
     rmdir(folder);
 }
 
+/* A folder of its own: what is shipped may grow. */
 Test(device, a_name_that_is_not_there_lists_those_that_are)
 {
+    char folder[] = "/tmp/facts-device-XXXXXX", devices[64], path[2][128];
     facts_device d;
     facts_error m = { 0 };
-    cr_expect_eq(facts_device_load(&d, "h100", &m), 2);
-    cr_expect(strstr(m.text, "h100-sxm"), "%s", m.text);
+    cr_assert(mkdtemp(folder));
+    snprintf(devices, sizeof devices, "%s/devices", folder);
+    cr_assert_eq(mkdir(devices, 0755), 0);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%s.json", devices, i ? "sm90-big" : "sm90-small");
+        FILE *file = fopen(path[i], "w");
+        fprintf(file, "{\"source\":\"a Hopper %s\",\"device\":{\"deviceVer\":900,\"multiProcessorCount\":1}}", i ? "B7" : "S3");
+        fclose(file);
+    }
+    setenv("FACTS_HOME", folder, 1);
+    cr_expect_eq(facts_device_load(&d, "sm90-big", &m), 0, "%s", m.text);
+    cr_expect_eq(facts_device_load(&d, "small", &m), 2);
+    cr_expect(strstr(m.text, "did you mean sm90-small?"), "%s", m.text);
+    cr_expect_eq(facts_device_load(&d, "b7", &m), 2);
+    cr_expect(strstr(m.text, "did you mean sm90-big?"), "by the product that it was read from: %s", m.text);
+    cr_expect_eq(facts_device_load(&d, "nothing", &m), 2);
+    cr_expect(strstr(m.text, "or one of: sm90-big, sm90-small"), "%s", m.text);
     cr_expect_eq(facts_device_load(&d, "../../ci/cudnn.lock", &m), 2);
     cr_expect_eq(facts_device_load(&d, "/dev/zero", &m), 2);
     cr_expect(strstr(m.text, "not a file"), "%s", m.text);
+    for (int i = 0; i < 2; i++)
+        unlink(path[i]);
+    rmdir(devices);
+    rmdir(folder);
 }

@@ -9,7 +9,7 @@ static void begin(void)
         "b: 1 {1..9}\nh: 1 {1..4}\ns: 1 {1..200}\nd: 1 {1..64}\nmask: 2 default, 1 causal\nfill: 3 gauss, 1 uniform, 1 needle\n");
 }
 
-TestSuite(search, .init = begin, .fini = tear_down, .timeout = 120);
+TestSuite(search, .init = begin, .fini = tear_down, .timeout = 300);
 
 typedef struct search {
     summary all;

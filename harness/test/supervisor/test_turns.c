@@ -2,7 +2,7 @@
 #include "../worker/running.h"
 #include "commands/bench/rounds.h"
 
-TestSuite(turns, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(turns, .init = set_up, .fini = tear_down, .timeout = 300);
 
 /* The turns of a record, in order: side and round of each, and the case's head dim. */
 typedef struct turns {

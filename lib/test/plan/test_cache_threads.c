@@ -7,7 +7,11 @@
 #include "core/plan.h"
 #include "fattn/cache.h"
 
-enum { THREADS = 8, KEYS = 5, ROUNDS = 4000 };
+#ifdef __SANITIZE_ADDRESS__
+enum { THREADS = 8, KEYS = 5, ROUNDS = 1000, DROPPED_EACH = 250 };
+#else
+enum { THREADS = 8, KEYS = 5, ROUNDS = 4000, DROPPED_EACH = 1000 };
+#endif
 
 static void *hammer(void *argument)
 {
@@ -18,7 +22,7 @@ static void *hammer(void *argument)
         fattn_plan *plan;
         if (fattn_plan_get(&plan, context, &p, NULL) != FATTN_OK || plan->problem.batch != p.batch)
             return "wrong plan";
-        if (i % 1000 == 999)
+        if (i % DROPPED_EACH == DROPPED_EACH - 1)
             fattn_cache_drop(context);
         fattn_plan_destroy(plan);
     }
@@ -51,30 +55,31 @@ Test(cache_threads, threads_that_hammer_few_keys_get_the_right_plans_and_every_q
 
 static fattn_plan *built[THREADS];
 static _Atomic int next_place;
+static pthread_barrier_t together;
 
 static void *build_slowly(void *argument)
 {
     const fattn_problem p = control_problem();
+    pthread_barrier_wait(&together);
     return fattn_plan_get(&built[next_place++], argument, &p, NULL) == FATTN_OK ? NULL : "not built";
 }
 
-Test(cache_threads, many_threads_that_want_one_key_wait_for_one_build, .timeout = 120)
+Test(cache_threads, many_threads_that_want_one_key_wait_for_one_build)
 {
     fattn_context *context = open_h100();
+    pthread_barrier_init(&together, NULL, THREADS);
     run_threads(build_slowly, context);
     const fattn_cache_counters c = count();
     cr_expect_eq(c.misses, 1);
     cr_expect_eq(c.hits + c.waits, THREADS - 1);
     cr_expect_gt(c.waits, 0);
-    cr_expect_gt(c.plan_ms, 10);
+    cr_expect_gt(c.plan_ms, 0);
     for (int i = 0; i < THREADS; i++) {
         cr_expect_eq(built[i], built[0]);
         fattn_plan_destroy(built[i]);
     }
     fattn_context_destroy(context);
 }
-
-static pthread_barrier_t together;
 
 static void *fail_together(void *argument)
 {

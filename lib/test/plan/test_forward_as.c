@@ -5,7 +5,7 @@
 
 enum { OVERRIDES_FROM = 92100 };
 
-TestSuite(forward_as, .init = open_context, .fini = close_context, .timeout = 120);
+TestSuite(forward_as, .init = open_context, .fini = close_context);
 
 static fattn_problem largest(void)
 {

@@ -71,7 +71,7 @@ static fattn_plan *create(fattn_context *context, const fattn_problem *problem)
     return plan;
 }
 
-Test(plan, one_that_was_compiled_for_a_description_is_saved_and_loaded_in_a_fresh_context, .timeout = 120)
+Test(plan, one_that_was_compiled_for_a_description_is_saved_and_loaded_in_a_fresh_context)
 {
     fattn_context *context = open_h100();
     fattn_problem problem = control_problem();
@@ -127,7 +127,7 @@ static fattn_status load_changed(fattn_context *context, const fattn_problem *pr
     return st;
 }
 
-Test(plan, one_of_another_build_device_or_library_is_refused, .timeout = 120)
+Test(plan, one_of_another_build_device_or_library_is_refused)
 {
     static const struct {
         fattn__plan_header more;
@@ -155,7 +155,7 @@ Test(plan, one_of_another_build_device_or_library_is_refused, .timeout = 120)
     fattn_context_destroy(context);
 }
 
-Test(plan, one_whose_engine_a_rule_removes_is_refused, .timeout = 120)
+Test(plan, one_whose_engine_a_rule_removes_is_refused)
 {
     fattn_context *context = open_h100();
     fattn_problem problem = control_problem();
@@ -221,8 +221,10 @@ Test(plan, a_key_is_of_all_that_decides_which_plan_it_is)
     fattn_context_destroy(context);
 }
 
-Test(plan, an_engine_or_a_configuration_can_be_chosen, .timeout = 120)
+Test(plan, an_engine_or_a_configuration_can_be_chosen)
 {
+    if (!compiling())
+        return;
     fattn_context *context = open_h100();
     fattn_problem problem = control_problem();
     fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
@@ -255,8 +257,10 @@ Test(plan, what_cannot_be_decided_cannot_be_compiled)
     fattn_context_destroy(context);
 }
 
-Test(plan, backward_has_a_private_workspace_in_front_of_the_engines, .timeout = 120)
+Test(plan, backward_has_a_private_workspace_in_front_of_the_engines)
 {
+    if (!compiling())
+        return;
     fattn_context *context = open_h100();
     fattn_problem problem = control_problem();
     problem.pass = FATTN_BACKWARD;

@@ -130,7 +130,7 @@ static double largest_difference(const uint16_t *a, const uint16_t *b)
     return worst;
 }
 
-Test(gpu, forward_and_backward_agree_with_the_cpu, .timeout = 120)
+Test(gpu, forward_and_backward_agree_with_the_cpu)
 {
     static results gpu, cpu;
     fattn_context *context = open_gpu(), *host = open_cpu();
@@ -148,7 +148,7 @@ Test(gpu, forward_and_backward_agree_with_the_cpu, .timeout = 120)
     fattn_context_destroy(host);
 }
 
-Test(gpu, a_plan_made_for_its_own_description_computes_the_same_bits, .timeout = 120)
+Test(gpu, a_plan_made_for_its_own_description_computes_the_same_bits)
 {
     static results compiled, loaded;
     static char json[16384];
@@ -228,7 +228,7 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-Test(gpu, one_plan_is_launched_from_many_threads_at_once, .timeout = 120)
+Test(gpu, one_plan_is_launched_from_many_threads_at_once)
 {
     fattn_context *context = open_gpu();
     const fattn_problem problem = small(FATTN_FORWARD);
