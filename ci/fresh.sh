@@ -123,29 +123,33 @@ in_place() {
     fi
 }
 
-case ${1-} in # this script again, within its namespaces
---enter) shift; enter_root "$@" ;;
---hide) shift; hide_toolkits "$@"; exit ;;
---in-place) shift; run_commands "$@"; exit ;;
-esac
-[[ $# -gt 0 ]] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
-why=$(obstacle)
-if [[ -n $why ]]; then
-    say "$why: these commands run in place, without this machine's CUDA toolkits and with empty caches: packages that somebody installed here by hand are not noticed"
-    in_place "$@"
-    exit
-fi
-root=${FACTS_FRESH:-$(mktemp -d --tmpdir facts-fresh.XXXXXX)/root}
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/facts-fresh/apt
-leave() { [[ -n ${FACTS_FRESH_KEEP:-} ]] || rm -rf --one-file-system "$root" "$root.log"; [[ -n ${FACTS_FRESH:-} || -n ${FACTS_FRESH_KEEP:-} ]] || rmdir "$(dirname "$root")"; }
-trap leave EXIT
-start=$SECONDS
-[[ -x $root/bin/bash ]] || make_root "$root" "$cache"
-mkdir -p "$cache/partial" "$root$newcomer"
-rm -rf "$root$newcomer/facts"
-git -c safe.directory='*' clone --quiet --no-hardlinks "$home" "$root$newcomer/facts"
-[[ -z $(git -C "$home" status --porcelain 2>/dev/null) ]] || say "what is not committed is not in it"
-say "a minimal Debian in $root, made in $((SECONDS - start)) s"
-status=0
-unshare --mount --pid --fork --kill-child --propagation private bash "$0" --enter "$root" "$cache" "$@" </dev/null || status=$?
-exit "$status"
+main() { # as a function: bash has read the whole script before it starts
+    case ${1-} in # this script again, within its namespaces
+    --enter) shift; enter_root "$@" ;;
+    --hide) shift; hide_toolkits "$@"; exit ;;
+    --in-place) shift; run_commands "$@"; exit ;;
+    esac
+    [[ $# -gt 0 ]] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
+    why=$(obstacle)
+    if [[ -n $why ]]; then
+        say "$why: these commands run in place, without this machine's CUDA toolkits and with empty caches: packages that somebody installed here by hand are not noticed"
+        in_place "$@"
+        exit
+    fi
+    root=${FACTS_FRESH:-$(mktemp -d --tmpdir facts-fresh.XXXXXX)/root}
+    cache=${XDG_CACHE_HOME:-$HOME/.cache}/facts-fresh/apt
+    leave() { [[ -n ${FACTS_FRESH_KEEP:-} ]] || rm -rf --one-file-system "$root" "$root.log"; [[ -n ${FACTS_FRESH:-} || -n ${FACTS_FRESH_KEEP:-} ]] || rmdir "$(dirname "$root")"; }
+    trap leave EXIT
+    start=$SECONDS
+    [[ -x $root/bin/bash ]] || make_root "$root" "$cache"
+    mkdir -p "$cache/partial" "$root$newcomer"
+    rm -rf "$root$newcomer/facts"
+    git -c safe.directory='*' clone --quiet --no-hardlinks "$home" "$root$newcomer/facts"
+    [[ -z $(git -C "$home" status --porcelain 2>/dev/null) ]] || say "what is not committed is not in it"
+    say "a minimal Debian in $root, made in $((SECONDS - start)) s"
+    status=0
+    unshare --mount --pid --fork --kill-child --propagation private bash "$0" --enter "$root" "$cache" "$@" </dev/null || status=$?
+    exit "$status"
+}
+
+main "$@"

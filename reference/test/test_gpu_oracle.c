@@ -16,7 +16,7 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
     tally t = { 0 };
     const gpu_driver *driver = open_gpu(error);
     if (!driver)
-        cr_skip_test("%s", error);
+        cr_skip_test("no GPU: %s", error);
     const int status = fref_gpu_create(&gpu, error);
     if (status == ENOEXEC)
         cr_skip_test("%s", error);

@@ -15,7 +15,7 @@ static facts_worker open_worker(void)
     if (!facts_target_open(&worker, &request, &reply) || !facts_target_prove(&worker, &reply)) {
         char *why = json_dumps(reply, JSON_ENSURE_ASCII);
         json_decref(reply);
-        cr_skip_test("%s", why);
+        cr_skip_test("no GPU: %s", why);
     }
     json_decref(reply);
     cr_assert(worker.gpu, "%s", worker.gpu_error);

@@ -512,7 +512,8 @@ int main(int argc, char **argv)
     return failed;
 }
 
-/* Built beside the release alone. Several times: whether OpenMP's threads are still running is chance. */
+#ifndef __SANITIZE_ADDRESS__ /* built beside the release alone */
+/* Several times: whether OpenMP's threads are still running is chance. */
 Test(life, the_shared_library_may_be_closed_with_everything_alive)
 {
     char path[4096];
@@ -524,3 +525,4 @@ Test(life, the_shared_library_may_be_closed_with_everything_alive)
     h100_options();
     expect_clean_end("unloaded", "dlclose, then exit", "described");
 }
+#endif
