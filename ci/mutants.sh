@@ -31,9 +31,9 @@ asks() {
     export FACTS_SOURCE=$home FACTS_HOME=$home FACTS_BIN=$home/build/release/bin
     case $1 in
     torture) tortured "$bin" "$2" --fresh --points 150 && tortured "$bin" "$2" ;; # every point only where a few show nothing
-    torture_library) OMP_NUM_THREADS=1 "$bin/$1" "$2" ;;
-    harness_supervisor) FACTS_BIN=$bin "$bin/$1" --filter "$2" -j2 ;; # it starts facts
-    *) "$bin/$1" --filter "$2" -j2 ;;
+    torture_library) OMP_NUM_THREADS=1 timeout 600 "$bin/$1" "$2" ;;
+    harness_supervisor | harness_worker) FACTS_BIN=$bin timeout 600 "$bin/$1" --filter "$2" -j2 ;; # they start facts
+    *) timeout 600 "$bin/$1" --filter "$2" -j2 ;;
     esac >"$copy/test.log" 2>&1
 }
 
@@ -55,7 +55,7 @@ while IFS='~' read -r file from to test; do
     fi
     targets=$program
     [[ $program != torture ]] || targets="facts facts-worker"
-    [[ $program != harness_supervisor ]] || targets+=" facts facts-fake-worker"
+    [[ $program != harness_supervisor && $program != harness_worker ]] || targets+=" facts facts-fake-worker"
     # shellcheck disable=SC2086
     if ! cmake --build "$copy/build/release" --target $targets >"$copy/build.log" 2>&1; then
         grep -m 5 -E 'error|undefined' "$copy/build.log"

@@ -273,6 +273,7 @@ Test(supervisor, two_runs_never_write_one_record)
     pid_t first = start("decide '" MANY "' --device cpu -j 1 -o r");
     until_a_case_starts("r");
     snprintf(who, sizeof who, "(process %d)", (int)first);
+    unsetenv("FACTS_FAULT");
     cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 3);
     cr_expect(output_says("another run is writing this record"));
     cr_expect(output_says(who));
