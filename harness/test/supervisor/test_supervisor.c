@@ -108,10 +108,15 @@ Test(supervisor, resume_of_a_finished_record_asks_nothing)
     cr_expect_eq(sum_up("r").rows, 12);
 }
 
+/* A reference that is late is no hang of the engine. */
 Test(supervisor, resume_asks_again_what_was_late_through_us)
 {
     setenv("FACTS_FAULT", "late_reference@d=40", 1);
-    cr_expect_eq(facts("decide '" FEW "' --device cpu --timeout 3 -o r"), 3);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --timeout 3 -o r"), 3);
+    summary late = sum_up("r");
+    cr_expect_eq(late.verdicts[FACTS_VERDICT_PASS], 11);
+    cr_expect_eq(late.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
+    cr_expect(lines_with("r", "the reference was not ready in time") == 1);
     setenv("FACTS_FAULT", "refuse@d=40", 1);
     cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0, "what was asked again counts alone");
     summary s = sum_up("r");

@@ -59,16 +59,6 @@ Test(worker_ends, a_hang_that_ignores_term_is_killed_and_becomes_a_row)
     cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
 }
 
-Test(worker_ends, a_reference_that_is_late_is_no_hang_of_the_engine)
-{
-    setenv("FACTS_FAULT", "late_reference@d=40", 1);
-    facts("decide 'pass=fwd d=40' --device cpu --timeout 3 -o r");
-    summary s = sum_up("r");
-    cr_expect_eq(s.verdicts[FACTS_VERDICT_HANG], 0);
-    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
-    cr_expect_str_eq(s.last_reason, "the reference was not ready in time");
-}
-
 /* For another threshold, or after a case found its context dead: the driver may be what fails. */
 Test(worker_ends, a_worker_that_cannot_start_again_says_nothing_of_the_engine)
 {
