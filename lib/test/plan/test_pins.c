@@ -54,23 +54,27 @@ Test(pins, the_ordered_unified_backward_of_hopper_compiles_with_9_28)
         compile_ordered(&p, 13);
 }
 
-/* What the heuristics offer first, named with every knob. */
-Test(pins, an_offered_engine_compiles_with_its_offered_knobs)
+/* What the heuristics offer first, named with every knob, and without them. */
+Test(pins, an_offered_engine_compiles_with_its_offered_knobs_and_the_cache_tells_knobs_apart)
 {
     const fattn_problem p = control_problem();
     fattn_decision *decision;
-    fattn_plan *plan;
+    fattn_plan *plan, *plain;
     if (!compiling())
         return;
     cr_assert_eq(fattn_decide(&decision, context, &p, FATTN_ASK_A), FATTN_OK);
     const fattn_engine *first = fattn_decision_engine(decision, FATTN_MODE_A, 0);
-    const fattn_plan_options options = pin(first->index, first->knobs, first->knob_count);
-    cr_assert_eq(fattn_plan_create(&plan, context, &p, &options), FATTN_OK, "%s", fattn_last_error());
+    const fattn_plan_options options = pin(first->index, first->knobs, first->knob_count),
+                             without = { .struct_size = sizeof without, .engine = first->index, .config = FATTN_ENGINE_AUTO };
+    cr_assert_eq(fattn_plan_get(&plan, context, &p, &options), FATTN_OK, "%s", fattn_last_error());
     cr_expect_eq(fattn_plan_engine(plan)->index, first->index);
     for (int i = 0; i < first->knob_count; i++)
         cr_expect_eq(knob_of(fattn_plan_engine(plan), first->knobs[i].type), first->knobs[i].value, "%s",
                      fattn_knob_name(first->knobs[i].type));
+    cr_assert_eq(fattn_plan_get(&plain, context, &p, &without), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_neq(plan, plain);
     fattn_plan_destroy(plan);
+    fattn_plan_destroy(plain);
     fattn_decision_destroy(decision);
 }
 
@@ -101,22 +105,6 @@ Test(pins, options_that_contradict_themselves_are_refused)
         cr_expect_eq(fattn_plan_create(&plan, context, &p, &bad[i]), FATTN_BAD_PROBLEM, "%zu", i);
         cr_expect_null(plan);
     }
-}
-
-Test(pins, the_cache_tells_knobs_apart)
-{
-    fattn_problem p = control_problem();
-    fattn_plan *one, *other;
-    p.pass = FATTN_BACKWARD;
-    if (!compiling() || !has(92500))
-        return;
-    const fattn_plan_options options = pin(6, ordered, 6),
-                             plain = { .struct_size = sizeof plain, .engine = 6, .config = FATTN_ENGINE_AUTO };
-    cr_assert_eq(fattn_plan_get(&one, context, &p, &options), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(fattn_plan_get(&other, context, &p, &plain), FATTN_OK, "%s", fattn_last_error());
-    cr_expect_neq(one, other);
-    fattn_plan_destroy(one);
-    fattn_plan_destroy(other);
 }
 
 Test(knobs, are_found_by_their_words_in_lower_case)
