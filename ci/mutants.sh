@@ -39,6 +39,8 @@ asks() {
 
 mkdir -p "$copy"
 git -C "$home" ls-files -z | (cd "$home" && tar --null -T - -cf - 2>/dev/null) | tar -C "$copy" -xf - || exit 3
+# tar gave each file its time back. A file that an earlier run changed is newer than what was built of it then.
+[[ ! -f $copy/build/planted ]] || (cd "$copy" && sort -u build/planted | xargs -r -d '\n' touch -c)
 mkdir -p "$copy/build"
 ln -sfn "$home/build/kernels" "$copy/build/kernels"
 [[ -f $copy/build/release/build.ninja ]] || (cd "$copy" && cmake --preset release -DFACTS_WERROR=OFF \
@@ -48,6 +50,7 @@ while IFS='~' read -r file from to test; do
     file=$(trim "$file") from=$(trim "$from") to=$(trim "$to") test=$(trim "$test")
     program=${test%% *} filter=${test#* }
     cp "$home/$file" "$copy/$file"
+    echo "$file" >>"$copy/build/planted"
     if ! plant "$copy/$file" "$from" "$to"; then
         printf 'GONE    %s: %s\n' "$file" "$from"
         worst=1
