@@ -18,7 +18,7 @@ def block(number, name, output, seconds):
             f'"{name}" time elapsed: 00:00:00\n{"-" * 20}\n\n')
 
 
-C_TEST = "[RUN ] gpu::two\n[SKIP] gpu::two: no GPU: none\n[RUN ] gpu::three\n[SKIP] gpu::three: no GPU: none\n[PASS] gpu::one: (0.01s)\n"
+C_TEST = "[RUN ] gpu::two\n[SKIP] gpu::two: no GPU: none\n[RUN ] gpu::three\n[SKIP] gpu::three: no GPU: none\n[SKIP] left::out: Test is disabled\n[PASS] gpu::one: (0.01s)\n"
 PYTHON = ("test_a (t.T.test_a) ... skipped 'needs a build of the night: x'\ntest_b (t.T.test_b)\nWhat it claims. ... skipped 'no fish'\n"
           "test_c (t.T.test_c) ... ok\n[SKIP] calls, run: no build\n")
 LOG = "Start testing: Nov 28\n" + "-" * 20 + "\n" + block(1, "gpu_test", C_TEST, 0.5) + block(2, "e2e_some", PYTHON, 12.25)
