@@ -142,5 +142,5 @@ run_tests() {
     timed asan build_preset asan -DFACTS_TESTS=ON
     timed fuzz build_preset fuzz -DFACTS_TESTS=OFF
     write_ctest
-    run_ctest "$build" "-j$(($(nproc) + 1))" # one more than cores: some tests wait
+    run_ctest "$build" "-j$(($(nproc) + 1))" --repeat after-timeout:2 # one more than cores: some tests wait
 }
