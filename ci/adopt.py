@@ -14,6 +14,7 @@ cannot be done stops the run.
 
 Exit: 0 nothing was found; 1 findings; 2 no such version; 3 a step could not be done.
 """
+
 import argparse
 import pathlib
 import re
@@ -40,8 +41,15 @@ class Run:
     def facts(self, *words, quiet=True):
         """(exit code, standard output, standard error). Not quiet: the command shows its own progress on our standard error."""
         print(f"facts adopt: facts {' '.join(words)}", file=sys.stderr, flush=True)
-        done = subprocess.run([self.args.facts, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None,
-                              text=True, errors="replace", check=False)
+        done = subprocess.run(
+            [self.args.facts, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if quiet else None,
+            text=True,
+            errors="replace",
+            check=False,
+        )
         if quiet:
             sys.stderr.write(done.stderr)
         return done.returncode, done.stdout, done.stderr or ""
@@ -60,7 +68,14 @@ class Run:
     def must(self, status, text, allowed=(OK,)):
         """Stops unless the exit code is allowed; notes a finding."""
         if status not in allowed:
-            raise Stop(BAD_INPUT if status == BAD_INPUT else status if status in (FINDINGS, 130) else ENVIRONMENT, last_line(text) or f"exit {status}, see above")
+            raise Stop(
+                BAD_INPUT
+                if status == BAD_INPUT
+                else status
+                if status in (FINDINGS, 130)
+                else ENVIRONMENT,
+                last_line(text) or f"exit {status}, see above",
+            )
         self.findings = self.findings or status == FINDINGS
 
 
@@ -80,15 +95,24 @@ def number(version):
 def locked(version):
     """The lines of the lock that are of this version."""
     wanted = version.split("-")[0]
-    return [line for line in LOCK.read_text().splitlines() if line.startswith("nvidia-cudnn") and f"{line.split()[1]}.".startswith(f"{wanted}.")]
+    return [
+        line
+        for line in LOCK.read_text().splitlines()
+        if line.startswith("nvidia-cudnn") and f"{line.split()[1]}.".startswith(f"{wanted}.")
+    ]
 
 
 def newest_adopted(version):
     """The newest build of the golden matrix that is older than this version."""
-    builds = [line.split()[2:4] for line in GOLDEN.read_text().splitlines() if line.startswith("# build ")]
+    builds = [
+        line.split()[2:4] for line in GOLDEN.read_text().splitlines() if line.startswith("# build ")
+    ]
     older = [words for words in builds if number(words[0]) < number(version)]
     if not older:
-        raise Stop(BAD_INPUT, f"cases/golden/support.txt has no version before {version}; give --baseline V")
+        raise Stop(
+            BAD_INPUT,
+            f"cases/golden/support.txt has no version before {version}; give --baseline V",
+        )
     return max(older, key=lambda words: number(words[0]))[1]
 
 
@@ -99,7 +123,11 @@ def lock(run):
     if status == ENVIRONMENT and known:
         return "has this version already; the package index did not answer for more of it"
     run.must(status, err)
-    new = [line for line in LOCK.read_text().splitlines() if line.startswith("nvidia-") and line not in before]
+    new = [
+        line
+        for line in LOCK.read_text().splitlines()
+        if line.startswith("nvidia-") and line not in before
+    ]
     run.sections.append(("Packages", fenced("\n".join(new or known))))
     return f"{len(new)} package{'s' * (len(new) != 1)} added" if new else "has this version already"
 
@@ -112,12 +140,24 @@ def install(run):
 
 
 def known(run):
-    status, out, err = run.facts("known", "check", "--cudnn", run.build, "--write", *(["--device", run.args.device] if run.args.device else []))
+    status, out, err = run.facts(
+        "known",
+        "check",
+        "--cudnn",
+        run.build,
+        "--write",
+        *(["--device", run.args.device] if run.args.device else []),
+    )
     run.must(status, err, (OK, FINDINGS))
     page = HOME / "docs" / "findings.md"
     if page.exists():
-        subprocess.run([sys.executable, "-B", str(HOME / "ci" / "generate_known.py"), "--page", str(page)], check=True)
-    said = [line for line in err.splitlines() if ".known:" in line or ": suspected on " in line]   # what a person has to look at
+        subprocess.run(
+            [sys.executable, "-B", str(HOME / "ci" / "generate_known.py"), "--page", str(page)],
+            check=True,
+        )
+    said = [
+        line for line in err.splitlines() if ".known:" in line or ": suspected on " in line
+    ]  # what a person has to look at
     run.sections.append(("Known failures", fenced("\n".join([out.rstrip(), *said]))))
     return next((line for line in out.splitlines() if "got no answer" in line), "checked")
 
@@ -148,16 +188,29 @@ def golden(run):
 def changed_files():
     """What differs from the last commit, of the files that a step may change."""
     git = ["git", "-C", str(HOME)]
-    shown = subprocess.run([*git, "diff", "--stat", "HEAD", "--", *DATA], capture_output=True, text=True, check=False)
-    new = subprocess.run([*git, "ls-files", "--others", "--exclude-standard", "--", *DATA], capture_output=True, text=True, check=False)
+    shown = subprocess.run(
+        [*git, "diff", "--stat", "HEAD", "--", *DATA], capture_output=True, text=True, check=False
+    )
+    new = subprocess.run(
+        [*git, "ls-files", "--others", "--exclude-standard", "--", *DATA],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if shown.returncode:
         return "This is not a git checkout. The steps may change: " + ", ".join(DATA)
-    return fenced(shown.stdout + "".join(f" {name} (new)\n" for name in new.stdout.splitlines()) or "nothing changed")
+    return fenced(
+        shown.stdout + "".join(f" {name} (new)\n" for name in new.stdout.splitlines())
+        or "nothing changed"
+    )
 
 
 def summary(run):
     out = [f"# cuDNN {run.build}", "", "| step | result | seconds |", "|---|---|---|"]
-    out += [f"| {name} | {answer.replace('|', '/')} | {seconds:.0f} |" for name, answer, seconds in run.steps]
+    out += [
+        f"| {name} | {answer.replace('|', '/')} | {seconds:.0f} |"
+        for name, answer, seconds in run.steps
+    ]
     for title, text in [*run.sections, ("Files to review", changed_files())]:
         out += ["", f"## {title}", "", text]
     return "\n".join(out) + "\n"
@@ -170,19 +223,40 @@ def version(word):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="facts adopt", usage="facts adopt VERSION [--device D,D] [--baseline V] [--plan] [-o FILE]",
-                                     description=__doc__.split("\n\n", 2)[2], formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     epilog="Examples:\n  facts adopt 9.28.1\n  facts adopt 9.28.1 -o summary.md")
-    parser.add_argument("version", metavar="VERSION", type=version, help="9.28.1, 9.28.1.4, 9.28.1-full-cu13 or latest")
-    parser.add_argument("--device", help=f"for known and gate; default: GPU 0, without a GPU {DESCRIBED}")
-    parser.add_argument("--baseline", help="default: the newest version of cases/golden/support.txt before VERSION")
+    parser = argparse.ArgumentParser(
+        prog="facts adopt",
+        usage="facts adopt VERSION [--device D,D] [--baseline V] [--plan] [-o FILE]",
+        description=__doc__.split("\n\n", 2)[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Examples:\n  facts adopt 9.28.1\n  facts adopt 9.28.1 -o summary.md",
+    )
+    parser.add_argument(
+        "version",
+        metavar="VERSION",
+        type=version,
+        help="9.28.1, 9.28.1.4, 9.28.1-full-cu13 or latest",
+    )
+    parser.add_argument(
+        "--device", help=f"for known and gate; default: GPU 0, without a GPU {DESCRIBED}"
+    )
+    parser.add_argument(
+        "--baseline", help="default: the newest version of cases/golden/support.txt before VERSION"
+    )
     parser.add_argument("--plan", action="store_true", help="gate: also compile what was accepted")
-    parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FILE", help="write the summary there too")
+    parser.add_argument(
+        "-o", "--output", type=pathlib.Path, metavar="FILE", help="write the summary there too"
+    )
     parser.add_argument("--facts", required=True, help=argparse.SUPPRESS)
     run = Run(parser.parse_args())
     status = OK
     try:
-        for name, work in (("lock", lock), ("install", install), ("known failures", known), ("gate", gate), ("golden matrix", golden)):
+        for name, work in (
+            ("lock", lock),
+            ("install", install),
+            ("known failures", known),
+            ("gate", gate),
+            ("golden matrix", golden),
+        ):
             run.step(name, lambda work=work: work(run))
     except Stop as stop:
         status = stop.args[0]

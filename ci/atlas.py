@@ -7,6 +7,7 @@ Writes DIR/README.md, and an SVG for each group of the suite: a panel for each c
 the thick one cuDNN's first choice; bars are intervals of 95 %. The page names what got slower between neighbouring versions, by cuDNN's first choice and by
 the same engine with the same knobs, and where the first choice is not the fastest engine. Exit: 0 written; 2 bad input; 3 no matplotlib; 5 no times.
 """
+
 import argparse
 import collections
 import math
@@ -43,7 +44,16 @@ def steps(record, least=times.LEAST):
         timed = [(side, config) for side, config in timed if config is not None]
         for (a, i), (b, j) in zip(timed, timed[1:]):
             found = times.compare(a, b, i, j, least)
-            out.append((case.name, version_of(a), version_of(b), found, bench.name_of(case.engine(a, i)), bench.name_of(case.engine(b, j))))
+            out.append(
+                (
+                    case.name,
+                    version_of(a),
+                    version_of(b),
+                    found,
+                    bench.name_of(case.engine(a, i)),
+                    bench.name_of(case.engine(b, j)),
+                )
+            )
     return out
 
 
@@ -57,7 +67,16 @@ def same_engine_steps(record, least=times.LEAST):
             for config in sorted(a.us):
                 engine = case.engine(a, config)
                 if config >= 0 and engine in theirs:
-                    out.append((case.name, version_of(a), version_of(b), times.compare(a, b, config, theirs[engine], least), bench.name_of(engine), bench.name_of(engine)))
+                    out.append(
+                        (
+                            case.name,
+                            version_of(a),
+                            version_of(b),
+                            times.compare(a, b, config, theirs[engine], least),
+                            bench.name_of(engine),
+                            bench.name_of(engine),
+                        )
+                    )
     return out
 
 
@@ -76,7 +95,14 @@ def first_choices(record, least=times.LEAST):
                 continue
             found = times.compare(side, side, fastest, chosen, least)
             if found.word == "slower":
-                counted[1].append((found.ratio.middle, case.name, bench.name_of(case.engine(side, chosen)), bench.name_of(case.engine(side, fastest))))
+                counted[1].append(
+                    (
+                        found.ratio.middle,
+                        case.name,
+                        bench.name_of(case.engine(side, chosen)),
+                        bench.name_of(case.engine(side, fastest)),
+                    )
+                )
     return collections.OrderedDict(sorted(out.items(), key=lambda item: version_key(item[0])))
 
 
@@ -98,33 +124,61 @@ def series(case, versions):
 
 def short(name):
     """A case in few words."""
-    return " ".join(word for word in name.split() if not re.match(r"(engine=all|dtype=bf16|want=stats)$", word))
+    return " ".join(
+        word for word in name.split() if not re.match(r"(engine=all|dtype=bf16|want=stats)$", word)
+    )
 
 
 def draw(plt, group, cases, versions, path):
     """One SVG: a panel for each case."""
     rows = math.ceil(len(cases) / COLUMNS)
     figure, axes = plt.subplots(rows, COLUMNS, figsize=(4.6 * COLUMNS, 3.1 * rows), squeeze=False)
-    numbers = sorted({n for case in cases for n in series(case, versions)[0]}, key=lambda n: (len(n), n))
+    numbers = sorted(
+        {n for case in cases for n in series(case, versions)[0]}, key=lambda n: (len(n), n)
+    )
     colours = {n: f"C{i % 10}" for i, n in enumerate(numbers)}
-    for axis in axes.flat[len(cases):]:
+    for axis in axes.flat[len(cases) :]:
         axis.set_visible(False)
     for axis, case in zip(axes.flat, cases):
         lines, first = series(case, versions)
         for number, line in sorted(lines.items()):
             points = [(i, us) for i, us in enumerate(line) if us]
-            widths = [[max(us.middle - us.low, 0) for _, us in points], [max(min(us.high, 2 * us.middle) - us.middle, 0) for _, us in points]]
-            axis.errorbar([i for i, _ in points], [us.middle for _, us in points], yerr=widths, color=colours[number], marker=".", linewidth=1, label=f"engine {number}")
+            widths = [
+                [max(us.middle - us.low, 0) for _, us in points],
+                [max(min(us.high, 2 * us.middle) - us.middle, 0) for _, us in points],
+            ]
+            axis.errorbar(
+                [i for i, _ in points],
+                [us.middle for _, us in points],
+                yerr=widths,
+                color=colours[number],
+                marker=".",
+                linewidth=1,
+                label=f"engine {number}",
+            )
         points = [(i, us.middle) for i, us in enumerate(first) if us]
-        axis.plot([i for i, _ in points], [us for _, us in points], color="black", linewidth=3, alpha=0.25, label="first choice")
+        axis.plot(
+            [i for i, _ in points],
+            [us for _, us in points],
+            color="black",
+            linewidth=3,
+            alpha=0.25,
+            label="first choice",
+        )
         axis.set_title(text.line(short(case.name), 70), fontsize=7)
         axis.set_xticks(range(len(versions)), versions, rotation=60, fontsize=7)
         axis.tick_params(axis="y", labelsize=7)
         axis.set_ylim(0, 1.08 * max(us.middle for line in lines.values() for us in line if us))
         axis.set_ylabel("µs", fontsize=7)
         axis.grid(alpha=0.3)
-    handles = {label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels())}
-    figure.legend(handles.values(), handles.keys(), loc="upper right", fontsize=8, ncols=len(handles))
+    handles = {
+        label: handle
+        for axis in axes.flat
+        for handle, label in zip(*axis.get_legend_handles_labels())
+    }
+    figure.legend(
+        handles.values(), handles.keys(), loc="upper right", fontsize=8, ncols=len(handles)
+    )
     figure.suptitle(group, x=0.01, ha="left", fontsize=11)
     figure.tight_layout(rect=(0, 0, 1, 0.97))
     figure.savefig(path, metadata={"Date": None})
@@ -134,7 +188,7 @@ def draw(plt, group, cases, versions, path):
 def _cell(name):
     """A case in a table, as above its plot."""
     name = short(name)
-    return f"`{name if len(name) <= CELL else name[:CELL - 1] + '…'}`"
+    return f"`{name if len(name) <= CELL else name[: CELL - 1] + '…'}`"
 
 
 def _ratio(found):
@@ -143,46 +197,116 @@ def _ratio(found):
 
 def _table(head, rows):
     shown = rows[:MOST_ROWS]
-    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(cells) + " |" for cells in shown),
-            *([f"\n{len(rows) - len(shown):,} more."] if len(rows) > len(shown) else [])]
+    return [
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * len(head),
+        *("| " + " | ".join(cells) + " |" for cells in shown),
+        *([f"\n{len(rows) - len(shown):,} more."] if len(rows) > len(shown) else []),
+    ]
 
 
 def _moved(found, word):
     """Rows of a table: steps with this word, the largest first."""
-    kept = sorted((step for step in found if step[3].word == word), key=lambda step: -abs(math.log(step[3].ratio.middle)))
-    return [[_cell(name), f"{a} → {b}", _ratio(ratio), before if before == after else f"{before} → {after}"] for name, a, b, ratio, before, after in kept]
+    kept = sorted(
+        (step for step in found if step[3].word == word),
+        key=lambda step: -abs(math.log(step[3].ratio.middle)),
+    )
+    return [
+        [
+            _cell(name),
+            f"{a} → {b}",
+            _ratio(ratio),
+            before if before == after else f"{before} → {after}",
+        ]
+        for name, a, b, ratio, before, after in kept
+    ]
 
 
 def page(record, figures):
     """The Markdown of the atlas."""
-    versions = sorted({version_of(s) for c in record.cases.values() for s in c.sides.values()}, key=version_key)
+    versions = sorted(
+        {version_of(s) for c in record.cases.values() for s in c.sides.values()}, key=version_key
+    )
     devices = list(dict.fromkeys(s.device for c in record.cases.values() for s in c.sides.values()))
     own, same, choices = steps(record), same_engine_steps(record), first_choices(record)
     head = ["case", "versions", "after / before", "engine"]
     about = f"{text.count(len(record.cases), 'case')} on {', '.join(devices)}, cuDNN {', '.join(versions)}; made by `ci/atlas.py`."
-    out = ["# Atlas of times", "", *textwrap.wrap(about, 120, break_on_hyphens=False),
-           "Every engine that cuDNN offers was timed. [docs/bench.md](../bench.md) says how times are measured and compared. A ratio", "is named only where its whole interval lies beyond 1.02. A case without `dtype=` is bf16.", "",
-           "## Where cuDNN's first choice got slower", ""]
+    out = [
+        "# Atlas of times",
+        "",
+        *textwrap.wrap(about, 120, break_on_hyphens=False),
+        "Every engine that cuDNN offers was timed. [docs/bench.md](../bench.md) says how times are measured and compared. A ratio",
+        "is named only where its whole interval lies beyond 1.02. A case without `dtype=` is bf16.",
+        "",
+        "## Where cuDNN's first choice got slower",
+        "",
+    ]
     slower = _moved(own, "slower")
     out += _table(head, slower) if slower else ["Nowhere."]
     words = collections.Counter((a, b, found.word) for _, a, b, found, _, _ in own)
-    pairs = sorted({(a, b) for _, a, b, _, _, _ in own}, key=lambda p: (version_key(p[0]), version_key(p[1])))
-    out += ["", "All steps:", "", *_table(["versions", "slower", "faster", "same", "unclear", "unsteady"],
-                                          [[f"{a} → {b}", *(str(words[a, b, w]) for w in ("slower", "faster", "same", "unclear", "unsteady"))] for a, b in pairs])]
+    pairs = sorted(
+        {(a, b) for _, a, b, _, _, _ in own}, key=lambda p: (version_key(p[0]), version_key(p[1]))
+    )
+    out += [
+        "",
+        "All steps:",
+        "",
+        *_table(
+            ["versions", "slower", "faster", "same", "unclear", "unsteady"],
+            [
+                [
+                    f"{a} → {b}",
+                    *(
+                        str(words[a, b, w])
+                        for w in ("slower", "faster", "same", "unclear", "unsteady")
+                    ),
+                ]
+                for a, b in pairs
+            ],
+        ),
+    ]
     out += ["", "## Where an engine with the same knobs got slower", ""]
     slower = _moved(same, "slower")
     out += _table(head, slower) if slower else ["Nowhere."]
     out += ["", "## Where the first choice got faster", ""]
     faster = _moved(own, "faster")
     out += _table(head, faster) if faster else ["Nowhere."]
-    out += ["", "## Is cuDNN's first choice its fastest engine?", "", "Of the cases for which cuDNN offers more than one configuration that is right.", ""]
-    out += _table(["cuDNN", "cases", "another is faster", "first / fastest, median", "most"],
-                  [[v, str(count), f"{len(found)} ({len(found) / count:.0%})", f"{statistics.median(r for r, *_ in found):.2f}" if found else "", f"{max(found)[0]:.2f}" if found else ""]
-                   for v, (count, found) in choices.items()])
+    out += [
+        "",
+        "## Is cuDNN's first choice its fastest engine?",
+        "",
+        "Of the cases for which cuDNN offers more than one configuration that is right.",
+        "",
+    ]
+    out += _table(
+        ["cuDNN", "cases", "another is faster", "first / fastest, median", "most"],
+        [
+            [
+                v,
+                str(count),
+                f"{len(found)} ({len(found) / count:.0%})",
+                f"{statistics.median(r for r, *_ in found):.2f}" if found else "",
+                f"{max(found)[0]:.2f}" if found else "",
+            ]
+            for v, (count, found) in choices.items()
+        ],
+    )
     if choices:
         newest = list(choices)[-1]
-        rows = [[_cell(name), f"{ratio:.2f}", chosen, fastest] for ratio, name, chosen, fastest in sorted(choices[newest][1], reverse=True)]
-        out += ["", f"With {newest}:", "", *(_table(["case", "first / fastest", "first choice", "fastest"], rows) if rows else ["Everywhere."])]
+        rows = [
+            [_cell(name), f"{ratio:.2f}", chosen, fastest]
+            for ratio, name, chosen, fastest in sorted(choices[newest][1], reverse=True)
+        ]
+        out += [
+            "",
+            f"With {newest}:",
+            "",
+            *(
+                _table(["case", "first / fastest", "first choice", "fastest"], rows)
+                if rows
+                else ["Everywhere."]
+            ),
+        ]
     out += ["", "## Plots", "", *(f"![{group}]({name})" for group, name in figures), ""]
     return "\n".join(out)
 
@@ -194,7 +318,9 @@ def groups_of(record):
         if not case.sides:
             continue
         rows = [row for rows in case.rows.values() for row in rows.values()]
-        out.setdefault(next((row["group"] for row in rows if row["group"]), "cases"), []).append(case)
+        out.setdefault(next((row["group"] for row in rows if row["group"]), "cases"), []).append(
+            case
+        )
     return out
 
 
@@ -209,8 +335,9 @@ def main(argv):
         print("atlas.py: needs matplotlib (Debian: python3-matplotlib)", file=sys.stderr)
         return 3
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "facts"   # the same record gives the same bytes
+    matplotlib.rcParams["svg.hashsalt"] = "facts"  # the same record gives the same bytes
     import matplotlib.pyplot as plt
+
     try:
         record, files = bench.load(args.inputs)
     except reader.InputError as error:
@@ -222,7 +349,9 @@ def main(argv):
         return 5
     folder = pathlib.Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
-    versions = sorted({version_of(s) for c in record.cases.values() for s in c.sides.values()}, key=version_key)
+    versions = sorted(
+        {version_of(s) for c in record.cases.values() for s in c.sides.values()}, key=version_key
+    )
     figures = []
     for group, cases in groups_of(record).items():
         name = re.sub(r"[^A-Za-z0-9.-]+", "-", group) + ".svg"

@@ -10,6 +10,7 @@ calls, on the stream of the calls. Inputs are equal on both sides. If the output
 One ragged forward of PyTorch takes 40 to 60 ms with the work of its host (2.11), so three single calls of it are timed after the turns.
 Exit: 0 printed; 1 outputs differ, or a side failed; 3 no GPU, no PyTorch, no cudnn-frontend, or not the cuDNN of CUDNN_DIR.
 """
+
 import collections
 import ctypes
 import json
@@ -29,9 +30,15 @@ CALLS, SINGLE = 20, 3
 
 LENS = (2048, 1792, 1500, 1024, 777, 512, 300, 95)
 KEYS = tuple(4096 - 37 * i for i in range(64))
-PACKED = [Problem(pas, mask, 8, *heads, 2048, 2048, 128, 0, LENS) for pas in ("fwd", "bwd") for heads in ((16, 16), (32, 8)) for mask in ("none", "causal")]
+PACKED = [
+    Problem(pas, mask, 8, *heads, 2048, 2048, 128, 0, LENS)
+    for pas in ("fwd", "bwd")
+    for heads in ((16, 16), (32, 8))
+    for mask in ("none", "causal")
+]
 PAGED = [Problem("fwd", "none", 64, 32, 8, 1, 4096, 128, page, KEYS) for page in (16, 64, 128)] + [
-    Problem("fwd", "causal_br", 8, 32, 8, 1024, 4096, 128, page, KEYS[:8]) for page in (64, 128)]
+    Problem("fwd", "causal_br", 8, 32, 8, 1024, 4096, 128, page, KEYS[:8]) for page in (64, 128)
+]
 CASES = PAGED[1:] + PACKED[:4] + PAGED[:1] + PACKED[4:]  # the most asked about first
 
 
@@ -43,7 +50,17 @@ def named(p):
 def words(p):
     """The problem as bench_device's arguments."""
     page = [f"page={p.page}"] if p.page else []
-    return ["cudnn", p.pas, "bf16", p.mask, *map(str, (p.b, p.h, p.s, p.d)), f"h_k={p.h_k}", f"s_kv={p.s_kv}", "lens=" + ",".join(map(str, p.lens)), *page]
+    return [
+        "cudnn",
+        p.pas,
+        "bf16",
+        p.mask,
+        *map(str, (p.b, p.h, p.s, p.d)),
+        f"h_k={p.h_k}",
+        f"s_kv={p.s_kv}",
+        "lens=" + ",".join(map(str, p.lens)),
+        *page,
+    ]
 
 
 def shapes_of(p):
@@ -51,7 +68,17 @@ def shapes_of(p):
     q, k = ((p.b, p.h, p.s, p.d), p.h * p.d), ((p.b, p.h_k, p.s_kv, p.d), p.h_k * p.d)
     if p.pas == "fwd":
         return {"q": q, "k": k, "v": k, "o": q}
-    return {"q": q, "k": k, "v": k, "o": q, "do": q, "stats": ((p.b, p.h, p.s, 1), p.h), "dq": q, "dk": k, "dv": k}
+    return {
+        "q": q,
+        "k": k,
+        "v": k,
+        "o": q,
+        "do": q,
+        "stats": ((p.b, p.h, p.s, 1), p.h),
+        "dq": q,
+        "dk": k,
+        "dv": k,
+    }
 
 
 def pages_of(p):
@@ -64,42 +91,93 @@ def graph_of(p, implementation, **where):
     """cudnn-frontend's graph of the problem and its tensors by name; `implementation` AUTO leaves one operation or many to it; `where` is handle=
     or device_property=."""
     import cudnn
+
     kinds = cudnn.data_type
-    g = cudnn.pygraph(io_data_type=kinds.BFLOAT16, intermediate_data_type=kinds.FLOAT, compute_data_type=kinds.FLOAT, **where)
+    g = cudnn.pygraph(
+        io_data_type=kinds.BFLOAT16,
+        intermediate_data_type=kinds.FLOAT,
+        compute_data_type=kinds.FLOAT,
+        **where,
+    )
     t = {}
 
     def integers(name, *dim):
-        t[name] = g.tensor(name=name, dim=dim, stride=[math.prod(dim[i + 1:]) for i in range(4)], data_type=kinds.INT32)
+        t[name] = g.tensor(
+            name=name,
+            dim=dim,
+            stride=[math.prod(dim[i + 1 :]) for i in range(4)],
+            data_type=kinds.INT32,
+        )
         return t[name]
 
     def layout(name):
         (b, h, s, d), token = shapes[name]
         if p.page and name in ("k", "v"):
             b, s = pages_of(p)[1], p.page
-        return {"dim": [b, h, s, d], "stride": [s * h * d, d, h * d, 1]} | ({"ragged_offset": offsets[token]} if offsets else {})
+        return {"dim": [b, h, s, d], "stride": [s * h * d, d, h * d, 1]} | (
+            {"ragged_offset": offsets[token]} if offsets else {}
+        )
 
     shapes = shapes_of(p)
-    offsets = {} if p.page else {token: integers(f"at{token}", p.b + 1, 1, 1, 1) for token in sorted({token for _, token in shapes.values()})}
+    offsets = (
+        {}
+        if p.page
+        else {
+            token: integers(f"at{token}", p.b + 1, 1, 1, 1)
+            for token in sorted({token for _, token in shapes.values()})
+        }
+    )
     for name in shapes:
         if name not in OUTPUTS[p.pas]:
-            t[name] = g.tensor(name=name, data_type=kinds.FLOAT if name == "stats" else kinds.BFLOAT16, **layout(name))
-    options = {"attn_scale": p.d ** -0.5, "use_padding_mask": True, "seq_len_q": integers("rows", p.b, 1, 1, 1), "seq_len_kv": integers("keys", p.b, 1, 1, 1)}
+            t[name] = g.tensor(
+                name=name,
+                data_type=kinds.FLOAT if name == "stats" else kinds.BFLOAT16,
+                **layout(name),
+            )
+    options = {
+        "attn_scale": p.d**-0.5,
+        "use_padding_mask": True,
+        "seq_len_q": integers("rows", p.b, 1, 1, 1),
+        "seq_len_kv": integers("keys", p.b, 1, 1, 1),
+    }
     if p.mask != "none":
-        options["diagonal_alignment"] = cudnn.diagonal_alignment.BOTTOM_RIGHT if p.mask == "causal_br" else cudnn.diagonal_alignment.TOP_LEFT
+        options["diagonal_alignment"] = (
+            cudnn.diagonal_alignment.BOTTOM_RIGHT
+            if p.mask == "causal_br"
+            else cudnn.diagonal_alignment.TOP_LEFT
+        )
         options["diagonal_band_right_bound"] = 0
     if p.page:
         table = integers("table", p.b, 1, pages_of(p)[0], 1)
-        options |= {"paged_attention_k_table": table, "paged_attention_v_table": table, "paged_attention_max_seq_len_kv": p.s_kv}
+        options |= {
+            "paged_attention_k_table": table,
+            "paged_attention_v_table": table,
+            "paged_attention_max_seq_len_kv": p.s_kv,
+        }
     if p.pas == "fwd":
         options["implementation"] = getattr(cudnn.attention_implementation, implementation)
-        outputs = g.sdpa(name="forward", q=t["q"], k=t["k"], v=t["v"], generate_stats=False, **options)[:1]
+        outputs = g.sdpa(
+            name="forward", q=t["q"], k=t["k"], v=t["v"], generate_stats=False, **options
+        )[:1]
     else:
         total = sum(p.lens)
-        outputs = g.sdpa_backward(name="backward", q=t["q"], k=t["k"], v=t["v"], o=t["o"], dO=t["do"], stats=t["stats"], max_total_seq_len_q=total,
-                                  max_total_seq_len_kv=total, **options)
+        outputs = g.sdpa_backward(
+            name="backward",
+            q=t["q"],
+            k=t["k"],
+            v=t["v"],
+            o=t["o"],
+            dO=t["do"],
+            stats=t["stats"],
+            max_total_seq_len_q=total,
+            max_total_seq_len_kv=total,
+            **options,
+        )
     for name, out in zip(OUTPUTS[p.pas], outputs):
         like = layout(name)
-        out.set_output(True).set_dim(like["dim"]).set_stride(like["stride"]).set_data_type(kinds.BFLOAT16)
+        out.set_output(True).set_dim(like["dim"]).set_stride(like["stride"]).set_data_type(
+            kinds.BFLOAT16
+        )
         if "ragged_offset" in like:
             out.set_ragged_offset(like["ragged_offset"])
         t[name] = out
@@ -116,12 +194,17 @@ OUTPUTS = {"fwd": ("o",), "bwd": ("dq", "dk", "dv")}
 def parse_plan(name):
     """'eng7_k24=1_k30=2' -> (7, {24: 1, 30: 2}); None: no plan of cuDNN's."""
     engine = re.match(r"eng(\d+)", name)
-    return engine and (int(engine[1]), {int(k): int(v) for k, v in re.findall(r"k(\d+)=(\d+)", name)})
+    return engine and (
+        int(engine[1]),
+        {int(k): int(v) for k, v in re.findall(r"k(\d+)=(\d+)", name)},
+    )
 
 
 def plans_of(g):
     """(index in their list, engine, knobs) of each plan of cuDNN's; cudnn-frontend lists engines of its own among them."""
-    found = ((i, parse_plan(g.get_plan_name_at_index(i))) for i in range(g.get_execution_plan_count()))
+    found = (
+        (i, parse_plan(g.get_plan_name_at_index(i))) for i in range(g.get_execution_plan_count())
+    )
     return [(i, *plan) for i, plan in found if plan]
 
 
@@ -135,11 +218,12 @@ def samples(torch):
     while len(states) < 4 << 20:
         states = torch.cat([states, states * a + c & 0xFFFFFFFF])
         a, c = a * a & 0xFFFFFFFF, (a + 1) * c & 0xFFFFFFFF
-    return ((states >> 8).view(-1, 4).sum(1) - (2 << 24)).to(torch.float32) * 2.0 ** -24 * 0.866
+    return ((states >> 8).view(-1, 4).sum(1) - (2 << 24)).to(torch.float32) * 2.0**-24 * 0.866
 
 
 def tensors_of(p, torch):
     """Memory for every tensor of the graph, by name, and for PyTorch's call: bench_device's values, and zero in outputs."""
+
     def integers(values):
         return torch.tensor(values, dtype=torch.int32, device="cuda")
 
@@ -148,14 +232,20 @@ def tensors_of(p, torch):
     ends = [sum(p.lens[:i]) for i in range(p.b + 1)]
     for name, ((b, h, s, d), token) in shapes_of(p).items():
         of_pool = p.page and name in ("k", "v")
-        shape = (pages_of(p)[1], p.page, h, d) if of_pool else (b, s, h, d) if p.page else (total, h, d)
+        shape = (
+            (pages_of(p)[1], p.page, h, d) if of_pool else (b, s, h, d) if p.page else (total, h, d)
+        )
         values, count = given if name == "stats" else short, math.prod(shape)
         made[name] = values.repeat(-(-count // len(values)))[:count].view(shape)
         if name in OUTPUTS[p.pas]:
             made[name] = torch.zeros_like(made[name])
         if not p.page:
             made[f"at{token}"] = integers([end * token for end in ends])
-    made["rows"], made["keys"], made["ends"] = integers([p.s] * p.b if p.page else p.lens), integers(p.lens), integers(ends)
+    made["rows"], made["keys"], made["ends"] = (
+        integers([p.s] * p.b if p.page else p.lens),
+        integers(p.lens),
+        integers(ends),
+    )
     if p.page:
         count = p.b * pages_of(p)[0]
         made["table"] = integers([2 * (i * 7919 % count) for i in range(count)])
@@ -192,7 +282,9 @@ def torch_call(p, memory, torch):
         return None
     ends = memory["ends"]
     q, k, v = (memory[name] for name in "qkv")
-    return lambda: torch.ops.aten._cudnn_attention_forward(q, k, v, None, ends, ends, p.s, p.s_kv, False, 0.0, p.mask == "causal", False)[:1]
+    return lambda: torch.ops.aten._cudnn_attention_forward(
+        q, k, v, None, ends, ends, p.s, p.s_kv, False, 0.0, p.mask == "causal", False
+    )[:1]
 
 
 def difference(theirs, ours, torch):
@@ -230,7 +322,12 @@ class Ours:
 
     def __init__(self, program, p, folders, out):
         self.out = out
-        self.process = subprocess.Popen([program, *words(p), f"out={out}", "turns=1", *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [program, *words(p), f"out={out}", "turns=1", *folders],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -240,7 +337,11 @@ class Ours:
 
     def outputs(self, torch):
         """What its first call wrote; after its first answer."""
-        return torch.from_file(self.out, size=os.path.getsize(self.out) // 2, dtype=torch.bfloat16).to("cuda").float()
+        return (
+            torch.from_file(self.out, size=os.path.getsize(self.out) // 2, dtype=torch.bfloat16)
+            .to("cuda")
+            .float()
+        )
 
     def ask(self):
         self.process.stdin.write("\n")
@@ -271,7 +372,9 @@ def ratio_of(theirs, ours, differs):
     beside = ours if len(theirs) == len(ours) else [statistics.median(ours)] * len(theirs)
     ratios = [them / us for them, us in zip(theirs, beside)]
     ratio = statistics.median(ratios)
-    return f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})" + ("" if ratio >= WANTED else f" below {WANTED}")
+    return f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})" + (
+        "" if ratio >= WANTED else f" below {WANTED}"
+    )
 
 
 def bench(p, args, handle, stream, torch, rounds, beside_torch):
@@ -285,11 +388,15 @@ def bench(p, args, handle, stream, torch, rounds, beside_torch):
             ours.answer()
             right, asked = ours.outputs(torch), ours.ask()
             mine = (asked["engine"], {int(k): v for k, v in asked["knobs"].items()})
-            like = (None, None) if first[1] == mine else frontend_call(p, memory, handle, torch, mine)
+            like = (
+                (None, None) if first[1] == mine else frontend_call(p, memory, handle, torch, mine)
+            )
             for name, (call, plan) in (("frontend", first), ("frontend, plan of FACTS", like)):
                 if call:
                     calls[name], plans[name] = call, plan
-                    differs[name] = difference(frontend_outputs(p, call, memory, torch), right, torch)
+                    differs[name] = difference(
+                        frontend_outputs(p, call, memory, torch), right, torch
+                    )
             times = in_turns(calls, ours, stream, torch, rounds)
             single = torch_call(p, memory, torch) if beside_torch else None
             if single:
@@ -303,8 +410,11 @@ def bench(p, args, handle, stream, torch, rounds, beside_torch):
             ours.close()
     for name, theirs in times.items():
         if name != "ours":
-            print(f"| {named(p)} | {name} | {words_of_plan(*plans[name]) if name in plans else 'its own choice'} | {words_of_plan(*mine)} | "
-                  f"{statistics.median(theirs):,.1f} | {statistics.median(times['ours']):,.1f} | {ratio_of(theirs, times['ours'], differs[name])} |", flush=True)
+            print(
+                f"| {named(p)} | {name} | {words_of_plan(*plans[name]) if name in plans else 'its own choice'} | {words_of_plan(*mine)} | "
+                f"{statistics.median(theirs):,.1f} | {statistics.median(times['ours']):,.1f} | {ratio_of(theirs, times['ours'], differs[name])} |",
+                flush=True,
+            )
     if not times:
         print(f"| {named(p)} | failed | | | | | |", flush=True)
     torch.cuda.empty_cache()
@@ -313,11 +423,15 @@ def bench(p, args, handle, stream, torch, rounds, beside_torch):
 
 def load(folder, nvrtc):
     """One cuDNN for PyTorch and cudnn-frontend, mapped before either looks for its own; returns both modules."""
-    for path in [nvrtc] * bool(nvrtc) + [os.path.join(folder, f"libcudnn{part}.so.9") for part in ("", "_graph", "_engines_runtime_compiled")]:
+    for path in [nvrtc] * bool(nvrtc) + [
+        os.path.join(folder, f"libcudnn{part}.so.9")
+        for part in ("", "_graph", "_engines_runtime_compiled")
+    ]:
         ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     os.environ["LD_LIBRARY_PATH"] = folder  # where cudnn-frontend looks first, by itself
     import cudnn
     import torch
+
     return cudnn, torch
 
 
@@ -325,14 +439,22 @@ def foreign(folder):
     """Paths of mapped cuDNN libraries that are not of `folder`."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = {line.split(maxsplit=5)[5].strip() for line in maps if "/libcudnn" in line}
-    return sorted(path for path in paths if os.path.dirname(os.path.realpath(path)) != os.path.realpath(folder))
+    return sorted(
+        path
+        for path in paths
+        if os.path.dirname(os.path.realpath(path)) != os.path.realpath(folder)
+    )
 
 
 def main(args):
     if len(args) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 3
-    since, limit, rounds = time.monotonic(), float(os.environ.get("BENCH_FRONTEND_SECONDS", "1e9")), int(os.environ.get("BENCH_FRONTEND_ROUNDS", "11"))
+    since, limit, rounds = (
+        time.monotonic(),
+        float(os.environ.get("BENCH_FRONTEND_SECONDS", "1e9")),
+        int(os.environ.get("BENCH_FRONTEND_ROUNDS", "11")),
+    )
     try:
         cudnn, torch = load(args[1], args[2] if len(args) > 2 else None)
     except (ImportError, OSError) as error:
@@ -345,9 +467,13 @@ def main(args):
     torch.zeros(1, device="cuda")
     handle, stream = cudnn.create_handle(), torch.cuda.current_stream()
     cudnn.set_stream(handle, stream.cuda_stream)
-    print(f"{torch.cuda.get_device_name()}, cuDNN {cudnn.backend_version()}, cudnn-frontend {cudnn.__version__}, PyTorch {torch.__version__}"
-          f"{'' if beside_torch else ' (maps a cuDNN of its own: not timed)'}\n")
-    print("| case | peer | engine and knobs of the peer | of FACTS | peer us | FACTS us | peer / FACTS |\n|---|---|---|---|---|---|---|")
+    print(
+        f"{torch.cuda.get_device_name()}, cuDNN {cudnn.backend_version()}, cudnn-frontend {cudnn.__version__}, PyTorch {torch.__version__}"
+        f"{'' if beside_torch else ' (maps a cuDNN of its own: not timed)'}\n"
+    )
+    print(
+        "| case | peer | engine and knobs of the peer | of FACTS | peer us | FACTS us | peer / FACTS |\n|---|---|---|---|---|---|---|"
+    )
     left, good = 0, True
     for p in CASES:
         if time.monotonic() - since > limit:
@@ -356,7 +482,11 @@ def main(args):
         good = bench(p, args, handle, stream, torch, rounds, beside_torch) and good
     if left:
         print(f"\n{left} cases were not begun: BENCH_FRONTEND_SECONDS={limit:g}")
-    others = [path for path in foreign(args[1]) if beside_torch or os.path.basename(path) != "libcudnn.so.9"]
+    others = [
+        path
+        for path in foreign(args[1])
+        if beside_torch or os.path.basename(path) != "libcudnn.so.9"
+    ]
     if others:
         print(f"bench_frontend: also mapped: {' '.join(others)}", file=sys.stderr)
     return 3 if others else 0 if good else 1

@@ -12,6 +12,7 @@ with PyTorch after other work; the ratio to PyTorch's time in a row is in the ne
 with nothing between them. The median and the worst of the core cases follow their table.
 Exit: 0 printed; 3 no GPU or no PyTorch; otherwise the exit status of FACTS.
 """
+
 import json
 import os
 import re
@@ -42,11 +43,19 @@ COMMON = "d.qk%8=0 & d.v%8=0 & d.qk<=128 & d.v<=128 & dtype in (bf16, f16) & mas
 
 def core_cases(facts, each=8):
     """Of the core cases that a few lines of PyTorch can express and every cuDNN accepts, `each` of either pass, evenly spaced in the suite's order."""
-    listed = subprocess.run([facts, "list", "core", "--where", COMMON], capture_output=True, text=True)
+    listed = subprocess.run(
+        [facts, "list", "core", "--where", COMMON], capture_output=True, text=True
+    )
     if listed.returncode:
         sys.exit(print(listed.stderr.strip(), file=sys.stderr) or listed.returncode)
-    plain = [case for case in listed.stdout.splitlines() if {token.split("=")[0] for token in case.split()} <= PLAIN_KEYS]
-    of_pass = [[case for case in plain if case.startswith(f"pass={word} ")] for word in ("fwd", "bwd")]
+    plain = [
+        case
+        for case in listed.stdout.splitlines()
+        if {token.split("=")[0] for token in case.split()} <= PLAIN_KEYS
+    ]
+    of_pass = [
+        [case for case in plain if case.startswith(f"pass={word} ")] for word in ("fwd", "bwd")
+    ]
     return [cases[(2 * i + 1) * len(cases) // (2 * each)] for cases in of_pass for i in range(each)]
 
 
@@ -59,17 +68,23 @@ def numbers(case, key, usual, count):
 
 def plain_reference(case):
     """Scores, softmax, product in fp32, and autograd for a backward: a function that does it once."""
-    (b,), (hq, hk, hv), (sq, sk), (dq, dv) = (numbers(case, *key) for key in (("b", 2, 1), ("h", 8, 3), ("s", 512, 2), ("d", 128, 2)))
+    (b,), (hq, hk, hv), (sq, sk), (dq, dv) = (
+        numbers(case, *key) for key in (("b", 2, 1), ("h", 8, 3), ("s", 512, 2), ("d", 128, 2))
+    )
     backward, causal = "pass=bwd" in case, "mask=causal" in case
-    q, k, v, g = (torch.randn(b, h, s, d, device="cuda", requires_grad=backward and n < 3)
-                  for n, (h, s, d) in enumerate(((hq, sq, dq), (hk, sk, dq), (hv, sk, dv), (hq, sq, dv))))
+    q, k, v, g = (
+        torch.randn(b, h, s, d, device="cuda", requires_grad=backward and n < 3)
+        for n, (h, s, d) in enumerate(((hq, sq, dq), (hk, sk, dq), (hv, sk, dv), (hq, sq, dv)))
+    )
 
     def run():
         keys = k if hk == hq else k.repeat_interleave(hq // hk, 1)
         values = v if hv == hq else v.repeat_interleave(hq // hv, 1)
-        x = q @ keys.transpose(-1, -2) * dq ** -0.5
+        x = q @ keys.transpose(-1, -2) * dq**-0.5
         if causal:
-            x = x.masked_fill(torch.ones(sq, sk, device="cuda", dtype=torch.bool).triu(1), float("-inf"))
+            x = x.masked_fill(
+                torch.ones(sq, sk, device="cuda", dtype=torch.bool).triu(1), float("-inf")
+            )
         o = torch.softmax(x, -1) @ values
         if backward:
             torch.autograd.grad(o, (q, k, v), g)
@@ -109,8 +124,15 @@ def ours(facts, cudnn, cases, seeds):
     with tempfile.TemporaryDirectory() as folder:
         record, suite = os.path.join(folder, "r.jsonl"), os.path.join(folder, "s.cases")
         with open(suite, "w", encoding="utf-8") as file:
-            file.write("name: bench\nwhy: what judging costs\n" + "".join(f"{case} seed={2 + n}\n" for case in cases for n in range(seeds + 1)))
-        done = subprocess.run([facts, "run", suite, "--cudnn", cudnn, "--device", "0", "-j", "1", "-o", record], capture_output=True, text=True)
+            file.write(
+                "name: bench\nwhy: what judging costs\n"
+                + "".join(f"{case} seed={2 + n}\n" for case in cases for n in range(seeds + 1))
+            )
+        done = subprocess.run(
+            [facts, "run", suite, "--cudnn", cudnn, "--device", "0", "-j", "1", "-o", record],
+            capture_output=True,
+            text=True,
+        )
         if done.returncode not in (0, 1):
             sys.exit(print(done.stderr.strip(), file=sys.stderr) or done.returncode)
         with open(record, encoding="utf-8") as file:
@@ -143,20 +165,41 @@ def text_of(ms):
 def print_table(rows_of_case, in_a_row, warm, runs):
     """A line for each case; answers the ratios: after other work, in a row, and of both in a row."""
     ratios = []
-    print("| case | verdict, reference | fill | reference | compare | FACTS | FACTS alone | PyTorch | PyTorch alone | FACTS / PyTorch | FACTS / PyTorch alone | both alone |")
+    print(
+        "| case | verdict, reference | fill | reference | compare | FACTS | FACTS alone | PyTorch | PyTorch alone | FACTS / PyTorch | FACTS / PyTorch alone | both alone |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for case, rows in rows_of_case.items():
         judged = [row for row in rows if all(stage in row for stage in STAGES)]
         if not judged:
-            print(f"| `{case}` | {rows[0]['verdict'] if rows else 'not_run'} | | | | | | | | | | |", flush=True)
+            print(
+                f"| `{case}` | {rows[0]['verdict'] if rows else 'not_run'} | | | | | | | | | | |",
+                flush=True,
+            )
             continue
-        theirs, mine = plain_reference_ms(case, warm, runs), statistics.median(sum(row[stage] for stage in STAGES) for row in judged)
+        theirs, mine = (
+            plain_reference_ms(case, warm, runs),
+            statistics.median(sum(row[stage] for stage in STAGES) for row in judged),
+        )
         both = in_a_row.get(case)
-        of_case = [mine / theirs[1], mine / theirs[0]] + ([both / theirs[0]] if both else []) if theirs else []
+        of_case = (
+            [mine / theirs[1], mine / theirs[0]] + ([both / theirs[0]] if both else [])
+            if theirs
+            else []
+        )
         ratios += [of_case] if theirs else []
-        cells = [f"{judged[0]['verdict']}, {judged[0].get('oracle', 'none')}"] + [text_of(statistics.median(row[stage] for row in judged)) for stage in STAGES]
-        cells += [text_of(mine), text_of(both) if both else ""] + ([text_of(ms) for ms in reversed(theirs)] if theirs else ["does not fit", ""])
-        print(f"| `{case}` | " + " | ".join(cells + [f"{ratio:.2f}" for ratio in of_case] + [""] * (3 - len(of_case))) + " |", flush=True)
+        cells = [f"{judged[0]['verdict']}, {judged[0].get('oracle', 'none')}"] + [
+            text_of(statistics.median(row[stage] for row in judged)) for stage in STAGES
+        ]
+        cells += [text_of(mine), text_of(both) if both else ""] + (
+            [text_of(ms) for ms in reversed(theirs)] if theirs else ["does not fit", ""]
+        )
+        print(
+            f"| `{case}` | "
+            + " | ".join(cells + [f"{ratio:.2f}" for ratio in of_case] + [""] * (3 - len(of_case)))
+            + " |",
+            flush=True,
+        )
     return ratios
 
 
@@ -171,7 +214,10 @@ def main(args):
     ratios = print_table(ours(args[0], args[1], cases, 6), ours_in_a_row(small, cases), 3, 20)
     if ratios:
         for word, of in zip(("", " alone", ", both alone"), zip(*ratios)):
-            print(f"\n{len(of)} cases: FACTS / PyTorch{word} {statistics.median(of):.2f} in the median, {max(of):.2f} at worst", flush=True)
+            print(
+                f"\n{len(of)} cases: FACTS / PyTorch{word} {statistics.median(of):.2f} in the median, {max(of):.2f} at worst",
+                flush=True,
+            )
         print()
     if len(args) == 2:
         print_table(ours(args[0], args[1], LARGE, 1), {}, 1, 3)

@@ -10,6 +10,7 @@
 usage: bench_run.py [--suite peers-fe] [--cudnn 9.27.0] [--device h200-sxm|0] [--shard I/N] [--jobs N] [--plans DIR] [--frontend DIR] [--frontend-seconds N] [decide] [compile]
 Exit: 0 printed; 1 the rows of two steps are not the same; 3 a step could not be run.
 """
+
 import argparse
 import collections
 import json
@@ -22,7 +23,20 @@ import time
 
 HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What may differ between two answers to one question: times, and who gave the answer.
-FREE = {"decide_us", "plan_ms", "exec_us", "wall_ms", "fill_ms", "oracle_ms", "judge_ms", "spent_ms", "run", "attempt", "plan_loaded", "refusal_loaded"}
+FREE = {
+    "decide_us",
+    "plan_ms",
+    "exec_us",
+    "wall_ms",
+    "fill_ms",
+    "oracle_ms",
+    "judge_ms",
+    "spent_ms",
+    "run",
+    "attempt",
+    "plan_loaded",
+    "refusal_loaded",
+}
 NOT_EXECUTED = {"unsupported", "inconclusive", "not_run", "build_fail"}
 
 
@@ -38,10 +52,31 @@ def rows_of(path):
 
 def step(options, words, record, plans):
     """One command of facts: its rows, seconds, seconds of CPU of all its processes."""
-    command = [os.path.join(options.bin, "facts"), *words, options.suite, "--cudnn", options.cudnn, "--device", options.device, "--overwrite", "-o", record]
-    command += ["--plan-dir", plans] + (["--shard", options.shard] if options.shard else []) + (["--jobs", str(options.jobs)] if options.jobs else [])
+    command = [
+        os.path.join(options.bin, "facts"),
+        *words,
+        options.suite,
+        "--cudnn",
+        options.cudnn,
+        "--device",
+        options.device,
+        "--overwrite",
+        "-o",
+        record,
+    ]
+    command += (
+        ["--plan-dir", plans]
+        + (["--shard", options.shard] if options.shard else [])
+        + (["--jobs", str(options.jobs)] if options.jobs else [])
+    )
     started = time.monotonic()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "FACTS_HOME": HOME, "FACTS_TIMES": "1"})
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "FACTS_HOME": HOME, "FACTS_TIMES": "1"},
+    )
     said = child.stderr.read()
     _, status, used = os.wait4(child.pid, 0)
     seconds = time.monotonic() - started
@@ -52,8 +87,15 @@ def step(options, words, record, plans):
 
 def unlike(one, other):
     """How many rows of two steps say something else."""
+
     def said(rows):
-        return {(row["case"], row.get("config")): {key: value for key, value in row.items() if key not in FREE} for row in rows}
+        return {
+            (row["case"], row.get("config")): {
+                key: value for key, value in row.items() if key not in FREE
+            }
+            for row in rows
+        }
+
     a, b = said(one), said(other)
     return sum(a.get(key) != b.get(key) for key in a.keys() | b.keys())
 
@@ -63,9 +105,17 @@ def is_executed(row):
 
 
 def counts(rows):
-    made = sum("plan_ms" in row and not row.get("plan_loaded") and row.get("backend") == "cudnn" for row in rows)
-    return {"rows": len(rows), "refused": sum(row["verdict"] == "unsupported" for row in rows), "compiled": made,
-            "loaded": sum(row.get("plan_loaded") is True for row in rows), "refusals": sum(row.get("refusal_loaded") is True for row in rows)}
+    made = sum(
+        "plan_ms" in row and not row.get("plan_loaded") and row.get("backend") == "cudnn"
+        for row in rows
+    )
+    return {
+        "rows": len(rows),
+        "refused": sum(row["verdict"] == "unsupported" for row in rows),
+        "compiled": made,
+        "loaded": sum(row.get("plan_loaded") is True for row in rows),
+        "refusals": sum(row.get("refusal_loaded") is True for row in rows),
+    }
 
 
 def own_ms(rows):
@@ -80,8 +130,10 @@ def own_ms(rows):
 
 def line(title, rows, seconds, cpu):
     c = counts(rows)
-    return (f"  {title:<28}{seconds:8.1f} s {len(rows) / seconds:8.0f} rows/s {cpu:8.1f} s of CPU   "
-            f"plans {c['compiled']} compiled, {c['loaded']} loaded; refusals {c['refusals']} of {c['refused']} loaded")
+    return (
+        f"  {title:<28}{seconds:8.1f} s {len(rows) / seconds:8.0f} rows/s {cpu:8.1f} s of CPU   "
+        f"plans {c['compiled']} compiled, {c['loaded']} loaded; refusals {c['refusals']} of {c['refused']} loaded"
+    )
 
 
 def stages(rows):
@@ -91,7 +143,11 @@ def stages(rows):
     for row in chosen:
         spent.update(row["spent_ms"])
     whole = sum(spent.values())
-    return [(stage, ms / len(chosen), ms / whole) for stage, ms in spent.most_common()] if whole else []
+    return (
+        [(stage, ms / len(chosen), ms / whole) for stage, ms in spent.most_common()]
+        if whole
+        else []
+    )
 
 
 def described(options, work):
@@ -112,17 +168,25 @@ def described(options, work):
 
 def executed_line(title, rows, seconds):
     executed = sum(map(is_executed, rows))
-    refused = sum(ms for row, ms in zip(rows, own_ms(rows)) if row["verdict"] == "unsupported") * 1e-3
+    refused = (
+        sum(ms for row, ms in zip(rows, own_ms(rows)) if row["verdict"] == "unsupported") * 1e-3
+    )
     rate = executed / seconds
-    print(f"  {title:<28}{seconds:8.1f} s  {executed} executed, {rate:.1f} a second; the GPU held {1e3 / max(rate, 1e-9):.1f} ms a case; "
-          f"refused {len(rows) - executed}: {refused:.1f} worker seconds", flush=True)
+    print(
+        f"  {title:<28}{seconds:8.1f} s  {executed} executed, {rate:.1f} a second; the GPU held {1e3 / max(rate, 1e-9):.1f} ms a case; "
+        f"refused {len(rows) - executed}: {refused:.1f} worker seconds",
+        flush=True,
+    )
     return rate
 
 
 def measured(options, work):
     print(f"{options.suite} on GPU {options.device}, cuDNN {options.cudnn}, {os.cpu_count()} cores")
     empty, rates, rows = os.path.join(work, "plans"), {}, []
-    for title, plans in (("run, folder empty", empty), ("run, with the folder", options.plans or empty)):
+    for title, plans in (
+        ("run, folder empty", empty),
+        ("run, with the folder", options.plans or empty),
+    ):
         rows, seconds, cpu = step(options, ["run"], os.path.join(work, "record"), plans)
         print(line(title, rows, seconds, cpu))
         rates[title] = executed_line(title, rows, seconds)
@@ -138,7 +202,10 @@ def measured(options, work):
 
 def passed_of(output):
     """(executed, seconds) out of pytest's last line. A test with an error, such as a module that cannot be imported, did not run: (0, 0.0)."""
-    words = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|errors)\b", output)}
+    words = {
+        word: int(number)
+        for number, word in re.findall(r"(\d+) (passed|failed|error|errors)\b", output)
+    }
     seconds = re.search(r" in ([\d.]+)s", output)
     if not seconds or words.keys() & {"error", "errors"}:
         return 0, 0.0
@@ -147,29 +214,62 @@ def passed_of(output):
 
 def frontend(options):
     folder = os.path.join(options.frontend, "test/python")
-    limit = ["timeout", "-s", "INT", str(options.frontend_seconds)] if options.frontend_seconds else []
-    done = subprocess.run([*limit, options.python, "-m", "pytest", "test_mhas_v2.py", "-m", "L0", "-q"], cwd=folder, capture_output=True,
-                          text=True, check=False)
+    limit = (
+        ["timeout", "-s", "INT", str(options.frontend_seconds)] if options.frontend_seconds else []
+    )
+    done = subprocess.run(
+        [*limit, options.python, "-m", "pytest", "test_mhas_v2.py", "-m", "L0", "-q"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     executed, seconds = passed_of(done.stdout[-2000:])
     if not executed or not seconds:
         give_up(f"{folder}: {(done.stdout + done.stderr)[-1000:]}")
-    print(f"\n  test_mhas_v2.py -m L0        {seconds:8.1f} s  {executed} executed, {executed / seconds:.2f} a second", flush=True)
+    print(
+        f"\n  test_mhas_v2.py -m L0        {seconds:8.1f} s  {executed} executed, {executed / seconds:.2f} a second",
+        flush=True,
+    )
     return executed / seconds
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--suite", default="peers-fe")
     parser.add_argument("--cudnn", default="9.27.0")
-    parser.add_argument("--device", default="h200-sxm", help="a description, or the number of a GPU")
+    parser.add_argument(
+        "--device", default="h200-sxm", help="a description, or the number of a GPU"
+    )
     parser.add_argument("--shard", help="I/N: only this part of the suite")
     parser.add_argument("--jobs", type=int, default=0)
-    parser.add_argument("--plans", metavar="DIR", help="on a GPU: plans that facts compile made ahead, for the second run")
+    parser.add_argument(
+        "--plans",
+        metavar="DIR",
+        help="on a GPU: plans that facts compile made ahead, for the second run",
+    )
     parser.add_argument("--frontend", metavar="DIR", help="a checkout of cudnn-frontend")
-    parser.add_argument("--frontend-seconds", type=int, default=0, help="interrupt its tests after so many seconds: the rate is of what ran till then")
-    parser.add_argument("--python", default=sys.executable, help="with cudnn, torch, pytest and looseversion, for --frontend")
+    parser.add_argument(
+        "--frontend-seconds",
+        type=int,
+        default=0,
+        help="interrupt its tests after so many seconds: the rate is of what ran till then",
+    )
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        help="with cudnn, torch, pytest and looseversion, for --frontend",
+    )
     parser.add_argument("--bin", default=os.path.join(HOME, "build/release/bin"))
-    parser.add_argument("what", nargs="*", metavar="decide|compile", default=["decide", "compile"], help="without a GPU: only this")
+    parser.add_argument(
+        "what",
+        nargs="*",
+        metavar="decide|compile",
+        default=["decide", "compile"],
+        help="without a GPU: only this",
+    )
     options = parser.parse_args()
     if set(options.what) - {"decide", "compile"}:
         parser.error(f"{options.what[0]}: decide or compile")

@@ -8,6 +8,7 @@ usage: ci/bench_torch.py [--same] BENCH_DEVICE [CUDNN_DIR [NVRTC]]    (--same: c
 Prints a Markdown table: PyTorch's time, the time of FACTS, and their ratio. A host time is the time of one call in its thread; a device time is between two events.
 Exit: 0 printed; 3 no GPU or no PyTorch.
 """
+
 import json
 import pathlib
 import subprocess
@@ -31,7 +32,13 @@ TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
 def tensors(dtype, b, h, s, d, device="cuda", grad=False):
     """q, k, v as b,h,s,d views of dense b,s,h,d memory, as ours."""
-    return [(torch.randn(b, s, h, d, device=device) * 0.5).to(TYPES[dtype]).transpose(1, 2).requires_grad_(grad) for _ in range(3)]
+    return [
+        (torch.randn(b, s, h, d, device=device) * 0.5)
+        .to(TYPES[dtype])
+        .transpose(1, 2)
+        .requires_grad_(grad)
+        for _ in range(3)
+    ]
 
 
 def device_us(call, repeats):
@@ -64,10 +71,13 @@ def torch_call(backend, pas, dtype, mask, b, h, s, d):
     def forward():
         with sdpa_kernel(backend):
             return sdpa(q, k, v, is_causal=causal)
+
     if pas == "fwd":
+
         def call():
             with torch.no_grad():
                 return forward()
+
         return call
     o = forward()
     g = torch.randn_like(o)
@@ -75,7 +85,9 @@ def torch_call(backend, pas, dtype, mask, b, h, s, d):
 
 
 def ours(args, backend, *shape):
-    done = subprocess.run([args[0], backend, *map(str, shape), *args[1:]], capture_output=True, text=True)
+    done = subprocess.run(
+        [args[0], backend, *map(str, shape), *args[1:]], capture_output=True, text=True
+    )
     if done.returncode:
         print(f"{backend} {shape}: {done.stderr.strip()}", file=sys.stderr)
         return None
@@ -84,16 +96,21 @@ def ours(args, backend, *shape):
 
 def in_turns(args, shape, call):
     """Medians of PyTorch's and our device time, and the ratio with its interval; None: ours failed."""
-    process = subprocess.Popen([args[0], "cudnn", *map(str, shape), "turns=1", *args[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [args[0], "cudnn", *map(str, shape), "turns=1", *args[1:]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     theirs, mine = [], []
     try:
-        process.stdout.readline()   # it is ready
+        process.stdout.readline()  # it is ready
         for turn in range(ROUNDS + 1):
             us = device_us(call, CALLS)
             process.stdin.write("\n")
             process.stdin.flush()
             own = json.loads(process.stdout.readline())["device_us"]
-            if turn:   # the first warms up
+            if turn:  # the first warms up
                 theirs.append(us)
                 mine.append(own)
     except (OSError, ValueError):
@@ -101,18 +118,46 @@ def in_turns(args, shape, call):
     finally:
         process.kill()
         process.communicate()
-    return median(theirs), median(mine), times.interval([us / them for us, them in zip(mine, theirs)], times.ERROR / 2)
+    return (
+        median(theirs),
+        median(mine),
+        times.interval([us / them for us, them in zip(mine, theirs)], times.ERROR / 2),
+    )
 
 
 def row(what, theirs, mine):
-    print(f"| {what} | {theirs:,.1f} | " + ("failed | |" if mine is None else f"{mine:,.1f} | {mine / theirs:.3f} |"), flush=True)
+    print(
+        f"| {what} | {theirs:,.1f} | "
+        + ("failed | |" if mine is None else f"{mine:,.1f} | {mine / theirs:.3f} |"),
+        flush=True,
+    )
 
 
-SAME = [("fwd", "bf16", "none", 4, 16, 4096, 128), ("fwd", "bf16", "causal", 4, 16, 4096, 128), ("fwd", "bf16", "none", 2, 16, 4096, 256), ("fwd", "f16", "none", 4, 16, 2048, 64),
-        ("fwd", "bf16", "none", 2, 8, 512, 128), ("bwd", "bf16", "none", 4, 16, 4096, 128), ("bwd", "bf16", "causal", 4, 16, 4096, 128), ("bwd", "f16", "none", 4, 16, 2048, 64)]
-F32 = [(4, 16, 4096, 128)] + [(2, 16, s, 128) for s in (512, 1024, 2048)] + [(2, 16, s, d) for d in (64, 75, 100, 256) for s in (512, 4096)]
-MATH = [(pas, dtype, "none", *shape, 128) for pas in ("fwd", "bwd") for dtype in ("bf16", "f16") for shape in ((4, 16, 4096), (2, 8, 512))] + [
-    ("fwd", "bf16", "causal", 4, 16, 4096, 128), ("fwd", "bf16", "none", 2, 8, 1024, 100)] + [(pas, "f32", "none", *shape) for pas in ("fwd", "bwd") for shape in F32]
+SAME = [
+    ("fwd", "bf16", "none", 4, 16, 4096, 128),
+    ("fwd", "bf16", "causal", 4, 16, 4096, 128),
+    ("fwd", "bf16", "none", 2, 16, 4096, 256),
+    ("fwd", "f16", "none", 4, 16, 2048, 64),
+    ("fwd", "bf16", "none", 2, 8, 512, 128),
+    ("bwd", "bf16", "none", 4, 16, 4096, 128),
+    ("bwd", "bf16", "causal", 4, 16, 4096, 128),
+    ("bwd", "f16", "none", 4, 16, 2048, 64),
+]
+F32 = (
+    [(4, 16, 4096, 128)]
+    + [(2, 16, s, 128) for s in (512, 1024, 2048)]
+    + [(2, 16, s, d) for d in (64, 75, 100, 256) for s in (512, 4096)]
+)
+MATH = (
+    [
+        (pas, dtype, "none", *shape, 128)
+        for pas in ("fwd", "bwd")
+        for dtype in ("bf16", "f16")
+        for shape in ((4, 16, 4096), (2, 8, 512))
+    ]
+    + [("fwd", "bf16", "causal", 4, 16, 4096, 128), ("fwd", "bf16", "none", 2, 8, 1024, 100)]
+    + [(pas, "f32", "none", *shape) for pas in ("fwd", "bwd") for shape in F32]
+)
 
 
 def main(args):
@@ -120,7 +165,9 @@ def main(args):
         print("bench_torch: no GPU" if args else __doc__, file=sys.stderr)
         return 3
     torch.backends.cuda.matmul.allow_tf32 = False
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, its cuDNN {torch.backends.cudnn.version()}\n")
+    print(
+        f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, its cuDNN {torch.backends.cudnn.version()}\n"
+    )
     same_only = args[0] == "--same"
     args = args[same_only:]
     print("| case | PyTorch us | FACTS us | ratio |\n|---|---|---|---|")
@@ -130,7 +177,10 @@ def main(args):
         found = in_turns(args, shape, call)
         if found:
             theirs, mine, ratio = found
-            print(f"| device, cuDNN: {name} | {theirs:,.1f} | {mine:,.1f} | {ratio.middle:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) |", flush=True)
+            print(
+                f"| device, cuDNN: {name} | {theirs:,.1f} | {mine:,.1f} | {ratio.middle:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) |",
+                flush=True,
+            )
         else:
             row(f"device, cuDNN: {name}", device_us(call, CALLS), None)
         if shape[5] <= 512:
@@ -140,7 +190,11 @@ def main(args):
         return 0
     for shape in MATH:
         theirs, mine = device_us(torch_call(SDPBackend.MATH, *shape), 5), ours(args, "math", *shape)
-        row("device, math: {} {} {} b{} h{} s{} d{}".format(*shape), theirs, mine and mine["device_us"])
+        row(
+            "device, math: {} {} {} b{} h{} s{} d{}".format(*shape),
+            theirs,
+            mine and mine["device_us"],
+        )
         torch.cuda.empty_cache()
     for s, d in ((1024, 64), (1024, 128)):
         q, k, v = tensors("f32", 1, 8, s, d, "cpu")
@@ -153,7 +207,11 @@ def main(args):
                 n += 1
         theirs = (time.perf_counter() - since) * 1e6 / n
         mine = ours(args[:1], "cpu", "fwd", "f32", "none", 1, 8, s, d)
-        row(f"cpu f32, {torch.get_num_threads()} threads: b1 h8 s{s} d{d}", theirs, mine and mine["device_us"])
+        row(
+            f"cpu f32, {torch.get_num_threads()} threads: b1 h8 s{s} d{d}",
+            theirs,
+            mine and mine["device_us"],
+        )
     return 0
 
 

@@ -6,6 +6,7 @@
 RANGE is as for `git log`. Without it: the commits of HEAD that origin/main, or else main, does not have. If there are none, the last commit. Older
 commits are not read: some of them are older than these rules. Exit 1 when a subject is wrong, 2 when there is no such range.
 """
+
 import argparse
 import re
 import subprocess
@@ -14,17 +15,78 @@ from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[1]
 LONGEST = 72
-WHY = re.compile(r"^(cases/known/.*\.known|cases/calibration\.json|(harness/src/numbers/judge|lib/src/policy)/.*\.[ch])$")  # verdicts, tolerances, guards
+WHY = re.compile(
+    r"^(cases/known/.*\.known|cases/calibration\.json|(harness/src/numbers/judge|lib/src/policy)/.*\.[ch])$"
+)  # verdicts, tolerances, guards
 # Words that end like a verb of the past or of the third person, and are none.
-VERBS = {"embed", "feed", "need", "seed", "shed", "speed", "bring", "ping", "string", "swing", "address", "bypass", "compress", "discuss", "express", "focus",
-         "guess", "miss", "pass", "process", "stress", "suppress", "toss"}
-NOT_VERBS = {"a", "an", "the", "no", "not", "new", "more", "some", "this", "that", "it", "its", "what", "when", "where", "which", "who", "one", "each", "every",
-             "all", "only", "if", "in", "of", "on", "to", "for", "with", "without", "two", "three", "both", "there"}
+VERBS = {
+    "embed",
+    "feed",
+    "need",
+    "seed",
+    "shed",
+    "speed",
+    "bring",
+    "ping",
+    "string",
+    "swing",
+    "address",
+    "bypass",
+    "compress",
+    "discuss",
+    "express",
+    "focus",
+    "guess",
+    "miss",
+    "pass",
+    "process",
+    "stress",
+    "suppress",
+    "toss",
+}
+NOT_VERBS = {
+    "a",
+    "an",
+    "the",
+    "no",
+    "not",
+    "new",
+    "more",
+    "some",
+    "this",
+    "that",
+    "it",
+    "its",
+    "what",
+    "when",
+    "where",
+    "which",
+    "who",
+    "one",
+    "each",
+    "every",
+    "all",
+    "only",
+    "if",
+    "in",
+    "of",
+    "on",
+    "to",
+    "for",
+    "with",
+    "without",
+    "two",
+    "three",
+    "both",
+    "there",
+}
 
 
 def git(*words):
     """What git prints."""
-    return subprocess.run(["git", "-C", HOME, *words], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["git", "-C", HOME, *words], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def trouble(subject, body, files):
@@ -35,7 +97,9 @@ def trouble(subject, body, files):
         yield f"{len(subject)} columns: at most {LONGEST}"
     scope, colon, rest = subject.partition(": ")
     first = re.split(r"\W", (rest if colon else scope) + " ")[0].lower()
-    if first not in VERBS and (first in NOT_VERBS or re.search(r"(ed|ing|[^s]s)$", first) or not first.isalpha()):
+    if first not in VERBS and (
+        first in NOT_VERBS or re.search(r"(ed|ing|[^s]s)$", first) or not first.isalpha()
+    ):
         yield f'"{first}" is no imperative verb'
     if not body.strip() and any(WHY.match(name) for name in files):
         yield "changes a verdict, a guard or a tolerance: the body must say why"
@@ -51,18 +115,36 @@ def commits(span):
 def new():
     """The range of new commits."""
     for base in ("origin/main", "main"):
-        known = subprocess.run(["git", "-C", HOME, "rev-parse", "-q", "--verify", base], capture_output=True, text=True, check=False)
+        known = subprocess.run(
+            ["git", "-C", HOME, "rev-parse", "-q", "--verify", base],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if known.returncode == 0 and known.stdout.strip() != git("rev-parse", "HEAD").strip():
             return f"{base}..HEAD"
-    return "HEAD~1..HEAD" if subprocess.run(["git", "-C", HOME, "rev-parse", "-q", "--verify", "HEAD~1"], capture_output=True, check=False).returncode == 0 else "HEAD"
+    return (
+        "HEAD~1..HEAD"
+        if subprocess.run(
+            ["git", "-C", HOME, "rev-parse", "-q", "--verify", "HEAD~1"],
+            capture_output=True,
+            check=False,
+        ).returncode
+        == 0
+        else "HEAD"
+    )
 
 
 def main():
     """1 when a commit is not as it should be."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("range", nargs="?", metavar="RANGE")
     span, status = parser.parse_args().range or new(), 0
-    if subprocess.run(["git", "-C", HOME, "rev-list", "-n1", span, "--"], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["git", "-C", HOME, "rev-list", "-n1", span, "--"], capture_output=True, check=False
+    ).returncode:
         parser.error(f"{span}: no such range of commits")
     for commit, subject, body, files in commits(span):
         for what in trouble(subject, body, files):

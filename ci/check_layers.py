@@ -4,6 +4,7 @@
 usage: ci/check_layers.py [BUILD_FOLDER]     with a build folder, what was linked is checked as well
 Prints one line for each finding, "file:line: what is wrong". Exit: 0 none, 1 findings.
 """
+
 import pathlib
 import re
 import subprocess
@@ -17,32 +18,87 @@ HARNESS = r"(case|numbers|record|builds|search|emulation|supervisor|commands|wor
 
 # folder (a regular expression on the path), what its text must not contain, why. Comments and strings do not count, except #include.
 RULES = [
-    (r"^reference/(src|include|test|cuda)/", rf'#\s*include\s*["<](fattn/|(\.\./)+lib|cudnn|cuda|jansson|{HARNESS})',
-     "the reference has its own vocabulary: of lib/ it includes gpu/*.h alone, which compute nothing; nothing of the harness or of cuDNN"),
-    (r"^lib/gpu/(?!test/)", r'#\s*include\s*["<](?!gpu/|[a-z]+\.h>)', "lib/gpu knows nobody who uses it: an oracle and its subject share it"),
-    (r"^reference/(?!test/support/flash_answers)", r'#\s*include\s*["<]flash/',
-     "the harness's emulated kernel, which shares no arithmetic with the reference, is for the tests of the error model alone"),
-    (r"^harness/src/flash/", rf'#\s*include\s*["<](fattn/|jansson|(?!numbers/dtype\.h|case/problem/philox\.h){HARNESS})',
-     "the emulated kernel knows the reference's words, types and random bits, not who asks"),
+    (
+        r"^reference/(src|include|test|cuda)/",
+        rf'#\s*include\s*["<](fattn/|(\.\./)+lib|cudnn|cuda|jansson|{HARNESS})',
+        "the reference has its own vocabulary: of lib/ it includes gpu/*.h alone, which compute nothing; nothing of the harness or of cuDNN",
+    ),
+    (
+        r"^lib/gpu/(?!test/)",
+        r'#\s*include\s*["<](?!gpu/|[a-z]+\.h>)',
+        "lib/gpu knows nobody who uses it: an oracle and its subject share it",
+    ),
+    (
+        r"^reference/(?!test/support/flash_answers)",
+        r'#\s*include\s*["<]flash/',
+        "the harness's emulated kernel, which shares no arithmetic with the reference, is for the tests of the error model alone",
+    ),
+    (
+        r"^harness/src/flash/",
+        rf'#\s*include\s*["<](fattn/|jansson|(?!numbers/dtype\.h|case/problem/philox\.h){HARNESS})',
+        "the emulated kernel knows the reference's words, types and random bits, not who asks",
+    ),
     (r"^reference/(src|include)/", r"\bfattn_\w+", "the reference names nothing of the library"),
-    (r"^lib/(src|include|nulldriver|cuda)/", rf'#\s*include\s*["<](fref/|\.\./\.\./(reference|harness)|{HARNESS})',
-     "the library includes nothing of the harness or the reference"),
-    (r"^lib/include/", r'#\s*include\s*[<"](cuda|cudnn)', "the public header includes no CUDA header"),
-    (r"^examples/", r'#\s*include\s*["<](?!fattn/[a-z_]+\.h|common\.h|loops\.h|[a-z]+\.h>)', "an example uses the installed library and libc"),
-    (r"^lib/(src/(?!liars/)|gpu/(?!test/))", r"\b(printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|perror|exit|_exit|_Exit|abort|atexit|getenv|secure_getenv|setenv|putenv|signal|sigaction)\s*\(",
-     "the library never prints, ends the process, reads the environment or handles signals"),
-    (r"^lib/(src|gpu)/", r"\b(cuCtxSynchronize|cudaDeviceSynchronize|cudaStreamSynchronize)\b", "the library does not synchronise behind the caller's back"),
-    (r"^harness/src/numbers/", r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime)\s*\(",
-     "numbers are compared without any input or output"),
-    (r"^harness/src/search/", r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime|rand)\s*\(",
-     "a search draws and shrinks without any input or output: it asks through a callback"),
-    (r"^harness/src/search/", r'#\s*include\s*["<](\.\./)?(commands|supervisor|worker|builds)/', "a search knows cases and rows, not its caller"),
-    (r"^harness/src/numbers/judge/judge", r'#\s*include\s*[<"](fattn/|jansson|record/|worker/)', "the comparison sees numbers, not their source"),
-    (r"^harness/src/(supervisor|commands|record|builds)/", r'#\s*include\s*["<](fattn/|fref/|cuda|cudnn|worker/)',
-     "the supervisor knows cuDNN, CUDA, libfattn and libfref through its workers only"),
-    (r"^reports/facts_reports/.*\.py$", r"^\s*(import|from)\s+(ctypes|subprocess|socket|urllib|requests)\b", "reports read records; they load and fetch nothing"),
-    (r"^lib/python/(?!test/).*\.py$", r"^\s*(import|from)\s+(numpy|torch|cupy|jax|cffi|facts_reports)\b",
-     "the module needs the standard library alone: the library of the inputs makes the outputs"),
+    (
+        r"^lib/(src|include|nulldriver|cuda)/",
+        rf'#\s*include\s*["<](fref/|\.\./\.\./(reference|harness)|{HARNESS})',
+        "the library includes nothing of the harness or the reference",
+    ),
+    (
+        r"^lib/include/",
+        r'#\s*include\s*[<"](cuda|cudnn)',
+        "the public header includes no CUDA header",
+    ),
+    (
+        r"^examples/",
+        r'#\s*include\s*["<](?!fattn/[a-z_]+\.h|common\.h|loops\.h|[a-z]+\.h>)',
+        "an example uses the installed library and libc",
+    ),
+    (
+        r"^lib/(src/(?!liars/)|gpu/(?!test/))",
+        r"\b(printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|perror|exit|_exit|_Exit|abort|atexit|getenv|secure_getenv|setenv|putenv|signal|sigaction)\s*\(",
+        "the library never prints, ends the process, reads the environment or handles signals",
+    ),
+    (
+        r"^lib/(src|gpu)/",
+        r"\b(cuCtxSynchronize|cudaDeviceSynchronize|cudaStreamSynchronize)\b",
+        "the library does not synchronise behind the caller's back",
+    ),
+    (
+        r"^harness/src/numbers/",
+        r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime)\s*\(",
+        "numbers are compared without any input or output",
+    ),
+    (
+        r"^harness/src/search/",
+        r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime|rand)\s*\(",
+        "a search draws and shrinks without any input or output: it asks through a callback",
+    ),
+    (
+        r"^harness/src/search/",
+        r'#\s*include\s*["<](\.\./)?(commands|supervisor|worker|builds)/',
+        "a search knows cases and rows, not its caller",
+    ),
+    (
+        r"^harness/src/numbers/judge/judge",
+        r'#\s*include\s*[<"](fattn/|jansson|record/|worker/)',
+        "the comparison sees numbers, not their source",
+    ),
+    (
+        r"^harness/src/(supervisor|commands|record|builds)/",
+        r'#\s*include\s*["<](fattn/|fref/|cuda|cudnn|worker/)',
+        "the supervisor knows cuDNN, CUDA, libfattn and libfref through its workers only",
+    ),
+    (
+        r"^reports/facts_reports/.*\.py$",
+        r"^\s*(import|from)\s+(ctypes|subprocess|socket|urllib|requests)\b",
+        "reports read records; they load and fetch nothing",
+    ),
+    (
+        r"^lib/python/(?!test/).*\.py$",
+        r"^\s*(import|from)\s+(numpy|torch|cupy|jax|cffi|facts_reports)\b",
+        "the module needs the standard library alone: the library of the inputs makes the outputs",
+    ),
 ]
 # Absolute paths of somebody's own folders.
 TEXT = re.compile(r"(?<![\w$.}])(/root/|/home/\w+/|/tmp/build-)")
@@ -51,18 +107,31 @@ TEXT_FREE = {"ci/check_layers.py"}
 
 def without_comments(text):
     """The same text, same lines, with comments and string contents blanked; #include lines keep their names."""
+
     def blank(match):
         return re.sub(r"[^\n]", " ", match[0])
+
     text = re.sub(r"//[^\n]*|/\*.*?\*/", blank, text, flags=re.S)
     kept = []
     for line in text.split("\n"):
-        kept.append(line if re.match(r"\s*#\s*include", line) else re.sub(r'"(\\.|[^"\\])*"', '""', line))
+        kept.append(
+            line if re.match(r"\s*#\s*include", line) else re.sub(r'"(\\.|[^"\\])*"', '""', line)
+        )
     return "\n".join(kept)
 
 
 def tracked():
-    listed = subprocess.run(["git", "-C", str(HOME), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True, check=False)
-    names = listed.stdout.split("\0") if listed.returncode == 0 else (str(p.relative_to(HOME)) for p in HOME.rglob("*") if "build" not in p.parts)
+    listed = subprocess.run(
+        ["git", "-C", str(HOME), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = (
+        listed.stdout.split("\0")
+        if listed.returncode == 0
+        else (str(p.relative_to(HOME)) for p in HOME.rglob("*") if "build" not in p.parts)
+    )
     return [name for name in names if name and (HOME / name).is_file()]
 
 
@@ -113,7 +182,9 @@ def check_structure(names, build=None):
     for part in structure.circles(families):
         yield f"{part[0]}: {structure.one_circle(families, part)}: headers include each other in a circle"
     edges = inside | set(structure.links(build, tested) if build else ())
-    folders = structure.grouped(edges, lambda name: module_of(structure.folder(name) + "/").rstrip("/"))
+    folders = structure.grouped(
+        edges, lambda name: module_of(structure.folder(name) + "/").rstrip("/")
+    )
     for part in structure.circles(folders):
         yield f"{part[0]}: {structure.one_circle(folders, part)}: folders need each other in a circle"
 
@@ -122,9 +193,13 @@ def check_names(every):
     """zstd's rule: who reads "open tile.h" finds one file."""
     places = {}
     for name in every:
-        places.setdefault(structure.family(name).rsplit("/", 1)[-1], set()).add(structure.folder(name))
+        places.setdefault(structure.family(name).rsplit("/", 1)[-1], set()).add(
+            structure.folder(name)
+        )
     for stem, folders in sorted(places.items()):
-        folders = {folder for folder in folders if folder != "examples" and "/include/" not in folder} # what users read is named for them
+        folders = {
+            folder for folder in folders if folder != "examples" and "/include/" not in folder
+        }  # what users read is named for them
         if len(folders) > 1:
             yield f"{min(folders)}/{stem}: also in {', '.join(sorted(folders)[1:])}: a base name occurs once in the tree"
 
@@ -137,18 +212,31 @@ def check_folders(every, names):
     for folder, files in sorted(count.items()):
         if files > FILES_IN_A_FOLDER:
             yield f"{folder}: {files} sources: at most {FILES_IN_A_FOLDER} in a folder"
-        above = re.sub(r"/test/.*", "/test", folder) # the folders of tests share a page
+        above = re.sub(r"/test/.*", "/test", folder)  # the folders of tests share a page
         if not {f"{folder}/README.md", f"{above}/README.md"} & names:
             yield f"{folder}: no README.md: each folder has a page that says who may call whom"
 
 
 def check_linked(build):
     """`facts` links nothing that computes attention, and nothing of CUDA's is linked at all: it is loaded."""
-    symbols = subprocess.run(["nm", str(build / "bin" / "facts")], capture_output=True, text=True, check=True).stdout
-    for symbol in sorted(set(re.findall(r"\b(fattn_\w+|fref_\w+|cudnn[A-Z]\w+|cu[A-Z][a-z]+[A-Z]\w+)$", symbols, flags=re.M))):
+    symbols = subprocess.run(
+        ["nm", str(build / "bin" / "facts")], capture_output=True, text=True, check=True
+    ).stdout
+    for symbol in sorted(
+        set(
+            re.findall(
+                r"\b(fattn_\w+|fref_\w+|cudnn[A-Z]\w+|cu[A-Z][a-z]+[A-Z]\w+)$", symbols, flags=re.M
+            )
+        )
+    ):
         yield f"bin/facts: {symbol}: the supervisor must not link the library, the reference or CUDA"
     for program in ("facts", "facts-worker", "facts-self"):
-        needed = subprocess.run(["objdump", "-p", str(build / "bin" / program)], capture_output=True, text=True, check=True).stdout
+        needed = subprocess.run(
+            ["objdump", "-p", str(build / "bin" / program)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for library in re.findall(r"NEEDED\s+(lib(?:cuda|cudnn|nvrtc|cublas)\S*)", needed):
             yield f"bin/{program}: {library}: must be loaded, not linked"
 
@@ -156,7 +244,9 @@ def check_linked(build):
 def main():
     names = tracked()
     build = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    findings = list(check_sources(names)) + list(check_texts(names)) + list(check_structure(names, build))
+    findings = (
+        list(check_sources(names)) + list(check_texts(names)) + list(check_structure(names, build))
+    )
     if build and (build / "bin" / "facts").exists():
         findings += check_linked(build)
     print("\n".join(findings) if findings else f"{len(names)} files, dependencies point one way")

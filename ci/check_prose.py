@@ -6,6 +6,7 @@
 A finding is one line: FILE:LINE: what is wrong. Exit 1 when there is one, 2 when a file cannot be
 read. docs/glossary.md says which spellings are wrong ("Not: ...").
 """
+
 import ast
 import io
 import os
@@ -15,9 +16,20 @@ import tokenize
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[1]
-LINE, CELL, WORDS, SOURCE_WORDS = 120, 80, 25, 40  # columns of a line, characters of a table cell, words of a sentence of a page and of a source
+LINE, CELL, WORDS, SOURCE_WORDS = (
+    120,
+    80,
+    25,
+    40,
+)  # columns of a line, characters of a table cell, words of a sentence of a page and of a source
 # Pages with longer sentences, and the words of the longest. A number may only fall: a test finds a page whose longest sentence is shorter.
-LONGER = {"docs/numerics.md": 35, "docs/audit.md": 28, "reports/README.md": 31, "reports/catalogue/README.md": 34, "reports/examples/README.md": 32}
+LONGER = {
+    "docs/numerics.md": 35,
+    "docs/audit.md": 28,
+    "reports/README.md": 31,
+    "reports/catalogue/README.md": 34,
+    "reports/examples/README.md": 32,
+}
 
 # Words that once had a private meaning here, and what to write instead.
 BANNED = {
@@ -68,7 +80,10 @@ def shown(cell):
 
 def sentences(text):
     """The sentences of a paragraph."""
-    return re.split(r"(?:(?<=[.!?:;])|(?<=[.!?:;][)*])|(?<=[.!?:;]\*\*))\s+(?=[A-Z`*\"'(0-9\[]|cuDNN|cudnn-|libf|get\(|neff |fe/|d[QKVS]|b?f16|[sd] = )", text)
+    return re.split(
+        r"(?:(?<=[.!?:;])|(?<=[.!?:;][)*])|(?<=[.!?:;]\*\*))\s+(?=[A-Z`*\"'(0-9\[]|cuDNN|cudnn-|libf|get\(|neff |fe/|d[QKVS]|b?f16|[sd] = )",
+        text,
+    )
 
 
 def words(text):
@@ -78,7 +93,15 @@ def words(text):
 
 def longest(text):
     """The words of a page's longest sentence."""
-    return max((len(words(sentence)) for _, kind, piece in blocks(text) if kind != "line" for sentence in sentences(piece)), default=0)
+    return max(
+        (
+            len(words(sentence))
+            for _, kind, piece in blocks(text)
+            if kind != "line"
+            for sentence in sentences(piece)
+        ),
+        default=0,
+    )
 
 
 def language(text, wrong, most=SOURCE_WORDS):
@@ -93,7 +116,9 @@ def language(text, wrong, most=SOURCE_WORDS):
         for found in re.finditer(pattern, seen, re.IGNORECASE):
             yield f'"{found[0]}": write {better}'
     for spelling, right in wrong.items():
-        if re.search(rf"(?<![\w.-]){re.escape(spelling)}(?![\w-])", seen, re.IGNORECASE):  # fattn.ScoreMod is a name
+        if re.search(
+            rf"(?<![\w.-]){re.escape(spelling)}(?![\w-])", seen, re.IGNORECASE
+        ):  # fattn.ScoreMod is a name
             yield f'"{spelling}": the glossary has "{right}"'
 
 
@@ -118,8 +143,12 @@ def blocks(text):
             continue
         if stripped.startswith("|"):
             yield from flush()
-            row = re.sub(r"`[^`]*`", lambda m: m[0].replace("|", "\0"), stripped.replace("\\|", "\0")).strip("|")
-            yield from ((number, "cell", cell.replace("\0", "|").strip()) for cell in row.split("|"))
+            row = re.sub(
+                r"`[^`]*`", lambda m: m[0].replace("|", "\0"), stripped.replace("\\|", "\0")
+            ).strip("|")
+            yield from (
+                (number, "cell", cell.replace("\0", "|").strip()) for cell in row.split("|")
+            )
             continue
         yield number, "line", line
         if not stripped or re.match(r"([-*+]|\d+\.|#+|>)\s", stripped):
@@ -137,12 +166,17 @@ def page_findings(text, wrong, most=WORDS):
     """(line, what) of a Markdown page."""
     for number, kind, piece in blocks(text):
         if kind == "line":
-            whole = re.findall(r"!?\[[^\]]*\]\([^)]*\)|`[^`]*`|\S+", piece)  # what a line cannot break inside
+            whole = re.findall(
+                r"!?\[[^\]]*\]\([^)]*\)|`[^`]*`|\S+", piece
+            )  # what a line cannot break inside
             if len(piece) > LINE and max(map(len, whole)) < LINE // 2:
                 yield number, f"a line of {len(piece)} columns"
         elif kind == "cell":
             if len(shown(piece)) > CELL:
-                yield number, f"a table cell of {len(shown(piece))} characters: {shown(piece)[:40]}..."
+                yield (
+                    number,
+                    f"a table cell of {len(shown(piece))} characters: {shown(piece)[:40]}...",
+                )
             yield from ((number, what) for what in language(piece, wrong, most))
         else:
             yield from ((number, what) for what in language(piece, wrong, most))
@@ -153,20 +187,42 @@ C_STRING = r'"(?:[^"\\\n]|\\.)*"'
 
 def c_comments(text):
     """(line, text) of a C file's comments. An example and the heading of a contract ("Order    ...") begin a line."""
-    text = re.sub(rf"{C_STRING}|/\*.*?\*/|//[^\n]*", lambda m: m[0] if m[0][0] == "/" else '"' + "_" * (len(m[0]) - 2) + '"', text, flags=re.S)
-    yield from ((text.count("\n", 0, found.start()) + 1, re.sub(r"\n[ \t]*// ?", " ", found[0][2:]).strip())
-                for found in re.finditer(r"//[^\n]*(?:\n[ \t]*//[^\n]*)*", re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)))
+    text = re.sub(
+        rf"{C_STRING}|/\*.*?\*/|//[^\n]*",
+        lambda m: m[0] if m[0][0] == "/" else '"' + "_" * (len(m[0]) - 2) + '"',
+        text,
+        flags=re.S,
+    )
+    yield from (
+        (text.count("\n", 0, found.start()) + 1, re.sub(r"\n[ \t]*// ?", " ", found[0][2:]).strip())
+        for found in re.finditer(
+            r"//[^\n]*(?:\n[ \t]*//[^\n]*)*",
+            re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S),
+        )
+    )
     for found in re.finditer(r"/\*.*?\*/", text, re.S):
-        body = re.sub(r"\n *\* {9,10}(?=\S)", " ", found[0][2:-2])  # the next line of a contract's heading
-        body = re.sub(r"\n *\*(?: +(?= \S)| (?=[A-Z]\w+ {2,})|(?= ?(?:\n|$)))", "\0", body)  # an example, a heading, an empty line
-        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\n *\*? ?", " ", body).replace("\0", "\n")
+        body = re.sub(
+            r"\n *\* {9,10}(?=\S)", " ", found[0][2:-2]
+        )  # the next line of a contract's heading
+        body = re.sub(
+            r"\n *\*(?: +(?= \S)| (?=[A-Z]\w+ {2,})|(?= ?(?:\n|$)))", "\0", body
+        )  # an example, a heading, an empty line
+        yield (
+            text.count("\n", 0, found.start()) + 1,
+            re.sub(r"\n *\*? ?", " ", body).replace("\0", "\n"),
+        )
 
 
 def c_texts(text):
     """(line, text) of a C file's string literals that are sentences; neighbours are one."""
     bare = re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
     for found in re.finditer(rf"{C_STRING}(?:[\s\\]*{C_STRING})*", bare):
-        joined = "".join(re.findall(C_STRING, found[0])).replace('""', "")[1:-1].replace("\\n", "\n").replace('\\"', '"')
+        joined = (
+            "".join(re.findall(C_STRING, found[0]))
+            .replace('""', "")[1:-1]
+            .replace("\\n", "\n")
+            .replace('\\"', '"')
+        )
         if " " in joined:
             yield text.count("\n", 0, found.start()) + 1, joined
 
@@ -174,10 +230,21 @@ def c_texts(text):
 def python_texts(text):
     """(line, text) of a Python file's string literals that are sentences, without docstrings."""
     tree = ast.parse(text)
-    docs = {id(node.body[0].value) for node in ast.walk(tree)
-            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body and isinstance(node.body[0], ast.Expr)}
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs and " " in node.value and "SELECT " not in node.value:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docs
+            and " " in node.value
+            and "SELECT " not in node.value
+        ):
             yield node.lineno, node.value
 
 
@@ -187,15 +254,31 @@ def python_comments(text):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("#! ")
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
-            text = ast.get_docstring(node, clean=False).lstrip().replace("\n" + " " * node.body[0].col_offset, "\n")
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
+            node
+        ):
+            text = (
+                ast.get_docstring(node, clean=False)
+                .lstrip()
+                .replace("\n" + " " * node.body[0].col_offset, "\n")
+            )
             text = re.sub(r"(?m)^ .*\n?", "\0", text)
-            yield node.body[0].lineno, re.sub(r"\n(?=\n|[A-Z]\w+[.:] )", "\0", text).replace("\n", " ").replace("\0", "\n")
+            yield (
+                node.body[0].lineno,
+                re.sub(r"\n(?=\n|[A-Z]\w+[.:] )", "\0", text)
+                .replace("\n", " ")
+                .replace("\0", "\n"),
+            )
 
 
 def template_texts(text):
     """(line, text) of a page's template: what stands between tags and Jinja's marks."""
-    text = re.sub(r"<(script|style)\b.*?</\1>|\{[{%#].*?[}%#]\}|<[^>]*>", lambda m: "\n" * m[0].count("\n") + " ", text, flags=re.S)
+    text = re.sub(
+        r"<(script|style)\b.*?</\1>|\{[{%#].*?[}%#]\}|<[^>]*>",
+        lambda m: "\n" * m[0].count("\n") + " ",
+        text,
+        flags=re.S,
+    )
     yield from ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
 
@@ -208,37 +291,92 @@ def script_comments(text):
 def hash_comments(text):
     """(line, text) of a shell script's or YAML file's comments, printed help (`cat <<'END'`) and `description: "..."`. An indented line is one of its own."""
     for found in re.finditer(r"(?m)^ *#(?!!).*(?:\n *#.*)*|(?<= )# .*", text):
-        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\n *#(?=$|  )", "\n", re.sub(r"\n *# (?=\S)", " ", found[0].strip(" #")), flags=re.M)
+        yield (
+            text.count("\n", 0, found.start()) + 1,
+            re.sub(
+                r"\n *#(?=$|  )",
+                "\n",
+                re.sub(r"\n *# (?=\S)", " ", found[0].strip(" #")),
+                flags=re.M,
+            ),
+        )
     for found in re.finditer(r"(?ms)<<'END'\n(.*?)^END$|description: \"(.*?)\"", text):
         yield text.count("\n", 0, found.start()) + 1, found[1] or found[2]
 
 
-READERS = {".sh": [hash_comments], ".yml": [hash_comments], ".yaml": [hash_comments], "": [hash_comments], ".j2": [template_texts], ".js": [script_comments],
-           ".py": [python_texts, python_comments], ".c": [c_comments, c_texts], ".in": [c_comments, c_texts], ".cu": [c_comments], ".cuh": [c_comments]}
+READERS = {
+    ".sh": [hash_comments],
+    ".yml": [hash_comments],
+    ".yaml": [hash_comments],
+    "": [hash_comments],
+    ".j2": [template_texts],
+    ".js": [script_comments],
+    ".py": [python_texts, python_comments],
+    ".c": [c_comments, c_texts],
+    ".in": [c_comments, c_texts],
+    ".cu": [c_comments],
+    ".cuh": [c_comments],
+}
 
 
 def source_findings(path, text, wrong):
     """(line, what) of a source's printed texts and comments."""
-    for number, piece in (found for read in READERS.get(path.suffix, [c_comments, c_texts]) for found in read(text)):
+    for number, piece in (
+        found for read in READERS.get(path.suffix, [c_comments, c_texts]) for found in read(text)
+    ):
         for part in piece.split("\n"):
             yield from ((number, what) for what in language(part, wrong))
 
 
 # Folders that git ignores hold what our own programs wrote: build/, and the page of `./facts matrix`.
-IGNORED = {".git"} | {line.strip("/") for line in (HOME / ".gitignore").read_text(encoding="utf-8").split() if line.endswith("/")}
+IGNORED = {".git"} | {
+    line.strip("/")
+    for line in (HOME / ".gitignore").read_text(encoding="utf-8").split()
+    if line.endswith("/")
+}
 
 
 def pages():
     """Markdown of the tree, without the ignored folders. os.walk goes on where another test has just removed a folder; rglob ends with an error."""
     for folder, folders, names in os.walk(HOME):
         folders[:] = sorted(name for name in folders if name not in IGNORED)
-        yield from (Path(folder, name) for name in sorted(names) if name.endswith((".md", ".md.in")))
+        yield from (
+            Path(folder, name) for name in sorted(names) if name.endswith((".md", ".md.in"))
+        )
 
 
-SOURCES = ("harness/src/**/*.[ch]", "harness/cuda/*.cu*", "harness/bench/*.[ch]", "harness/repro/*.py", "harness/repro/program.c.in", "lib/src/**/*.[ch]", "lib/gpu/*.[ch]",
-           "lib/cuda/*.cu*", "lib/bench/*.[ch]", "lib/nulldriver/*.c", "lib/include/fattn/*.h*", "lib/python/fattn/*.py", "reference/src/**/*.[ch]", "reference/cuda/*.cu*",
-           "reference/include/fref/*.h", "reports/facts_reports/**/*.py", "reports/facts_reports/page/**/*.j2", "reports/facts_reports/page/**/*.js", "examples/*.[ch]*", "ci/*.py", "ci/docs/*.py", "ci/package/*.py", "ci/torture/*.py", "ci/gate/*.py",
-           "facts", "action.yml", "templates/*.yml", "ci/**/*.sh", "ci/gate/*.y*ml", "ci/nightly/*.yml")
+SOURCES = (
+    "harness/src/**/*.[ch]",
+    "harness/cuda/*.cu*",
+    "harness/bench/*.[ch]",
+    "harness/repro/*.py",
+    "harness/repro/program.c.in",
+    "lib/src/**/*.[ch]",
+    "lib/gpu/*.[ch]",
+    "lib/cuda/*.cu*",
+    "lib/bench/*.[ch]",
+    "lib/nulldriver/*.c",
+    "lib/include/fattn/*.h*",
+    "lib/python/fattn/*.py",
+    "reference/src/**/*.[ch]",
+    "reference/cuda/*.cu*",
+    "reference/include/fref/*.h",
+    "reports/facts_reports/**/*.py",
+    "reports/facts_reports/page/**/*.j2",
+    "reports/facts_reports/page/**/*.js",
+    "examples/*.[ch]*",
+    "ci/*.py",
+    "ci/docs/*.py",
+    "ci/package/*.py",
+    "ci/torture/*.py",
+    "ci/gate/*.py",
+    "facts",
+    "action.yml",
+    "templates/*.yml",
+    "ci/**/*.sh",
+    "ci/gate/*.y*ml",
+    "ci/nightly/*.yml",
+)
 
 
 def files():
@@ -250,7 +388,11 @@ def findings(path, wrong):
     """(line, what) of one file."""
     text = path.read_text(encoding="utf-8")
     most = LONGER.get(os.path.relpath(path, HOME), WORDS)
-    return list(page_findings(text, wrong, most) if path.name.endswith((".md", ".md.in")) else source_findings(path, text, wrong))
+    return list(
+        page_findings(text, wrong, most)
+        if path.name.endswith((".md", ".md.in"))
+        else source_findings(path, text, wrong)
+    )
 
 
 def main(arguments):

@@ -16,6 +16,7 @@ In a page a command stands in a comment, what it printed in the block under it:
 "20 lines: " cuts what is longer. Files are named from the project's folder. Times of day and places of records are left out. A command that answers nothing (it prints
 nothing, or exits 2, 3 or 130) ends the script with that command's exit.
 """
+
 import argparse
 import difflib
 import os
@@ -27,7 +28,9 @@ from pathlib import Path
 
 NO_ANSWER = (2, 3, 130)  # bad input, not possible here, interrupted
 HOME = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"^<!-- (?:(\d+) lines: )?(facts [^\n]*?) -->\n```text\n.*?^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^<!-- (?:(\d+) lines: )?(facts [^\n]*?) -->\n```text\n.*?^```$", re.MULTILINE | re.DOTALL
+)
 
 
 def run(command):
@@ -37,7 +40,11 @@ def run(command):
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd=HOME, check=False)
     if done.returncode in NO_ANSWER or done.returncode < 0 or not done.stdout.strip():
         raise subprocess.CalledProcessError(done.returncode, command)
-    shown = re.sub(r"\d{4}-\d\d-\d\dT[\d:]{8}Z", "(time)", re.sub(r"\S+/facts/runs/\S+\.jsonl", "RECORD", done.stdout))
+    shown = re.sub(
+        r"\d{4}-\d\d-\d\dT[\d:]{8}Z",
+        "(time)",
+        re.sub(r"\S+/facts/runs/\S+\.jsonl", "RECORD", done.stdout),
+    )
     return "\n".join(line.rstrip() for line in shown.split("\n") if not line.startswith("record: "))
 
 
@@ -55,7 +62,11 @@ def needs(command):
     words = shlex.split(command)
     if any(word.endswith((".jsonl", ".jsonl.xz")) and (HOME / word).is_file() for word in words):
         return set()
-    given = [words[i + 1] for i, word in enumerate(words[:-1]) if word in ("--cudnn", "--baseline", "--candidate")]
+    given = [
+        words[i + 1]
+        for i, word in enumerate(words[:-1])
+        if word in ("--cudnn", "--baseline", "--candidate")
+    ]
     return {version.split("-")[0] for value in given for version in value.split(",")}
 
 
@@ -75,9 +86,18 @@ def renew(page, ask=run, only=None):
 
 def main():
     """Prints a page, or checks the pages named on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="print no page; exit 1 when one would change")
-    parser.add_argument("--cudnn", metavar="V,V", type=lambda text: set(text.split(",")), help="leave commands as they are that need another version")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="print no page; exit 1 when one would change"
+    )
+    parser.add_argument(
+        "--cudnn",
+        metavar="V,V",
+        type=lambda text: set(text.split(",")),
+        help="leave commands as they are that need another version",
+    )
     parser.add_argument("pages", nargs="+", metavar="PAGE", type=Path)
     options = parser.parse_args()
     if not options.check and len(options.pages) > 1:
@@ -101,8 +121,15 @@ def main():
             sys.stdout.write(after)
         elif after != before:
             stale = 1
-            print(f"{page}: is not what its commands print; python3 ci/cookbook.py {page} >NEW", file=sys.stderr)
-            sys.stderr.writelines(difflib.unified_diff(before.splitlines(True), after.splitlines(True), "page", "now", n=1))
+            print(
+                f"{page}: is not what its commands print; python3 ci/cookbook.py {page} >NEW",
+                file=sys.stderr,
+            )
+            sys.stderr.writelines(
+                difflib.unified_diff(
+                    before.splitlines(True), after.splitlines(True), "page", "now", n=1
+                )
+            )
     return stale
 
 

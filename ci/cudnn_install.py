@@ -12,6 +12,7 @@ it is complete. A failure leaves no file behind and does not change an earlier i
 
 Exit: 0 installed; 2 not in cudnn.lock, or (unpinned) not on the index; 3 could not: no network, wrong hash, broken wheel, no space, a cache that is not ours alone.
 """
+
 import argparse
 import base64
 import contextlib
@@ -36,20 +37,42 @@ import zipfile
 import zlib
 
 MACHINE = platform.machine()
-LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock")
-LINE = re.compile(r"([a-z0-9-]{1,47}) (\d+(?:\.\d+){1,3}) ([0-9a-f]{64}) (\d{1,11}) ([A-Za-z0-9_.+-]{1,200}\.whl)", re.ASCII)
-PACKED = 200  # times smaller than its contents is no wheel, but a bomb; NVIDIA's are 3 times smaller
-KEEP_CUDNN = re.compile(r"(^|/)lib/(libcudnn|libcudnn_graph|libcudnn_engines_runtime_compiled)\.so\.9$|(^|/)include/[^/]+\.h$")
+LOCK = (
+    pathlib.Path(__file__)
+    .resolve()
+    .with_name("cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock")
+)
+LINE = re.compile(
+    r"([a-z0-9-]{1,47}) (\d+(?:\.\d+){1,3}) ([0-9a-f]{64}) (\d{1,11}) ([A-Za-z0-9_.+-]{1,200}\.whl)",
+    re.ASCII,
+)
+PACKED = (
+    200  # times smaller than its contents is no wheel, but a bomb; NVIDIA's are 3 times smaller
+)
+KEEP_CUDNN = re.compile(
+    r"(^|/)lib/(libcudnn|libcudnn_graph|libcudnn_engines_runtime_compiled)\.so\.9$|(^|/)include/[^/]+\.h$"
+)
 KEEP_NVRTC = re.compile(r"(^|/)lib/(libnvrtc\.so\.\d+|libnvrtc-builtins\.so\.\d+\.\d+)$")
 
 # Tools of the CUDA toolkit: packages that belong in one folder, what is kept of them, the program.
-TOOLKIT = re.compile(r"^nvidia/cu13/((?:[A-Za-z0-9_+-][A-Za-z0-9_.+-]*/)*[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)$")
+TOOLKIT = re.compile(
+    r"^nvidia/cu13/((?:[A-Za-z0-9_+-][A-Za-z0-9_.+-]*/)*[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)$"
+)
 TOOLS = {
-    "nvcc": (("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"),
-             re.compile(r"^nvidia/cu13/(bin/(nvcc|nvcc\.profile|ptxas|fatbinary)$|nvvm/(bin/cicc|libdevice/[^/]+\.bc)$|include/)"), "bin/nvcc"),
-    "sanitizer": (("nvidia-cuda-sanitizer-api",),
-                  re.compile(r"^nvidia/cu13/compute-sanitizer/(compute-sanitizer|TreeLauncher[A-Za-z]+|lib[A-Za-z-]+\.so)$"),
-                  "compute-sanitizer/compute-sanitizer"),
+    "nvcc": (
+        ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"),
+        re.compile(
+            r"^nvidia/cu13/(bin/(nvcc|nvcc\.profile|ptxas|fatbinary)$|nvvm/(bin/cicc|libdevice/[^/]+\.bc)$|include/)"
+        ),
+        "bin/nvcc",
+    ),
+    "sanitizer": (
+        ("nvidia-cuda-sanitizer-api",),
+        re.compile(
+            r"^nvidia/cu13/compute-sanitizer/(compute-sanitizer|TreeLauncher[A-Za-z]+|lib[A-Za-z-]+\.so)$"
+        ),
+        "compute-sanitizer/compute-sanitizer",
+    ),
 }
 
 
@@ -66,11 +89,15 @@ def plain(text):
 
 def read_lock():
     locked = {}
-    for number, line in enumerate(LOCK.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+    for number, line in enumerate(
+        LOCK.read_text(encoding="utf-8", errors="replace").split("\n"), 1
+    ):
         if line and not line.startswith("#"):
             found = LINE.fullmatch(line)
             if not found:
-                raise Refused(f'{LOCK}:{number}: not "package version sha256 bytes wheel"; take it back from git')
+                raise Refused(
+                    f'{LOCK}:{number}: not "package version sha256 bytes wheel"; take it back from git'
+                )
             locked[f"{found[1]}=={found[2]}"] = (found[3], int(found[4]), found[5])
     return locked
 
@@ -80,7 +107,10 @@ def target_of(cache, package, version):
     cudnn = re.fullmatch(r"nvidia-cudnn-(jit-)?cu(\d+)", package)
     if cudnn:
         number = ".".join(version.split(".")[:3])
-        return cache / "cudnn" / f"{number}-{'jit' if cudnn[1] else 'full'}-cu{cudnn[2]}", KEEP_CUDNN
+        return (
+            cache / "cudnn" / f"{number}-{'jit' if cudnn[1] else 'full'}-cu{cudnn[2]}",
+            KEEP_CUDNN,
+        )
     return cache / "nvrtc" / version, KEEP_NVRTC
 
 
@@ -89,7 +119,9 @@ def own_folder(path):
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     info = path.lstat()
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
-        raise Refused(f"{path}: is a link or belongs to somebody else; remove it or set XDG_CACHE_HOME")
+        raise Refused(
+            f"{path}: is a link or belongs to somebody else; remove it or set XDG_CACHE_HOME"
+        )
     if info.st_mode & 0o022:
         raise Refused(f"{path}: others may write to it; chmod go-w {path}")
     return path
@@ -97,7 +129,10 @@ def own_folder(path):
 
 def open_lock(path):
     """A link would be somebody else's file; what is no file is not waited for."""
-    turn = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600), "rb")
+    turn = open(
+        os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600),
+        "rb",
+    )
     if not stat.S_ISREG(os.fstat(turn.fileno()).st_mode):
         turn.close()
         raise Refused(f"{path}: is no file; remove it")
@@ -119,7 +154,12 @@ def show_progress(folder, size, done):
         got = min(bytes_below(folder), size)
         filled = 30 * got // max(size, 1)
         rate = got / 1e6 / (time.monotonic() - started)
-        print(f"\r  [{'#' * filled}{'.' * (30 - filled)}] {got / 1e6:.0f} of {size / 1e6:.0f} MB, {rate:.0f} MB/s ", end="\033[K", file=sys.stderr, flush=True)
+        print(
+            f"\r  [{'#' * filled}{'.' * (30 - filled)}] {got / 1e6:.0f} of {size / 1e6:.0f} MB, {rate:.0f} MB/s ",
+            end="\033[K",
+            file=sys.stderr,
+            flush=True,
+        )
     print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
@@ -142,11 +182,34 @@ def download(spec, sha256, size, folder, source=LOCK.name):
     """pip in hash mode. Returns the wheel. `source` is who published the sha256."""
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{spec} --hash=sha256:{sha256}\n")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", "--no-cache-dir",
-               "--disable-pip-version-check", "--no-input", "--dest", str(folder / "wheel"), "--requirement", str(requirements)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary=:all:",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--dest",
+        str(folder / "wheel"),
+        "--requirement",
+        str(requirements),
+    ]
     with progress(folder, size):
-        done = subprocess.run(command, env={**os.environ, "TMPDIR": str(folder)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+        done = subprocess.run(
+            command,
+            env={**os.environ, "TMPDIR": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            check=False,
+        )
     if done.returncode:
         raise Refused(f"{spec}: {why_pip_failed(done.stderr, source)}")
     wheels = list((folder / "wheel").glob("*.whl"))
@@ -190,16 +253,29 @@ def unpack(wheel, keep, out):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         refuse_hostile(wheel, archive, keep)
-        info = {name.rsplit("/", 1)[-1]: name for name in names if re.fullmatch(r"[^/]+\.dist-info/(RECORD|METADATA)", name)}
+        info = {
+            name.rsplit("/", 1)[-1]: name
+            for name in names
+            if re.fullmatch(r"[^/]+\.dist-info/(RECORD|METADATA)", name)
+        }
         if set(info) != {"RECORD", "METADATA"}:
             raise Refused(f"{wheel.name}: no RECORD and METADATA in it")
         try:
-            recorded = {row[0]: row[1] for row in csv.reader(io.StringIO(archive.read(info["RECORD"]).decode())) if len(row) == 3}
+            recorded = {
+                row[0]: row[1]
+                for row in csv.reader(io.StringIO(archive.read(info["RECORD"]).decode()))
+                if len(row) == 3
+            }
         except (UnicodeDecodeError, csv.Error):
             raise Refused(f"{wheel.name}: its RECORD cannot be read") from None
         kept = [name for name in names if keep.search(name)]
         absent = {name for name in recorded if keep.search(name)} - set(kept)
-        if absent or not kept or keep in (KEEP_CUDNN, KEEP_NVRTC) and sum("/lib/" in name for name in kept) < 2:
+        if (
+            absent
+            or not kept
+            or keep in (KEEP_CUDNN, KEEP_NVRTC)
+            and sum("/lib/" in name for name in kept) < 2
+        ):
             raise Refused(f"{wheel.name}: {min(absent, default='a library')} is not in it")
         for name in kept:
             place = out / place_of(name, keep)
@@ -222,23 +298,48 @@ def unpack_whole(wheel, keep, out):
     """unpack(), with one sentence for all that the reader of zip files says."""
     try:
         unpack(wheel, keep, out)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError) as broken:
-        if isinstance(broken, OSError) and broken.errno != errno.EINVAL:  # of a place before the file's beginning
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        OSError,
+    ) as broken:
+        if (
+            isinstance(broken, OSError) and broken.errno != errno.EINVAL
+        ):  # of a place before the file's beginning
             raise
-        raise Refused(f"{wheel.name}: the wheel is damaged ({broken}); nothing was installed") from None
+        raise Refused(
+            f"{wheel.name}: the wheel is damaged ({broken}); nothing was installed"
+        ) from None
 
 
 def refuse_hostile(wheel, archive, keep):
     """What no wheel has: a name twice, two libraries for one place, names that lead out, links, contents that do not end."""
     entries = archive.infolist()
     kept = [entry for entry in entries if keep.search(entry.filename)]
-    read = kept + [entry for entry in entries if entry.filename.endswith((".dist-info/RECORD", ".dist-info/METADATA"))]
-    for what, wrong in (("is in it twice", len({entry.filename for entry in entries}) < len(entries)),
-                        ("has two files for one place", len({place_of(entry.filename, keep) for entry in kept}) < len(kept))):
+    read = kept + [
+        entry
+        for entry in entries
+        if entry.filename.endswith((".dist-info/RECORD", ".dist-info/METADATA"))
+    ]
+    for what, wrong in (
+        ("is in it twice", len({entry.filename for entry in entries}) < len(entries)),
+        (
+            "has two files for one place",
+            len({place_of(entry.filename, keep) for entry in kept}) < len(kept),
+        ),
+    ):
         if wrong:
             raise Refused(f"{wheel.name}: a name {what}")
     for entry in read:
-        if entry.filename.startswith("/") or ".." in entry.filename.split("/") or "\\" in entry.filename:
+        if (
+            entry.filename.startswith("/")
+            or ".." in entry.filename.split("/")
+            or "\\" in entry.filename
+        ):
             raise Refused(f"{wheel.name}: {entry.filename}: a name that does not belong in a wheel")
         if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
             raise Refused(f"{wheel.name}: {entry.filename} is no file")
@@ -262,6 +363,7 @@ def put_in_place(new, target, aside):
 def find_unpinned(spec):
     """What the package index says of a package: (sha256, bytes, wheel)."""
     import cudnn_lock
+
     package, version = spec.split("==")
     try:
         wheels = [wheel for wheel in cudnn_lock.Index().wheels(package) if wheel.text == version]
@@ -276,7 +378,11 @@ def install(cache, spec, sha256, size, wheel, pinned=True):
     package, version = spec.split("==")
     target, keep = target_of(cache, package, version)
     trust = "" if pinned else f": {wheel}, sha256 {sha256}, not pinned: trusted as the index says"
-    print(f"facts: installing {target.name if 'cudnn' in package else 'NVRTC ' + version} ({size / 1e6:.0f} MB to download){trust}", file=sys.stderr, flush=True)
+    print(
+        f"facts: installing {target.name if 'cudnn' in package else 'NVRTC ' + version} ({size / 1e6:.0f} MB to download){trust}",
+        file=sys.stderr,
+        flush=True,
+    )
     with tempfile.TemporaryDirectory(prefix="install.", dir=cache) as name:
         folder = pathlib.Path(name)
         wheel = download(spec, sha256, size, folder, LOCK.name if pinned else "the package index")
@@ -289,12 +395,19 @@ def install(cache, spec, sha256, size, wheel, pinned=True):
 def install_tool(cache, tool, locked):
     """One folder for all packages of a tool. Nothing is fetched when it is there, in the version of the lock."""
     packages, keep, program = TOOLS[tool]
-    specs = [next((spec for spec in locked if spec.startswith(package + "==")), None) for package in packages]
+    specs = [
+        next((spec for spec in locked if spec.startswith(package + "==")), None)
+        for package in packages
+    ]
     if None in specs:
         raise Refused(f"{packages[specs.index(None)]}: not in {LOCK.name}", 2)
     target = cache / tool / specs[0].split("==")[1]
     if not (target / program).exists():
-        print(f"facts: installing {tool} {target.name} ({sum(locked[spec][1] for spec in specs) / 1e6:.0f} MB to download)", file=sys.stderr, flush=True)
+        print(
+            f"facts: installing {tool} {target.name} ({sum(locked[spec][1] for spec in specs) / 1e6:.0f} MB to download)",
+            file=sys.stderr,
+            flush=True,
+        )
         with tempfile.TemporaryDirectory(prefix="install.", dir=cache) as name:
             folder = pathlib.Path(name)
             new = folder / "new"
@@ -329,7 +442,9 @@ def clear(cache):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cache", type=pathlib.Path, required=True)
     parser.add_argument("--tool", choices=sorted(TOOLS))
     parser.add_argument("--unpinned", action="append", default=[], metavar="PACKAGE==VERSION")
@@ -367,7 +482,10 @@ if __name__ == "__main__":
         print(f"facts: {plain(refused)}", file=sys.stderr)
         sys.exit(refused.status)
     except OSError as failure:
-        print(f"facts: {plain(failure.filename or 'the cache')}: {failure.strerror or failure}; nothing was installed", file=sys.stderr)
+        print(
+            f"facts: {plain(failure.filename or 'the cache')}: {failure.strerror or failure}; nothing was installed",
+            file=sys.stderr,
+        )
         sys.exit(3)
     except (Interrupted, KeyboardInterrupt):
         print("facts: interrupted; nothing was installed", file=sys.stderr)

@@ -11,6 +11,7 @@ FACTS_MACHINE=aarch64 asks for that machine's packages and adds them to cudnn-aa
 
 Exit: 0 done; 1 the index publishes another sha256 for a file of the lock; 2 no such version; 3 no network, no pip, a file that cannot be written.
 """
+
 import argparse
 import collections
 import fcntl
@@ -26,10 +27,19 @@ import tempfile
 import urllib.parse
 
 MACHINE = os.environ.get("FACTS_MACHINE") or platform.machine()
-LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock")
+LOCK = (
+    pathlib.Path(__file__)
+    .resolve()
+    .with_name("cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock")
+)
 PLATFORM = re.compile(rf"-manylinux[^-]*_{re.escape(MACHINE)}\.whl$")
 WORD = re.compile(r"(\d+(?:\.\d+){1,3})(?:-(jit|full)-cu(\d+))?")
-CUDNN = ("nvidia-cudnn-jit-cu13", "nvidia-cudnn-jit-cu12", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12")  # which one is taken first
+CUDNN = (
+    "nvidia-cudnn-jit-cu13",
+    "nvidia-cudnn-jit-cu12",
+    "nvidia-cudnn-cu13",
+    "nvidia-cudnn-cu12",
+)  # which one is taken first
 WANTED = [  # package, which versions
     ("nvidia-cudnn-jit-cu13", lambda v: v >= (9, 12)),
     ("nvidia-cudnn-jit-cu12", lambda v: v >= (9, 12)),
@@ -42,7 +52,10 @@ WANTED = [  # package, which versions
     ("nvidia-nvvm", lambda v: v == (13, 0, 88)),
     ("nvidia-cuda-crt", lambda v: v == (13, 0, 88)),
     ("nvidia-cuda-runtime", lambda v: v == (13, 0, 96)),
-    ("nvidia-cuda-sanitizer-api", lambda v: v == (13, 5, 25)),  # the first with the program that starts what it checks
+    (
+        "nvidia-cuda-sanitizer-api",
+        lambda v: v == (13, 5, 25),
+    ),  # the first with the program that starts what it checks
 ]
 
 
@@ -62,7 +75,9 @@ class Index:
         try:
             from pip._internal.commands import create_command
         except ImportError:
-            raise Refused("this Python has no pip; install python3-pip or set FACTS_PYTHON", 3) from None
+            raise Refused(
+                "this Python has no pip; install python3-pip or set FACTS_PYTHON", 3
+            ) from None
         logging.disable(logging.CRITICAL)  # pip would report every retry
         command = create_command("download")
         options, _ = command.parse_args(["--no-input", "none"])
@@ -75,17 +90,27 @@ class Index:
 
     def get(self, method, url):
         from pip._vendor.requests.exceptions import RequestException
+
         try:
-            return self.session.request(method, url, headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5"})
+            return self.session.request(
+                method,
+                url,
+                headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5"},
+            )
         except RequestException as error:
-            raise Refused(f"the package index cannot be reached ({type(error).__name__})", 3) from None
+            raise Refused(
+                f"the package index cannot be reached ({type(error).__name__})", 3
+            ) from None
 
     def wheels(self, package):
         """The package's wheels for this platform, oldest version first; none when no index has the package."""
         if package not in self.pages:
             found = {}
             for url in reversed(self.urls):
-                found.update((wheel.name, wheel) for wheel in self.read_page(package, f"{url.rstrip('/')}/{package}/"))
+                found.update(
+                    (wheel.name, wheel)
+                    for wheel in self.read_page(package, f"{url.rstrip('/')}/{package}/")
+                )
             self.pages[package] = sorted(found.values(), key=lambda wheel: wheel.number)
         return self.pages[package]
 
@@ -106,13 +131,24 @@ class Index:
             link = urllib.parse.urlsplit(urllib.parse.urljoin(page.url, html.unescape(href)))
             sha256 = re.search(r"sha256=([0-9a-f]{64})", link.fragment)
             address = link._replace(fragment="").geturl()
-            yield (urllib.parse.unquote(link.path.rsplit("/", 1)[-1]), sha256.group(1) if sha256 else "", "data-yanked" in anchor,
-                   lambda address=address: int(self.get("HEAD", address).headers.get("content-length", 0)))
+            yield (
+                urllib.parse.unquote(link.path.rsplit("/", 1)[-1]),
+                sha256.group(1) if sha256 else "",
+                "data-yanked" in anchor,
+                lambda address=address: int(
+                    self.get("HEAD", address).headers.get("content-length", 0)
+                ),
+            )
 
 
 def json_files(page):
     for file in page.json()["files"]:
-        yield file["filename"], file["hashes"].get("sha256", ""), bool(file.get("yanked")), lambda file=file: file.get("size", 0)
+        yield (
+            file["filename"],
+            file["hashes"].get("sha256", ""),
+            bool(file.get("yanked")),
+            lambda file=file: file.get("size", 0),
+        )
 
 
 def numbers(text):
@@ -129,7 +165,9 @@ def understand(word):
         return (), CUDNN
     said = WORD.fullmatch(word)
     if not said:
-        raise Refused(f'"{word}": not a version (9.28.1, 9.28.1.4), a build (9.28.1-full-cu13) or latest', 2)
+        raise Refused(
+            f'"{word}": not a version (9.28.1, 9.28.1.4), a build (9.28.1-full-cu13) or latest', 2
+        )
     if not said[2]:
         return numbers(said[1]), CUDNN
     package = f"nvidia-cudnn-{'jit-' if said[2] == 'jit' else ''}cu{said[3]}"
@@ -139,20 +177,38 @@ def understand(word):
 def find(index, word):
     """The wheel that an installation of this version takes: the newest that fits, jit before full, cu13 before cu12."""
     wanted, packages = understand(word)
-    every = [wheel for package in packages for wheel in index.wheels(package) if wheel.number[0] == 9]
+    every = [
+        wheel for package in packages for wheel in index.wheels(package) if wheel.number[0] == 9
+    ]
     # A yanked version (one that its publisher took back) must be named with all four numbers.
-    fitting = [wheel for wheel in every if wheel.number[:len(wanted)] == wanted and (len(wanted) == 4 or not wheel.yanked)]
+    fitting = [
+        wheel
+        for wheel in every
+        if wheel.number[: len(wanted)] == wanted and (len(wanted) == 4 or not wheel.yanked)
+    ]
     if fitting:
-        return max(fitting, key=lambda wheel: (wheel.number[:3], -CUDNN.index(wheel.package), wheel.number))
+        return max(
+            fitting, key=lambda wheel: (wheel.number[:3], -CUDNN.index(wheel.package), wheel.number)
+        )
     raise Refused(f"cuDNN {word} is not on the package index; {nearest(every, wanted)}", 2)
 
 
 def nearest(wheels, wanted):
     def distance(number):
-        return sum(weight * abs(a - b) for weight, a, b in zip((10**6, 10**3, 1), number, (*wanted, 0, 0)))
-    versions = sorted({wheel.number[:3] for wheel in wheels if not wheel.yanked}, key=lambda number: (distance(number), number))[:3]
+        return sum(
+            weight * abs(a - b) for weight, a, b in zip((10**6, 10**3, 1), number, (*wanted, 0, 0))
+        )
+
+    versions = sorted(
+        {wheel.number[:3] for wheel in wheels if not wheel.yanked},
+        key=lambda number: (distance(number), number),
+    )[:3]
     names = [".".join(map(str, number)) for number in versions]
-    return f"the nearest that exist are {', '.join(names)}" if names else "it has no cuDNN 9 of that kind"
+    return (
+        f"the nearest that exist are {', '.join(names)}"
+        if names
+        else "it has no cuDNN 9 of that kind"
+    )
 
 
 def asked_for(index, word):
@@ -161,7 +217,15 @@ def asked_for(index, word):
     wanted = wanted or find(index, word).number[:3]
     out = []
     for package, rule in WANTED:
-        fitting = [wheel for wheel in index.wheels(package) if wheel.number[:len(wanted)] == wanted and rule(wheel.number)] if package in packages else []
+        fitting = (
+            [
+                wheel
+                for wheel in index.wheels(package)
+                if wheel.number[: len(wanted)] == wanted and rule(wheel.number)
+            ]
+            if package in packages
+            else []
+        )
         fitting = [wheel for wheel in fitting if len(wanted) == 4 or not wheel.yanked]
         out += [wheel for wheel in fitting if wheel.number[:3] == fitting[-1].number[:3]][-1:]
     return out or [find(index, word)]
@@ -181,15 +245,22 @@ def check_unchanged(index, lines):
         package, version, sha256, _, name = line.split()
         for wheel in index.pages.get(package, ()):
             if wheel.name == name and wheel.sha256 != sha256:
-                raise Refused(f"REFUSED: the package index publishes another sha256 for {package} {version}: {wheel.sha256}, the lock has {sha256}. "
-                              f"A published file must never change: find out why before you trust either. {LOCK.name} stays as it was.", 1)
+                raise Refused(
+                    f"REFUSED: the package index publishes another sha256 for {package} {version}: {wheel.sha256}, the lock has {sha256}. "
+                    f"A published file must never change: find out why before you trust either. {LOCK.name} stays as it was.",
+                    1,
+                )
 
 
 def place(line):
     """Where a line stands: packages as WANTED orders them, others behind, versions by their numbers."""
     package, version = line.split()[:2]
     order = [name for name, _ in WANTED]
-    return (order.index(package) if package in order else len(order), package if package not in order else "", numbers(version))
+    return (
+        order.index(package) if package in order else len(order),
+        package if package not in order else "",
+        numbers(version),
+    )
 
 
 def replace_lock(text):
@@ -211,15 +282,25 @@ def replace_lock(text):
 
 def lock(words):
     folder = os.open(LOCK.parent, os.O_RDONLY)
-    fcntl.flock(folder, fcntl.LOCK_EX)  # two at once: the second waits, and keeps what the first added
+    fcntl.flock(
+        folder, fcntl.LOCK_EX
+    )  # two at once: the second waits, and keeps what the first added
     text = LOCK.read_text(encoding="ascii")
     head = [line for line in text.splitlines() if line.startswith("#")]
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     index = Index()
-    wheels = [wheel for word in words for wheel in asked_for(index, word)] if words else list(all_wanted(index))
+    wheels = (
+        [wheel for word in words for wheel in asked_for(index, word)]
+        if words
+        else list(all_wanted(index))
+    )
     check_unchanged(index, lines)
     known = {tuple(line.split()[:2]) for line in lines}
-    new = {(wheel.package, wheel.text): wheel for wheel in wheels if (wheel.package, wheel.text) not in known}
+    new = {
+        (wheel.package, wheel.text): wheel
+        for wheel in wheels
+        if (wheel.package, wheel.text) not in known
+    }
     for wheel in new.values():
         lines.append(line_of(wheel))
         print(f"added {lines[-1]}")
@@ -231,7 +312,9 @@ def lock(words):
 
 
 def main(argv):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--find", metavar="VERSION")
     parser.add_argument("versions", nargs="*", metavar="VERSION")
     args = parser.parse_args(argv)
@@ -241,10 +324,16 @@ def main(argv):
         else:
             lock(args.versions)
     except Refused as refused:  # --find: the caller shows the line
-        print(refused if args.find else f"facts: {refused}", file=sys.stdout if args.find else sys.stderr)
+        print(
+            refused if args.find else f"facts: {refused}",
+            file=sys.stdout if args.find else sys.stderr,
+        )
         return refused.status
     except OSError as failure:
-        print(f"facts: {failure.filename or LOCK}: {failure.strerror or failure}; the lock stays as it was", file=sys.stderr)
+        print(
+            f"facts: {failure.filename or LOCK}: {failure.strerror or failure}; the lock stays as it was",
+            file=sys.stderr,
+        )
         return 3
     return 0
 

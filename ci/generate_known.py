@@ -10,6 +10,7 @@ usage: ci/generate_known.py [--guards FILE.c] [--expectations FILE] [--page FILE
 
 Needs Python's own library alone. A mistake in a file is one line with its place and exit 2.
 """
+
 import argparse
 import sys
 from pathlib import Path
@@ -29,7 +30,9 @@ def _write(path, text):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="ci/generate_known.py", description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(
+        prog="ci/generate_known.py", description=__doc__.split("\n", maxsplit=1)[0]
+    )
     parser.add_argument("--folder", default=str(HOME / "cases/known"))
     for name in ("guards", "expectations", "page", "check"):
         parser.add_argument(f"--{name}")
@@ -37,7 +40,12 @@ def main():
     try:
         entries = known.load(args.folder)
         if args.guards:
-            _write(args.guards, known_guards.emit([g for e in entries for f in e.failures if f.guarded for g in f.guard()]))
+            _write(
+                args.guards,
+                known_guards.emit(
+                    [g for e in entries for f in e.failures if f.guarded for g in f.guard()]
+                ),
+            )
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -46,7 +54,10 @@ def main():
     if args.page:
         _write(args.page, known_pages.findings(entries))
     if args.check and Path(args.check).read_text(encoding="utf-8") != known_pages.findings(entries):
-        print(f"{args.check} is out of date: run ci/generate_known.py --page {args.check} and review the diff", file=sys.stderr)
+        print(
+            f"{args.check} is out of date: run ci/generate_known.py --page {args.check} and review the diff",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

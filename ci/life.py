@@ -6,6 +6,7 @@ usage: ci/life.py [--minutes 15] [--cases 1000000]
 Prints the memory and the open files of `facts` and of its workers after each tenth of the cases or of the time, and the growth from the second tenth on. Exit: 0; 1 a file
 was left open, or `facts` or a worker grew by more than 5 %.
 """
+
 import argparse
 import contextlib
 import os
@@ -42,7 +43,9 @@ def children(pid):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--cases", type=int, default=1_000_000)
     parser.add_argument("--facts", default=HOME / "build/release/bin/facts")
@@ -54,9 +57,32 @@ def main():
 def watch(options, folder):
     weights, record = folder / "small.weights", folder / "fuzz.jsonl"
     weights.write_text(WEIGHTS)
-    words = [options.facts, "fuzz", "--weights", weights, "--cases", options.cases, "--minutes", options.minutes, "--device", "cpu", "-j", os.cpu_count(), "-o", record]  # a thread for each worker
+    words = [
+        options.facts,
+        "fuzz",
+        "--weights",
+        weights,
+        "--cases",
+        options.cases,
+        "--minutes",
+        options.minutes,
+        "--device",
+        "cpu",
+        "-j",
+        os.cpu_count(),
+        "-o",
+        record,
+    ]  # a thread for each worker
     seen, ended, rows, until = [], 0, 0, 1
-    with open(folder / "out", "wb") as out, subprocess.Popen([str(w) for w in words], stdout=out, stderr=subprocess.STDOUT, env={**os.environ, "FACTS_HOME": str(HOME)}) as process:
+    with (
+        open(folder / "out", "wb") as out,
+        subprocess.Popen(
+            [str(w) for w in words],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "FACTS_HOME": str(HOME)},
+        ) as process,
+    ):
         started = time.monotonic()
         while process.poll() is None:
             time.sleep(0.5)
@@ -64,11 +90,16 @@ def watch(options, folder):
                 file.seek(ended)
                 rows += sum(b'"verdict"' in line for line in file)
                 ended = file.tell()
-            if rows > until * options.cases / 10 * 0.99 or time.monotonic() - started > until * options.minutes * 6 - 1:
+            if (
+                rows > until * options.cases / 10 * 0.99
+                or time.monotonic() - started > until * options.minutes * 6 - 1
+            ):
                 until += 1
                 with contextlib.suppress(OSError, StopIteration):  # it ends just now
                     workers = [state(pid) for pid in children(process.pid)] or [(0, 0)]
-                    seen.append((rows, *state(process.pid), *(max(column) for column in zip(*workers))))
+                    seen.append(
+                        (rows, *state(process.pid), *(max(column) for column in zip(*workers)))
+                    )
     print("| cases | MB of `facts` | files | MB of a worker | files |\n|---:|---:|---:|---:|---:|")
     for line in seen:
         print("| {:,} | {:.1f} | {} | {:.1f} | {} |".format(*line))
@@ -76,8 +107,15 @@ def watch(options, folder):
         print((folder / "out").read_text(errors="replace")[-500:], file=sys.stderr)
         return 1
     first, last = seen[1], seen[-1]
-    print(f"\n{last[0]:,} cases; `facts` grew from {first[1]:.1f} to {last[1]:.1f} MB, a worker from {first[3]:.1f} to {last[3]:.1f} MB")
-    return int(last[2] > first[2] or last[4] > first[4] or last[3] > MOST * first[3] or last[1] > MOST * first[1])
+    print(
+        f"\n{last[0]:,} cases; `facts` grew from {first[1]:.1f} to {last[1]:.1f} MB, a worker from {first[3]:.1f} to {last[3]:.1f} MB"
+    )
+    return int(
+        last[2] > first[2]
+        or last[4] > first[4]
+        or last[3] > MOST * first[3]
+        or last[1] > MOST * first[1]
+    )
 
 
 if __name__ == "__main__":

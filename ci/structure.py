@@ -2,6 +2,7 @@
 
 A header family is a header with the source of the same name. A folder stands for the C and CUDA files that lie in it.
 """
+
 import collections
 import os
 import pathlib
@@ -31,7 +32,9 @@ def includes(home, names):
                 found.add((name, beside))
                 continue
             top = name.split("/")[0]
-            ends = [other for other in by_end[text.rsplit("/", 1)[-1]] if other.endswith("/" + text)]
+            ends = [
+                other for other in by_end[text.rsplit("/", 1)[-1]] if other.endswith("/" + text)
+            ]
             ends.sort(key=lambda other: (other.split("/")[0] != top, other))
             if ends:
                 found.add((name, ends[0]))
@@ -42,10 +45,18 @@ def links(build, names):
     """{(file, file whose symbol it uses): one such symbol}, out of the object files of a build folder."""
     known, defined, used, objects = set(names), {}, collections.defaultdict(set), {}
     for path in build.rglob("*.o"):
-        match = re.search(r"^([^/]+)/(?:[^/]+/)*?CMakeFiles/[^/]+\.dir/(.*)\.o$", str(path.relative_to(build)))
+        match = re.search(
+            r"^([^/]+)/(?:[^/]+/)*?CMakeFiles/[^/]+\.dir/(.*)\.o$", str(path.relative_to(build))
+        )
         if match and f"{match[1]}/{match[2]}" in known:
             objects[str(path)] = f"{match[1]}/{match[2]}"
-    listed = subprocess.run(["nm", "-A", *sorted(objects)], capture_output=True, text=True, check=False).stdout if objects else ""
+    listed = (
+        subprocess.run(
+            ["nm", "-A", *sorted(objects)], capture_output=True, text=True, check=False
+        ).stdout
+        if objects
+        else ""
+    )
     for line in listed.splitlines():
         path, _, rest = line.partition(".o:")
         *_, kind, symbol = rest.split()
@@ -54,8 +65,12 @@ def links(build, names):
             used[name].add(symbol)
         elif kind.isupper():
             defined.setdefault(symbol, name)
-    return {(name, defined[symbol]): symbol for name, symbols in used.items() for symbol in sorted(symbols)
-            if defined.get(symbol, name) != name}
+    return {
+        (name, defined[symbol]): symbol
+        for name, symbols in used.items()
+        for symbol in sorted(symbols)
+        if defined.get(symbol, name) != name
+    }
 
 
 def family(name):
@@ -90,8 +105,8 @@ def circles(graph):
             elif other in stack:
                 low[node] = min(low[node], number[other])
         if low[node] == number[node]:
-            part = stack[stack.index(node):]
-            del stack[stack.index(node):]
+            part = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
             if len(part) > 1:
                 found.append(sorted(part))
 

@@ -5,6 +5,7 @@ LOG is build/Testing/Temporary/LastTest.log. The test programs print a skip as C
 unittest does with -v ("test (case) ... skipped 'reason'").
 Exit: 0; 1 where CI is set and a test was skipped that ci/skips.allowed does not name.
 """
+
 import os
 import pathlib
 import re
@@ -28,11 +29,13 @@ def seconds(output):
 
 
 def skips(program, output):
-    """"PROGRAM TEST: REASON" of each skipped test. A description that Python prints between a test and its result is left out."""
+    """ "PROGRAM TEST: REASON" of each skipped test. A description that Python prints between a test and its result is left out."""
     lines, found = output.splitlines(), []
     for number, line in enumerate(lines):
         hit = SKIPPED.search(line)
-        if hit and hit[2] != "Test is disabled":  # Criterion's word for what the test's own --filter leaves out
+        if (
+            hit and hit[2] != "Test is disabled"
+        ):  # Criterion's word for what the test's own --filter leaves out
             name = hit[1] or hit[3]
             if hit[3] is not None and " (" not in name and number:
                 name = lines[number - 1]
@@ -42,24 +45,42 @@ def skips(program, output):
 
 def allowed(path=ALLOWED):
     """(pattern, why) of each line: two or more blanks stand between them."""
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip() and not line.startswith("#")]
-    return [(re.compile(pattern), why) for pattern, why in (re.split(r" {2,}", line, maxsplit=1) for line in lines)]
+    lines = [
+        line
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
+    return [
+        (re.compile(pattern), why)
+        for pattern, why in (re.split(r" {2,}", line, maxsplit=1) for line in lines)
+    ]
 
 
 def report(text, rules, out=sys.stdout):
     """Prints it; the skips that no rule names."""
     found = tests(text)
     print(f"\nThe {DEAREST} dearest of {len(found)} tests:", file=out)
-    for took, program in sorted(((seconds(output), program) for program, output in found), reverse=True)[:DEAREST]:
+    for took, program in sorted(
+        ((seconds(output), program) for program, output in found), reverse=True
+    )[:DEAREST]:
         print(f"  {took:7.1f} s  {program}", file=out)
-    skipped = [(program, *skip.split(": ", 1)) for program, output in found for skip in skips(program, output)]
+    skipped = [
+        (program, *skip.split(": ", 1))
+        for program, output in found
+        for skip in skips(program, output)
+    ]
     groups = {}  # {why: {(program, reason): [test]}}
     for program, test, reason in skipped:
         why = next((why for pattern, why in rules if pattern.search(f"{test}: {reason}")), None)
-        groups.setdefault(why, {}).setdefault((program, reason), []).append(test.removeprefix(program + " "))
+        groups.setdefault(why, {}).setdefault((program, reason), []).append(
+            test.removeprefix(program + " ")
+        )
     print(f"\n{len(skipped)} tests were skipped.", file=out)
     for why, of_why in sorted(groups.items(), key=lambda item: (item[0] is None, item[0])):
-        print(f"{sum(map(len, of_why.values()))} skipped: {why or 'NOT ALLOWED: no line of ci/skips.allowed names these'}", file=out)
+        print(
+            f"{sum(map(len, of_why.values()))} skipped: {why or 'NOT ALLOWED: no line of ci/skips.allowed names these'}",
+            file=out,
+        )
         for (program, reason), names in of_why.items():
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             print(f"  {program}: {', '.join(names[:SHOWN])}{more}: {reason}", file=out)

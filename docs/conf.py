@@ -1,4 +1,5 @@
 """The site: `./facts docs`. Every Markdown page of the project is read in place; docs/index.md is the table of contents."""
+
 import re
 from pathlib import Path
 
@@ -6,7 +7,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 project = "FACTS"
 author = "FACTS"
-version = re.search(r"project\(facts VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+version = re.search(
+    r"project\(facts VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+)[1]
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 root_doc = "docs/index"
@@ -30,12 +33,16 @@ def add_contents(_, name, source):
         source[0] += f"\n```{{toctree}}\n:caption: {title}\n:hidden:\n\n{entries}\n```\n"
 
 
-REPORT = re.compile(r"(?ms)^```.*?^```|^    [^\n]*|`[^`]*`|\[[^\]]*\]\([^)]*\)|\b([\w-]+/[\w.-]+)#(\d+)\b")  # code and links stay as they are
+REPORT = re.compile(
+    r"(?ms)^```.*?^```|^    [^\n]*|`[^`]*`|\[[^\]]*\]\([^)]*\)|\b([\w-]+/[\w.-]+)#(\d+)\b"
+)  # code and links stay as they are
 
 
 def link_reports(_, __, source):
     """Makes a link of each public report: owner/repository#number."""
-    source[0] = REPORT.sub(lambda m: f"[{m[0]}](https://github.com/{m[1]}/issues/{m[2]})" if m[1] else m[0], source[0])
+    source[0] = REPORT.sub(
+        lambda m: f"[{m[0]}](https://github.com/{m[1]}/issues/{m[2]})" if m[1] else m[0], source[0]
+    )
 
 
 def setup(app):

@@ -1,4 +1,5 @@
-/* What the examples share: their options, and moving small tensors. Nothing here is needed to use the library. */
+/* What the examples share: their options, and moving small tensors. Nothing here is needed to use
+ * the library. */
 #ifndef EXAMPLES_COMMON_H
 #define EXAMPLES_COMMON_H
 
@@ -40,30 +41,43 @@ typedef struct example {
     fattn_device_kind kind;
 } example;
 
-/* --device cpu (the default), a GPU's number, or a description (fattn/devices/h100-sxm.json), which decides and compiles but runs nothing.
- * A GPU and a description need --cudnn, the folder that holds libcudnn.so.9, and below 9.21 also --nvrtc. */
+/* --device cpu (the default), a GPU's number, or a description (fattn/devices/h100-sxm.json), which
+ * decides and compiles but runs nothing. A GPU and a description need --cudnn, the folder that
+ * holds libcudnn.so.9, and below 9.21 also --nvrtc. */
 static inline example example_open(int argc, char **argv)
 {
     fattn_context_options o = FATTN_CONTEXT_OPTIONS_INIT;
     const char *device = "cpu", *driver = NULL;
     char *description = NULL;
     for (int i = 1; i < argc; i += 2) {
-        const char **value = !strcmp(argv[i], "--device") ? &device : !strcmp(argv[i], "--cudnn") ? &o.cudnn_dir :
-                             !strcmp(argv[i], "--nvrtc") ? &o.nvrtc : !strcmp(argv[i], "--driver") ? &driver : NULL;
+        const char **value = !strcmp(argv[i], "--device")   ? &device
+                             : !strcmp(argv[i], "--cudnn")  ? &o.cudnn_dir
+                             : !strcmp(argv[i], "--nvrtc")  ? &o.nvrtc
+                             : !strcmp(argv[i], "--driver") ? &driver
+                                                            : NULL;
         if (!value || i + 1 == argc) {
-            fprintf(stderr, "usage: %s [--device cpu|N|FILE.json] [--cudnn FOLDER] [--nvrtc FILE] [--driver FILE]\n", argv[0]);
+            fprintf(stderr,
+                    "usage: %s [--device cpu|N|FILE.json] [--cudnn FOLDER] [--nvrtc FILE] "
+                    "[--driver FILE]\n",
+                    argv[0]);
             exit(2);
         }
         *value = argv[i + 1];
     }
     char *end;
     o.ordinal = (int32_t)strtol(device, &end, 10);
-    o.device_kind = !strcmp(device, "cpu") ? FATTN_DEVICE_CPU : *end == '\0' ? FATTN_DEVICE_GPU : FATTN_DEVICE_DESCRIBED;
+    o.device_kind = !strcmp(device, "cpu") ? FATTN_DEVICE_CPU
+                    : *end == '\0'         ? FATTN_DEVICE_GPU
+                                           : FATTN_DEVICE_DESCRIBED;
     if (o.device_kind == FATTN_DEVICE_DESCRIBED) {
         o.device_json = description = example_file(device);
-        o.driver = driver ? driver : FATTN_NULL_DRIVER; /* a libcuda.so.1 that owns no device comes with the library */
+        o.driver =
+            driver
+                ? driver
+                : FATTN_NULL_DRIVER; /* a libcuda.so.1 that owns no device comes with the library */
     }
-    /* A cuDNN of three libraries needs CUDNN_LIB_CONFIG before it is loaded; the library itself never changes the environment. */
+    /* A cuDNN of three libraries needs CUDNN_LIB_CONFIG before it is loaded; the library itself
+     * never changes the environment. */
     setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 0);
     example e = { .kind = (fattn_device_kind)o.device_kind };
     CHECK(fattn_context_create(&e.context, &o));
@@ -127,7 +141,8 @@ static inline void *example_upload(example e, const float *x, size_t count)
     return buffer;
 }
 
-/* How far `got` (bf16, on the device) is from `want`, relative to the largest element; a NaN when there is one. */
+/* How far `got` (bf16, on the device) is from `want`, relative to the largest element; a NaN when
+ * there is one. */
 static inline double example_error(example e, const void *got, const double *want, size_t count)
 {
     uint16_t *bits = example_allocate(count * sizeof *bits);
@@ -142,10 +157,12 @@ static inline double example_error(example e, const void *got, const double *wan
     return worst / largest;
 }
 
-/* Says what was found, and makes it the exit status: bf16 has 8 bits, probabilities and results are rounded to it once. */
+/* Says what was found, and makes it the exit status: bf16 has 8 bits, probabilities and results are
+ * rounded to it once. */
 static inline int example_verdict(const char *what, double error)
 {
-    printf("%s: worst error %.1e of the largest element: %s\n", what, error, error < 0.02 ? "right" : "WRONG");
+    printf("%s: worst error %.1e of the largest element: %s\n", what, error,
+           error < 0.02 ? "right" : "WRONG");
     return error < 0.02 ? 0 : 1;
 }
 

@@ -1,7 +1,7 @@
 /* May this target run a problem, by which engines, and if not, what near it may it run?
  *
- * Deciding asks heuristics only and compiles nothing, so it needs no GPU: a description of one is enough.
- *   decide_explain --device h100-sxm.json --cudnn /opt/cudnn/lib
+ * Deciding asks heuristics only and compiles nothing, so it needs no GPU: a description of one is
+ * enough. decide_explain --device h100-sxm.json --cudnn /opt/cudnn/lib
  */
 #include "common.h"
 
@@ -10,14 +10,16 @@ static void print_engines(const fattn_decision *decision)
     const size_t count = fattn_decision_engine_count(decision, FATTN_MODE_A);
     for (size_t i = 0; i < count; i++) {
         const fattn_engine *engine = fattn_decision_engine(decision, FATTN_MODE_A, i);
-        printf("  %zu. engine %lld, %d knobs", i + 1, (long long)engine->index, (int)engine->knob_count);
+        printf("  %zu. engine %lld, %d knobs", i + 1, (long long)engine->index,
+               (int)engine->knob_count);
         if (engine->workspace_bytes >= 0) /* -1: not stated, as the cpu backend does */
             printf(", workspace %lld bytes", (long long)engine->workspace_bytes);
         putchar('\n');
     }
 }
 
-/* Asks, prints the answer, and returns whether it was yes. A refusal is an answer too: the call itself succeeded. */
+/* Asks, prints the answer, and returns whether it was yes. A refusal is an answer too: the call
+ * itself succeeded. */
 static bool decide(example e, const char *name, const fattn_problem *problem)
 {
     fattn_decision *decision;
@@ -29,8 +31,10 @@ static bool decide(example e, const char *name, const fattn_problem *problem)
         printf("%s: yes\n", name);
         print_engines(decision);
     } else {
-        /* The class is for programs, the status and the text are the backend's own words, the remedy is ours. */
-        printf("%s: no (%s)\n  %s %s\n", name, fattn_status_name((fattn_status)fattn_decision_reason(decision)),
+        /* The class is for programs, the status and the text are the backend's own words, the
+         * remedy is ours. */
+        printf("%s: no (%s)\n  %s %s\n", name,
+               fattn_status_name((fattn_status)fattn_decision_reason(decision)),
                fattn_decision_status(decision), fattn_decision_text(decision));
         if (fattn_decision_remedy(decision)[0] != '\0')
             printf("  remedy: %s\n", fattn_decision_remedy(decision));
@@ -39,7 +43,8 @@ static bool decide(example e, const char *name, const fattn_problem *problem)
     return yes;
 }
 
-/* The nearest problems that the target accepts, found by asking, not by rules. Each is a whole problem, ready to be run. */
+/* The nearest problems that the target accepts, found by asking, not by rules. Each is a whole
+ * problem, ready to be run. */
 static int explain(example e, const fattn_problem *problem)
 {
     fattn_neighbour near[FATTN_MAX_NEIGHBOURS];
@@ -63,7 +68,8 @@ int main(int argc, char **argv)
 {
     example e = example_open(argc, argv);
 
-    /* The question contains everything about the call. A field that is 0 has its default: bf16, dense b,s,h,d, scale 1/sqrt(d). */
+    /* The question contains everything about the call. A field that is 0 has its default: bf16,
+     * dense b,s,h,d, scale 1/sqrt(d). */
     fattn_problem problem = FATTN_PROBLEM_INIT;
     problem.batch = 2;
     problem.heads_q = 16;

@@ -1,6 +1,7 @@
 /* Attention and its gradient: two plans, two calls, checked against nested loops.
  *
- * Backward needs O and the statistics (log-sum-exp of every row) of the forward call, so forward is asked to write them.
+ * Backward needs O and the statistics (log-sum-exp of every row) of the forward call, so forward is
+ * asked to write them.
  */
 #include "loops.h"
 
@@ -18,13 +19,15 @@ static fattn_plan *plan_of(example e, fattn_pass pass)
     problem.has_right = 1; /* causal */
     problem.training = 1;  /* forward: statistics for a backward to come */
     CHECK(fattn_plan_create(&plan, e.context, &problem, NULL));
-    printf("%s: planned in %.1f ms, workspace %zu bytes\n", pass == FATTN_FORWARD ? "forward" : "backward", fattn_plan_ms(plan),
+    printf("%s: planned in %.1f ms, workspace %zu bytes\n",
+           pass == FATTN_FORWARD ? "forward" : "backward", fattn_plan_ms(plan),
            fattn_plan_workspace_bytes(plan));
     return plan;
 }
 
 /* dV = P' dO; dS = P (dP - sum dO O) with dP = dO V'; dQ = dS K / sqrt(d); dK = dS' Q / sqrt(d) */
-static void naive_backward(const float *q, const float *k, const float *v, const float *d_o, const double *o, double *dq, double *dk, double *dv)
+static void naive_backward(const float *q, const float *k, const float *v, const float *d_o,
+                           const double *o, double *dq, double *dk, double *dv)
 {
     const naive *n = &shape;
     double *p = example_allocate((size_t)n->seq * sizeof *p);
@@ -65,7 +68,7 @@ int main(int argc, char **argv)
     }
 
     const size_t count = naive_count(&shape), bytes = count * sizeof(uint16_t);
-    float *x[4]; /* q, k, v, dO */
+    float *x[4];          /* q, k, v, dO */
     void *in[4], *out[4]; /* o, dq, dk, dv */
     for (uint32_t i = 0; i < 4; i++) {
         x[i] = example_noise(count, i + 1);
@@ -74,8 +77,11 @@ int main(int argc, char **argv)
     }
 
     fattn_tensors t = FATTN_TENSORS_INIT;
-    const size_t need[2] = { fattn_plan_workspace_bytes(forward), fattn_plan_workspace_bytes(backward) };
-    t.workspace_bytes = need[0] > need[1] ? need[0] : need[1]; /* one after the other on one stream: they can share it */
+    const size_t need[2] = { fattn_plan_workspace_bytes(forward),
+                             fattn_plan_workspace_bytes(backward) };
+    t.workspace_bytes = need[0] > need[1]
+                            ? need[0]
+                            : need[1]; /* one after the other on one stream: they can share it */
     t.workspace = example_buffer(e, t.workspace_bytes);
     t.stats = example_buffer(e, (size_t)(shape.batch * shape.heads * shape.seq) * sizeof(float));
     t.q = in[0], t.k = in[1], t.v = in[2], t.d_o = in[3];
@@ -83,7 +89,8 @@ int main(int argc, char **argv)
 
     struct CUstream_st *stream;
     CHECK(fattn_stream_create(&stream, e.context));
-    CHECK(fattn_forward(forward, &t, stream)); /* enqueued; the stream's order is enough for backward */
+    CHECK(fattn_forward(forward, &t,
+                        stream)); /* enqueued; the stream's order is enough for backward */
     CHECK(fattn_backward(backward, &t, stream));
     CHECK(fattn_stream_synchronize(e.context, stream));
 

@@ -1,9 +1,10 @@
 /* A call captured in a CUDA graph and replayed with new data.
  *
- * A graph refers to addresses, not to their contents: the program refills the same buffers between the replays. fattn_forward
- * allocates nothing and never synchronises, so this library's functions or any other stream capture may capture it. */
-#include <fattn/graph.h>
+ * A graph refers to addresses, not to their contents: the program refills the same buffers between
+ * the replays. fattn_forward allocates nothing and never synchronises, so this library's functions
+ * or any other stream capture may capture it. */
 #include "loops.h"
+#include <fattn/graph.h>
 
 static naive shape = { .batch = 2, .heads = 4, .seq = 128, .dim = 64, .modify = naive_causal };
 

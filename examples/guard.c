@@ -1,12 +1,14 @@
-/* A guard: a rule of the program refuses problems that are known to be wrong, or sends them to another backend.
+/* A guard: a rule of the program refuses problems that are known to be wrong, or sends them to
+ * another backend.
  *
- * Here the rule denies cuDNN short sequences, and the library's own kernels answer instead. The CPU has one backend: there the same rule ends in
- * a refusal that names the rule. Policies are a stack of the calling thread.
+ * Here the rule denies cuDNN short sequences, and the library's own kernels answer instead. The CPU
+ * has one backend: there the same rule ends in a refusal that names the rule. Policies are a stack
+ * of the calling thread.
  */
 #include <pthread.h>
 
-#include <fattn/policy.h>
 #include "loops.h"
+#include <fattn/policy.h>
 
 static naive shape = { .batch = 1, .heads = 2, .seq = 96, .dim = 64 };
 static const char *const backends[] = { "cudnn", "math", "cpu" };
@@ -29,10 +31,12 @@ static bool ask(example e, const char *when)
     CHECK(fattn_decide(&decision, e.context, &problem, FATTN_ASK_A));
     const bool yes = fattn_decision_supported(decision);
     printf("%s: %s\n", when, yes ? backends[fattn_decision_backend(decision)] : "nobody");
-    for (size_t i = 0; i < fattn_decision_answer_count(decision); i++) { /* the answer of each backend in the order */
+    for (size_t i = 0; i < fattn_decision_answer_count(decision);
+         i++) { /* the answer of each backend in the order */
         const fattn_answer *answer = fattn_decision_answer(decision, i);
         if (answer->reason != FATTN_REASON_NONE)
-            printf("  %s: %s\n", backends[answer->backend], answer->text); /* answer->rule: the rule that refused */
+            printf("  %s: %s\n", backends[answer->backend],
+                   answer->text); /* answer->rule: the rule that refused */
     }
     fattn_decision_destroy(decision);
     return yes;
@@ -56,7 +60,8 @@ static void *other_thread(void *argument)
     return ask(*(example *)argument, "another thread, which has no guard") ? yes : NULL;
 }
 
-/* Under the guard: is it run by another backend, and right? Runs with the policy pushed, which is popped however this returns. */
+/* Under the guard: is it run by another backend, and right? Runs with the policy pushed, which is
+ * popped however this returns. */
 static fattn_status guarded(void *argument)
 {
     example e = *(example *)argument;
@@ -64,7 +69,8 @@ static fattn_status guarded(void *argument)
     pthread_t thread;
     void *sees = NULL;
     const bool yes = ask(e, "guarded");
-    if (pthread_create(&thread, NULL, other_thread, &e) != 0 || pthread_join(thread, &sees) != 0 || sees == NULL)
+    if (pthread_create(&thread, NULL, other_thread, &e) != 0 || pthread_join(thread, &sees) != 0 ||
+        sees == NULL)
         return FATTN_INTERNAL;
 
     fattn_plan *plan;
@@ -98,12 +104,14 @@ int main(int argc, char **argv)
     rule.name = "short-rows";
     rule.why = "short sequences are known to be wrong here";
     rule.backend = e.kind == FATTN_DEVICE_CPU ? FATTN_BACKEND_CPU : FATTN_BACKEND_CUDNN;
-    rule.when = "a forward of fewer than 128 queries"; /* the condition in words, for people who compare policies */
+    rule.when = "a forward of fewer than 128 queries"; /* the condition in words, for people who
+                                                          compare policies */
     rule.holds = is_short;
     rule.say = say_short;
     fattn_policy policy = FATTN_POLICY_INIT;
     policy.order[policy.order_count++] = FATTN_BACKEND_CUDNN;
-    policy.order[policy.order_count++] = FATTN_BACKEND_MATH; /* never chosen unless a policy allows it */
+    policy.order[policy.order_count++] =
+        FATTN_BACKEND_MATH; /* never chosen unless a policy allows it */
     policy.order[policy.order_count++] = FATTN_BACKEND_CPU;
     policy.rules = &rule; /* pushing copies the rule */
     policy.rule_count = 1;

@@ -4,10 +4,12 @@
 
 #include "common.h"
 
-/* Tensors are [batch, seq, heads, dim], dense: what the library takes when all strides of a problem are 0. */
+/* Tensors are [batch, seq, heads, dim], dense: what the library takes when all strides of a problem
+ * are 0. */
 typedef struct naive {
     int batch, heads, seq, dim;
-    double (*modify)(double score, int b, int h, int row, int key); /* of the scaled score; -INFINITY hides the key. NULL: nothing */
+    double (*modify)(double score, int b, int h, int row,
+                     int key); /* of the scaled score; -INFINITY hides the key. NULL: nothing */
 } naive;
 
 static inline size_t naive_count(const naive *n)
@@ -17,7 +19,8 @@ static inline size_t naive_count(const naive *n)
 
 static inline size_t naive_at(const naive *n, int b, int h, int s)
 {
-    return (((size_t)b * (size_t)n->seq + (size_t)s) * (size_t)n->heads + (size_t)h) * (size_t)n->dim;
+    return (((size_t)b * (size_t)n->seq + (size_t)s) * (size_t)n->heads + (size_t)h) *
+           (size_t)n->dim;
 }
 
 static inline double naive_causal(double score, int b, int h, int row, int key)
@@ -27,13 +30,15 @@ static inline double naive_causal(double score, int b, int h, int row, int key)
 }
 
 /* The probabilities of one row. */
-static inline void naive_row(const naive *n, const float *q, const float *k, int b, int h, int row, double *p)
+static inline void naive_row(const naive *n, const float *q, const float *k, int b, int h, int row,
+                             double *p)
 {
     double top = -INFINITY, sum = 0;
     for (int key = 0; key < n->seq; key++) {
         double score = 0;
         for (int d = 0; d < n->dim; d++)
-            score += (double)q[naive_at(n, b, h, row) + (size_t)d] * (double)k[naive_at(n, b, h, key) + (size_t)d];
+            score += (double)q[naive_at(n, b, h, row) + (size_t)d] *
+                     (double)k[naive_at(n, b, h, key) + (size_t)d];
         score /= sqrt(n->dim);
         p[key] = n->modify ? n->modify(score, b, h, row, key) : score;
         top = fmax(top, p[key]);
@@ -46,20 +51,23 @@ static inline void naive_row(const naive *n, const float *q, const float *k, int
 
 static inline double *naive_forward(const naive *n, const float *q, const float *k, const float *v)
 {
-    double *o = example_allocate(naive_count(n) * sizeof *o), *p = example_allocate((size_t)n->seq * sizeof *p);
+    double *o = example_allocate(naive_count(n) * sizeof *o),
+           *p = example_allocate((size_t)n->seq * sizeof *p);
     for (int b = 0; b < n->batch; b++)
         for (int h = 0; h < n->heads; h++)
             for (int row = 0; row < n->seq; row++) {
                 naive_row(n, q, k, b, h, row, p);
                 for (int key = 0; key < n->seq; key++)
                     for (int d = 0; d < n->dim; d++)
-                        o[naive_at(n, b, h, row) + (size_t)d] += p[key] * (double)v[naive_at(n, b, h, key) + (size_t)d];
+                        o[naive_at(n, b, h, row) + (size_t)d] +=
+                            p[key] * (double)v[naive_at(n, b, h, key) + (size_t)d];
             }
     free(p);
     return o;
 }
 
-/* Q, K and V of a shape, on the host and on the device, with O and the workspace of a plan: one forward call. */
+/* Q, K and V of a shape, on the host and on the device, with O and the workspace of a plan: one
+ * forward call. */
 typedef struct naive_call {
     float *q, *k, *v;
     fattn_tensors tensors;
@@ -68,7 +76,10 @@ typedef struct naive_call {
 static inline naive_call naive_call_create(const naive *n, example e, const fattn_plan *plan)
 {
     const size_t count = naive_count(n);
-    naive_call c = { .q = example_noise(count, 1), .k = example_noise(count, 2), .v = example_noise(count, 3), .tensors = FATTN_TENSORS_INIT };
+    naive_call c = { .q = example_noise(count, 1),
+                     .k = example_noise(count, 2),
+                     .v = example_noise(count, 3),
+                     .tensors = FATTN_TENSORS_INIT };
     c.tensors.q = example_upload(e, c.q, count);
     c.tensors.k = example_upload(e, c.k, count);
     c.tensors.v = example_upload(e, c.v, count);

@@ -1,11 +1,12 @@
 /* A modification of the score, recorded once: soft cap, then a document mask.
  *
- * The callback runs once, while the plan's graph is written; the backend computes what it recorded. Its tensors are given by address at
- * each call. The gradient, for a backward plan, is derived from the recording.
+ * The callback runs once, while the plan's graph is written; the backend computes what it recorded.
+ * Its tensors are given by address at each call. The gradient, for a backward plan, is derived from
+ * the recording.
  */
+#include "loops.h"
 #include <fattn/policy.h>
 #include <fattn/score_mod.h>
-#include "loops.h"
 
 static naive shape = { .batch = 2, .heads = 4, .seq = 128, .dim = 64 };
 static const double cap = 2.0;
@@ -16,17 +17,22 @@ static int document_of(int position)
     return position < 80 ? 0 : 1;
 }
 
-/* What is recorded: cap * tanh(score / cap) where row and key are of one document, -inf elsewhere. */
+/* What is recorded: cap * tanh(score / cap) where row and key are of one document, -inf elsewhere.
+ */
 static fattn_value record(fattn_recorder *r, fattn_value score, void *user)
 {
     const double limit = *(const double *)user;
-    const int64_t rows[4] = { shape.batch, 1, shape.seq, 1 }, keys[4] = { shape.batch, 1, 1, shape.seq }; /* broadcast where 1 */
-    const fattn_value c = fattn_record_constant(r, limit), hidden = fattn_record_constant(r, -INFINITY);
+    const int64_t rows[4] = { shape.batch, 1, shape.seq, 1 },
+                  keys[4] = { shape.batch, 1, 1, shape.seq }; /* broadcast where 1 */
+    const fattn_value c = fattn_record_constant(r, limit),
+                      hidden = fattn_record_constant(r, -INFINITY);
     const fattn_value row = fattn_record_tensor(r, "row_document", FATTN_F32, rows, NULL);
     const fattn_value key = fattn_record_tensor(r, "key_document", FATTN_F32, keys, NULL);
-    const fattn_value inner = fattn_record(r, FATTN_MOD_TANH, fattn_record(r, FATTN_MOD_DIV, score, c, -1), -1, -1);
+    const fattn_value inner =
+        fattn_record(r, FATTN_MOD_TANH, fattn_record(r, FATTN_MOD_DIV, score, c, -1), -1, -1);
     const fattn_value capped = fattn_record(r, FATTN_MOD_MUL, c, inner, -1);
-    return fattn_record(r, FATTN_MOD_SELECT, fattn_record(r, FATTN_MOD_EQ, row, key, -1), capped, hidden); /* errors are kept */
+    return fattn_record(r, FATTN_MOD_SELECT, fattn_record(r, FATTN_MOD_EQ, row, key, -1), capped,
+                        hidden); /* errors are kept */
 }
 
 /* The same for the loops that check it. */
@@ -70,18 +76,21 @@ int main(int argc, char **argv)
 {
     example e = example_open(argc, argv);
 
-    /* Two recordings are the same if their operations, constants and tensors' signatures are; then they share a plan. */
+    /* Two recordings are the same if their operations, constants and tensors' signatures are; then
+     * they share a plan. */
     fattn_score_mod *mod, *same;
     double mine = cap, yours = cap;
     char text[2048];
     CHECK(fattn_score_mod_create(&mod, record, NULL, &mine));
     CHECK(fattn_score_mod_create(&same, record, NULL, &yours));
     fattn_score_mod_text(mod, text, sizeof text);
-    printf("%ssame recording twice: %s\n", text, fattn_score_mod_same(mod, same) ? "one identity" : "two identities: WRONG");
+    printf("%ssame recording twice: %s\n", text,
+           fattn_score_mod_same(mod, same) ? "one identity" : "two identities: WRONG");
     int status = fattn_score_mod_same(mod, same) ? 0 : 1;
     fattn_score_mod_destroy(same);
 
-    /* If cuDNN refuses, the library's own kernels may run; a backend that the device does not have is skipped. */
+    /* If cuDNN refuses, the library's own kernels may run; a backend that the device does not have
+     * is skipped. */
     fattn_policy policy = FATTN_POLICY_INIT;
     int depth;
     policy.order[policy.order_count++] = FATTN_BACKEND_CUDNN;

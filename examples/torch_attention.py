@@ -25,6 +25,7 @@ Checks, each one line with its number and its bound:
                        that both learn
 Exit: 0 every check holds, 1 one does not, 3 no PyTorch or no GPU.
 """
+
 import argparse
 import shutil
 import sys
@@ -37,11 +38,12 @@ except ImportError as why:
 import fattn
 
 LOSS_BOUND = 0.02  # nats; a model that guesses has a loss of ln(64) = 4.16
-LEARNED = 0.5      # the last loss is below this part of the first
-CONTEXT = {}       # --cudnn: the context; otherwise fattn's own for the device
+LEARNED = 0.5  # the last loss is below this part of the first
+CONTEXT = {}  # --cudnn: the context; otherwise fattn's own for the device
 
 
 # ---- the operator -------------------------------------------------------------------------------------------------------------------
+
 
 def like_q(x, channels):
     """Room for O, dQ, dK or dV: b,h,s,d over dense b,s,h,d memory, in the eager kernel and in the fake one."""
@@ -59,11 +61,15 @@ def readable(x):
 
 
 @torch.library.custom_op("fattn_example::attention", mutates_args=())
-def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(O, Stats) of q [b,h,s,d], k and v [b,h_kv,s_kv,d]."""
     q, k, v = readable(q), readable(k), readable(v)
     out, stats = like_q(q, v.shape[-1]), room_for_stats(q)
-    fattn.attention(q, k, v, out=out, stats=stats, causal=causal, capture=1, context=CONTEXT.get("context"))
+    fattn.attention(
+        q, k, v, out=out, stats=stats, causal=causal, capture=1, context=CONTEXT.get("context")
+    )
     return out, stats
 
 
@@ -73,11 +79,31 @@ def _(q, k, v, causal):
 
 
 @torch.library.custom_op("fattn_example::attention_backward", mutates_args=())
-def attention_backward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, d_out: torch.Tensor, stats: torch.Tensor,
-                       causal: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def attention_backward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    d_out: torch.Tensor,
+    stats: torch.Tensor,
+    causal: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     q, k, v, d_out = readable(q), readable(k), readable(v), readable(d_out)
     dq, dk, dv = (like_q(x, x.shape[-1]) for x in (q, k, v))
-    fattn.attention_backward(q, k, v, out, d_out, stats, dq=dq, dk=dk, dv=dv, causal=causal, capture=1, context=CONTEXT.get("context"))
+    fattn.attention_backward(
+        q,
+        k,
+        v,
+        out,
+        d_out,
+        stats,
+        dq=dq,
+        dk=dk,
+        dv=dv,
+        causal=causal,
+        capture=1,
+        context=CONTEXT.get("context"),
+    )
     return dq, dk, dv
 
 
@@ -123,7 +149,11 @@ def verdict(name, value, bound):
 def inputs(device, dtype, batch=2, heads=8, groups=2, sequence=192, channels=64, seed=0):
     """q, k, v and dO; dense b,s,h,d memory, as projections leave them."""
     torch.manual_seed(seed)
-    shapes = [(batch, sequence, heads, channels), *[(batch, sequence, groups, channels)] * 2, (batch, sequence, heads, channels)]
+    shapes = [
+        (batch, sequence, heads, channels),
+        *[(batch, sequence, groups, channels)] * 2,
+        (batch, sequence, heads, channels),
+    ]
     return [torch.randn(shape, device=device).to(dtype).transpose(1, 2) for shape in shapes]
 
 
@@ -136,12 +166,16 @@ def with_gradients(function, q, k, v, d_out, causal):
 
 def truth(q, k, v, d_out, causal):
     """The same in float64, spelled out."""
+
     def spelled(q, k, v, causal):
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
         scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
         if causal:
-            scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+            scores = scores.masked_fill(
+                torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf
+            )
         return scores.softmax(-1) @ v
+
     return with_gradients(spelled, *(x.double() for x in (q, k, v, d_out)), causal)
 
 
@@ -153,7 +187,9 @@ def bounds(given, causal):
     """For each of O, dQ, dK, dV: the truth, and how far an answer may be from it."""
     wanted, own = truth(*given, causal), with_gradients(by_torch, *given, causal)
     rounding = torch.finfo(given[0].dtype).eps / 2
-    return wanted, [2 * error(theirs, x) + rounding * x.abs().max().item() for theirs, x in zip(own, wanted)]
+    return wanted, [
+        2 * error(theirs, x) + rounding * x.abs().max().item() for theirs, x in zip(own, wanted)
+    ]
 
 
 def hold(name, got, wanted, bound):
@@ -164,7 +200,11 @@ def hold(name, got, wanted, bound):
 def check_numbers(device, dtype):
     for causal in (False, True):
         given = inputs(device, dtype)
-        hold(f"{'causal' if causal else 'full'}", with_gradients(by_fattn, *given, causal), *bounds(given, causal))
+        hold(
+            f"{'causal' if causal else 'full'}",
+            with_gradients(by_fattn, *given, causal),
+            *bounds(given, causal),
+        )
 
 
 def check_operator(device, dtype):
@@ -177,22 +217,34 @@ def check_operator(device, dtype):
 
 
 def check_compile(device, dtype, backend):
-    compiled = torch.compile(lambda q, k, v, causal: by_fattn(q * 1.0, k, v, causal) * 1.0, backend=backend, fullgraph=True)
+    compiled = torch.compile(
+        lambda q, k, v, causal: by_fattn(q * 1.0, k, v, causal) * 1.0,
+        backend=backend,
+        fullgraph=True,
+    )
     for sequence in (192, 256):
         given = inputs(device, dtype, sequence=sequence)
-        hold(f"torch.compile s={sequence}", with_gradients(compiled, *given, True), *bounds(given, True))
+        hold(
+            f"torch.compile s={sequence}",
+            with_gradients(compiled, *given, True),
+            *bounds(given, True),
+        )
 
 
 def check_graph(dtype):
     """One graph of forward and backward, replayed with values that it was not captured with."""
     held = inputs("cuda", dtype)
+
     def both():
         q, k, v, d_out = held
         out, stats = attention(q, k, v, True)
         return [out, *attention_backward(q, k, v, out, d_out, stats, True)]
+
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):  # plans and cuDNN's handle of this stream are made, and kernels loaded, before the capture
+    with torch.cuda.stream(
+        side
+    ):  # plans and cuDNN's handle of this stream are made, and kernels loaded, before the capture
         both()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
@@ -217,19 +269,32 @@ class Block(torch.nn.Module):
         self.attend, self.dtype = attend, dtype
         self.before, self.between = torch.nn.LayerNorm(WIDTH), torch.nn.LayerNorm(WIDTH)
         self.qkv, self.project = torch.nn.Linear(WIDTH, 3 * WIDTH), torch.nn.Linear(WIDTH, WIDTH)
-        self.wide = torch.nn.Sequential(torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.GELU(), torch.nn.Linear(4 * WIDTH, WIDTH))
+        self.wide = torch.nn.Sequential(
+            torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.GELU(), torch.nn.Linear(4 * WIDTH, WIDTH)
+        )
 
     def forward(self, x):
         batch, sequence, _ = x.shape
-        q, k, v = (part.transpose(1, 2) for part in self.qkv(self.before(x)).to(self.dtype).view(batch, sequence, 3, HEADS, -1).unbind(2))
-        x = x + self.project(self.attend(q, k, v).transpose(1, 2).reshape(batch, sequence, WIDTH).to(x.dtype))
+        q, k, v = (
+            part.transpose(1, 2)
+            for part in self.qkv(self.before(x))
+            .to(self.dtype)
+            .view(batch, sequence, 3, HEADS, -1)
+            .unbind(2)
+        )
+        x = x + self.project(
+            self.attend(q, k, v).transpose(1, 2).reshape(batch, sequence, WIDTH).to(x.dtype)
+        )
         return x + self.wide(self.between(x))
 
 
 class Tiny(torch.nn.Module):
     def __init__(self, attend, dtype):
         super().__init__()
-        self.words, self.places = torch.nn.Embedding(WORDS, WIDTH), torch.nn.Embedding(SEQUENCE, WIDTH)
+        self.words, self.places = (
+            torch.nn.Embedding(WORDS, WIDTH),
+            torch.nn.Embedding(SEQUENCE, WIDTH),
+        )
         self.blocks = torch.nn.Sequential(*(Block(attend, dtype) for _ in range(LAYERS)))
         self.read = torch.nn.Linear(WIDTH, WORDS)
 
@@ -241,7 +306,10 @@ def texts(steps):
     """Each line counts up by 1, 2, 3 or 4, so the next word follows from the two before it."""
     generator = torch.Generator().manual_seed(7)
     for _ in range(steps):
-        first, step = (torch.randint(low, high, (BATCH, 1), generator=generator) for low, high in ((0, WORDS), (1, 5)))
+        first, step = (
+            torch.randint(low, high, (BATCH, 1), generator=generator)
+            for low, high in ((0, WORDS), (1, 5))
+        )
         yield (first + step * torch.arange(SEQUENCE + 1)) % WORDS
 
 
@@ -252,7 +320,9 @@ def train(attend, device, dtype, steps):
     losses = []
     for text in texts(steps):
         text = text.to(device)
-        loss = torch.nn.functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+        loss = torch.nn.functional.cross_entropy(
+            model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten()
+        )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -265,7 +335,11 @@ def check_training(device, dtype, steps):
     print("step    fattn     SDPA")
     for i in range(0, steps, max(steps // 12, 1)):
         print(f"{i:4}  {ours[i]:7.4f}  {theirs[i]:7.4f}")
-    verdict(f"losses of {steps} steps differ by", max(abs(a - b) for a, b in zip(ours, theirs)), LOSS_BOUND)
+    verdict(
+        f"losses of {steps} steps differ by",
+        max(abs(a - b) for a, b in zip(ours, theirs)),
+        LOSS_BOUND,
+    )
     verdict("fattn learns: last / first", ours[-1] / ours[0], LEARNED)
     verdict("SDPA learns: last / first", theirs[-1] / theirs[0], LEARNED)
 
@@ -275,17 +349,26 @@ def main():
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--cudnn", metavar="FOLDER")
-    parser.add_argument("--compile", choices=("inductor", "aot_eager", "none"), default="inductor" if shutil.which("cc") or shutil.which("gcc") else "aot_eager",
-                        help="inductor, which is the default, needs a C compiler")
+    parser.add_argument(
+        "--compile",
+        choices=("inductor", "aot_eager", "none"),
+        default="inductor" if shutil.which("cc") or shutil.which("gcc") else "aot_eager",
+        help="inductor, which is the default, needs a C compiler",
+    )
     given = parser.parse_args()
     if given.device == "cuda" and not torch.cuda.is_available():
-        sys.exit(print("torch_attention: no GPU; --device cpu uses the cpu backend", file=sys.stderr) or 3)
+        sys.exit(
+            print("torch_attention: no GPU; --device cpu uses the cpu backend", file=sys.stderr)
+            or 3
+        )
     dtype = torch.bfloat16 if given.device == "cuda" else torch.float32
     if given.device == "cuda":
         torch.cuda.init()
         CONTEXT["context"] = fattn.Context(torch.cuda.current_device(), given.cudnn)
         CONTEXT["context"].verify()
-    print(f"PyTorch {torch.__version__}, {CONTEXT.get('context') or fattn.default_context('cpu')}, compile: {given.compile}")
+    print(
+        f"PyTorch {torch.__version__}, {CONTEXT.get('context') or fattn.default_context('cpu')}, compile: {given.compile}"
+    )
     check_numbers(given.device, dtype)
     check_operator(given.device, dtype)
     if given.compile != "none":

@@ -9,6 +9,7 @@
 A paragraph of a header is a comment and the declarations below it. Words at the start of a comment's line, followed by two blanks, are the headings of a
 contract (Memory, Threads, Returns).
 """
+
 import ast
 import re
 import sys
@@ -17,20 +18,46 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FATTN, FREF = Path("lib/include/fattn"), Path("reference/include/fref")
-PAGES = {"c": (FATTN, ("fattn.h", "problem.h", "status.h", "policy.h", "score_mod.h", "cache.h", "graph.h", "device.h", "descriptors.h"), """# C API
+PAGES = {
+    "c": (
+        FATTN,
+        (
+            "fattn.h",
+            "problem.h",
+            "status.h",
+            "policy.h",
+            "score_mod.h",
+            "cache.h",
+            "graph.h",
+            "device.h",
+            "descriptors.h",
+        ),
+        """# C API
 
 Printed from the headers in `lib/include/fattn` by `ci/docs/api.py`; a test compares. [install.md](install.md) says how
 to link the library, and `examples/` has short programs. [The C++ API](api-cpp.md) wraps these functions.
-"""), "cpp": (FATTN, ("fattn.hpp",), """# C++ API
+""",
+    ),
+    "cpp": (
+        FATTN,
+        ("fattn.hpp",),
+        """# C++ API
 
 Printed from `lib/include/fattn/fattn.hpp` by `ci/docs/api.py cpp`; a test compares. The classes wrap the
 [C API](api.md), which describes shapes, memory, stream order and threads. C++17.
-"""), "reference": (FREF, ("fref.h", "gpu.h"), """# API of the reference
+""",
+    ),
+    "reference": (
+        FREF,
+        ("fref.h", "gpu.h"),
+        """# API of the reference
 
 Printed from the headers in `reference/include/fref` by `ci/docs/api.py reference`; a test compares. libfref computes
 attention in double precision, with a tolerance for each answer. [numerics.md](numerics.md) derives the tolerances. The
 library is part of the build and is not installed.
-""")}
+""",
+    ),
+}
 MODULE = Path("lib/python/fattn")
 PYTHON = """# Python API
 
@@ -49,7 +76,9 @@ print(answer)            # unsupported: why, and what to do
 print(answer.explain())  # [<fattn.Neighbour: dim_qk and dim_v 104 instead of 100>, ...]
 ```
 """
-NOISE = re.compile(r'#ifndef \w+_H(PP)?$|#define \w+_H(PP)?$|#if|#endif|#include|#undef|extern "C"|namespace|\}$|\} //')
+NOISE = re.compile(
+    r'#ifndef \w+_H(PP)?$|#define \w+_H(PP)?$|#if|#endif|#include|#undef|extern "C"|namespace|\}$|\} //'
+)
 
 
 def paragraphs(text):
@@ -63,7 +92,11 @@ def paragraphs(text):
             continue
         bare = re.sub(r'/\*.*?\*/|"[^"]*"', "", line)
         comment = "/*" in bare or (comment and "*/" not in bare)
-        depth += 0 if comment or re.match(r'extern "C"|namespace|\}$|\} //', line) else bare.count("{") - bare.count("}")
+        depth += (
+            0
+            if comment or re.match(r'extern "C"|namespace|\}$|\} //', line)
+            else bare.count("{") - bare.count("}")
+        )
         lines.append(line)
     if lines:
         yield lines
@@ -71,7 +104,11 @@ def paragraphs(text):
 
 def interface(text):
     """A C++ header without bodies of functions, private members and details."""
-    text = re.sub(r"(?s)\nnamespace detail \{.*?\n\} // namespace detail\n|\n+private:.*?(?=\n\};)|(?<=\n)struct deleter.*?\n\};\n", "\n", text)
+    text = re.sub(
+        r"(?s)\nnamespace detail \{.*?\n\} // namespace detail\n|\n+private:.*?(?=\n\};)|(?<=\n)struct deleter.*?\n\};\n",
+        "\n",
+        text,
+    )
     text = re.sub(r"\n+(?=\};)", "\n", text)
     out, depth = [], 0
     for piece in re.split(r"([{}])", text):
@@ -80,7 +117,10 @@ def interface(text):
         elif piece == "}" and depth:
             depth -= 1
             if not depth:
-                out[-1] = re.sub(r"(?s)(\)(?: noexcept)?)\s:\s(?!.*[;{}]).*", r"\1", out[-1].rstrip()) + ";"
+                out[-1] = (
+                    re.sub(r"(?s)(\)(?: noexcept)?)\s:\s(?!.*[;{}]).*", r"\1", out[-1].rstrip())
+                    + ";"
+                )
         elif not depth:
             out.append(piece)
     return "".join(out)
@@ -93,7 +133,7 @@ def split(lines):
     if not found:
         return "", text
     comment = re.sub(r"(?m)^\s*/\*+ ?| ?\*/\s*$|^ \*", "", found[0])
-    return comment, text[found.end():]
+    return comment, text[found.end() :]
 
 
 def prose(comment):
@@ -102,8 +142,15 @@ def prose(comment):
 
     def flush():
         if item:
-            out.append(textwrap.fill(" ".join(" ".join(item).split()), 118, subsequent_indent="  " if item[0].startswith("- ") else "",
-                                     break_long_words=False, break_on_hyphens=False))
+            out.append(
+                textwrap.fill(
+                    " ".join(" ".join(item).split()),
+                    118,
+                    subsequent_indent="  " if item[0].startswith("- ") else "",
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+            )
         item.clear()
 
     for line in comment.split("\n"):
@@ -121,7 +168,11 @@ def prose(comment):
             flush()
             out.append("")
         else:
-            item.append(line.strip().replace("<", "\\<").replace("*", "\\*") if "`" not in line else line.strip())
+            item.append(
+                line.strip().replace("<", "\\<").replace("*", "\\*")
+                if "`" not in line
+                else line.strip()
+            )
     flush()
     return "\n".join(out).strip("\n")
 
@@ -129,9 +180,18 @@ def prose(comment):
 def names(code):
     """What a piece of code declares."""
     bare = re.sub(r"/\*.*?\*/", "", code, flags=re.S)
-    found = re.findall(r"(?m)^(?:typedef )?(?:struct|enum) (f(?:attn|ref)_\w+) \{|^typedef .*?\b(f(?:attn|ref)_\w+);|^(?!inline)[a-z].*?\b(f(?:attn|ref)_\w+)\("
-                       r"|^#define (F(?:ATTN|REF)_\w+)|^(?:template <.*?> )?class (\w+)|^inline .*?(\w+)\(", bare)
-    return list(dict.fromkeys(next(filter(None, group)) for group in found if not next(filter(None, group)).endswith("_")))
+    found = re.findall(
+        r"(?m)^(?:typedef )?(?:struct|enum) (f(?:attn|ref)_\w+) \{|^typedef .*?\b(f(?:attn|ref)_\w+);|^(?!inline)[a-z].*?\b(f(?:attn|ref)_\w+)\("
+        r"|^#define (F(?:ATTN|REF)_\w+)|^(?:template <.*?> )?class (\w+)|^inline .*?(\w+)\(",
+        bare,
+    )
+    return list(
+        dict.fromkeys(
+            next(filter(None, group))
+            for group in found
+            if not next(filter(None, group)).endswith("_")
+        )
+    )
 
 
 def header(path):
@@ -160,13 +220,22 @@ def documented(node, depth=0):
     """A function or a class as its user sees it: heads and docstrings, without bodies and private parts."""
     pad = "    " * depth
     if isinstance(node, ast.ClassDef):
-        yield f"{pad}class {node.name}({', '.join(map(ast.unparse, node.bases))}):".replace("():", ":")
+        yield f"{pad}class {node.name}({', '.join(map(ast.unparse, node.bases))}):".replace(
+            "():", ":"
+        )
     else:
         yield from (f"{pad}@{ast.unparse(one)}" for one in node.decorator_list if depth)
-        head = textwrap.wrap(f"def {node.name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns or ast.Constant(None))}:", 118 - len(pad), subsequent_indent=" " * 8)
+        head = textwrap.wrap(
+            f"def {node.name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns or ast.Constant(None))}:",
+            118 - len(pad),
+            subsequent_indent=" " * 8,
+        )
         yield from (pad + line for line in head)
     if text := ast.get_docstring(node):
-        yield from (pad + "    " + line if line else "" for line in (f'"""{text}' + ('\n"""' if "\n" in text else '"""')).split("\n"))
+        yield from (
+            pad + "    " + line if line else ""
+            for line in (f'"""{text}' + ('\n"""' if "\n" in text else '"""')).split("\n")
+        )
     for part in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(part, ast.AnnAssign):
             yield f"{pad}    {ast.unparse(part)}"
@@ -176,13 +245,24 @@ def documented(node, depth=0):
 
 def python():
     """The page of the Python module: functions, then classes."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / MODULE).glob("*.py"))]
+    trees = [
+        ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / MODULE).glob("*.py"))
+    ]
     top = ast.parse((ROOT / MODULE / "__init__.py").read_text(encoding="utf-8"))
     names_ = next(ast.literal_eval(node.value) for node in top.body if isinstance(node, ast.Assign))
     parts = [PYTHON, "## fattn\n", f"```text\n{ast.get_docstring(top)}\n```\n"]
     for name in sorted(names_, key=lambda name: name != name.lower()):
-        node = next((node for tree in trees for node in tree.body if getattr(node, "name", "") == name), None)
-        text = "\n".join(documented(node)) if node else ast.get_docstring(ast.parse((ROOT / MODULE / f"{name}.py").read_text(encoding="utf-8")))
+        node = next(
+            (node for tree in trees for node in tree.body if getattr(node, "name", "") == name),
+            None,
+        )
+        text = (
+            "\n".join(documented(node))
+            if node
+            else ast.get_docstring(
+                ast.parse((ROOT / MODULE / f"{name}.py").read_text(encoding="utf-8"))
+            )
+        )
         parts.append(f"### `{name}`\n\n```{'python' if node else 'text'}\n{text}\n```\n")
     return "\n".join(parts)
 
@@ -192,7 +272,11 @@ def page(word="c"):
     if word == "python":
         return python()
     folder, headers, head = PAGES[word]
-    return re.sub(r"\n{3,}", "\n\n", head + "\n".join(line for name in headers for line in header(folder / name)))
+    return re.sub(
+        r"\n{3,}",
+        "\n\n",
+        head + "\n".join(line for name in headers for line in header(folder / name)),
+    )
 
 
 if __name__ == "__main__":

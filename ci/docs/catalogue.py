@@ -7,6 +7,7 @@ A target reproduces an entry under three conditions. An affected case ended with
 reported range). The difference is shown: a control passed on the same target and no control failed in that way, or the same case is right in another version
 on the same device. Of the versions before and after the range, at least one did not end in that way. A refusal counts only if cuDNN made it.
 """
+
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +18,9 @@ from facts_reports.vocabulary import VERDICTS, is_finding
 
 _UNASKED = ("missing", "inconclusive", "not_run")
 _GOOD = ("pass", "supported")
-_OURS = re.compile(r"[a-z_]+(, [a-z_]+)*: |spelling single needs |what becomes of a score ")   # how a sentence of our own library begins
+_OURS = re.compile(
+    r"[a-z_]+(, [a-z_]+)*: |spelling single needs |what becomes of a score "
+)  # how a sentence of our own library begins
 BROKEN = {word for word in VERDICTS if is_finding(word)} - {"build_fail"}
 
 
@@ -26,12 +29,12 @@ class Entry:
     name: str
     kind: str
     verdicts: tuple
-    reported: str = ""                           # without it the failure was found here, and links are related reports
-    seen: str = ""                               # the range where records showed it, if it is another one
+    reported: str = ""  # without it the failure was found here, and links are related reports
+    seen: str = ""  # the range where records showed it, if it is another one
     needs: str = ""
     tests: str = ""
     links: tuple = ()
-    affected: set = field(default_factory=set)   # case names without engine=
+    affected: set = field(default_factory=set)  # case names without engine=
     controls: set = field(default_factory=set)
 
     @property
@@ -41,11 +44,22 @@ class Entry:
 
 def _entry(file, listed):
     """The entry of one file with these cases."""
-    entry = Entry(file.name, file.kind, tuple(file.verdict.split()), file.reported, file.range, file.needs, file.tests, tuple(file.links))
-    sections = {suffix or ("" if word == "cases" else word): word for word, suffix, _, _ in file.groups}
+    entry = Entry(
+        file.name,
+        file.kind,
+        tuple(file.verdict.split()),
+        file.reported,
+        file.range,
+        file.needs,
+        file.tests,
+        tuple(file.links),
+    )
+    sections = {
+        suffix or ("" if word == "cases" else word): word for word, suffix, _, _ in file.groups
+    }
     for case, group in listed:
         word = sections[group.partition("/")[2]]
-        if word != "guarded":   # those show the library and not cuDNN
+        if word != "guarded":  # those show the library and not cuDNN
             (entry.controls if word == "controls" else entry.affected).add(cases.bare(case))
     entry.controls -= entry.affected
     return entry
@@ -53,7 +67,11 @@ def _entry(file, listed):
 
 def read(folder, cases_of):
     """Every entry of a folder that has cases; `cases_of` gives the [(case, group)] of a file. Raises known.KnownError, OSError."""
-    files = [file for file in sorted(known.load(folder), key=lambda file: file.name) if file.groups and file.kind != "behaviour"]
+    files = [
+        file
+        for file in sorted(known.load(folder), key=lambda file: file.name)
+        if file.groups and file.kind != "behaviour"
+    ]
     if not files:
         raise known.KnownError(f"{folder}: holds no case")
     return [_entry(file, cases_of(file.path)) for file in files]
@@ -61,11 +79,12 @@ def read(folder, cases_of):
 
 # ---- what the records say -------------------------------------------------------------------------------------------------------
 
+
 @dataclass
 class Answer:
     case: str
-    word: str     # the verdict; a yes that nobody ran is `supported`
-    reason: str   # class of a refusal
+    word: str  # the verdict; a yes that nobody ran is `supported`
+    reason: str  # class of a refusal
     target: tuple  # build, device
     row: dict
 
@@ -98,23 +117,37 @@ def _inside(tree, answer):
     if tree is None:
         return True
     said = _said(answer.case)
-    subject = {"cudnn": answer.version, "sm": answer.row.get("sm"), "build": answer.target[0], "device": answer.target[1], "case": answer.row["case"],
-               "grade": answer.row.get("grade"), "verdict": answer.row["verdict"], "engine": answer.row.get("engine"), "class": answer.reason}
+    subject = {
+        "cudnn": answer.version,
+        "sm": answer.row.get("sm"),
+        "build": answer.target[0],
+        "device": answer.target[1],
+        "case": answer.row["case"],
+        "grade": answer.row.get("grade"),
+        "verdict": answer.row["verdict"],
+        "engine": answer.row.get("engine"),
+        "class": answer.reason,
+    }
 
     def get(key):
         value = subject[key] if key in subject else cases.value_of(said, key)
         return None if value is None else str(value)
+
     return predicate.holds(tree, get)
 
 
 def _refused_by_cudnn(answer):
     """Not by what our library knows of a version, before cuDNN is asked. Records of before have no status."""
     reason = answer.row.get("reason") or {}
-    return answer.reason == "unsupported" and bool(reason.get("status") or not _OURS.match(reason.get("text", "")))
+    return answer.reason == "unsupported" and bool(
+        reason.get("status") or not _OURS.match(reason.get("text", ""))
+    )
 
 
 def _ended_so(entry, answer):
-    return answer.word in entry.verdicts and (answer.word != "unsupported" or _refused_by_cudnn(answer))
+    return answer.word in entry.verdicts and (
+        answer.word != "unsupported" or _refused_by_cudnn(answer)
+    )
 
 
 def _shows(entry, answer):
@@ -134,38 +167,63 @@ class Judged:
         for case in entry.controls:
             for a in found.get(case, []):
                 self.controls.setdefault(a.target, {}).setdefault(case, []).append(a)
-        self.right = {}   # case, device: builds where every answer is good
+        self.right = {}  # case, device: builds where every answer is good
         for a in self.all:
             good = self.right.setdefault((a.case, a.target[1], a.measured), {})
             good[a.target[0]] = good.get(a.target[0], True) and a.word in _GOOD
         inside = {id(a) for a in self.inside}
-        self.beyond = {}   # case, device, measured: did each answer outside the range end so?
+        self.beyond = {}  # case, device, measured: did each answer outside the range end so?
         for a in self.all:
             if id(a) not in inside:
-                self.beyond.setdefault((a.case, a.target[1], a.measured), []).append((version_key(a.version), _ended_so(entry, a)))
-        self.hits = [a for a in self.inside if _ended_so(entry, a) and _shows(entry, a) and self._bounded(a)
-                     and not self._spoilt(a) and (self._controlled(a) or self._healed(a))]
+                self.beyond.setdefault((a.case, a.target[1], a.measured), []).append(
+                    (version_key(a.version), _ended_so(entry, a))
+                )
+        self.hits = [
+            a
+            for a in self.inside
+            if _ended_so(entry, a)
+            and _shows(entry, a)
+            and self._bounded(a)
+            and not self._spoilt(a)
+            and (self._controlled(a) or self._healed(a))
+        ]
 
     def _bounded(self, hit):
         """What ends so in every version before the range, or behind it, does not show the range."""
-        beyond, here = self.beyond.get((hit.case, hit.target[1], hit.measured), []), version_key(hit.version)
-        sides = [[so for version, so in beyond if version < here], [so for version, so in beyond if version > here]]
+        beyond, here = (
+            self.beyond.get((hit.case, hit.target[1], hit.measured), []),
+            version_key(hit.version),
+        )
+        sides = [
+            [so for version, so in beyond if version < here],
+            [so for version, so in beyond if version > here],
+        ]
         return not any(side and all(side) for side in sides)
 
     def _near(self, hit):
         """The controls asked on the same target: of the same pass, where there are such."""
         here = self.controls.get(hit.target, {})
         same = {case: some for case, some in here.items() if case.split()[0] == hit.case.split()[0]}
-        asked = ([a for a in some if a.word != "unsupported" or _refused_by_cudnn(a)] for some in (same or here).values())   # our own no is no answer of cuDNN's
+        asked = (
+            [a for a in some if a.word != "unsupported" or _refused_by_cudnn(a)]
+            for some in (same or here).values()
+        )  # our own no is no answer of cuDNN's
         return [some for some in asked if some]
 
     def _spoilt(self, hit):
         """A control that broke there too: then this is another failure, which does not need what the entry says."""
         bad = set(self.entry.verdicts) | (BROKEN if hit.measured and hit.word in BROKEN else set())
-        return any(a.word in bad and (a.measured or not hit.measured) for some in self._near(hit) for a in some)
+        return any(
+            a.word in bad and (a.measured or not hit.measured)
+            for some in self._near(hit)
+            for a in some
+        )
 
     def _controlled(self, hit):
-        return any(all(a.word in _GOOD and (a.measured or not hit.measured) for a in some) for some in self._near(hit))
+        return any(
+            all(a.word in _GOOD and (a.measured or not hit.measured) for a in some)
+            for some in self._near(hit)
+        )
 
     def _healed(self, hit):
         builds = self.right.get((hit.case, hit.target[1], hit.measured), {})
@@ -174,7 +232,13 @@ class Judged:
     @property
     def asked(self):
         """Answers that could have shown it."""
-        return [a for a in self.inside if a.measured or (self.entry.kind == "decision") or a.word in ("crash", "hang", "build_fail")]
+        return [
+            a
+            for a in self.inside
+            if a.measured
+            or (self.entry.kind == "decision")
+            or a.word in ("crash", "hang", "build_fail")
+        ]
 
     @property
     def state(self):
@@ -194,6 +258,7 @@ class Judged:
 
 
 # ---- the page -------------------------------------------------------------------------------------------------------------------
+
 
 def _spans(some, every):
     """9.8.0 to 9.12.0: versions that follow one another among those that were asked."""
@@ -215,9 +280,24 @@ def _where(some, every):
     for decided, device in devices:
         mine = [a for a in some if a.target[1] == device and a.measured is not decided]
         asked = {a.version for a in every if a.target[1] == device and a.measured is not decided}
-        words = sorted({a.word + (f" ({a.reason})" if a.reason and a.word == "unsupported" and a.reason != "unsupported" else "") for a in mine})
-        groups.setdefault((decided, ", ".join(words), _spans({a.version for a in mine}, asked)), []).append(device)
-    return "; ".join(f"{words}: {versions} on {', '.join(found)}{' (decided)' if decided else ''}" for (decided, words, versions), found in groups.items())
+        words = sorted(
+            {
+                a.word
+                + (
+                    f" ({a.reason})"
+                    if a.reason and a.word == "unsupported" and a.reason != "unsupported"
+                    else ""
+                )
+                for a in mine
+            }
+        )
+        groups.setdefault(
+            (decided, ", ".join(words), _spans({a.version for a in mine}, asked)), []
+        ).append(device)
+    return "; ".join(
+        f"{words}: {versions} on {', '.join(found)}{' (decided)' if decided else ''}"
+        for (decided, words, versions), found in groups.items()
+    )
 
 
 def _ours(entry):
@@ -230,42 +310,74 @@ def _answer(judged):
     if judged.state == "reproduced":
         return _where(judged.hits, judged.all)
     if judged.state == "untested":
-        return entry.needs or ("only decided, nobody ran it: " + _where(judged.inside, judged.inside) if judged.inside else f"no record of {entry.range}")
+        return entry.needs or (
+            "only decided, nobody ran it: " + _where(judged.inside, judged.inside)
+            if judged.inside
+            else f"no record of {entry.range}"
+        )
     if judged.state == "speed":
         return _times(judged)
     seen = [a for a in judged.all if a.measured] or judged.all
-    return "; ".join(x for x in (_where(seen if judged.state == "caller" else judged.asked, judged.all), _ours(entry), entry.needs) if x)
+    return "; ".join(
+        x
+        for x in (
+            _where(seen if judged.state == "caller" else judged.asked, judged.all),
+            _ours(entry),
+            entry.needs,
+        )
+        if x
+    )
 
 
 def _times(judged):
-    plans = sorted(a.row["plan_ms"] for a in judged.all if isinstance(a.row.get("plan_ms"), (int, float)))
-    runs = sorted(a.row["exec_us"] for a in judged.all if isinstance(a.row.get("exec_us"), (int, float)))
-    parts = [f"{word} {values[len(values) // 2]:.0f} {unit} (median), at most {values[-1]:.0f} {unit}, in {len(values):,} results"
-             for word, values, unit in (("a plan takes", plans, "ms"), ("a call", runs, "us")) if values]
+    plans = sorted(
+        a.row["plan_ms"] for a in judged.all if isinstance(a.row.get("plan_ms"), (int, float))
+    )
+    runs = sorted(
+        a.row["exec_us"] for a in judged.all if isinstance(a.row.get("exec_us"), (int, float))
+    )
+    parts = [
+        f"{word} {values[len(values) // 2]:.0f} {unit} (median), at most {values[-1]:.0f} {unit}, in {len(values):,} results"
+        for word, values, unit in (("a plan takes", plans, "ms"), ("a call", runs, "us"))
+        if values
+    ]
     return "; ".join(parts) or "no times in these records"
 
 
-SECTIONS = (("reproduced", "Reproduced", "Answers"),
-            ("not reproduced", "Not reproduced", "Answers"),
-            ("confirmed", "Intended behaviour", "Right with this meaning"),
-            ("caller", "Failures of other code", "The same cases with FACTS's library"),
-            ("speed", "Speed", "Measured"),
-            ("untested", "Not testable with these records", "Missing"))
+SECTIONS = (
+    ("reproduced", "Reproduced", "Answers"),
+    ("not reproduced", "Not reproduced", "Answers"),
+    ("confirmed", "Intended behaviour", "Right with this meaning"),
+    ("caller", "Failures of other code", "The same cases with FACTS's library"),
+    ("speed", "Speed", "Measured"),
+    ("untested", "Not testable with these records", "Missing"),
+)
 
 
 def _escaped(answer):
-    return "; ".join(text.markdown(part) for part in answer.split("; "))   # each part is short, the whole may not be
+    return "; ".join(
+        text.markdown(part) for part in answer.split("; ")
+    )  # each part is short, the whole may not be
 
 
 def _lines(judged, label):
     entry = judged.entry
     reported = entry.reported + (f" (seen: {entry.seen})" if entry.seen else "")
-    yield (f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}. " + (f"Reported for {text.code(reported)}. " if reported else "") + f"{label}: {_escaped(_answer(judged))}. "
-           + (text.markdown(', '.join(entry.links)) or f"[findings](findings.md#{entry.name})") + ".")
+    yield (
+        f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}. "
+        + (f"Reported for {text.code(reported)}. " if reported else "")
+        + f"{label}: {_escaped(_answer(judged))}. "
+        + (text.markdown(", ".join(entry.links)) or f"[findings](findings.md#{entry.name})")
+        + "."
+    )
 
 
 def _section(title, label, judged):
-    return ["", f"## {title}", "", *(line for one in judged for line in _lines(one, label))] if judged else []
+    return (
+        ["", f"## {title}", "", *(line for one in judged for line in _lines(one, label))]
+        if judged
+        else []
+    )
 
 
 def _count(judged, state):
@@ -274,30 +386,61 @@ def _count(judged, state):
 
 def _sum(judged, what):
     broken = sum(j.broken_on_gpu for j in judged)
-    counted = [("reproduced", _count(judged, "reproduced")), ("of them wrong numbers, NaN, memory faults, crashes or hangs on a GPU", broken),
-               ("intended behaviour", _count(judged, "confirmed")), ("asked and not reproduced", _count(judged, "not reproduced")),
-               ("failures of other code", _count(judged, "caller")), ("about speed", _count(judged, "speed")), ("not testable with these records", _count(judged, "untested"))]
-    return [f"**{_count(judged, 'reproduced')} of {len(judged)} {what} reproduced**:", "", "| | entries |", "|---|--:|", *(f"| {word} | {n} |" for word, n in counted)]
+    counted = [
+        ("reproduced", _count(judged, "reproduced")),
+        ("of them wrong numbers, NaN, memory faults, crashes or hangs on a GPU", broken),
+        ("intended behaviour", _count(judged, "confirmed")),
+        ("asked and not reproduced", _count(judged, "not reproduced")),
+        ("failures of other code", _count(judged, "caller")),
+        ("about speed", _count(judged, "speed")),
+        ("not testable with these records", _count(judged, "untested")),
+    ]
+    return [
+        f"**{_count(judged, 'reproduced')} of {len(judged)} {what} reproduced**:",
+        "",
+        "| | entries |",
+        "|---|--:|",
+        *(f"| {word} | {n} |" for word, n in counted),
+    ]
 
 
 def table(store, entries):
     """(Markdown, how many reports reproduced, how many of them broke on a GPU)."""
     found = answers(store)
     judged = [Judged(entry, found) for entry in entries]
-    reports, ours = [j for j in judged if j.entry.reported], [j for j in judged if not j.entry.reported]
+    reports, ours = (
+        [j for j in judged if j.entry.reported],
+        [j for j in judged if not j.entry.reported],
+    )
     versions = {a.version for answers_ in found.values() for a in answers_}
     gpus = sorted({a.target[1] for answers_ in found.values() for a in answers_ if a.measured})
-    described = sorted({a.target[1] for answers_ in found.values() for a in answers_ if not a.measured})
-    lines = ["# Public failure reports, and what became of them", "",
-             f"Printed from records by `ci/docs/page.py catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
-             f"decided for {', '.join(described) or 'none'}.", "",
-             "An entry is a file of `cases/known/`. It is reproduced if an affected case ended as reported, inside the reported range. A control on the same target must have passed, or the "
-             "same case must be right in another version there. A failure in every version before or behind the range does not count. A refusal counts if cuDNN made it. "
-             "`facts known show ID` and `facts list regress/ID` show an entry.", "", *_sum(reports, "reports")]
+    described = sorted(
+        {a.target[1] for answers_ in found.values() for a in answers_ if not a.measured}
+    )
+    lines = [
+        "# Public failure reports, and what became of them",
+        "",
+        f"Printed from records by `ci/docs/page.py catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
+        f"decided for {', '.join(described) or 'none'}.",
+        "",
+        "An entry is a file of `cases/known/`. It is reproduced if an affected case ended as reported, inside the reported range. A control on the same target must have passed, or the "
+        "same case must be right in another version there. A failure in every version before or behind the range does not count. A refusal counts if cuDNN made it. "
+        "`facts known show ID` and `facts list regress/ID` show an entry.",
+        "",
+        *_sum(reports, "reports"),
+    ]
     if ours:
         lines += ["", *_sum(ours, "failures that FACTS found")]
     for state, title, column in SECTIONS:
         lines += _section(title, column, [j for j in reports if j.state == state])
     for state, title, column in SECTIONS:
-        lines += _section(f"Found by FACTS: {title[0].lower() + title[1:]}", column, [j for j in ours if j.state == state])
-    return text.wrapped("\n".join(lines)) + "\n", _count(reports, "reproduced"), sum(j.broken_on_gpu for j in reports)
+        lines += _section(
+            f"Found by FACTS: {title[0].lower() + title[1:]}",
+            column,
+            [j for j in ours if j.state == state],
+        )
+    return (
+        text.wrapped("\n".join(lines)) + "\n",
+        _count(reports, "reproduced"),
+        sum(j.broken_on_gpu for j in reports),
+    )

@@ -1,6 +1,7 @@
 """The coverage of the case language: for each key and value the number of cases, the versions that decided them and the versions that ran them. Also the
 answers of both implementations to the same case.
 """
+
 import re
 
 from facts_reports import cases, latest, text
@@ -24,7 +25,13 @@ def _forms(key, value):
     if kind == "stride":
         return sorted({form.split(":")[0] for form in value.split(";")})
     if kind == "lens":
-        return [value if value in ("none", "tight") else "lengths" if not value.startswith("+") else "+N"]
+        return [
+            value
+            if value in ("none", "tight")
+            else "lengths"
+            if not value.startswith("+")
+            else "+N"
+        ]
     if kind == "knobs":
         return sorted({knob.split(":")[0] for knob in value.split("+")})
     if kind == "ratio":
@@ -48,12 +55,19 @@ def count(store):
     """{key: {value: Value}}: every listed value, and the other values of the records. A case without a key counts for its default."""
     table = {k["key"]: {v: Value() for v in _listed(k)} for k in cases.key_table()}
     said = {}
-    for case, version, outcome, grade in store.db.execute("SELECT case_name, cudnn, outcome, grade FROM row"):
+    for case, version, outcome, grade in store.db.execute(
+        "SELECT case_name, cudnn, outcome, grade FROM row"
+    ):
         if outcome in NO_ANSWER:
             continue
         if case not in said:
             one = cases.parse(case)
-            said[case] = [(k["key"], f) for k in cases.key_table() for f in _forms(k, cases.value_of(one, k["key"]) or "") if f]
+            said[case] = [
+                (k["key"], f)
+                for k in cases.key_table()
+                for f in _forms(k, cases.value_of(one, k["key"]) or "")
+                if f
+            ]
         for key, form in said[case]:
             value = table[key].setdefault(form, Value())
             value.cases.add(case)
@@ -77,15 +91,26 @@ def table(store):
         for word, value in values.items():
             if not value.cases:
                 never.append(f"{key}={word}")
-            lines.append(f"| {text.code(key)} | {text.code(word)} | {len(value.cases):,} | {_versions(value.decided | value.run)} | {_versions(value.run)} |")
-    versions = {v for values in counted.values() for value in values.values() for v in value.decided | value.run}
-    head = [f"{store.one('SELECT count(DISTINCT case_name) FROM row'):,} cases, {len(versions)} versions ({_versions(versions)}). `N` stands for every number, and",
-            "`lengths` for every list of lengths. \"Decided\" is cuDNN's answer for a described device.", ""]
+            lines.append(
+                f"| {text.code(key)} | {text.code(word)} | {len(value.cases):,} | {_versions(value.decided | value.run)} | {_versions(value.run)} |"
+            )
+    versions = {
+        v
+        for values in counted.values()
+        for value in values.values()
+        for v in value.decided | value.run
+    }
+    head = [
+        f"{store.one('SELECT count(DISTINCT case_name) FROM row'):,} cases, {len(versions)} versions ({_versions(versions)}). `N` stands for every number, and",
+        '`lengths` for every list of lengths. "Decided" is cuDNN\'s answer for a described device.',
+        "",
+    ]
     tail = ["", "**Values without a case:** " + (", ".join(text.code(n) for n in never) or "none")]
     return "\n".join([*head, *lines, *tail]) + "\n", len(never)
 
 
 # ---- one case, two implementations ---------------------------------------------------------------------------------------------
+
 
 def _twin(case):
     """(the case without impl=, which implementation)."""
@@ -97,7 +122,11 @@ def _twin(case):
 def twins(store):
     """[(case, build, device, {impl: (outcome, row)})] where composite and unified were both asked, by name: an unsaid impl= may be either."""
     found = {}
-    for outcome, row in store.rows("outcome NOT IN ('missing','inconclusive','not_run')", (), "case_name, build, device, config"):
+    for outcome, row in store.rows(
+        "outcome NOT IN ('missing','inconclusive','not_run')",
+        (),
+        "case_name, build, device, config",
+    ):
         name, impl = _twin(row["case"])
         group = found.setdefault((name, row["build"], row["device"], latest.config(row)), {})
         group[impl] = (outcome, row)
@@ -111,7 +140,13 @@ def twins(store):
 def _same_bits(one, other):
     one, other = bits_of(one), bits_of(other)
     common = one.keys() & other.keys()
-    return "" if not common else "same bits" if all(one[t] == other[t] for t in common) else "other bits: " + ", ".join(sorted(t for t in common if one[t] != other[t]))
+    return (
+        ""
+        if not common
+        else "same bits"
+        if all(one[t] == other[t] for t in common)
+        else "other bits: " + ", ".join(sorted(t for t in common if one[t] != other[t]))
+    )
 
 
 def implementations(store):
@@ -125,12 +160,27 @@ def implementations(store):
         if left != right:
             findings = {left, right} - {"pass", "supported", "unsupported"}
             worse += bool(findings)
-            rows.append((not findings, f"| {text.code(name)} | {build} {device} | {left} {a.get('engine') or ''} | {right} {b.get('engine') or ''} |"))
+            rows.append(
+                (
+                    not findings,
+                    f"| {text.code(name)} | {build} {device} | {left} {a.get('engine') or ''} | {right} {b.get('engine') or ''} |",
+                )
+            )
     lines = ["| build, device | composite | unified | bits | cases |", "|---|---|---|---|---|"]
-    lines += [f"| {build} {device} | {left} | {right} | {bits} | {n:,} |" for (build, device, left, right, bits), n in sorted(counts.items())]
+    lines += [
+        f"| {build} {device} | {left} | {right} | {bits} | {n:,} |"
+        for (build, device, left, right, bits), n in sorted(counts.items())
+    ]
     shown = [line for _, line in sorted(rows)[:40]]
     if shown:
-        lines += ["", "Where they differ (findings first):", "", "| case | build, device | composite, engine | unified, engine |", "|---|---|---|---|", *shown]
+        lines += [
+            "",
+            "Where they differ (findings first):",
+            "",
+            "| case | build, device | composite, engine | unified, engine |",
+            "|---|---|---|---|",
+            *shown,
+        ]
         if len(rows) > len(shown):
             lines += ["", f"and {len(rows) - len(shown):,} more"]
     return "\n".join(lines) + "\n", worse

@@ -6,6 +6,7 @@
 
 An item without a case in the records, or with fewer versions than the list demands (`need decided=5 run=3`), is a finding, not a blank.
 """
+
 import re
 from dataclasses import dataclass, field
 
@@ -66,7 +67,8 @@ def _answers(store):
     """{case: [(version, grade, outcome, is known)]}, without what was never answered."""
     found = {}
     for case, version, outcome, standing, grade in store.db.execute(
-            "SELECT case_name, cudnn, outcome, finding, grade FROM row WHERE outcome NOT IN ('missing','inconclusive','not_run')"):
+        "SELECT case_name, cudnn, outcome, finding, grade FROM row WHERE outcome NOT IN ('missing','inconclusive','not_run')"
+    ):
         found.setdefault(case, []).append((version, grade, outcome, standing == KNOWN))
     return found
 
@@ -81,7 +83,11 @@ def _row(item, answers, asked):
             if grade == "measured":
                 counts[outcome] = counts.get(outcome, 0) + 1
                 known[outcome] = known.get(outcome, 0) + is_known
-    told = ", ".join(f"{counts[o]:,} {o}" + (" (known)" if known[o] == counts[o] else f" ({known[o]:,} known)" if known[o] else "") for o in sorted(counts, key=RANK.get))
+    told = ", ".join(
+        f"{counts[o]:,} {o}"
+        + (" (known)" if known[o] == counts[o] else f" ({known[o]:,} known)" if known[o] else "")
+        for o in sorted(counts, key=RANK.get)
+    )
     return member, decided | run, run, told
 
 
@@ -93,7 +99,13 @@ def table(store, items):
     """(Markdown, number of items that lack what they need)."""
     answers = _answers(store)
     asked = {case: cases.asked_of(case) for case in answers}
-    lines, lacking = ["| item | | family | cases | decided | run | on a GPU | tests |", "|---|---|---|---|---|---|---|---|"], 0
+    lines, lacking = (
+        [
+            "| item | | family | cases | decided | run | on a GPU | tests |",
+            "|---|---|---|---|---|---|---|---|",
+        ],
+        0,
+    )
     for item in items:
         member, decided, run, told = _row(item, answers, asked)
         short = []
@@ -104,6 +116,8 @@ def table(store, items):
             if len({v for v in versions if v}) < wanted:
                 short.append(f"{name} on {len(versions)} of {wanted} versions")
         lacking += bool(short)
-        lines.append(f"| {text.markdown(item.word)} | {text.markdown(item.title)}{' **' + '; '.join(short) + '**' if short else ''} | {text.code(item.where) if item.where else ''} "
-                     f"| {len(member):,} | {text.markdown(_span(decided))} | {text.markdown(_span(run))} | {text.markdown(told)} | {text.markdown(', '.join(item.tests))} |")
+        lines.append(
+            f"| {text.markdown(item.word)} | {text.markdown(item.title)}{' **' + '; '.join(short) + '**' if short else ''} | {text.code(item.where) if item.where else ''} "
+            f"| {len(member):,} | {text.markdown(_span(decided))} | {text.markdown(_span(run))} | {text.markdown(told)} | {text.markdown(', '.join(item.tests))} |"
+        )
     return "\n".join(lines) + "\n", lacking

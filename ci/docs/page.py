@@ -3,6 +3,7 @@
 
 The exit code is 1 when a page shows something lacking, 2 for bad input, and 4 when README's table comes from an incomplete record.
 """
+
 import argparse
 import json
 import os
@@ -26,7 +27,9 @@ PROGRAM = Path(os.environ.get("FACTS_BIN", ROOT / "build/release/bin")) / "facts
 
 def cases_of(path):
     """[(case, group)] of a file, as the program expands it."""
-    done = subprocess.run([PROGRAM, "list", path, "--json"], stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [PROGRAM, "list", path, "--json"], stdout=subprocess.PIPE, text=True, check=False
+    )
     if done.returncode:
         raise known.KnownError(f"{path}: `facts list` ended with {done.returncode}")
     return [(one["case"], one["group"]) for one in map(json.loads, done.stdout.splitlines())]
@@ -51,27 +54,57 @@ def _lacking(made):
 
 PAGES = {
     "readme": (_readme, "README's table: cases of each cuDNN version, by their worst answer"),
-    "items": (lambda store, args: _lacking(items.table(store, items.read(args.list))), "what was promised, beside what the records answer"),
-    "coverage": (lambda store, _: _lacking(coverage.table(store)), "each key and value of the case language: its cases, and the versions that decided and ran it"),
-    "implementations": (lambda store, _: _lacking(coverage.implementations(store)), "the composite beside the unified implementation: verdicts, engines, bits"),
+    "items": (
+        lambda store, args: _lacking(items.table(store, items.read(args.list))),
+        "what was promised, beside what the records answer",
+    ),
+    "coverage": (
+        lambda store, _: _lacking(coverage.table(store)),
+        "each key and value of the case language: its cases, and the versions that decided and ran it",
+    ),
+    "implementations": (
+        lambda store, _: _lacking(coverage.implementations(store)),
+        "the composite beside the unified implementation: verdicts, engines, bits",
+    ),
     "catalogue": (_catalogue, "which failures of cases/known the records reproduce"),
 }
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="ci/docs/page.py", description="Prints a page of this project's documentation from records, as Markdown.")
+    parser = argparse.ArgumentParser(
+        prog="ci/docs/page.py",
+        description="Prints a page of this project's documentation from records, as Markdown.",
+    )
     pages = parser.add_subparsers(dest="page", required=True)
     for name, (_, what) in PAGES.items():
         page = pages.add_parser(name, help=what)
-        page.add_argument("records", metavar="RECORD", nargs="+", help="a record, or a folder of records")
-        page.add_argument("--list", type=Path, default=ROOT / "cases/items/seeds.items", help=argparse.SUPPRESS if name != "items" else "what was promised")
-        page.add_argument("--known", type=Path, default=ROOT / "cases/known", help=argparse.SUPPRESS if name != "catalogue" else "the folder of known failures")
+        page.add_argument(
+            "records", metavar="RECORD", nargs="+", help="a record, or a folder of records"
+        )
+        page.add_argument(
+            "--list",
+            type=Path,
+            default=ROOT / "cases/items/seeds.items",
+            help=argparse.SUPPRESS if name != "items" else "what was promised",
+        )
+        page.add_argument(
+            "--known",
+            type=Path,
+            default=ROOT / "cases/known",
+            help=argparse.SUPPRESS if name != "catalogue" else "the folder of known failures",
+        )
     args = parser.parse_args(argv)
     try:
         store = load(args.records)
         reader.warn(store.files, parser.prog)
         return PAGES[args.page][0](store, args)
-    except (reader.InputError, items.ItemsError, predicate.PredicateError, known.KnownError, OSError) as error:
+    except (
+        reader.InputError,
+        items.ItemsError,
+        predicate.PredicateError,
+        known.KnownError,
+        OSError,
+    ) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return BAD_INPUT
 

@@ -5,6 +5,7 @@
 
 FACTS_CHROMIUM names the browser; otherwise the first one on PATH. Run it with build/venv/bin/python, which has Jinja2.
 """
+
 import os
 import shutil
 import subprocess
@@ -24,7 +25,9 @@ RECORDS = [str(ROOT / f"reports/examples/{name}.jsonl.xz") for name in ("smoke",
 def main(arguments):
     """Writes the report, then the picture of it. 3 when there is no browser."""
     out = Path(arguments[0] if arguments else ROOT / "docs/images/report.png").resolve()
-    browser = os.environ.get("FACTS_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = os.environ.get("FACTS_CHROMIUM") or next(
+        filter(None, map(shutil.which, BROWSERS)), None
+    )
     if not browser:
         print("picture.py: no browser; set FACTS_CHROMIUM", file=sys.stderr)
         return 3
@@ -33,9 +36,22 @@ def main(arguments):
         status = cli.main([*RECORDS, "-o", folder, "--title", "cuDNN fused attention on an H100"])
         if status:
             return status
-        subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1240,720",
-                        "--virtual-time-budget=8000", f"--screenshot={out}", (Path(folder) / "index.html").as_uri()],
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                browser,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--window-size=1240,720",
+                "--virtual-time-budget=8000",
+                f"--screenshot={out}",
+                (Path(folder) / "index.html").as_uri(),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
     return 0
 
 

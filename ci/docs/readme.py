@@ -1,4 +1,5 @@
 """README's table of results: a row for each cuDNN version, the worst answer of each case counted."""
+
 from facts_reports import text
 from facts_reports.vocabulary import BY_WORD, KNOWN
 
@@ -16,13 +17,22 @@ def table(store, inputs):
     """The table of the project's README, with the day of the newest run and the command that prints it."""
     day = max((str(r.get("started", "")) for r in store.runs.values()), default="")[:10]
     worst = {}
-    for case, version, device, *how in store.db.execute("SELECT case_name, cudnn, device, outcome, finding FROM row ORDER BY rank DESC, finding"):
-        worst[case, version, device] = _column(*how)  # the worst of a case's configurations comes last
+    for case, version, device, *how in store.db.execute(
+        "SELECT case_name, cudnn, device, outcome, finding FROM row ORDER BY rank DESC, finding"
+    ):
+        worst[case, version, device] = _column(
+            *how
+        )  # the worst of a case's configurations comes last
     versions = dict.fromkeys(version for _, version in store.builds())
     devices = ", ".join(store.devices())
-    lines = [f"{text.markdown(devices)}, {text.markdown(day) or 'not dated'}. Printed by", "",
-             f"    python3 ci/docs/page.py readme {' '.join(text.shell(i) for i in inputs)}", "",
-             "| cuDNN | cases | " + " | ".join(COLUMNS) + " |", "|---" + "|--:" * (len(COLUMNS) + 1) + "|"]
+    lines = [
+        f"{text.markdown(devices)}, {text.markdown(day) or 'not dated'}. Printed by",
+        "",
+        f"    python3 ci/docs/page.py readme {' '.join(text.shell(i) for i in inputs)}",
+        "",
+        "| cuDNN | cases | " + " | ".join(COLUMNS) + " |",
+        "|---" + "|--:" * (len(COLUMNS) + 1) + "|",
+    ]
     for version in versions:
         counts = [column for (_, of, _), column in worst.items() if of == version]
         cells = [f"{n:,}" for n in (len(counts), *(counts.count(c) for c in COLUMNS))]

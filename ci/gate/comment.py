@@ -5,6 +5,7 @@ usage: comment.py FILE.md TITLE     environment: GITHUB_API_URL, GITHUB_REPOSITO
 
 A token without permission to comment, as in a pull request from a fork, is not an error: the answer is in the job's summary too.
 """
+
 import json
 import os
 import pathlib
@@ -14,9 +15,15 @@ import urllib.request
 
 
 def ask(path, method="GET", **body):
-    request = urllib.request.Request(f"{os.environ['GITHUB_API_URL']}/repos/{os.environ['GITHUB_REPOSITORY']}/issues/{path}", method=method,
-                                     data=json.dumps(body).encode() if body else None,
-                                     headers={"Authorization": f"Bearer {os.environ['GITHUB_TOKEN']}", "Accept": "application/vnd.github+json"})
+    request = urllib.request.Request(
+        f"{os.environ['GITHUB_API_URL']}/repos/{os.environ['GITHUB_REPOSITORY']}/issues/{path}",
+        method=method,
+        data=json.dumps(body).encode() if body else None,
+        headers={
+            "Authorization": f"Bearer {os.environ['GITHUB_TOKEN']}",
+            "Accept": "application/vnd.github+json",
+        },
+    )
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.load(answer)
 
@@ -33,15 +40,25 @@ def main(path, title):
     body = mark + pathlib.Path(path).read_text(encoding="utf-8")
     try:
         # Anybody can write our mark. Only a bot's comment is edited: its author cannot change the answer afterwards.
-        ours = next((c["id"] for c in comments(pull) if c["user"]["type"] == "Bot" and c["body"].replace("\r", "").startswith(mark)), None)
+        ours = next(
+            (
+                c["id"]
+                for c in comments(pull)
+                if c["user"]["type"] == "Bot" and c["body"].replace("\r", "").startswith(mark)
+            ),
+            None,
+        )
         if ours:
             ask(f"comments/{ours}", "PATCH", body=body)
         else:
             ask(f"{pull}/comments", "POST", body=body)
     except OSError as error:  # of urllib too
         refused = isinstance(error, urllib.error.HTTPError) and error.code in (401, 403, 404)
-        print(f"::notice title=FACTS::This token may not comment on the pull request (HTTP {error.code})." if refused else
-              f"::warning title=FACTS::The pull request has no comment: {error}")
+        print(
+            f"::notice title=FACTS::This token may not comment on the pull request (HTTP {error.code})."
+            if refused
+            else f"::warning title=FACTS::The pull request has no comment: {error}"
+        )
 
 
 if __name__ == "__main__":

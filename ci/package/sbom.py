@@ -6,6 +6,7 @@ usage: ci/package/sbom.py BUILD TREE FILE [--relinked] [--openmp FOLDER]     TRE
        --openmp     the folder of Debian packages (ci/package/unpack.sh) from which OpenMP was copied
 The same commit gives the same bytes. Exit: 0; 3 a library is linked in that this script does not know.
 """
+
 import argparse
 import datetime
 import gzip
@@ -46,7 +47,12 @@ def debian_version(folder, package):
     if changes.exists():
         return re.search(r"\((.*?)\)", gzip.decompress(changes.read_bytes()).decode())[1]
     try:
-        asked = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False)
+        asked = subprocess.run(
+            ["dpkg-query", "-W", "-f", "${Version}", package],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     except FileNotFoundError:
         return None
     return asked.stdout.strip() or None
@@ -54,20 +60,42 @@ def debian_version(folder, package):
 
 def linked(build):
     """Archives of others that the programs are linked with."""
-    found = {pathlib.Path(path).name for path in re.findall(r"(?<=\s)(/?[\w./+-]*(?:/lib|sysroot)[\w./+-]*\.a)\b", (build / "build.ninja").read_text()) if "/" in path}
+    found = {
+        pathlib.Path(path).name
+        for path in re.findall(
+            r"(?<=\s)(/?[\w./+-]*(?:/lib|sysroot)[\w./+-]*\.a)\b",
+            (build / "build.ninja").read_text(),
+        )
+        if "/" in path
+    }
     ours = {path.name for path in build.rglob("*.a") if "sysroot" not in path.parts}
     if unknown := found - ours - set(LINKED):
-        raise SystemExit(f"sbom: {', '.join(sorted(unknown))}: linked in, and sbom.py does not know the licence")
+        raise SystemExit(
+            f"sbom: {', '.join(sorted(unknown))}: linked in, and sbom.py does not know the licence"
+        )
     return sorted(found & set(LINKED))
 
 
 def package(name, version, licence, reference=None):
-    out = {"SPDXID": f"SPDXRef-{name}", "name": name, "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": "NOASSERTION",
-           "licenseDeclared": licence, "copyrightText": "NOASSERTION"}
+    out = {
+        "SPDXID": f"SPDXRef-{name}",
+        "name": name,
+        "downloadLocation": "NOASSERTION",
+        "filesAnalyzed": False,
+        "licenseConcluded": "NOASSERTION",
+        "licenseDeclared": licence,
+        "copyrightText": "NOASSERTION",
+    }
     if version:
         out["versionInfo"] = version
     if reference and version:
-        out["externalRefs"] = [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:{reference}@{version}"}]
+        out["externalRefs"] = [
+            {
+                "referenceCategory": "PACKAGE-MANAGER",
+                "referenceType": "purl",
+                "referenceLocator": f"pkg:{reference}@{version}",
+            }
+        ]
     return out
 
 
@@ -77,31 +105,89 @@ def contents(build, tree, relinked, openmp):
     if compiler := re.search(r"/(\d+)/libgomp\.a", (build / "build.ninja").read_text()):
         names.append((f"libgcc-{compiler[1]}-dev", GCC))
     for name, licence in names:
-        yield package(name, debian_version(build / "sysroot", name), licence, f"deb/debian/{name}"), "STATIC_LINK"
+        yield (
+            package(name, debian_version(build / "sysroot", name), licence, f"deb/debian/{name}"),
+            "STATIC_LINK",
+        )
     if openmp:
-        yield {**package("libgomp1", debian_version(openmp, "libgomp1"), GCC, "deb/debian/libgomp1"), "SPDXID": "SPDXRef-libgomp1-shared"}, "DYNAMIC_LINK"
+        yield (
+            {
+                **package(
+                    "libgomp1", debian_version(openmp, "libgomp1"), GCC, "deb/debian/libgomp1"
+                ),
+                "SPDXID": "SPDXRef-libgomp1-shared",
+            },
+            "DYNAMIC_LINK",
+        )
     for folder, (name, licence) in PYTHON.items():
         if (tree / "reports" / folder).is_dir():
-            yield package(name, pinned(name, "ci/requirements.txt"), licence, f"pypi/{name.lower()}"), "CONTAINS"
+            yield (
+                package(name, pinned(name, "ci/requirements.txt"), licence, f"pypi/{name.lower()}"),
+                "CONTAINS",
+            )
     if relinked:
-        yield package("ziglang", pinned("ziglang", "ci/package/requirements-relink.txt"), "MIT", "pypi/ziglang"), "STATIC_LINK"  # its compiler-rt
+        yield (
+            package(
+                "ziglang",
+                pinned("ziglang", "ci/package/requirements-relink.txt"),
+                "MIT",
+                "pypi/ziglang",
+            ),
+            "STATIC_LINK",
+        )  # its compiler-rt
 
 
 def document(build, tree, relinked=False, openmp=None):
     """The text of the file. `openmp`: the folder of packages from which OpenMP was copied."""
     version = re.search(r"^project\(facts VERSION ([0-9.]+)", read("CMakeLists.txt"), re.M)[1]
-    seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or subprocess.run(["git", "-C", HOME, "log", "-1", "--format=%ct"], capture_output=True, text=True, check=False).stdout or 0)
+    seconds = int(
+        os.environ.get("SOURCE_DATE_EPOCH")
+        or subprocess.run(
+            ["git", "-C", HOME, "log", "-1", "--format=%ct"],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        or 0
+    )
     parts = list(contents(build, tree, relinked, openmp))
     program = package("facts", version, "Apache-2.0")
     digest = hashlib.sha256(json.dumps([version, parts, seconds]).encode()).hexdigest()
-    return json.dumps({
-        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"facts-{version}",
-        "documentNamespace": f"https://facts-project.example/spdx/facts-{version}-{digest[:16]}",
-        "creationInfo": {"created": datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": [f"Tool: sbom.py-{version}"]},
-        "packages": [program, *(part for part, _ in parts)],
-        "relationships": [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": program["SPDXID"]},
-                          *({"spdxElementId": program["SPDXID"], "relationshipType": how, "relatedSpdxElement": part["SPDXID"]} for part, how in parts)],
-    }, indent=1) + "\n"
+    return (
+        json.dumps(
+            {
+                "spdxVersion": "SPDX-2.3",
+                "dataLicense": "CC0-1.0",
+                "SPDXID": "SPDXRef-DOCUMENT",
+                "name": f"facts-{version}",
+                "documentNamespace": f"https://facts-project.example/spdx/facts-{version}-{digest[:16]}",
+                "creationInfo": {
+                    "created": datetime.datetime.fromtimestamp(
+                        seconds, datetime.timezone.utc
+                    ).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                    "creators": [f"Tool: sbom.py-{version}"],
+                },
+                "packages": [program, *(part for part, _ in parts)],
+                "relationships": [
+                    {
+                        "spdxElementId": "SPDXRef-DOCUMENT",
+                        "relationshipType": "DESCRIBES",
+                        "relatedSpdxElement": program["SPDXID"],
+                    },
+                    *(
+                        {
+                            "spdxElementId": program["SPDXID"],
+                            "relationshipType": how,
+                            "relatedSpdxElement": part["SPDXID"],
+                        }
+                        for part, how in parts
+                    ),
+                ],
+            },
+            indent=1,
+        )
+        + "\n"
+    )
 
 
 def main():
@@ -111,7 +197,9 @@ def main():
     for name in ("build", "tree", "out"):
         parser.add_argument(name, type=pathlib.Path)
     given = parser.parse_args()
-    given.out.write_text(document(given.build, given.tree, given.relinked, given.openmp), encoding="utf-8")
+    given.out.write_text(
+        document(given.build, given.tree, given.relinked, given.openmp), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Prints the path of the wheel, facts_cudnn-VERSION-py3-none-manylinux_2_28_x86_64
 linked. The same commit and build give the same bytes: times are SOURCE_DATE_EPOCH, or else the commit's date.
 cuDNN is not in the wheel: `facts cudnn install` gets it from the package index. Exit: 0 written, 3 the build failed or cannot be moved.
 """
+
 import argparse
 import base64
 import hashlib
@@ -83,7 +84,9 @@ def fail(text):
 
 
 def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         fail(f"{' '.join(map(str, command[-3:]))}: {(done.stderr or done.stdout).strip()}")
     return done.stdout.strip()
@@ -93,7 +96,17 @@ def stage(build, at, glibc):
     """The wheel's files as a folder. Returns the platform that they need: "manylinux_2_28_x86_64"."""
     if not (build / "CMakeCache.txt").exists():
         fail(f"{build} is no build folder; run ./facts setup once")
-    run("cmake", "--build", build, "--target", "facts", "facts-worker", "facts-self", "nullcuda", "fattn_shared")
+    run(
+        "cmake",
+        "--build",
+        build,
+        "--target",
+        "facts",
+        "facts-worker",
+        "facts-self",
+        "nullcuda",
+        "fattn_shared",
+    )
     tree = at / NAME / "tree"
     tree.mkdir(parents=True)
 
@@ -107,8 +120,14 @@ def stage(build, at, glibc):
     (tree / "facts").unlink()  # a link; the entry point stands for it
     (at / NAME / "__init__.py").write_text(LAUNCHER)
     (at / NAME / "__main__.py").write_text("from . import main\n\nmain()\n")
-    binaries = [path for path in sorted(at.rglob("*")) if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
-    if foreign := set(bundle("foreign_libraries", *binaries).split()) - {"libgomp.so.1"}:  # which lies beside the library
+    binaries = [
+        path
+        for path in sorted(at.rglob("*"))
+        if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"
+    ]
+    if foreign := set(bundle("foreign_libraries", *binaries).split()) - {
+        "libgomp.so.1"
+    }:  # which lies beside the library
         fail(f"not relocatable: {', '.join(sorted(foreign))} is needed")
     newest = bundle("newest_glibc", *binaries)
     if glibc and number(newest) > number(glibc):
@@ -128,7 +147,9 @@ def describe(at, tag, version, listed):
     home = re.search(r"HOMEPAGE_URL (\S+)", (HOME / "CMakeLists.txt").read_text())[1]
     (info / "METADATA").write_text(METADATA.format(version=version, about=about, home=home))
     (info / "WHEEL").write_text(WHEEL.format(tag=tag))
-    (info / "entry_points.txt").write_text(f"[console_scripts]\nfacts = {NAME}:main\nfacts-cudnn = {NAME}:main\n")
+    (info / "entry_points.txt").write_text(
+        f"[console_scripts]\nfacts = {NAME}:main\nfacts-cudnn = {NAME}:main\n"
+    )
     (info / "top_level.txt").write_text(f"{NAME}\nfattn\n")
     shutil.copy(HOME / "LICENSE", info / "LICENSE")
     (info / "sboms").mkdir()  # as PEP 770 says
@@ -138,10 +159,13 @@ def describe(at, tag, version, listed):
 
 def pack(at, info, out):
     """Sorted names, one time for all, and only the two modes that pip knows."""
-    seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", HOME, "log", "-1", "--format=%ct"))
+    seconds = int(
+        os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", HOME, "log", "-1", "--format=%ct")
+    )
     when = max(time.gmtime(seconds)[:6], (1980, 1, 1, 0, 0, 0))
     record = []
     with zipfile.ZipFile(out, "w") as wheel:
+
         def add(name, content, executable=False):
             entry = zipfile.ZipInfo(name, when)
             entry.create_system, entry.compress_type = 3, zipfile.ZIP_DEFLATED
@@ -151,7 +175,9 @@ def pack(at, info, out):
         for path in sorted(path for path in at.rglob("*") if path.is_file()):
             name, content = path.relative_to(at).as_posix(), path.read_bytes()
             add(name, content, os.access(path, os.X_OK))
-            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            digest = (
+                base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            )
             record.append(f"{name},sha256={digest},{len(content)}\n")
         listed = f"{info.name}/RECORD"
         add(listed, "".join(record) + f"{listed},,\n")
@@ -160,19 +186,31 @@ def pack(at, info, out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", dest="out", type=pathlib.Path, required=True, metavar="FOLDER")
-    parser.add_argument("--build", type=pathlib.Path, default=HOME / "build/release", metavar="FOLDER")
+    parser.add_argument(
+        "--build", type=pathlib.Path, default=HOME / "build/release", metavar="FOLDER"
+    )
     parser.add_argument("--glibc", default="2.28", metavar="X.Y")
     given = parser.parse_args()
-    version = re.search(r"^project\(facts VERSION ([0-9.]+)", (HOME / "CMakeLists.txt").read_text(), re.M)[1]
+    version = re.search(
+        r"^project\(facts VERSION ([0-9.]+)", (HOME / "CMakeLists.txt").read_text(), re.M
+    )[1]
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         at = pathlib.Path(folder)
         build, glibc = given.build.resolve(), "" if given.glibc == "native" else given.glibc
         platform = stage(build, at, glibc)
-        openmp = build.parent / f"openmp-{platform.split('_', 3)[3]}" if glibc else pathlib.Path("/")
+        openmp = (
+            build.parent / f"openmp-{platform.split('_', 3)[3]}" if glibc else pathlib.Path("/")
+        )
         tag = f"py3-none-{platform}"
         out = given.out / f"{NAME}-{version}-{tag}.whl"
-        pack(at, describe(at, tag, version, sbom.document(build, at / NAME / "tree", bool(glibc), openmp)), out)
+        pack(
+            at,
+            describe(
+                at, tag, version, sbom.document(build, at / NAME / "tree", bool(glibc), openmp)
+            ),
+            out,
+        )
     print(out)
 
 

@@ -1,4 +1,5 @@
 """cudnn-frontend's configurations in the case language: one line each, its number in a comment."""
+
 import draws
 
 SOURCE = "cudnn-frontend 1.23's test_mhas_v2, as drawn"
@@ -34,7 +35,11 @@ def _stride(c):
                 if order != "bshd":
                     perms.append(f"{name}.{order}")
                 gaps += [f"{name}.{dim}.{n}" for dim, n in zip("bhs", elements) if n]
-    forms = ["perm:" + "+".join(perms)] * bool(perms) + ["gap:" + "+".join(gaps)] * bool(gaps) + ["size1:wild"] * wild
+    forms = (
+        ["perm:" + "+".join(perms)] * bool(perms)
+        + ["gap:" + "+".join(gaps)] * bool(gaps)
+        + ["size1:wild"] * wild
+    )
     return ";".join(forms)
 
 
@@ -56,7 +61,11 @@ def _layout(c):
 
 def _ragged(c):
     """Offsets of 64 bits; buffers of a multiple of 64 tokens; a backward declares that as its total."""
-    tails = [max(64, -(-sum(n) // 64) * 64) - sum(n) for n in (c["len_q"], c["len_kv"])] if c["dtype"] in draws.HALF else [0, 0]
+    tails = (
+        [max(64, -(-sum(n) // 64) * 64) - sum(n) for n in (c["len_q"], c["len_kv"])]
+        if c["dtype"] in draws.HALF
+        else [0, 0]
+    )
     words = ["offsets=i64"] + ([f"tail=q.{tails[0]}+kv.{tails[1]}"] if any(tails) else [])
     if c["bwd"] and c["dtype"] in draws.HALF:
         words.append(f"total=slack:{max(tails)}" if any(tails) else "total=declared")
@@ -68,24 +77,43 @@ def line(c):
     words = [f"pass={'bwd' if c['bwd'] else 'fwd'}", f"dtype={c['dtype']}"]
     if c["out"] != c["dtype"]:
         words += [f"out={c['out']}"] + ([f"grad={c['out']}"] if c["bwd"] else [])
-        words += [f"do_dtype={c['dtype']}"] * (c["bwd"] and not c["dtype"].startswith("mx"))  # O has 16 bits, dO 8
-    words += [f"b={c['b']}", f"h={_pair(c['h_q'], c['h_kv'])}", f"s={_pair(c['s_q'], c['s_kv'])}", f"d={_pair(c['d_qk'], c['d_v'])}", f"layout={_layout(c)}"]
+        words += [f"do_dtype={c['dtype']}"] * (
+            c["bwd"] and not c["dtype"].startswith("mx")
+        )  # O has 16 bits, dO 8
+    words += [
+        f"b={c['b']}",
+        f"h={_pair(c['h_q'], c['h_kv'])}",
+        f"s={_pair(c['s_q'], c['s_kv'])}",
+        f"d={_pair(c['d_qk'], c['d_v'])}",
+        f"layout={_layout(c)}",
+    ]
     stride = _stride(c)
     words += [f"stride={stride}"] * bool(stride) + [_band(c)]
     if c["kind"] != "full":
         words.append(f"lens={_joined(c['len_q'])}/{_joined(c['len_kv'])}")
     if c["kind"] == "ragged":
         words += _ragged(c)
-    words += ["bias=1hss" + (" dbias=1" if c["bwd"] else "")] * bool(c.get("bias")) + ["alibi=1"] * bool(c.get("alibi")) + ["blockmask=random"] * c["blocks"]
+    words += (
+        ["bias=1hss" + (" dbias=1" if c["bwd"] else "")] * bool(c.get("bias"))
+        + ["alibi=1"] * bool(c.get("alibi"))
+        + ["blockmask=random"] * c["blocks"]
+    )
     words += ["softmax=sink" + (" dsink=1" if c["bwd"] else "")] * bool(c.get("sink"))
     words += ["dropout=0.1 rng=123456:789"] * bool(c.get("dropout"))
     if c["page"]:
         words.append(f"paged={c['page']} table=linspace")
     words += [] if c["dtype"].startswith("mx") else ["scale=0.125"]
     stats = c["dtype"] not in draws.HALF and not c["bwd"]
-    wanted = ["stats"] * stats + ["max"] * bool(c.get("max")) + ["sum_exp"] * bool(c.get("sum_exp")) + ["rng_dump"] * bool(c.get("dropout"))
+    wanted = (
+        ["stats"] * stats
+        + ["max"] * bool(c.get("max"))
+        + ["sum_exp"] * bool(c.get("sum_exp"))
+        + ["rng_dump"] * bool(c.get("dropout"))
+    )
     words += ["want=" + "+".join(wanted)] * bool(wanted) + ["deterministic=1"] * c["deterministic"]
-    words += ["impl=unified"] * c["unified"] + ["knob=unfuse_fma:1"] * bool(c["unified"] and c.get("unfuse"))
+    words += ["impl=unified"] * c["unified"] + ["knob=unfuse_fma:1"] * bool(
+        c["unified"] and c.get("unfuse")
+    )
     if c.get("rescale") is not None:
         words.append(f"rescale={c['rescale']}")
     return " ".join(w for w in words if w)

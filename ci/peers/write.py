@@ -1,8 +1,9 @@
 """Writes cases/suites/peers-fe.cases and peers-te.cases: what two other suites ask, in the case language. No network, no clock: the same every time.
 
-    python3 ci/peers/write.py            writes both
-    python3 ci/peers/write.py --check    compares with what is there; exit 1 when it differs
+python3 ci/peers/write.py            writes both
+python3 ci/peers/write.py --check    compares with what is there; exit 1 when it differs
 """
+
 import sys
 from pathlib import Path
 
@@ -15,7 +16,9 @@ HEADS = {
     "peers-fe": "# Every configuration of cudnn-frontend's test_mhas_v2; comments name its tests.",
     "peers-te": "# TransformerEngine's attention configurations; comments have their names.",
 }
-NOTE = "# Made by ci/peers/write.py; docs/peers.md says what is not the same. Not to be edited here."
+NOTE = (
+    "# Made by ci/peers/write.py; docs/peers.md says what is not the same. Not to be edited here."
+)
 
 
 def suite(name, groups):
@@ -42,7 +45,9 @@ def main(arguments):
         if arguments:
             same = path.exists() and path.read_text(encoding="utf-8") == text
             differ |= not same
-            print(f"{path.name}: {'as made' if same else 'differs; python3 ci/peers/write.py makes it again'}")
+            print(
+                f"{path.name}: {'as made' if same else 'differs; python3 ci/peers/write.py makes it again'}"
+            )
         else:
             path.write_text(text, encoding="utf-8")
             print(f"{path.name}: {text.count(chr(10))} lines")

@@ -1,4 +1,5 @@
 """What tests need: cuDNN builds, which ci/builds-test.txt lists, and time, which the night has."""
+
 import functools
 import os
 import pathlib
@@ -29,9 +30,17 @@ def listed():
 @functools.cache
 def installed():
     """What `facts cudnn list` shows, by name."""
-    said = subprocess.run([FACTS, "cudnn", "list"], capture_output=True, text=True, check=False, env={**os.environ, "FACTS_HOME": str(HOME)}).stdout
+    said = subprocess.run(
+        [FACTS, "cudnn", "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "FACTS_HOME": str(HOME)},
+    ).stdout
     found = {}
-    for name, folder, nvrtc in re.findall(r"(?m)^(\d\S*-(?:jit|full)-cu\d+)\s.*?\s(/\S+)(?:\s+\(NVRTC: (.*)\))?$", said):
+    for name, folder, nvrtc in re.findall(
+        r"(?m)^(\d\S*-(?:jit|full)-cu\d+)\s.*?\s(/\S+)(?:\s+\(NVRTC: (.*)\))?$", said
+    ):
         found.setdefault(name, Build(name, folder, nvrtc if nvrtc.startswith("/") else ""))
     return found
 
@@ -53,8 +62,12 @@ def night(test):
 
 def link(cache, *names):
     """Puts these builds, and every NVRTC that is installed, into another cache folder: links, nothing is copied."""
-    root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "facts"
-    folders = [root / "cudnn" / need(name).name for name in names] + sorted((root / "nvrtc").glob("[0-9]*"))
+    root = (
+        pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "facts"
+    )
+    folders = [root / "cudnn" / need(name).name for name in names] + sorted(
+        (root / "nvrtc").glob("[0-9]*")
+    )
     for folder in folders:
         place = pathlib.Path(cache) / "facts" / folder.relative_to(root)
         for path in [folder, *folder.rglob("*")]:

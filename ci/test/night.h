@@ -1,4 +1,5 @@
-/* Does the night ask (ci/nightly.sh)? By day a test program takes a few seconds, and what takes longer has smaller inputs. */
+/* Does the night ask (ci/nightly.sh)? By day a test program takes a few seconds, and what takes
+ * longer has smaller inputs. */
 #ifndef FACTS_TEST_NIGHT_H
 #define FACTS_TEST_NIGHT_H
 

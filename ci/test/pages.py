@@ -1,4 +1,5 @@
 """The pages of ci/docs for their tests: the modules on the path, and a way to run the command."""
+
 import contextlib
 import io
 import sys

@@ -1,4 +1,5 @@
 """What the tests of the recipes share: their YAML, and skipping where the packages of ci/requirements-recipes.txt are not installed."""
+
 import importlib
 import os
 import re
@@ -21,11 +22,17 @@ def package(name):
 def documents(path):
     """The YAML 1.2 documents of a file or of a text."""
     ruamel = package("ruamel.yaml")
-    return list(ruamel.YAML(typ="safe", pure=True).load_all(path.read_text(encoding="utf-8") if isinstance(path, Path) else path))
+    return list(
+        ruamel.YAML(typ="safe", pure=True).load_all(
+            path.read_text(encoding="utf-8") if isinstance(path, Path) else path
+        )
+    )
 
 
 def known_options(*command):
-    said = subprocess.run([FACTS, *command, "--help"], capture_output=True, text=True, check=False).stdout
+    said = subprocess.run(
+        [FACTS, *command, "--help"], capture_output=True, text=True, check=False
+    ).stdout
     return set(re.findall(r"--([a-z-]+)", said)) | {"help"}
 
 

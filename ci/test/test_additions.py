@@ -3,6 +3,7 @@
 They are added in a copy of the project: links, but for the folders that get a file. The programs that were built run there, with the expectations made again. By
 day these are the parts of the quick tests that read such folders; the night runs every quick test.
 """
+
 import json
 import os
 import pathlib
@@ -45,7 +46,12 @@ why: a suite is one file
 pass=fwd,bwd b=1 h=1 s=32 d=16
 """
 # Programs that read these folders, and what of them by day.
-QUICK = {"harness_case": "*", "lib_problem": "*", "harness_search": "*", "harness_supervisor": "@(device|options|builds|expected|known|record)/*"}
+QUICK = {
+    "harness_case": "*",
+    "lib_problem": "*",
+    "harness_search": "*",
+    "harness_supervisor": "@(device|options|builds|expected|known|record)/*",
+}
 
 
 class Additions(unittest.TestCase):
@@ -55,7 +61,9 @@ class Additions(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.home = cls.folder / "facts"
         cls.home.mkdir()
-        real = {pathlib.PurePath(parent) for path in ADDED for parent in pathlib.PurePath(path).parents} | {pathlib.PurePath("build"), pathlib.PurePath("build/release")}
+        real = {
+            pathlib.PurePath(parent) for path in ADDED for parent in pathlib.PurePath(path).parents
+        } | {pathlib.PurePath("build"), pathlib.PurePath("build/release")}
         cls.link(pathlib.PurePath(), real)
         device = json.loads((needs.HOME / "lib/devices/h100-sxm.json").read_text(encoding="utf-8"))
         for path, text in zip(ADDED, (json.dumps({**device, "name": "h100-pcie"}), SUITE, KNOWN)):
@@ -66,9 +74,24 @@ class Additions(unittest.TestCase):
         shutil.copytree(needs.FACTS.parent, bin_folder, copy_function=cls.link_file, symlinks=True)
         (cls.home / "build/release/expectations").unlink()
         (cls.home / "build/release/expectations").mkdir()
-        subprocess.run([sys.executable, "-B", cls.home / "ci/generate_known.py", "--folder", cls.home / "cases/known", "--expectations",
-                        cls.home / "build/release/expectations/known.expect"], check=True)
-        cls.environment = {**os.environ, "FACTS_SOURCE": str(cls.home), "FACTS_HOME": str(cls.home), "FACTS_BIN": str(bin_folder)}
+        subprocess.run(
+            [
+                sys.executable,
+                "-B",
+                cls.home / "ci/generate_known.py",
+                "--folder",
+                cls.home / "cases/known",
+                "--expectations",
+                cls.home / "build/release/expectations/known.expect",
+            ],
+            check=True,
+        )
+        cls.environment = {
+            **os.environ,
+            "FACTS_SOURCE": str(cls.home),
+            "FACTS_HOME": str(cls.home),
+            "FACTS_BIN": str(bin_folder),
+        }
 
     @classmethod
     def link(cls, folder, real):
@@ -88,12 +111,21 @@ class Additions(unittest.TestCase):
             shutil.copy2(source, to)
 
     def facts(self, *words):
-        return subprocess.run([self.home / "build/release/bin/facts", *words], capture_output=True, text=True, check=False, env=self.environment)
+        return subprocess.run(
+            [self.home / "build/release/bin/facts", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=self.environment,
+        )
 
     def test_they_are_there(self):
         self.assertIn("h100-pcie", self.facts("devices").stdout)
         self.assertIn("new ", self.facts("list").stdout)
-        self.assertIn("The output is wrong for head dims that nobody uses.", self.facts("known", "list").stdout)
+        self.assertIn(
+            "The output is wrong for head dims that nobody uses.",
+            self.facts("known", "list").stdout,
+        )
         found = self.facts("list", "regress", "--where", "d.qk=24").stdout.splitlines()
         self.assertIn("pass=fwd dtype=bf16 b=1 h=1 s=64 d=24", found)
 
@@ -103,7 +135,14 @@ class Additions(unittest.TestCase):
                 path = self.home / "build/release/bin" / program
                 self.assertTrue(path.exists(), program)
                 words = [] if needs.NIGHT else ["--filter", pattern]
-                done = subprocess.run([path, "-j2", *words], capture_output=True, text=True, check=False, env=self.environment, cwd=self.folder)
+                done = subprocess.run(
+                    [path, "-j2", *words],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    env=self.environment,
+                    cwd=self.folder,
+                )
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertNotIn("Tested: 0 ", done.stdout + done.stderr)
 

@@ -1,4 +1,5 @@
 """`facts adopt`: the steps in order, where it stops, what its summary says. A script that notes its words plays the program facts."""
+
 import os
 import pathlib
 import shutil
@@ -27,43 +28,89 @@ class Adopt(unittest.TestCase):
         self.room = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.room)
         self.home = self.room / "home"
-        for name, text in (("ci/cudnn.lock", "# head\nnvidia-cudnn-cu13 9.28.0.42 4 1 w\n"), ("cases/golden/support.txt", MATRIX)):
+        for name, text in (
+            ("ci/cudnn.lock", "# head\nnvidia-cudnn-cu13 9.28.0.42 4 1 w\n"),
+            ("cases/golden/support.txt", MATRIX),
+        ):
             (self.home / name).parent.mkdir(parents=True)
             (self.home / name).write_text(text)
         shutil.copy(CI / "adopt.py", self.home / "ci")
         self.facts = self.room / "facts"
         self.facts.write_text(STUB)
         self.facts.chmod(0o755)
-        for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x")):
+        for words in (
+            ("init", "-q"),
+            ("add", "-A"),
+            ("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x"),
+        ):
             subprocess.run(["git", "-C", self.home, *words], check=True)
 
     def adopt(self, *words, **more):
-        done = subprocess.run([sys.executable, "-B", self.home / "ci/adopt.py", "--facts", self.facts, *words], capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, env={**os.environ, "ROOM": str(self.room), **more})
-        asked = (self.room / "asked").read_text().splitlines() if (self.room / "asked").exists() else []
+        done = subprocess.run(
+            [sys.executable, "-B", self.home / "ci/adopt.py", "--facts", self.facts, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "ROOM": str(self.room), **more},
+        )
+        asked = (
+            (self.room / "asked").read_text().splitlines() if (self.room / "asked").exists() else []
+        )
         return done.returncode, done.stdout, asked
 
     def test_every_step_and_what_changed(self):
-        status, out, asked = self.adopt("9.28.1", "--device", "h100-sxm", "-o", str(self.room / "out.md"))
+        status, out, asked = self.adopt(
+            "9.28.1", "--device", "h100-sxm", "-o", str(self.room / "out.md")
+        )
         self.assertEqual(status, 0, out)
-        self.assertEqual(asked, ["cudnn lock 9.28.1", "cudnn install --pinned-only 9.28.1", "known check --cudnn 9.28.1-full-cu13 --write --device h100-sxm",
-                                 "gate --baseline 9.28.0-full-cu13 --candidate 9.28.1-full-cu13 --markdown --device h100-sxm",
-                                 "expect golden check --cudnn 9.28.1-full-cu13", "expect golden add --cudnn 9.28.1-full-cu13"])
-        for part in ("| lock | 1 package added |", "| known failures | 3 known failures still fail", "150 rows proposed", "nvidia-cudnn-cu13 9.28.1.4 5 1 w",
-                     "ci/cudnn.lock ", "cases/golden/support.txt ", "2 files changed"):
+        self.assertEqual(
+            asked,
+            [
+                "cudnn lock 9.28.1",
+                "cudnn install --pinned-only 9.28.1",
+                "known check --cudnn 9.28.1-full-cu13 --write --device h100-sxm",
+                "gate --baseline 9.28.0-full-cu13 --candidate 9.28.1-full-cu13 --markdown --device h100-sxm",
+                "expect golden check --cudnn 9.28.1-full-cu13",
+                "expect golden add --cudnn 9.28.1-full-cu13",
+            ],
+        )
+        for part in (
+            "| lock | 1 package added |",
+            "| known failures | 3 known failures still fail",
+            "150 rows proposed",
+            "nvidia-cudnn-cu13 9.28.1.4 5 1 w",
+            "ci/cudnn.lock ",
+            "cases/golden/support.txt ",
+            "2 files changed",
+        ):
             self.assertIn(part, out)
         self.assertEqual((self.room / "out.md").read_text(), out)
 
     def test_findings_do_not_stop_it(self):
-        for more, said in (({"GATE": "1"}, "| gate | **findings**"), ({"GOLDEN": "1"}, "**1 lost or changed**"), ({"KNOWN": "1"}, "3 known failures still fail")):
+        for more, said in (
+            ({"GATE": "1"}, "| gate | **findings**"),
+            ({"GOLDEN": "1"}, "**1 lost or changed**"),
+            ({"KNOWN": "1"}, "3 known failures still fail"),
+        ):
             status, out, asked = self.adopt("9.28.1", **more)
-            self.assertEqual((status, asked[-1]), (1, "expect golden add --cudnn 9.28.1-full-cu13"), more)
+            self.assertEqual(
+                (status, asked[-1]), (1, "expect golden add --cudnn 9.28.1-full-cu13"), more
+            )
             self.assertIn(said, out)
 
     def test_it_stops_at_the_first_step_that_cannot_be_done(self):
-        for more, status, last in (({"LOCK": "3", "LOCK_SAYS": "no network"}, 3, "cudnn lock 9.28.1"), ({"LOCK": "2", "LOCK_SAYS": "nearest"}, 2, "cudnn lock 9.28.1"),
-                                   ({"LOCK": "1", "LOCK_SAYS": "REFUSED"}, 1, "cudnn lock 9.28.1"), ({"INSTALL": "3"}, 3, "cudnn install --pinned-only 9.28.1"),
-                                   ({"GATE": "4"}, 3, "gate --baseline 9.28.0-full-cu13 --candidate 9.28.1-full-cu13 --markdown")):
+        for more, status, last in (
+            ({"LOCK": "3", "LOCK_SAYS": "no network"}, 3, "cudnn lock 9.28.1"),
+            ({"LOCK": "2", "LOCK_SAYS": "nearest"}, 2, "cudnn lock 9.28.1"),
+            ({"LOCK": "1", "LOCK_SAYS": "REFUSED"}, 1, "cudnn lock 9.28.1"),
+            ({"INSTALL": "3"}, 3, "cudnn install --pinned-only 9.28.1"),
+            (
+                {"GATE": "4"},
+                3,
+                "gate --baseline 9.28.0-full-cu13 --candidate 9.28.1-full-cu13 --markdown",
+            ),
+        ):
             code, out, asked = self.adopt("9.28.1", **more)
             self.assertEqual((code, asked[-1]), (status, last))
             self.assertIn(f"**stopped**: {more.get('LOCK_SAYS', '')}", out)

@@ -1,4 +1,5 @@
 """bench_frontend.py asks both sides the same problem; what of it needs no GPU."""
+
 import pathlib
 import subprocess
 import sys
@@ -22,7 +23,13 @@ class BenchFrontend(unittest.TestCase):
             self.assertTrue(all(1 <= n <= p.s_kv for n in p.lens))
             if p.page:
                 table, pool = bench.pages_of(p)
-                self.assertEqual(len({2 * (i * 7919 % (p.b * table)) for i in range(p.b * table)} & set(range(pool))), p.b * table)
+                self.assertEqual(
+                    len(
+                        {2 * (i * 7919 % (p.b * table)) for i in range(p.b * table)}
+                        & set(range(pool))
+                    ),
+                    p.b * table,
+                )
 
     def test_a_token_of_each_tensor_is_what_one_row_or_key_holds(self):
         p = bench.PACKED[-1]
@@ -32,13 +39,19 @@ class BenchFrontend(unittest.TestCase):
         self.assertEqual(tokens["stats"], p.h)
 
     def test_a_ratio_is_of_turns_or_of_our_median_and_of_nothing_where_outputs_differ(self):
-        self.assertEqual(bench.ratio_of([2.0, 3.0, 4.0], [2.0, 2.0, 2.0], 0.001), "1.500 (1.000 to 2.000)")
+        self.assertEqual(
+            bench.ratio_of([2.0, 3.0, 4.0], [2.0, 2.0, 2.0], 0.001), "1.500 (1.000 to 2.000)"
+        )
         self.assertEqual(bench.ratio_of([44.0], [2.0, 4.0, 5.0], 0), "11.000 (11.000 to 11.000)")
         self.assertEqual(bench.ratio_of([1.0], [2.0], 0), "0.500 (0.500 to 0.500) below 0.98")
         self.assertEqual(bench.ratio_of([23.2], [172.4], 1.0), "not compared: outputs differ by 1")
 
     def test_pytorch_is_asked_for_packed_forwards_only(self):
-        asked = [p for p in bench.CASES if bench.torch_call(p, dict.fromkeys(("q", "k", "v", "ends")), None)]
+        asked = [
+            p
+            for p in bench.CASES
+            if bench.torch_call(p, dict.fromkeys(("q", "k", "v", "ends")), None)
+        ]
         self.assertEqual(asked, [p for p in bench.PACKED if p.pas == "fwd"])
 
     def test_every_case_is_in_the_list_once_and_gradients_come_last(self):
@@ -47,7 +60,11 @@ class BenchFrontend(unittest.TestCase):
         self.assertEqual(passes, sorted(passes, reverse=True))
 
     def test_what_is_missing_is_one_line_and_exit_3(self):
-        done = subprocess.run([sys.executable, CI / "bench_frontend.py", "bench_device", "/nowhere"], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, CI / "bench_frontend.py", "bench_device", "/nowhere"],
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual((done.returncode, done.stdout), (3, ""))
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 

@@ -1,4 +1,5 @@
 """Each rule finds what it is there for, and nothing else."""
+
 import importlib.util
 import pathlib
 import tempfile

@@ -1,4 +1,5 @@
 """Programs that scripts and tests start, and whether a listed package has each of them."""
+
 import pathlib
 import shutil
 import sys
@@ -19,7 +20,7 @@ find . | xargs -r each
 "$variable" argument
 if check; then echo; fi
 """
-PYTHON = '''
+PYTHON = """
 import os, shutil, subprocess
 def output(*command): pass
 subprocess.run(["first", "argument"], check=True)
@@ -27,14 +28,29 @@ subprocess.Popen([path, "argument"])
 shutil.which("second")
 output("third", "argument")
 facts("no program")
-'''
+"""
 
 
 @unittest.skipUnless(check_programs.tree_sitter, "needs tree-sitter: ci/requirements-test.txt")
 class Programs(unittest.TestCase):
     def test_commands_of_a_script(self):
         words, functions = check_programs.of_shell(SHELL)
-        self.assertEqual(words - check_programs.BUILTIN, {"own", "inside", "filter", "nested", "program", "timeout", "limited", "last", "find", "xargs", "check"})
+        self.assertEqual(
+            words - check_programs.BUILTIN,
+            {
+                "own",
+                "inside",
+                "filter",
+                "nested",
+                "program",
+                "timeout",
+                "limited",
+                "last",
+                "find",
+                "xargs",
+                "check",
+            },
+        )
         self.assertEqual(functions, {"own"})
 
     def test_what_python_starts(self):

@@ -1,4 +1,5 @@
 """A page's blocks become what its commands print; the rest of it stays."""
+
 import os
 import subprocess
 import sys
@@ -36,19 +37,40 @@ class Cookbook(unittest.TestCase):
         asked = []
         after = cookbook.renew(PAGE, lambda command: asked.append(command) or "one\ntwo\nthree\n")
         self.assertEqual(asked, ["facts list 'pass=fwd d=64'", "facts doctor"])
-        self.assertIn("```text\n$ facts list 'pass=fwd d=64'\none\ntwo\nthree\n```\n\nbetween", after)
-        self.assertIn("```text\n$ facts doctor\none\ntwo\n[1 more line]\n```\n<!-- a comment -->\n```text\nstays\n```\n", after)
-        self.assertEqual(cookbook.renew(after, lambda command: "one\ntwo\nthree\n"), after, "renewing again changes nothing")
+        self.assertIn(
+            "```text\n$ facts list 'pass=fwd d=64'\none\ntwo\nthree\n```\n\nbetween", after
+        )
+        self.assertIn(
+            "```text\n$ facts doctor\none\ntwo\n[1 more line]\n```\n<!-- a comment -->\n```text\nstays\n```\n",
+            after,
+        )
+        self.assertEqual(
+            cookbook.renew(after, lambda command: "one\ntwo\nthree\n"),
+            after,
+            "renewing again changes nothing",
+        )
 
     def test_a_command_that_answers_nothing_ends_it_and_the_page_stays(self):
         with tempfile.TemporaryDirectory() as folder:
             page, facts = Path(folder) / "page.md", Path(folder) / "facts"
-            for script, code in (("echo the reason >&2; exit 3", 3), ("echo half; exit 2", 2), ("exit 0", 3)):
+            for script, code in (
+                ("echo the reason >&2; exit 3", 3),
+                ("echo half; exit 2", 2),
+                ("exit 0", 3),
+            ):
                 page.write_text(PAGE, encoding="utf-8")
                 facts.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
                 facts.chmod(0o755)
-                done = subprocess.run([sys.executable, HOME / "ci" / "cookbook.py", page], capture_output=True, text=True, env={"FACTS": str(facts)}, check=False)
-                self.assertEqual((done.returncode, page.read_text(encoding="utf-8")), (code, PAGE), script)
+                done = subprocess.run(
+                    [sys.executable, HOME / "ci" / "cookbook.py", page],
+                    capture_output=True,
+                    text=True,
+                    env={"FACTS": str(facts)},
+                    check=False,
+                )
+                self.assertEqual(
+                    (done.returncode, page.read_text(encoding="utf-8")), (code, PAGE), script
+                )
                 self.assertIn(f"{page}: exit", done.stderr)
                 self.assertIn("facts list 'pass=fwd d=64'", done.stderr)
 
@@ -58,7 +80,13 @@ class Cookbook(unittest.TestCase):
             page.write_text(PAGE, encoding="utf-8")
             facts.write_text("#!/bin/sh\necho new at 2026-11-22T19:17:13Z\n", encoding="utf-8")
             facts.chmod(0o755)
-            run = lambda *words: subprocess.run([sys.executable, HOME / "ci/cookbook.py", *words, page], capture_output=True, text=True, env={"FACTS": str(facts)}, check=False)
+            run = lambda *words: subprocess.run(
+                [sys.executable, HOME / "ci/cookbook.py", *words, page],
+                capture_output=True,
+                text=True,
+                env={"FACTS": str(facts)},
+                check=False,
+            )
             self.assertIn("$ facts doctor\nnew at (time)\n```\n", run().stdout)
             checked = run("--check")
             self.assertEqual((checked.returncode, checked.stdout), (1, ""))
@@ -75,18 +103,41 @@ class Cookbook(unittest.TestCase):
 
     def test_a_command_that_reads_a_record_needs_no_version(self):
         record = "reports/examples/regress.jsonl.xz"
-        self.assertEqual(cookbook.needs(f"facts gate {record} --baseline 9.14.0 --candidate 9.19.0"), set())
-        self.assertEqual(cookbook.needs("facts gate --baseline 9.14.0 --candidate 9.19.0-jit-cu13 -o none.jsonl"), {"9.14.0", "9.19.0"})
+        self.assertEqual(
+            cookbook.needs(f"facts gate {record} --baseline 9.14.0 --candidate 9.19.0"), set()
+        )
+        self.assertEqual(
+            cookbook.needs(
+                "facts gate --baseline 9.14.0 --candidate 9.19.0-jit-cu13 -o none.jsonl"
+            ),
+            {"9.14.0", "9.19.0"},
+        )
 
     def test_no_page_is_stale(self):
         """Of the commands that need no other versions than those that ./facts test installs."""
-        pages = [page for page in sorted((HOME / "docs").glob("*.md")) if cookbook.BLOCK.search(page.read_text(encoding="utf-8"))]
+        pages = [
+            page
+            for page in sorted((HOME / "docs").glob("*.md"))
+            if cookbook.BLOCK.search(page.read_text(encoding="utf-8"))
+        ]
         self.assertGreater(len(pages), 4)
         for name in (needs.OLD, needs.NEW):
             needs.need(name)
         facts = needs.FACTS
-        done = subprocess.run([sys.executable, HOME / "ci/cookbook.py", "--check", "--cudnn", "9.20.0,9.27.0", *pages], capture_output=True, text=True,
-                              env={**os.environ, "FACTS": str(facts), "FACTS_HOME": str(HOME)}, check=False)
+        done = subprocess.run(
+            [
+                sys.executable,
+                HOME / "ci/cookbook.py",
+                "--check",
+                "--cudnn",
+                "9.20.0,9.27.0",
+                *pages,
+            ],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "FACTS": str(facts), "FACTS_HOME": str(HOME)},
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
 
 

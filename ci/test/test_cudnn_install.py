@@ -2,6 +2,7 @@
 
 A folder of tiny wheels stands in for the package index, so no network is used.
 """
+
 import base64
 import hashlib
 import importlib.util
@@ -57,9 +58,16 @@ def make_wheel(path, seed=1, lie="", package=PACKAGE, version=VERSION):
     files["nvidia/cudnn_jit/include/cudnn_version.h"] = b"#define CUDNN_MAJOR 9\n"
     files["nvidia/../../evil/lib/libcudnn.so.9.txt"] = b"a path that leads out"
     info = f"{package.replace('-', '_')}-{version}.dist-info"
-    files[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n\n".encode()
-    files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-manylinux_2_27_x86_64\n"
-    record = "".join(f"{name},{b64(data + (b'x' if lie and name.endswith(lie) else b''))},{len(data)}\n" for name, data in files.items())
+    files[f"{info}/METADATA"] = (
+        f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n\n".encode()
+    )
+    files[f"{info}/WHEEL"] = (
+        b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-manylinux_2_27_x86_64\n"
+    )
+    record = "".join(
+        f"{name},{b64(data + (b'x' if lie and name.endswith(lie) else b''))},{len(data)}\n"
+        for name, data in files.items()
+    )
     files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
@@ -68,14 +76,22 @@ def make_wheel(path, seed=1, lie="", package=PACKAGE, version=VERSION):
 
 
 def tree(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and p.name != "install.lock"}
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and p.name != "install.lock"
+    }
 
 
 class Folder(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
-        self.index, self.cache, home = self.folder / "index", self.folder / "cache", self.folder / "ci"
+        self.index, self.cache, home = (
+            self.folder / "index",
+            self.folder / "cache",
+            self.folder / "ci",
+        )
         for path in (self.index, home):
             path.mkdir()
         self.script, self.lock = home / "cudnn_install.py", home / "cudnn.lock"
@@ -100,8 +116,14 @@ class Folder(unittest.TestCase):
 class Install(Folder):
     def run_script(self, *packages, **more):
         env = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.index), **more}
-        done = subprocess.run([sys.executable, str(self.script), "--cache", str(self.cache), *(packages or (SPEC,))], env=env, text=True,
-                              capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            [sys.executable, str(self.script), "--cache", str(self.cache), *(packages or (SPEC,))],
+            env=env,
+            text=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         return done.returncode, done.stderr.strip().splitlines()
 
     def module(self):
@@ -113,7 +135,10 @@ class Install(Folder):
     def test_keeps_three_libraries_headers_and_metadata(self):
         self.assertEqual(self.run_script()[0], 0)
         build = self.cache / "cudnn" / "9.20.0-jit-cu13"
-        self.assertEqual(set(tree(build)), {f"lib/{n}" for n in LIBRARIES} | {"include/cudnn_version.h", "RECORD", "METADATA"})
+        self.assertEqual(
+            set(tree(build)),
+            {f"lib/{n}" for n in LIBRARIES} | {"include/cudnn_version.h", "RECORD", "METADATA"},
+        )
         self.assertEqual(self.cache.stat().st_mode & 0o777, 0o700)
 
     def test_truncated_wheel_installs_nothing(self):
@@ -147,7 +172,9 @@ class Install(Folder):
         damaged = [whole[: len(whole) * n // 20] for n in range(20)]
         for _ in range(100):
             at = rng.randrange(len(whole))
-            damaged.append(whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1:])
+            damaged.append(
+                whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :]
+            )
         refused = 0
         for number, data in enumerate(damaged):
             (self.folder / WHEEL).write_bytes(data)
@@ -155,11 +182,15 @@ class Install(Folder):
             out.mkdir()
             try:
                 module.unpack(self.folder / WHEEL, module.KEEP_CUDNN, out)
-            except Exception:  # which one is the zip reader's choice; main() turns each into one line
+            except (
+                Exception
+            ):  # which one is the zip reader's choice; main() turns each into one line
                 refused += 1
                 continue
             mine, right = tree(out), tree(good)
-            differing = {name for name in mine.keys() | right.keys() if mine.get(name) != right.get(name)}
+            differing = {
+                name for name in mine.keys() | right.keys() if mine.get(name) != right.get(name)
+            }
             self.assertLessEqual(differing, {"RECORD", "METADATA"})
         self.assertGreater(refused, 90)
 
@@ -179,7 +210,10 @@ class Install(Folder):
     def refused(self, change, says):
         """A wheel whose entries `change` has bent is refused in one line, and nothing is written anywhere."""
         make_wheel(self.folder / "good.whl")
-        with zipfile.ZipFile(self.folder / "good.whl") as good, zipfile.ZipFile(self.index / WHEEL, "w", zipfile.ZIP_DEFLATED) as bad:
+        with (
+            zipfile.ZipFile(self.folder / "good.whl") as good,
+            zipfile.ZipFile(self.index / WHEEL, "w", zipfile.ZIP_DEFLATED) as bad,
+        ):
             entries = {name: good.read(name) for name in good.namelist()}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a name that is there twice
@@ -197,37 +231,85 @@ class Install(Folder):
 
     def outside(self):
         """What lies beside the cache; the bytecode of the copier is Python's."""
-        return {p for p in self.folder.rglob("*") if self.cache not in p.parents and "__pycache__" not in p.parts} - {self.cache}
+        return {
+            p
+            for p in self.folder.rglob("*")
+            if self.cache not in p.parents and "__pycache__" not in p.parts
+        } - {self.cache}
 
     def test_a_hostile_wheel_is_refused(self):
-        library, info = f"nvidia/cudnn_jit/lib/{LIBRARIES[0]}", f"{PACKAGE.replace('-', '_')}-{VERSION}.dist-info"
+        library, info = (
+            f"nvidia/cudnn_jit/lib/{LIBRARIES[0]}",
+            f"{PACKAGE.replace('-', '_')}-{VERSION}.dist-info",
+        )
 
         def recorded(entries):
             """With a RECORD that agrees."""
-            rows = "".join(f"{name if isinstance(name, str) else name.filename},{b64(data)},{len(data)}\n" for name, data in entries if not str(name).endswith("RECORD"))
-            return [(name, rows.encode() if str(name).endswith("RECORD") else data) for name, data in entries]
+            rows = "".join(
+                f"{name if isinstance(name, str) else name.filename},{b64(data)},{len(data)}\n"
+                for name, data in entries
+                if not str(name).endswith("RECORD")
+            )
+            return [
+                (name, rows.encode() if str(name).endswith("RECORD") else data)
+                for name, data in entries
+            ]
 
         def renamed(name):
-            return lambda entries: recorded([(name if old == library else old, data) for old, data in entries.items()])
+            return lambda entries: recorded(
+                [(name if old == library else old, data) for old, data in entries.items()]
+            )
 
         def link(entries):
             info = zipfile.ZipInfo(library)
             info.external_attr = 0o120777 << 16
-            return recorded([(info if old == library else old, b"/etc/passwd" if old == library else data) for old, data in entries.items()])
+            return recorded(
+                [
+                    (info if old == library else old, b"/etc/passwd" if old == library else data)
+                    for old, data in entries.items()
+                ]
+            )
 
         def content(which, data):
-            return lambda entries: [(name, data if name == which else old) for name, old in entries.items()]
+            return lambda entries: [
+                (name, data if name == which else old) for name, old in entries.items()
+            ]
 
-        for change, says in ((renamed("../" * 9 + library), "does not belong"), (renamed("/tmp/" + library), "does not belong"), (renamed("a\\..\\" + library), "does not belong"), (link, "is no file"),
-                             (lambda entries: recorded([*entries.items(), (library, b"another")]), "twice"), (lambda entries: recorded([*entries.items(), ("other/lib/" + LIBRARIES[0], b"another")]), "one place"),
-                             (content(library, bytes(64 << 20)), "as large as the wheel"), (content(f"{info}/RECORD", bytes(64 << 20)), "larger than 4 MiB"),
-                             (content(f"{info}/RECORD", b"\xff\xfe"), "cannot be read"), (content(f"{info}/RECORD", b""), "not what"), (lambda entries: recorded([*entries.items(), ("nvidia/include/\x1b[31m\u202e.h", b"h")])[:-1] + [("nvidia/include/\x1b[31m\u202e.h", b"x")], "not what")):
+        for change, says in (
+            (renamed("../" * 9 + library), "does not belong"),
+            (renamed("/tmp/" + library), "does not belong"),
+            (renamed("a\\..\\" + library), "does not belong"),
+            (link, "is no file"),
+            (lambda entries: recorded([*entries.items(), (library, b"another")]), "twice"),
+            (
+                lambda entries: recorded(
+                    [*entries.items(), ("other/lib/" + LIBRARIES[0], b"another")]
+                ),
+                "one place",
+            ),
+            (content(library, bytes(64 << 20)), "as large as the wheel"),
+            (content(f"{info}/RECORD", bytes(64 << 20)), "larger than 4 MiB"),
+            (content(f"{info}/RECORD", b"\xff\xfe"), "cannot be read"),
+            (content(f"{info}/RECORD", b""), "not what"),
+            (
+                lambda entries: (
+                    recorded([*entries.items(), ("nvidia/include/\x1b[31m\u202e.h", b"h")])[:-1]
+                    + [("nvidia/include/\x1b[31m\u202e.h", b"x")]
+                ),
+                "not what",
+            ),
+        ):
             with self.subTest(says):
                 self.refused(change, says)
 
     def test_a_damaged_lock_is_one_line_with_its_place(self):
         good = self.lock.read_text()
-        for bad in (good + "a b c\n", good + "\xff\x1b[31m 1 2 3 4\n", good.replace(" 1234 ", " x "), good + good.split("\n")[1] + " more\n"):
+        for bad in (
+            good + "a b c\n",
+            good + "\xff\x1b[31m 1 2 3 4\n",
+            good.replace(" 1234 ", " x "),
+            good + good.split("\n")[1] + " more\n",
+        ):
             self.lock.write_bytes(bad.encode("latin-1"))
             status, lines = self.run_script()
             self.assertEqual((status, len(lines)), (3, 1), lines)
@@ -259,7 +341,11 @@ class Install(Folder):
     def test_ended_in_the_middle_leaves_nothing(self):
         env = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.index)}
         for wait in (0.05, 0.2, 0.4):
-            child = subprocess.Popen([sys.executable, str(self.script), "--cache", str(self.cache), SPEC], env=env, stderr=subprocess.DEVNULL)
+            child = subprocess.Popen(
+                [sys.executable, str(self.script), "--cache", str(self.cache), SPEC],
+                env=env,
+                stderr=subprocess.DEVNULL,
+            )
             time.sleep(wait)
             child.send_signal(signal.SIGTERM)
             child.wait()
@@ -283,9 +369,15 @@ def make_part(index, package, files):
     """A wheel of one part of the toolkit; returns its line of the lock."""
     stem = f"{package.replace('-', '_')}-13.0.88"
     info = f"{stem}.dist-info"
-    files = {**files, f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 13.0.88\n\n".encode(),
-             f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
-    record = "".join(f"{name},{b64(data)},{len(data)}\n" for name, data in files.items()) + f"{info}/RECORD,,\n"
+    files = {
+        **files,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 13.0.88\n\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = (
+        "".join(f"{name},{b64(data)},{len(data)}\n" for name, data in files.items())
+        + f"{info}/RECORD,,\n"
+    )
     path = index / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in {**files, f"{info}/RECORD": record.encode()}.items():
@@ -295,30 +387,66 @@ def make_part(index, package, files):
 
 class Tool(Folder):
     """nvcc: several wheels that are one folder."""
+
     PARTS = {
-        "nvidia-cuda-nvcc": {"bin/nvcc": b"#!/bin/sh\n", "bin/nvcc.profile": b"p", "bin/ptxas": b"x", "bin/fatbinary": b"f", "bin/nvlink": b"not needed"},
-        "nvidia-nvvm": {"nvvm/bin/cicc": b"c", "nvvm/libdevice/libdevice.10.bc": b"b", "lib/libnvvm.so.4": b"not needed"},
+        "nvidia-cuda-nvcc": {
+            "bin/nvcc": b"#!/bin/sh\n",
+            "bin/nvcc.profile": b"p",
+            "bin/ptxas": b"x",
+            "bin/fatbinary": b"f",
+            "bin/nvlink": b"not needed",
+        },
+        "nvidia-nvvm": {
+            "nvvm/bin/cicc": b"c",
+            "nvvm/libdevice/libdevice.10.bc": b"b",
+            "lib/libnvvm.so.4": b"not needed",
+        },
         "nvidia-cuda-crt": {"include/crt/host_config.h": b"h"},
-        "nvidia-cuda-runtime": {"include/cuda_fp16.h": b"h", "include/cooperative_groups/details/sync.h": b"h", "lib/libcudart.so.13": b"not needed"},
+        "nvidia-cuda-runtime": {
+            "include/cuda_fp16.h": b"h",
+            "include/cooperative_groups/details/sync.h": b"h",
+            "lib/libcudart.so.13": b"not needed",
+        },
     }
 
     def setUp(self):
         super().setUp()
-        self.lock.write_text("".join(make_part(self.index, name, {f"nvidia/cu13/{k}": v for k, v in files.items()}) for name, files in self.PARTS.items()))
+        self.lock.write_text(
+            "".join(
+                make_part(self.index, name, {f"nvidia/cu13/{k}": v for k, v in files.items()})
+                for name, files in self.PARTS.items()
+            )
+        )
         self.tool = self.cache / "nvcc" / "13.0.88"
 
     def run_tool(self, **more):
         env = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.index), **more}
-        done = subprocess.run([sys.executable, str(self.script), "--cache", str(self.cache), "--tool", "nvcc"], env=env, text=True, capture_output=True,
-                              stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            [sys.executable, str(self.script), "--cache", str(self.cache), "--tool", "nvcc"],
+            env=env,
+            text=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         return done.returncode, done.stdout.strip(), done.stderr.strip().splitlines()
 
     def test_what_compiling_needs_lies_where_nvcc_looks(self):
         status, program, lines = self.run_tool()
         self.assertEqual((status, program, len(lines)), (0, str(self.tool / "bin/nvcc"), 1), lines)
-        wanted = {name for files in self.PARTS.values() for name, data in files.items() if data != b"not needed"}
-        self.assertEqual({name for name in tree(self.tool) if not name.startswith("nvidia-")}, wanted)
-        self.assertTrue(os.access(self.tool / "bin/nvcc", os.X_OK) and os.access(self.tool / "nvvm/bin/cicc", os.X_OK))
+        wanted = {
+            name
+            for files in self.PARTS.values()
+            for name, data in files.items()
+            if data != b"not needed"
+        }
+        self.assertEqual(
+            {name for name in tree(self.tool) if not name.startswith("nvidia-")}, wanted
+        )
+        self.assertTrue(
+            os.access(self.tool / "bin/nvcc", os.X_OK)
+            and os.access(self.tool / "nvvm/bin/cicc", os.X_OK)
+        )
 
     def test_one_that_is_there_is_not_fetched_again(self):
         self.run_tool(**self.copier())
@@ -339,7 +467,11 @@ class Tool(Folder):
     def test_a_name_that_leads_out_is_refused(self):
         for name in ("include/../../../evil.h", "include//evil.h", "include/.evil.h"):
             line = make_part(self.index, "nvidia-cuda-crt", {f"nvidia/cu13/{name}": b"h"})
-            kept = [old for old in self.lock.read_text().splitlines(True) if not old.startswith("nvidia-cuda-crt ")]
+            kept = [
+                old
+                for old in self.lock.read_text().splitlines(True)
+                if not old.startswith("nvidia-cuda-crt ")
+            ]
             self.lock.write_text("".join(kept) + line)
             status, _, lines = self.run_tool(**self.copier())
             self.assertEqual(status, 3, lines)

@@ -1,4 +1,5 @@
 """Pages of the project: a link to a file or to a heading leads there, and the newest entry of the changelog is this version, or a later one."""
+
 import os
 import re
 import runpy
@@ -12,7 +13,10 @@ sys.path.insert(0, str(HOME / "ci"))
 import check_prose  # noqa: E402
 
 PAGES = sorted(path for path in check_prose.pages() if path.suffix == ".md")
-TIME = re.search(r"(?m)^On two idle cores all tests take .*\.$", (HOME / "ci/test.sh").read_text(encoding="utf-8"))[0]
+TIME = re.search(
+    r"(?m)^On two idle cores all tests take .*\.$",
+    (HOME / "ci/test.sh").read_text(encoding="utf-8"),
+)[0]
 
 
 def prose(page):
@@ -40,51 +44,94 @@ class Docs(unittest.TestCase):
                         self.assertIn(anchor, anchors(target))
 
     def test_a_file_that_a_page_names_exists(self):
-        names = {path.name for path in HOME.rglob("*") if "build" not in path.relative_to(HOME).parts}
+        names = {
+            path.name for path in HOME.rglob("*") if "build" not in path.relative_to(HOME).parts
+        }
         stems = {name.partition(".")[0] for name in names}
         for page in PAGES:
             text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
-            for word in re.findall(r"`(?:[\w.-]+/)*([a-zA-Z][\w-]*\.(?:c|h|cu|cuh|cpp|hpp|py|sh|js|j2))`", text):
-                if not re.match(r"repro\.|cmd_NAME", word):  # what `facts repro` writes; a new command
+            for word in re.findall(
+                r"`(?:[\w.-]+/)*([a-zA-Z][\w-]*\.(?:c|h|cu|cuh|cpp|hpp|py|sh|js|j2))`", text
+            ):
+                if not re.match(
+                    r"repro\.|cmd_NAME", word
+                ):  # what `facts repro` writes; a new command
                     with self.subTest(page=str(page.relative_to(HOME)), file=word):
                         self.assertTrue(word in names)
-            heads = re.findall(r"(?m)^(?:\| *|- )((?:`[^`]+`[, ]*)+)", text) if page.name == "README.md" else []
+            heads = (
+                re.findall(r"(?m)^(?:\| *|- )((?:`[^`]+`[, ]*)+)", text)
+                if page.name == "README.md"
+                else []
+            )
             for word in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", " ".join(heads)):
-                if not any(path.name.startswith(word.partition("_")[0] + "_") for path in page.parent.iterdir()):
+                if not any(
+                    path.name.startswith(word.partition("_")[0] + "_")
+                    for path in page.parent.iterdir()
+                ):
                     continue  # no file of this folder
                 with self.subTest(page=str(page.relative_to(HOME)), file=word):
-                    self.assertTrue(stems & {word, "test_" + word.partition("_")[2]} or ".".join(word.rsplit("_", 1)) in names)  # a test is its folder's name and the file's
+                    self.assertTrue(
+                        stems & {word, "test_" + word.partition("_")[2]}
+                        or ".".join(word.rsplit("_", 1)) in names
+                    )  # a test is its folder's name and the file's
 
     def test_the_time_of_the_tests_is_said_once(self):
         """`./facts test --help` says it and README repeats it; other pages name the command."""
         first = TIME.partition(". ")[0] + "."
         for page in ("README.md", "CONTRIBUTING.md", "ci/README.md", "docs/install.md"):
             text = " ".join((HOME / page).read_text(encoding="utf-8").split())
-            said = [sentence for sentence in re.split(r"(?<=[.]) ", text) if "all tests take" in sentence]
+            said = [
+                sentence
+                for sentence in re.split(r"(?<=[.]) ", text)
+                if "all tests take" in sentence
+            ]
             self.assertEqual(said, [first] if page == "README.md" else [], page)
 
     def test_numerics_has_the_reason_of_each_blind_spot(self):
-        reasons = re.findall(r'\{ FACTS_LIAR_\w+,[^{}]*?(?:true|false),\s*"([^"]+)"', (HOME / "harness/src/emulation/scenes.c").read_text(encoding="utf-8"))
+        reasons = re.findall(
+            r'\{ FACTS_LIAR_\w+,[^{}]*?(?:true|false),\s*"([^"]+)"',
+            (HOME / "harness/src/emulation/scenes.c").read_text(encoding="utf-8"),
+        )
         self.assertGreater(len(reasons), 20)
         page = (HOME / "docs/numerics.md").read_text(encoding="utf-8")
         self.assertEqual([reason for reason in reasons if f"| {reason}" not in page], [])
 
     def test_a_script_can_be_started_as_the_pages_say(self):
-        listed = subprocess.run(["git", "-C", HOME, "ls-files", "-z", "--", "*.py", "*.sh", "facts"], capture_output=True, text=True, check=True).stdout
-        scripts = [path for path in (HOME / name for name in listed.split("\0") if name) if path.is_file() and path.read_bytes()[:2] == b"#!"]
+        listed = subprocess.run(
+            ["git", "-C", HOME, "ls-files", "-z", "--", "*.py", "*.sh", "facts"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        scripts = [
+            path
+            for path in (HOME / name for name in listed.split("\0") if name)
+            if path.is_file() and path.read_bytes()[:2] == b"#!"
+        ]
         self.assertGreater(len(scripts), 20)
-        self.assertEqual([str(path.relative_to(HOME)) for path in scripts if not os.access(path, os.X_OK)], [], "chmod +x")
+        self.assertEqual(
+            [str(path.relative_to(HOME)) for path in scripts if not os.access(path, os.X_OK)],
+            [],
+            "chmod +x",
+        )
 
     def test_the_site_links_public_reports(self):
         site = runpy.run_path(str(HOME / "docs/conf.py"))
         kept = "`a/b#1` [a/b#1](x.md)\n\n    a/b#1\n\n```text\na/b#1\n```\n"
         page = [f"See NVIDIA/cudnn-frontend#1071, a/b.c#2. {kept}"]
         site["link_reports"](None, "page", page)
-        one, other = "https://github.com/NVIDIA/cudnn-frontend/issues/1071", "https://github.com/a/b.c/issues/2"
-        self.assertEqual(page, [f"See [NVIDIA/cudnn-frontend#1071]({one}), [a/b.c#2]({other}). {kept}"])
+        one, other = (
+            "https://github.com/NVIDIA/cudnn-frontend/issues/1071",
+            "https://github.com/a/b.c/issues/2",
+        )
+        self.assertEqual(
+            page, [f"See [NVIDIA/cudnn-frontend#1071]({one}), [a/b.c#2]({other}). {kept}"]
+        )
 
     def test_the_changelog_begins_with_this_version(self):
-        version = re.search(r"project\(facts VERSION (\S+)", (HOME / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+        version = re.search(
+            r"project\(facts VERSION (\S+)", (HOME / "CMakeLists.txt").read_text(encoding="utf-8")
+        )[1]
         headings = re.findall(r"(?m)^## (.*)$", (HOME / "CHANGELOG.md").read_text(encoding="utf-8"))
         self.assertIn(version, headings[headings[0].startswith("Unreleased")])
 

@@ -1,4 +1,5 @@
 """The page of the case language's coverage, and of the two implementations."""
+
 import tempfile
 import unittest
 from pathlib import Path
@@ -9,8 +10,20 @@ PLAIN = "pass=fwd dtype=bf16 layout=thd padding=random want=stats+max"
 
 
 def row(case, version="9.27.0", grade="decided", **change):
-    return {"case": case, "build": f"{version}-jit-cu13", "cudnn": version, "sm": 90, "verdict": "pass", "supported": True, "attempt": 1, "run": "r1", "engines": [],
-            "device": "h100-80gb-hbm3" if grade == "measured" else "h100-sxm", "grade": grade, **change}
+    return {
+        "case": case,
+        "build": f"{version}-jit-cu13",
+        "cudnn": version,
+        "sm": 90,
+        "verdict": "pass",
+        "supported": True,
+        "attempt": 1,
+        "run": "r1",
+        "engines": [],
+        "device": "h100-80gb-hbm3" if grade == "measured" else "h100-sxm",
+        "grade": grade,
+        **change,
+    }
 
 
 class Coverage(unittest.TestCase):
@@ -25,20 +38,35 @@ class Coverage(unittest.TestCase):
 
     def show(self, option, *rows):
         record = self.at / "r.jsonl"
-        record.write_text(synthetic.text([{"run": {"id": "r1", "started": "2026-11-21T00:00:00Z"}}, *rows, {"end": {"run": "r1", "complete": True}}]))
+        record.write_text(
+            synthetic.text(
+                [
+                    {"run": {"id": "r1", "started": "2026-11-21T00:00:00Z"}},
+                    *rows,
+                    {"end": {"run": "r1", "complete": True}},
+                ]
+            )
+        )
         return run(option, record)
 
     def test_each_value_has_its_cases_and_versions(self):
-        code, out, _ = self.show("coverage", row(PLAIN, "9.14.0", "measured"), row(PLAIN, "9.27.0"), row("pass=bwd dtype=e4m3 dropout=0.1", "9.27.0"),
-                                 row("pass=bwd dtype=e4m3 dropout=0.5", "9.27.0"))
+        code, out, _ = self.show(
+            "coverage",
+            row(PLAIN, "9.14.0", "measured"),
+            row(PLAIN, "9.27.0"),
+            row("pass=bwd dtype=e4m3 dropout=0.1", "9.27.0"),
+            row("pass=bwd dtype=e4m3 dropout=0.5", "9.27.0"),
+        )
         self.assertEqual(code, 1)
         self.has(out, "| `layout` | `thd` | 1 | 2: 9.14.0 to 9.27.0 | 9.14.0 |")
-        self.has(out, "| `layout` | `bshd` | 2 | 9.27.0 | none |")   # what a name does not say is the default
+        self.has(
+            out, "| `layout` | `bshd` | 2 | 9.27.0 | none |"
+        )  # what a name does not say is the default
         self.has(out, "| `want` | `max` | 1 |")
-        self.has(out, "| `stats` | `th1` | 1 |")                      # follows from the layout
-        self.has(out, "| `out` | `e4m3` | 2 |")                       # follows from dtype
-        self.has(out, "| `dropout` | `N` | 2 | 9.27.0 | none |")      # numbers are one kind
-        self.has(out, "| `dropout` | `0` | 1 |")                      # the default is one of its own
+        self.has(out, "| `stats` | `th1` | 1 |")  # follows from the layout
+        self.has(out, "| `out` | `e4m3` | 2 |")  # follows from dtype
+        self.has(out, "| `dropout` | `N` | 2 | 9.27.0 | none |")  # numbers are one kind
+        self.has(out, "| `dropout` | `0` | 1 |")  # the default is one of its own
         self.has(out, "`stride=misaligned`")
         self.has(out.split("Values without a case:")[1], "`dtype=mxe5m2`")
         self.assertFalse("`dtype=e4m3`" in out.split("Values without a case:")[1])
@@ -48,18 +76,38 @@ class Coverage(unittest.TestCase):
         self.has(out, "| `layout` | `thd` | 0 | none | none |")
 
     def test_twins_are_joined_by_name(self):
-        left = row(f"{PLAIN} impl=composite", grade="measured", engine=2, errors={"o": {"bits": "aa"}, "stats": {"bits": "bb"}})
-        right = row(f"{PLAIN} impl=unified", grade="measured", engine=9, errors={"o": {"bits": "aa"}, "stats": {"bits": "bc"}})
-        code, out, _ = self.show("implementations", left, right, row(f"{PLAIN} d=64 impl=unified"), row(f"{PLAIN} d=64"))
+        left = row(
+            f"{PLAIN} impl=composite",
+            grade="measured",
+            engine=2,
+            errors={"o": {"bits": "aa"}, "stats": {"bits": "bb"}},
+        )
+        right = row(
+            f"{PLAIN} impl=unified",
+            grade="measured",
+            engine=9,
+            errors={"o": {"bits": "aa"}, "stats": {"bits": "bc"}},
+        )
+        code, out, _ = self.show(
+            "implementations", left, right, row(f"{PLAIN} d=64 impl=unified"), row(f"{PLAIN} d=64")
+        )
         self.assertEqual(code, 0)
         self.has(out, "| 9.27.0-jit-cu13 h100-80gb-hbm3 | pass | pass | other bits | 1 |")
         self.assertNotIn("d=64", out)
 
     def test_a_finding_of_one_alone_is_told(self):
-        code, out, _ = self.show("implementations", row(f"{PLAIN} impl=composite", grade="measured", engine=2), row(f"{PLAIN} impl=unified", grade="measured", engine=9, verdict="wrong"))
+        code, out, _ = self.show(
+            "implementations",
+            row(f"{PLAIN} impl=composite", grade="measured", engine=2),
+            row(f"{PLAIN} impl=unified", grade="measured", engine=9, verdict="wrong"),
+        )
         self.assertEqual(code, 1)
         self.has(out, "| pass 2 | wrong 9 |")
-        code, out, _ = self.show("implementations", row(f"{PLAIN} impl=composite"), row(f"{PLAIN} impl=unified", verdict="unsupported", supported=False))
+        code, out, _ = self.show(
+            "implementations",
+            row(f"{PLAIN} impl=composite"),
+            row(f"{PLAIN} impl=unified", verdict="unsupported", supported=False),
+        )
         self.assertEqual(code, 0)
         self.has(out, "| supported  | unsupported  |")
 

@@ -1,4 +1,5 @@
 """Help has one source: docs/commands.md, the man pages and the shell completions are what the program prints."""
+
 import os
 import re
 import subprocess
@@ -10,7 +11,13 @@ FACTS = Path(os.environ.get("FACTS_BIN", HOME / "build/release/bin")) / "facts"
 
 
 def facts(*words):
-    return subprocess.run([FACTS, *words], capture_output=True, text=True, check=True, env={**os.environ, "FACTS_HOME": str(HOME)}).stdout
+    return subprocess.run(
+        [FACTS, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "FACTS_HOME": str(HOME)},
+    ).stdout
 
 
 @unittest.skipUnless(FACTS.exists(), f"{FACTS} is not built")
@@ -18,20 +25,37 @@ class Help(unittest.TestCase):
     maxDiff = None
 
     def test_the_reference_page_is_what_the_program_prints(self):
-        self.assertEqual((HOME / "docs/commands.md").read_text(encoding="utf-8"), facts("help", "markdown"), "facts help markdown >docs/commands.md")
+        self.assertEqual(
+            (HOME / "docs/commands.md").read_text(encoding="utf-8"),
+            facts("help", "markdown"),
+            "facts help markdown >docs/commands.md",
+        )
 
     def test_every_form_has_each_command_and_option(self):
         """The man pages and the completions of three shells come from the table that the page comes from."""
-        names, shells = facts("help", "names").split(), {shell: facts("help", shell) for shell in ("bash", "zsh", "fish")}
+        names, shells = (
+            facts("help", "names").split(),
+            {shell: facts("help", shell) for shell in ("bash", "zsh", "fish")},
+        )
         self.assertIn("gate", names)
         for name in names:
             options = set(re.findall(r"(?m)^  (?:-\w, |    )--([a-z-]+)", facts("help", name)))
             self.assertIn("help", options, name)
             page = facts("help", "man", name).replace("\\-", "-")
-            self.assertEqual({option for option in options if f"--{option}" not in page}, set(), name)
+            self.assertEqual(
+                {option for option in options if f"--{option}" not in page}, set(), name
+            )
             for shell, text in shells.items():
                 self.assertRegex(text, rf"\b{name}\b", shell)
-                self.assertEqual({option for option in options if not re.search(rf"(?:--|-l '?){option}\b", text)}, set(), f"{name}: {shell}")
+                self.assertEqual(
+                    {
+                        option
+                        for option in options
+                        if not re.search(rf"(?:--|-l '?){option}\b", text)
+                    },
+                    set(),
+                    f"{name}: {shell}",
+                )
 
     def test_what_there_is_can_be_listed(self):
         suites = {line.split()[0]: int(line.split()[1]) for line in facts("list").splitlines()}
@@ -42,7 +66,12 @@ class Help(unittest.TestCase):
 
     def test_a_product_is_answered_with_its_description(self):
         for product, name in (("h100", "h100-sxm"), ("A100", "sm80-spec"), ("b200", "sm100-spec")):
-            done = subprocess.run([FACTS, "decide", "pass=fwd", "--device", product], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [FACTS, "decide", "pass=fwd", "--device", product],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"did you mean {name}?", done.stderr)
 

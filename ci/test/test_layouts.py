@@ -4,6 +4,7 @@ and nothing of others is believed.
 A file and a folder of somebody else stand outside; after each command they are as they were. Half of the layouts of each place; FACTS_ALL=1, as the night
 sets it, asks all.
 """
+
 import os
 import pathlib
 import re
@@ -16,7 +17,9 @@ import unittest
 
 import needs
 
-SOURCE = pathlib.Path(os.environ.get("FACTS_SOURCE") or pathlib.Path(__file__).resolve().parent.parent.parent)
+SOURCE = pathlib.Path(
+    os.environ.get("FACTS_SOURCE") or pathlib.Path(__file__).resolve().parent.parent.parent
+)
 FACTS = pathlib.Path(os.environ.get("FACTS_BIN") or SOURCE / "build/release/bin") / "facts"
 CASE = "pass=fwd dtype=f32 b=1 h=1 s=16 d=16"
 NOBODY = 65534
@@ -57,6 +60,7 @@ def fifo(at, t):
 
 def socket(at, t):
     import socket as sockets
+
     with sockets.socket(sockets.AF_UNIX) as one:
         here = os.getcwd()
         os.chdir(at.parent)
@@ -75,7 +79,18 @@ def device(at, t):
         raise unittest.SkipTest("no devices can be made here") from None
 
 
-FILES = (link_to_file, link_to_nothing, link_to_folder, link_to_itself, hard_link, hard_link_to_empty, folder, fifo, socket, device)
+FILES = (
+    link_to_file,
+    link_to_nothing,
+    link_to_folder,
+    link_to_itself,
+    hard_link,
+    hard_link_to_empty,
+    folder,
+    fifo,
+    socket,
+    device,
+)
 
 
 class Layouts(unittest.TestCase):
@@ -88,12 +103,21 @@ class Layouts(unittest.TestCase):
         cls.top = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.top)
         cls.good = cls.top / "good.jsonl"
-        subprocess.run([FACTS, "run", CASE, "--device", "cpu", "-o", cls.good], check=True, capture_output=True, env={**os.environ, "FACTS_HOME": str(SOURCE)})
+        subprocess.run(
+            [FACTS, "run", CASE, "--device", "cpu", "-o", cls.good],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "FACTS_HOME": str(SOURCE)},
+        )
 
     def setUp(self):
         self.at = pathlib.Path(tempfile.mkdtemp(dir=self.top))
         self.outside = self.at / "outside"
-        self.folder, self.victim, self.empty = self.outside / "folder", self.outside / "victim", self.outside / "empty"
+        self.folder, self.victim, self.empty = (
+            self.outside / "folder",
+            self.outside / "victim",
+            self.outside / "empty",
+        )
         self.folder.mkdir(parents=True)
         self.victim.write_bytes(self.good.read_bytes())
         self.empty.touch()
@@ -103,13 +127,35 @@ class Layouts(unittest.TestCase):
         self.before = self.tree()
 
     def tree(self):
-        return {str(p.relative_to(self.outside)): (p.lstat().st_mode, p.read_bytes() if p.is_file() else b"") for p in self.outside.rglob("*")}
+        return {
+            str(p.relative_to(self.outside)): (
+                p.lstat().st_mode,
+                p.read_bytes() if p.is_file() else b"",
+            )
+            for p in self.outside.rglob("*")
+        }
 
     def ask(self, *words, **more):
         """(exit, stderr). What stands outside did not change; nothing hangs; an error is one line that names the place."""
         try:
-            done = subprocess.run([FACTS, *map(str, words)], cwd=self.at, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=30, check=False,
-                                  env={**os.environ, "FACTS_HOME": str(SOURCE), "XDG_CACHE_HOME": str(self.at / "cache"), "PIP_NO_INDEX": "1", "FACTS_PYTHON": os.environ.get("FACTS_PYTHON") or sys.executable, **more})
+            done = subprocess.run(
+                [FACTS, *map(str, words)],
+                cwd=self.at,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                timeout=30,
+                check=False,
+                env={
+                    **os.environ,
+                    "FACTS_HOME": str(SOURCE),
+                    "XDG_CACHE_HOME": str(self.at / "cache"),
+                    "PIP_NO_INDEX": "1",
+                    "FACTS_PYTHON": os.environ.get("FACTS_PYTHON") or sys.executable,
+                    **more,
+                },
+            )
         except subprocess.TimeoutExpired:
             self.fail("hangs")
         self.assertEqual(self.tree(), self.before, done.stderr)
@@ -119,7 +165,7 @@ class Layouts(unittest.TestCase):
 
     def each(self, layouts, ask, place="place"):
         type(self).turn += 1
-        for layout in layouts if needs.NIGHT or len(layouts) == 1 else layouts[self.turn % 2::2]:
+        for layout in layouts if needs.NIGHT or len(layouts) == 1 else layouts[self.turn % 2 :: 2]:
             with self.subTest(layout.__name__):
                 self.setUp()
                 at = self.at / place
@@ -135,40 +181,99 @@ class Layouts(unittest.TestCase):
 
     def test_a_record_is_a_file_of_its_own(self):
         for more in ((), ("--overwrite",), ("--resume",)):
-            self.each(FILES, lambda at, more=more: self.ask("run", CASE, "--device", "cpu", "-o", at, *more))
+            self.each(
+                FILES,
+                lambda at, more=more: self.ask("run", CASE, "--device", "cpu", "-o", at, *more),
+            )
         for more in ((), ("--overwrite",)):
             self.each(FILES, lambda at, more=more: self.ask("merge", self.good, "-o", at, *more))
 
     def test_a_record_is_refused_where_its_place_is_a_link(self):
-        self.each((link_to_file, link_to_nothing, hard_link, hard_link_to_empty, fifo), lambda at: (self.assertEqual(self.ask("run", CASE, "--device", "cpu", "-o", at, "--overwrite")[0], 3), (0, ""))[1])
+        self.each(
+            (link_to_file, link_to_nothing, hard_link, hard_link_to_empty, fifo),
+            lambda at: (
+                self.assertEqual(
+                    self.ask("run", CASE, "--device", "cpu", "-o", at, "--overwrite")[0], 3
+                ),
+                (0, ""),
+            )[1],
+        )
         (self.at / "linked").symlink_to(self.at)
-        self.assertEqual(self.ask("run", CASE, "--device", "cpu", "-o", self.at / "linked/new.jsonl")[0], 0)
-        self.assertEqual(self.ask("run", CASE, "--device", "cpu", "-o", self.at / "outside/../new.jsonl", "--overwrite")[0], 0)
+        self.assertEqual(
+            self.ask("run", CASE, "--device", "cpu", "-o", self.at / "linked/new.jsonl")[0], 0
+        )
+        self.assertEqual(
+            self.ask(
+                "run",
+                CASE,
+                "--device",
+                "cpu",
+                "-o",
+                self.at / "outside/../new.jsonl",
+                "--overwrite",
+            )[0],
+            0,
+        )
 
     def test_a_page_and_its_files(self):
         for name in ("index.html", "results.csv", "results.json", "summary.md", "junit.xml"):
-            self.each(FILES if name == "index.html" else (link_to_file, hard_link, fifo), lambda at: self.ask("report", self.good, "-o", at.parent), f"page/{name}")
-        self.each((link_to_file, link_to_nothing, link_to_itself, hard_link, fifo, socket, device), lambda at: self.ask("report", self.good, "-o", at))
-        self.each((link_to_file, link_to_nothing, hard_link, fifo), lambda at: self.ask("report", self.good, "--site", at.parent), "site/index.html")
+            self.each(
+                FILES if name == "index.html" else (link_to_file, hard_link, fifo),
+                lambda at: self.ask("report", self.good, "-o", at.parent),
+                f"page/{name}",
+            )
+        self.each(
+            (link_to_file, link_to_nothing, link_to_itself, hard_link, fifo, socket, device),
+            lambda at: self.ask("report", self.good, "-o", at),
+        )
+        self.each(
+            (link_to_file, link_to_nothing, hard_link, fifo),
+            lambda at: self.ask("report", self.good, "--site", at.parent),
+            "site/index.html",
+        )
 
     def test_answers_of_a_gate(self):
         for option in ("--junit", "--errata"):
-            self.each(FILES, lambda at, option=option: self.ask("diff", self.good, self.good, option, at))
+            self.each(
+                FILES, lambda at, option=option: self.ask("diff", self.good, self.good, option, at)
+            )
         self.ask("diff", self.good, self.good, "--junit", "/dev/null")
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
 
     def test_a_dump(self):
         for name in ("check.py", "o.npy", "q.npy"):
-            self.each((link_to_file, link_to_nothing, hard_link, fifo), lambda at: self.ask("repro", CASE, "--device", "cpu", "--dump", at.parent), f"dump/{name}")
+            self.each(
+                (link_to_file, link_to_nothing, hard_link, fifo),
+                lambda at: self.ask("repro", CASE, "--device", "cpu", "--dump", at.parent),
+                f"dump/{name}",
+            )
 
     def test_what_is_read_may_be_no_file(self):
-        self.each((link_to_nothing, link_to_itself, folder, fifo, socket, device), lambda at: self.ask("list", at), "place.cases")
-        self.each((link_to_nothing, link_to_itself, fifo, socket, device), lambda at: self.ask("decide", CASE, "--device", at, "--cudnn", "9.99.0"), "place.json")
-        self.each((link_to_nothing, link_to_itself, folder, socket, device), lambda at: self.ask("import", at), "place.log")
-        self.each((link_to_nothing, link_to_itself, fifo, socket), lambda at: self.ask("report", at.parent, "-o", self.at / "page"), "records/place.jsonl")
+        self.each(
+            (link_to_nothing, link_to_itself, folder, fifo, socket, device),
+            lambda at: self.ask("list", at),
+            "place.cases",
+        )
+        self.each(
+            (link_to_nothing, link_to_itself, fifo, socket, device),
+            lambda at: self.ask("decide", CASE, "--device", at, "--cudnn", "9.99.0"),
+            "place.json",
+        )
+        self.each(
+            (link_to_nothing, link_to_itself, folder, socket, device),
+            lambda at: self.ask("import", at),
+            "place.log",
+        )
+        self.each(
+            (link_to_nothing, link_to_itself, fifo, socket),
+            lambda at: self.ask("report", at.parent, "-o", self.at / "page"),
+            "records/place.jsonl",
+        )
 
     def plans(self, at):
-        return self.ask("decide", CASE, "--plan", "--plan-dir", at, "--cudnn", "9.99.0", "--device", "h100-sxm")
+        return self.ask(
+            "decide", CASE, "--plan", "--plan-dir", at, "--cudnn", "9.99.0", "--device", "h100-sxm"
+        )
 
     def refused(self, answer, said):
         self.assertEqual(answer[0], 3, answer[1])
@@ -176,7 +281,19 @@ class Layouts(unittest.TestCase):
         return 0, ""
 
     def test_a_plan_folder_is_ours_alone(self):
-        self.each((link_to_file, link_to_nothing, link_to_folder, link_to_itself, hard_link, fifo, socket, device), lambda at: self.refused(self.plans(at), "--plan-dir"))
+        self.each(
+            (
+                link_to_file,
+                link_to_nothing,
+                link_to_folder,
+                link_to_itself,
+                hard_link,
+                fifo,
+                socket,
+                device,
+            ),
+            lambda at: self.refused(self.plans(at), "--plan-dir"),
+        )
         for mode in (0o777, 0o770, 0o1777):
             self.setUp()
             (self.at / "plans").mkdir()
@@ -188,32 +305,73 @@ class Layouts(unittest.TestCase):
             self.refused(self.plans(self.at / "theirs"), "must be your own folder")
 
     def test_the_key_of_plans(self):
-        if "jit" not in subprocess.run([FACTS, "cudnn", "list"], capture_output=True, text=True, check=False).stdout.split("installable")[0]:
+        if (
+            "jit"
+            not in subprocess.run(
+                [FACTS, "cudnn", "list"], capture_output=True, text=True, check=False
+            ).stdout.split("installable")[0]
+        ):
             self.skipTest("no cuDNN build is installed")
-        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "facts/cudnn"
+        cache = (
+            pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+            / "facts/cudnn"
+        )
 
         def ask(at):
             for build in sorted(cache.glob("*-jit-*"))[-1:]:
-                status, err = self.ask("decide", "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64", "--plan", "--plan-dir", self.at / "plans", "--cudnn", build / "lib", "--device", "h100-sxm", "-o", self.at / "r.jsonl")
+                status, err = self.ask(
+                    "decide",
+                    "pass=fwd dtype=bf16 b=1 h=1 s=128 d=64",
+                    "--plan",
+                    "--plan-dir",
+                    self.at / "plans",
+                    "--cudnn",
+                    build / "lib",
+                    "--device",
+                    "h100-sxm",
+                    "-o",
+                    self.at / "r.jsonl",
+                )
                 self.assertTrue(status == 3 and "plan.key" in err, (status, err))
             return 0, ""
-        self.each((link_to_file, link_to_folder, link_to_itself, hard_link, folder, socket), ask, "cache/facts/plan.key")
+
+        self.each(
+            (link_to_file, link_to_folder, link_to_itself, hard_link, folder, socket),
+            ask,
+            "cache/facts/plan.key",
+        )
 
     def build(self):
         """A build in the cache, as the installer leaves it."""
         place = self.at / "cache/facts/cudnn/9.20.0-jit-cu13"
         (place / "lib").mkdir(parents=True)
-        (place / "METADATA").write_text("Metadata-Version: 2.1\nName: nvidia-cudnn-jit-cu13\nVersion: 9.20.0.48\n")
-        (place / "RECORD").write_text("".join(f"nvidia/cudnn_jit/lib/{name},sha256=x,104\n" for name in LIBRARIES))
+        (place / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: nvidia-cudnn-jit-cu13\nVersion: 9.20.0.48\n"
+        )
+        (place / "RECORD").write_text(
+            "".join(f"nvidia/cudnn_jit/lib/{name},sha256=x,104\n" for name in LIBRARIES)
+        )
         (place / "include").mkdir()
-        (place / "include/cudnn_version.h").write_text("#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 20\n#define CUDNN_PATCHLEVEL 0\n")
+        (place / "include/cudnn_version.h").write_text(
+            "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 20\n#define CUDNN_PATCHLEVEL 0\n"
+        )
         for name in LIBRARIES:
             (place / "lib" / name).write_bytes(b"\x7fELF" + bytes(100))
-        nvrtc = self.at / "cache/facts/nvrtc/13.0.88/lib"  # a machine without a CUDA toolkit needs one for 9.20.0
+        nvrtc = (
+            self.at / "cache/facts/nvrtc/13.0.88/lib"
+        )  # a machine without a CUDA toolkit needs one for 9.20.0
         nvrtc.mkdir(parents=True)
         for name in ("libnvrtc.so.13", "libnvrtc-builtins.so.13.0"):
             (nvrtc / name).write_bytes(b"\x7fELF" + bytes(100))
-        for path in (self.at / "cache/facts", place.parent, place, place / "lib", nvrtc.parent.parent, nvrtc.parent, nvrtc):
+        for path in (
+            self.at / "cache/facts",
+            place.parent,
+            place,
+            place / "lib",
+            nvrtc.parent.parent,
+            nvrtc.parent,
+            nvrtc,
+        ):
             path.chmod(0o700)
         return place
 
@@ -224,18 +382,32 @@ class Layouts(unittest.TestCase):
         nvrtc.mkdir(parents=True, mode=0o700)
         (nvrtc / "libnvrtc.so.12").write_bytes(b"\x7fELF" + bytes(100))
         libraries = [place / "lib" / LIBRARIES[0], nvrtc / "libnvrtc.so.12"]
-        folders = [self.at / "cache/facts", place.parent, place, place / "lib", nvrtc.parent.parent, nvrtc.parent, nvrtc]
+        folders = [
+            self.at / "cache/facts",
+            place.parent,
+            place,
+            place / "lib",
+            nvrtc.parent.parent,
+            nvrtc.parent,
+            nvrtc,
+        ]
         for path in [*libraries, *folders]:
             path.chmod(0o700)
         for path in [*libraries, *folders]:
             for mode in (0o777, 0o720):
                 path.chmod(mode)
-                for words in (("cudnn", "list"), ("cudnn", "path", "9.20.0-jit-cu13"), ("decide", CASE, "--cudnn", "9.20.0-jit-cu13")):
+                for words in (
+                    ("cudnn", "list"),
+                    ("cudnn", "path", "9.20.0-jit-cu13"),
+                    ("decide", CASE, "--cudnn", "9.20.0-jit-cu13"),
+                ):
                     self.refused(self.ask(*words), "others may write")
                 path.chmod(0o700)
             if os.geteuid() == 0:
                 os.chown(path, NOBODY, NOBODY)
-                self.refused(self.ask("cudnn", "path", "9.20.0-jit-cu13"), "belongs to somebody else")
+                self.refused(
+                    self.ask("cudnn", "path", "9.20.0-jit-cu13"), "belongs to somebody else"
+                )
                 os.chown(path, 0, 0)
         self.assertEqual(self.ask("cudnn", "path", "9.20.0-jit-cu13")[0], 0)
 
@@ -256,10 +428,22 @@ class Layouts(unittest.TestCase):
 
     def test_the_installer_writes_into_no_foreign_folder(self):
         spec = "9.20.0"
-        self.each((link_to_file, link_to_folder, link_to_itself, hard_link, fifo), lambda at: self.refused(self.ask("cudnn", "install", spec), str(at)), "cache/facts")
+        self.each(
+            (link_to_file, link_to_folder, link_to_itself, hard_link, fifo),
+            lambda at: self.refused(self.ask("cudnn", "install", spec), str(at)),
+            "cache/facts",
+        )
         for name in ("cudnn", "install.lock"):
-            self.each((link_to_file, link_to_folder, link_to_itself, fifo), lambda at: self.ask("cudnn", "install", spec), f"cache/facts/{name}")
-        self.each((link_to_folder,), lambda at: (self.ask("cudnn", "install", spec), (0, ""))[1], "cache/facts/install.left")
+            self.each(
+                (link_to_file, link_to_folder, link_to_itself, fifo),
+                lambda at: self.ask("cudnn", "install", spec),
+                f"cache/facts/{name}",
+            )
+        self.each(
+            (link_to_folder,),
+            lambda at: (self.ask("cudnn", "install", spec), (0, ""))[1],
+            "cache/facts/install.left",
+        )
 
 
 if __name__ == "__main__":

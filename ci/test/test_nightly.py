@@ -1,4 +1,5 @@
 """ci/nightly.sh with a facts that says what it was asked."""
+
 import os
 import pathlib
 import subprocess
@@ -20,19 +21,55 @@ class Nightly(unittest.TestCase):
     def night(self, device, *steps):
         """The exit status, and what each step asked."""
         out = self.folder / "out"
-        done = subprocess.run([SCRIPT, self.facts, "9.20.0", device, out, *steps], capture_output=True, text=True, check=False,
-                              env={**os.environ, "TARGETS": str(self.folder / "fuzz"), "TARGET_SECONDS": "77", "TORTURE": "/bin/true", "THREADS": "/bin/true", "MUTANTS": "/bin/true", "PATH": f"{self.folder}:{os.environ['PATH']}"})
+        done = subprocess.run(
+            [SCRIPT, self.facts, "9.20.0", device, out, *steps],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={
+                **os.environ,
+                "TARGETS": str(self.folder / "fuzz"),
+                "TARGET_SECONDS": "77",
+                "TORTURE": "/bin/true",
+                "THREADS": "/bin/true",
+                "MUTANTS": "/bin/true",
+                "PATH": f"{self.folder}:{os.environ['PATH']}",
+            },
+        )
         self.said = done.stdout
         return done.returncode, {path.stem: path.read_text().strip() for path in out.glob("*.txt")}
 
     def test_every_step_is_asked_and_the_worst_counts(self):
         status, asked = self.night("0")
         self.assertEqual(status, 1)
-        self.assertEqual(sorted(asked), ["clean", "core", "core-needle", "core-neglse", "core-spiky", "fuzz", "liars-1", "liars-2", "liars-77003", "models", "nightly",
-                                         "numbers-all", "peers-fe", "peers-te", "smoke", "surface"])
+        self.assertEqual(
+            sorted(asked),
+            [
+                "clean",
+                "core",
+                "core-needle",
+                "core-neglse",
+                "core-spiky",
+                "fuzz",
+                "liars-1",
+                "liars-2",
+                "liars-77003",
+                "models",
+                "nightly",
+                "numbers-all",
+                "peers-fe",
+                "peers-te",
+                "smoke",
+                "surface",
+            ],
+        )
         self.assertEqual(asked["clean"], "self --clean 100000")
-        self.assertTrue(asked["nightly"].startswith("run nightly --cudnn 9.20.0 --device 0 --plan-dir "))
-        self.assertTrue(asked["core-spiky"].startswith("run core --with fill=spiky --cudnn 9.20.0 "))
+        self.assertTrue(
+            asked["nightly"].startswith("run nightly --cudnn 9.20.0 --device 0 --plan-dir ")
+        )
+        self.assertTrue(
+            asked["core-spiky"].startswith("run core --with fill=spiky --cudnn 9.20.0 ")
+        )
         self.assertNotIn("--resume", asked["nightly"])
 
     def test_a_record_that_is_there_goes_on(self):
@@ -47,10 +84,14 @@ class Nightly(unittest.TestCase):
     def test_the_fuzz_targets_run_longer_where_they_are_built(self):
         tests = self.folder / "fuzz" / "CTestTestfile.cmake"
         tests.parent.mkdir()
-        tests.write_text('add_test(one printenv FACTS_FUZZ_SECONDS)\nset_tests_properties(one PROPERTIES LABELS fuzz PASS_REGULAR_EXPRESSION "^77\n")\n')
+        tests.write_text(
+            'add_test(one printenv FACTS_FUZZ_SECONDS)\nset_tests_properties(one PROPERTIES LABELS fuzz PASS_REGULAR_EXPRESSION "^77\n")\n'
+        )
         status, asked = self.night("0", "targets")
         self.assertEqual(status, 0, asked)
-        (self.folder / "clang-tidy").write_text('#!/bin/sh\ncase "$*" in *max-nodes=225000*) ;; *) exit 1 ;; esac\n')
+        (self.folder / "clang-tidy").write_text(
+            '#!/bin/sh\ncase "$*" in *max-nodes=225000*) ;; *) exit 1 ;; esac\n'
+        )
         (self.folder / "clang-tidy").chmod(0o755)
         self.assertIn("targets", self.night("0")[1])
         self.assertIn("== torture: exit 0", self.said)

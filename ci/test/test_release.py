@@ -1,4 +1,5 @@
 """ci/release.sh in a repository of its own, whose archives are made in no time: what it refuses, and what it leaves behind."""
+
 import os
 import re
 import shutil
@@ -38,7 +39,12 @@ class Release(unittest.TestCase):
         path.chmod(0o755)
 
     def git(self, *arguments):
-        return subprocess.run(["git", "-C", self.at, "-c", "user.name=a", "-c", "user.email=a@b", *arguments], capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            ["git", "-C", self.at, "-c", "user.name=a", "-c", "user.email=a@b", *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
 
     def commit(self):
         self.git("add", ".")
@@ -46,9 +52,18 @@ class Release(unittest.TestCase):
 
     def release(self, *arguments):
         out = self.at.parent / "dist"
-        done = subprocess.run([self.at / "ci/release.sh", *arguments, "-o", out], capture_output=True, text=True, check=False,
-                              env={**os.environ, "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"})
-        return done.returncode, done.stdout + done.stderr, sorted(path.name for path in out.glob("*"))
+        done = subprocess.run(
+            [self.at / "ci/release.sh", *arguments, "-o", out],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"},
+        )
+        return (
+            done.returncode,
+            done.stdout + done.stderr,
+            sorted(path.name for path in out.glob("*")),
+        )
 
     def refused(self, because, name, was, now):
         self.put(name, STUBS[name].replace(was, now))
@@ -59,7 +74,14 @@ class Release(unittest.TestCase):
         self.commit()
 
     def test_a_dry_run_makes_the_archives_and_no_tag_and_a_release_a_tag(self):
-        archives = ["SHA256SUMS", "facts-1.0.0-aarch64.tar.xz", "facts-1.0.0-x86_64.tar.xz", "facts-1.0.0.tar.gz", "facts_cudnn-1.0.0-aarch64.whl", "facts_cudnn-1.0.0.whl"]
+        archives = [
+            "SHA256SUMS",
+            "facts-1.0.0-aarch64.tar.xz",
+            "facts-1.0.0-x86_64.tar.xz",
+            "facts-1.0.0.tar.gz",
+            "facts_cudnn-1.0.0-aarch64.whl",
+            "facts_cudnn-1.0.0.whl",
+        ]
         status, said, made = self.release("1.0.0", "--dry-run")
         self.assertEqual((status, made, self.git("tag")), (0, archives, ""), said)
         status, said, _ = self.release("1.0.0")
@@ -72,16 +94,41 @@ class Release(unittest.TestCase):
     def test_what_is_not_ready_is_named(self):
         self.refused("CMakeLists.txt has version 1.1.0", "CMakeLists.txt", "1.0.0", "1.1.0")
         self.refused("files name another version", "use.yml", "1.0.0", "0.9.0")
-        self.refused('CHANGELOG.md begins with "## 1.0.0 (not released)"', "CHANGELOG.md", "2026-12-01", "not released")
-        self.refused('CHANGELOG.md begins with "## Unreleased"', "CHANGELOG.md", "## 1.0.0", "## Unreleased\n\n## 1.0.0")
-        self.refused("libfattn.abi describes another major version", "lib/package/libfattn.abi", "so.1", "so.0")
+        self.refused(
+            'CHANGELOG.md begins with "## 1.0.0 (not released)"',
+            "CHANGELOG.md",
+            "2026-12-01",
+            "not released",
+        )
+        self.refused(
+            'CHANGELOG.md begins with "## Unreleased"',
+            "CHANGELOG.md",
+            "## 1.0.0",
+            "## Unreleased\n\n## 1.0.0",
+        )
+        self.refused(
+            "libfattn.abi describes another major version",
+            "lib/package/libfattn.abi",
+            "so.1",
+            "so.0",
+        )
         self.put("new", "")
         self.assertIn("the working tree has changes", self.release("1.0.0")[1])
 
     def test_archives_that_differ_are_no_release(self):
         self.refused("two builds of facts-1.0.0-", "facts", "echo built", "pwd")
-        self.refused("two builds of facts_cudnn-1.0.0.whl differ", "ci/package/wheel.py", "echo wheel", "echo $TZ")
-        self.refused("two builds of facts_cudnn-1.0.0.whl differ", "ci/package/wheel.py", "echo wheel >", "[ -n \"$TZ\" ] || echo wheel >")
+        self.refused(
+            "two builds of facts_cudnn-1.0.0.whl differ",
+            "ci/package/wheel.py",
+            "echo wheel",
+            "echo $TZ",
+        )
+        self.refused(
+            "two builds of facts_cudnn-1.0.0.whl differ",
+            "ci/package/wheel.py",
+            "echo wheel >",
+            '[ -n "$TZ" ] || echo wheel >',
+        )
         for name in ("ci/abi.sh", "ci/package/wheel.py"):
             self.put(name, "#!/bin/sh\nexit 1\n")
             self.commit()
@@ -90,7 +137,11 @@ class Release(unittest.TestCase):
             self.put(name, STUBS[name])
 
     def test_a_commit_meanwhile_is_not_a_part_of_it(self):
-        self.put("facts", STUBS["facts"] + 'cd "$(git remote get-url origin)" && date +%N >>meanwhile && git add . && git -c user.name=a -c user.email=a@b commit -qm more\n')
+        self.put(
+            "facts",
+            STUBS["facts"]
+            + 'cd "$(git remote get-url origin)" && date +%N >>meanwhile && git add . && git -c user.name=a -c user.email=a@b commit -qm more\n',
+        )
         self.commit()
         first = self.git("rev-parse", "HEAD")
         status, said, _ = self.release("1.0.0")
@@ -113,9 +164,18 @@ class Release(unittest.TestCase):
             self.assertEqual(self.release(*arguments)[0], 2, arguments)
 
     def test_the_commands_that_make_archives_exist(self):
-        body = re.search(r"^make_archives\(\) \{\n(.*?)^\}", (HOME / "ci/release.sh").read_text(), re.M | re.S)[1]
+        body = re.search(
+            r"^make_archives\(\) \{\n(.*?)^\}", (HOME / "ci/release.sh").read_text(), re.M | re.S
+        )[1]
         named = re.findall(r"^    (?:\./)?((?:ci/)?\w+(?:\.\w+)?) ", body, re.M)
-        self.assertEqual([name for name in named if name not in ("git", "local", "check_abi") and not (HOME / name).exists()], [])
+        self.assertEqual(
+            [
+                name
+                for name in named
+                if name not in ("git", "local", "check_abi") and not (HOME / name).exists()
+            ],
+            [],
+        )
         self.assertGreaterEqual(len(named), 4)
 
 

@@ -57,7 +57,10 @@ class Standalone(unittest.TestCase):
 
     def test_a_program_that_shows_what_facts_saw_agrees(self):
         status, said = self.table(
-            "a-nan verdict=nan status=1", "a-pass verdict=pass status=0", "a-crash verdict=crash status=139", "refused verdict=unsupported status=1"
+            "a-nan verdict=nan status=1",
+            "a-pass verdict=pass status=0",
+            "a-crash verdict=crash status=139",
+            "refused verdict=unsupported status=1",
         )
         self.assertEqual(status, 0, said)
         self.assertRegex(said, r"(?m)^a-nan +nan +FAIL *$")
@@ -65,7 +68,11 @@ class Standalone(unittest.TestCase):
         self.assertIn("4 of 4 programs", said)
 
     def test_a_program_that_does_not_fails_the_run(self):
-        status, said = self.table("missed verdict=nan status=0", "alarm verdict=pass status=1", "good verdict=nan status=1")
+        status, said = self.table(
+            "missed verdict=nan status=0",
+            "alarm verdict=pass status=1",
+            "good verdict=nan status=1",
+        )
         self.assertEqual(status, 1, said)
         self.assertRegex(said, r"(?m)^missed +nan +PASS +DIFFERS")
         self.assertRegex(said, r"(?m)^alarm +pass +FAIL +DIFFERS")
@@ -78,7 +85,11 @@ class Standalone(unittest.TestCase):
         self.assertIn("1 cases cannot be said", said)
 
     def test_a_dump_is_judged_by_its_script(self):
-        status, said = self.table("a-nan first=pass verdict=nan status=1 last=pass", "missed verdict=wrong status=0", options=["--numpy"])
+        status, said = self.table(
+            "a-nan first=pass verdict=nan status=1 last=pass",
+            "missed verdict=wrong status=0",
+            options=["--numpy"],
+        )
         self.assertEqual(status, 1, said)
         self.assertRegex(said, r"(?m)^a-nan +nan +FAIL *$")
         self.assertRegex(said, r"(?m)^missed +wrong +PASS +DIFFERS")

@@ -1,4 +1,5 @@
 """The end of ./facts test: the dearest tests, each skipped one with its reason, and which skips CI allows."""
+
 import io
 import os
 import pathlib
@@ -13,15 +14,25 @@ import test_report  # noqa: E402
 
 
 def block(number, name, output, seconds):
-    return (f'{number}/2 Testing: {name}\n{number}/2 Test: {name}\nCommand: "x"\nDirectory: /b\n"{name}" start time: Nov 28 15:39 UTC\nOutput:\n'
-            f"{'-' * 20}\n{output}<end of output>\nTest time = {seconds:6.2f} sec\n{'-' * 20}\nTest Passed.\n\"{name}\" end time: Nov 28 15:39 UTC\n"
-            f'"{name}" time elapsed: 00:00:00\n{"-" * 20}\n\n')
+    return (
+        f'{number}/2 Testing: {name}\n{number}/2 Test: {name}\nCommand: "x"\nDirectory: /b\n"{name}" start time: Nov 28 15:39 UTC\nOutput:\n'
+        f'{"-" * 20}\n{output}<end of output>\nTest time = {seconds:6.2f} sec\n{"-" * 20}\nTest Passed.\n"{name}" end time: Nov 28 15:39 UTC\n'
+        f'"{name}" time elapsed: 00:00:00\n{"-" * 20}\n\n'
+    )
 
 
 C_TEST = "[RUN ] gpu::two\n[SKIP] gpu::two: no GPU: none\n[RUN ] gpu::three\n[SKIP] gpu::three: no GPU: none\n[SKIP] left::out: Test is disabled\n[PASS] gpu::one: (0.01s)\n"
-PYTHON = ("test_a (t.T.test_a) ... skipped 'needs a build of the night: x'\ntest_b (t.T.test_b)\nWhat it claims. ... skipped 'no fish'\n"
-          "test_c (t.T.test_c) ... ok\n[SKIP] calls, run: no build\n")
-LOG = "Start testing: Nov 28\n" + "-" * 20 + "\n" + block(1, "gpu_test", C_TEST, 0.5) + block(2, "e2e_some", PYTHON, 12.25)
+PYTHON = (
+    "test_a (t.T.test_a) ... skipped 'needs a build of the night: x'\ntest_b (t.T.test_b)\nWhat it claims. ... skipped 'no fish'\n"
+    "test_c (t.T.test_c) ... ok\n[SKIP] calls, run: no build\n"
+)
+LOG = (
+    "Start testing: Nov 28\n"
+    + "-" * 20
+    + "\n"
+    + block(1, "gpu_test", C_TEST, 0.5)
+    + block(2, "e2e_some", PYTHON, 12.25)
+)
 RULES = test_report.allowed()
 
 
@@ -39,7 +50,9 @@ class Report(unittest.TestCase):
         self.assertIn("\n5 tests were skipped.\n", text)
         self.assertIn("  gpu_test: gpu::two, gpu::three: no GPU: none\n", text)
         self.assertIn("  e2e_some: test_a: needs a build of the night: x\n", text)
-        self.assertEqual(unknown, {("e2e_some", "no fish"): ["test_b"], ("e2e_some", "no build"): ["calls, run"]})
+        self.assertEqual(
+            unknown, {("e2e_some", "no fish"): ["test_b"], ("e2e_some", "no build"): ["calls, run"]}
+        )
         self.assertIn("2 skipped: NOT ALLOWED", text)
 
     def test_without_skips_it_says_so(self):
@@ -49,9 +62,19 @@ class Report(unittest.TestCase):
     def test_ci_fails_for_a_skip_that_no_line_allows(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "LastTest.log")
-            for text, ci, status in ((LOG, "1", 1), (LOG, "", 0), (LOG.replace("no fish", "no GPU").replace("no build", "no GPU"), "1", 0)):
+            for text, ci, status in (
+                (LOG, "1", 1),
+                (LOG, "", 0),
+                (LOG.replace("no fish", "no GPU").replace("no build", "no GPU"), "1", 0),
+            ):
                 path.write_text(text, encoding="utf-8")
-                done = subprocess.run([sys.executable, CI / "test_report.py", path], capture_output=True, text=True, check=False, env={**os.environ, "CI": ci})
+                done = subprocess.run(
+                    [sys.executable, CI / "test_report.py", path],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    env={**os.environ, "CI": ci},
+                )
                 self.assertEqual(done.returncode, status, done.stdout)
 
     def test_a_rule_has_a_pattern_and_its_reason(self):

@@ -1,11 +1,13 @@
-/* Lets call number N of some functions of libc fail, stop short, or kill the process. For LD_PRELOAD, and for a program that links
- * it and calls torture_arm. ci/torture/README.md says what uses it. Environment: TORTURE_PROGRAM  names of programs, separated by
- * commas; every other program runs untouched TORTURE_CALLS    which calls count: memory, or a list of open read write fsync rename
- * close mkdir TORTURE_AT       the number of the call, from 1; 0 or absent: calls are only counted TORTURE_DO       ENOMEM
- * (default), ENOSPC, EIO, EINTR: the call fails so; short: half of a read or write is done; kill, stop: the process gets SIGKILL or
- * SIGSTOP before the call; torn: half of a write is done, then SIGKILL TORTURE_EVER     set: all later calls fail too TORTURE_COUNT
- * a file of 16 bytes: how many calls there were, how many did not go through. It survives the process. TORTURE_TRACE    set: the
- * call that fails shows its callers on stderr */
+/* Lets call number N of some functions of libc fail, stop short, or kill the process. For
+ * LD_PRELOAD, and for a program that links it and calls torture_arm. ci/torture/README.md says what
+ * uses it. Environment: TORTURE_PROGRAM  names of programs, separated by commas; every other
+ * program runs untouched TORTURE_CALLS    which calls count: memory, or a list of open read write
+ * fsync rename close mkdir TORTURE_AT       the number of the call, from 1; 0 or absent: calls are
+ * only counted TORTURE_DO       ENOMEM (default), ENOSPC, EIO, EINTR: the call fails so; short:
+ * half of a read or write is done; kill, stop: the process gets SIGKILL or SIGSTOP before the call;
+ * torn: half of a write is done, then SIGKILL TORTURE_EVER     set: all later calls fail too
+ * TORTURE_COUNT a file of 16 bytes: how many calls there were, how many did not go through. It
+ * survives the process. TORTURE_TRACE    set: the call that fails shows its callers on stderr */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -37,10 +39,18 @@ static const struct {
     const char *name;
     enum way way;
     int error;
-} ways[] = { { "ENOMEM", WAY_ERRNO, ENOMEM }, { "ENOSPC", WAY_ERRNO, ENOSPC }, { "EIO", WAY_ERRNO, EIO },
-             { "EINTR", WAY_ERRNO, EINTR },   { "short", WAY_SHORT, 0 },       { "kill", WAY_KILL, 0 },
-             { "stop", WAY_STOP, 0 },         { "torn", WAY_TORN, 0 },         { "SIGINT", WAY_SIGNAL, SIGINT },
-             { "SIGTERM", WAY_SIGNAL, SIGTERM }, { "SIGINT twice", WAY_TWICE, SIGINT }, { "SIGTERM twice", WAY_TWICE, SIGTERM } };
+} ways[] = { { "ENOMEM", WAY_ERRNO, ENOMEM },
+             { "ENOSPC", WAY_ERRNO, ENOSPC },
+             { "EIO", WAY_ERRNO, EIO },
+             { "EINTR", WAY_ERRNO, EINTR },
+             { "short", WAY_SHORT, 0 },
+             { "kill", WAY_KILL, 0 },
+             { "stop", WAY_STOP, 0 },
+             { "torn", WAY_TORN, 0 },
+             { "SIGINT", WAY_SIGNAL, SIGINT },
+             { "SIGTERM", WAY_SIGNAL, SIGTERM },
+             { "SIGINT twice", WAY_TWICE, SIGINT },
+             { "SIGTERM twice", WAY_TWICE, SIGTERM } };
 
 typedef struct counts {
     _Atomic uint64_t calls, fired;
@@ -71,7 +81,8 @@ static bool has_word(const char *list, const char *word)
 static counts *shared_counts(const char *path)
 {
     const int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    void *page = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(counts), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *page = file < 0 ? MAP_FAILED
+                          : mmap(NULL, sizeof(counts), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file >= 0)
         close(file);
     return page == MAP_FAILED ? &own_counts : page;
@@ -79,7 +90,8 @@ static counts *shared_counts(const char *path)
 
 __attribute__((constructor)) static void begin(void)
 {
-    const char *at = getenv("TORTURE_AT"), *what = getenv("TORTURE_DO"), *which = getenv("TORTURE_CALLS");
+    const char *at = getenv("TORTURE_AT"), *what = getenv("TORTURE_DO"),
+               *which = getenv("TORTURE_CALLS");
     plan.counts = &own_counts;
     if (!which || !has_word(getenv("TORTURE_PROGRAM"), program_invocation_short_name))
         return;
@@ -109,8 +121,9 @@ static int whole_program(struct dl_phdr_info *info, size_t size, void *unused)
     return 1; /* the first is the program itself */
 }
 
-/* For a program that asks function after function: allocation number `at` from now on fails, and with `ever` all behind it. Only
- * calls out of the program's own code count: what a library of others does without memory is not ours. */
+/* For a program that asks function after function: allocation number `at` from now on fails, and
+ * with `ever` all behind it. Only calls out of the program's own code count: what a library of
+ * others does without memory is not ours. */
 void torture_arm(uint64_t at, bool ever);
 void torture_arm(uint64_t at, bool ever)
 {
@@ -167,14 +180,15 @@ static bool hit(enum call call, const void *caller)
 }
 
 /* The next definition of a function. While dlsym itself asks for memory there is none yet. */
-#define NEXT(name)                                                                                                                 \
-    static __typeof__(name) *next;                                                                                                 \
-    if (!next) {                                                                                                                   \
-        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                                                 \
+#define NEXT(name)                                                                                 \
+    static __typeof__(name) *next;                                                                 \
+    if (!next) {                                                                                   \
+        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                 \
     }
 #define HIT(call) hit(CALL_##call, __builtin_return_address(0))
 
-/* ---- memory -------------------------------------------------------------------------------------------------------------------
+/* ---- memory
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 static char early[4096]; /* what dlsym asks for before there is an allocator; never given back */
@@ -191,16 +205,18 @@ static bool is_early(const void *p)
     return (const char *)p >= early && (const char *)p < early + sizeof early;
 }
 
-/* dlsym itself asks for memory and gives some back: what it does while we look for the allocator is done here. */
-static _Thread_local volatile bool looking; /* volatile: glibc promises that dlsym does not come back here, and it does */
-#define NEXT_UNLESS_LOOKING(name, otherwise)                                                                                       \
-    static __typeof__(name) *next;                                                                                                 \
-    if (!next) {                                                                                                                   \
-        if (looking)                                                                                                               \
-            return otherwise;                                                                                                      \
-        looking = true;                                                                                                            \
-        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                                                 \
-        looking = false;                                                                                                           \
+/* dlsym itself asks for memory and gives some back: what it does while we look for the allocator is
+ * done here. */
+static _Thread_local volatile bool
+    looking; /* volatile: glibc promises that dlsym does not come back here, and it does */
+#define NEXT_UNLESS_LOOKING(name, otherwise)                                                       \
+    static __typeof__(name) *next;                                                                 \
+    if (!next) {                                                                                   \
+        if (looking)                                                                               \
+            return otherwise;                                                                      \
+        looking = true;                                                                            \
+        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                 \
+        looking = false;                                                                           \
     }
 
 void *malloc(size_t size)
@@ -260,52 +276,56 @@ char *strndup(const char *text, size_t size)
     return copy;
 }
 
-/* Does a read or write of it count? Not what libuv wakes itself up with: a pipe of its own and an eventfd, which cannot fail. */
+/* Does a read or write of it count? Not what libuv wakes itself up with: a pipe of its own and an
+ * eventfd, which cannot fail. */
 static bool counts_as_file(int file)
 {
     struct stat info;
     const int error = errno;
-    const bool known = fstat(file, &info) == 0 && (info.st_mode & S_IFMT) && !(S_ISFIFO(info.st_mode) && file > 2);
+    const bool known =
+        fstat(file, &info) == 0 && (info.st_mode & S_IFMT) && !(S_ISFIFO(info.st_mode) && file > 2);
     errno = error;
     return known;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------------------
+/* ---- files
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
-#define MODE(flags)                                                                                                                \
-    mode_t mode = 0;                                                                                                               \
-    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                                                         \
-        va_list rest;                                                                                                              \
-        va_start(rest, flags);                                                                                                     \
-        mode = va_arg(rest, mode_t);                                                                                               \
-        va_end(rest);                                                                                                              \
+#define MODE(flags)                                                                                \
+    mode_t mode = 0;                                                                               \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                         \
+        va_list rest;                                                                              \
+        va_start(rest, flags);                                                                     \
+        mode = va_arg(rest, mode_t);                                                               \
+        va_end(rest);                                                                              \
     }
-#define OPEN(name)                                                                                                                 \
-    int name(const char *path, int flags, ...)                                                                                     \
-    {                                                                                                                              \
-        NEXT(name)                                                                                                                 \
-        MODE(flags)                                                                                                                \
-        return HIT(open) ? -1 : next(path, flags, mode);                                                                           \
+#define OPEN(name)                                                                                 \
+    int name(const char *path, int flags, ...)                                                     \
+    {                                                                                              \
+        NEXT(name)                                                                                 \
+        MODE(flags)                                                                                \
+        return HIT(open) ? -1 : next(path, flags, mode);                                           \
     }
-#define OPENAT(name)                                                                                                               \
-    int name(int folder, const char *path, int flags, ...)                                                                         \
-    {                                                                                                                              \
-        NEXT(name)                                                                                                                 \
-        MODE(flags)                                                                                                                \
-        return HIT(open) ? -1 : next(folder, path, flags, mode);                                                                   \
+#define OPENAT(name)                                                                               \
+    int name(int folder, const char *path, int flags, ...)                                         \
+    {                                                                                              \
+        NEXT(name)                                                                                 \
+        MODE(flags)                                                                                \
+        return HIT(open) ? -1 : next(folder, path, flags, mode);                                   \
     }
 OPEN(open)
 OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
 
-/* SIMPLE(type, name, call, failed, parameters, arguments): a function whose failure has one form. */
-#define SIMPLE(type, name, call, failed, parameters, ...)                                                                          \
-    type name parameters                                                                                                           \
-    {                                                                                                                              \
-        NEXT(name)                                                                                                                 \
-        return HIT(call) ? failed : next(__VA_ARGS__);                                                                             \
+/* SIMPLE(type, name, call, failed, parameters, arguments): a function whose failure has one form.
+ */
+#define SIMPLE(type, name, call, failed, parameters, ...)                                          \
+    type name parameters                                                                           \
+    {                                                                                              \
+        NEXT(name)                                                                                 \
+        return HIT(call) ? failed : next(__VA_ARGS__);                                             \
     }
 SIMPLE(FILE *, fopen, open, NULL, (const char *path, const char *mode), path, mode)
 SIMPLE(FILE *, fopen64, open, NULL, (const char *path, const char *mode), path, mode)
@@ -334,7 +354,8 @@ ssize_t write(int file, const void *bytes, size_t count)
     NEXT(write)
     if (!counts_as_file(file) || !HIT(write))
         return next(file, bytes, count);
-    const ssize_t wrote = plan.way == WAY_ERRNO ? -1 : next(file, bytes, count > 1 ? count / 2 : count);
+    const ssize_t wrote =
+        plan.way == WAY_ERRNO ? -1 : next(file, bytes, count > 1 ? count / 2 : count);
     if (plan.way == WAY_TORN)
         kill(getpid(), SIGKILL);
     return wrote;
@@ -345,7 +366,8 @@ static bool was_written(int file)
 {
     struct stat info;
     const int error = errno, flags = fcntl(file, F_GETFL);
-    const bool written = flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+    const bool written = flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(file, &info) == 0 &&
+                         S_ISREG(info.st_mode);
     errno = error;
     return written;
 }

@@ -1,4 +1,5 @@
-/* A worker of the cpu device with the emulated GPU of lib/gpu/test, which fails as torture_driver.h says. */
+/* A worker of the cpu device with the emulated GPU of lib/gpu/test, which fails as torture_driver.h
+ * says. */
 #include <emulated_driver.h>
 
 #include "torture_driver.h"

@@ -1,4 +1,5 @@
 """Part device: the driver of an emulated GPU fails at call N, or never returns, in one process or from then on in all; or a kernel does."""
+
 import contextlib
 import json
 
@@ -6,14 +7,42 @@ import torture_memory
 import torture_scenes as scenes
 from torture_run import Fault
 
-COLUMNS = ("points", "again", "failed", "one hang", "given up", "lost", "doubled", "wrong", "unnamed", "hangs", "used", "crash", "hang", "orphan", "mute")
+COLUMNS = (
+    "points",
+    "again",
+    "failed",
+    "one hang",
+    "given up",
+    "lost",
+    "doubled",
+    "wrong",
+    "unnamed",
+    "hangs",
+    "used",
+    "crash",
+    "hang",
+    "orphan",
+    "mute",
+)
 MUST_BE_ZERO = COLUMNS[5:]
-KERNELS = ("a kernel that faults", "a kernel that never ends", "kernels that fault from then on", "kernels that never end from then on")
-NAMES = ("a GPU that fails", "a GPU that hangs", "a GPU that hangs at the start", "a GPU that is gone") + KERNELS
+KERNELS = (
+    "a kernel that faults",
+    "a kernel that never ends",
+    "kernels that fault from then on",
+    "kernels that never end from then on",
+)
+NAMES = (
+    "a GPU that fails",
+    "a GPU that hangs",
+    "a GPU that hangs at the start",
+    "a GPU that is gone",
+) + KERNELS
 # What FACTS or cuDNN calls each error: the driver's name or its description.
-WORDS_OF = {"700": ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access", "err 700 "),
-            "719": ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure", "err 719 "),
-            "999": ("CUDA_ERROR_UNKNOWN", "unknown error", "err 999 ")}
+WORDS_OF = {
+    "700": ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access", "err 700 "),
+    "719": ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure", "err 719 "),
+    "999": ("CUDA_ERROR_UNKNOWN", "unknown error", "err 999 "),
+}
 START = 15  # calls until the worker is ready, at least
 
 
@@ -22,9 +51,13 @@ def points(scene, place):
         return kernel_points(scene, place)
     count = torture_memory.counted(scene, place, Fault(scene.program, "driver"))
     if scene.name == "a GPU that fails":
-        return [(code, at, False, "driver") for at in range(1, min(count, 200) + 1) for code in WORDS_OF]
+        return [
+            (code, at, False, "driver") for at in range(1, min(count, 200) + 1) for code in WORDS_OF
+        ]
     if scene.name == "a GPU that is gone":
-        calls = [(at, "driver") for at in (1, START + 25, START + 100)] + [(at, "launch") for at in (2, 9)]  # 1 is the worker's own proof
+        calls = [(at, "driver") for at in (1, START + 25, START + 100)] + [
+            (at, "launch") for at in (2, 9)
+        ]  # 1 is the worker's own proof
         return [(do, at, True, which) for at, which in calls for do in (*WORDS_OF, "hang")]
     hangs = range(1, START + 1) if scene.slow else range(START + 1, 51)
     return [("hang", at, False, "driver") for at in hangs if at <= count]
@@ -43,11 +76,17 @@ def kernel_points(scene, place):
 
 def attempt(scene, place, point, base):
     do, at, ever, which = point
-    ended = place.run(scene.commands(place.folder), Fault(scene.program, which, at, do, ever), scene.seconds)
+    ended = place.run(
+        scene.commands(place.folder), Fault(scene.program, which, at, do, ever), scene.seconds
+    )
     if do in ("fault", "spin") and not ended.fired:
         return "unfired", ended.err[-600:]
     word = judged(scene, place, ended, base, do)
-    if ever and word in ("failed", "one hang", "given up") and asked_on(place.path(scene.record), scene, place, base) > 2:
+    if (
+        ever
+        and word in ("failed", "one hang", "given up")
+        and asked_on(place.path(scene.record), scene, place, base) > 2
+    ):
         word = "used"  # although a fresh process had seen that it does not work
     return word, ended.err[-600:] + reasons(place.path(scene.record))
 
@@ -55,8 +94,13 @@ def attempt(scene, place, point, base):
 def reasons(path):
     with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
         found = [row for row in map(json.loads, file) if "verdict" in row]
-        found = [row for row in found if row["verdict"] != "pass"] or found  # a right row may have the wrong device
-        return "".join(f"{row['verdict']} {row['case']} on {row.get('device')}: {json.dumps(row.get('reason'))[:300]}\n" for row in found[:4])
+        found = [
+            row for row in found if row["verdict"] != "pass"
+        ] or found  # a right row may have the wrong device
+        return "".join(
+            f"{row['verdict']} {row['case']} on {row.get('device')}: {json.dumps(row.get('reason'))[:300]}\n"
+            for row in found[:4]
+        )
     return ""
 
 
@@ -75,7 +119,9 @@ def judged(scene, place, ended, base, do):
     if ended.orphans:
         return "orphan"
     now = scenes.produced(scene, place, ended)
-    keys = [row[:2] for row in now["rows"]]  # without the device: a GPU that never answered has no name but its number
+    keys = [
+        row[:2] for row in now["rows"]
+    ]  # without the device: a GPU that never answered has no name but its number
     if len(set(keys)) < len(keys):
         return "doubled"
     if set(keys) != {row[:2] for row in base["rows"]}:
@@ -102,6 +148,14 @@ def named(path, changed, do):
         for text in file:
             row = json.loads(text)
             if "verdict" in row:
-                texts[(row["case"], row["build"], row["device"])] = json.dumps(row.get("reason", {}))
-    words = ("not ready after", "timed out", "deadline", "too long", "killed", "in time", "hang") if do in ("hang", "spin") else WORDS_OF["700" if do == "fault" else do]
-    return all(row[-1] == "hang" or any(word in texts[row[:3]] for word in words) for row in changed)
+                texts[(row["case"], row["build"], row["device"])] = json.dumps(
+                    row.get("reason", {})
+                )
+    words = (
+        ("not ready after", "timed out", "deadline", "too long", "killed", "in time", "hang")
+        if do in ("hang", "spin")
+        else WORDS_OF["700" if do == "fault" else do]
+    )
+    return all(
+        row[-1] == "hang" or any(word in texts[row[:3]] for word in words) for row in changed
+    )

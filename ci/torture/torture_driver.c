@@ -54,20 +54,22 @@ static int step(const char *name, struct CUstream_st *stream)
     return plan.result;
 }
 
-/* Every call has at most eleven arguments, and none is a floating-point number: they are passed on as they came. */
-#define ANY                                                                                                                        \
-    uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i,           \
-        uintptr_t j, uintptr_t k
+/* Every call has at most eleven arguments, and none is a floating-point number: they are passed on
+ * as they came. */
+#define ANY                                                                                        \
+    uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g,     \
+        uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k
 typedef int any_call(ANY);
 static gpu_driver real, failing;
 
-#define AS_CALL(member, name, arguments)                                                                                           \
-    static int call_##member(ANY)                                                                                                  \
-    {                                                                                                                              \
-        any_call *next;                                                                                                            \
-        const int result = step(#member, (struct CUstream_st *)i); /* of a launch, the ninth is the stream */                      \
-        memcpy(&next, &real.member, sizeof next);                                                                                  \
-        return result ? result : next(a, b, c, d, e, f, g, h, i, j, k);                                                            \
+#define AS_CALL(member, name, arguments)                                                           \
+    static int call_##member(ANY)                                                                  \
+    {                                                                                              \
+        any_call *next;                                                                            \
+        const int result =                                                                         \
+            step(#member, (struct CUstream_st *)i); /* of a launch, the ninth is the stream */     \
+        memcpy(&next, &real.member, sizeof next);                                                  \
+        return result ? result : next(a, b, c, d, e, f, g, h, i, j, k);                            \
     }
 GPU_FUNCTION_LIST(AS_CALL)
 
@@ -78,10 +80,10 @@ const gpu_driver *torture_failing(const gpu_driver *driver)
         return driver ? &failing : NULL;
     of = driver;
     real = failing = *driver;
-#define AS_REPLACED(member, name, arguments)                                                                                       \
-    if (real.member) {                                                                                                             \
-        any_call *const now = call_##member;                                                                                       \
-        memcpy(&failing.member, &now, sizeof now);                                                                                 \
+#define AS_REPLACED(member, name, arguments)                                                       \
+    if (real.member) {                                                                             \
+        any_call *const now = call_##member;                                                       \
+        memcpy(&failing.member, &now, sizeof now);                                                 \
     }
     GPU_FUNCTION_LIST(AS_REPLACED)
     failing.error_name = real.error_name; /* words are no work of the device */
@@ -109,15 +111,18 @@ fattn_status __wrap_facts_seam_run(facts_memory *memory, facts_call *call)
 static void read_plan(void)
 {
     static _Atomic uint64_t own[2];
-    const char *at = getenv("TORTURE_AT"), *what = getenv("TORTURE_DO"), *count = getenv("TORTURE_COUNT"),
-               *which = getenv("TORTURE_CALLS");
+    const char *at = getenv("TORTURE_AT"), *what = getenv("TORTURE_DO"),
+               *count = getenv("TORTURE_COUNT"), *which = getenv("TORTURE_CALLS");
     const int file = count ? open(count, O_RDWR | O_CLOEXEC) : -1;
-    void *shared = file < 0 ? MAP_FAILED : mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *shared =
+        file < 0 ? MAP_FAILED : mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     plan.calls = shared == MAP_FAILED ? own : shared;
     plan.fired = plan.calls + 1;
     plan.at = at ? strtoull(at, NULL, 10) : 0;
     plan.kernel = what && (strcmp(what, "fault") == 0 || strcmp(what, "spin") == 0);
-    plan.result = plan.kernel ? strcmp(what, "fault") == 0 : what && strcmp(what, "hang") != 0 ? atoi(what) : 0;
+    plan.result = plan.kernel                         ? strcmp(what, "fault") == 0
+                  : what && strcmp(what, "hang") != 0 ? atoi(what)
+                                                      : 0;
     plan.launches_only = which && strcmp(which, "launch") == 0;
     plan.engines_only = which && strcmp(which, "engine") == 0;
     plan.ever = getenv("TORTURE_EVER") != NULL;

@@ -1,4 +1,5 @@
-/* A worker whose real GPU fails as torture_driver.h says. The kernels are PTX: the driver compiles them. */
+/* A worker whose real GPU fails as torture_driver.h says. The kernels are PTX: the driver compiles
+ * them. */
 #include "torture_driver.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 """Part gpu: part device on GPU 0, with real kernels."""
+
 import torture_scenes as scenes
 from torture_device import COLUMNS, KERNELS, MUST_BE_ZERO, NAMES, attempt, points  # noqa: F401
 

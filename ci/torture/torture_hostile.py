@@ -1,5 +1,6 @@
 """Part hostile: each command that reads a file is given that file changed. What the report package and the installer read is read in a fork of this process:
 starting them would take longer than the reading."""
+
 import base64
 import contextlib
 import dataclasses
@@ -24,11 +25,31 @@ import mutations
 import torture_scenes as scenes
 from torture_run import SOURCE, reap, rows
 
-COLUMNS = ("points", "refused", "accepted", "crash", "hang", "slow", "fat", "silent", "mute", "raw", "orphan")
+COLUMNS = (
+    "points",
+    "refused",
+    "accepted",
+    "crash",
+    "hang",
+    "slow",
+    "fat",
+    "silent",
+    "mute",
+    "raw",
+    "orphan",
+)
 MUST_BE_ZERO = COLUMNS[3:]
-SECONDS, BYTES = 10.0, 256 << 20  # of the processor, for an input of 1 MB: what takes longer is quadratic
+SECONDS, BYTES = (
+    10.0,
+    256 << 20,
+)  # of the processor, for an input of 1 MB: what takes longer is quadratic
 INSTRUMENTED = 10  # times slower, and of a memory that says nothing
-RECORDS = ("reports/examples/smoke.jsonl.xz", "reports/examples/numbers.jsonl.xz", "reports/examples/plans.jsonl.xz", "harness/fuzz/corpus/fuzz_record/*")
+RECORDS = (
+    "reports/examples/smoke.jsonl.xz",
+    "reports/examples/numbers.jsonl.xz",
+    "reports/examples/plans.jsonl.xz",
+    "harness/fuzz/corpus/fuzz_record/*",
+)
 LOGS = ("harness/test/data/import/*", "harness/fuzz/corpus/fuzz_import/*")
 SPEC = "nvidia-cudnn-jit-cu13==9.20.0.48"
 RESUMED = "pass=fwd dtype=f32 b=1 h=1 s=16 d=16"
@@ -54,37 +75,238 @@ class Reader:
 
 
 READERS = (
-    Reader("case file, list", ("list", "{in}"), ("cases/suites/smoke.cases", "cases/suites/*.cases", "harness/fuzz/corpus/fuzz_suite/*"), name_of_input="input.cases"),
-    Reader("case file, list --where", ("list", "{in}", "--json", "--where", "d.qk>64"), ("cases/suites/*.cases", "harness/fuzz/corpus/fuzz_case/*"), name_of_input="input.cases"),
-    Reader("suite of the project", ("list", "smoke", "--count"), ("cases/suites/smoke.cases",), home="cases/suites/smoke.cases"),
-    Reader("known file, list regress", ("list", "regress", "--count"), ("cases/known/b*.known",), home="cases/known/zzz.known"),
-    Reader("known file, known list", ("known", "list"), ("cases/known/b*.known",), ("known", "--folder", "{home}/cases/known", "list"), home="cases/known/zzz.known"),
-    Reader("known file, known show", ("known", "show", "zzz"), ("cases/known/b*.known",), ("known", "--folder", "{home}/cases/known", "show", "zzz"), home="cases/known/zzz.known"),
-    Reader("record, known check", ("known", "check", "{in}"), python=("known", "--folder", "{home}/cases/known", "check", "{in}")),
-    Reader("record, known propose", ("known", "propose", "{in}"), python=("known", "--folder", "{home}/cases/known", "propose", "{in}")),
-    Reader("device file", ("decide", CASE, "--cudnn", scenes.CUDNN, "--device", "{in}", "-o", "{}/r.jsonl"), ("lib/devices/*.json", "harness/fuzz/corpus/fuzz_device/*"), name_of_input="input.json", cudnn=True),
-    Reader("weights, fuzz", ("fuzz", "--weights", "{in}", "--cases", "1", "--device", "none", "-o", "{}/r.jsonl"), ("cases/fuzz.weights",), name_of_input="input.weights", read='--device "none"'),
-    Reader("claims, audit", ("audit", "pt/*", "--from", "{}/audit.jsonl.xz"), ("cases/claims/pytorch.claims",), home="cases/claims/pytorch.claims", read="is neither a file nor a rule", number=200),
-    Reader("record, audit", ("audit", "pt/*", "--from", "{in}"), ("reports/examples/audit.jsonl.xz",), statuses=(0, 1, 3, 4, 5), read="audit them separately", number=200),
-    Reader("errata, decide", ("decide", CASE, "--cudnn", scenes.CUDNN, "--device", "h100-sxm", "-o", "{}/r.jsonl"), ("cases/errata.json",), home="cases/errata.json", cudnn=True, number=150, read="request: the line is too long"),
+    Reader(
+        "case file, list",
+        ("list", "{in}"),
+        ("cases/suites/smoke.cases", "cases/suites/*.cases", "harness/fuzz/corpus/fuzz_suite/*"),
+        name_of_input="input.cases",
+    ),
+    Reader(
+        "case file, list --where",
+        ("list", "{in}", "--json", "--where", "d.qk>64"),
+        ("cases/suites/*.cases", "harness/fuzz/corpus/fuzz_case/*"),
+        name_of_input="input.cases",
+    ),
+    Reader(
+        "suite of the project",
+        ("list", "smoke", "--count"),
+        ("cases/suites/smoke.cases",),
+        home="cases/suites/smoke.cases",
+    ),
+    Reader(
+        "known file, list regress",
+        ("list", "regress", "--count"),
+        ("cases/known/b*.known",),
+        home="cases/known/zzz.known",
+    ),
+    Reader(
+        "known file, known list",
+        ("known", "list"),
+        ("cases/known/b*.known",),
+        ("known", "--folder", "{home}/cases/known", "list"),
+        home="cases/known/zzz.known",
+    ),
+    Reader(
+        "known file, known show",
+        ("known", "show", "zzz"),
+        ("cases/known/b*.known",),
+        ("known", "--folder", "{home}/cases/known", "show", "zzz"),
+        home="cases/known/zzz.known",
+    ),
+    Reader(
+        "record, known check",
+        ("known", "check", "{in}"),
+        python=("known", "--folder", "{home}/cases/known", "check", "{in}"),
+    ),
+    Reader(
+        "record, known propose",
+        ("known", "propose", "{in}"),
+        python=("known", "--folder", "{home}/cases/known", "propose", "{in}"),
+    ),
+    Reader(
+        "device file",
+        ("decide", CASE, "--cudnn", scenes.CUDNN, "--device", "{in}", "-o", "{}/r.jsonl"),
+        ("lib/devices/*.json", "harness/fuzz/corpus/fuzz_device/*"),
+        name_of_input="input.json",
+        cudnn=True,
+    ),
+    Reader(
+        "weights, fuzz",
+        ("fuzz", "--weights", "{in}", "--cases", "1", "--device", "none", "-o", "{}/r.jsonl"),
+        ("cases/fuzz.weights",),
+        name_of_input="input.weights",
+        read='--device "none"',
+    ),
+    Reader(
+        "claims, audit",
+        ("audit", "pt/*", "--from", "{}/audit.jsonl.xz"),
+        ("cases/claims/pytorch.claims",),
+        home="cases/claims/pytorch.claims",
+        read="is neither a file nor a rule",
+        number=200,
+    ),
+    Reader(
+        "record, audit",
+        ("audit", "pt/*", "--from", "{in}"),
+        ("reports/examples/audit.jsonl.xz",),
+        statuses=(0, 1, 3, 4, 5),
+        read="audit them separately",
+        number=200,
+    ),
+    Reader(
+        "errata, decide",
+        ("decide", CASE, "--cudnn", scenes.CUDNN, "--device", "h100-sxm", "-o", "{}/r.jsonl"),
+        ("cases/errata.json",),
+        home="cases/errata.json",
+        cudnn=True,
+        number=150,
+        read="request: the line is too long",
+    ),
     Reader("log, import", ("import", "{in}"), LOGS, name_of_input="input.log"),
     Reader("log, import --json", ("import", "{in}", "--json"), LOGS, name_of_input="input.log"),
     Reader("lock, cudnn list", ("cudnn", "list"), ("ci/cudnn.lock",), home="ci/cudnn.lock"),
-    Reader("lock, cudnn install", (), ("ci/cudnn.lock",), home="ci/cudnn.lock", statuses=(0,), read="==9.20.0.48: .*cudnn.lock|refusing: 0"),
-    Reader("wheel, cudnn install", (), (), name_of_input="nvidia_cudnn_jit_cu13-9.20.0.48-py3-none-manylinux_2_27_x86_64.whl", statuses=(0,)),
-    Reader("record, run --resume", ("run", RESUMED, "--device", "cpu", "-j", "1", "--resume", "-o", "{in}"), ("{}/good.jsonl",)),
-    Reader("record, merge", ("merge", "-o", "{}/m.jsonl", "{in}"), python=("merge", "--", "{}/m.jsonl", "{in}")),
-    Reader("record, report", ("report", "{in}", "-o", "{}/site"), python=("{in}", "-o", "{}/site"), files=("site",)),
-    Reader("record .xz, report", ("report", "{in}", "-o", "{}/site"), python=("{in}", "-o", "{}/site"), files=("site",), name_of_input="input.jsonl.xz"),
-    Reader("record .gz, report", ("report", "{in}", "-o", "{}/site"), python=("{in}", "-o", "{}/site"), files=("site",), name_of_input="input.jsonl.gz"),
-    Reader("record, report --issue", ("report", "{in}", "--issue", CASE), python=("{in}", "--issue", CASE), read="no row has the case"),
-    Reader("record, diff", ("diff", "{}/seed.jsonl", "{in}"), python=("--diff", "--", "{}/seed.jsonl", "{in}"), read=DIFF),
-    Reader("record, gate", ("gate", "{in}", "{}/seed.jsonl", "--markdown", "--junit", "{}/gate.xml", "--errata", "{}/errata.json", "--page", "{}/site"),
-           python=("--diff", "--command=gate", "--markdown", "--junit={}/gate.xml", "--errata={}/errata.json", "--page={}/site", "--", "{in}", "{}/seed.jsonl"), files=("gate.xml", "errata.json", "site"), read=DIFF),
-    Reader("record, gate --json", ("gate", "{}/seed.jsonl", "{in}", "--json", "--annotations"), python=("--diff", "--command=gate", "--json", "--annotations", "--", "{}/seed.jsonl", "{in}"), read=DIFF),
-    Reader("record, calibrate", ("calibrate", "--from", "{in}"), ("reports/examples/numbers.jsonl.xz",)),
-    Reader("plan, decide --plan", ("decide", CASE, "--plan", "--cudnn", scenes.CUDNN, "--device", "h100-sxm", "--plan-dir", "{}/plans", "-o", "{}/r.jsonl"), ("{}/plans/*",), name_of_input="input.plan", cudnn=True, number=150),
-    Reader("plan, decide --trust-plans", ("decide", CASE, "--plan", "--cudnn", scenes.CUDNN, "--device", "h100-sxm", "--trust-plans", "{}/plans", "-o", "{}/r.jsonl"), ("{}/plans/*",), name_of_input="input.plan", cudnn=True, number=150),
+    Reader(
+        "lock, cudnn install",
+        (),
+        ("ci/cudnn.lock",),
+        home="ci/cudnn.lock",
+        statuses=(0,),
+        read="==9.20.0.48: .*cudnn.lock|refusing: 0",
+    ),
+    Reader(
+        "wheel, cudnn install",
+        (),
+        (),
+        name_of_input="nvidia_cudnn_jit_cu13-9.20.0.48-py3-none-manylinux_2_27_x86_64.whl",
+        statuses=(0,),
+    ),
+    Reader(
+        "record, run --resume",
+        ("run", RESUMED, "--device", "cpu", "-j", "1", "--resume", "-o", "{in}"),
+        ("{}/good.jsonl",),
+    ),
+    Reader(
+        "record, merge",
+        ("merge", "-o", "{}/m.jsonl", "{in}"),
+        python=("merge", "--", "{}/m.jsonl", "{in}"),
+    ),
+    Reader(
+        "record, report",
+        ("report", "{in}", "-o", "{}/site"),
+        python=("{in}", "-o", "{}/site"),
+        files=("site",),
+    ),
+    Reader(
+        "record .xz, report",
+        ("report", "{in}", "-o", "{}/site"),
+        python=("{in}", "-o", "{}/site"),
+        files=("site",),
+        name_of_input="input.jsonl.xz",
+    ),
+    Reader(
+        "record .gz, report",
+        ("report", "{in}", "-o", "{}/site"),
+        python=("{in}", "-o", "{}/site"),
+        files=("site",),
+        name_of_input="input.jsonl.gz",
+    ),
+    Reader(
+        "record, report --issue",
+        ("report", "{in}", "--issue", CASE),
+        python=("{in}", "--issue", CASE),
+        read="no row has the case",
+    ),
+    Reader(
+        "record, diff",
+        ("diff", "{}/seed.jsonl", "{in}"),
+        python=("--diff", "--", "{}/seed.jsonl", "{in}"),
+        read=DIFF,
+    ),
+    Reader(
+        "record, gate",
+        (
+            "gate",
+            "{in}",
+            "{}/seed.jsonl",
+            "--markdown",
+            "--junit",
+            "{}/gate.xml",
+            "--errata",
+            "{}/errata.json",
+            "--page",
+            "{}/site",
+        ),
+        python=(
+            "--diff",
+            "--command=gate",
+            "--markdown",
+            "--junit={}/gate.xml",
+            "--errata={}/errata.json",
+            "--page={}/site",
+            "--",
+            "{in}",
+            "{}/seed.jsonl",
+        ),
+        files=("gate.xml", "errata.json", "site"),
+        read=DIFF,
+    ),
+    Reader(
+        "record, gate --json",
+        ("gate", "{}/seed.jsonl", "{in}", "--json", "--annotations"),
+        python=(
+            "--diff",
+            "--command=gate",
+            "--json",
+            "--annotations",
+            "--",
+            "{}/seed.jsonl",
+            "{in}",
+        ),
+        read=DIFF,
+    ),
+    Reader(
+        "record, calibrate", ("calibrate", "--from", "{in}"), ("reports/examples/numbers.jsonl.xz",)
+    ),
+    Reader(
+        "plan, decide --plan",
+        (
+            "decide",
+            CASE,
+            "--plan",
+            "--cudnn",
+            scenes.CUDNN,
+            "--device",
+            "h100-sxm",
+            "--plan-dir",
+            "{}/plans",
+            "-o",
+            "{}/r.jsonl",
+        ),
+        ("{}/plans/*",),
+        name_of_input="input.plan",
+        cudnn=True,
+        number=150,
+    ),
+    Reader(
+        "plan, decide --trust-plans",
+        (
+            "decide",
+            CASE,
+            "--plan",
+            "--cudnn",
+            scenes.CUDNN,
+            "--device",
+            "h100-sxm",
+            "--trust-plans",
+            "{}/plans",
+            "-o",
+            "{}/r.jsonl",
+        ),
+        ("{}/plans/*",),
+        name_of_input="input.plan",
+        cudnn=True,
+        number=150,
+    ),
 )
 SCENES = READERS
 
@@ -101,7 +323,11 @@ def contents(path):
 
 
 def seeds(reader, place):
-    found = [path for seed in reader.seeds for path in sorted(glob.glob(os.path.join(SOURCE, seed.replace("{}", place.folder))))]
+    found = [
+        path
+        for seed in reader.seeds
+        for path in sorted(glob.glob(os.path.join(SOURCE, seed.replace("{}", place.folder))))
+    ]
     if not found and reader.seeds:
         raise FileNotFoundError(f"{reader.name}: nothing is called {' '.join(reader.seeds)}")
     return found
@@ -109,13 +335,33 @@ def seeds(reader, place):
 
 def base(reader, place):
     """What is there before: a good record, and for plans a folder with one. None: it could not be made."""
-    made = place.run(("facts", "run", RESUMED, "--device", "cpu", "-j", "1", "-o", "{}/good.jsonl".replace("{}", place.folder)))
+    made = place.run(
+        (
+            "facts",
+            "run",
+            RESUMED,
+            "--device",
+            "cpu",
+            "-j",
+            "1",
+            "-o",
+            "{}/good.jsonl".replace("{}", place.folder),
+        )
+    )
     if made.status != 0:
         return None
     with open(place.path("good.jsonl"), "rb") as file:
         found = {"good": file.read().decode()}
     if reader.cudnn:
-        words = [os.path.join(place.programs, "facts"), *(word.replace("{in}", "h100-sxm").replace("--trust-plans", "--plan-dir").replace("{}", place.folder) for word in reader.words)]
+        words = [
+            os.path.join(place.programs, "facts"),
+            *(
+                word.replace("{in}", "h100-sxm")
+                .replace("--trust-plans", "--plan-dir")
+                .replace("{}", place.folder)
+                for word in reader.words
+            ),
+        ]
         good = started(place, words, None, environment_of(reader, place, SOURCE), 60)
         if good.status != 0:
             return None
@@ -147,10 +393,22 @@ def linked_home(place, relative):
 
 
 def good_wheel():
-    out, files = io.BytesIO(), {f"nvidia/cudnn_jit/lib/{name}.so.9": name.encode() * 300 for name in ("libcudnn", "libcudnn_graph", "libcudnn_engines_runtime_compiled")}
+    out, files = (
+        io.BytesIO(),
+        {
+            f"nvidia/cudnn_jit/lib/{name}.so.9": name.encode() * 300
+            for name in ("libcudnn", "libcudnn_graph", "libcudnn_engines_runtime_compiled")
+        },
+    )
     info = "nvidia_cudnn_jit_cu13-9.20.0.48.dist-info"
-    files |= {"nvidia/cudnn_jit/include/cudnn_version.h": b"#define CUDNN_MAJOR 9\n", f"{info}/METADATA": b"Metadata-Version: 2.1\nName: nvidia-cudnn-jit-cu13\nVersion: 9.20.0.48\n\n"}
-    hashes = [f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip('=')},{len(data)}\n" for name, data in files.items()]
+    files |= {
+        "nvidia/cudnn_jit/include/cudnn_version.h": b"#define CUDNN_MAJOR 9\n",
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: nvidia-cudnn-jit-cu13\nVersion: 9.20.0.48\n\n",
+    }
+    hashes = [
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip('=')},{len(data)}\n"
+        for name, data in files.items()
+    ]
     files[f"{info}/RECORD"] = ("".join(hashes) + f"{info}/RECORD,,\n").encode()
     with zipfile.ZipFile(out, "w") as archive:
         for name, data in files.items():
@@ -166,7 +424,9 @@ def install(place, path, lock):
     with open(place.path("ci", "cudnn.lock"), "wb") as file:
         file.write(lock)
     with open(place.path("pip"), "w", encoding="utf-8") as file:
-        file.write(f"#!/bin/sh\nwhile [ $# -gt 1 ]; do [ \"$1\" != --dest ] || {{ mkdir -p \"$2\" && cp '{path}' \"$2\"; }}; shift; done\n")
+        file.write(
+            f'#!/bin/sh\nwhile [ $# -gt 1 ]; do [ "$1" != --dest ] || {{ mkdir -p "$2" && cp \'{path}\' "$2"; }}; shift; done\n'
+        )
     os.chmod(place.path("pip"), 0o700)
     sys.executable = place.path("pip")
     sys.argv = ["cudnn_install.py", "--cache", place.path("cache"), SPEC]
@@ -182,6 +442,7 @@ def load_reports():
     if "facts_reports" not in sys.modules:
         sys.path.insert(0, os.path.join(SOURCE, "reports"))
         from facts_reports import audit, calibrate, cli, diff_cli, known_cli, merge  # noqa: F401: so that a fork has them
+
         with contextlib.suppress(ModuleNotFoundError):  # Jinja2
             from facts_reports import site  # noqa: F401
 
@@ -205,14 +466,19 @@ def started(place, words, call, environment, limit):
             os.setsid()
             os.chdir(place.folder)
             for number, name in ((1, "out"), (2, "err")):
-                os.dup2(os.open(place.path(name), os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), number)
+                os.dup2(
+                    os.open(place.path(name), os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), number
+                )
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
             if not call:
                 os.execve(words[0], words, environment)
             os.environ.clear()
             os.environ.update(environment)
-            sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", errors=errors, closefd=False) for number, errors in ((1, "strict"), (2, "backslashreplace")))
+            sys.stdout, sys.stderr = (
+                open(number, "w", encoding="utf-8", errors=errors, closefd=False)
+                for number, errors in ((1, "strict"), (2, "backslashreplace"))
+            )
             try:
                 call()
                 status = 0
@@ -234,7 +500,14 @@ def started(place, words, call, environment, limit):
             os.killpg(pid, signal.SIGKILL)
         time.sleep(0.002)
     with open(place.path("out"), "rb") as out, open(place.path("err"), "rb") as err:
-        return Ended(os.waitstatus_to_exitcode(state), out.read(), err.read(), hung, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10)
+        return Ended(
+            os.waitstatus_to_exitcode(state),
+            out.read(),
+            err.read(),
+            hung,
+            usage.ru_utime + usage.ru_stime,
+            usage.ru_maxrss << 10,
+        )
 
 
 def prepared(reader, place, number, made):
@@ -243,7 +516,9 @@ def prepared(reader, place, number, made):
     with open(place.path("good.jsonl"), "w", encoding="utf-8") as file:
         file.write(made["good"])
     if "{}/audit.jsonl.xz" in reader.words:
-        os.symlink(os.path.join(SOURCE, "reports/examples/audit.jsonl.xz"), place.path("audit.jsonl.xz"))
+        os.symlink(
+            os.path.join(SOURCE, "reports/examples/audit.jsonl.xz"), place.path("audit.jsonl.xz")
+        )
     path = place.path(reader.name_of_input)
     if reader.home:
         home = place.path("home")
@@ -251,7 +526,10 @@ def prepared(reader, place, number, made):
     if "plans" in made:
         os.mkdir(place.path("plans"), 0o700)
         name = sorted(made["plans"])[number % len(made["plans"])]
-        path, data = place.path("plans", name), mutations.mutated(rng, base64.b64decode(made["plans"][name]), number % 20 == 0)
+        path, data = (
+            place.path("plans", name),
+            mutations.mutated(rng, base64.b64decode(made["plans"][name]), number % 20 == 0),
+        )
     elif reader.name.startswith("wheel"):
         data = mutations.wheel(rng, good_wheel())
     else:
@@ -270,14 +548,22 @@ def prepared(reader, place, number, made):
             with open(wheel, "wb") as file:
                 file.write(good_wheel())
         package, version = SPEC.split("==")
-        lock = f"{package} {version} {hashlib.sha256(data).hexdigest()} 3000 {os.path.basename(wheel)}\n".encode() if whole else data
+        lock = (
+            f"{package} {version} {hashlib.sha256(data).hexdigest()} 3000 {os.path.basename(wheel)}\n".encode()
+            if whole
+            else data
+        )
         call = functools.partial(install, place, wheel, lock)
     return path, data, call, home
 
 
 def environment_of(reader, place, home):
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ["HOME"], ".cache")
-    return {**place.environment(None, ""), "FACTS_HOME": home, "XDG_CACHE_HOME": cache if reader.cudnn else place.path("cache")}
+    return {
+        **place.environment(None, ""),
+        "FACTS_HOME": home,
+        "XDG_CACHE_HOME": cache if reader.cudnn else place.path("cache"),
+    }
 
 
 def attempt(reader, place, number, made):
@@ -285,18 +571,26 @@ def attempt(reader, place, number, made):
     path, data, call, home = prepared(reader, place, number, made)
 
     def filled(words):
-        return [word.replace("{in}", path).replace("{home}", home).replace("{}", place.folder) for word in words]
+        return [
+            word.replace("{in}", path).replace("{home}", home).replace("{}", place.folder)
+            for word in words
+        ]
 
     if reader.python and number % 8:
         call = functools.partial(report, filled(reader.python))
     asan, programs = os.path.join(SOURCE, "build/asan/bin"), place.programs
-    instrumented = not call and number % 4 == 0 and os.path.exists(os.path.join(asan, "facts-worker"))
+    instrumented = (
+        not call and number % 4 == 0 and os.path.exists(os.path.join(asan, "facts-worker"))
+    )
     slower = INSTRUMENTED if instrumented or place.programs == asan else 1
     words = [os.path.join(asan if instrumented else programs, "facts"), *filled(reader.words)]
     ended = started(place, words, call, environment_of(reader, place, home), 20 * slower)
     word = judged(reader, place, path, data, ended, slower, 2 * made.get("cudnn", 0))
     orphans = reap()
-    return "orphan" if orphans else word, f"exit {ended.status}, {ended.seconds:.2f} s, {ended.bytes >> 20} MB: {ended.err[-400:].decode(errors='replace')}"
+    return (
+        "orphan" if orphans else word,
+        f"exit {ended.status}, {ended.seconds:.2f} s, {ended.bytes >> 20} MB: {ended.err[-400:].decode(errors='replace')}",
+    )
 
 
 def judged(reader, place, path, data, ended, slower, cudnn):
@@ -304,7 +598,13 @@ def judged(reader, place, path, data, ended, slower, cudnn):
     trouble = ended.err + ended.out
     if ended.hung:
         return "hang"
-    if ended.status < 0 or ended.status in (70, 71, 99) or b"Traceback" in trouble or b"Sanitizer" in trouble or b"runtime error" in trouble:
+    if (
+        ended.status < 0
+        or ended.status in (70, 71, 99)
+        or b"Traceback" in trouble
+        or b"Sanitizer" in trouble
+        or b"runtime error" in trouble
+    ):
         return "crash"
     if ended.status not in (*reader.statuses, 2, 3):
         return "crash"
@@ -316,7 +616,13 @@ def judged(reader, place, path, data, ended, slower, cudnn):
         if mutations.obeyed(text):
             return "raw"
     if ended.status in (2, 3) and ended.status not in reader.statuses:
-        return "accepted" if reader.read and re.search(reader.read.encode(), ended.err) else "refused" if says_where(ended.err, path) else "mute"
+        return (
+            "accepted"
+            if reader.read and re.search(reader.read.encode(), ended.err)
+            else "refused"
+            if says_where(ended.err, path)
+            else "mute"
+        )
     if ended.status == 0 and lost(reader, path, data, ended):
         return "silent"
     return "accepted"
@@ -334,7 +640,11 @@ def says_where(err, path):
     """One of at most a few lines names the file."""
     lines = err.decode(errors="replace").splitlines()
     name = os.path.basename(path)
-    return len(lines) <= 12 and all(len(line) < 1500 for line in lines) and any(name in line for line in lines)
+    return (
+        len(lines) <= 12
+        and all(len(line) < 1500 for line in lines)
+        and any(name in line for line in lines)
+    )
 
 
 def lost(reader, path, data, ended):
@@ -344,7 +654,9 @@ def lost(reader, path, data, ended):
     if not reader.home and reader.name_of_input == "input.jsonl":
         for line in data.split(b"\n"):
             try:
-                if line.strip() and not isinstance(json.loads(line.decode("utf-8", "replace")), dict):
+                if line.strip() and not isinstance(
+                    json.loads(line.decode("utf-8", "replace")), dict
+                ):
                     return True
             except (ValueError, RecursionError):
                 return True

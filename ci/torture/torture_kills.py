@@ -1,14 +1,38 @@
 """Part kills: SIGKILL at each system call that changes a file, before it or in its middle; then the work is gone on with."""
+
 import collections
 
 import torture_memory
 import torture_scenes as scenes
 from torture_run import Fault
 
-COLUMNS = ("points", "whole", "worse", "lost", "doubled", "bettered", "orphan", "hang", "blocked", "torn")
+COLUMNS = (
+    "points",
+    "whole",
+    "worse",
+    "lost",
+    "doubled",
+    "bettered",
+    "orphan",
+    "hang",
+    "blocked",
+    "torn",
+)
 MUST_BE_ZERO = COLUMNS[3:]
-NAMES = ("run of 48", "run of 48, worker", "resume", "decide", "compile", "bisect", "merge, Python", "report, Python",
-         "fuzz", "gate", "shrink of a record", "cudnn install, Python")
+NAMES = (
+    "run of 48",
+    "run of 48, worker",
+    "resume",
+    "decide",
+    "compile",
+    "bisect",
+    "merge, Python",
+    "report, Python",
+    "fuzz",
+    "gate",
+    "shrink of a record",
+    "cudnn install, Python",
+)
 SLOW = ("bisect",)  # not among a few points
 CHANGES = "open,write,fsync,rename,close,mkdir"
 DEAD = ("crash", "exit_crash", "hang", "inconclusive")
@@ -18,20 +42,31 @@ def points(scene, place):
     count = torture_memory.counted(scene, place, Fault(scene.program, CHANGES))
     place.clear()
     writes = torture_memory.counted(scene, place, Fault(scene.program, "write"))
-    return [("kill", CHANGES, at) for at in range(1, count + 1)] + [("torn", "write", at) for at in range(1, writes + 1)]
+    return [("kill", CHANGES, at) for at in range(1, count + 1)] + [
+        ("torn", "write", at) for at in range(1, writes + 1)
+    ]
 
 
 def attempt(scene, place, point, base):
     do, calls, at = point
     if not scenes.prepare(scene, place):
         return "unprepared", ""
-    ended = place.run(scene.commands(place.folder), Fault(scene.program, calls, at, do), scene.seconds, **scene.environment(place.folder))
+    ended = place.run(
+        scene.commands(place.folder),
+        Fault(scene.program, calls, at, do),
+        scene.seconds,
+        **scene.environment(place.folder),
+    )
     if ended.orphans:
         return "orphan", f"{ended.orphans} processes after 2 s"
     if ended.hung:
         return "hang", ended.err[-300:]
     if scene.program != "facts-worker":
-        ended = place.run(scene.commands(place.folder, "again" if scene.again else "words"), timeout=scene.seconds, **scene.environment(place.folder))
+        ended = place.run(
+            scene.commands(place.folder, "again" if scene.again else "words"),
+            timeout=scene.seconds,
+            **scene.environment(place.folder),
+        )
         if ended.hung or ended.status not in scene.statuses:
             return "blocked", f"the next run: {ended.status}: {ended.err[-300:]}"
     return compared(scenes.produced(scene, place, ended), base), ended.err[-300:]
@@ -43,7 +78,9 @@ def compared(now, base):
     asked, due = (collections.Counter(row[:-1] for row in which["rows"]) for which in (now, base))
     if any(count > due[key] for key, count in asked.items() if key in due):
         return "doubled"
-    if {row[:3] for row in base["rows"]} - {row[:3] for row in now["rows"]} or now["files"] != base["files"]:
+    if {row[:3] for row in base["rows"]} - {row[:3] for row in now["rows"]} or now["files"] != base[
+        "files"
+    ]:
         return "lost"
     changed = [row for row in now["rows"] if row not in base["rows"]]
     if not changed and not now["complete"]:

@@ -1,8 +1,10 @@
-/* Each public function of libfattn and libfref that asks for memory, with each allocation of its own code failing: once, and from
- * there on for ever. It must answer FATTN_NO_MEMORY (libfref: ENOMEM) and leave its owner NULL, or not need the memory and answer
- * as always; the same question without a fault is right again behind it. Prints a line for each function; exit 1 when one answered
- * otherwise. With FACTS_TEST_CUDNN (a folder) also the functions that ask cuDNN. Built with ASan it also finds what was not given
- * back. By day only a part of the many allocations of one function fails; with FACTS_ALL each. */
+/* Each public function of libfattn and libfref that asks for memory, with each allocation of its
+ * own code failing: once, and from there on for ever. It must answer FATTN_NO_MEMORY (libfref:
+ * ENOMEM) and leave its owner NULL, or not need the memory and answer as always; the same question
+ * without a fault is right again behind it. Prints a line for each function; exit 1 when one
+ * answered otherwise. With FACTS_TEST_CUDNN (a folder) also the functions that ask cuDNN. Built
+ * with ASan it also finds what was not given back. By day only a part of the many allocations of
+ * one function fails; with FACTS_ALL each. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,14 @@ const char *__lsan_default_suppressions(void)
     return "leak:add_to_global_resize\nleak:tls_get_addr\n"; /* the loader's own */
 }
 
-enum { HEADS = 2, SEQ = 40, DIM = 16, ELEMENTS = HEADS * SEQ * DIM, OWNER_LEFT = -1, OTHER_ANSWER = -2 };
+enum {
+    HEADS = 2,
+    SEQ = 40,
+    DIM = 16,
+    ELEMENTS = HEADS * SEQ * DIM,
+    OWNER_LEFT = -1,
+    OTHER_ANSWER = -2
+};
 
 static fattn_context *cpu, *described; /* described: NULL without a cuDNN */
 static fattn_context_options described_options = FATTN_CONTEXT_OPTIONS_INIT;
@@ -57,14 +66,16 @@ static fattn_problem problem_of_cudnn(int dim)
     return p;
 }
 
-/* The status of a function that makes something; OWNER_LEFT where it failed and its owner is not NULL. */
+/* The status of a function that makes something; OWNER_LEFT where it failed and its owner is not
+ * NULL. */
 static int made(fattn_status status, const void *owner)
 {
     return status != FATTN_OK && owner ? OWNER_LEFT : (int)status;
 }
 
 /* ---- contexts, decisions, plans
- * --------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static int context_create(void)
 {
@@ -89,10 +100,13 @@ static int context_create_described(void)
 static int decide_on(fattn_context *context, const fattn_problem *p, bool expected)
 {
     fattn_decision *decision = (fattn_decision *)arrays;
-    const fattn_status answered = fattn_decide(&decision, context, p, FATTN_ASK_A | FATTN_ASK_FALLBACK);
+    const fattn_status answered =
+        fattn_decide(&decision, context, p, FATTN_ASK_A | FATTN_ASK_FALLBACK);
     int status = made(answered, decision);
     if (status == FATTN_OK && fattn_decision_supported(decision) != expected)
-        status = fattn_decision_reason(decision) == FATTN_REASON_NONE ? OWNER_LEFT : 100 + (int)fattn_decision_reason(decision);
+        status = fattn_decision_reason(decision) == FATTN_REASON_NONE
+                     ? OWNER_LEFT
+                     : 100 + (int)fattn_decision_reason(decision);
     if (decision && decision != (fattn_decision *)arrays)
         fattn_decision_destroy(decision);
     return status;
@@ -127,7 +141,8 @@ static int explain_cudnn(void)
 static int plan_with(fattn_context *context, const fattn_problem *p, bool cached)
 {
     fattn_plan *plan = (fattn_plan *)arrays;
-    const fattn_status answered = cached ? fattn_plan_get(&plan, context, p, NULL) : fattn_plan_create(&plan, context, p, NULL);
+    const fattn_status answered = cached ? fattn_plan_get(&plan, context, p, NULL)
+                                         : fattn_plan_create(&plan, context, p, NULL);
     const int status = made(answered, plan);
     fattn_plan_destroy(status == FATTN_OK ? plan : NULL);
     fattn_cache_drop(NULL);
@@ -206,12 +221,14 @@ static int resolve(void)
 }
 
 /* ---- calls
- * ------------------------------------------------------------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_tensors tensors(void)
 {
     fattn_tensors t = FATTN_TENSORS_INIT;
-    t.q = arrays[0], t.k = arrays[1], t.v = arrays[2], t.o = arrays[3], t.stats = arrays[4], t.d_o = arrays[5];
+    t.q = arrays[0], t.k = arrays[1], t.v = arrays[2], t.o = arrays[3], t.stats = arrays[4],
+    t.d_o = arrays[5];
     t.dq = arrays[6], t.dk = arrays[7], t.dv = arrays[8], t.workspace = NULL;
     return t;
 }
@@ -267,8 +284,10 @@ static fattn_value soft(fattn_recorder *r, fattn_value score, void *user)
 {
     static const int64_t whole[4] = { 1, 1, SEQ, SEQ };
     (void)user;
-    const fattn_value cap = fattn_record_constant(r, 30), bias = fattn_record_tensor(r, "bias", FATTN_F32, whole, NULL);
-    const fattn_value inner = fattn_record(r, FATTN_MOD_TANH, fattn_record(r, FATTN_MOD_DIV, score, cap, -1), -1, -1);
+    const fattn_value cap = fattn_record_constant(r, 30),
+                      bias = fattn_record_tensor(r, "bias", FATTN_F32, whole, NULL);
+    const fattn_value inner =
+        fattn_record(r, FATTN_MOD_TANH, fattn_record(r, FATTN_MOD_DIV, score, cap, -1), -1, -1);
     return fattn_record(r, FATTN_MOD_ADD, fattn_record(r, FATTN_MOD_MUL, inner, cap, -1), bias, -1);
 }
 
@@ -343,7 +362,8 @@ static int mod_planned(void)
 }
 
 /* ---- the oracle
- * ------------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 static int oracle(bool backwards)
 {
@@ -351,7 +371,9 @@ static int oracle(bool backwards)
     const int64_t stride[4] = { ELEMENTS, DIM, (int64_t)HEADS * DIM, 1 };
     fref_tensor t[6];
     for (int i = 0; i < 6; i++)
-        t[i] = (fref_tensor){ .data = arrays[i], .type = FREF_F32, .stride = { stride[0], stride[1], stride[2], stride[3] } };
+        t[i] = (fref_tensor){ .data = arrays[i],
+                              .type = FREF_F32,
+                              .stride = { stride[0], stride[1], stride[2], stride[3] } };
     const fref_problem p = { .batch = 1,
                              .heads_q = HEADS,
                              .heads_k = HEADS,
@@ -363,7 +385,9 @@ static int oracle(bool backwards)
                              .scale = 0.25,
                              .has_right = true };
     const fref_rounding rounding = fref_rounding_of(FREF_F32, FREF_F32);
-    const fref_forward_out f = { .o = o[0], .o_sigma = o[1], .o_bound = o[2], .lse = o[3], .lse_tau = o[4] };
+    const fref_forward_out f = {
+        .o = o[0], .o_sigma = o[1], .o_bound = o[2], .lse = o[3], .lse_tau = o[4]
+    };
     const fref_backward_out b = { .dq = o[0],
                                   .dq_sigma = o[1],
                                   .dq_bound = o[2],
@@ -373,8 +397,9 @@ static int oracle(bool backwards)
                                   .dv = o[6],
                                   .dv_sigma = o[7],
                                   .dv_bound = o[8] };
-    const int status = backwards ? fref_backward(&p, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &rounding, &b)
-                                 : fref_forward(&p, &t[0], &t[1], &t[2], &rounding, &f);
+    const int status =
+        backwards ? fref_backward(&p, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &rounding, &b)
+                  : fref_forward(&p, &t[0], &t[1], &t[2], &rounding, &f);
     return status == ENOMEM ? FATTN_NO_MEMORY : status;
 }
 
@@ -389,7 +414,8 @@ static int oracle_backward(void)
 }
 
 /* ---- the loop
- * --------------------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static const struct job {
     const char *name;
@@ -437,18 +463,19 @@ static void point(const struct job *job, uint64_t at, bool ever, int status, tal
         t->harmless++;
     } else {
         t->wrong++;
-        fprintf(stderr, "%s: allocation %llu%s: answers %d (%s)\n", job->name, (unsigned long long)at, ever ? " and later" : "",
-                status, fattn_last_error());
+        fprintf(stderr, "%s: allocation %llu%s: answers %d (%s)\n", job->name,
+                (unsigned long long)at, ever ? " and later" : "", status, fattn_last_error());
     }
     const int behind = job->ask();
     if (behind != FATTN_OK) {
         t->wrong++;
-        fprintf(stderr, "%s: after allocation %llu%s: the next answer is %d (%s)\n", job->name, (unsigned long long)at,
-                ever ? " and later" : "", behind, fattn_last_error());
+        fprintf(stderr, "%s: after allocation %llu%s: the next answer is %d (%s)\n", job->name,
+                (unsigned long long)at, ever ? " and later" : "", behind, fattn_last_error());
     }
 }
 
-/* By day one in FEW of the allocations after the first: a function that asks for thousands asks in loops. */
+/* By day one in FEW of the allocations after the first: a function that asks for thousands asks in
+ * loops. */
 enum { EACH = 400, FEW = 13 };
 
 static bool torture(const struct job *job, unsigned most)
@@ -470,13 +497,15 @@ static bool torture(const struct job *job, unsigned most)
         }
     if (__lsan_do_recoverable_leak_check)
         t.leaks = __lsan_do_recoverable_leak_check() != 0;
-    printf("| %s | %u | %u | %u | %u | %u |\n", job->name, t.points, t.refused, t.harmless, t.wrong, t.leaks);
+    printf("| %s | %u | %u | %u | %u | %u |\n", job->name, t.points, t.refused, t.harmless, t.wrong,
+           t.leaks);
     fflush(stdout);
     return !t.wrong && !t.leaks;
 }
 
 /* ---- what stands there before
- * ----------------------------------------------------------------------------------------------------- */
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static char *text_of(const char *path)
 {
@@ -514,19 +543,22 @@ static bool open_described(const char *cudnn)
     described_options.device_json = text_of(getenv("FACTS_TEST_DEVICE"));
     described_options.device_kind = FATTN_DEVICE_DESCRIBED;
     return fattn_context_create(&described, &described_options) == FATTN_OK &&
-           fattn_plan_create(&held, described, &p, NULL) == FATTN_OK && fattn_plan_save(held, &saved, &saved_bytes) == FATTN_OK;
+           fattn_plan_create(&held, described, &p, NULL) == FATTN_OK &&
+           fattn_plan_save(held, &saved, &saved_bytes) == FATTN_OK;
 }
 
 int main(int argc, char **argv)
 {
     const char *cudnn = getenv("FACTS_TEST_CUDNN"), *pattern = argc > 1 ? argv[1] : "";
-    const unsigned most = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0; /* points of each function; 0: all */
+    const unsigned most =
+        argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0; /* points of each function; 0: all */
     bool good = true;
     if (!open_cpu() || (cudnn && !open_described(cudnn))) {
         fprintf(stderr, "torture_library: %s\n", fattn_last_error());
         return 3;
     }
-    puts("| library: each allocation fails once, and from there on for ever | points | refused | harmless | wrong | leaks "
+    puts("| library: each allocation fails once, and from there on for ever | points | refused | "
+         "harmless | wrong | leaks "
          "|\n|---|---:|---:|---:|---:|---:|");
     for (size_t i = 0; i < sizeof JOBS / sizeof JOBS[0]; i++)
         if ((cudnn || !JOBS[i].cudnn) && strstr(JOBS[i].name, pattern))

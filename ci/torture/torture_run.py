@@ -1,4 +1,5 @@
 """One command of FACTS with one fault: which call of which program does not go through, and how the command ended."""
+
 import contextlib
 import ctypes
 import dataclasses
@@ -13,7 +14,9 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(HERE, "../.."))
 ORPHAN_SECONDS = 60.0  # it waits only while some are left
-STOPPED_SECONDS = float(os.environ.get("TORTURE_STOPPED", "5"))  # more than --timeout of the scenes that are stopped
+STOPPED_SECONDS = float(
+    os.environ.get("TORTURE_STOPPED", "5")
+)  # more than --timeout of the scenes that are stopped
 WORKERS = ("facts-worker", "torture_device", "torture_gpu")
 SANITIZERS = "exitcode=99:verify_asan_link_order=0:allocator_may_return_null=1:detect_leaks=1"
 
@@ -21,6 +24,7 @@ SANITIZERS = "exitcode=99:verify_asan_link_order=0:allocator_may_return_null=1:d
 @dataclasses.dataclass(frozen=True)
 class Fault:
     """Call `at` of `calls` in `program` does `do`; with `ever` all later ones too. at=0: the calls are counted."""
+
     program: str
     calls: str
     at: int = 0
@@ -28,7 +32,13 @@ class Fault:
     ever: bool = False
 
     def variables(self, count):
-        found = {"TORTURE_PROGRAM": self.program, "TORTURE_CALLS": self.calls, "TORTURE_AT": str(self.at), "TORTURE_DO": self.do, "TORTURE_COUNT": count}
+        found = {
+            "TORTURE_PROGRAM": self.program,
+            "TORTURE_CALLS": self.calls,
+            "TORTURE_AT": str(self.at),
+            "TORTURE_DO": self.do,
+            "TORTURE_COUNT": count,
+        }
         return {**found, "TORTURE_EVER": "1"} if self.ever else found
 
 
@@ -62,7 +72,9 @@ class Place:
     def clear(self):
         for name in os.listdir(self.folder):
             path = self.path(name)
-            shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+            shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(
+                path
+            ) else os.unlink(path)
 
     def worker(self, fault, count):
         """A worker's environment is the supervisor's to make: a script puts the fault into it. The script stays the same with another fault and
@@ -71,17 +83,46 @@ class Place:
         preload = {"LD_PRELOAD": self.injector} if fault and fault.program == "facts-worker" else {}
         trace = {"TORTURE_TRACE": "1"} if os.environ.get("TORTURE_TRACE") else {}
         with open(faults, "w", encoding="utf-8") as file:
-            file.writelines(f"export {name}='{value}'\n" for name, value in ({**fault.variables(count), **preload, **trace} if fault else {}).items())
+            file.writelines(
+                f"export {name}='{value}'\n"
+                for name, value in (
+                    {**fault.variables(count), **preload, **trace} if fault else {}
+                ).items()
+            )
         if fault:
             with open(script, "w", encoding="utf-8") as file:
-                file.write(f"#!/bin/sh\n. '{faults}'\nexec '{os.path.join(self.programs, fault.program)}'\n")
+                file.write(
+                    f"#!/bin/sh\n. '{faults}'\nexec '{os.path.join(self.programs, fault.program)}'\n"
+                )
             os.chmod(script, 0o700)
         return script
 
     def environment(self, fault, count, **more):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FACTS_", "TORTURE_A", "TORTURE_C", "TORTURE_D", "TORTURE_E", "TORTURE_P", "LD_PRELOAD"))}
-        kept.update(FACTS_HOME=SOURCE, TMPDIR=self.folder, PIP_NO_INDEX="1", PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1",
-                    ASAN_OPTIONS=SANITIZERS, UBSAN_OPTIONS="print_stacktrace=1:exitcode=99", LSAN_OPTIONS="exitcode=99")
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(
+                (
+                    "FACTS_",
+                    "TORTURE_A",
+                    "TORTURE_C",
+                    "TORTURE_D",
+                    "TORTURE_E",
+                    "TORTURE_P",
+                    "LD_PRELOAD",
+                )
+            )
+        }
+        kept.update(
+            FACTS_HOME=SOURCE,
+            TMPDIR=self.folder,
+            PIP_NO_INDEX="1",
+            PYTHONDONTWRITEBYTECODE="1",
+            OMP_NUM_THREADS="1",
+            ASAN_OPTIONS=SANITIZERS,
+            UBSAN_OPTIONS="print_stacktrace=1:exitcode=99",
+            LSAN_OPTIONS="exitcode=99",
+        )
         if os.environ.get("FACTS_PYTHON"):
             kept["FACTS_PYTHON"] = os.environ["FACTS_PYTHON"]
         if fault and fault.program in WORKERS:
@@ -100,9 +141,18 @@ class Place:
             file.write(bytes(16))
         started, hung = time.monotonic(), False
         with open(self.path("out"), "wb") as printed, open(self.path("err"), "wb") as err:
-            process = subprocess.Popen([*prefix, os.path.join(self.programs, arguments[0]), *arguments[1:]], stdin=subprocess.DEVNULL,
-                                       stdout=printed if out is None else out, stderr=err, cwd=self.folder, preexec_fn=before,
-                                       env={k: v for k, v in self.environment(fault, count, **more).items() if v is not None}, start_new_session=True)
+            process = subprocess.Popen(
+                [*prefix, os.path.join(self.programs, arguments[0]), *arguments[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=printed if out is None else out,
+                stderr=err,
+                cwd=self.folder,
+                preexec_fn=before,
+                env={
+                    k: v for k, v in self.environment(fault, count, **more).items() if v is not None
+                },
+                start_new_session=True,
+            )
             if fault and fault.do == "stop":
                 go_on(process)
             try:
@@ -113,15 +163,32 @@ class Place:
                 process.wait()
         seconds = time.monotonic() - started
         orphans = reap()
-        with open(self.path("out"), "rb") as printed, open(self.path("err"), "rb") as err, open(count, "rb") as counted:
+        with (
+            open(self.path("out"), "rb") as printed,
+            open(self.path("err"), "rb") as err,
+            open(count, "rb") as counted,
+        ):
             calls, fired = struct.unpack("QQ", counted.read(16))
-            return Ended(process.returncode, printed.read(), err.read().decode(errors="replace"), seconds, hung, orphans, calls, fired)
+            return Ended(
+                process.returncode,
+                printed.read(),
+                err.read().decode(errors="replace"),
+                seconds,
+                hung,
+                orphans,
+                calls,
+                fired,
+            )
 
 
 def go_on(process):
     """Lets what has stopped itself stand for STOPPED_SECONDS; of a worker its supervisor may have had enough before."""
     while process.poll() is None:
-        stopped = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and stat(pid)[0] == "T" and descends(int(pid), process.pid)]
+        stopped = [
+            int(pid)
+            for pid in os.listdir("/proc")
+            if pid.isdigit() and stat(pid)[0] == "T" and descends(int(pid), process.pid)
+        ]
         if stopped:
             time.sleep(STOPPED_SECONDS)
             with contextlib.suppress(ProcessLookupError):
@@ -189,4 +256,8 @@ def rows(path):
                 else:
                     without.pop(repr(key), None)
                     found.append(row)
-    return sorted(found + list(without.values()), key=repr), bad, complete  # of a hostile record a member may have any type
+    return (
+        sorted(found + list(without.values()), key=repr),
+        bad,
+        complete,
+    )  # of a hostile record a member may have any type

@@ -1,4 +1,5 @@
 """Part surroundings: a full disk, a missing or closed file, limits, and paths that nobody expects."""
+
 import os
 import resource
 import subprocess
@@ -6,7 +7,18 @@ import subprocess
 import torture_memory
 import torture_scenes as scenes
 
-COLUMNS = ("points", "refused", "harmless", "crash", "hang", "silent", "blamed", "mute", "orphan", "lost")
+COLUMNS = (
+    "points",
+    "refused",
+    "harmless",
+    "crash",
+    "hang",
+    "silent",
+    "blamed",
+    "mute",
+    "orphan",
+    "lost",
+)
 MUST_BE_ZERO = COLUMNS[3:]
 NAMES = ("list", "cudnn list", "import", "run", "decide", "compile", "merge", "report, Python")
 SIZES = [4 * n for n in range(1, 37)] + [192, 256, 384, 512]  # kilobytes of a file system
@@ -46,15 +58,30 @@ PLAIN = {
 def points(scene, place):
     """Full file systems need a mount namespace: where there is none, they are not among the points."""
     finds = scene.name == "cudnn list"  # prints what lies in the user's folders
-    found = [("plain", name) for name in PLAIN if not (finds and "HOME" in name)] + [("stdout", "/dev/full"), ("stdout", "nobody reads it")]
+    found = [("plain", name) for name in PLAIN if not (finds and "HOME" in name)] + [
+        ("stdout", "/dev/full"),
+        ("stdout", "nobody reads it"),
+    ]
     found += [("folder", name) for name in STRANGE]
     if may_mount():
-        found += [("full", what, size) for what in FULL for size in SIZES if not (finds and what == "cache")]
+        found += [
+            ("full", what, size)
+            for what in FULL
+            for size in SIZES
+            if not (finds and what == "cache")
+        ]
     return found
 
 
 def may_mount():
-    return subprocess.run(["unshare", "-Urm", "mount", "-t", "tmpfs", "-o", "size=16k", "none", "/mnt"], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            ["unshare", "-Urm", "mount", "-t", "tmpfs", "-o", "size=16k", "none", "/mnt"],
+            capture_output=True,
+            check=False,
+        ).returncode
+        == 0
+    )
 
 
 def attempt(scene, place, point, base):
@@ -63,10 +90,19 @@ def attempt(scene, place, point, base):
     kind, name = point[0], point[1]
     if kind == "folder":
         return in_folder(scene, place, name, base)
-    ended = {"plain": plain, "stdout": to_stdout, "full": on_full_disk}[kind](scene, place, *point[1:])
+    ended = {"plain": plain, "stdout": to_stdout, "full": on_full_disk}[kind](
+        scene, place, *point[1:]
+    )
     word = torture_memory.judged(scene, place, ended, base)
     unseen = name in ("closed stderr", "all three closed", "ulimit -f 0") or kind == "stdout"
-    if word == "mute" and unseen or word in ("silent", "crash") and name in ("closed stdout", "all three closed") and ended.status == 0 and not ended.out:
+    if (
+        word == "mute"
+        and unseen
+        or word in ("silent", "crash")
+        and name in ("closed stdout", "all three closed")
+        and ended.status == 0
+        and not ended.out
+    ):
         word = "refused"  # nobody reads the message
     if name == "nobody reads it" and ended.status in (-13, 0):
         word = "refused"  # as every program ends there
@@ -99,9 +135,17 @@ def on_full_disk(scene, place, what, size):
     words = scene.commands(place.folder)
     variables = {"cache": {"XDG_CACHE_HOME": disk}, "TMPDIR": {"TMPDIR": disk}, "output": {}}[what]
     if what == "output":
-        words = [word.replace(place.folder, disk) if before == "-o" or word.endswith("/plans") else word for before, word in zip([""] + words, words)]
+        words = [
+            word.replace(place.folder, disk) if before == "-o" or word.endswith("/plans") else word
+            for before, word in zip([""] + words, words)
+        ]
     script = f"mount -t tmpfs -o size={size}k none '{disk}' && \"$@\"; status=$?; cp -r '{disk}/.' '{aside}'; exit $status"
-    ended = place.run(words, timeout=scene.seconds, prefix=("unshare", "-Urm", "bash", "-c", script, "bash"), **variables)
+    ended = place.run(
+        words,
+        timeout=scene.seconds,
+        prefix=("unshare", "-Urm", "bash", "-c", script, "bash"),
+        **variables,
+    )
     if what == "output":
         for name in os.listdir(aside):
             os.rename(os.path.join(aside, name), place.path(name))
@@ -111,7 +155,10 @@ def on_full_disk(scene, place, what, size):
 
 def finishes(scene, place, base):
     ended = place.run(scene.commands(place.folder, "again"), timeout=scene.seconds)
-    return ended.status in scene.statuses and scenes.produced(scene, place, ended)["rows"] == base["rows"]
+    return (
+        ended.status in scene.statuses
+        and scenes.produced(scene, place, ended)["rows"] == base["rows"]
+    )
 
 
 def in_folder(scene, place, name, base):
@@ -122,4 +169,6 @@ def in_folder(scene, place, name, base):
     if not scenes.prepare(scene, strange):
         return "unprepared", ""
     ended = strange.run(scene.commands(folder), timeout=scene.seconds)
-    return torture_memory.judged(scene, strange, ended, base), f"exit {ended.status}: {ended.err[-300:]}"
+    return torture_memory.judged(
+        scene, strange, ended, base
+    ), f"exit {ended.status}: {ended.err[-300:]}"

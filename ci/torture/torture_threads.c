@@ -1,6 +1,7 @@
-/* Eight threads that share a context, the cache of plans and one plan, on the cpu: for ThreadSanitizer, under which Criterion does
- * not run. With the words CUDNN_FOLDER DRIVER DEVICE.json they also share a described device: decisions, keys, kept refusals,
- * plans. Exit 1: an answer was not right. */
+/* Eight threads that share a context, the cache of plans and one plan, on the cpu: for
+ * ThreadSanitizer, under which Criterion does not run. With the words CUDNN_FOLDER DRIVER
+ * DEVICE.json they also share a described device: decisions, keys, kept refusals, plans. Exit 1: an
+ * answer was not right. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -74,7 +75,8 @@ static void *live(void *of)
     return NULL;
 }
 
-/* ---- a described device: what cuDNN says ----------------------------------------------------------------------------------------
+/* ---- a described device: what cuDNN says
+ * ----------------------------------------------------------------------------------------
  */
 
 static _Atomic int asked_for, kept;
@@ -103,7 +105,8 @@ static void *ask(void *of)
         decide(&p);
         expect(fattn_plan_key(context, &p, NULL, key));
         const fattn_status st = fattn_plan_get(&plan, context, &p, NULL);
-        expect(st == (p.dim_qk == 64 ? FATTN_OK : FATTN_UNSUPPORTED) ? FATTN_OK : FATTN_BUILD_FAILED);
+        expect(st == (p.dim_qk == 64 ? FATTN_OK : FATTN_UNSUPPORTED) ? FATTN_OK
+                                                                     : FATTN_BUILD_FAILED);
         fattn_plan_destroy(plan);
     }
     return NULL;
@@ -134,20 +137,24 @@ static int share_described(char **words)
     fclose(file);
     options.device_kind = FATTN_DEVICE_DESCRIBED;
     options.cudnn_dir = words[0], options.driver = words[1], options.device_json = json;
-    if (fattn_context_create(&context, &options) != FATTN_OK || fattn_context_keep_refusals(context, &store) != FATTN_OK) {
+    if (fattn_context_create(&context, &options) != FATTN_OK ||
+        fattn_context_keep_refusals(context, &store) != FATTN_OK) {
         fprintf(stderr, "torture_threads: %s\n", fattn_last_error());
         return 3;
     }
     const int status = share(ask);
     fattn_context_destroy(context);
-    printf("described: %d questions of the store, %d refusals kept\n", atomic_load(&asked_for), atomic_load(&kept));
+    printf("described: %d questions of the store, %d refusals kept\n", atomic_load(&asked_for),
+           atomic_load(&kept));
     return status;
 }
 
 int main(int argc, char **argv)
 {
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    const fattn_cache_limits small = { .struct_size = sizeof small, .entries = 4, .bytes = 1 << 20 };
+    const fattn_cache_limits small = { .struct_size = sizeof small,
+                                       .entries = 4,
+                                       .bytes = 1 << 20 };
     const fattn_problem p = problem_of(16);
     options.device_kind = FATTN_DEVICE_CPU;
     options.threads = 1;

@@ -1,8 +1,9 @@
-/* How fast are decisions? Three rates within one process and over the same graphs, so that the machine cancels out:
- *   bare     heuristics descriptor, finalize, fetch: what cuDNN itself costs, graphs built beforehand
- *   decide   fattn_decide: validation, graph, heuristics, knobs and notes, the reason of a refusal
- * usage: bench_decide CUDNN_DIR NVRTC|- NULL_DRIVER DEVICE_JSON_FILE < case names, one a line
- * Prints one JSON object. Source of the "decisions" figures of the README; run by ci/bench.sh. */
+/* How fast are decisions? Three rates within one process and over the same graphs, so that the
+ * machine cancels out: bare     heuristics descriptor, finalize, fetch: what cuDNN itself costs,
+ * graphs built beforehand decide   fattn_decide: validation, graph, heuristics, knobs and notes,
+ * the reason of a refusal usage: bench_decide CUDNN_DIR NVRTC|- NULL_DRIVER DEVICE_JSON_FILE < case
+ * names, one a line Prints one JSON object. Source of the "decisions" figures of the README; run by
+ * ci/bench.sh. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,38 +47,45 @@ static void read_cases(void)
     facts_error error;
     while (count < MAX_CASES && fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = '\0';
-        if (facts_case_parse(&c, line, &error) && facts_problem_resolve(&resolved, &c, &error) == FACTS_RESOLVED)
+        if (facts_case_parse(&c, line, &error) &&
+            facts_problem_resolve(&resolved, &c, &error) == FACTS_RESOLVED)
             problems[count++] = resolved.ask;
     }
 }
 
-/* The heuristics of one finished graph, as bare as they come. Returns how many configurations came back. */
+/* The heuristics of one finished graph, as bare as they come. Returns how many configurations came
+ * back. */
 static int64_t ask(const fattn__cudnn *api, const fattn_context *context, fattn__desc graph)
 {
     fattn__desc heuristics = NULL, configs[MAX_CONFIGS];
     int mode = DNN_HEUR_MODE_A;
     int64_t offered = 0, got = 0;
     api->cudnnBackendCreateDescriptor(DNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics);
-    api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
-    api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE, 1, &mode);
+    api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
+                                  DNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+    api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE, 1,
+                                  &mode);
     if (context->description)
-        api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                      &context->description);
+        api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_DEVICEPROP,
+                                      DNN_TYPE_BACKEND_DESCRIPTOR, 1, &context->description);
     if (api->cudnnBackendFinalize(heuristics) == 0)
-        api->cudnnBackendGetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, 0, &offered, NULL);
+        api->cudnnBackendGetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_RESULTS,
+                                      DNN_TYPE_BACKEND_DESCRIPTOR, 0, &offered, NULL);
     if (offered > MAX_CONFIGS)
         offered = MAX_CONFIGS;
     for (int64_t i = 0; i < offered; i++)
         api->cudnnBackendCreateDescriptor(DNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]);
     if (offered)
-        api->cudnnBackendGetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, offered, &got, configs);
+        api->cudnnBackendGetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_RESULTS,
+                                      DNN_TYPE_BACKEND_DESCRIPTOR, offered, &got, configs);
     for (int64_t i = 0; i < offered; i++)
         api->cudnnBackendDestroyDescriptor(configs[i]);
     api->cudnnBackendDestroyDescriptor(heuristics);
     return got;
 }
 
-/* Seconds that cuDNN's heuristics take for all problems; graphs are built outside the clock. *yes counts what was offered. */
+/* Seconds that cuDNN's heuristics take for all problems; graphs are built outside the clock. *yes
+ * counts what was offered. */
 static double bare(fattn_context *context, size_t *yes)
 {
     double total = 0;
@@ -115,7 +123,8 @@ static double decide(fattn_context *context, size_t *yes)
 int main(int argc, char **argv)
 {
     if (argc != 5) {
-        fprintf(stderr, "usage: %s CUDNN_DIR NVRTC|- NULL_DRIVER DEVICE_JSON_FILE < cases\n", argv[0]);
+        fprintf(stderr, "usage: %s CUDNN_DIR NVRTC|- NULL_DRIVER DEVICE_JSON_FILE < cases\n",
+                argv[0]);
         return 2;
     }
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
@@ -134,11 +143,13 @@ int main(int argc, char **argv)
     if (count == 0)
         return 5;
     decide(context, &yes); /* warm: first touches of the libraries */
-    double t_bare = bare(context, &yes_bare), t_decide = decide(context, &yes), t_bare2 = bare(context, &yes_bare),
-           t_decide2 = decide(context, &yes);
+    double t_bare = bare(context, &yes_bare), t_decide = decide(context, &yes),
+           t_bare2 = bare(context, &yes_bare), t_decide2 = decide(context, &yes);
     t_bare = t_bare2 < t_bare ? t_bare2 : t_bare;
     t_decide = t_decide2 < t_decide ? t_decide2 : t_decide;
-    printf("{\"cudnn\":%d,\"cases\":%zu,\"yes\":%zu,\"yes_bare\":%zu,\"bare_per_s\":%.0f,\"decide_per_s\":%.0f,\"ratio\":%.3f}\n",
-           context->info.cudnn_version, count, yes, yes_bare, (double)count / t_bare, (double)count / t_decide, t_bare / t_decide);
+    printf("{\"cudnn\":%d,\"cases\":%zu,\"yes\":%zu,\"yes_bare\":%zu,\"bare_per_s\":%.0f,\"decide_"
+           "per_s\":%.0f,\"ratio\":%.3f}\n",
+           context->info.cudnn_version, count, yes, yes_bare, (double)count / t_bare,
+           (double)count / t_decide, t_bare / t_decide);
     return 0;
 }

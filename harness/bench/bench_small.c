@@ -1,11 +1,12 @@
-/* What a case costs in addition to the engine's kernels: stages, driver calls of each stage, and the time of every kernel.
- *   times    fill, oracle, judge, release: the least and the median. First of 30 runs in a row, after 3 warm-up runs;
- *            then of 8 runs with a new plan before each, as in a worker.
- *   calls    launches, clears, copies in both directions, waits, allocations of oracle memory and queries of free
- *            memory, in one run
- *   kernels  launches of each kernel, and microseconds of one launch with a wait before and after it (the wait takes 5 us)
+/* What a case costs in addition to the engine's kernels: stages, driver calls of each stage, and
+ * the time of every kernel. times    fill, oracle, judge, release: the least and the median. First
+ * of 30 runs in a row, after 3 warm-up runs; then of 8 runs with a new plan before each, as in a
+ * worker. calls    launches, clears, copies in both directions, waits, allocations of oracle memory
+ * and queries of free memory, in one run kernels  launches of each kernel, and microseconds of one
+ * launch with a wait before and after it (the wait takes 5 us)
  *
- *  usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 wrong usage or an invalid case; 3 no GPU. */
+ *  usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 wrong usage or an invalid
+ * case; 3 no GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +23,17 @@
 #define AFTER 8 /* a plan was built */
 #define MOST_KERNELS 128
 
-/* ---- a driver that counts -------------------------------------------------------------------------------------------------------
+/* ---- a driver that counts
+ * -------------------------------------------------------------------------------------------------------
  */
 
 /* X(member, word) */
-#define CALL_LIST(X)                                                                                                               \
-    X(launch, "launches")                                                                                                          \
-    X(memory_set, "clears")                                                                                                        \
-    X(send, "sends") X(fetch, "fetches") X(stream_synchronize, "waits") X(memory_alloc, "allocations") X(memory_info, "questions")
+#define CALL_LIST(X)                                                                               \
+    X(launch, "launches")                                                                          \
+    X(memory_set, "clears")                                                                        \
+    X(send, "sends")                                                                               \
+    X(fetch, "fetches")                                                                            \
+    X(stream_synchronize, "waits") X(memory_alloc, "allocations") X(memory_info, "questions")
 #define AS_ENUM(member, word) CALL_##member,
 enum { CALL_LIST(AS_ENUM) CALLS };
 #undef AS_ENUM
@@ -78,8 +82,9 @@ static int module_function(struct CUfunc_st **out, struct CUmod_st *module, cons
     return result;
 }
 
-static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned i, unsigned j, unsigned k,
-                  unsigned shared, struct CUstream_st *stream, void **arguments, void **extra)
+static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned i,
+                  unsigned j, unsigned k, unsigned shared, struct CUstream_st *stream,
+                  void **arguments, void **extra)
 {
     if (one_by_one)
         real->stream_synchronize(stream);
@@ -148,7 +153,8 @@ static bool count_calls(char error[256])
     return true;
 }
 
-/* ---- stages ---------------------------------------------------------------------------------------------------------------------
+/* ---- stages
+ * ---------------------------------------------------------------------------------------------------------------------
  */
 
 #define STAGE_LIST(X) X(FILL, "fill") X(ORACLE, "oracle") X(JUDGE, "judge") X(RELEASE, "release")
@@ -183,7 +189,8 @@ static void judge(sample *out, facts_reference *reference)
 }
 
 /* Once, as facts-worker does it. */
-static bool run(sample *out, facts_worker *worker, const facts_problem *problem, fattn_plan *plan, facts_error *error)
+static bool run(sample *out, facts_worker *worker, const facts_problem *problem, fattn_plan *plan,
+                facts_error *error)
 {
     static facts_trial trial;
     facts_reference reference;
@@ -194,11 +201,14 @@ static bool run(sample *out, facts_worker *worker, const facts_problem *problem,
                             .pass = problem->ask.pass,
                             .engine = engine ? engine->index : -1,
                             .cudnn = worker->info.cudnn_version };
-    const facts_trial_options options = { .worker = worker, .problem = problem, .once = true, .stage = no_stage };
+    const facts_trial_options options = {
+        .worker = worker, .problem = problem, .once = true, .stage = no_stage
+    };
     *out = (sample){ .verdict = FACTS_VERDICT_PASS };
     now = (counted){ .us = 0 };
-    if (facts_trial_prepare(&reference, &(facts_making){ .worker = worker, .problem = problem, .who = &who }, NULL, error) !=
-        FATTN_OK)
+    if (facts_trial_prepare(&reference,
+                            &(facts_making){ .worker = worker, .problem = problem, .who = &who },
+                            NULL, error) != FATTN_OK)
         return false;
     out->reference = now;
     out->us[STAGE_FILL] = reference.fill_ms * 1e3;
@@ -216,7 +226,8 @@ static bool run(sample *out, facts_worker *worker, const facts_problem *problem,
 }
 
 /* ---- a table
- * ---------------------------------------------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
 
 static int by_size(const void *a, const void *b)
 {
@@ -229,7 +240,8 @@ static void print_times(const char *word, double values[RUNS + AFTER])
     qsort(values, RUNS, sizeof *values, by_size);
     qsort(values + RUNS, AFTER, sizeof *values, by_size);
     if (values[RUNS - 1] > 0)
-        printf("| %s | %.0f | %.0f | %.0f | %.0f |\n", word, values[0], values[RUNS / 2], values[RUNS], values[RUNS + AFTER / 2]);
+        printf("| %s | %.0f | %.0f | %.0f | %.0f |\n", word, values[0], values[RUNS / 2],
+               values[RUNS], values[RUNS + AFTER / 2]);
 }
 
 static void print_calls(const char *when, const counted *c)
@@ -243,7 +255,8 @@ static void print_calls(const char *when, const counted *c)
     for (int n = 0; n < CALLS; n++)
         if (c->calls[n])
             printf(" %d %s,", c->calls[n], words[n]);
-    printf(" %.0f us in what does not wait, %.0f of them in the first launch\n", c->us, c->first_us);
+    printf(" %.0f us in what does not wait, %.0f of them in the first launch\n", c->us,
+           c->first_us);
 }
 
 static void print_kernels(void)
@@ -251,7 +264,8 @@ static void print_kernels(void)
     printf("\n| kernel | launches | us each |\n|---|---|---|\n");
     for (size_t n = 0; n < kernel_count; n++)
         if (kernels[n].launches) {
-            printf("| %s | %d | %.1f |\n", kernels[n].name, kernels[n].launches, kernels[n].us / kernels[n].launches);
+            printf("| %s | %d | %.1f |\n", kernels[n].name, kernels[n].launches,
+                   kernels[n].us / kernels[n].launches);
             kernels[n].launches = 0;
             kernels[n].us = 0;
         }
@@ -265,8 +279,9 @@ static void print_all(const char *text, const sample samples[RUNS + AFTER])
 #undef AS_WORD
     };
     double values[RUNS + AFTER];
-    printf("\n## %s: %s\n\n| stage | least us | median us | after a plan: least | median |\n|---|---|---|---|---|\n", text,
-           facts_verdict_name(samples[0].verdict));
+    printf("\n## %s: %s\n\n| stage | least us | median us | after a plan: least | median "
+           "|\n|---|---|---|---|---|\n",
+           text, facts_verdict_name(samples[0].verdict));
     for (int s = 0; s < STAGES; s++) {
         for (int n = 0; n < RUNS + AFTER; n++)
             values[n] = samples[n].us[s];
@@ -279,7 +294,8 @@ static void print_all(const char *text, const sample samples[RUNS + AFTER])
     print_calls("after a plan, judge", &samples[RUNS + AFTER - 1].judged);
 }
 
-static bool build(fattn_plan **plan, facts_worker *worker, const facts_problem *problem, facts_error *why)
+static bool build(fattn_plan **plan, facts_worker *worker, const facts_problem *problem,
+                  facts_error *why)
 {
     fattn_plan_destroy(*plan);
     *plan = NULL;
@@ -297,13 +313,15 @@ static bool bench(facts_worker *worker, const char *text)
     facts_error error = { 0 };
     facts_error why = { 0 };
     fattn_plan *plan = NULL;
-    if (!facts_case_parse(&c, text, &error) || facts_problem_resolve(&problem, &c, &error) != FACTS_RESOLVED) {
+    if (!facts_case_parse(&c, text, &error) ||
+        facts_problem_resolve(&problem, &c, &error) != FACTS_RESOLVED) {
         fprintf(stderr, "bench_small: %s: %s\n", text, error.text);
         return false;
     }
     bool good = build(&plan, worker, &problem, &why);
     for (int n = -WARM; n < RUNS + AFTER && good; n++)
-        good = (n < RUNS || build(&plan, worker, &problem, &why)) && run(n < 0 ? &last : &samples[n], worker, &problem, plan, &why);
+        good = (n < RUNS || build(&plan, worker, &problem, &why)) &&
+               run(n < 0 ? &last : &samples[n], worker, &problem, plan, &why);
     if (good)
         print_all(text, samples);
     one_by_one = true;

@@ -25,11 +25,13 @@ static const struct {
     FACTS_COLUMN_LIST(AS_COLUMN)
 #undef AS_COLUMN
 };
-static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF_F32, FREF_E4M3, FREF_E5M2 };
+static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF_F32, FREF_E4M3,
+                                                       FREF_E5M2 };
 
-/* Every criterion runs on the fill gauss; ours run on four fills, one criterion on a fill of its own. Correct kernels run on all
- * of these. */
-static const char *const fills[] = { "gauss", "needle", "neglse", "stair_up", "sparse_int", "uniform", "spiky" };
+/* Every criterion runs on the fill gauss; ours run on four fills, one criterion on a fill of its
+ * own. Correct kernels run on all of these. */
+static const char *const fills[] = { "gauss",      "needle",  "neglse", "stair_up",
+                                     "sparse_int", "uniform", "spiky" };
 enum { GAUSS, NEEDLE, NEGLSE, STAIR_UP, SPARSE_INT, FILLS = sizeof fills / sizeof *fills };
 
 /* ---- others' criteria ---- */
@@ -49,12 +51,14 @@ static bool pairs_of(pairs *out, const facts_expected_answer *answer, const unsi
         return false;
     out->want = out->got + total;
     for (size_t i = 0; i < total; i++) {
-        int64_t n = (int64_t)i, d = n % t->dim[3], s = n / t->dim[3] % t->dim[2], h = n / (t->dim[3] * t->dim[2]) % t->dim[1],
+        int64_t n = (int64_t)i, d = n % t->dim[3], s = n / t->dim[3] % t->dim[2],
+                h = n / (t->dim[3] * t->dim[2]) % t->dim[1],
                 b = n / (t->dim[3] * t->dim[2] * t->dim[1]);
         if (answer->expects[b * t->dim[2] + s] != FACTS_EXPECTS_VALUE)
             continue;
         int64_t first = answer->slot.first ? answer->slot.first[b] : t->first + b * t->stride[0];
-        uint32_t code = facts_load(t->dtype, storage, first + h * t->stride[1] + s * t->stride[2] + d * t->stride[3]);
+        uint32_t code = facts_load(t->dtype, storage,
+                                   first + h * t->stride[1] + s * t->stride[2] + d * t->stride[3]);
         out->got[out->n] = facts_decode(t->dtype, code) * (answer->unit > 0.0 ? answer->unit : 1.0);
         out->want[out->n++] = answer->answer.want[i];
     }
@@ -65,7 +69,9 @@ static bool pairs_of(pairs *out, const facts_expected_answer *answer, const unsi
 static bool all_close(const pairs *x, double atol, double rtol)
 {
     for (size_t i = 0; i < x->n; i++)
-        if (x->got[i] != x->want[i] && !(fabs(x->got[i] - x->want[i]) <= atol + rtol * fabs(x->want[i]) && isfinite(x->want[i])))
+        if (x->got[i] != x->want[i] &&
+            !(fabs(x->got[i] - x->want[i]) <= atol + rtol * fabs(x->want[i]) &&
+              isfinite(x->want[i])))
             return false;
     return true;
 }
@@ -118,7 +124,8 @@ typedef struct reported {
     bool wrong[FACTS_CRITERION_COUNT];
 } reported;
 
-static bool ask_others(reported *out, const facts_scene *x, const facts_answers *a, double eager_error)
+static bool ask_others(reported *out, const facts_scene *x, const facts_answers *a,
+                       double eager_error)
 {
     pairs o, stats = { 0 };
     bool ok = pairs_of(&o, &x->out[FACTS_SLOT_O], a->storage[FACTS_SLOT_O]) &&
@@ -141,11 +148,13 @@ static int run(reported *out, const facts_scene *x, const facts_kernel *kernel, 
     facts_answers a;
     facts_trial t;
     *out = (reported){ { false } };
-    bool ok = facts_answers_create(&a, x, kernel, FACTS_PATTERN_A) && facts_answers_judge(&t, x, &a, FACTS_PATTERN_A) &&
+    bool ok = facts_answers_create(&a, x, kernel, FACTS_PATTERN_A) &&
+              facts_answers_judge(&t, x, &a, FACTS_PATTERN_A) &&
               ask_others(out, x, &a, eager_error);
     if (ok) {
         bool o = facts_judgement_verdict(&t.judgement[FACTS_SLOT_O]) != FACTS_VERDICT_PASS;
-        out->wrong[FACTS_CRITERION_OURS] = out->wrong[FACTS_CRITERION_OURS_GAUSS] = t.verdict != FACTS_VERDICT_PASS;
+        out->wrong[FACTS_CRITERION_OURS] = out->wrong[FACTS_CRITERION_OURS_GAUSS] =
+            t.verdict != FACTS_VERDICT_PASS;
         out->wrong[FACTS_CRITERION_OURS_O] = o;
     }
     facts_answers_destroy(&a);
@@ -178,7 +187,8 @@ typedef struct column {
 
 static bool takes_part(const column *c, facts_liar liar)
 {
-    return strncmp(facts_liar_words[liar], "fwd.", 4) == 0 && !facts_not_applicable(liar, c->type, c->size);
+    return strncmp(facts_liar_words[liar], "fwd.", 4) == 0 &&
+           !facts_not_applicable(liar, c->type, c->size);
 }
 
 static facts_kernel kernel_of(const column *c, facts_scene_id scene, facts_liar liar)
@@ -196,7 +206,8 @@ static int run_scene(column *c, facts_scene_id id, int fill, facts_error *error)
     double eager_error = 0.0;
     facts_scene_text(text, id, c->size, fills[fill], c->seed);
     fref_type type = type_of[c->type];
-    int status = facts_scene_create(&scene, &(facts_scene_plan){ text, type, type, facts_scene_features(id), NULL }, error);
+    int status = facts_scene_create(
+        &scene, &(facts_scene_plan){ text, type, type, facts_scene_features(id), NULL }, error);
     if (status == 0 && !facts_eager_error(&eager_error, &scene))
         status = ENOMEM;
     facts_kernel honest = kernel_of(c, id, FACTS_LIAR_NONE);
@@ -204,9 +215,11 @@ static int run_scene(column *c, facts_scene_id id, int fill, facts_error *error)
         for (facts_criterion k = 0; k < FACTS_CRITERION_COUNT; k++)
 #pragma omp atomic
             c->failed[fill][k] |= t.wrong[k];
-    for (facts_liar liar = 1; status == 0 && liar < FACTS_LIAR_COUNT && fill <= SPARSE_INT; liar++) {
+    for (facts_liar liar = 1; status == 0 && liar < FACTS_LIAR_COUNT && fill <= SPARSE_INT;
+         liar++) {
         facts_kernel kernel = kernel_of(c, id, liar);
-        if (facts_scene_of_liar(liar) != id || !takes_part(c, liar) || (status = run(&t, &scene, &kernel, eager_error)) != 0)
+        if (facts_scene_of_liar(liar) != id || !takes_part(c, liar) ||
+            (status = run(&t, &scene, &kernel, eager_error)) != 0)
             continue;
         for (facts_criterion k = 0; k < FACTS_CRITERION_COUNT; k++)
 #pragma omp atomic

@@ -10,12 +10,14 @@ static double row_error(const facts_scene *x, const facts_head *h, int64_t i, do
 {
     const fref_problem *p = &x->asked;
     facts_range keys = facts_head_keys(h, i);
-    double max = -INFINITY, sum = 0.0, most = 0.0, descale_v = facts_or_1(x->in[FACTS_TENSOR_V].descale);
+    double max = -INFINITY, sum = 0.0, most = 0.0,
+           descale_v = facts_or_1(x->in[FACTS_TENSOR_V].descale);
     facts_grid out = facts_grid_of(x->out[FACTS_SLOT_O].slot.type);
     for (int64_t j = keys.first; j < keys.last; j++) {
         double dot = 0.0;
         for (int64_t c = 0; c < p->dim_qk; c++)
-            dot += facts_cast(h->in, h->q[i * h->ld_qk + c] * (double)h->scale) * h->kt[c * h->ld_key + j];
+            dot += facts_cast(h->in, h->q[i * h->ld_qk + c] * (double)h->scale) *
+                   h->kt[c * h->ld_key + j];
         s[j] = facts_cast(h->in, dot);
         if (p->bias)
             s[j] = facts_cast(h->in, s[j] + (double)facts_head_score(h, i, j, 0.0F, NULL));
@@ -27,7 +29,8 @@ static double row_error(const facts_scene *x, const facts_head *h, int64_t i, do
         sum += exp((double)p->sink[h->h] - max);
     for (int64_t j = keys.first; j < keys.last; j++)
         s[j] = facts_cast(h->in, facts_cast(h->in, s[j] / sum) * (double)facts_head_keep(h, i, j));
-    const double *want = x->out[FACTS_SLOT_O].answer.want + ((h->b * p->heads_q + h->h) * p->rows + i) * p->dim_v;
+    const double *want =
+        x->out[FACTS_SLOT_O].answer.want + ((h->b * p->heads_q + h->h) * p->rows + i) * p->dim_v;
     double gamma = facts_or_1(p->scales.scale_s) * facts_or_1(p->scales.descale_s);
     for (int64_t c = 0; c < p->dim_v; c++) {
         double o = 0.0;

@@ -1,4 +1,5 @@
-/* Attention as a framework computes it: one operation after the other, each result cast to the input type. */
+/* Attention as a framework computes it: one operation after the other, each result cast to the
+ * input type. */
 #ifndef FACTS_BENCH_EAGER_H
 #define FACTS_BENCH_EAGER_H
 

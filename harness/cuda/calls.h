@@ -1,4 +1,5 @@
-/* What the kernels are given, by value. Compiled by C and by CUDA C++; everything they point to is in device memory. */
+/* What the kernels are given, by value. Compiled by C and by CUDA C++; everything they point to is
+ * in device memory. */
 #ifndef FACTS_CALLS_H
 #define FACTS_CALLS_H
 
@@ -6,14 +7,16 @@
 #include "numbers/fill/fill_element.h"
 #include "numbers/judge/judge_sums.h"
 
-/* Kernels that do several things in one launch, in the order in which things that were put off are launched (src/worker/gpu/worker_gpu.h). */
+/* Kernels that do several things in one launch, in the order in which things that were put off are
+ * launched (src/worker/gpu/worker_gpu.h). */
 #define FACTS_TOGETHER_LIST(X) X(gaps) X(fill) X(poison) X(differ) X(changed) X(owned) X(copy)
 /* All, once. X(name): facts_kernel_name(facts_name_call) */
-#define FACTS_KERNEL_LIST(X)                                                                                                       \
-    FACTS_TOGETHER_LIST(X) X(set) X(noise) X(repeat) X(hash) X(round) X(survey) X(judge) X(walk) X(walk_again)
+#define FACTS_KERNEL_LIST(X)                                                                       \
+    FACTS_TOGETHER_LIST(X)                                                                         \
+    X(set) X(noise) X(repeat) X(hash) X(round) X(survey) X(judge) X(walk) X(walk_again)
 
-/* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements; of a packed one row s of entry b is token
- * start[b] + s, and exists where s < live[b]. */
+/* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements; of a packed
+ * one row s of entry b is token start[b] + s, and exists where s < live[b]. */
 typedef struct facts_strided {
     int64_t dim[4], stride[4], first;
     const int64_t *start; /* NULL: not packed */
@@ -22,7 +25,8 @@ typedef struct facts_strided {
     int32_t lane_bits; /* facts_lane_bits */
 } facts_strided;
 
-/* 2^n threads side by side read a row: a warp at most; more where there are too few rows to keep a GPU busy. */
+/* 2^n threads side by side read a row: a warp at most; more where there are too few rows to keep a
+ * GPU busy. */
 FACTS_BOTH int32_t facts_lane_bits(int64_t rows, int64_t channels)
 {
     int32_t bits = 0;
@@ -31,7 +35,8 @@ FACTS_BOTH int32_t facts_lane_bits(int64_t rows, int64_t channels)
     return bits;
 }
 
-/* The same where joining a row's lanes costs as much as a few elements: a warp at most, and fewer where there are rows enough. */
+/* The same where joining a row's lanes costs as much as a few elements: a warp at most, and fewer
+ * where there are rows enough. */
 FACTS_BOTH int32_t facts_joined_lane_bits(int64_t rows, int64_t channels)
 {
     int32_t bits = facts_lane_bits(rows, channels);
@@ -41,7 +46,8 @@ FACTS_BOTH int32_t facts_joined_lane_bits(int64_t rows, int64_t channels)
     return bits;
 }
 
-/* A launch does several things where no order between them is needed, each by blocks of its own: blocks[n] of them are of one[n].
+/* A launch does several things where no order between them is needed, each by blocks of its own:
+ * blocks[n] of them are of one[n].
  */
 #define FACTS_FILLS_TOGETHER 8
 #define FACTS_JUDGED_TOGETHER 12
@@ -144,12 +150,13 @@ typedef struct facts_differ_call {
     facts_one_differ one[FACTS_PLACES_TOGETHER];
 } facts_differ_call;
 
-/* Elements of rows that owe a value and differ between two storages (by more than the order of a sum); the least index of one. */
+/* Elements of rows that owe a value and differ between two storages (by more than the order of a
+ * sum); the least index of one. */
 typedef struct facts_repeat_call {
     facts_strided view;
     const void *a, *b;
-    const int32_t *expects;  /* [batch, rows] of facts_row_expects; NULL: a value everywhere */
-    const double *slack; /* over the dims; NULL: other bits are enough */
+    const int32_t *expects; /* [batch, rows] of facts_row_expects; NULL: a value everywhere */
+    const double *slack;    /* over the dims; NULL: other bits are enough */
     double share;
     facts_counter *count, *least;
 } facts_repeat_call;
@@ -168,8 +175,8 @@ typedef struct facts_round_call {
     void *storage;
 } facts_round_call;
 
-/* Elements of rows that owe a value: those that still are poison, those that are not finite; the least index of each. For rows that
- * nobody judges. */
+/* Elements of rows that owe a value: those that still are poison, those that are not finite; the
+ * least index of each. For rows that nobody judges. */
 typedef struct facts_survey_call {
     uint32_t code[FACTS_PATTERN_PERIOD];
     facts_strided view;
@@ -178,8 +185,9 @@ typedef struct facts_survey_call {
     facts_counter *unwritten, *first_unwritten, *not_finite, *first_not_finite;
 } facts_survey_call;
 
-/* Compares rows of a tensor with their expected values: dense [batch, heads, rows, channels]. If `rows` is not NULL, row s of the
- * expected values is row rows[s] of the storage: a sample. storage NULL: a lie is compared (judge_row.h). */
+/* Compares rows of a tensor with their expected values: dense [batch, heads, rows, channels]. If
+ * `rows` is not NULL, row s of the expected values is row rows[s] of the storage: a sample. storage
+ * NULL: a lie is compared (judge_row.h). */
 typedef struct facts_one_judging {
     facts_limits limits;
     facts_strided view; /* dim[2]: the number of rows that are judged; lane_bits: 5 at most */
@@ -197,7 +205,8 @@ typedef struct facts_judge_call {
     facts_one_judging one[FACTS_JUDGED_TOGETHER];
 } facts_judge_call;
 
-/* Rows that were judged, [slices, rows], added up slice by slice; then the second walk, in the same slices. */
+/* Rows that were judged, [slices, rows], added up slice by slice; then the second walk, in the same
+ * slices. */
 typedef struct facts_one_walk {
     facts_judged_rows rows;
     int64_t slices, of_slice;

@@ -72,8 +72,11 @@ __device__ static inline row_index row_index_of(const int64_t dim[4], int64_t n)
     return at;
 }
 
-/* f(row number, lane, lanes) for each row, by 2^lane_bits threads that lie side by side: channels lane, lane + lanes, ... are its. */
-template <typename F> __device__ static inline void for_rows(const share &mine, int64_t rows, int32_t lane_bits, const F &f)
+/* f(row number, lane, lanes) for each row, by 2^lane_bits threads that lie side by side: channels
+ * lane, lane + lanes, ... are its. */
+template <typename F>
+__device__ static inline void for_rows(const share &mine, int64_t rows, int32_t lane_bits,
+                                       const F &f)
 {
     const int64_t first = first_of_thread(mine), step = threads_of(mine) >> lane_bits;
     const int lanes = 1 << lane_bits, lane = (int)(first & (lanes - 1));
@@ -94,23 +97,26 @@ __device__ static inline bool exists(const facts_strided *v, int64_t b, int64_t 
 }
 
 /* f(logical number, place, batch, row) for each element that exists. */
-template <typename F> __device__ static inline void for_elements(const share &mine, const facts_strided *v, const F &f)
+template <typename F>
+__device__ static inline void for_elements(const share &mine, const facts_strided *v, const F &f)
 {
-    for_rows(mine, v->dim[0] * v->dim[1] * v->dim[2], v->lane_bits, [&](int64_t n, int lane, int lanes) {
-        const row_index at = row_index_of(v->dim, n);
-        if (!exists(v, at.b, at.s))
-            return;
-        const int64_t first = n * v->dim[3], place = row_of(v, at.b, at.h, at.s);
-        for (int64_t d = lane; d < v->dim[3]; d += lanes)
-            f(first + d, place + d * v->stride[3], at.b, at.s);
-    });
+    for_rows(mine, v->dim[0] * v->dim[1] * v->dim[2], v->lane_bits,
+             [&](int64_t n, int lane, int lanes) {
+                 const row_index at = row_index_of(v->dim, n);
+                 if (!exists(v, at.b, at.s))
+                     return;
+                 const int64_t first = n * v->dim[3], place = row_of(v, at.b, at.h, at.s);
+                 for (int64_t d = lane; d < v->dim[3]; d += lanes)
+                     f(first + d, place + d * v->stride[3], at.b, at.s);
+             });
 }
 
 /* A place modulo the period of poison; negative ones are in the guard. */
 __device__ static inline int phase_of(int64_t place)
 {
     const int64_t later = place + FACTS_PATTERN_PERIOD * (int64_t)FACTS_GUARD_BYTES;
-    return (int)(later >> 32 == 0 ? (uint32_t)later % FACTS_PATTERN_PERIOD : (uint32_t)(later % FACTS_PATTERN_PERIOD));
+    return (int)(later >> 32 == 0 ? (uint32_t)later % FACTS_PATTERN_PERIOD
+                                  : (uint32_t)(later % FACTS_PATTERN_PERIOD));
 }
 
 /* Poison by its phase where all threads of a block find it at once. */
@@ -118,7 +124,8 @@ struct poison_codes {
     uint32_t code[FACTS_PATTERN_PERIOD];
 };
 
-__device__ static inline void keep_codes(poison_codes *shared, const uint32_t code[FACTS_PATTERN_PERIOD])
+__device__ static inline void keep_codes(poison_codes *shared,
+                                         const uint32_t code[FACTS_PATTERN_PERIOD])
 {
     if (threadIdx.x < FACTS_PATTERN_PERIOD)
         shared->code[threadIdx.x] = code[threadIdx.x];
@@ -131,7 +138,8 @@ __device__ static inline void count(facts_counter *to, int64_t found)
         atomicAdd(to, (facts_counter)found);
 }
 
-/* The same, called by all threads of a warp together: additions to one place are made one by one. */
+/* The same, called by all threads of a warp together: additions to one place are made one by one.
+ */
 __device__ static inline void count_warp(facts_counter *to, int64_t found)
 {
     for (int lanes = 16; lanes > 0; lanes /= 2)

@@ -1,11 +1,14 @@
-/* Compares answers with expected values: some lanes for each row, then the sums over rows by a block for each slice. */
+/* Compares answers with expected values: some lanes for each row, then the sums over rows by a
+ * block for each slice. */
 #include "device.cuh"
 
 #define WARP 32
 #define THREADS 256
 #define ALL_LANES 0xffffffffu
 
-/* ---- what threads have, joined --------------------------------------------------------------------------------------------------- */
+/* ---- what threads have, joined
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 __device__ static inline double shuffled(double x, int mask)
 {
@@ -26,7 +29,8 @@ __device__ static inline void add_counts(int32_t *a, int32_t *b, int lanes)
     *b = (int32_t)both;
 }
 
-/* A candidate for the worst element: the higher rank wins, then the larger ratio, then the lower number; rank -1: none. */
+/* A candidate for the worst element: the higher rank wins, then the larger ratio, then the lower
+ * number; rank -1: none. */
 struct worst {
     int64_t rank, number;
     double ratio;
@@ -35,7 +39,8 @@ struct worst {
 __device__ static inline void take_worse(worst *mine, const worst &other)
 {
     if (other.rank > mine->rank ||
-        (other.rank == mine->rank && (other.ratio > mine->ratio || (other.ratio == mine->ratio && other.number < mine->number))))
+        (other.rank == mine->rank && (other.ratio > mine->ratio ||
+                                      (other.ratio == mine->ratio && other.number < mine->number))))
         *mine = other;
 }
 
@@ -50,7 +55,8 @@ __device__ static inline void worst_of_lanes(worst *mine, int lanes)
     }
 }
 
-/* The worst of a block, for all of its threads. Shared memory of a static function has the folder of the build in its name; so these three are not. */
+/* The worst of a block, for all of its threads. Shared memory of a static function has the folder
+ * of the build in its name; so these three are not. */
 __device__ inline void worst_of_block(worst *mine)
 {
     __shared__ worst of_warp[THREADS / WARP];
@@ -78,17 +84,20 @@ __device__ static inline uint64_t joined(joining how, uint64_t a, uint64_t b)
     return a;
 }
 
-/* Structs of such numbers: the block's, for all of its threads. how(n): of number n. Joining all by shuffles alone would take ten for each number and warp. */
+/* Structs of such numbers: the block's, for all of its threads. how(n): of number n. Joining all by
+ * shuffles alone would take ten for each number and warp. */
 template <typename T, typename F> __device__ inline void join_block(T *mine, const F &how)
 {
-    constexpr int count = sizeof(T) / sizeof(uint64_t), pairs = THREADS / 2, joiners = 8; /* threads that join one number */
+    constexpr int count = sizeof(T) / sizeof(uint64_t), pairs = THREADS / 2,
+                  joiners = 8; /* threads that join one number */
     __shared__ uint64_t of_pair[count][pairs + joiners];
     const int lane = (int)threadIdx.x % WARP, joiner = (int)threadIdx.x % joiners;
     uint64_t part[count];
     memcpy(part, mine, sizeof part);
 #pragma unroll
     for (int n = 0; n < count; n++) {
-        part[n] = joined(how(n), part[n], (uint64_t)__shfl_xor_sync(ALL_LANES, (int64_t)part[n], WARP / 2));
+        part[n] = joined(how(n), part[n],
+                         (uint64_t)__shfl_xor_sync(ALL_LANES, (int64_t)part[n], WARP / 2));
         if (lane < WARP / 2)
             of_pair[n][(int)threadIdx.x / WARP * (WARP / 2) + lane] = part[n];
     }
@@ -113,16 +122,19 @@ template <typename T, typename F> __device__ inline void join_block(T *mine, con
     __syncthreads();
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- rows
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
 
-/* The judged answer: of a 16-bit type with code of its own (its number), of one of the other types, or a lie. */
+/* The judged answer: of a 16-bit type with code of its own (its number), of one of the other types,
+ * or a lie. */
 enum { OTHER = -1, LIE = -2 };
 
 /* The elements of a row. */
 struct row_elements {
-    int64_t s;                  /* row of the slice */
-    int64_t first, place, reported; /* the index of element 0 in the expected values, in the storage, and in the slice that a lie
-                                     * takes its values from */
+    int64_t s;                      /* row of the slice */
+    int64_t first, place, reported; /* the index of element 0 in the expected values, in the
+                                     * storage, and in the slice that a lie takes its values from */
 };
 
 /* The values that are read for one row while the row before it is judged. */
@@ -131,14 +143,19 @@ struct read_element {
     uint32_t code;
 };
 
-template <int32_t TYPE> __device__ static inline read_element read(const facts_one_judging &call, const row_elements &row, int d)
+template <int32_t TYPE>
+__device__ static inline read_element read(const facts_one_judging &call, const row_elements &row,
+                                           int d)
 {
     const int64_t n = row.first + d;
     read_element out;
     out.want = call.want[n];
     out.sigma = call.sigma ? call.sigma[n] : 0.0;
     out.bound = call.bound[n];
-    out.reported = TYPE == LIE ? call.want[row.reported + facts_lie_from(call.lie, row.s, d, call.view.dim[2], call.view.dim[3])] : 0.0;
+    out.reported =
+        TYPE == LIE ? call.want[row.reported + facts_lie_from(call.lie, row.s, d, call.view.dim[2],
+                                                              call.view.dim[3])]
+                    : 0.0;
     if (TYPE == LIE)
         out.code = 0;
     else if (TYPE == OTHER)
@@ -150,7 +167,8 @@ template <int32_t TYPE> __device__ static inline read_element read(const facts_o
 
 /* The elements lane, lane + lanes, ... of row n. */
 template <int32_t TYPE>
-__device__ static inline void judge_part(const facts_one_judging &call, facts_judged_row *out, int64_t n, int lane, int lanes)
+__device__ static inline void judge_part(const facts_one_judging &call, facts_judged_row *out,
+                                         int64_t n, int lane, int lanes)
 {
     const facts_strided *v = &call.view;
     const int channels = (int)v->dim[3];
@@ -158,9 +176,11 @@ __device__ static inline void judge_part(const facts_one_judging &call, facts_ju
     const int64_t at_row = call.rows ? call.rows[r.s] : r.s;
     if (!exists(v, r.b, at_row) || lane >= channels)
         return;
-    const row_elements row = { r.s, n * channels, row_of(v, r.b, r.h, at_row), (n - r.s) * channels };
+    const row_elements row = { r.s, n * channels, row_of(v, r.b, r.h, at_row),
+                               (n - r.s) * channels };
     facts_judged_element at;
-    at.expects = call.expects ? call.expects[r.b * call.expected_rows + at_row] : FACTS_EXPECTS_VALUE;
+    at.expects =
+        call.expects ? call.expects[r.b * call.expected_rows + at_row] : FACTS_EXPECTS_VALUE;
     read_element next = read<TYPE>(call, row, lane);
     for (int d = lane; d < channels; d += lanes) {
         const read_element now = next;
@@ -176,15 +196,19 @@ __device__ static inline void judge_part(const facts_one_judging &call, facts_ju
             facts_judged_row_add_lie(out, &call.limits, &at, call.lie, now.reported);
         } else {
             out->bits += facts_bits_of(row.first + d, now.code);
-            facts_judged_row_add_value(out, &call.limits, &at, facts_decode(TYPE == OTHER ? v->dtype : TYPE, now.code) * call.limits.unit);
+            facts_judged_row_add_value(out, &call.limits, &at,
+                                       facts_decode(TYPE == OTHER ? v->dtype : TYPE, now.code) *
+                                           call.limits.unit);
         }
     }
 }
 
-/* Afterwards all lanes of a row have its sums, and one of them, which is marked, has the worst element too. */
+/* Afterwards all lanes of a row have its sums, and one of them, which is marked, has the worst
+ * element too. */
 __device__ static inline bool join_row(facts_judged_row *row, int lane, int lanes)
 {
-    const int32_t rare = row->not_finite | row->unwritten | row->wrong | row->padded_poison | row->padded_zero | row->padded_other;
+    const int32_t rare = row->not_finite | row->unwritten | row->wrong | row->padded_poison |
+                         row->padded_zero | row->padded_other;
     worst most = { row->rank, row->worst, row->ratio };
     worst_of_lanes(&most, lanes);
     for (int mask = lanes / 2; mask > 0; mask /= 2) {
@@ -204,12 +228,15 @@ __device__ static inline bool join_row(facts_judged_row *row, int lane, int lane
     return most.rank < 0 ? lane == 0 : row->worst == most.number;
 }
 
-template <int32_t TYPE> __device__ static inline void judge_rows(const facts_one_judging &call, const share &mine)
+template <int32_t TYPE>
+__device__ static inline void judge_rows(const facts_one_judging &call, const share &mine)
 {
     const int64_t rows = call.view.dim[0] * call.view.dim[1] * call.view.dim[2];
-    const int lanes = 1 << call.view.lane_bits, lane = (int)threadIdx.x & (lanes - 1), own = (int)(threadIdx.x % WARP) >> call.view.lane_bits;
+    const int lanes = 1 << call.view.lane_bits, lane = (int)threadIdx.x & (lanes - 1),
+              own = (int)(threadIdx.x % WARP) >> call.view.lane_bits;
     const int64_t of_warp = WARP >> call.view.lane_bits, step = threads_of(mine) / WARP * of_warp;
-    for (int64_t first = first_of_thread(mine) / WARP * of_warp; first < rows; first += step) { /* a warp stays together */
+    for (int64_t first = first_of_thread(mine) / WARP * of_warp; first < rows;
+         first += step) { /* a warp stays together */
         facts_judged_row row;
         facts_judged_row_begin(&row);
         if (first + own < rows)
@@ -219,7 +246,8 @@ template <int32_t TYPE> __device__ static inline void judge_rows(const facts_one
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) facts_kernel_judge(const __grid_constant__ facts_judge_call calls)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+    facts_kernel_judge(const __grid_constant__ facts_judge_call calls)
 {
     const share mine = share_of(calls.blocks);
     const facts_one_judging &call = calls.one[mine.one];
@@ -234,17 +262,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) facts_kernel_judge(cons
         judge_rows<OTHER>(call, mine);
 }
 
-/* ---- what they say together: a block a slice ------------------------------------------------------------------------------------ */
+/* ---- what they say together: a block a slice
+ * ------------------------------------------------------------------------------------ */
 
 #define PLACE_OF(member) ((int)(offsetof(facts_judged_sums, member) / sizeof(uint64_t)))
 
 __device__ static inline joining joining_of_sums(int n)
 {
-    const bool whole = (n >= PLACE_OF(checked) && n <= PLACE_OF(live)) || n == PLACE_OF(gain_rows) || n == PLACE_OF(gain_elements) || n == PLACE_OF(furthest);
-    return n < FACTS_GATE_COUNT || n == PLACE_OF(largest) || n == PLACE_OF(heaviest) ? LARGEST : whole ? SUM_OF_WHOLE : SUM;
+    const bool whole = (n >= PLACE_OF(checked) && n <= PLACE_OF(live)) ||
+                       n == PLACE_OF(gain_rows) || n == PLACE_OF(gain_elements) ||
+                       n == PLACE_OF(furthest);
+    return n < FACTS_GATE_COUNT || n == PLACE_OF(largest) || n == PLACE_OF(heaviest) ? LARGEST
+           : whole                                                                   ? SUM_OF_WHOLE
+                                                                                     : SUM;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk(const __grid_constant__ facts_walk_call calls)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    facts_kernel_walk(const __grid_constant__ facts_walk_call calls)
 {
     const share part = share_of(calls.blocks);
     const facts_one_walk &call = calls.one[part.one];
@@ -304,7 +338,8 @@ __device__ inline facts_judged_sums weigh_all(const facts_one_walk &call)
     return all;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk_again(const __grid_constant__ facts_walk_again_call calls)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    facts_kernel_walk_again(const __grid_constant__ facts_walk_again_call calls)
 {
     const share part = share_of(calls.blocks);
     const facts_one_walk &call = calls.one[part.one];

@@ -50,8 +50,10 @@ extern "C" __global__ void facts_kernel_repeat(const __grid_constant__ facts_rep
     for_elements(whole_grid(), &call.view, [&](int64_t n, int64_t place, int64_t b, int64_t s) {
         if (call.expects && call.expects[b * call.view.dim[2] + s] != FACTS_EXPECTS_VALUE)
             return;
-        const uint32_t x = facts_load(call.view.dtype, call.a, place), y = facts_load(call.view.dtype, call.b, place);
-        if (x == y || (call.slack && facts_judged_close(call.view.dtype, x, y, call.share * call.slack[n])))
+        const uint32_t x = facts_load(call.view.dtype, call.a, place),
+                       y = facts_load(call.view.dtype, call.b, place);
+        if (x == y ||
+            (call.slack && facts_judged_close(call.view.dtype, x, y, call.share * call.slack[n])))
             return;
         if (found++ == 0)
             atomicMin(call.least, (facts_counter)n);

@@ -1,8 +1,10 @@
-/* Any bytes as an attention problem and a call of it. Whatever is asked: an answer with a status, and a sentence when it is no.
- * What the cpu backend says yes to is run, forward or backward, with every tensor in memory of exactly its own size: the sanitizers
- * see the first byte beside it. Bytes between an output's rows stay as they were; with finite inputs and no score_mod no output is
- * NaN; a wrong address or length is refused and nothing is written. FACTS_TEST_CUDNN, FACTS_TEST_NVRTC, FACTS_TEST_DRIVER and
- * FACTS_TEST_DEVICE (a description) together also put every problem to a cuDNN. */
+/* Any bytes as an attention problem and a call of it. Whatever is asked: an answer with a status,
+ * and a sentence when it is no. What the cpu backend says yes to is run, forward or backward, with
+ * every tensor in memory of exactly its own size: the sanitizers see the first byte beside it.
+ * Bytes between an output's rows stay as they were; with finite inputs and no score_mod no output
+ * is NaN; a wrong address or length is refused and nothing is written. FACTS_TEST_CUDNN,
+ * FACTS_TEST_NVRTC, FACTS_TEST_DRIVER and FACTS_TEST_DEVICE (a description) together also put every
+ * problem to a cuDNN. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,7 +47,8 @@ static void take_bytes(void *out, size_t size)
 }
 
 /* ---- contexts
- * -------------------------------------------------------------------------------------------------------------------------- */
+ * --------------------------------------------------------------------------------------------------------------------------
+ */
 
 static char *read_file(const char *path)
 {
@@ -82,7 +85,8 @@ static void open_contexts(void)
 }
 
 /* ---- a problem out of bytes
- * ------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 static void take_strides(int64_t strides[4], int64_t dim)
 {
@@ -107,8 +111,10 @@ static fattn_value record(fattn_recorder *recorder, fattn_value score, void *use
     fattn_value values[24] = { score };
     int count = 1;
     for (int64_t left = 1 + below(16); left > 0; left--) {
-        const fattn_value a = values[below(count)], b = values[below(count)], c = values[below(count)];
-        const int64_t dim[4] = { broadcast(p->batch), broadcast(p->heads_q), broadcast(p->seq_q), broadcast(p->seq_kv) };
+        const fattn_value a = values[below(count)], b = values[below(count)],
+                          c = values[below(count)];
+        const int64_t dim[4] = { broadcast(p->batch), broadcast(p->heads_q), broadcast(p->seq_q),
+                                 broadcast(p->seq_kv) };
         switch (below(5)) {
         case 0:
             values[count] = fattn_record_constant(recorder, (double)(int8_t)take() / 8);
@@ -117,7 +123,8 @@ static fattn_value record(fattn_recorder *recorder, fattn_value score, void *use
             values[count] = fattn_record_index(recorder, (fattn_mod_axis)below(4));
             break;
         case 2:
-            values[count] = fattn_record_tensor(recorder, names[below(4)], (fattn_dtype)(1 + below(3)), dim, NULL);
+            values[count] = fattn_record_tensor(recorder, names[below(4)],
+                                                (fattn_dtype)(1 + below(3)), dim, NULL);
             break;
         default:
             values[count] = fattn_record(recorder, (fattn_mod_op)(1 + below(36)), a, b, c);
@@ -159,10 +166,13 @@ static void take_small(fattn_problem *p)
     p->bias_dtype = (int32_t)below(4);
     p->dbias = p->has_bias && below(2);
     if (p->has_bias && below(2))
-        memcpy(p->bias_dim, (int64_t[4]){ broadcast(p->batch), broadcast(p->heads_q), broadcast(p->seq_q), broadcast(p->seq_kv) },
+        memcpy(p->bias_dim,
+               (int64_t[4]){ broadcast(p->batch), broadcast(p->heads_q), broadcast(p->seq_q),
+                             broadcast(p->seq_kv) },
                sizeof p->bias_dim);
-    int64_t *const all[] = { p->q_strides,  p->k_strides,  p->v_strides,     p->o_strides,    p->do_strides,   p->dq_strides,
-                             p->dk_strides, p->dv_strides, p->stats_strides, p->bias_strides, p->dbias_strides };
+    int64_t *const all[] = { p->q_strides,     p->k_strides,    p->v_strides,    p->o_strides,
+                             p->do_strides,    p->dq_strides,   p->dk_strides,   p->dv_strides,
+                             p->stats_strides, p->bias_strides, p->dbias_strides };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         take_strides(all[i], p->dim_qk);
     p->mod_gradients = (uint32_t)below(4) ? 0 : (uint32_t)take();
@@ -178,7 +188,8 @@ static void take_wild(fattn_problem *p)
 }
 
 /* ---- memory
- * ------------------------------------------------------------------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct memory {
     fattn_tensors tensors;
@@ -200,7 +211,8 @@ static void fill_finite(void *out, int64_t bytes)
 
 static void set_address(memory *m, const fattn__argument *a, void *address)
 {
-    void **list = a->offset == (int32_t)offsetof(fattn_tensors, mod_tensors) ? m->mod_tensors : m->mod_gradients;
+    void **list = a->offset == (int32_t)offsetof(fattn_tensors, mod_tensors) ? m->mod_tensors
+                                                                             : m->mod_gradients;
     if (a->place >= 0)
         list[a->place] = address;
     else
@@ -253,7 +265,8 @@ static bool take_lengths(memory *m, const fattn_problem *p)
 }
 
 /* ---- what must hold
- * ------------------------------------------------------------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
 
 static void check_untouched(const memory *m, const fattn_plan *plan)
 {
@@ -274,7 +287,8 @@ static bool is_nan(const uint8_t *element, int32_t dtype)
 }
 
 /* Elements are not NaN (when `finite`), and what lies between them is as it was. */
-static void check_output(uint8_t *bytes, const fattn__argument *a, const fattn__shape *shape, bool finite)
+static void check_output(uint8_t *bytes, const fattn__argument *a, const fattn__shape *shape,
+                         bool finite)
 {
     const int64_t element = fattn__dtype_bytes(shape->dtype);
     uint8_t *own = calloc(1, (size_t)a->footprint.span);
@@ -282,7 +296,8 @@ static void check_output(uint8_t *bytes, const fattn__argument *a, const fattn__
         for (int64_t h = 0; h < shape->dim[1]; h++)
             for (int64_t s = 0; s < shape->dim[2]; s++)
                 for (int64_t d = 0; d < shape->dim[3]; d++) {
-                    const int64_t *st = shape->strides, from = (b * st[0] + h * st[1] + s * st[2] + d * st[3]) * element;
+                    const int64_t *st = shape->strides,
+                                  from = (b * st[0] + h * st[1] + s * st[2] + d * st[3]) * element;
                     check(from + element <= a->footprint.span);
                     memset(own + from, 1, (size_t)element);
                     check(!finite || !is_nan(bytes + from, shape->dtype));
@@ -307,7 +322,8 @@ static void check_outputs(const memory *m, const fattn_plan *plan, bool finite)
 
 static fattn_status call(const fattn_plan *plan, const fattn_tensors *tensors)
 {
-    return plan->problem.pass == FATTN_FORWARD ? fattn_forward(plan, tensors, NULL) : fattn_backward(plan, tensors, NULL);
+    return plan->problem.pass == FATTN_FORWARD ? fattn_forward(plan, tensors, NULL)
+                                               : fattn_backward(plan, tensors, NULL);
 }
 
 /* One address becomes NULL, or crooked, or another tensor's: refused, unless two inputs are one. */
@@ -316,9 +332,13 @@ static void call_wrongly(memory *m, const fattn_plan *plan)
     const int i = (int)below(plan->arguments.count), j = (int)below(plan->arguments.count);
     const fattn__argument *one = &plan->arguments.at[i], *other = &plan->arguments.at[j];
     const int how = (int)below(3);
-    if ((how == 2 && (i == j || (!one->written && !other->written))) || (how > 0 && plan->problem.guards_off))
+    if ((how == 2 && (i == j || (!one->written && !other->written))) ||
+        (how > 0 && plan->problem.guards_off))
         return;
-    set_address(m, one, how == 0 ? NULL : how == 1 ? (char *)m->block[i] + 1 + below(15) : m->block[j]);
+    set_address(m, one,
+                how == 0   ? NULL
+                : how == 1 ? (char *)m->block[i] + 1 + below(15)
+                           : m->block[j]);
     check(call(plan, &m->tensors) == FATTN_BAD_PROBLEM && fattn_last_error()[0] != '\0');
     check_untouched(m, plan);
     set_address(m, one, m->block[i]);
@@ -336,7 +356,9 @@ static void run(const fattn_plan *plan)
         if (!right)
             check_untouched(&m, plan);
         else
-            check_outputs(&m, plan, finite && plan->problem.score_mod == NULL && plan->problem.pass == FATTN_FORWARD);
+            check_outputs(&m, plan,
+                          finite && plan->problem.score_mod == NULL &&
+                              plan->problem.pass == FATTN_FORWARD);
     }
     release(&m);
 }
@@ -348,7 +370,8 @@ static bool decide(fattn_context *context, const fattn_problem *problem)
     const fattn_status st = fattn_decide(&decision, context, problem, FATTN_ASK_A);
     check(st == FATTN_OK || st == FATTN_BAD_PROBLEM);
     const bool yes = fattn_decision_supported(decision);
-    check(yes == (fattn_decision_reason(decision) == FATTN_REASON_NONE) && (yes || fattn_decision_text(decision)[0] != '\0'));
+    check(yes == (fattn_decision_reason(decision) == FATTN_REASON_NONE) &&
+          (yes || fattn_decision_text(decision)[0] != '\0'));
     fattn_decision_destroy(decision);
     return yes;
 }
@@ -364,15 +387,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         take_wild(&problem);
     else
         take_small(&problem);
-    if (problem.struct_size == sizeof problem && below(4) == 0 && fattn_score_mod_create(&mod, record, NULL, &problem) == FATTN_OK)
+    if (problem.struct_size == sizeof problem && below(4) == 0 &&
+        fattn_score_mod_create(&mod, record, NULL, &problem) == FATTN_OK)
         problem.score_mod = mod;
     const bool cached = below(2) != 0, yes = decide(cpu, &problem);
     if (described != NULL)
         decide(described, &problem);
-    const fattn_status st = cached ? fattn_plan_get(&plan, cpu, &problem, NULL) : fattn_plan_create(&plan, cpu, &problem, NULL);
-    check((st == FATTN_OK) == yes && (plan != NULL) == yes && (yes || fattn_last_error()[0] != '\0'));
+    const fattn_status st = cached ? fattn_plan_get(&plan, cpu, &problem, NULL)
+                                   : fattn_plan_create(&plan, cpu, &problem, NULL);
+    check((st == FATTN_OK) == yes && (plan != NULL) == yes &&
+          (yes || fattn_last_error()[0] != '\0'));
     if (yes) {
-        check(fattn_problem_resolve(&problem, &resolved) == FATTN_OK && fattn__problem_same(&plan->problem, &resolved));
+        check(fattn_problem_resolve(&problem, &resolved) == FATTN_OK &&
+              fattn__problem_same(&plan->problem, &resolved));
         check(fattn_plan_covers(plan, &problem));
         run(plan);
     }

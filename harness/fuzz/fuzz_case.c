@@ -1,4 +1,5 @@
-/* Any text: a case or an error with a place; a case's name parses to the same case; resolving it never goes wrong. */
+/* Any text: a case or an error with a place; a case's name parses to the same case; resolving it
+ * never goes wrong. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* --cudnn and a cuDNN folder's METADATA: any text ends as builds or as one line. The first line is the specification, the rest the
- * METADATA and RECORD. */
+/* --cudnn and a cuDNN folder's METADATA: any text ends as builds or as one line. The first line is
+ * the specification, the rest the METADATA and RECORD. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)mkdir(build, 0700);
     (void)snprintf(lib, sizeof lib, "%s/lib", build);
     (void)mkdir(lib, 0700);
-    static const char *const NAMES[] = { "libcudnn.so.9", "libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9" };
+    static const char *const NAMES[] = { "libcudnn.so.9", "libcudnn_graph.so.9",
+                                         "libcudnn_engines_runtime_compiled.so.9" };
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         put(lib, NAMES[i], "cudnn", 5);
     (void)setenv("XDG_CACHE_HOME", root, 1);
@@ -72,14 +73,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     facts_error note = { 0 }, message = { 0 };
     facts_build one;
     int status = facts_build_identify(&one, build, &message);
-    if (status == 0 ? one.major != 9 || !one.name[0] : !message.text[0] || strchr(message.text, '\n'))
+    if (status == 0 ? one.major != 9 || !one.name[0]
+                    : !message.text[0] || strchr(message.text, '\n'))
         abort();
     facts_builds out;
     message = (facts_error){ 0 };
     if (strchr(spec, '/') || strcmp(spec, ".") == 0) /* a folder of this machine */
         return 0;
-    status =
-        facts_builds_resolve(&out, spec, FACTS_RESOLVE_LOCK_ONLY, &note, &message); /* what is here would make it slow and random */
+    status = facts_builds_resolve(&out, spec, FACTS_RESOLVE_LOCK_ONLY, &note,
+                                  &message); /* what is here would make it slow and random */
     if (status == 0 ? out.count == 0 : !message.text[0] || strchr(message.text, '\n'))
         abort();
     facts_builds_free(&out);

@@ -1,4 +1,5 @@
-/* Any text as a file of errata: rules that can be chosen for a case and pushed, or one line that says what is wrong. */
+/* Any text as a file of errata: rules that can be chosen for a case and pushed, or one line that
+ * says what is wrong. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const fattn_policy policy = { .struct_size = sizeof policy,
                                   .rules = rules,
                                   .rule_count = facts_errata_choose(errata, &c, rules) };
-    if (fattn_policy_push(&policy, &depth) != FATTN_OK) /* what was read is what the library takes */
+    if (fattn_policy_push(&policy, &depth) !=
+        FATTN_OK) /* what was read is what the library takes */
         abort();
     facts_errata_destroy(errata); /* push copied the rules */
     fattn_policy_pop(depth);

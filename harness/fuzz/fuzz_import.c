@@ -1,4 +1,5 @@
-/* Somebody's log, or plan: read without harm, and every problem in it has a canonical name that is a case. */
+/* Somebody's log, or plan: read without harm, and every problem in it has a canonical name that is
+ * a case. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         facts_case c;
         facts_error error;
         char name[FACTS_NAME_MAX];
-        if (!facts_case_parse(&c, p->name, &error) || strcmp(facts_case_name(&c, name), p->name) != 0)
+        if (!facts_case_parse(&c, p->name, &error) ||
+            strcmp(facts_case_name(&c, name), p->name) != 0)
             abort();
         for (int s = 0; s < p->log_count; s++)
             for (const char *at = p->log_text[s]; *at != '\0'; at++)

@@ -1,5 +1,5 @@
-/* Any bytes as a saved plan: refused without harm. What was packed comes back, and with one bit changed or an end cut off it does
- * not. */
+/* Any bytes as a saved plan: refused without harm. What was packed comes back, and with one bit
+ * changed or an end cut off it does not. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fattn__plan_header header, packed = { .cudnn_version = 92000, .sm = 90 };
     const char *payload;
     if (fattn__plan_unpack(&header, &payload, (const char *)data, size) == FATTN_OK)
-        check(payload == (const char *)data + sizeof header && header.payload_bytes == size - sizeof header);
+        check(payload == (const char *)data + sizeof header &&
+              header.payload_bytes == size - sizeof header);
     if (size < 4)
         return 0;
     uint32_t place;
@@ -30,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     check(fattn__plan_unpack(&header, &payload, bytes, count) == FATTN_OK);
     check(header.sm == 90 && header.payload_bytes == size && memcmp(payload, data, size) == 0);
-    check(fattn__plan_unpack(&header, &payload, bytes, place % count) != FATTN_OK && payload == NULL);
+    check(fattn__plan_unpack(&header, &payload, bytes, place % count) != FATTN_OK &&
+          payload == NULL);
     bytes[place / 8 % count] ^= (char)(1 << place % 8);
     check(fattn__plan_unpack(&header, &payload, bytes, count) != FATTN_OK && payload == NULL);
     free(bytes);

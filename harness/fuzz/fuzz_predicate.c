@@ -1,4 +1,5 @@
-/* Any text as a predicate: it holds or not of known and unknown results, or there is an error with a place. */
+/* Any text as a predicate: it holds or not of known and unknown results, or there is an error with
+ * a place. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

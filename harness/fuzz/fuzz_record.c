@@ -1,4 +1,5 @@
-/* A line of somebody's record: parsed without harm, and accepted exactly when a JSON library accepts it. */
+/* A line of somebody's record: parsed without harm, and accepted exactly when a JSON library
+ * accepts it. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +23,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *json = json_loadb((const char *)data, size, 0, &error);
     bool accepted = json_is_object(json);
     /* Numbers out of range and more depth than ours are matters of taste; nothing else is. */
-    bool taste = json_error_code(&error) == json_error_numeric_overflow || json_error_code(&error) == json_error_stack_overflow ||
+    bool taste = json_error_code(&error) == json_error_numeric_overflow ||
+                 json_error_code(&error) == json_error_stack_overflow ||
                  json_error_code(&error) == json_error_null_character;
     if (line.kind != FACTS_LINE_BAD && !json && !taste)
         abort();
     /* jansson passes over a NUL after a number; we do not. */
-    if (line.kind == FACTS_LINE_BAD && accepted && size < FACTS_SCAN_DEPTH && !memchr(data, 0, size))
+    if (line.kind == FACTS_LINE_BAD && accepted && size < FACTS_SCAN_DEPTH &&
+        !memchr(data, 0, size))
         abort();
     json_decref(json);
     return 0;

@@ -1,4 +1,5 @@
-/* Any text as a suite and as expectations: cases or an error with a place, never more than the limit. */
+/* Any text as a suite and as expectations: cases or an error with a place, never more than the
+ * limit. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static void expand(const facts_suite *suite)
         return;
     for (size_t i = 0; i < suite->lines; i++) {
         const facts_suite_line *line = &suite->line[i];
-        uint64_t members = facts_pattern_count(line->pattern), count = line->draw > 0 ? line->draw : members;
+        uint64_t members = facts_pattern_count(line->pattern),
+                 count = line->draw > 0 ? line->draw : members;
         for (uint64_t k = 0; k < count; k++) {
             uint64_t index = line->draw > 0 ? facts_pattern_draw(members, line->seed, k) : k;
             check(index < members);

@@ -27,7 +27,11 @@ LOG2_E = 1.4426950408889634
 FACTOR = 4.0  # of E, for one element
 ROWS = 512  # rows of scores in memory at once
 MX_BLOCK = 32
-UNTOUCHED = {1: (0x7F, 0xFF), 2: (0x7FA5, 0xFFFF), 4: (0x7FA5A5A5, 0xFFFFFFFF)}  # by size: in the outputs before the call
+UNTOUCHED = {
+    1: (0x7F, 0xFF),
+    2: (0x7FA5, 0xFFFF),
+    4: (0x7FA5A5A5, 0xFFFFFFFF),
+}  # by size: in the outputs before the call
 SIZES = ("batch", "heads_q", "heads_k", "heads_v", "seq_q", "seq_kv", "dim_qk", "dim_v")
 # unit roundoff (of f32: 16 times that), half the smallest step or the smallest normal number (fp32 flushes to 0), largest number
 TYPES = {
@@ -58,7 +62,9 @@ def decode(codes, dtype):
     if dtype in ("e4m3", "mxe4m3"):
         code = np.arange(256)
         exponent, fraction = code >> 3 & 15, (code & 7) / 8.0
-        value = np.where(exponent == 0, np.ldexp(fraction, -6), np.ldexp(1.0 + fraction, exponent - 7))
+        value = np.where(
+            exponent == 0, np.ldexp(fraction, -6), np.ldexp(1.0 + fraction, exponent - 7)
+        )
         value[code & 127 == 127] = np.nan
         return np.where(code >= 128, -value, value)[codes]
     return codes.astype(np.float64)
@@ -117,10 +123,16 @@ class Files:
             dim[0], dim[2] = about["pages"], about["page"]
         starts, lengths = np.arange(dim[0]) * stride[0], np.full(dim[0], dim[2])
         if about["packed"]:
-            offsets = self.load(("stats" if name in ("max", "sum_exp") else name) + "_offsets").astype(np.int64)
-            starts, lengths = offsets[:-1] * (stride[2] if self.case["ragged_tokens"] else 1), self.len_q if about["packed"] == "q" else self.len_kv
+            offsets = self.load(
+                ("stats" if name in ("max", "sum_exp") else name) + "_offsets"
+            ).astype(np.int64)
+            starts, lengths = (
+                offsets[:-1] * (stride[2] if self.case["ragged_tokens"] else 1),
+                self.len_q if about["packed"] == "q" else self.len_kv,
+            )
         inside = sum(
-            (np.arange(extent) * step).reshape([-1 if axis == n else 1 for n in range(3)]) for axis, (extent, step) in enumerate(zip(dim[1:], stride[1:]))
+            (np.arange(extent) * step).reshape([-1 if axis == n else 1 for n in range(3)])
+            for axis, (extent, step) in enumerate(zip(dim[1:], stride[1:]))
         )
         out = np.zeros(dim, raw.dtype)
         for b in range(dim[0]):
@@ -140,7 +152,11 @@ class Files:
         found = self.load("seq_len_" + side).astype(np.int64)
         if self.case["cumulative_" + side]:
             return np.diff(found)
-        return np.maximum(np.broadcast_to(found, self.batch), 0) if found.size == 1 else np.maximum(found, 0)
+        return (
+            np.maximum(np.broadcast_to(found, self.batch), 0)
+            if found.size == 1
+            else np.maximum(found, 0)
+        )
 
     def has(self, name):
         return name in self.tensors
@@ -179,23 +195,37 @@ class Files:
         blocks = -(-columns // MX_BLOCK)
         tiles = -(-blocks // 4)
         line, block = np.arange(lines)[:, None], np.arange(blocks)[None, :]
-        place = (line // 128 * tiles + block // 4) * 512 + line % 32 * 16 + line // 32 % 4 * 4 + block % 4
+        place = (
+            (line // 128 * tiles + block // 4) * 512
+            + line % 32 * 16
+            + line // 32 % 4 * 4
+            + block % 4
+        )
         codes = self.load("sf_" + name).reshape(shape[0], shape[1], -1)[:, :, place]
-        factor = np.repeat(np.ldexp(1.0, codes.astype(np.int64) - 127), MX_BLOCK, axis=3)[..., :columns]
+        factor = np.repeat(np.ldexp(1.0, codes.astype(np.int64) - 127), MX_BLOCK, axis=3)[
+            ..., :columns
+        ]
         return factor.swapaxes(2, 3) if by_row else factor
 
     def check_offsets(self):
         """Do the offsets of ragged tensors lead to the rows that TENSOR.npy shows?"""
         good = []
         for name, about in self.tensors.items():
-            if not about["packed"] or name + "_offsets" not in self.arrays or not os.path.exists(self.path(name + ".packed")):
+            if (
+                not about["packed"]
+                or name + "_offsets" not in self.arrays
+                or not os.path.exists(self.path(name + ".packed"))
+            ):
                 continue
             seen, stored = self.load(name), self.load(name + ".packed")
             unit = 1 if self.case["ragged_tokens"] else about["stride"][2]
             lengths = self.len_q if about["packed"] == "q" else self.len_kv
             for b, offset in enumerate(self.load(name + "_offsets")[:-1]):
                 first, count = int(offset) // unit, int(lengths[b])
-                if not np.array_equal(seen[b, :, :count].view(np.uint8), stored[0, :, first : first + count].view(np.uint8)):
+                if not np.array_equal(
+                    seen[b, :, :count].view(np.uint8),
+                    stored[0, :, first : first + count].view(np.uint8),
+                ):
                     raise ValueError(f"{name}_offsets[{b}] does not lead to the rows of {name}.npy")
             good.append(name)
         if good:
@@ -255,7 +285,9 @@ class Scores:
             seen = j <= i
         elif mod == "window":
             left, right = parameter
-            seen = ((j <= i + right) if right is not None else True) & ((j > i - left) if left is not None else True)
+            seen = ((j <= i + right) if right is not None else True) & (
+                (j > i - left) if left is not None else True
+            )
         elif mod == "prefix":
             seen = (j <= i) | (j < parameter[0])
         elif mod == "document":
@@ -289,20 +321,29 @@ class Scores:
         """Of rows first..last-1 and the live keys. Returns x, slope, size [rows,1]."""
         case = self.case
         i, j = np.arange(first, last)[:, None], np.arange(int(self.files.len_kv[b]))[None, :]
-        q, k = self.q[b, h, first:last], self.k[b, h * case["heads_k"] // case["heads_q"], : j.shape[1]]
+        q, k = (
+            self.q[b, h, first:last],
+            self.k[b, h * case["heads_k"] // case["heads_q"], : j.shape[1]],
+        )
         x, slope = self.modified(case["scale"] * (q @ k.T), b, h, i, j)
         if self.bias is not None and not self.truth:
             x = x + self.beside(self.bias, b, h, i, j)
         if self.slopes is not None:
             x = x + float(self.slopes[h]) * (j - i)
         x = np.where(self.seen(b, h, i, j), x, -np.inf)
-        norms = root((q * q).sum(1, keepdims=True)) * (root((k * k).sum(1)).max() if k.size else 0.0)
+        norms = root((q * q).sum(1, keepdims=True)) * (
+            root((k * k).sum(1)).max() if k.size else 0.0
+        )
         largest = np.where(np.isfinite(x), np.abs(x), 0.0).max(axis=1, initial=0.0, keepdims=True)
         return x, slope, 1.0 + abs(case["scale"]) * norms + largest
 
     def kept(self, b, h, first, last, keys):
         """The right-hand side of the product with P."""
-        return 1.0 if self.keep is None else self.keep[b, h, first:last, :keys] * self.case["keep_scale"]
+        return (
+            1.0
+            if self.keep is None
+            else self.keep[b, h, first:last, :keys] * self.case["keep_scale"]
+        )
 
 
 # ---- the two passes ---------------------------------------------------------------------------------------------------------
@@ -323,7 +364,12 @@ def softmax(x, sink):
     total = weights.sum(axis=1, keepdims=True) + np.exp(sink - base)
     with np.errstate(divide="ignore"):
         lse = top + np.log(np.where(np.isfinite(top), total, 1.0))
-    return weights / np.where(total > 0, total, 1.0), lse, top, np.where(np.isfinite(top), total, 0.0)
+    return (
+        weights / np.where(total > 0, total, 1.0),
+        lse,
+        top,
+        np.where(np.isfinite(top), total, 0.0),
+    )
 
 
 def is_narrow(case):
@@ -344,7 +390,13 @@ def forward(files, only_rows=False):
     v = files.tensor("v")
     u, eta, _ = TYPES[case["dtype"]]
     narrow = is_narrow(case)
-    pieces = 16.0 if case["dtype"].startswith("mx") else files.scalar("scale_s") / 16.0 if narrow else 1.0  # a rescale threshold of 2^4
+    pieces = (
+        16.0
+        if case["dtype"].startswith("mx")
+        else files.scalar("scale_s") / 16.0
+        if narrow
+        else 1.0
+    )  # a rescale threshold of 2^4
     gamma = files.scalar("scale_s") * files.scalar("descale_s")
     rows = (files.batch, files.heads, case["seq_q"], 1)
     out = {name: Answer(rows) for name in ("lse", "max", "sum_exp")}
@@ -363,9 +415,15 @@ def forward(files, only_rows=False):
             continue
         values = v[b, h * case["heads_v"] // case["heads_q"], : p.shape[1]]
         o = gamma * (p @ values)
-        e = (u + size * (2.0**-11 if narrow else 2.0**-21)) * p + np.minimum(p, eta / pieces / np.maximum(total, 1.0))
+        e = (u + size * (2.0**-11 if narrow else 2.0**-21)) * p + np.minimum(
+            p, eta / pieces / np.maximum(total, 1.0)
+        )
         out["o"].want[at], out["o"].due[at] = o, True
-        out["o"].error[at] = abs(gamma) * root((e * e) @ (values * values)) + u * np.abs(o) + (abs(gamma) * 2.0**-11 * (p @ np.abs(values)) if narrow else 0.0)
+        out["o"].error[at] = (
+            abs(gamma) * root((e * e) @ (values * values))
+            + u * np.abs(o)
+            + (abs(gamma) * 2.0**-11 * (p @ np.abs(values)) if narrow else 0.0)
+        )
     return out, amax
 
 
@@ -375,15 +433,29 @@ class Gradients:
     def __init__(self, files):
         case = files.case
         keys = (files.batch, case["heads_k"], case["seq_kv"], case["dim_qk"])
-        self.dq, self.dk = Answer((files.batch, files.heads, case["seq_q"], case["dim_qk"])), Answer(keys)
+        self.dq, self.dk = (
+            Answer((files.batch, files.heads, case["seq_q"], case["dim_qk"])),
+            Answer(keys),
+        )
         self.dv = Answer((files.batch, case["heads_v"], case["seq_kv"], case["dim_v"]))
         self.dbias = None
         if files.has("dbias"):
             about = files.tensors["dbias"]
             self.dbias, u = Answer(about["dim"]), TYPES[about["dtype"]][0]
-            casts, parts = casts_of_bias(about["dim"], (files.batch, files.heads, case["seq_q"], case["seq_kv"]), case["scale"])
-            self.u_dbias, self.casts_dbias = u * root(float(casts)), 1.0 + root(float(casts * parts))
-        self.dsink, self.dsink_error, self.amax_dp = np.zeros(files.heads), np.zeros(files.heads), 0.0
+            casts, parts = casts_of_bias(
+                about["dim"],
+                (files.batch, files.heads, case["seq_q"], case["seq_kv"]),
+                case["scale"],
+            )
+            self.u_dbias, self.casts_dbias = (
+                u * root(float(casts)),
+                1.0 + root(float(casts * parts)),
+            )
+        self.dsink, self.dsink_error, self.amax_dp = (
+            np.zeros(files.heads),
+            np.zeros(files.heads),
+            0.0,
+        )
 
 
 def add_to(answer, at, part, squares, u):
@@ -404,9 +476,20 @@ def add_bias(answer, b, h, first, last, dx, near, u):
     """`near`: what dX is off by before its casts. `u`: of all of them but the last."""
     dim = answer.want.shape
     rows = slice(first, last) if dim[2] > 1 else slice(0, 1)
-    at = (b if dim[0] > 1 else 0, h if dim[1] > 1 else 0, rows, slice(0, dx.shape[1]) if dim[3] > 1 else slice(0, 1))
+    at = (
+        b if dim[0] > 1 else 0,
+        h if dim[1] > 1 else 0,
+        rows,
+        slice(0, dx.shape[1]) if dim[3] > 1 else slice(0, 1),
+    )
     axes = tuple(axis for axis, extent in enumerate(dim[2:]) if extent == 1)
-    add_to(answer, at, dx.sum(axis=axes, keepdims=True), ((u * dx) ** 2 + near**2).sum(axis=axes, keepdims=True), 0.0)
+    add_to(
+        answer,
+        at,
+        dx.sum(axis=axes, keepdims=True),
+        ((u * dx) ** 2 + near**2).sum(axis=axes, keepdims=True),
+        0.0,
+    )
 
 
 def backward(files):
@@ -419,7 +502,10 @@ def backward(files):
     narrow = is_narrow(case)
     accumulated = 2.0**-11 if narrow else 2.0**-20
     scale_s = 256.0 if blocks else files.scalar("scale_s")
-    gamma, delta = files.scalar("scale_s") * files.scalar("descale_s"), files.scalar("scale_dp") * files.scalar("descale_dp")
+    gamma, delta = (
+        files.scalar("scale_s") * files.scalar("descale_s"),
+        files.scalar("scale_dp") * files.scalar("descale_dp"),
+    )
     v, o, d_o = files.tensor("v"), files.tensor("o"), files.tensor("do")
     d_o_rows, d_o_wide = (files.tensor("do_t"), files.tensor("do_16")) if blocks else (d_o, d_o)
     q_rows, k_rows = (files.tensor("q_t"), files.tensor("k_t")) if blocks else (scores.q, scores.k)
@@ -431,25 +517,49 @@ def backward(files):
         x, slope, size = scores.of(b, h, first, last)
         n, at = x.shape[1], (b, h, slice(first, last))
         lse = stats[at]
-        p = np.where(np.isfinite(lse) & np.isfinite(x), np.exp(x - np.where(np.isfinite(lse), lse, 0.0)), 0.0)
+        p = np.where(
+            np.isfinite(lse) & np.isfinite(x), np.exp(x - np.where(np.isfinite(lse), lse, 0.0)), 0.0
+        )
         keep = scores.kept(b, h, first, last, n)
         values, dy, rows_of = v[b, h // group_v, :n], d_o[at], slice(0, n)
         dp = (dy @ values.T) * keep
-        d = np.where(np.isfinite(lse), (d_o_wide[at] * o[at]).sum(axis=1, keepdims=True), 0.0)  # O of a row without keys is arbitrary
+        d = np.where(
+            np.isfinite(lse), (d_o_wide[at] * o[at]).sum(axis=1, keepdims=True), 0.0
+        )  # O of a row without keys is arbitrary
         dx = p * (dp - d)
         ds = dx * slope * case["scale"]
-        reach = root((dy * dy).sum(1, keepdims=True)) * (root((values * values).sum(1)).max() if values.size else 0.0)
+        reach = root((dy * dy).sum(1, keepdims=True)) * (
+            root((values * values).sum(1)).max() if values.size else 0.0
+        )
         noise = size * (2.0**-11 if narrow else 2.0**-21)
-        near = p * accumulated * (np.abs(dp) + np.abs(d) + reach)  # of dX: dP and D may cancel, their errors cannot
-        e = (u_ds + noise) * np.abs(ds) + np.minimum(np.abs(ds), eta_ds / files.scalar("scale_dp")) + near * np.abs(slope * case["scale"])
+        near = (
+            p * accumulated * (np.abs(dp) + np.abs(d) + reach)
+        )  # of dX: dP and D may cancel, their errors cannot
+        e = (
+            (u_ds + noise) * np.abs(ds)
+            + np.minimum(np.abs(ds), eta_ds / files.scalar("scale_dp"))
+            + near * np.abs(slope * case["scale"])
+        )
         keys, queries = k_rows[b, h // group_k, :n], q_rows[at]
         out.dq.want[at] = delta * (ds @ keys)
         out.dq.error[at] = (delta * delta) * ((e * e) @ (keys * keys))
-        add_to(out.dk, (b, h // group_k, rows_of), delta * (ds.T @ queries), (delta * delta) * ((e * e).T @ (queries * queries)), u_parts)
+        add_to(
+            out.dk,
+            (b, h // group_k, rows_of),
+            delta * (ds.T @ queries),
+            (delta * delta) * ((e * e).T @ (queries * queries)),
+            u_parts,
+        )
         dropped = p * keep
         e = (u + noise) * dropped + np.minimum(dropped, eta / scale_s)
         dy = d_o_rows[at]
-        add_to(out.dv, (b, h // group_v, rows_of), gamma * (dropped.T @ dy), (gamma * gamma) * ((e * e).T @ (dy * dy)), u_parts)
+        add_to(
+            out.dv,
+            (b, h // group_v, rows_of),
+            gamma * (dropped.T @ dy),
+            (gamma * gamma) * ((e * e).T @ (dy * dy)),
+            u_parts,
+        )
         out.amax_dp = max(out.amax_dp, float(np.abs(ds).max(initial=0.0)))
         if out.dbias is not None:
             add_bias(out.dbias, b, h, first, last, dx, noise * np.abs(dx) + near, out.u_dbias)
@@ -504,13 +614,14 @@ class Report:
         rms = root(np.mean(off[finite] ** 2)) if finite.any() else 0.0
         bad = not np.all(ratio <= 1.0) or (rms_rule and rms > root(np.mean(allowed[finite] ** 2)))
         self.failed |= bool(bad) and not given
-        verdict = ("not " if bad else "") + "within the tolerance" if given else "FAIL" if bad else "PASS"
+        verdict = (
+            ("not " if bad else "") + "within the tolerance" if given else "FAIL" if bad else "PASS"
+        )
         where = ",".join(str(int(n)) for n in largest)
         print(
             f"{name:12} largest error {off[largest]:.3g} at [{where}]: {got[largest]:.6g}, expected {want[largest]:.6g}; "
             f"worst error {ratio[worst]:.3g} of the tolerance; relative rms {rms / size if size else rms:.3g}: {verdict}"
         )
-
 
     def padded(self, name, got, untouched, due):
         """Elements past a length: 0, or unchanged by the call."""
@@ -518,7 +629,9 @@ class Report:
         if other.any():
             self.failed = True
             where = ",".join(str(int(n)) for n in np.unravel_index(np.argmax(other), other.shape))
-            print(f"{name:12} {other.sum()} elements behind a length were written, the first at [{where}]: {got[other][0]:.6g}: FAIL")
+            print(
+                f"{name:12} {other.sum()} elements behind a length were written, the first at [{where}]: {got[other][0]:.6g}: FAIL"
+            )
 
 
 def spread(answer, dim, u):
@@ -527,7 +640,10 @@ def spread(answer, dim, u):
     if not axes:
         return
     answer.error = root((answer.error**2 + (u * answer.want) ** 2).sum(axis=axes, keepdims=True))
-    answer.want, answer.due = answer.want.sum(axis=axes, keepdims=True), answer.due.any(axis=axes, keepdims=True)
+    answer.want, answer.due = (
+        answer.want.sum(axis=axes, keepdims=True),
+        answer.due.any(axis=axes, keepdims=True),
+    )
 
 
 def compare(files, report, name, answer):
@@ -540,7 +656,9 @@ def compare(files, report, name, answer):
     spread(answer, about["dim"], u)
     want = np.clip(answer.want, -largest / scale, largest / scale) if u > 2.0**-8 else answer.want
     report.line(name, got, want, answer.error + u * np.abs(want) + eta / abs(scale), answer.due)
-    report.padded(name, got, np.isin(raw.view(f"u{raw.itemsize}"), UNTOUCHED[raw.itemsize]), answer.due)
+    report.padded(
+        name, got, np.isin(raw.view(f"u{raw.itemsize}"), UNTOUCHED[raw.itemsize]), answer.due
+    )
     check_due(files, name, answer, want)
 
 
@@ -553,7 +671,9 @@ def check_due(files, name, answer, want):
     if theirs.shape != want.shape:
         return
     off = np.where(answer.due & np.isfinite(want), np.abs(theirs - want), 0.0)
-    print(f"{'':12} the folder's reference results differ from these by {np.nanmax(off, initial=0.0):.3g} at most")
+    print(
+        f"{'':12} the folder's reference results differ from these by {np.nanmax(off, initial=0.0):.3g} at most"
+    )
 
 
 def compare_arrays(files, report, due):
@@ -561,22 +681,35 @@ def compare_arrays(files, report, due):
     for name, (want, off) in due.items():
         if name in files.arrays:
             got, want = files.load(name).astype(np.float64), np.atleast_1d(np.asarray(want, float))
-            report.line(name, got, want, np.broadcast_to(off, want.shape), np.ones(want.shape, bool), rms_rule=False)
+            report.line(
+                name,
+                got,
+                want,
+                np.broadcast_to(off, want.shape),
+                np.ones(want.shape, bool),
+                rms_rule=False,
+            )
 
 
 def compare_rows(files, report, rows):
     """Stats, Max and Sum_exp, if the call writes them."""
     if files.has("stats"):
         got = files.tensor("stats") / (LOG2_E if files.case["stats_log2"] else 1.0)
-        report.line("stats", got, rows["lse"].want, rows["lse"].error, rows["lse"].due, rms_rule=False)
+        report.line(
+            "stats", got, rows["lse"].want, rows["lse"].error, rows["lse"].due, rms_rule=False
+        )
     for name in ("max", "sum_exp"):
         if files.has(name):
             want, error = rows[name].want, rows[name].error
             with np.errstate(invalid="ignore", over="ignore"):
-                if files.has("max") and files.has("sum_exp"):  # a kernel may keep an earlier Max, lower by up to 2^8
+                if files.has("max") and files.has(
+                    "sum_exp"
+                ):  # a kernel may keep an earlier Max, lower by up to 2^8
                     lower = rows["max"].want - files.tensor("max")
                     lazy = (lower > rows["max"].error) & (lower < 8 / LOG2_E)
-                    want = np.where(lazy, files.tensor("max") if name == "max" else want * np.exp(lower), want)
+                    want = np.where(
+                        lazy, files.tensor("max") if name == "max" else want * np.exp(lower), want
+                    )
                 error = np.abs(want) * np.expm1(2 * error) + 1e-30 if name == "sum_exp" else error
             report.line(name, files.tensor(name), want, error, rows[name].due, rms_rule=False)
 
@@ -602,7 +735,9 @@ def compare_dump(files, report):
     for b, h, first, last in parts(files):
         x, _, _ = scores.of(b, h, first, last)
         due[b, h, first:last, : x.shape[1]] = np.isfinite(x)
-    report.line("rng_dump", got, (want != 0).astype(float), np.zeros(got.shape), due, rms_rule=False)
+    report.line(
+        "rng_dump", got, (want != 0).astype(float), np.zeros(got.shape), due, rms_rule=False
+    )
 
 
 def run_backward(files, report):
@@ -610,8 +745,23 @@ def run_backward(files, report):
     inputs, lse = rows["o"], rows["lse"]
     print("given to the backward, beside what a forward gives:")
     u, eta, _ = TYPES[files.tensors["o"]["dtype"]]
-    report.line("o", files.tensor("o"), inputs.want, inputs.error + u * np.abs(inputs.want) + eta * files.scalar("descale_o"), live(lse, inputs), given=True)
-    report.line("stats", files.tensor("stats"), lse.want, lse.error, live(lse, lse), rms_rule=False, given=True)
+    report.line(
+        "o",
+        files.tensor("o"),
+        inputs.want,
+        inputs.error + u * np.abs(inputs.want) + eta * files.scalar("descale_o"),
+        live(lse, inputs),
+        given=True,
+    )
+    report.line(
+        "stats",
+        files.tensor("stats"),
+        lse.want,
+        lse.error,
+        live(lse, lse),
+        rms_rule=False,
+        given=True,
+    )
     print("outputs:")
     out = backward(files)
     for name, answer in (("dq", out.dq), ("dk", out.dk), ("dv", out.dv)):
@@ -623,11 +773,16 @@ def run_backward(files, report):
         compare(files, report, name, answer)
     if out.dbias is not None:
         answer = out.dbias
-        eta = TYPES[files.tensors["dbias"]["dtype"]][1] / (min(abs(files.case["scale"]), 1.0) or 1.0)  # an engine casts scale dX, and divides
+        eta = TYPES[files.tensors["dbias"]["dtype"]][1] / (
+            min(abs(files.case["scale"]), 1.0) or 1.0
+        )  # an engine casts scale dX, and divides
         answer.due[:] = True
         answer.error = root(answer.error) + eta * out.casts_dbias
         compare(files, report, "dbias", answer)
-    tops = {"amax_" + name: largest(answer) for name, answer in (("dq", out.dq), ("dk", out.dk), ("dv", out.dv))}
+    tops = {
+        "amax_" + name: largest(answer)
+        for name, answer in (("dq", out.dq), ("dk", out.dk), ("dv", out.dv))
+    }
     tops["amax_dp"] = (out.amax_dp, out.amax_dp * 2.0**-4)
     tops["dsink"] = (out.dsink, FACTOR * root(out.dsink_error) + 2.0**-20 * np.abs(out.dsink))
     compare_arrays(files, report, tops)
@@ -643,7 +798,10 @@ def main(words):
         print(__doc__)
         return 0
     try:
-        files, report = Files(words[0] if words else os.path.dirname(os.path.abspath(__file__))), Report()
+        files, report = (
+            Files(words[0] if words else os.path.dirname(os.path.abspath(__file__))),
+            Report(),
+        )
         print(files.case["case"])
         if files.case["dropout"] > 0 and not os.path.exists(os.path.join(files.folder, "keep.npy")):
             raise CannotSay("what dropout kept: there is no keep.npy")
@@ -652,7 +810,16 @@ def main(words):
     except CannotSay as error:
         print(f"check.py cannot say: {error}", file=sys.stderr)
         return 3
-    except (OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError) as error:
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        MemoryError,
+    ) as error:
         said = " ".join(str(error).split()) or "the files do not fit into memory"
         print(f"check.py: {type(error).__name__}: {said}", file=sys.stderr)
         return 2

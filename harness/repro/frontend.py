@@ -109,13 +109,23 @@ class Script:
         self.lines, self.places, self.outputs = [], [], {}
         self.types = {}
         for descriptor in case["graph"]["descriptors"]:
-            values = {attribute["name"]: attribute["values"] for attribute in descriptor["attributes"]}
+            values = {
+                attribute["name"]: attribute["values"] for attribute in descriptor["attributes"]
+            }
             if "CUDNN_ATTR_TENSOR_UNIQUE_ID" in values:
-                self.types[values["CUDNN_ATTR_TENSOR_UNIQUE_ID"][0]] = values["CUDNN_ATTR_TENSOR_DATA_TYPE"][0].replace("CUDNN_DATA_", "")
-        self.uids = {program_check.SLOT_WORDS.get(one["slot"], one["slot"]): one["uid"] for one in case["graph"]["bindings"]}
+                self.types[values["CUDNN_ATTR_TENSOR_UNIQUE_ID"][0]] = values[
+                    "CUDNN_ATTR_TENSOR_DATA_TYPE"
+                ][0].replace("CUDNN_DATA_", "")
+        self.uids = {
+            program_check.SLOT_WORDS.get(one["slot"], one["slot"]): one["uid"]
+            for one in case["graph"]["bindings"]
+        }
 
     def refuse(self):
-        case, kinds = self.case, {descriptor["type"] for descriptor in self.case["graph"]["descriptors"]}
+        case, kinds = (
+            self.case,
+            {descriptor["type"] for descriptor in self.case["graph"]["descriptors"]},
+        )
         why = [
             (case["dtype"].startswith("mx"), "block-scaled types"),
             (case["rope_dim"] > 0, "rotary embedding"),
@@ -129,7 +139,10 @@ class Script:
             (self.has("rng_dump"), "a dump of random numbers"),
             (case["exec"] != "eager", f"exec={case['exec']}"),
             (" spelling=" in case["case"], "the spelling of the softmax"),
-            (self.eight and not self.outputs_are_scaled(), "an output of 16 bits beside 8 bit inputs"),
+            (
+                self.eight and not self.outputs_are_scaled(),
+                "an output of 16 bits beside 8 bit inputs",
+            ),
             ("CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR" in kinds, "a backward as one operation"),
         ]
         for there, what in why:
@@ -137,7 +150,10 @@ class Script:
                 raise CannotSay(f"cudnn-frontend's Python API cannot be given {what}")
 
     def outputs_are_scaled(self):
-        return all("scale_" + word in self.arrays for word in (("dq", "dk", "dv") if self.backward else ("o",)))
+        return all(
+            "scale_" + word in self.arrays
+            for word in (("dq", "dk", "dv") if self.backward else ("o",))
+        )
 
     def has(self, word):
         return word in self.tensors
@@ -147,7 +163,11 @@ class Script:
     def shape(self, word):
         """Of a pool: its pages."""
         about = self.tensors[word]
-        dim = [about["pages"], about["dim"][1], about["page"], about["dim"][3]] if about["page"] else about["dim"]
+        dim = (
+            [about["pages"], about["dim"][1], about["page"], about["dim"][3]]
+            if about["page"]
+            else about["dim"]
+        )
         return f"dim={dim}, stride={about['stride']}"
 
     def offsets(self, word):
@@ -188,7 +208,12 @@ class Script:
             + (f", ragged_offset={offsets})" if offsets else ")")
         )
         self.place(variable, owner, start)
-        self.note_output(owner, self.tensors[word]["output"], self.program.buffers[owner][0], NUMPY[self.tensors[word]["dtype"]])
+        self.note_output(
+            owner,
+            self.tensors[word]["output"],
+            self.program.buffers[owner][0],
+            NUMPY[self.tensors[word]["dtype"]],
+        )
         return variable
 
     def result(self, word, variable):
@@ -200,11 +225,15 @@ class Script:
             + (f".set_ragged_offset({offsets})" if offsets else "")
         )
         self.place(variable, owner, start)
-        self.note_output(owner, True, self.program.buffers[owner][0], NUMPY[self.tensors[word]["dtype"]])
+        self.note_output(
+            owner, True, self.program.buffers[owner][0], NUMPY[self.tensors[word]["dtype"]]
+        )
 
     def number(self, word, variable):
         """An amax that the operation returns."""
-        self.lines.append(f"    {variable}.set_output(True).set_dim([1, 1, 1, 1]).set_stride([1, 1, 1, 1]).set_data_type(KIND.FLOAT)")
+        self.lines.append(
+            f"    {variable}.set_output(True).set_dim([1, 1, 1, 1]).set_stride([1, 1, 1, 1]).set_data_type(KIND.FLOAT)"
+        )
         self.place(variable, word, 0)
         self.note_output(word, True, 4, "<f4")
 
@@ -212,7 +241,10 @@ class Script:
 
     def options(self):
         case = self.case
-        yield "attn_scale", self.small("attn_scale") if "attn_scale" in self.arrays else repr(case["scale"])
+        yield (
+            "attn_scale",
+            self.small("attn_scale") if "attn_scale" in self.arrays else repr(case["scale"]),
+        )
         if self.has("bias"):
             yield "bias", self.tensor("bias")
         if self.has("dbias"):
@@ -222,12 +254,21 @@ class Script:
         if case["padding"]:
             yield "use_padding_mask", "True"
             for side in ("q", "kv"):
-                yield ("cu_" if case["cumulative_" + side] else "") + "seq_len_" + side, self.small("seq_len_" + side)
+                yield (
+                    ("cu_" if case["cumulative_" + side] else "") + "seq_len_" + side,
+                    self.small("seq_len_" + side),
+                )
         if case["window_left"] is not None or case["window_right"] is not None:
-            yield "diagonal_alignment", f"cudnn.diagonal_alignment.{'BOTTOM_RIGHT' if case['align'] == 'br' else 'TOP_LEFT'}"
+            yield (
+                "diagonal_alignment",
+                f"cudnn.diagonal_alignment.{'BOTTOM_RIGHT' if case['align'] == 'br' else 'TOP_LEFT'}",
+            )
         for side in ("left", "right"):
             if case["window_" + side] is not None:
-                yield f"{'' if self.eight else 'diagonal_band_'}{side}_bound", str(case["window_" + side])
+                yield (
+                    f"{'' if self.eight else 'diagonal_band_'}{side}_bound",
+                    str(case["window_" + side]),
+                )
         if self.has("dropout_mask"):
             yield "dropout", f"({self.tensor('dropout_mask')}, {self.small('dropout_scale')})"
         elif case["dropout"] > 0:
@@ -252,7 +293,9 @@ class Script:
 
     def forward(self):
         inputs = {word: self.tensor(word) for word in ("q", "k", "v")}
-        names = ["descale_q", "descale_k", "descale_v", "descale_s", "scale_s"] + (["scale_o"] if "scale_o" in self.arrays else [])
+        names = ["descale_q", "descale_k", "descale_v", "descale_s", "scale_s"] + (
+            ["scale_o"] if "scale_o" in self.arrays else []
+        )
         scales = {word: self.small(word) for word in names} if self.eight else {}
         options = dict(self.options())
         options["generate_stats"] = str(self.has("stats"))
@@ -261,8 +304,13 @@ class Script:
                 options["score_" + word] = self.tensor(word, word + "_")
         if self.case["stats_log2"]:
             options["stats_use_log2"] = "True"
-        unified = any(descriptor["type"] == "CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR" for descriptor in self.case["graph"]["descriptors"])
-        options["implementation"] = f"cudnn.attention_implementation.{'UNIFIED' if unified else 'COMPOSITE'}"
+        unified = any(
+            descriptor["type"] == "CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR"
+            for descriptor in self.case["graph"]["descriptors"]
+        )
+        options["implementation"] = (
+            f"cudnn.attention_implementation.{'UNIFIED' if unified else 'COMPOSITE'}"
+        )
         results = ["o", "stats", "amax_s", "amax_o"] if self.eight else ["o", "stats"]
         self.call("sdpa_fp8" if self.eight else "sdpa", inputs | scales | options, results)
         self.result("o", "o")
@@ -272,7 +320,10 @@ class Script:
             self.number(word, word)
 
     def backward_pass(self):
-        inputs = {word: self.tensor(word) for word in ("q", "k", "v", "o")} | {"dO": self.tensor("do", "d_o"), "stats": self.tensor("stats")}
+        inputs = {word: self.tensor(word) for word in ("q", "k", "v", "o")} | {
+            "dO": self.tensor("do", "d_o"),
+            "stats": self.tensor("stats"),
+        }
         words = {
             "descale_dO": "descale_do",
             "descale_dP": "descale_dp",
@@ -281,13 +332,26 @@ class Script:
             "scale_dV": "scale_dv",
             "scale_dP": "scale_dp",
         }
-        words |= {word: word for word in ("descale_q", "descale_k", "descale_v", "descale_o", "descale_s", "scale_s")}
-        scales = {word: self.small(array) for word, array in words.items() if array in self.arrays} if self.eight else {}
+        words |= {
+            word: word
+            for word in ("descale_q", "descale_k", "descale_v", "descale_o", "descale_s", "scale_s")
+        }
+        scales = (
+            {word: self.small(array) for word, array in words.items() if array in self.arrays}
+            if self.eight
+            else {}
+        )
         options = dict(self.options())
         if self.case["deterministic"]:
             options["use_deterministic_algorithm"] = "True"
-        results = ["dq", "dk", "dv"] + (["amax_dq", "amax_dk", "amax_dv", "amax_dp"] if self.eight else [])
-        self.call("sdpa_fp8_backward" if self.eight else "sdpa_backward", inputs | scales | options, results)
+        results = ["dq", "dk", "dv"] + (
+            ["amax_dq", "amax_dk", "amax_dv", "amax_dp"] if self.eight else []
+        )
+        self.call(
+            "sdpa_fp8_backward" if self.eight else "sdpa_backward",
+            inputs | scales | options,
+            results,
+        )
         for word in results[:3]:
             self.result(word, word)
         for word in results[3:]:
@@ -295,7 +359,9 @@ class Script:
 
     def call(self, name, arguments, results):
         given = ", ".join(f"{key}={value}" for key, value in arguments.items())
-        self.lines.append(f"    {', '.join(results)} = g.{name}(name='attention', {given})[:{len(results)}]")
+        self.lines.append(
+            f"    {', '.join(results)} = g.{name}(name='attention', {given})[:{len(results)}]"
+        )
 
     def text(self):
         (self.backward_pass if self.backward else self.forward)()
@@ -310,5 +376,14 @@ def script(case, row, title, about, engine, knobs, numbers):
     graph = made.text()
     wanted = {numbers[key]: value for key, value in knobs.items()} if engine is not None else None
     outputs = "\n".join(f"    {name!r}: {value!r}," for name, value in made.outputs.items())
-    words = {"title": title, "about": "\n".join(about), "engine": engine, "knobs": wanted, "kind": KINDS[case["dtype"]], "graph": graph, "outputs": outputs, "runs": made.program.runs()}
+    words = {
+        "title": title,
+        "about": "\n".join(about),
+        "engine": engine,
+        "knobs": wanted,
+        "kind": KINDS[case["dtype"]],
+        "graph": graph,
+        "outputs": outputs,
+        "runs": made.program.runs(),
+    }
     return program_check.filled(SCRIPT, words)

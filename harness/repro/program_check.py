@@ -75,7 +75,9 @@ class Program:
         self.sums = {SLOT_WORDS.get(one["slot"], one["slot"]): one for one in self.graph["sums"]}
         self.buffers = {}  # {word: (bytes, output, skew)}
         if case["batch"] * case["heads_q"] * case["seq_q"] * case["seq_kv"] > MOST_SCORES:
-            raise CannotSay("more scores than a CPU computes in minutes; take a smaller case (facts shrink)")
+            raise CannotSay(
+                "more scores than a CPU computes in minutes; take a smaller case (facts shrink)"
+            )
 
     # ---- memory
 
@@ -91,7 +93,11 @@ class Program:
             self.buffers[word] = ((last + 1) * self.size(word), True, 0)
             return word, 0
         owner = about["storage_of"]
-        self.buffers[owner] = (self.tensors[owner]["elements"] * self.size(word), about["output"], self.tensors[owner]["skew_bytes"])
+        self.buffers[owner] = (
+            self.tensors[owner]["elements"] * self.size(word),
+            about["output"],
+            self.tensors[owner]["skew_bytes"],
+        )
         return owner, about["first"] * self.size(word)
 
     def add_array(self, word, bytes_each):
@@ -100,9 +106,18 @@ class Program:
 
     def bytes_of_array(self, uid, word):
         """By the tensor that the graph has for it."""
-        sizes = {"CUDNN_DATA_FLOAT": 4, "CUDNN_DATA_INT32": 4, "CUDNN_DATA_INT64": 8, "CUDNN_DATA_UINT8": 1, "CUDNN_DATA_FP8_E8M0": 1, "CUDNN_DATA_BOOLEAN": 1}
+        sizes = {
+            "CUDNN_DATA_FLOAT": 4,
+            "CUDNN_DATA_INT32": 4,
+            "CUDNN_DATA_INT64": 8,
+            "CUDNN_DATA_UINT8": 1,
+            "CUDNN_DATA_FP8_E8M0": 1,
+            "CUDNN_DATA_BOOLEAN": 1,
+        }
         for descriptor in self.graph["descriptors"]:
-            values = {attribute["name"]: attribute["values"] for attribute in descriptor["attributes"]}
+            values = {
+                attribute["name"]: attribute["values"] for attribute in descriptor["attributes"]
+            }
             if values.get("CUDNN_ATTR_TENSOR_UNIQUE_ID") == [uid]:
                 return sizes[values["CUDNN_ATTR_TENSOR_DATA_TYPE"][0]]
         raise CannotSay(f"{word}: the graph does not know it")
@@ -128,7 +143,9 @@ class Program:
             else:
                 raise CannotSay(f"{word}: nothing is known of it")
         if self.case["dropout"] > 0 and "dropout_mask" not in self.tensors:
-            count = self.case["batch"] * self.case["heads_q"] * self.case["seq_q"] * self.case["seq_kv"]
+            count = (
+                self.case["batch"] * self.case["heads_q"] * self.case["seq_q"] * self.case["seq_kv"]
+            )
             self.buffers["keep"] = (count, False, 0)
         return bound, constants
 
@@ -169,21 +186,42 @@ class Program:
         if self.tensors[word]["dtype"].startswith("mx"):
             heads, rows, dim = (part.strip() for part in shape.split(","))
             by_row = word.endswith("_t") or (word == "v" and not self.backward)
-            at = f"{dim}, {rows}, n % {dim}, n / {dim} % {rows}" if by_row else f"{rows}, {dim}, n / {dim} % {rows}, n % {dim}"
+            at = (
+                f"{dim}, {rows}, n % {dim}, n / {dim} % {rows}"
+                if by_row
+                else f"{rows}, {dim}, n / {dim} % {rows}, n % {dim}"
+            )
             yield f"    for (int64_t n = 0; n < BATCH * {heads} * (int64_t){rows} * {dim}; n++)"
             yield f"        {variable}[n] *= factor({name('sf_' + word)}, n / {dim} / {rows}, {at});"
 
     def inputs(self):
-        of_q, of_k, of_v, of_o = "HEADS_Q, SEQ_Q, DIM_QK", "HEADS_K, SEQ_KV, DIM_QK", "HEADS_V, SEQ_KV, DIM_V", "HEADS_Q, SEQ_Q, DIM_V"
+        of_q, of_k, of_v, of_o = (
+            "HEADS_Q, SEQ_Q, DIM_QK",
+            "HEADS_K, SEQ_KV, DIM_QK",
+            "HEADS_V, SEQ_KV, DIM_V",
+            "HEADS_Q, SEQ_Q, DIM_V",
+        )
         wanted = [("Q", "q", of_q, "len_q"), ("K", "k", of_k, "len_kv"), ("V", "v", of_v, "len_kv")]
         if self.backward:
-            wanted += [("O", "o", of_o, "len_q"), ("DO", "do", of_o, "len_q"), ("STATS", "stats", "HEADS_Q, SEQ_Q, 1", "len_q")]
+            wanted += [
+                ("O", "o", of_o, "len_q"),
+                ("DO", "do", of_o, "len_q"),
+                ("STATS", "stats", "HEADS_Q, SEQ_Q, 1", "len_q"),
+            ]
         if self.backward and self.mx:
-            wanted += [("QT", "q_t", of_q, "len_q"), ("KT", "k_t", of_k, "len_kv"), ("DOT", "do_t", of_o, "len_q"), ("DO16", "do_16", of_o, "len_q")]
+            wanted += [
+                ("QT", "q_t", of_q, "len_q"),
+                ("KT", "k_t", of_k, "len_kv"),
+                ("DOT", "do_t", of_o, "len_q"),
+                ("DO16", "do_16", of_o, "len_q"),
+            ]
         lines = [line for one in wanted for line in self.read_input(*one)]
         names = ["*" + one[0] for one in wanted]
         if self.case["rope_dim"]:
-            lines += [f"    rotate(Q, HEADS_Q, SEQ_Q, {name('rope_q')});", f"    rotate(K, HEADS_K, SEQ_KV, {name('rope_k')});"]
+            lines += [
+                f"    rotate(Q, HEADS_Q, SEQ_Q, {name('rope_q')});",
+                f"    rotate(K, HEADS_K, SEQ_KV, {name('rope_k')});",
+            ]
         if self.backward and not self.mx:
             names += ["*QT", "*KT", "*DOT", "*DO16"]
             lines.append("    QT = Q, KT = K, DOT = DO16 = DO;")
@@ -191,13 +229,23 @@ class Program:
         eight = self.narrow and not self.mx
         if eight:
             lines.append("    GAMMA = scalar(B_SCALE_S) * scalar(B_DESCALE_S);")
-            lines.append("    ETA_P /= scalar(B_SCALE_S)" + (" / 16; /* a rescale threshold of 2^4 */" if self.case["sm"] >= 100 and not self.backward else ";"))
+            lines.append(
+                "    ETA_P /= scalar(B_SCALE_S)"
+                + (
+                    " / 16; /* a rescale threshold of 2^4 */"
+                    if self.case["sm"] >= 100 and not self.backward
+                    else ";"
+                )
+            )
         if self.mx:
             lines.append(f"    ETA_P /= {256 if self.backward else 16};")
         if self.backward:
             names += ["DELTA = 1", f"ETA_DS = {0 if self.mx else rounding(self.ds_type())[1]}"]
             if eight:
-                lines += ["    DELTA = scalar(B_SCALE_DP) * scalar(B_DESCALE_DP);", "    ETA_DS /= scalar(B_SCALE_DP);"]
+                lines += [
+                    "    DELTA = scalar(B_SCALE_DP) * scalar(B_DESCALE_DP);",
+                    "    ETA_DS /= scalar(B_SCALE_DP);",
+                ]
         return ", ".join(names), "\n".join(lines)
 
     def ds_type(self):
@@ -218,19 +266,38 @@ class Program:
         outside = "        if (!({}))\n            s = -INFINITY;"
         lines = {
             "none": [],
-            "softcap": [f"        const double t = tanh(s / {a!r});", f"        s = {a!r} * t, slope[j] = 1 - t * t;"],
-            "temperature": [f"        s /= {a!r}, slope[j] = 1 / {a!r};"] if mod == "temperature" else [],
+            "softcap": [
+                f"        const double t = tanh(s / {a!r});",
+                f"        s = {a!r} * t, slope[j] = 1 - t * t;",
+            ],
+            "temperature": [f"        s /= {a!r}, slope[j] = 1 / {a!r};"]
+            if mod == "temperature"
+            else [],
             "post_scale_bias": ["        s += element(&view_mod_a, b, h, i, j);"],
             "relpos": ["        s += element(&view_mod_a, 0, h, 0, 0) * (double)(j - i);"],
             "causal": [outside.format("j <= i")],
             "prefix": [outside.format(f"j <= i || j < {a}")],
-            "window": [outside.format(" && ".join(([f"j <= i + {b:.0f}"] if b is not None else []) + ([f"j > i - {a:.0f}"] if a is not None else [])) or "1")],
-            "document": [outside.format("element(&view_mod_a, b, 0, i, 0) == element(&view_mod_b, b, 0, 0, j)")],
+            "window": [
+                outside.format(
+                    " && ".join(
+                        ([f"j <= i + {b:.0f}"] if b is not None else [])
+                        + ([f"j > i - {a:.0f}"] if a is not None else [])
+                    )
+                    or "1"
+                )
+            ],
+            "document": [
+                outside.format(
+                    "element(&view_mod_a, b, 0, i, 0) == element(&view_mod_b, b, 0, 0, j)"
+                )
+            ],
         }[mod]
         if self.has("bias") and self.tensors["bias"]["dtype"] != "bool":
             lines.append("        s += element(&view_bias, b, h, i, j);")
         if self.case["alibi"]:
-            lines.append("        s += number(CUDNN_DATA_FLOAT, buffers[B_ALIBI_SLOPES].host + 4 * h) * (double)(j - i);")
+            lines.append(
+                "        s += number(CUDNN_DATA_FLOAT, buffers[B_ALIBI_SLOPES].host + 4 * h) * (double)(j - i);"
+            )
         return "\n".join(lines)
 
     def seen(self):
@@ -242,7 +309,9 @@ class Program:
             terms.append(f"j > i{shift} - {case['window_left']}")
         if case["block_mask"]:
             rows, keys = (case["seq_q"] + 127) // 128, (case["seq_kv"] + 1023) // 1024
-            terms.append(f"(buffers[B_BLOCK_MASK].host[((b * HEADS_Q + h) * {rows} + i / 128) * {keys} + j / 1024] >> (j / 128 % 8) & 1)")
+            terms.append(
+                f"(buffers[B_BLOCK_MASK].host[((b * HEADS_Q + h) * {rows} + i / 128) * {keys} + j / 1024] >> (j / 128 % 8) & 1)"
+            )
         if self.has("bias") and self.tensors["bias"]["dtype"] == "bool":
             terms.append("element(&view_bias, b, h, i, j) != 0")
         return " && ".join(terms)
@@ -277,7 +346,10 @@ class Program:
 
     def comparisons(self):
         if self.backward:
-            yield from (self.rule(word, lengths) for word, lengths in (("dq", "len_q"), ("dk", "len_kv"), ("dv", "len_kv")))
+            yield from (
+                self.rule(word, lengths)
+                for word, lengths in (("dq", "len_q"), ("dk", "len_kv"), ("dv", "len_kv"))
+            )
             if self.has("dbias"):
                 yield self.rule("dbias", "NULL")
             numbers, tops = {"amax_dp": 4}, ("dq", "dk", "dv")
@@ -285,7 +357,14 @@ class Program:
             yield self.rule("o", "len_q")
             for word in ("stats", "max", "sum_exp"):
                 if self.has(word):
-                    yield self.rule(word, "len_q", True, "1.4426950408889634" if word == "stats" and self.case["stats_log2"] else "1")
+                    yield self.rule(
+                        word,
+                        "len_q",
+                        True,
+                        "1.4426950408889634"
+                        if word == "stats" and self.case["stats_log2"]
+                        else "1",
+                    )
             numbers, tops = {"amax_s": 6}, ("o",)
         for word, bits in numbers.items():
             if word in self.arrays:
@@ -308,10 +387,18 @@ class Program:
         dim = self.sums["dbias"]["dim"] if "dbias" in self.sums else self.tensors["dbias"]["dim"]
         at = "0"
         for extent, letter in zip(dim, "bhij"):
-            at = f"({at} * {extent} + {letter if extent > 1 else 0})" if at != "0" else (letter if extent > 1 else "0")
+            at = (
+                f"({at} * {extent} + {letter if extent > 1 else 0})"
+                if at != "0"
+                else (letter if extent > 1 else "0")
+            )
         count = " * (int64_t)".join(str(n) for n in dim)
         u, eta, _ = rounding(self.tensors["dbias"]["dtype"])
-        casts, parts = casts_of_bias(dim, [self.case[key] for key in ("batch", "heads_q", "seq_q", "seq_kv")], self.case["scale"])
+        casts, parts = casts_of_bias(
+            dim,
+            [self.case[key] for key in ("batch", "heads_q", "seq_q", "seq_kv")],
+            self.case["scale"],
+        )
         eta = f"{eta} / {min(abs(self.case['scale']), 1.0) or 1.0!r}"  # an engine casts scale dX, and divides
         settle = f"    for (int64_t n = 0; n < {count}; n++)\n        dbias.error[n] = sqrt(dbias.error[n]) + {eta} * (1 + sqrt({casts * parts}.0));"
         return at, f"{u} * sqrt({casts}.0)", f"    dbias = make_answer({count});", settle, ", dbias"
@@ -319,7 +406,9 @@ class Program:
     def runs(self):
         if self.case["repeat"] > 1:
             return min(self.case["repeat"], 50)
-        return 10 if self.case["deterministic"] or self.row.get("verdict") == "nondeterministic" else 1
+        return (
+            10 if self.case["deterministic"] or self.row.get("verdict") == "nondeterministic" else 1
+        )
 
 
 def name(word):
@@ -335,10 +424,34 @@ def words(case, row):
     u = rounding(case["dtype"])[0]
     types = {about["dtype"].replace("mx", "") for about in p.tensors.values()}
     paged = [word for word in ("k", "v") if p.has(word) and p.tensors[word]["page"]]
-    wide = [name(word) for word in p.arrays if word in p.buffers and word.endswith("_offsets") and p.buffers[word][0] == 8 * p.arrays[word]["count"]]
-    wide += [name(word) for word in p.arrays if word.startswith("table_offsets") and p.buffers.get(word, (0,))[0] == 8 * p.arrays[word]["count"]]
+    wide = [
+        name(word)
+        for word in p.arrays
+        if word in p.buffers
+        and word.endswith("_offsets")
+        and p.buffers[word][0] == 8 * p.arrays[word]["count"]
+    ]
+    wide += [
+        name(word)
+        for word in p.arrays
+        if word.startswith("table_offsets")
+        and p.buffers.get(word, (0,))[0] == 8 * p.arrays[word]["count"]
+    ]
     dsink = "dsink" in p.arrays
-    out = {key: case[key] for key in ("batch", "heads_q", "heads_k", "heads_v", "seq_q", "seq_kv", "dim_qk", "dim_v", "rope_dim")}
+    out = {
+        key: case[key]
+        for key in (
+            "batch",
+            "heads_q",
+            "heads_k",
+            "heads_v",
+            "seq_q",
+            "seq_kv",
+            "dim_qk",
+            "dim_v",
+            "rope_dim",
+        )
+    }
     fractions = {"bf16": (7, -133), "f16": (10, -24), "f32": (23, -149)}.get(case["dtype"], (0, 0))
     if case["rope_dim"] and (p.backward or fractions == (0, 0)):
         raise CannotSay("rope: the program rotates Q and K of 16 bit types, for a forward alone")
@@ -367,16 +480,26 @@ def words(case, row):
         seen=p.seen(),
         keep=p.keep(),
         buffers="\n".join(
-            f'    {{ "{word}", {size}, {str(output).lower()}, {skew}, NULL, NULL, NULL, NULL }},' for word, (size, output, skew) in p.buffers.items()
+            f'    {{ "{word}", {size}, {str(output).lower()}, {skew}, NULL, NULL, NULL, NULL }},'
+            for word, (size, output, skew) in p.buffers.items()
         ),
-        bindings="\n".join(f"    {{ {uid}, {name(word)}, {offset} }}," for uid, word, offset in bound),
+        bindings="\n".join(
+            f"    {{ {uid}, {name(word)}, {offset} }}," for uid, word, offset in bound
+        ),
         views="\n".join(p.view(word) for word in p.tensors if word != "rng_dump"),
         len_q=p.length("q"),
         len_kv=p.length("kv"),
         wide_integers=" || ".join(f"i == {word}" for word in wide) or "0",
         offset_unit="t->stride[2]" if case["ragged_tokens"] else "1",
         page_of=by_side(paged, lambda word: p.tensors[word]["page"]),
-        table_start=by_side(paged, lambda word: f"integer({name('table_offsets_' + word)}, b)" if case["packed_table"] else f"b * {case['table_' + word]}"),
+        table_start=by_side(
+            paged,
+            lambda word: (
+                f"integer({name('table_offsets_' + word)}, b)"
+                if case["packed_table"]
+                else f"b * {case['table_' + word]}"
+            ),
+        ),
         fraction_bits=fractions[0],
         least_step=fractions[1],
         u_p=u,
@@ -384,7 +507,9 @@ def words(case, row):
         noise="0x1p-11" if p.narrow else "0x1p-21",
         stats_tolerance="0x1p-9" if p.narrow else "0x1p-17",
         accumulated="0x1p-11" if p.narrow else "0x1p-20",
-        sink="number(CUDNN_DATA_FLOAT, buffers[B_SINK].host + 4 * h)" if case["sink"] else "-INFINITY",
+        sink="number(CUDNN_DATA_FLOAT, buffers[B_SINK].host + 4 * h)"
+        if case["sink"]
+        else "-INFINITY",
         amax=any(word.startswith("amax") for word in p.arrays),
         small="compare_" in compare.replace("compare(", ""),
         tops="compare_top(" in compare,
@@ -394,7 +519,11 @@ def words(case, row):
         dbias_at=at,
         u_dbias=u_bias,
         more_answers=bias_answer + (", dsink" if dsink else ""),
-        make_answers="\n".join(line for line in (make_bias, "    dsink = make_answer(HEADS_Q);" if dsink else "") if line),
+        make_answers="\n".join(
+            line
+            for line in (make_bias, "    dsink = make_answer(HEADS_Q);" if dsink else "")
+            if line
+        ),
         settle_answers=settle_bias,
         compare=compare,
     )

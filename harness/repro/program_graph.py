@@ -97,11 +97,26 @@ static desc matmul(desc how, desc a, desc b, desc c, desc m, desc n, desc k)
 
 # An operation that a helper makes, with the description before it: (attribute that names the description, attributes of the call).
 PAIRS = {
-    "CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR": ("pointwise", "PW_DESCRIPTOR", ["XDESC", "BDESC", "TDESC", "YDESC"]),
+    "CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR": (
+        "pointwise",
+        "PW_DESCRIPTOR",
+        ["XDESC", "BDESC", "TDESC", "YDESC"],
+    ),
     "CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR": ("reduction", "DESC", ["XDESC", "YDESC"]),
 }
-MATMUL = ["DESC", "ADESC", "BDESC", "CDESC", "GEMM_M_OVERRIDE_DESC", "GEMM_N_OVERRIDE_DESC", "GEMM_K_OVERRIDE_DESC"]
-BEFORE = ("CUDNN_BACKEND_POINTWISE_DESCRIPTOR", "CUDNN_BACKEND_REDUCTION_DESCRIPTOR")  # made inside the helpers
+MATMUL = [
+    "DESC",
+    "ADESC",
+    "BDESC",
+    "CDESC",
+    "GEMM_M_OVERRIDE_DESC",
+    "GEMM_N_OVERRIDE_DESC",
+    "GEMM_K_OVERRIDE_DESC",
+]
+BEFORE = (
+    "CUDNN_BACKEND_POINTWISE_DESCRIPTOR",
+    "CUDNN_BACKEND_REDUCTION_DESCRIPTOR",
+)  # made inside the helpers
 
 
 class Graph:
@@ -145,12 +160,20 @@ class Graph:
         if kind not in NUMBERS:
             raise ValueError(f"{attribute['name']}: no C type for {kind}")
         words = [str(v).lower() if isinstance(v, bool) else repr(v) for v in values]
-        return len(values), f"AT({', '.join(words)})" if kind == "CUDNN_TYPE_INT64" else f"(const {NUMBERS[kind]}[]){{ {', '.join(words)} }}"
+        return (
+            len(values),
+            f"AT({', '.join(words)})"
+            if kind == "CUDNN_TYPE_INT64"
+            else f"(const {NUMBERS[kind]}[]){{ {', '.join(words)} }}",
+        )
 
     def plain(self, name, attributes):
         """Each attribute by itself."""
         for attribute in attributes:
-            if attribute["type"] == "CUDNN_TYPE_BACKEND_DESCRIPTOR" and len(attribute["values"]) == 1:
+            if (
+                attribute["type"] == "CUDNN_TYPE_BACKEND_DESCRIPTOR"
+                and len(attribute["values"]) == 1
+            ):
                 yield f"give({name}, {attribute['name']}, {self.names[attribute['values'][0]]});"
             else:
                 count, text = self.literal(attribute)
@@ -178,7 +201,9 @@ class Graph:
         kind, name = self.descriptors[place]["type"], self.names[place]
         if kind == "CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR":
             self.used.add("matmul")
-            return [f"desc {name} = matmul({', '.join(self.argument(place, 'CUDNN_ATTR_OPERATION_MATMUL_', word) for word in MATMUL)});"]
+            return [
+                f"desc {name} = matmul({', '.join(self.argument(place, 'CUDNN_ATTR_OPERATION_MATMUL_', word) for word in MATMUL)});"
+            ]
         if kind in PAIRS:
             helper, how, words = PAIRS[kind]
             self.used.add(helper)
@@ -186,11 +211,20 @@ class Graph:
             described = self.attributes(self.attributes(place)[prefix + how]["values"][0])
             tensors = ", ".join(self.argument(place, prefix, word) for word in words)
             if helper == "reduction":
-                return [f"desc {name} = reduction({described['CUDNN_ATTR_REDUCTION_OPERATOR']['values'][0]}, {tensors});"]
+                return [
+                    f"desc {name} = reduction({described['CUDNN_ATTR_REDUCTION_OPERATOR']['values'][0]}, {tensors});"
+                ]
             axis = described.get("CUDNN_ATTR_POINTWISE_AXIS", {"values": [0]})["values"][0]
-            mode, math = (described[f"CUDNN_ATTR_POINTWISE_{key}"]["values"][0] for key in ("MODE", "MATH_PREC"))
+            mode, math = (
+                described[f"CUDNN_ATTR_POINTWISE_{key}"]["values"][0]
+                for key in ("MODE", "MATH_PREC")
+            )
             return [f"desc {name} = pointwise({mode}, {math}, {axis}, {tensors});"]
-        return [f"desc {name} = create({kind});", *self.plain(name, self.descriptors[place]["attributes"]), f"finish({name});"]
+        return [
+            f"desc {name} = create({kind});",
+            *self.plain(name, self.descriptors[place]["attributes"]),
+            f"finish({name});",
+        ]
 
     def finished(self, place, done):
         """Descriptors in an order in which each comes after those that it refers to: an operation may be begun before its tensors."""
@@ -205,7 +239,9 @@ class Graph:
 
     def lines(self):
         done = set()
-        for place in (one for first in range(len(self.descriptors)) for one in self.finished(first, done)):
+        for place in (
+            one for first in range(len(self.descriptors)) for one in self.finished(first, done)
+        ):
             descriptor = self.descriptors[place]
             if descriptor["type"] in BEFORE:
                 continue

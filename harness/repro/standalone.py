@@ -27,10 +27,23 @@ INTERNAL = ("case.json", "decided.json", "rows.jsonl")  # the generator's own; t
 
 def read(folder):
     """(case, rows of the answers, what the heuristics offered)."""
-    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    if not (folder / "case.json").exists() or not rows or rows[0].get("reason", {}).get("class") == "environment":
-        raise CannotSay(rows[0].get("reason", {}).get("text", "") if rows else "the case was not asked")
-    decided = json.loads((folder / "decided.json").read_text(encoding="utf-8")) if (folder / "decided.json").exists() else {}
+    rows = [
+        json.loads(line)
+        for line in (folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    if (
+        not (folder / "case.json").exists()
+        or not rows
+        or rows[0].get("reason", {}).get("class") == "environment"
+    ):
+        raise CannotSay(
+            rows[0].get("reason", {}).get("text", "") if rows else "the case was not asked"
+        )
+    decided = (
+        json.loads((folder / "decided.json").read_text(encoding="utf-8"))
+        if (folder / "decided.json").exists()
+        else {}
+    )
     return json.loads((folder / "case.json").read_text(encoding="utf-8")), rows, decided
 
 
@@ -43,11 +56,15 @@ def engine_of(row, decided):
     """(index, {knob: value}); (None, {}) when no engine was in hand: the program then asks the heuristics."""
     if "pins" in row:
         return row["pins"]["engine"], row["pins"]["knobs"]
-    offered = [engine for engine in row.get("engines", decided.get("engines", [])) if engine["mode"] == "A"]
+    offered = [
+        engine for engine in row.get("engines", decided.get("engines", [])) if engine["mode"] == "A"
+    ]
     asked = re.search(r" engine=(\d+)", row["case"])
     for engine in offered:
         if "engine" in row:
-            found = engine["index"] == row["engine"] and engine["config"] == row.get("config", engine["config"])
+            found = engine["index"] == row["engine"] and engine["config"] == row.get(
+                "config", engine["config"]
+            )
         elif "config" in row:
             found = engine["config"] == row["config"]
         else:
@@ -60,9 +77,13 @@ def engine_of(row, decided):
 def check_words(case, row):
     """Calls that one launch does not repeat."""
     if row.get("verdict") == "unsupported" and row.get("reason", {}).get("class") == "policy":
-        raise CannotSay(f"FACTS refuses this case itself ({row['reason'].get('rule') or row['reason'].get('text', '')}); ask with guards=off")
+        raise CannotSay(
+            f"FACTS refuses this case itself ({row['reason'].get('rule') or row['reason'].get('text', '')}); ask with guards=off"
+        )
     if case["exec"] not in ("eager", "graph"):
-        raise CannotSay(f"exec={case['exec']}: the program makes one call, eager or as a CUDA graph")
+        raise CannotSay(
+            f"exec={case['exec']}: the program makes one call, eager or as a CUDA graph"
+        )
     if case["threads"] > 1:
         raise CannotSay(f"threads={case['threads']}: the program calls from one thread")
     if case["check"] != "none":
@@ -85,7 +106,10 @@ def death(row):
     if row["verdict"] == "hang":
         return f"cuDNN did not return {doing}"
     wrote = reason.get("text", "").partition(": ")[2].strip()
-    return f"cuDNN ended the process {doing} ({reason.get('status') or 'signal ' + str(row.get('signal'))})" + (f"; the process wrote: {wrote}" if wrote else "")
+    return (
+        f"cuDNN ended the process {doing} ({reason.get('status') or 'signal ' + str(row.get('signal'))})"
+        + (f"; the process wrote: {wrote}" if wrote else "")
+    )
 
 
 def expected(case, row, also):
@@ -93,7 +117,11 @@ def expected(case, row, also):
     if row.get("verdict") in DEATHS and row.get("stage") in DOING:
         return "a plan or a refusal."
     runs = program_check.Program(case, row).runs()
-    return "every output is within the tolerance" + also + (f", and {runs} runs give the same bits." if runs > 1 else ".")
+    return (
+        "every output is within the tolerance"
+        + also
+        + (f", and {runs} runs give the same bits." if runs > 1 else ".")
+    )
 
 
 def seen_lines(row):
@@ -109,15 +137,26 @@ def seen_lines(row):
         + (f", signal {row['signal']}" if "signal" in row else "")
     )
     if reason.get("status") or reason.get("text"):
-        yield "cuDNN says: " + " ".join(reason[key] for key in ("status", "text") if reason.get(key))
+        yield "cuDNN says: " + " ".join(
+            reason[key] for key in ("status", "text") if reason.get(key)
+        )
     for name, error in row.get("errors", {}).items():
         ratio = error.get("ratio")
-        bad = isinstance(ratio, str) or (ratio or 0) > 1 or any(key in error for key in ("not_finite", "unwritten", "overrun"))
+        bad = (
+            isinstance(ratio, str)
+            or (ratio or 0) > 1
+            or any(key in error for key in ("not_finite", "unwritten", "overrun"))
+        )
         if not bad:
             continue
         counts = ", ".join(
             f"{error[key]} {word}"
-            for key, word in (("wrong", "wrong"), ("not_finite", "not finite"), ("unwritten", "not written"), ("overrun", "written outside"))
+            for key, word in (
+                ("wrong", "wrong"),
+                ("not_finite", "not finite"),
+                ("unwritten", "not written"),
+                ("overrun", "written outside"),
+            )
             if key in error
         )
         yield f"{name}: {counts or 'wrong'}; at {error.get('worst_index')} got {error.get('got')}, expected {error.get('want')}, bound {error.get('bound')}"
@@ -125,7 +164,8 @@ def seen_lines(row):
 
 def about(case, row, engine, knobs):
     name = (
-        f"engine {engine}" + (" with " + " ".join(f"{key}={value}" for key, value in knobs.items()) if knobs else "")
+        f"engine {engine}"
+        + (" with " + " ".join(f"{key}={value}" for key, value in knobs.items()) if knobs else "")
         if engine is not None
         else "none offered, or not known"
     )
@@ -172,23 +212,49 @@ def write_program(folder, case, row, decided):
         engine=engine,
         knobs=", ".join(f"knob({knob_name(key)}, {value})" for key, value in knobs.items()),
     )
-    (folder / "repro.c").write_text(program_check.filled((HERE / "program.c.in").read_text(encoding="utf-8"), words), encoding="utf-8")
-    (folder / "Makefile").write_text((HERE / "Makefile.in").read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "repro.c").write_text(
+        program_check.filled((HERE / "program.c.in").read_text(encoding="utf-8"), words),
+        encoding="utf-8",
+    )
+    (folder / "Makefile").write_text(
+        (HERE / "Makefile.in").read_text(encoding="utf-8"), encoding="utf-8"
+    )
     how = "    make run CUDNN=/folder/of/cudnn CUDA=/usr/local/cuda\n\n`CUDNN` has `include/` and `lib/`. The program needs the headers of this cuDNN version."
-    (folder / "README.md").write_text(readme(case, row, engine, knobs, how, ", and nothing is written outside a tensor"), encoding="utf-8")
+    (folder / "README.md").write_text(
+        readme(case, row, engine, knobs, how, ", and nothing is written outside a tensor"),
+        encoding="utf-8",
+    )
 
 
 def knob_name(word):
-    return f"(cudnnBackendKnobType_t){word[5:]}" if re.fullmatch(r"KNOB_\d+", word) else f"CUDNN_KNOB_TYPE_{word}"
+    return (
+        f"(cudnnBackendKnobType_t){word[5:]}"
+        if re.fullmatch(r"KNOB_\d+", word)
+        else f"CUDNN_KNOB_TYPE_{word}"
+    )
 
 
 def write_script(folder, case, row, decided):
     engine, knobs = engine_of(row, decided)
-    text = frontend.script(case, row, title(case, row), about(case, row, engine, knobs), engine, knobs, case["knob_numbers"])
+    text = frontend.script(
+        case,
+        row,
+        title(case, row),
+        about(case, row, engine, knobs),
+        engine,
+        knobs,
+        case["knob_numbers"],
+    )
     (folder / "repro.py").write_text(text, encoding="utf-8")
-    (folder / "check.py").write_text((HERE / "check.py").read_text(encoding="utf-8"), encoding="utf-8")
-    read_by_check = {key: value for key, value in case.items() if key not in ("graph", "knob_numbers")}
-    (folder / "data" / "case.json").write_text(json.dumps(read_by_check, indent=1), encoding="utf-8")
+    (folder / "check.py").write_text(
+        (HERE / "check.py").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    read_by_check = {
+        key: value for key, value in case.items() if key not in ("graph", "knob_numbers")
+    }
+    (folder / "data" / "case.json").write_text(
+        json.dumps(read_by_check, indent=1), encoding="utf-8"
+    )
     how = "    pip install nvidia-cudnn-frontend torch numpy\n    python3 repro.py\n\nThe frontend loads the cuDNN of the package `nvidia-cudnn-cu13`, or the one that `LD_LIBRARY_PATH` leads to."
     (folder / "README.md").write_text(readme(case, row, engine, knobs, how), encoding="utf-8")
 
@@ -212,13 +278,19 @@ def main(words):
             (write_script if as_script else write_program)(folder, case, row, decided)
             written = True
     except CannotSay as error:
-        print(f"facts repro: --standalone{' --frontend' if as_script else ''}: {error}", file=sys.stderr)
+        print(
+            f"facts repro: --standalone{' --frontend' if as_script else ''}: {error}",
+            file=sys.stderr,
+        )
         return 3
     finally:
         if "--keep" not in words[1:]:
             clean(folder / "data", words[1:], written)
     if written:
-        print(f"facts repro: wrote {folder}: {'repro.py, check.py' if as_script else 'repro.c, Makefile'}, README.md and data/", file=sys.stderr)
+        print(
+            f"facts repro: wrote {folder}: {'repro.py, check.py' if as_script else 'repro.c, Makefile'}, README.md and data/",
+            file=sys.stderr,
+        )
     return 0
 
 

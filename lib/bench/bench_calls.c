@@ -1,13 +1,12 @@
 /* The host time of a call before its launch: the time to find the plan and check the addresses.
  *
- * usage: bench_calls [CUDNN_DIR [NVRTC|-]]     with CUDNN_DIR the addresses are in memory of GPU 0, otherwise in host memory
- * Prints one JSON object, nanoseconds of each, the best of several batches:
- *   resolve            fattn_problem_resolve
- *   hit                fattn_plan_get of a cached plan, and its release
- *   hit_other_words    the same, but each call spells the problem in another way than the call before, so that it is resolved
- *   check_fwd, _bwd    every check of a call: sizes, NULL, alignment, overlap, and on a GPU the owner of the memory
- *   check_bwd_packed   the same with dQ, dK and dV interleaved in one buffer
- *   check_host_*       the same without queries to the driver
+ * usage: bench_calls [CUDNN_DIR [NVRTC|-]]     with CUDNN_DIR the addresses are in memory of GPU 0,
+ * otherwise in host memory Prints one JSON object, nanoseconds of each, the best of several
+ * batches: resolve            fattn_problem_resolve hit                fattn_plan_get of a cached
+ * plan, and its release hit_other_words    the same, but each call spells the problem in another
+ * way than the call before, so that it is resolved check_fwd, _bwd    every check of a call: sizes,
+ * NULL, alignment, overlap, and on a GPU the owner of the memory check_bwd_packed   the same with
+ * dQ, dK and dV interleaved in one buffer check_host_*       the same without queries to the driver
  *   ask_driver         one cuPointerGetAttribute */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +43,9 @@ static double best_of(void (*body)(int))
         for (int i = 0; i < CALLS; i++)
             body(i);
         clock_gettime(CLOCK_MONOTONIC, &end);
-        const double ns = ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / CALLS;
+        const double ns =
+            ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) /
+            CALLS;
         best = ns < best ? ns : best;
     }
     return best;
@@ -96,7 +97,8 @@ static void open_context(int argc, char **argv)
     options.cudnn_dir = argc > 1 ? argv[1] : NULL;
     options.nvrtc = argc > 2 && strcmp(argv[2], "-") != 0 ? argv[2] : NULL;
     void *buffer;
-    if (fattn_context_create(&context, &options) != FATTN_OK || fattn_buffer_create(&buffer, context, ROOM) != FATTN_OK)
+    if (fattn_context_create(&context, &options) != FATTN_OK ||
+        fattn_buffer_create(&buffer, context, ROOM) != FATTN_OK)
         fail("context");
     memory = buffer;
     driver = context->cuda;
@@ -120,9 +122,13 @@ static void place(fattn_pass pass, bool packed)
     char *at = memory;
     tensors = (fattn_tensors)FATTN_TENSORS_INIT;
 #define GIVE(field) tensors.field = (void *)at, at += ROOM / 16;
-    GIVE(q) GIVE(k) GIVE(v) GIVE(o) GIVE(stats) GIVE(d_o) GIVE(dq) GIVE(dk) GIVE(dv) GIVE(workspace)
+    /* clang-format off */
+    GIVE(q) GIVE(k) GIVE(v) GIVE(o) GIVE(stats) GIVE(d_o) GIVE(dq) GIVE(dk) GIVE(dv)
+    GIVE(workspace)
+    /* clang-format on */
 #undef GIVE
-    if (packed) {
+        if (packed)
+    {
         tensors.dk = (char *)tensors.dq + 4 * 64 * 2;
         tensors.dv = (char *)tensors.dq + 2 * 4 * 64 * 2;
     }
@@ -153,7 +159,8 @@ int main(int argc, char **argv)
     report("hit", do_hit);
     report("hit_other_words", do_hit_other_words);
     static const char *const names[2][3] = { { "check_fwd", "check_bwd", "check_bwd_packed" },
-                                             { "check_host_fwd", "check_host_bwd", "check_host_bwd_packed" } };
+                                             { "check_host_fwd", "check_host_bwd",
+                                               "check_host_bwd_packed" } };
     const gpu_driver *const real = driver;
     for (int host = real == NULL; host < 2; host++) {
         driver = host ? NULL : real;

@@ -1,10 +1,11 @@
 /* How fast is the cpu backend? Within one run, in turns, so that the machine cancels out:
  *   cpu      fattn_forward and fattn_backward on host memory
- *   product  what the same machine multiplies in fp32 when everything lies in the nearest cache: the ceiling of attention by products
- *   torch    scaled_dot_product_attention of a PyTorch for CPUs, on as many threads, where its Python is given
- * Times are the best of several; the last column is torch / cpu. One thread is timed by the CPU time it took, which a busy machine changes
- * little; several by the clock on the wall.
- * usage: bench_cpu [THREADS [PYTHON]]     PYTHON: an interpreter that imports torch */
+ *   product  what the same machine multiplies in fp32 when everything lies in the nearest cache:
+ * the ceiling of attention by products torch    scaled_dot_product_attention of a PyTorch for CPUs,
+ * on as many threads, where its Python is given Times are the best of several; the last column is
+ * torch / cpu. One thread is timed by the CPU time it took, which a busy machine changes little;
+ * several by the clock on the wall. usage: bench_cpu [THREADS [PYTHON]]     PYTHON: an interpreter
+ * that imports torch */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,9 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    { 1, 8, 1024, 64, 0, 0 }, { 1, 8, 1024, 128, 0, 0 }, { 1, 8, 1024, 64, 1, 0 }, { 1, 8, 1024, 128, 1, 0 }, { 2, 8, 512, 64, 0, 0 },
-    { 1, 8, 1024, 64, 0, 1 }, { 1, 8, 1024, 128, 0, 1 },
+    { 1, 8, 1024, 64, 0, 0 },  { 1, 8, 1024, 128, 0, 0 }, { 1, 8, 1024, 64, 1, 0 },
+    { 1, 8, 1024, 128, 1, 0 }, { 2, 8, 512, 64, 0, 0 },   { 1, 8, 1024, 64, 0, 1 },
+    { 1, 8, 1024, 128, 0, 1 },
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -45,7 +47,9 @@ static void fail(const char *what)
     exit(2);
 }
 
-/* ---- the other side --------------------------------------------------------------------------------------------------------------- */
+/* ---- the other side
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 static const char *const script =
     "import sys, time, torch\n"
@@ -54,7 +58,8 @@ static const char *const script =
     "attend = torch.nn.functional.scaled_dot_product_attention\n"
     "for line in sys.stdin:\n"
     "    b, h, s, d, causal, backward, repeats = map(int, line.split())\n"
-    "    q, k, v, g = (torch.randn(b, s, h, d).transpose(1, 2).requires_grad_(bool(backward)) for _ in range(4))\n"
+    "    q, k, v, g = (torch.randn(b, s, h, d).transpose(1, 2).requires_grad_(bool(backward)) for "
+    "_ in range(4))\n"
     "    best = 1e9\n"
     "    for _ in range(repeats + 1):\n"
     "        if backward:\n"
@@ -94,14 +99,17 @@ static double ask_torch(const shape *x)
     double seconds = 0;
     if (to_torch == NULL)
         return 0;
-    fprintf(to_torch, "%lld %lld %lld %lld %d %d %d\n", (long long)x->b, (long long)x->h, (long long)x->s, (long long)x->d, x->causal, x->backward, REPEATS);
+    fprintf(to_torch, "%lld %lld %lld %lld %d %d %d\n", (long long)x->b, (long long)x->h,
+            (long long)x->s, (long long)x->d, x->causal, x->backward, REPEATS);
     fflush(to_torch);
     if (fscanf(from_torch, "%lf", &seconds) != 1)
         fail("PYTHON does not answer; does it import torch?");
     return seconds;
 }
 
-/* ---- ours --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ours
+ * ---------------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct job {
     fattn_plan *forward, *backward;
@@ -124,16 +132,20 @@ static job prepare(fattn_context *context, const shape *x)
 {
     job j = { .tensors = FATTN_TENSORS_INIT, .best = 1e9, .torch = 1e9 };
     fattn_problem p = FATTN_PROBLEM_INIT;
-    p.dtype = FATTN_F32, p.batch = x->b, p.heads_q = x->h, p.seq_q = p.seq_kv = x->s, p.dim_qk = x->d, p.has_right = x->causal, p.training = x->backward;
+    p.dtype = FATTN_F32, p.batch = x->b, p.heads_q = x->h, p.seq_q = p.seq_kv = x->s,
+    p.dim_qk = x->d, p.has_right = x->causal, p.training = x->backward;
     if (fattn_plan_create(&j.forward, context, &p, NULL) != FATTN_OK)
         fail(fattn_last_error());
     p.pass = FATTN_BACKWARD;
     if (fattn_plan_create(&j.backward, context, &p, NULL) != FATTN_OK)
         fail(fattn_last_error());
     const int64_t n = x->b * x->h * x->s * x->d;
-    const size_t forward = fattn_plan_workspace_bytes(j.forward), backward = fattn_plan_workspace_bytes(j.backward);
-    j.tensors.q = noise(n), j.tensors.k = noise(n), j.tensors.v = noise(n), j.tensors.o = noise(n), j.tensors.d_o = noise(n);
-    j.tensors.dq = noise(n), j.tensors.dk = noise(n), j.tensors.dv = noise(n), j.tensors.stats = noise(x->b * x->h * x->s);
+    const size_t forward = fattn_plan_workspace_bytes(j.forward),
+                 backward = fattn_plan_workspace_bytes(j.backward);
+    j.tensors.q = noise(n), j.tensors.k = noise(n), j.tensors.v = noise(n), j.tensors.o = noise(n),
+    j.tensors.d_o = noise(n);
+    j.tensors.dq = noise(n), j.tensors.dk = noise(n), j.tensors.dv = noise(n),
+    j.tensors.stats = noise(x->b * x->h * x->s);
     j.tensors.workspace_bytes = (forward > backward ? forward : backward) / 64 * 64 + 64;
     j.tensors.workspace = aligned_alloc(64, j.tensors.workspace_bytes);
     j.flops = (x->backward ? 10.0 : 4.0) * (double)n * (double)x->s * (x->causal ? 0.5 : 1.0);
@@ -145,7 +157,8 @@ static double time_job(const job *j, bool backward)
     double best = 1e9;
     for (int i = 0; i <= REPEATS; i++) {
         const double start = now();
-        if ((backward ? fattn_backward(j->backward, &j->tensors, NULL) : fattn_forward(j->forward, &j->tensors, NULL)) != FATTN_OK)
+        if ((backward ? fattn_backward(j->backward, &j->tensors, NULL)
+                      : fattn_forward(j->forward, &j->tensors, NULL)) != FATTN_OK)
             fail(fattn_last_error());
         best = now() - start < best ? now() - start : best;
     }
@@ -196,19 +209,22 @@ int main(int argc, char **argv)
         const double now_rate = product_rate(options.threads);
         rate = now_rate > rate ? now_rate : rate;
         for (int i = 0; i < SHAPES; i++) {
-            const double ours = time_job(&jobs[i], shapes[i].backward), theirs = ask_torch(&shapes[i]);
+            const double ours = time_job(&jobs[i], shapes[i].backward),
+                         theirs = ask_torch(&shapes[i]);
             jobs[i].best = ours < jobs[i].best ? ours : jobs[i].best;
             jobs[i].torch = theirs < jobs[i].torch ? theirs : jobs[i].torch;
         }
     }
-    printf("%d threads, product %.0f GFLOP/s\n%-32s %9s %9s %9s %9s %9s\n", options.threads, rate * 1e-9, "f32, dense b,s,h,d", "ms", "GFLOP/s", "product", "torch ms",
-           "ratio");
+    printf("%d threads, product %.0f GFLOP/s\n%-32s %9s %9s %9s %9s %9s\n", options.threads,
+           rate * 1e-9, "f32, dense b,s,h,d", "ms", "GFLOP/s", "product", "torch ms", "ratio");
     for (int i = 0; i < SHAPES; i++) {
         const shape *x = &shapes[i];
         char name[64];
-        snprintf(name, sizeof name, "%s%s b%lld h%lld s%lld d%lld", x->backward ? "bwd" : "fwd", x->causal ? " causal" : "", (long long)x->b,
-                 (long long)x->h, (long long)x->s, (long long)x->d);
-        printf("%-32s %9.3f %9.1f %8.0f%%", name, jobs[i].best * 1e3, jobs[i].flops / jobs[i].best * 1e-9, 100 * jobs[i].flops / jobs[i].best / rate);
+        snprintf(name, sizeof name, "%s%s b%lld h%lld s%lld d%lld", x->backward ? "bwd" : "fwd",
+                 x->causal ? " causal" : "", (long long)x->b, (long long)x->h, (long long)x->s,
+                 (long long)x->d);
+        printf("%-32s %9.3f %9.1f %8.0f%%", name, jobs[i].best * 1e3,
+               jobs[i].flops / jobs[i].best * 1e-9, 100 * jobs[i].flops / jobs[i].best / rate);
         if (to_torch != NULL)
             printf(" %9.3f %9.2f", jobs[i].torch * 1e3, jobs[i].torch / jobs[i].best);
         printf("\n");

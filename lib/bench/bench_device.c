@@ -1,17 +1,16 @@
-/* The time of one attention call, for a script that also times another program (ci/bench_torch.py, ci/bench_frontend.py).
+/* The time of one attention call, for a script that also times another program (ci/bench_torch.py,
+ * ci/bench_frontend.py).
  *
  * usage: bench_device BACKEND PASS DTYPE MASK B H S D [WORD=VALUE...] [CUDNN_DIR [NVRTC]]
- *        BACKEND cudnn, math or cpu; PASS fwd or bwd; DTYPE bf16, f16 or f32; MASK none, causal or causal_br (bottom right)
- * Words  h_k=N      heads of K and V
- *        s_kv=N     keys of an entry, or the largest number of them
- *        lens=N,…   B lengths. Ragged (THD): each entry has as many rows as keys. With page=, lengths of keys only: each entry
- *        has S rows.
- *        page=N     K and V in pages of N keys, scattered in a pool of which half is used
- *        engine=N   the first configuration of that engine, instead of the first of all
- *        turns=1    prints an empty object when ready, then measures once for every line on standard input
- *        out=PATH   writes the first call's O to PATH, or its dQ, dK and dV one after the other
- * Prints one JSON object for each measurement.
- *  device_us: the mean time of one call between two events. host_us: the host time of one call, the best of several batches (not
+ *        BACKEND cudnn, math or cpu; PASS fwd or bwd; DTYPE bf16, f16 or f32; MASK none, causal or
+ * causal_br (bottom right) Words  h_k=N      heads of K and V s_kv=N     keys of an entry, or the
+ * largest number of them lens=N,…   B lengths. Ragged (THD): each entry has as many rows as keys.
+ * With page=, lengths of keys only: each entry has S rows. page=N     K and V in pages of N keys,
+ * scattered in a pool of which half is used engine=N   the first configuration of that engine,
+ * instead of the first of all turns=1    prints an empty object when ready, then measures once for
+ * every line on standard input out=PATH   writes the first call's O to PATH, or its dQ, dK and dV
+ * one after the other Prints one JSON object for each measurement. device_us: the mean time of one
+ * call between two events. host_us: the host time of one call, the best of several batches (not
  *  with turns).
  *  plan_ms, workspace_bytes, engine, and the plan's knobs by number. */
 #include <stdio.h>
@@ -32,7 +31,7 @@ typedef struct question {
     int64_t engine;
     bool packed, turns;
     const char *lens_given; /* NULL: not given */
-    const char *out;       /* NULL: nowhere */
+    const char *out;        /* NULL: nowhere */
 } question;
 
 typedef struct call {
@@ -51,7 +50,8 @@ static _Noreturn void fail(const char *what)
 static fattn_status launch(void *argument, struct CUstream_st *stream)
 {
     call *c = argument;
-    return c->backward ? fattn_backward(c->plan, &c->tensors, stream) : fattn_forward(c->plan, &c->tensors, stream);
+    return c->backward ? fattn_backward(c->plan, &c->tensors, stream)
+                       : fattn_forward(c->plan, &c->tensors, stream);
 }
 
 static double now_us(void)
@@ -61,7 +61,8 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-/* About normal, standard deviation 0.5, as the other side's data: a GPU's clock depends on how many bits change. */
+/* About normal, standard deviation 0.5, as the other side's data: a GPU's clock depends on how many
+ * bits change. */
 static float sample(uint32_t *state)
 {
     float sum = 0;
@@ -84,7 +85,8 @@ static void store(char *to, int32_t dtype, float x)
     uint16_t half = (uint16_t)(bits >> 16);
     if (dtype == FATTN_F16) {
         const uint32_t magnitude = bits & 0x7fffffffu;
-        half = (uint16_t)((bits >> 16 & 0x8000u) | (magnitude < 0x38800000u ? 0 : (magnitude >> 13) - (112u << 10)));
+        half = (uint16_t)((bits >> 16 & 0x8000u) |
+                          (magnitude < 0x38800000u ? 0 : (magnitude >> 13) - (112u << 10)));
     }
     memcpy(to, &half, sizeof half);
 }
@@ -100,7 +102,8 @@ static void *buffer(fattn_context *context, size_t bytes)
 /* A million samples, over and over. */
 static void *filled(fattn_context *context, size_t bytes, int32_t dtype)
 {
-    const size_t element = dtype == FATTN_F32 ? 4 : 2, part = bytes < element << 20 ? bytes : element << 20;
+    const size_t element = dtype == FATTN_F32 ? 4 : 2,
+                 part = bytes < element << 20 ? bytes : element << 20;
     void *device = buffer(context, bytes);
     char *host = malloc(bytes);
     uint32_t state = 1;
@@ -153,7 +156,8 @@ static void read_lens(question *q, const char *list)
         }
     }
     if (count != p->batch) {
-        fprintf(stderr, "bench_device: 'lens=%s' wants %lld lengths from 1 to %lld\n", list, (long long)p->batch, (long long)most);
+        fprintf(stderr, "bench_device: 'lens=%s' wants %lld lengths from 1 to %lld\n", list,
+                (long long)p->batch, (long long)most);
         exit(2);
     }
 }
@@ -161,10 +165,12 @@ static void read_lens(question *q, const char *list)
 static bool read_word(question *q, const char *word)
 {
     enum { H_K, S_KV, PAGE, ENGINE, TURNS, LENS, OUT, WORDS };
-    static const char *const words[WORDS] = { "h_k", "s_kv", "page", "engine", "turns", "lens", "out" };
+    static const char *const words[WORDS] = { "h_k",   "s_kv", "page", "engine",
+                                              "turns", "lens", "out" };
     const char *equals = strchr(word, '=');
     char name[16];
-    if (equals == NULL || (size_t)(equals - word) >= sizeof name || memchr(word, '/', (size_t)(equals - word)) != NULL)
+    if (equals == NULL || (size_t)(equals - word) >= sizeof name ||
+        memchr(word, '/', (size_t)(equals - word)) != NULL)
         return false;
     const char *value = equals + 1;
     snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
@@ -219,7 +225,8 @@ static void shape_lengths(question *q)
 /* Takes the words out of the arguments; what is left are folders. */
 static question question_of(char **argv, int *argc)
 {
-    static const char *const passes[] = { "fwd", "bwd" }, *const dtypes[] = { "", "bf16", "f16", "f32" };
+    static const char *const passes[] = { "fwd", "bwd" }, *const dtypes[] = { "", "bf16", "f16",
+                                                                              "f32" };
     static const char *const masks[] = { "none", "causal", "causal_br" };
     question q = { .problem = FATTN_PROBLEM_INIT, .engine = FATTN_ENGINE_AUTO };
     fattn_problem *p = &q.problem;
@@ -270,7 +277,8 @@ static void *page_table(fattn_context *context, const fattn_problem *p)
     if (pages == NULL)
         fail("memory");
     for (int64_t i = 0; i < count; i++)
-        pages[i] = (int32_t)(2 * (i * 7919 % count)); /* a prime that divides no count here: each once */
+        pages[i] =
+            (int32_t)(2 * (i * 7919 % count)); /* a prime that divides no count here: each once */
     void *device = given(context, pages, (size_t)count);
     free(pages);
     return device;
@@ -288,8 +296,10 @@ static void bind_lengths(fattn_tensors *t, fattn_context *context, const questio
         t->page_table_k = t->page_table_v = page_table(context, p);
     if (!q->packed)
         return;
-    t->q_offsets = t->o_offsets = t->do_offsets = t->dq_offsets = offsets(context, q, p->heads_q * p->dim_qk);
-    t->k_offsets = t->v_offsets = t->dk_offsets = t->dv_offsets = offsets(context, q, p->heads_k * p->dim_qk);
+    t->q_offsets = t->o_offsets = t->do_offsets = t->dq_offsets =
+        offsets(context, q, p->heads_q * p->dim_qk);
+    t->k_offsets = t->v_offsets = t->dk_offsets = t->dv_offsets =
+        offsets(context, q, p->heads_k * p->dim_qk);
     t->stats_offsets = offsets(context, q, p->heads_q);
 }
 
@@ -298,12 +308,16 @@ static void bind(call *c, fattn_context *context, const question *asked)
     const fattn_problem *p = &asked->problem;
     const int32_t type = p->dtype;
     const int64_t rows = asked->packed ? p->total_q : p->batch * p->seq_q;
-    const int64_t keys = p->page_size_k != 0 ? p->pages_k * p->page_size_k : asked->packed ? p->total_kv : p->batch * p->seq_kv;
+    const int64_t keys = p->page_size_k != 0 ? p->pages_k * p->page_size_k
+                         : asked->packed     ? p->total_kv
+                                             : p->batch * p->seq_kv;
     const size_t element = type == FATTN_F32 ? 4 : 2;
-    const size_t of_q = (size_t)(rows * p->heads_q * p->dim_qk) * element, of_k = (size_t)(keys * p->heads_k * p->dim_qk) * element;
+    const size_t of_q = (size_t)(rows * p->heads_q * p->dim_qk) * element,
+                 of_k = (size_t)(keys * p->heads_k * p->dim_qk) * element;
     fattn_tensors *t = &c->tensors;
     *t = (fattn_tensors)FATTN_TENSORS_INIT;
-    t->q = filled(context, of_q, type), t->k = filled(context, of_k, type), t->v = filled(context, of_k, type);
+    t->q = filled(context, of_q, type), t->k = filled(context, of_k, type),
+    t->v = filled(context, of_k, type);
     t->o = filled(context, of_q, type);
     c->of_q = of_q, c->of_k = of_k;
     c->backward = p->pass == FATTN_BACKWARD;
@@ -322,7 +336,8 @@ static void bind(call *c, fattn_context *context, const question *asked)
 static void keep(FILE *file, fattn_context *context, const void *device, size_t bytes)
 {
     void *host = malloc(bytes);
-    if (host == NULL || fattn_buffer_read(context, host, device, bytes) != FATTN_OK || fwrite(host, 1, bytes, file) != bytes)
+    if (host == NULL || fattn_buffer_read(context, host, device, bytes) != FATTN_OK ||
+        fwrite(host, 1, bytes, file) != bytes)
         fail("out");
     free(host);
 }
@@ -342,7 +357,8 @@ static void keep_outputs(const call *c, fattn_context *context, const char *path
         fail(path);
 }
 
-/* The least of several batches: what the call itself costs, without what the machine did beside it. */
+/* The least of several batches: what the call itself costs, without what the machine did beside it.
+ */
 static double host_us(call *c, fattn_context *context, struct CUstream_st *stream)
 {
     double best = 1e30;
@@ -370,15 +386,19 @@ static double measure(call *c, fattn_context *context, struct CUstream_st *strea
 static void report(const call *c, double device, double host)
 {
     const fattn_engine *engine = fattn_plan_engine(c->plan);
-    printf("{\"device_us\":%.3f,\"host_us\":%.3f,\"plan_ms\":%.1f,\"workspace_bytes\":%zu,\"engine\":%lld,\"knobs\":{", device, host, fattn_plan_ms(c->plan),
-           fattn_plan_workspace_bytes(c->plan), (long long)engine->index);
+    printf("{\"device_us\":%.3f,\"host_us\":%.3f,\"plan_ms\":%.1f,\"workspace_bytes\":%zu,"
+           "\"engine\":%lld,\"knobs\":{",
+           device, host, fattn_plan_ms(c->plan), fattn_plan_workspace_bytes(c->plan),
+           (long long)engine->index);
     for (int32_t i = 0; i < engine->knob_count; i++)
-        printf("%s\"%d\":%lld", i == 0 ? "" : ",", (int)engine->knobs[i].type, (long long)engine->knobs[i].value);
+        printf("%s\"%d\":%lld", i == 0 ? "" : ",", (int)engine->knobs[i].type,
+               (long long)engine->knobs[i].value);
     printf("}}\n");
     fflush(stdout);
 }
 
-static void time_it(call *c, fattn_context *context, struct CUstream_st *stream, const question *q, int backend)
+static void time_it(call *c, fattn_context *context, struct CUstream_st *stream, const question *q,
+                    int backend)
 {
     char line[64];
     if (launch(c, stream) != FATTN_OK || fattn_stream_synchronize(context, stream) != FATTN_OK)
@@ -403,7 +423,8 @@ int main(int argc, char **argv)
 {
     static const char *const backends[] = { "cudnn", "math", "cpu" };
     if (argc < 9) {
-        fprintf(stderr, "usage: bench_device BACKEND PASS DTYPE MASK B H S D [WORD=VALUE...] [CUDNN_DIR [NVRTC]]\n");
+        fprintf(stderr, "usage: bench_device BACKEND PASS DTYPE MASK B H S D [WORD=VALUE...] "
+                        "[CUDNN_DIR [NVRTC]]\n");
         return 2;
     }
     const int backend = word_of(argv[1], backends, 3);
@@ -421,9 +442,11 @@ int main(int argc, char **argv)
     struct CUstream_st *stream;
     call c = { 0 };
     int depth;
-    if (fattn_context_create(&context, &options) != FATTN_OK || fattn_stream_create(&stream, context) != FATTN_OK)
+    if (fattn_context_create(&context, &options) != FATTN_OK ||
+        fattn_stream_create(&stream, context) != FATTN_OK)
         fail("context");
-    if (fattn_policy_push(&policy, &depth) != FATTN_OK || fattn_plan_create(&c.plan, context, &q.problem, &plan) != FATTN_OK)
+    if (fattn_policy_push(&policy, &depth) != FATTN_OK ||
+        fattn_plan_create(&c.plan, context, &q.problem, &plan) != FATTN_OK)
         fail("plan");
     bind(&c, context, &q);
     time_it(&c, context, stream, &q, backend);

@@ -1,14 +1,12 @@
-/* The host time of fattn_forward beside a bare cudnnBackendExecute of the same plan with a ready variant pack. Two loops of one
- * process alternate, so that the machine's speed cancels out.
+/* The host time of fattn_forward beside a bare cudnnBackendExecute of the same plan with a ready
+ * variant pack. Two loops of one process alternate, so that the machine's speed cancels out.
  *
  * usage: bench_launch CUDNN_DIR [NVRTC|-]
- * Prints one JSON object, microseconds of host time for one call, the best of several batches. Each batch is waited for before
- * the next one.
- *   bare             cudnnBackendExecute
- *   call             fattn_forward, the same addresses at every call; ratio = call / bare
- *   call_alternating fattn_forward, 16 sets of addresses in turn, as the layers of a model
- *   call_new         fattn_forward, new addresses at each call: includes making a variant pack
- *   checks           the part of a call before the launch */
+ * Prints one JSON object, microseconds of host time for one call, the best of several batches. Each
+ * batch is waited for before the next one. bare             cudnnBackendExecute call fattn_forward,
+ * the same addresses at every call; ratio = call / bare call_alternating fattn_forward, 16 sets of
+ * addresses in turn, as the layers of a model call_new         fattn_forward, new addresses at each
+ * call: includes making a variant pack checks           the part of a call before the launch */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +34,8 @@ static _Noreturn void fail(const char *what)
     exit(3);
 }
 
-/* Small tensors: the GPU must keep up with the host. Each 8 KiB; sets lie apart by multiples of 256 bytes. */
+/* Small tensors: the GPU must keep up with the host. Each 8 KiB; sets lie apart by multiples of 256
+ * bytes. */
 static fattn_tensors tensors_at(size_t place)
 {
     fattn_tensors t = FATTN_TENSORS_INIT;
@@ -73,15 +72,19 @@ static void open_bare(void)
     const fattn__cudnn *api = context->api;
     const fattn__compiled *compiled = plan->state;
     const fattn_tensors t = tensors_at(0);
-    void *addresses[FATTN__MAX_BINDINGS], *workspace = (char *)t.workspace + compiled->scratch_bytes;
+    void *addresses[FATTN__MAX_BINDINGS],
+        *workspace = (char *)t.workspace + compiled->scratch_bytes;
     for (int i = 0; i < compiled->binding_count; i++)
         addresses[i] = address_of(&compiled->bindings[i], &t);
     int status = api->cudnnCreate(&handle);
     status |= api->cudnnSetStream(handle, stream);
     status |= api->cudnnBackendCreateDescriptor(DNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
-    status |= api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64, compiled->binding_count, compiled->uids);
-    status |= api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR, compiled->binding_count, addresses);
-    status |= api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_WORKSPACE, DNN_TYPE_VOID_PTR, 1, &workspace);
+    status |= api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64,
+                                            compiled->binding_count, compiled->uids);
+    status |= api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+                                            DNN_TYPE_VOID_PTR, compiled->binding_count, addresses);
+    status |= api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_WORKSPACE,
+                                            DNN_TYPE_VOID_PTR, 1, &workspace);
     status |= api->cudnnBackendFinalize(pack);
     if (status != DNN_STATUS_SUCCESS)
         fail("bare");
@@ -90,7 +93,8 @@ static void open_bare(void)
 static void do_bare(int i)
 {
     (void)i;
-    if (context->api->cudnnBackendExecute(handle, ((const fattn__compiled *)plan->state)->desc, pack) != DNN_STATUS_SUCCESS)
+    if (context->api->cudnnBackendExecute(handle, ((const fattn__compiled *)plan->state)->desc,
+                                          pack) != DNN_STATUS_SUCCESS)
         fail("execute");
 }
 
@@ -136,7 +140,9 @@ static double batch_us(void (*body)(int))
     clock_gettime(CLOCK_MONOTONIC, &end);
     if (fattn_stream_synchronize(context, stream) != FATTN_OK)
         fail("synchronize");
-    return ((double)(end.tv_sec - start.tv_sec) * 1e6 + (double)(end.tv_nsec - start.tv_nsec) * 1e-3) / CALLS;
+    return ((double)(end.tv_sec - start.tv_sec) * 1e6 +
+            (double)(end.tv_nsec - start.tv_nsec) * 1e-3) /
+           CALLS;
 }
 
 static void open_all(int argc, char **argv)
@@ -149,8 +155,10 @@ static void open_all(int argc, char **argv)
     problem.batch = problem.heads_q = 1;
     problem.seq_q = problem.seq_kv = 64;
     problem.dim_qk = 64;
-    if (fattn_context_create(&context, &options) != FATTN_OK || fattn_plan_create(&plan, context, &problem, NULL) != FATTN_OK ||
-        fattn_stream_create(&stream, context) != FATTN_OK || fattn_buffer_create(&buffer, context, ROOM) != FATTN_OK)
+    if (fattn_context_create(&context, &options) != FATTN_OK ||
+        fattn_plan_create(&plan, context, &problem, NULL) != FATTN_OK ||
+        fattn_stream_create(&stream, context) != FATTN_OK ||
+        fattn_buffer_create(&buffer, context, ROOM) != FATTN_OK)
         fail("open");
     memory = buffer;
     if (fattn_plan_workspace_bytes(plan) > 2 * STEP)
@@ -175,9 +183,11 @@ int main(int argc, char **argv)
     }
     fattn_context_info info = { .struct_size = sizeof info };
     fattn_context_info_get(context, &info);
-    printf("{\"cudnn\": %d, \"device\": \"%s\", \"bare\": %.3f, \"call\": %.3f, \"ratio\": %.3f, \"call_alternating\": %.3f, \"call_new\": %.3f, "
+    printf("{\"cudnn\": %d, \"device\": \"%s\", \"bare\": %.3f, \"call\": %.3f, \"ratio\": %.3f, "
+           "\"call_alternating\": %.3f, \"call_new\": %.3f, "
            "\"checks\": %.3f}\n",
-           info.cudnn_version, info.device_name, best[0], best[1], best[1] / best[0], best[2], best[3], best[4]);
+           info.cudnn_version, info.device_name, best[0], best[1], best[1] / best[0], best[2],
+           best[3], best[4]);
     context->api->cudnnBackendDestroyDescriptor(pack);
     context->api->cudnnDestroy(handle);
     fattn_buffer_destroy(context, memory);

@@ -1,9 +1,10 @@
 /* Slopes, masks and dropout: what a problem may do to a score beside its bias and band. */
 #pragma once
-#include "problem/dropout.h"
 #include "math_score.cuh"
+#include "problem/dropout.h"
 
-namespace fattn {
+namespace fattn
+{
 
 /* A bit for each tile of 128 x 128 scores. */
 __device__ __forceinline__ bool tile_kept(const fattn__call &c, const tile &t)
@@ -17,7 +18,8 @@ __device__ __forceinline__ bool tile_kept(const fattn__call &c, const tile &t)
 }
 
 /* After the bias and the band: ALiBi, and all other masks. */
-__device__ __forceinline__ void shade(const fattn__call &c, const tile &t, const seat &at, float four[4])
+__device__ __forceinline__ void shade(const fattn__call &c, const tile &t, const seat &at,
+                                      float four[4])
 {
     const fattn__adjustments &m = c.adjustments;
     const int row = c.row0 + at.row, key = c.key0 + at.key;
@@ -28,10 +30,12 @@ __device__ __forceinline__ void shade(const fattn__call &c, const tile &t, const
             four[j] += slope * (float)(key + j - row);
     }
     if (m.mask.at != nullptr) {
-        const char *mask = m.mask.at + at.at.batch * m.mask.stride[0] + at.at.head * m.mask.stride[1] + row * m.mask.stride[2];
+        const char *mask = m.mask.at + at.at.batch * m.mask.stride[0] +
+                           at.at.head * m.mask.stride[1] + row * m.mask.stride[2];
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            if (key + j >= at.seen.begin && key + j < at.seen.end && mask[(key + j) * m.mask.stride[3]] == 0)
+            if (key + j >= at.seen.begin && key + j < at.seen.end &&
+                mask[(key + j) * m.mask.stride[3]] == 0)
                 four[j] = minus_infinity();
     }
     if (!tile_kept(c, t))
@@ -49,7 +53,8 @@ struct dropping {
 
 __device__ __forceinline__ fattn__dropout generator_of(const fattn__adjustments &m)
 {
-    return fattn__dropout_of(number_at(m.seed, m.rng_bits, 0), number_at(m.offset, m.rng_bits, 0), m.threshold);
+    return fattn__dropout_of(number_at(m.seed, m.rng_bits, 0), number_at(m.offset, m.rng_bits, 0),
+                             m.threshold);
 }
 
 __device__ __forceinline__ dropping dropping_of(const fattn__adjustments &m)
@@ -62,13 +67,16 @@ __device__ __forceinline__ dropping dropping_of(const fattn__adjustments &m)
 }
 
 /* Bit j: does dropout keep the seat's j-th key? Any value for masked keys. */
-__device__ __forceinline__ unsigned kept_of(const fattn__call &c, const dropping &drops, const seat &t)
+__device__ __forceinline__ unsigned kept_of(const fattn__call &c, const dropping &drops,
+                                            const seat &t)
 {
     const fattn__adjustments &m = c.adjustments;
     const int row = c.row0 + t.row, key = c.key0 + t.key;
     if (m.kept == nullptr)
-        return fattn__dropout_four(&drops.generator, (uint32_t)t.at.batch, (uint32_t)t.at.head, (uint32_t)row, (uint32_t)key / 4);
-    const int64_t at = (((int64_t)t.at.batch * c.heads_q + t.at.head) * c.seq_q + row) * c.seq_kv + key;
+        return fattn__dropout_four(&drops.generator, (uint32_t)t.at.batch, (uint32_t)t.at.head,
+                                   (uint32_t)row, (uint32_t)key / 4);
+    const int64_t at =
+        (((int64_t)t.at.batch * c.heads_q + t.at.head) * c.seq_q + row) * c.seq_kv + key;
     unsigned bits = 0;
 #pragma unroll
     for (int j = 0; j < 4; j++)
@@ -77,4 +85,4 @@ __device__ __forceinline__ unsigned kept_of(const fattn__call &c, const dropping
     return bits;
 }
 
-}
+} // namespace fattn

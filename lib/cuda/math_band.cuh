@@ -2,7 +2,8 @@
 #pragma once
 #include "math_element.cuh"
 
-namespace fattn {
+namespace fattn
+{
 
 struct range {
     int begin, end;
@@ -37,7 +38,8 @@ __device__ __forceinline__ int clamp(int x, int most)
     return min(max(x, 0), most);
 }
 
-__device__ __forceinline__ int length_of(const int32_t *lengths, int step, int sums, int batch, int most)
+__device__ __forceinline__ int length_of(const int32_t *lengths, int step, int sums, int batch,
+                                         int most)
 {
     const int32_t *at = lengths + (int64_t)batch * step;
     return clamp(sums ? at[1] - at[0] : at[0], most);
@@ -87,7 +89,8 @@ __device__ __forceinline__ int64_t number_at(const void *at, int bits, int64_t i
 /* Where a batch entry begins, in elements. */
 __device__ __forceinline__ int64_t begin_of(const fattn__matrix &m, int batch)
 {
-    return m.starts == nullptr ? batch * m.stride[0] : number_at(m.starts, m.start_bits, batch) * m.start_step;
+    return m.starts == nullptr ? batch * m.stride[0]
+                               : number_at(m.starts, m.start_bits, batch) * m.start_step;
 }
 
 /* The grain of its rows. */
@@ -108,4 +111,4 @@ __device__ __forceinline__ int rows_of(const fattn__matrix &m, int length, int m
     return m.starts == nullptr ? most : length;
 }
 
-}
+} // namespace fattn

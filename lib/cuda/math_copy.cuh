@@ -1,11 +1,14 @@
-/* Copies a part of an operand from global to shared memory. cp.async copies 16 bytes at once, or as many as the alignment of the
- * rows allows. Elements of another type than the core's, or with less alignment, are copied one by one. */
+/* Copies a part of an operand from global to shared memory. cp.async copies 16 bytes at once, or as
+ * many as the alignment of the rows allows. Elements of another type than the core's, or with less
+ * alignment, are copied one by one. */
 #pragma once
 #include "math_band.cuh"
 
-namespace fattn {
+namespace fattn
+{
 
-/* A part of an operand in global memory: `rows` of `columns` exist; elements outside read as zero. */
+/* A part of an operand in global memory: `rows` of `columns` exist; elements outside read as zero.
+ */
 struct plane {
     const char *at;
     int64_t stride; /* elements */
@@ -13,8 +16,10 @@ struct plane {
     int dtype, grain;
 };
 
-/* 16 bytes to shared memory, the first `count` elements of them from global memory and the rest zero. */
-template <int BYTES, class E> __device__ __forceinline__ void copy_16(E *to, const E *from, const void *safe, int count)
+/* 16 bytes to shared memory, the first `count` elements of them from global memory and the rest
+ * zero. */
+template <int BYTES, class E>
+__device__ __forceinline__ void copy_16(E *to, const E *from, const void *safe, int count)
 {
     constexpr int EACH = BYTES / (int)sizeof(E), ALL = 16 / (int)sizeof(E);
     if (count == ALL) {
@@ -26,12 +31,15 @@ template <int BYTES, class E> __device__ __forceinline__ void copy_16(E *to, con
 #pragma unroll
     for (int i = 0; i < ALL; i += EACH) {
         const int here = min(max(count - i, 0), EACH);
-        copy_async<BYTES>(to + i, here > 0 ? (const void *)(from + i) : safe, here * (int)sizeof(E));
+        copy_async<BYTES>(to + i, here > 0 ? (const void *)(from + i) : safe,
+                          here * (int)sizeof(E));
     }
 }
 
-/* The same for elements of 16 bits as they are, and for `from` of any type as fp32; `from` counts in the plane's elements. */
-__device__ __forceinline__ void copy_16_slowly(uint16_t *to, const plane &p, int64_t from, int count)
+/* The same for elements of 16 bits as they are, and for `from` of any type as fp32; `from` counts
+ * in the plane's elements. */
+__device__ __forceinline__ void copy_16_slowly(uint16_t *to, const plane &p, int64_t from,
+                                               int count)
 {
     uint32_t x[4] = { 0, 0, 0, 0 };
 #pragma unroll
@@ -51,14 +59,17 @@ __device__ __forceinline__ void copy_16_slowly(float *to, const plane &p, int64_
 }
 
 /* ROWS x COLUMNS elements to shared memory, in their order, by THREADS threads. */
-template <int THREADS, int ROWS, int COLUMNS, int PITCH, class E> __device__ __forceinline__ void fetch(E *to, const plane &p)
+template <int THREADS, int ROWS, int COLUMNS, int PITCH, class E>
+__device__ __forceinline__ void fetch(E *to, const plane &p)
 {
-    constexpr int EACH = 16 / (int)sizeof(E), ACROSS = COLUMNS / EACH, STEP = THREADS / ACROSS; /* rows that are copied at once */
+    constexpr int EACH = 16 / (int)sizeof(E), ACROSS = COLUMNS / EACH,
+                  STEP = THREADS / ACROSS; /* rows that are copied at once */
     const int grain = sizeof(E) == 4 && p.dtype != FATTN__F32 ? 2 : p.grain;
     const int row0 = (int)threadIdx.x / ACROSS, column = (int)threadIdx.x % ACROSS * EACH;
     const int64_t from0 = row0 * p.stride + column;
     to += row0 * PITCH + column;
-    if (grain >= 16 && p.rows >= ROWS && p.columns >= COLUMNS) { /* nothing is missing, as nearly always */
+    if (grain >= 16 && p.rows >= ROWS &&
+        p.columns >= COLUMNS) { /* nothing is missing, as nearly always */
 #pragma unroll
         for (int i = 0; i < ROWS; i += STEP)
             copy_async<16>(to + i * PITCH, (const E *)p.at + from0 + i * p.stride, 16);
@@ -80,4 +91,4 @@ template <int THREADS, int ROWS, int COLUMNS, int PITCH, class E> __device__ __f
     }
 }
 
-}
+} // namespace fattn

@@ -1,8 +1,10 @@
-/* Elements: bf16, f16 and f32 as fp32 and back (round to nearest even), without a header of the toolkit's. */
+/* Elements: bf16, f16 and f32 as fp32 and back (round to nearest even), without a header of the
+ * toolkit's. */
 #pragma once
 #include "math_ptx.cuh"
 
-namespace fattn {
+namespace fattn
+{
 
 __device__ __forceinline__ float from_bf16(uint16_t x)
 {
@@ -40,11 +42,13 @@ __device__ __forceinline__ float rounded(int dtype, float x)
 {
     if (dtype == FATTN__F32)
         return x;
-    return dtype == FATTN__BF16 ? from_bf16((uint16_t)pack_bf16(x, 0)) : from_f16((uint16_t)pack_f16(x, 0));
+    return dtype == FATTN__BF16 ? from_bf16((uint16_t)pack_bf16(x, 0))
+                                : from_f16((uint16_t)pack_f16(x, 0));
 }
 
 /* Four neighbours, of which `count` exist; `whole`: at a multiple of their size. */
-__device__ __forceinline__ void store4(char *at, int dtype, int64_t i, const float x[4], int count, bool whole)
+__device__ __forceinline__ void store4(char *at, int dtype, int64_t i, const float x[4], int count,
+                                       bool whole)
 {
     if (whole && count >= 4) {
         if (dtype == FATTN__F32)
@@ -71,11 +75,12 @@ __device__ __forceinline__ bool finite(float x)
     return (__float_as_uint(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-/* exp(score - top) with full precision (expf: 2 ulp); 0 where nothing is seen, whatever `top` is. */
+/* exp(score - top) with full precision (expf: 2 ulp); 0 where nothing is seen, whatever `top` is.
+ */
 __device__ __forceinline__ float weight_of(float score, float top)
 {
     const float weight = expf(score - top); /* of every score: no branch */
     return (int)(score == minus_infinity()) | (int)(top == minus_infinity()) ? 0.0f : weight;
 }
 
-}
+} // namespace fattn

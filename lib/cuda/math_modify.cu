@@ -1,15 +1,53 @@
-/* Modifies scores after the product: interprets the program of a score_mod, then applies the adjustments of
- * math_adjustments.cuh. A warp has a row of a tile, a lane four neighbouring keys, one after the other. Values are in shared
- * memory, so that no kernel needs a stack. */
+/* Modifies scores after the product: interprets the program of a score_mod, then applies the
+ * adjustments of math_adjustments.cuh. A warp has a row of a tile, a lane four neighbouring keys,
+ * one after the other. Values are in shared memory, so that no kernel needs a stack. */
 #include "math_adjustments.cuh"
 
-namespace fattn {
+namespace fattn
+{
 
 /* fattn_mod_op and the kinds of program.h, by number; the host asserts that they agree. */
 enum operation {
-    NEG = 1, ABS, EXP, LOG, TANH, SIGMOID, ERF, SIN, COS, TAN, SQRT, RSQRT, RECIPROCAL, RELU, SOFTPLUS, CEIL, FLOOR,
-    ADD, SUB, MUL, DIV, MAX, MIN, POW, MOD, EQ, NE, LT, LE, GT, GE, AND, OR, NOT, SELECT,
-    SCORE = 64, GRADIENT, INDEX, CONSTANT, TENSOR
+    NEG = 1,
+    ABS,
+    EXP,
+    LOG,
+    TANH,
+    SIGMOID,
+    ERF,
+    SIN,
+    COS,
+    TAN,
+    SQRT,
+    RSQRT,
+    RECIPROCAL,
+    RELU,
+    SOFTPLUS,
+    CEIL,
+    FLOOR,
+    ADD,
+    SUB,
+    MUL,
+    DIV,
+    MAX,
+    MIN,
+    POW,
+    MOD,
+    EQ,
+    NE,
+    LT,
+    LE,
+    GT,
+    GE,
+    AND,
+    OR,
+    NOT,
+    SELECT,
+    SCORE = 64,
+    GRADIENT,
+    INDEX,
+    CONSTANT,
+    TENSOR
 };
 
 __device__ __forceinline__ float unary(int op, float x)
@@ -99,9 +137,10 @@ struct programs {
     values &value;
 };
 
-/* Node by node, for the seat's j-th key. Masked keys are evaluated too, with arbitrary numbers, and the caller drops the result;
- * tensors are read only where the row is not masked. */
-__device__ __noinline__ float evaluate(const fattn__call &c, const programs &p, const seat &t, int j, float score, float gradient)
+/* Node by node, for the seat's j-th key. Masked keys are evaluated too, with arbitrary numbers, and
+ * the caller drops the result; tensors are read only where the row is not masked. */
+__device__ __noinline__ float evaluate(const fattn__call &c, const programs &p, const seat &t,
+                                       int j, float score, float gradient)
 {
     float *value = &p.value[0][threadIdx.x];
     const int row = c.row0 + t.row, key = c.key0 + t.key + j;
@@ -112,13 +151,17 @@ __device__ __noinline__ float evaluate(const fattn__call &c, const programs &p, 
         if (node.op == TENSOR) {
             const fattn__matrix &m = p.tensors.at[node.a];
             if (visible)
-                x = load(row_at(m, t.at.batch * m.stride[0], t.at.head, row), m.dtype, key * m.stride[3]);
+                x = load(row_at(m, t.at.batch * m.stride[0], t.at.head, row), m.dtype,
+                         key * m.stride[3]);
         } else if (node.op == SCORE) {
             x = score;
         } else if (node.op == GRADIENT) {
             x = gradient;
         } else if (node.op == INDEX) {
-            x = (float)(node.a == 0 ? t.at.batch : node.a == 1 ? t.at.head : node.a == 2 ? row : key);
+            x = (float)(node.a == 0   ? t.at.batch
+                        : node.a == 1 ? t.at.head
+                        : node.a == 2 ? row
+                                      : key);
         } else if (node.op == CONSTANT) {
             x = node.more.constant;
         } else {
@@ -136,7 +179,8 @@ __device__ __noinline__ float evaluate(const fattn__call &c, const programs &p, 
 }
 
 /* Calls body(seat) for each four of a block's tile. */
-template <class Body> __device__ __forceinline__ void each_four(const fattn__call &c, const tile &t, Body body)
+template <class Body>
+__device__ __forceinline__ void each_four(const fattn__call &c, const tile &t, Body body)
 {
 #pragma unroll 1
     for (int k = 0; k < FATTN__TILE * 32 / FATTN__PROGRAM_THREADS; k++) {
@@ -146,7 +190,8 @@ template <class Body> __device__ __forceinline__ void each_four(const fattn__cal
 }
 
 /* The scaled scores of a seat, as the products left them. */
-__device__ __forceinline__ void read_scores(const fattn__call &c, const seat &at, float scale, float score[4])
+__device__ __forceinline__ void read_scores(const fattn__call &c, const seat &at, float scale,
+                                            float score[4])
 {
     read_four(score, c.s + at.slot);
 #pragma unroll
@@ -155,7 +200,8 @@ __device__ __forceinline__ void read_scores(const fattn__call &c, const seat &at
 }
 
 /* Writes the final scores of a seat, before the softmax. */
-__device__ __forceinline__ void final_scores(const fattn__call &c, const programs &p, const tile &t, const seat &at, float scale, float four[4])
+__device__ __forceinline__ void final_scores(const fattn__call &c, const programs &p, const tile &t,
+                                             const seat &at, float scale, float four[4])
 {
     read_scores(c, at, scale, four);
     if (p.program.count > 0)
@@ -166,7 +212,8 @@ __device__ __forceinline__ void final_scores(const fattn__call &c, const program
     shade(c, t, at, four);
 }
 
-/* Forward: the scaled scores become final ones, with their statistics; what is dropped is then hidden from the values alone. */
+/* Forward: the scaled scores become final ones, with their statistics; what is dropped is then
+ * hidden from the values alone. */
 __device__ __forceinline__ void modify(const fattn__call &c, const programs &p)
 {
     tile t;
@@ -188,8 +235,9 @@ __device__ __forceinline__ void modify(const fattn__call &c, const programs &p)
     });
 }
 
-/* Backward, first: probabilities as they meet the values, and dp becomes the gradient of the final scores, which is the bias's too. Without a
- * program that is the gradient of the scaled ones already. */
+/* Backward, first: probabilities as they meet the values, and dp becomes the gradient of the final
+ * scores, which is the bias's too. Without a program that is the gradient of the scaled ones
+ * already. */
 __device__ __forceinline__ void modify_weights(const fattn__call &c, const programs &p)
 {
     tile t;
@@ -220,8 +268,8 @@ __device__ __forceinline__ void modify_weights(const fattn__call &c, const progr
     });
 }
 
-/* Backward, second: the gradient of the scaled scores or, with `extra`, of a tensor of the user. Keys with weight 0 have
- * gradient 0. */
+/* Backward, second: the gradient of the scaled scores or, with `extra`, of a tensor of the user.
+ * Keys with weight 0 have gradient 0. */
 __device__ __forceinline__ void modify_gradients(const fattn__call &c, const programs &p)
 {
     tile t;
@@ -245,15 +293,15 @@ __device__ __forceinline__ void modify_gradients(const fattn__call &c, const pro
     });
 }
 
-}
+} // namespace fattn
 
-#define DEFINE(name)                                                                                                               \
-    extern "C" __global__ void __launch_bounds__(FATTN__PROGRAM_THREADS)                                                           \
-        fattn_##name(const __grid_constant__ fattn__call c, const __grid_constant__ fattn__program program,                        \
-                     const __grid_constant__ fattn__program_tensors tensors)                                                       \
-    {                                                                                                                              \
-        __shared__ fattn::values value;                                                                                            \
-        fattn::name(c, { program, tensors, value });                                                                               \
+#define DEFINE(name)                                                                               \
+    extern "C" __global__ void __launch_bounds__(FATTN__PROGRAM_THREADS) fattn_##name(             \
+        const __grid_constant__ fattn__call c, const __grid_constant__ fattn__program program,     \
+        const __grid_constant__ fattn__program_tensors tensors)                                    \
+    {                                                                                              \
+        __shared__ fattn::values value;                                                            \
+        fattn::name(c, { program, tensors, value });                                               \
     }
 DEFINE(modify)
 DEFINE(modify_weights)

@@ -1,9 +1,10 @@
-/* The steps of a score between its product and the softmax: bias, band, lengths. A warp has a row of a tile, a lane four
- * neighbouring keys. */
+/* The steps of a score between its product and the softmax: bias, band, lengths. A warp has a row
+ * of a tile, a lane four neighbouring keys. */
 #pragma once
 #include "math_product.cuh"
 
-namespace fattn {
+namespace fattn
+{
 
 /* A lane's four keys. Row and key are counted from the chunk's begin. */
 struct seat {
@@ -25,7 +26,8 @@ __device__ __forceinline__ void settle(const fattn__call &c, const seat &t, floa
     const bool biased = c.bias.at != nullptr;
     if (!biased && t.seen.begin <= key && t.seen.end >= key + 4)
         return;
-    const char *bias = biased ? row_at(c.bias, t.at.batch * c.bias.stride[0], t.at.head, c.row0 + t.row) : nullptr;
+    const char *bias =
+        biased ? row_at(c.bias, t.at.batch * c.bias.stride[0], t.at.head, c.row0 + t.row) : nullptr;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         const bool visible = key + j >= t.seen.begin && key + j < t.seen.end;
@@ -37,7 +39,8 @@ __device__ __forceinline__ void settle(const fattn__call &c, const seat &t, floa
 }
 
 /* The maximum of a row of the tile and the sum of exponentials relative to it. */
-__device__ __forceinline__ void keep_statistics(const fattn__call &c, const seat &t, const float four[4])
+__device__ __forceinline__ void keep_statistics(const fattn__call &c, const seat &t,
+                                                const float four[4])
 {
     float top = larger(larger(four[0], four[1]), larger(four[2], four[3])), sum = 0;
 #pragma unroll
@@ -51,7 +54,8 @@ __device__ __forceinline__ void keep_statistics(const fattn__call &c, const seat
         sum += __shfl_xor_sync(0xffffffffu, sum, i);
     if (threadIdx.x % 32 != 0)
         return;
-    const int64_t at = ((int64_t)t.at.z * c.key_tiles + t.key / FATTN__TILE) * c.row_tiles * FATTN__TILE + t.row;
+    const int64_t at =
+        ((int64_t)t.at.z * c.key_tiles + t.key / FATTN__TILE) * c.row_tiles * FATTN__TILE + t.row;
     c.partial_max[at] = top;
     c.partial_sum[at] = sum;
 }
@@ -73,7 +77,9 @@ __device__ __forceinline__ row_facts facts_of(const fattn__call &c, const seat &
     if (t.seen.begin >= t.seen.end)
         return { minus_infinity(), 0 };
     const float *stats = (const float *)c.stats.at;
-    return { stats[begin_of(c.stats, t.at.batch) + t.at.head * c.stats.stride[1] + row * c.stats.stride[2]], c.row_dot[row_slot(c, t)] };
+    return { stats[begin_of(c.stats, t.at.batch) + t.at.head * c.stats.stride[1] +
+                   row * c.stats.stride[2]],
+             c.row_dot[row_slot(c, t)] };
 }
 
 /* Final scores become probabilities. */
@@ -114,7 +120,8 @@ __device__ __forceinline__ bool tile_of(const fattn__call &c, tile *out)
 
 __device__ __forceinline__ seat seat_of(const fattn__call &c, const tile &t, int row, int column)
 {
-    return { t.at, t.row + row, t.key + column, t.seen.keys(c.row0 + t.row + row), t.slot + row * pitch_of(c) + column };
+    return { t.at, t.row + row, t.key + column, t.seen.keys(c.row0 + t.row + row),
+             t.slot + row * pitch_of(c) + column };
 }
 
 /* Values that an epilogue needs for each row of the tile, computed once. */
@@ -124,7 +131,8 @@ struct tile_rows {
 };
 
 /* True: every row sees all of the tile. */
-__device__ __forceinline__ bool prepare_rows(const fattn__call &c, const tile &t, tile_rows &out, bool facts)
+__device__ __forceinline__ bool prepare_rows(const fattn__call &c, const tile &t, tile_rows &out,
+                                             bool facts)
 {
     const int row = (int)threadIdx.x, key = c.key0 + t.key;
     bool hidden = false;
@@ -138,9 +146,11 @@ __device__ __forceinline__ bool prepare_rows(const fattn__call &c, const tile &t
     return !__syncthreads_or(hidden);
 }
 
-__device__ __forceinline__ seat seat_of(const fattn__call &c, const tile &t, const tile_rows &rows, int row, int column)
+__device__ __forceinline__ seat seat_of(const fattn__call &c, const tile &t, const tile_rows &rows,
+                                        int row, int column)
 {
-    return { t.at, t.row + row, t.key + column, rows.seen[row], t.slot + row * c.key_tiles * FATTN__TILE + column };
+    return { t.at, t.row + row, t.key + column, rows.seen[row],
+             t.slot + row * c.key_tiles * FATTN__TILE + column };
 }
 
 __device__ __forceinline__ void zero_tile(const fattn__call &c, const tile &t, float *scores)
@@ -150,4 +160,4 @@ __device__ __forceinline__ void zero_tile(const fattn__call &c, const tile &t, f
         write_16(scores + t.slot + i / 32 * pitch_of(c) + i % 32 * 4, zero);
 }
 
-}
+} // namespace fattn

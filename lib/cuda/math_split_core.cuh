@@ -1,12 +1,15 @@
-/* A block's product of 128 x BN of fp32 on the tensor cores. Every factor is the sum of two TF32 numbers, high and low; a
- * product of factors is the sum of low * high, high * low and high * high. The missing low * low is below 2^-21 of the product
- * and has either sign: this is comparable to the rounding of fp32. The tensor cores truncate when they add, so each sum of eight
- * products starts from 0, and an fp32 addition adds it to the total. Operands have any type and alignment. A factor that is not
- * finite, or that rounds to a number that is not, makes the sum NaN: see bad(). */
+/* A block's product of 128 x BN of fp32 on the tensor cores. Every factor is the sum of two TF32
+ * numbers, high and low; a product of factors is the sum of low * high, high * low and high * high.
+ * The missing low * low is below 2^-21 of the product and has either sign: this is comparable to
+ * the rounding of fp32. The tensor cores truncate when they add, so each sum of eight products
+ * starts from 0, and an fp32 addition adds it to the total. Operands have any type and alignment. A
+ * factor that is not finite, or that rounds to a number that is not, makes the sum NaN: see bad().
+ */
 #pragma once
 #include "math_tensor_core.cuh"
 
-namespace fattn {
+namespace fattn
+{
 
 template <int COUNT> struct split {
     uint32_t high[COUNT], low[COUNT];
@@ -27,8 +30,10 @@ template <int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct split_core {
     static constexpr int BM = FATTN__TILE, BN = BN_, DEPTH = 16, THREADS = FATTN__THREADS_F32;
     static constexpr bool fp32 = true;
     static constexpr int dtype = FATTN__F32;
-    static constexpr int LEFT_PITCH = LEFT_DOWN ? BM + 8 : DEPTH + 4, RIGHT_PITCH = RIGHT_DOWN ? BN + 8 : DEPTH + 4; /* no bank twice */
-    static constexpr int LEFT = (LEFT_DOWN ? DEPTH : BM) * LEFT_PITCH, RIGHT = (RIGHT_DOWN ? DEPTH : BN) * RIGHT_PITCH;
+    static constexpr int LEFT_PITCH = LEFT_DOWN ? BM + 8 : DEPTH + 4,
+                         RIGHT_PITCH = RIGHT_DOWN ? BN + 8 : DEPTH + 4; /* no bank twice */
+    static constexpr int LEFT = (LEFT_DOWN ? DEPTH : BM) * LEFT_PITCH,
+                         RIGHT = (RIGHT_DOWN ? DEPTH : BN) * RIGHT_PITCH;
     using block = block_sums<BN, THREADS / 32>;
     static constexpr int MI = block::MI, NI = block::NI;
     union shared {
@@ -43,11 +48,13 @@ template <int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct split_core {
 
     __device__ __forceinline__ void fetch_left(shared &s, int stage, const plane &p)
     {
-        fetch<THREADS, LEFT_DOWN ? DEPTH : BM, LEFT_DOWN ? BM : DEPTH, LEFT_PITCH>(s.stage.left[stage], p);
+        fetch<THREADS, LEFT_DOWN ? DEPTH : BM, LEFT_DOWN ? BM : DEPTH, LEFT_PITCH>(
+            s.stage.left[stage], p);
     }
     __device__ __forceinline__ void fetch_right(shared &s, int stage, const plane &p)
     {
-        fetch<THREADS, RIGHT_DOWN ? DEPTH : BN, RIGHT_DOWN ? BN : DEPTH, RIGHT_PITCH>(s.stage.right[stage], p);
+        fetch<THREADS, RIGHT_DOWN ? DEPTH : BN, RIGHT_DOWN ? BN : DEPTH, RIGHT_PITCH>(
+            s.stage.right[stage], p);
     }
     __device__ __forceinline__ void fetch_scores(const float *at, int64_t stride)
     {
@@ -64,8 +71,9 @@ template <int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct split_core {
         for (int i = 0; i < 4; i++) {
             const int chunk = (int)threadIdx.x + i * THREADS, row = chunk / 4;
             const float t = top[row];
-            *(float4 *)(s.stage.left[stage] + row * LEFT_PITCH + chunk % 4 * 4) = make_float4(
-                weight_of(held[4 * i], t), weight_of(held[4 * i + 1], t), weight_of(held[4 * i + 2], t), weight_of(held[4 * i + 3], t));
+            *(float4 *)(s.stage.left[stage] + row * LEFT_PITCH + chunk % 4 * 4) =
+                make_float4(weight_of(held[4 * i], t), weight_of(held[4 * i + 1], t),
+                            weight_of(held[4 * i + 2], t), weight_of(held[4 * i + 3], t));
         }
     }
     __device__ __forceinline__ static void wait()
@@ -78,23 +86,30 @@ template <int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct split_core {
     {
         const int l = block::lane();
         if (!LEFT_DOWN)
-            load_matrices<false>(a, (const uint16_t *)(left + (m + l % 16) * LEFT_PITCH + k + l / 16 * 4));
+            load_matrices<false>(
+                a, (const uint16_t *)(left + (m + l % 16) * LEFT_PITCH + k + l / 16 * 4));
 #pragma unroll
         for (int i = 0; i < 4 * LEFT_DOWN; i++)
-            a[i] = __float_as_uint(left[(k + l % 4 + i / 2 * 4) * LEFT_PITCH + m + l / 4 + i % 2 * 8]);
+            a[i] =
+                __float_as_uint(left[(k + l % 4 + i / 2 * 4) * LEFT_PITCH + m + l / 4 + i % 2 * 8]);
     }
     /* The same of the right one for two products: two, and two of the warp's next eight columns. */
-    __device__ __forceinline__ static void load_right(uint32_t b[4], const float *right, int n, int k)
+    __device__ __forceinline__ static void load_right(uint32_t b[4], const float *right, int n,
+                                                      int k)
     {
         const int l = block::lane();
         if (!RIGHT_DOWN)
-            load_matrices<false>(b, (const uint16_t *)(right + (n + l % 8 + l / 16 * block::NEXT) * RIGHT_PITCH + k + l / 8 % 2 * 4));
+            load_matrices<false>(
+                b, (const uint16_t *)(right + (n + l % 8 + l / 16 * block::NEXT) * RIGHT_PITCH + k +
+                                      l / 8 % 2 * 4));
 #pragma unroll
         for (int i = 0; i < 4 * RIGHT_DOWN; i++)
-            b[i] = __float_as_uint(right[(k + l % 4 + i % 2 * 4) * RIGHT_PITCH + n + l / 4 + i / 2 * block::NEXT]);
+            b[i] = __float_as_uint(
+                right[(k + l % 4 + i % 2 * 4) * RIGHT_PITCH + n + l / 4 + i / 2 * block::NEXT]);
     }
 
-    template <bool WHOLE> __device__ __forceinline__ void compute_stage(const shared &s, int stage, int columns)
+    template <bool WHOLE>
+    __device__ __forceinline__ void compute_stage(const shared &s, int stage, int columns)
     {
         const float *left = s.stage.left[stage], *right = s.stage.right[stage];
 #pragma unroll 1
@@ -136,4 +151,4 @@ template <int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct split_core {
     }
 };
 
-}
+} // namespace fattn

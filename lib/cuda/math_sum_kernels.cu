@@ -1,8 +1,10 @@
-/* Sums of a tensor over some of its dimensions: the gradient of a broadcast tensor. `lanes` threads take the terms of a result
- * in turn and add their sums as a tree: the order depends only on the extents. */
+/* Sums of a tensor over some of its dimensions: the gradient of a broadcast tensor. `lanes` threads
+ * take the terms of a result in turn and add their sums as a tree: the order depends only on the
+ * extents. */
 #include "math_band.cuh"
 
-namespace fattn {
+namespace fattn
+{
 
 /* Place of the i-th element of the kept part along one of its dimensions. */
 __device__ __forceinline__ int64_t index_of(const fattn__sum_call &c, int64_t i, int wanted)
@@ -16,7 +18,8 @@ __device__ __forceinline__ int64_t index_of(const fattn__sum_call &c, int64_t i,
 }
 
 /* Offset of the i-th element of the kept (or summed) part, innermost dimension fastest. */
-__device__ __forceinline__ int64_t offset_of(const fattn__sum_call &c, const int64_t stride[4], bool summed, int64_t i)
+__device__ __forceinline__ int64_t offset_of(const fattn__sum_call &c, const int64_t stride[4],
+                                             bool summed, int64_t i)
 {
     int64_t offset = 0;
 #pragma unroll
@@ -42,7 +45,8 @@ __device__ __forceinline__ void sum(const fattn__sum_call &c)
         for (; k + 3 * c.lanes < c.terms; k += 4 * c.lanes)
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                total[j] += load(c.from.at, c.from.dtype, from + offset_of(c, c.from.stride, true, k + j * c.lanes));
+                total[j] += load(c.from.at, c.from.dtype,
+                                 from + offset_of(c, c.from.stride, true, k + j * c.lanes));
         for (; k < c.terms; k += c.lanes)
             total[0] += load(c.from.at, c.from.dtype, from + offset_of(c, c.from.stride, true, k));
     }
@@ -66,9 +70,10 @@ __device__ __forceinline__ void sum(const fattn__sum_call &c)
     store(c.to.at, c.to.dtype, to, before + part[threadIdx.x]);
 }
 
-}
+} // namespace fattn
 
-extern "C" __global__ void __launch_bounds__(256) fattn_sum(const __grid_constant__ fattn__sum_call c)
+extern "C" __global__ void __launch_bounds__(256)
+    fattn_sum(const __grid_constant__ fattn__sum_call c)
 {
     fattn::sum(c);
 }

@@ -1,11 +1,14 @@
-/* The sums of a block's product of 128 x BN, as mma.sync leaves them in the registers of its warps. */
+/* The sums of a block's product of 128 x BN, as mma.sync leaves them in the registers of its warps.
+ */
 #pragma once
 #include "math_copy.cuh"
 
-namespace fattn {
+namespace fattn
+{
 
 template <int BN, int WARPS> struct block_sums {
-    static constexpr int WARP_COLUMNS = WARPS == 8 ? 32 : BN / 2, WARP_ROWS = FATTN__TILE * BN / WARPS / WARP_COLUMNS; /* a warp's part */
+    static constexpr int WARP_COLUMNS = WARPS == 8 ? 32 : BN / 2,
+                         WARP_ROWS = FATTN__TILE * BN / WARPS / WARP_COLUMNS; /* a warp's part */
     static constexpr int MI = WARP_ROWS / 16, NI = WARP_COLUMNS / 8;
     static constexpr int OUT_PITCH = BN + 4;
 
@@ -19,7 +22,8 @@ template <int BN, int WARPS> struct block_sums {
     {
         return (int)threadIdx.x / 32 / (BN / WARP_COLUMNS) * WARP_ROWS;
     }
-    /* First of the eight columns of a warp's j-th part. The warps take turns, so that each has something to do where columns are few. */
+    /* First of the eight columns of a warp's j-th part. The warps take turns, so that each has
+     * something to do where columns are few. */
     static constexpr int NEXT = BN / WARP_COLUMNS * 8;
     __device__ __forceinline__ static int column(int j)
     {
@@ -67,4 +71,4 @@ template <int BN, int WARPS> struct block_sums {
     }
 };
 
-}
+} // namespace fattn

@@ -1,17 +1,21 @@
-/* A block's product of 128 x BN on the tensor cores: mma.sync m16n8k16, bf16 or f16 into fp32, in two stages of 32 deep, by eight warps. */
+/* A block's product of 128 x BN on the tensor cores: mma.sync m16n8k16, bf16 or f16 into fp32, in
+ * two stages of 32 deep, by eight warps. */
 #pragma once
 #include "math_sums.cuh"
 
-namespace fattn {
+namespace fattn
+{
 
-/* LEFT_DOWN: the left operand is stored as [depth][128], otherwise as [128][depth]. RIGHT_DOWN: [depth][BN], otherwise
- * [BN][depth]. */
+/* LEFT_DOWN: the left operand is stored as [depth][128], otherwise as [128][depth]. RIGHT_DOWN:
+ * [depth][BN], otherwise [BN][depth]. */
 template <class T, int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct tensor_core {
     static constexpr int BM = FATTN__TILE, BN = BN_, DEPTH = 32, THREADS = FATTN__THREADS;
     static constexpr bool fp32 = false;
     static constexpr int dtype = T::dtype;
-    static constexpr int LEFT_PITCH = (LEFT_DOWN ? BM : DEPTH) + 8, RIGHT_PITCH = (RIGHT_DOWN ? BN : DEPTH) + 8; /* no bank twice */
-    static constexpr int LEFT = (LEFT_DOWN ? DEPTH : BM) * LEFT_PITCH, RIGHT = (RIGHT_DOWN ? DEPTH : BN) * RIGHT_PITCH;
+    static constexpr int LEFT_PITCH = (LEFT_DOWN ? BM : DEPTH) + 8,
+                         RIGHT_PITCH = (RIGHT_DOWN ? BN : DEPTH) + 8; /* no bank twice */
+    static constexpr int LEFT = (LEFT_DOWN ? DEPTH : BM) * LEFT_PITCH,
+                         RIGHT = (RIGHT_DOWN ? DEPTH : BN) * RIGHT_PITCH;
     using block = block_sums<BN, THREADS / 32>;
     static constexpr int MI = block::MI, NI = block::NI;
     union shared {
@@ -26,11 +30,13 @@ template <class T, int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct tensor_core 
 
     __device__ __forceinline__ void fetch_left(shared &s, int stage, const plane &p)
     {
-        fetch<THREADS, LEFT_DOWN ? DEPTH : BM, LEFT_DOWN ? BM : DEPTH, LEFT_PITCH>(s.stage.left[stage], p);
+        fetch<THREADS, LEFT_DOWN ? DEPTH : BM, LEFT_DOWN ? BM : DEPTH, LEFT_PITCH>(
+            s.stage.left[stage], p);
     }
     __device__ __forceinline__ void fetch_right(shared &s, int stage, const plane &p)
     {
-        fetch<THREADS, RIGHT_DOWN ? DEPTH : BN, RIGHT_DOWN ? BN : DEPTH, RIGHT_PITCH>(s.stage.right[stage], p);
+        fetch<THREADS, RIGHT_DOWN ? DEPTH : BN, RIGHT_DOWN ? BN : DEPTH, RIGHT_PITCH>(
+            s.stage.right[stage], p);
     }
     /* The left operand is exp(score - top): scores wait in registers; none is masked. */
     __device__ __forceinline__ void fetch_scores(const float *at, int64_t stride)
@@ -49,8 +55,10 @@ template <class T, int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct tensor_core 
             const int chunk = (int)threadIdx.x + i * THREADS, row = chunk / 8;
             const float t = top[row];
             const uint32_t low = pack<T>(weight_of(held[4 * i], t), weight_of(held[4 * i + 1], t));
-            const uint32_t high = pack<T>(weight_of(held[4 * i + 2], t), weight_of(held[4 * i + 3], t));
-            *(uint2 *)(s.stage.left[stage] + row * LEFT_PITCH + chunk % 8 * 4) = make_uint2(low, high);
+            const uint32_t high =
+                pack<T>(weight_of(held[4 * i + 2], t), weight_of(held[4 * i + 3], t));
+            *(uint2 *)(s.stage.left[stage] + row * LEFT_PITCH + chunk % 8 * 4) =
+                make_uint2(low, high);
         }
     }
     __device__ __forceinline__ static void wait()
@@ -69,7 +77,8 @@ template <class T, int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct tensor_core 
             for (int i = 0; i < MI; i++) {
                 const int m = row + i * 16;
                 if (LEFT_DOWN)
-                    load_matrices<true>(a[i], left + (k + l % 8 + l / 16 * 8) * LEFT_PITCH + m + l / 8 % 2 * 8);
+                    load_matrices<true>(a[i], left + (k + l % 8 + l / 16 * 8) * LEFT_PITCH + m +
+                                                  l / 8 % 2 * 8);
                 else
                     load_matrices<false>(a[i], left + (m + l % 16) * LEFT_PITCH + k + l / 16 * 8);
             }
@@ -78,9 +87,12 @@ template <class T, int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct tensor_core 
                 const int n = block::column(j);
                 uint32_t x[4];
                 if (RIGHT_DOWN)
-                    load_matrices<true>(x, right + (k + l % 16) * RIGHT_PITCH + n + l / 16 * block::NEXT);
+                    load_matrices<true>(x, right + (k + l % 16) * RIGHT_PITCH + n +
+                                               l / 16 * block::NEXT);
                 else
-                    load_matrices<false>(x, right + (n + l % 8 + l / 16 * block::NEXT) * RIGHT_PITCH + k + l / 8 % 2 * 8);
+                    load_matrices<false>(x, right +
+                                                (n + l % 8 + l / 16 * block::NEXT) * RIGHT_PITCH +
+                                                k + l / 8 % 2 * 8);
                 b[j][0] = x[0], b[j][1] = x[1], b[j + 1][0] = x[2], b[j + 1][1] = x[3];
             }
 #pragma unroll
@@ -92,4 +104,4 @@ template <class T, int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct tensor_core 
     }
 };
 
-}
+} // namespace fattn

@@ -42,7 +42,9 @@ const gpu_driver *gpu_driver_of(void *library, char error[256])
     found = !missing;
     pthread_mutex_unlock(&lock);
     if (missing)
-        snprintf(error, 256, "the CUDA driver has no %s: it is the null driver or too old to run on a GPU", missing);
+        snprintf(error, 256,
+                 "the CUDA driver has no %s: it is the null driver or too old to run on a GPU",
+                 missing);
     return missing ? NULL : &functions;
 }
 
@@ -62,8 +64,8 @@ void gpu_driver_replace(const gpu_driver *driver)
 
 const char *gpu_driver_lacks_graphs(const gpu_driver *driver)
 {
-#define AS_TEST(member, name, arguments)                                                                                           \
-    if (!driver->member)                                                                                                           \
+#define AS_TEST(member, name, arguments)                                                           \
+    if (!driver->member)                                                                           \
         return #name;
     GPU_GRAPH_LIST(AS_TEST)
 #undef AS_TEST

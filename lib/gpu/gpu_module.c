@@ -22,23 +22,25 @@ static const gpu_driver *driver_of_current_context(char error[256])
 {
     struct CUctx_st *context = NULL;
     const gpu_driver *driver = gpu_driver_load(error);
-    if (!driver || gpu_driver_say(driver, driver->context_get(&context), "the CUDA driver does not run", error) != 0)
+    if (!driver || gpu_driver_say(driver, driver->context_get(&context),
+                                  "the CUDA driver does not run", error) != 0)
         return NULL;
     if (!context)
         snprintf(error, 256, "no CUDA context is current");
     return context ? driver : NULL;
 }
 
-/* A GPU that reads pageable memory where it lies (beside a Grace) needs no copy of it first: the call may return before it was
- * read. */
+/* A GPU that reads pageable memory where it lies (beside a Grace) needs no copy of it first: the
+ * call may return before it was read. */
 static bool reads_host_pages(const gpu_driver *driver)
 {
     int device = 0, yes = 0;
-    return driver->context_device(&device) == 0 && driver->device_attribute(&yes, GPU_READS_HOST_PAGES, device) == 0 && yes != 0;
+    return driver->context_device(&device) == 0 &&
+           driver->device_attribute(&yes, GPU_READS_HOST_PAGES, device) == 0 && yes != 0;
 }
 
-int gpu_module_create(gpu_module **out, const gpu_driver *driver, const gpu_image *image, const char *const *names, size_t count,
-                      char error[256])
+int gpu_module_create(gpu_module **out, const gpu_driver *driver, const gpu_image *image,
+                      const char *const *names, size_t count, char error[256])
 {
     *out = NULL;
     if (image->bytes == 0) {
@@ -78,23 +80,25 @@ void gpu_module_destroy(gpu_module *module)
     free(module);
 }
 
-int gpu_launch(gpu_module *module, size_t kernel, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
-               struct CUstream_st *stream, void **arguments, char error[256])
+int gpu_launch(gpu_module *module, size_t kernel, const unsigned grid[3], const unsigned block[3],
+               unsigned shared_bytes, struct CUstream_st *stream, void **arguments, char error[256])
 {
     const gpu_driver *driver = module->driver;
     struct CUfunc_st *function = kernel < module->count ? module->function[kernel].at : NULL;
     int result = function ? 0 : GPU_INVALID_VALUE;
-    if (result == 0 && shared_bytes > SHARED_WITHOUT_ASKING && shared_bytes > module->function[kernel].shared_bytes) {
+    if (result == 0 && shared_bytes > SHARED_WITHOUT_ASKING &&
+        shared_bytes > module->function[kernel].shared_bytes) {
         result = driver->function_set(function, GPU_MOST_SHARED_BYTES, (int)shared_bytes);
         module->function[kernel].shared_bytes = result == 0 ? shared_bytes : 0;
     }
     if (result == 0)
-        result = driver->launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes, stream, arguments,
-                                NULL);
+        result = driver->launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                                shared_bytes, stream, arguments, NULL);
     return gpu_driver_say(driver, result, "a launch failed", error);
 }
 
-int gpu_send(const gpu_module *module, void *to, const void *from_host, size_t bytes, struct CUstream_st *stream, char error[256])
+int gpu_send(const gpu_module *module, void *to, const void *from_host, size_t bytes,
+             struct CUstream_st *stream, char error[256])
 {
     int result = module->driver->send((gpu_address)(uintptr_t)to, from_host, bytes, stream);
     if (result == 0 && module->waits)
@@ -102,7 +106,8 @@ int gpu_send(const gpu_module *module, void *to, const void *from_host, size_t b
     return gpu_driver_say(module->driver, result, "copy to the GPU", error);
 }
 
-int gpu_fetch(const gpu_module *module, void *to_host, const void *from, size_t bytes, struct CUstream_st *stream, char error[256])
+int gpu_fetch(const gpu_module *module, void *to_host, const void *from, size_t bytes,
+              struct CUstream_st *stream, char error[256])
 {
     int result = module->driver->fetch(to_host, (gpu_address)(uintptr_t)from, bytes, stream);
     if (result == 0)

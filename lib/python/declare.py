@@ -6,6 +6,7 @@ usage: lib/python/declare.py > lib/python/fattn/abi.py
 The compiler's preprocessor ($CC, cc) expands the headers. This script reads what is left: structs, enums, functions. A test compares its output with
 the file, so that no declaration is written by hand.
 """
+
 import os
 import pathlib
 import re
@@ -14,8 +15,20 @@ import subprocess
 import sys
 
 HEADERS = pathlib.Path(__file__).resolve().parent.parent / "include/fattn"
-SCALARS = {"int": "c_int", "int32_t": "c_int32", "uint32_t": "c_uint32", "int64_t": "c_int64", "uint64_t": "c_uint64", "size_t": "c_size_t", "_Bool": "c_bool",
-           "bool": "c_bool", "double": "c_double", "float": "c_float", "char": "c_char", "uint8_t": "c_uint8"}
+SCALARS = {
+    "int": "c_int",
+    "int32_t": "c_int32",
+    "uint32_t": "c_uint32",
+    "int64_t": "c_int64",
+    "uint64_t": "c_uint64",
+    "size_t": "c_size_t",
+    "_Bool": "c_bool",
+    "bool": "c_bool",
+    "double": "c_double",
+    "float": "c_float",
+    "char": "c_char",
+    "uint8_t": "c_uint8",
+}
 
 
 def headers():
@@ -25,8 +38,23 @@ def headers():
 def preprocessed():
     """The headers' own lines after the preprocessor, and their constants (#define NAME number)."""
     program = "".join(f"#include <fattn/{header.name}>\n" for header in headers())
-    said = subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-E", "-dD", "-I", HEADERS.parent, "-x", "c", "-"],
-                          input=program, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [
+            *shlex.split(os.environ.get("CC", "cc")),
+            "-std=c11",
+            "-E",
+            "-dD",
+            "-I",
+            HEADERS.parent,
+            "-x",
+            "c",
+            "-",
+        ],
+        input=program,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     ours, kept, constants = False, [], {}
     for line in said.splitlines():
         if marker := re.match(r'# \d+ "(.*?)"', line):
@@ -46,7 +74,9 @@ def words():
     for header in headers():
         text = header.read_text().replace("\\\n", " ")
         for name, rows in re.findall(r"#define FATTN_(\w+)_LIST\(X\)([^\n]*)", text):
-            found = {word: int(value) for value, word in re.findall(r'X\(\w+, (\d+), "(\w+)"', rows)}
+            found = {
+                word: int(value) for value, word in re.findall(r'X\(\w+, (\d+), "(\w+)"', rows)
+            }
             if found:
                 out[name.lower()] = found
     return out
@@ -64,14 +94,22 @@ class Reader:
     def __init__(self):
         text, self.constants = preprocessed()
         text = text.replace('extern "C" {', "")
-        self.structs, self.callbacks, self.functions, self.pointees, self.enums = {}, {}, {}, {}, set()
+        self.structs, self.callbacks, self.functions, self.pointees, self.enums = (
+            {},
+            {},
+            {},
+            {},
+            set(),
+        )
         for values, name in re.findall(r"\benum(?: \w+)? \{([^}]*)\}\s*(\w*)", text):
             self.enumerators(values)
             self.enums.add(name)
         text = re.sub(r"(typedef )?enum( \w+)? \{[^}]*\}\s*\w*;", "", text)
         self.known = set(re.findall(r"typedef struct (\w+) \{", text))
-        pattern = r"typedef struct \w+ \{(?P<body>[^}]*)\} (?P<struct>\w+);|typedef (?P<alias>\w+) (?P<name>\w+);|" \
-                  r"typedef (?P<result>\w+) \(\*(?P<callback>\w+)\)\((?P<takes>[^;]*)\);|(?P<returns>[\w ]+[ *]+)(?P<function>fattn_\w+)\((?P<arguments>[^;{}]*)\);"
+        pattern = (
+            r"typedef struct \w+ \{(?P<body>[^}]*)\} (?P<struct>\w+);|typedef (?P<alias>\w+) (?P<name>\w+);|"
+            r"typedef (?P<result>\w+) \(\*(?P<callback>\w+)\)\((?P<takes>[^;]*)\);|(?P<returns>[\w ]+[ *]+)(?P<function>fattn_\w+)\((?P<arguments>[^;{}]*)\);"
+        )
         for found in re.finditer(pattern, text):
             self.one(found.groupdict())
 
@@ -84,17 +122,29 @@ class Reader:
 
     def number(self, text):
         text = re.sub(r"\bFATTN_\w+", lambda name: str(self.constants[name[0]]), text)
-        return int(eval(re.sub(r"\b(\w+)u\b", r"\1", text), {"__builtins__": {}}))  # digits, operators and parentheses of our own headers
+        return int(
+            eval(re.sub(r"\b(\w+)u\b", r"\1", text), {"__builtins__": {}})
+        )  # digits, operators and parentheses of our own headers
 
     def one(self, found):
         if found["struct"]:
-            self.structs[found["struct"]] = [field for part in split(found["body"], ";") for field in self.fields(found["struct"], part)]
+            self.structs[found["struct"]] = [
+                field
+                for part in split(found["body"], ";")
+                for field in self.fields(found["struct"], part)
+            ]
         elif found["alias"]:
             SCALARS[found["name"]] = SCALARS[found["alias"]]
         elif found["callback"]:
-            self.callbacks[found["callback"]] = [self.type(found["result"]), *self.arguments(found["takes"])]
+            self.callbacks[found["callback"]] = [
+                self.type(found["result"]),
+                *self.arguments(found["takes"]),
+            ]
         elif found["function"]:
-            self.functions[found["function"]] = [self.type(found["returns"].strip()), *self.arguments(found["arguments"])]
+            self.functions[found["function"]] = [
+                self.type(found["returns"].strip()),
+                *self.arguments(found["arguments"]),
+            ]
 
     def fields(self, struct, text):
         """`const void *q, *k`, `int64_t a[4], b[4]` or a pointer to a function."""
@@ -103,16 +153,24 @@ class Reader:
         base, first = re.match(r"((?:const |struct )*\w+)(.*)$", text).groups()
         out = []
         for declarator in split(first, ","):
-            stars, name, extent = re.match(r"((?:\*|const|\s)*)(\w+)(?:\[(\w+)\])?$", declarator).groups()
+            stars, name, extent = re.match(
+                r"((?:\*|const|\s)*)(\w+)(?:\[(\w+)\])?$", declarator
+            ).groups()
             kind = self.type(base + stars)
             if stars.strip() and kind != "c_char_p":
-                self.pointees.setdefault(struct, {})[name] = base.removeprefix("const ") + (" *" if stars.count("*") > 1 else "")
+                self.pointees.setdefault(struct, {})[name] = base.removeprefix("const ") + (
+                    " *" if stars.count("*") > 1 else ""
+                )
                 kind = "c_void_p"
             out.append((name, f"{kind} * {self.number(extent)}" if extent else kind))
         return out
 
     def arguments(self, text):
-        return [] if text.strip() == "void" else [self.argument(part) for part in split_arguments(text)]
+        return (
+            []
+            if text.strip() == "void"
+            else [self.argument(part) for part in split_arguments(text)]
+        )
 
     def argument(self, text):
         if "(*" in text:
@@ -130,8 +188,12 @@ class Reader:
             return "c_char_p"
         if base == "void" and not stars:
             return "None"
-        pointee = SCALARS.get(base) or ("c_int" if base in self.enums else base if base in self.known else None)
-        if pointee is None or base == "char" and stars:  # void, and handles that only the library looks into: an address
+        pointee = SCALARS.get(base) or (
+            "c_int" if base in self.enums else base if base in self.known else None
+        )
+        if (
+            pointee is None or base == "char" and stars
+        ):  # void, and handles that only the library looks into: an address
             pointee, stars = "c_void_p", max(stars - 1, 0)
         for _ in range(stars):
             pointee = f"POINTER({pointee})"
@@ -153,13 +215,34 @@ def table(name, entries):
 
 def written():
     read = Reader()
-    lines = ['"""The headers of libfattn for ctypes. Made by declare.py; do not edit."""',
-             "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t,",
-             "                    c_uint32, c_uint64, c_void_p)", ""]
+    lines = [
+        '"""The headers of libfattn for ctypes. Made by declare.py; do not edit."""',
+        "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t,",
+        "                    c_uint32, c_uint64, c_void_p)",
+        "",
+    ]
     for name, fields in read.structs.items():
-        lines += ["", f"class {name}(Structure):", "    _fields_ = [", *(f'        ("{field}", {kind}),' for field, kind in fields), "    ]", ""]
-    lines += ["", *(f"{name} = CFUNCTYPE({', '.join(kinds)})" for name, kinds in read.callbacks.items()), ""]
-    lines += ["FUNCTIONS = {  # name: result, arguments", *(f'    "{name}": ({kinds[0]}, [{", ".join(kinds[1:])}]),' for name, kinds in sorted(read.functions.items())), "}"]
+        lines += [
+            "",
+            f"class {name}(Structure):",
+            "    _fields_ = [",
+            *(f'        ("{field}", {kind}),' for field, kind in fields),
+            "    ]",
+            "",
+        ]
+    lines += [
+        "",
+        *(f"{name} = CFUNCTYPE({', '.join(kinds)})" for name, kinds in read.callbacks.items()),
+        "",
+    ]
+    lines += [
+        "FUNCTIONS = {  # name: result, arguments",
+        *(
+            f'    "{name}": ({kinds[0]}, [{", ".join(kinds[1:])}]),'
+            for name, kinds in sorted(read.functions.items())
+        ),
+        "}",
+    ]
     lines += table("POINTEES", read.pointees.items())
     lines += table("WORDS", words().items())
     lines += table("INPUTS", inputs().items())

@@ -1,10 +1,12 @@
-/* How fast the oracle is on a GPU: useful products a second, as a part of the card's peak in double precision.
+/* How fast the oracle is on a GPU: useful products a second, as a part of the card's peak in double
+ * precision.
  *
  *   bench_gpu [rows] [dim] [heads] [causal] [kernels]
  *
- * Useful products, each 2 rows keys dim. In double: forward 2 (Q K^T, P V); backward 6 (Q K^T, dO V^T, dS K, P K, dS^T Q, P^T dO).
- * Roughly, for sigmas and bounds: forward 2 (P |V|, P^2 V^2), backward 9 (three for each gradient). The peak is held against those
- * in double alone. `kernels` times every kernel alone.
+ * Useful products, each 2 rows keys dim. In double: forward 2 (Q K^T, P V); backward 6 (Q K^T, dO
+ * V^T, dS K, P K, dS^T Q, P^T dO). Roughly, for sigmas and bounds: forward 2 (P |V|, P^2 V^2),
+ * backward 9 (three for each gradient). The peak is held against those in double alone. `kernels`
+ * times every kernel alone.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -47,8 +49,9 @@ static int named_function(struct CUfunc_st **out, struct CUmod_st *module, const
     return result;
 }
 
-static int timed_launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
-                        unsigned shared, struct CUstream_st *stream, void **arguments, void **extra)
+static int timed_launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared, struct CUstream_st *stream,
+                        void **arguments, void **extra)
 {
     real->stream_synchronize(stream);
     const double start = now();
@@ -64,7 +67,8 @@ static int timed_launch(struct CUfunc_st *function, unsigned x, unsigned y, unsi
 }
 
 /* ---- a problem
- * --------------------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static void *device_memory(size_t bytes)
 {
@@ -80,7 +84,9 @@ static fref_tensor bf16_tensor(int64_t heads, int64_t rows, int64_t dim, double 
 {
     const size_t count = (size_t)(heads * rows * dim);
     uint16_t *host = malloc(count * sizeof *host);
-    fref_tensor t = { .data = device_memory(count * 2), .type = FREF_BF16, .stride = { heads * rows * dim, rows * dim, dim, 1 } };
+    fref_tensor t = { .data = device_memory(count * 2),
+                      .type = FREF_BF16,
+                      .stride = { heads * rows * dim, rows * dim, dim, 1 } };
     for (size_t n = 0; n < count && host; n++) {
         double sum = 0.0;
         for (int k = 0; k < 4; k++) {
@@ -92,7 +98,8 @@ static fref_tensor bf16_tensor(int64_t heads, int64_t rows, int64_t dim, double 
         memcpy(&bits, &value, sizeof bits);
         host[n] = (uint16_t)((bits + 0x8000U) >> 16);
     }
-    if (!host || real->send((gpu_address)(uintptr_t)t.data, host, count * 2, NULL) != 0 || real->stream_synchronize(NULL) != 0)
+    if (!host || real->send((gpu_address)(uintptr_t)t.data, host, count * 2, NULL) != 0 ||
+        real->stream_synchronize(NULL) != 0)
         exit(3);
     free(host);
     return t;
@@ -107,7 +114,8 @@ static void copy_lse(fref_tensor *stats, const double *lse, int64_t count)
 {
     double *host = malloc((size_t)count * sizeof *host);
     float *narrow = malloc((size_t)count * sizeof *narrow);
-    if (!host || !narrow || real->fetch(host, (gpu_address)(uintptr_t)lse, (size_t)count * sizeof *host, NULL) != 0 ||
+    if (!host || !narrow ||
+        real->fetch(host, (gpu_address)(uintptr_t)lse, (size_t)count * sizeof *host, NULL) != 0 ||
         real->stream_synchronize(NULL) != 0)
         exit(3);
     for (int64_t n = 0; n < count; n++)
@@ -119,7 +127,8 @@ static void copy_lse(fref_tensor *stats, const double *lse, int64_t count)
     free(narrow);
 }
 
-/* Fused multiply-adds of a multiprocessor's fp64 tensor cores and of its other units in one clock. */
+/* Fused multiply-adds of a multiprocessor's fp64 tensor cores and of its other units in one clock.
+ */
 static void peak(double *tensor, double *plain)
 {
     int device = 0, major = 0, clock = 0, processors = 0;
@@ -145,15 +154,18 @@ static void report(const char *what, double seconds, double products, double one
     double tensor, plain;
     peak(&tensor, &plain);
     const double speed = products * one / seconds;
-    printf("%s: %.2f ms, %.1f TFLOP/s of products in double: %.0f %% of the tensor cores' %.1f, %.0f %% of the other units' %.1f\n",
-           what, 1e3 * seconds, speed * 1e-12, 100.0 * speed / tensor, tensor * 1e-12, 100.0 * speed / plain, plain * 1e-12);
+    printf("%s: %.2f ms, %.1f TFLOP/s of products in double: %.0f %% of the tensor cores' %.1f, "
+           "%.0f %% of the other units' %.1f\n",
+           what, 1e3 * seconds, speed * 1e-12, 100.0 * speed / tensor, tensor * 1e-12,
+           100.0 * speed / plain, plain * 1e-12);
 }
 
 static void print_kernels(void)
 {
     for (int n = 0; n < timed_count; n++) {
         if (timed[n].count > 0)
-            printf("    %-24s %4d launches %10.3f ms\n", timed[n].name, timed[n].count, 1e3 * timed[n].seconds);
+            printf("    %-24s %4d launches %10.3f ms\n", timed[n].name, timed[n].count,
+                   1e3 * timed[n].seconds);
         timed[n].seconds = 0.0;
         timed[n].count = 0;
     }
@@ -170,9 +182,11 @@ static void check(int status, const char *error)
 int main(int count, char **arguments)
 {
     char error[256] = "", name[100] = "";
-    const int64_t s = count > 1 ? atoll(arguments[1]) : 4096, d = count > 2 ? atoll(arguments[2]) : 128,
+    const int64_t s = count > 1 ? atoll(arguments[1]) : 4096,
+                  d = count > 2 ? atoll(arguments[2]) : 128,
                   h = count > 3 ? atoll(arguments[3]) : 16;
-    const bool causal = count > 4 && atoi(arguments[4]) != 0, kernels = count > 5 && atoi(arguments[5]) != 0;
+    const bool causal = count > 4 && atoi(arguments[4]) != 0,
+               kernels = count > 5 && atoi(arguments[5]) != 0;
     real = open_gpu(error);
     if (!real) {
         printf("%s\n", error);
@@ -198,8 +212,9 @@ int main(int count, char **arguments)
                        .dim_v = d,
                        .scale = 1.0 / sqrt((double)d),
                        .has_right = causal };
-    const fref_tensor q = bf16_tensor(h, s, d, 1.0, 1), k = bf16_tensor(h, s, d, 1.0, 2), v = bf16_tensor(h, s, d, 1.0, 3),
-                      o = bf16_tensor(h, s, d, 0.05, 4), d_o = bf16_tensor(h, s, d, 1.0, 5);
+    const fref_tensor q = bf16_tensor(h, s, d, 1.0, 1), k = bf16_tensor(h, s, d, 1.0, 2),
+                      v = bf16_tensor(h, s, d, 1.0, 3), o = bf16_tensor(h, s, d, 0.05, 4),
+                      d_o = bf16_tensor(h, s, d, 1.0, 5);
     fref_tensor stats = { .type = FREF_F32, .stride = { h * s, s, 1, 1 } };
     const int64_t rows = h * s;
     double *values[9];
@@ -232,7 +247,8 @@ int main(int count, char **arguments)
                                   .dk_nu = lone[2],
                                   .dv_nu = lone[3] };
     const double one = 2.0 * (double)s * (double)s * (double)d * (double)h * (causal ? 0.5 : 1.0);
-    printf("%s, rows = keys = %" PRId64 ", d = %" PRId64 ", %" PRId64 " heads%s\n", name, s, d, h, causal ? ", causal" : "");
+    printf("%s, rows = keys = %" PRId64 ", d = %" PRId64 ", %" PRId64 " heads%s\n", name, s, d, h,
+           causal ? ", causal" : "");
     for (int n = 0; n < 3; n++) {
         const double start = now();
         check(fref_gpu_forward(gpu, &p, NULL, &q, &k, &v, &r, &f, NULL, error), error);
@@ -244,7 +260,9 @@ int main(int count, char **arguments)
     copy_lse(&stats, lone[0], rows);
     for (int n = 0; n < 3; n++) {
         const double start = now();
-        check(fref_gpu_backward(gpu, &p, NULL, &q, &k, &v, &o, &stats, &d_o, &r, &g, 0, NULL, error), error);
+        check(
+            fref_gpu_backward(gpu, &p, NULL, &q, &k, &v, &o, &stats, &d_o, &r, &g, 0, NULL, error),
+            error);
         if (n > 0)
             report("backward", now() - start, 6.0, one);
         if (kernels)

@@ -1,7 +1,8 @@
-/* Times of the reference, one line for each line on stdin, so that bench_reference.py can take turns with what it compares with.
+/* Times of the reference, one line for each line on stdin, so that bench_reference.py can take
+ * turns with what it compares with.
  *
- *   bench_reference [HEADS [ROWS [DIM [cpu]]]]      prints: forward, forward with bounds, backward, backward with bounds; ms a
- * head, of processor time with `cpu`
+ *   bench_reference [HEADS [ROWS [DIM [cpu]]]]      prints: forward, forward with bounds, backward,
+ * backward with bounds; ms a head, of processor time with `cpu`
  */
 #include <fref/fref.h>
 #include <stdio.h>
@@ -35,7 +36,9 @@ static fref_tensor tensor(int64_t heads, int64_t rows, int64_t dim, uint32_t *st
         *state = *state * 1664525U + 1013904223U;
         data[n] = (uint16_t)((*state >> 31) << 15 | (0x3f00U + (*state >> 8 & 0xffU)));
     }
-    return (fref_tensor){ .data = data, .type = FREF_BF16, .stride = { heads * rows * dim, rows * dim, dim, 1 } };
+    return (fref_tensor){ .data = data,
+                          .type = FREF_BF16,
+                          .stride = { heads * rows * dim, rows * dim, dim, 1 } };
 }
 
 static void start(bench *x, int64_t heads, int64_t rows, int64_t dim)
@@ -64,10 +67,12 @@ static void start(bench *x, int64_t heads, int64_t rows, int64_t dim)
     x->forward[1].o_sigma = doubles(count);
     x->forward[1].o_bound = doubles(count);
     x->forward[1].lse_tau = doubles(lines);
-    x->backward[0] = (fref_backward_out){ .dq = doubles(count), .dk = doubles(count), .dv = doubles(count) };
+    x->backward[0] =
+        (fref_backward_out){ .dq = doubles(count), .dk = doubles(count), .dv = doubles(count) };
     x->backward[1] = x->backward[0];
-    double **const more[] = { &x->backward[1].dq_sigma, &x->backward[1].dq_bound, &x->backward[1].dk_sigma,
-                              &x->backward[1].dk_bound, &x->backward[1].dv_sigma, &x->backward[1].dv_bound };
+    double **const more[] = { &x->backward[1].dq_sigma, &x->backward[1].dq_bound,
+                              &x->backward[1].dk_sigma, &x->backward[1].dk_bound,
+                              &x->backward[1].dv_sigma, &x->backward[1].dv_bound };
     for (size_t n = 0; n < sizeof more / sizeof more[0]; n++)
         *more[n] = doubles(count);
     if (!stats || fref_forward(&x->problem, &x->q, &x->k, &x->v, &x->rounding, &x->forward[0]) != 0)
@@ -89,9 +94,10 @@ static double now(void)
 static double time_of(const bench *x, bool backward, int with_bounds)
 {
     double began = now();
-    int status = backward ? fref_backward(&x->problem, &x->q, &x->k, &x->v, &x->o, &x->stats, &x->d_o, &x->rounding,
-                                          &x->backward[with_bounds])
-                          : fref_forward(&x->problem, &x->q, &x->k, &x->v, &x->rounding, &x->forward[with_bounds]);
+    int status = backward ? fref_backward(&x->problem, &x->q, &x->k, &x->v, &x->o, &x->stats,
+                                          &x->d_o, &x->rounding, &x->backward[with_bounds])
+                          : fref_forward(&x->problem, &x->q, &x->k, &x->v, &x->rounding,
+                                         &x->forward[with_bounds]);
     if (status != 0)
         exit(3);
     return (now() - began) / (double)x->problem.heads_q;

@@ -1,7 +1,8 @@
 /* dBias: sums of dX over what the bias broadcasts; src/backward/backward_bias.c. */
 #include "weigh.cuh"
 
-namespace fref {
+namespace fref
+{
 
 struct bias_sums {
     double value, magnitude, variance, bound;
@@ -9,10 +10,12 @@ struct bias_sums {
 
 __device__ __forceinline__ void add_sums(bias_sums *to, const bias_sums &more)
 {
-    *to = { to->value + more.value, to->magnitude + more.magnitude, to->variance + more.variance, to->bound + more.bound };
+    *to = { to->value + more.value, to->magnitude + more.magnitude, to->variance + more.variance,
+            to->bound + more.bound };
 }
 
-/* The casts before the last: of the parts, and of partial sums after each reduced dimension, in those of the parts. */
+/* The casts before the last: of the parts, and of partial sums after each reduced dimension, in
+ * those of the parts. */
 struct bias_casts {
     double unit_roundoff, squares, sizes, tiny;
 };
@@ -48,7 +51,8 @@ __device__ __forceinline__ bias_casts casts_of(const fref__call &c)
     if (!c.rounding.bias_parts_cast)
         return casts;
     int exponent;
-    const bool scaled = casts.sizes == 0.0 && p.scale != 0.0 && fabs(frexp(p.scale, &exponent)) != 0.5;
+    const bool scaled =
+        casts.sizes == 0.0 && p.scale != 0.0 && fabs(frexp(p.scale, &exponent)) != 0.5;
     if (scaled)
         casts.squares = casts.sizes = 1.0;
     if (casts.sizes > 0.0)
@@ -57,41 +61,47 @@ __device__ __forceinline__ bias_casts casts_of(const fref__call &c)
     return casts;
 }
 
-__device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, int64_t head, int64_t chunk_row, int64_t j,
-                                          const bias_casts &casts)
+__device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, int64_t head,
+                                          int64_t chunk_row, int64_t j, const bias_casts &casts)
 {
-    const int64_t at = head * c.rows_padded + c.row0 + chunk_row, n = (head * c.chunk_rows + chunk_row) * c.keys_padded + j;
+    const int64_t at = head * c.rows_padded + c.row0 + chunk_row,
+                  n = (head * c.chunk_rows + chunk_row) * c.keys_padded + j;
     const fref__span range = c.range[at];
     const double x = c.x[n], dp = c.dp[n]; /* whatever they are: one wait for all */
     const fref__facts f = c.facts[at];
     if (j < range.first || j >= range.last || x == -infinity())
         return;
-    const double p = x * f.per_sum, kept = keep_of(c, head, c.row0 + chunk_row, j), ep = kept * f.ep;
+    const double p = x * f.per_sum, kept = keep_of(c, head, c.row0 + chunk_row, j),
+                 ep = kept * f.ep;
     const double dx = p * (kept * dp - f.delta), size = fabs(dx);
     const double variance_p = ep * ep + f.variance_delta;
     const double worst_p = kept * f.ez + f.worst_delta;
     const double cast = casts.unit_roundoff * fmax(size, casts.tiny), by_score = f.es * dx;
     sums->value += dx;
     sums->magnitude += size;
-    sums->variance += by_score * by_score + variance_p * p * p + THIRD * casts.squares * cast * cast;
+    sums->variance +=
+        by_score * by_score + variance_p * p * p + THIRD * casts.squares * cast * cast;
     sums->bound += f.ew * size + worst_p * p + casts.sizes * cast + (p < P_FLUSHED ? size : 0.0);
 }
 
-}
+} // namespace fref
 
 using namespace fref;
 
-/* A lane for each key; a warp for each row of the chunk, or where rows are reduced for every BIAS_ROWS-th: then the warps' sums are added in their order.
- * z: the rest. */
-extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_add_bias(const __grid_constant__ fref__call c)
+/* A lane for each key; a warp for each row of the chunk, or where rows are reduced for every
+ * BIAS_ROWS-th: then the warps' sums are added in their order. z: the rest. */
+extern "C" __global__
+__launch_bounds__(FREF__SUM_THREADS) void fref_add_bias(const __grid_constant__ fref__call c)
 {
     __shared__ bias_casts casts;
     __shared__ bias_sums parts[FREF__BIAS_ROWS][32];
     const int64_t *dim = c.backward.dbias_dim;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const bool of_row = dim[2] > 1;
-    const int64_t key = (int64_t)blockIdx.x * 32 + lane, row = of_row ? (int64_t)blockIdx.y * FREF__BIAS_ROWS + warp : warp;
-    const int64_t rows = smaller(c.chunk_rows, c.rows - c.row0), of_batch = blockIdx.z / dim[1], of_head = blockIdx.z % dim[1];
+    const int64_t key = (int64_t)blockIdx.x * 32 + lane,
+                  row = of_row ? (int64_t)blockIdx.y * FREF__BIAS_ROWS + warp : warp;
+    const int64_t rows = smaller(c.chunk_rows, c.rows - c.row0), of_batch = blockIdx.z / dim[1],
+                  of_head = blockIdx.z % dim[1];
     if (threadIdx.x == 0)
         casts = casts_of(c);
     __syncthreads();
@@ -109,7 +119,8 @@ extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_add_bias(co
         return;
     for (int n = 1; n < FREF__BIAS_ROWS && !of_row; n++)
         add_sums(&sums, parts[n][lane]);
-    const int64_t to = ((of_batch * dim[1] + of_head) * dim[2] + (of_row ? c.row0 + row : 0)) * dim[3] + key;
+    const int64_t to =
+        ((of_batch * dim[1] + of_head) * dim[2] + (of_row ? c.row0 + row : 0)) * dim[3] + key;
     c.bias_sum[0][to] += sums.value;
     c.bias_sum[1][to] += sums.magnitude;
     c.bias_sum[2][to] += sums.variance;
@@ -123,7 +134,8 @@ extern "C" __global__ void fref_finish_bias(const __grid_constant__ fref__call c
     if (n >= out.dbias_dim[0] * out.dbias_dim[1] * out.dbias_dim[2] * out.dbias_dim[3])
         return;
     const double terms = (double)reduced_to_one(c) / 16.0, sqrt_n = sqrt(terms > 1.0 ? terms : 1.0);
-    const double value = c.bias_sum[0][n], sum = E32 * sqrt_n * c.bias_sum[1][n], stored = stored_part(c);
+    const double value = c.bias_sum[0][n], sum = E32 * sqrt_n * c.bias_sum[1][n],
+                 stored = stored_part(c);
     const double cast = c.bias_to.unit_roundoff * fmax(fabs(value), c.bias_to.tiny / stored);
     const bool read = c.bias_sum[3][n] > 0x1p-1000; /* less may be what subnormals have left */
     if (out.dbias != nullptr)

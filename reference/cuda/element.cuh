@@ -2,7 +2,8 @@
 #pragma once
 #include "ptx.cuh"
 
-namespace fref {
+namespace fref
+{
 
 __device__ __forceinline__ int64_t smaller(int64_t a, int64_t b)
 {
@@ -19,14 +20,18 @@ __device__ __forceinline__ double infinity()
     return __longlong_as_double(0x7ff0000000000000LL);
 }
 
-/* Bits of a small float with `fraction` bits of fraction: the exponent's bias is half its range. Brought to a float's place they differ from it by a
- * power of two alone, subnormals too. */
-__device__ __forceinline__ double from_bits(uint32_t bits, int exponent_bits, int fraction_bits, bool has_infinity)
+/* Bits of a small float with `fraction` bits of fraction: the exponent's bias is half its range.
+ * Brought to a float's place they differ from it by a power of two alone, subnormals too. */
+__device__ __forceinline__ double from_bits(uint32_t bits, int exponent_bits, int fraction_bits,
+                                            bool has_infinity)
 {
-    const uint32_t magnitude = bits & ((1u << (exponent_bits + fraction_bits)) - 1), all_ones = (1u << exponent_bits) - 1;
-    const uint32_t special = has_infinity ? all_ones << fraction_bits : all_ones << fraction_bits | ((1u << fraction_bits) - 1);
+    const uint32_t magnitude = bits & ((1u << (exponent_bits + fraction_bits)) - 1),
+                   all_ones = (1u << exponent_bits) - 1;
+    const uint32_t special = has_infinity ? all_ones << fraction_bits
+                                          : all_ones << fraction_bits | ((1u << fraction_bits) - 1);
     const int bias = (1 << (exponent_bits - 1)) - 1;
-    float value = __uint_as_float(magnitude << (23 - fraction_bits)) * __uint_as_float((uint32_t)(254 - bias) << 23);
+    float value = __uint_as_float(magnitude << (23 - fraction_bits)) *
+                  __uint_as_float((uint32_t)(254 - bias) << 23);
     if (magnitude >= special)
         value = __uint_as_float(has_infinity && magnitude == special ? 0x7f800000 : 0x7fc00000);
     return (double)(bits >> (exponent_bits + fraction_bits) & 1 ? -value : value);
@@ -102,7 +107,8 @@ __device__ __forceinline__ double element_at(const fref_tensor &t, int64_t row, 
     return t.descale != 0.0 ? value * t.descale : value;
 }
 
-__device__ __forceinline__ double element(const fref_tensor &t, int64_t b, int64_t h, int64_t s, int64_t c)
+__device__ __forceinline__ double element(const fref_tensor &t, int64_t b, int64_t h, int64_t s,
+                                          int64_t c)
 {
     return element_at(t, place(t, b, h, s), c);
 }
@@ -121,7 +127,8 @@ __device__ __forceinline__ int64_t key_of(const fref__call &c, int64_t n)
 __device__ __forceinline__ fref__span keys_of_row(const fref_problem &p, int64_t b, int64_t i)
 {
     const int64_t far = (int64_t)1 << 40;
-    const int64_t len_q = p.len_q != nullptr ? p.len_q[b] : p.rows, len_kv = p.len_kv != nullptr ? p.len_kv[b] : p.keys;
+    const int64_t len_q = p.len_q != nullptr ? p.len_q[b] : p.rows,
+                  len_kv = p.len_kv != nullptr ? p.len_kv[b] : p.keys;
     const int64_t diagonal = i + (p.bottom_right ? len_kv - len_q : 0);
     int64_t first = 0, last = larger(0, smaller(len_kv, p.keys));
     if (p.has_left)
@@ -136,10 +143,15 @@ __device__ __forceinline__ fref__span keys_of_row(const fref_problem &p, int64_t
 /* The keys that any row reads: both ends rise with the row. */
 __device__ __forceinline__ fref__span keys_of_all(const fref_problem &p, int64_t b)
 {
-    const int64_t far = (int64_t)1 << 40, rows = smaller(p.rows, p.len_q != nullptr ? p.len_q[b] : p.rows);
-    const int64_t len_kv = p.len_kv != nullptr ? p.len_kv[b] : p.keys, shift = p.bottom_right ? len_kv - (p.len_q != nullptr ? p.len_q[b] : p.rows) : 0;
-    const int64_t top = p.has_right ? larger(0, -shift - smaller(p.right, far)) : 0; /* the rows above it read none, */
-    const int64_t end = p.has_left ? smaller(rows, smaller(len_kv, p.keys) - shift + smaller(p.left, far) - 1) : rows; /* nor do those from here on */
+    const int64_t far = (int64_t)1 << 40,
+                  rows = smaller(p.rows, p.len_q != nullptr ? p.len_q[b] : p.rows);
+    const int64_t len_kv = p.len_kv != nullptr ? p.len_kv[b] : p.keys,
+                  shift = p.bottom_right ? len_kv - (p.len_q != nullptr ? p.len_q[b] : p.rows) : 0;
+    const int64_t top = p.has_right ? larger(0, -shift - smaller(p.right, far))
+                                    : 0; /* the rows above it read none, */
+    const int64_t end =
+        p.has_left ? smaller(rows, smaller(len_kv, p.keys) - shift + smaller(p.left, far) - 1)
+                   : rows; /* nor do those from here on */
     if (top >= end)
         return { 0, 0 };
     const fref__span first = keys_of_row(p, b, top), last = keys_of_row(p, b, end - 1);
@@ -193,4 +205,4 @@ __device__ __forceinline__ double largest_of_warp(double x)
     return x;
 }
 
-}
+} // namespace fref

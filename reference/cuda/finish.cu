@@ -1,10 +1,13 @@
-/* From the sums to the answers, their sigmas and bounds; as src/ref_forward.c, src/backward/backward_rows.c and src/backward/backward_keys.c end. */
+/* From the sums to the answers, their sigmas and bounds; as src/ref_forward.c,
+ * src/backward/backward_rows.c and src/backward/backward_keys.c end. */
 #include "weigh.cuh"
 
-namespace fref {
+namespace fref
+{
 
-/* LANES make a row or key, each the channels that lie LANES apart: it loads BATCH of them before it stores any. Rows are padded, so that what is
- * beyond the last one or its last channel can be loaded, too. */
+/* LANES make a row or key, each the channels that lie LANES apart: it loads BATCH of them before it
+ * stores any. Rows are padded, so that what is beyond the last one or its last channel can be
+ * loaded, too. */
 enum { LANES = FREF__THREADS / FREF__FINISHED_ROWS, BATCH = 4 };
 static_assert(FREF__TILE % (LANES * BATCH) == 0 && FREF__TILE % FREF__FINISHED_ROWS == 0, "");
 
@@ -23,7 +26,8 @@ struct finished {
 
 __device__ __forceinline__ finished find_finished(uint32_t block, int64_t count)
 {
-    const uint32_t of_head = (uint32_t)((count + FREF__FINISHED_ROWS - 1) / FREF__FINISHED_ROWS), slot = block / of_head;
+    const uint32_t of_head = (uint32_t)((count + FREF__FINISHED_ROWS - 1) / FREF__FINISHED_ROWS),
+                   slot = block / of_head;
     const int64_t n = (int64_t)(block - slot * of_head) * FREF__FINISHED_ROWS + threadIdx.x / LANES;
     return { slot, n, n < count, (int)threadIdx.x % LANES };
 }
@@ -35,7 +39,9 @@ template <int COUNT> struct batch {
 
 /* Of the first `count` sums; zeros of the others. */
 template <int COUNT>
-__device__ __forceinline__ batch<COUNT> load_batch(const double *const sum[COUNT], const double *lost, bool lossy, int64_t at, int count = COUNT)
+__device__ __forceinline__ batch<COUNT> load_batch(const double *const sum[COUNT],
+                                                   const double *lost, bool lossy, int64_t at,
+                                                   int count = COUNT)
 {
     batch<COUNT> b;
 #pragma unroll
@@ -76,7 +82,8 @@ __device__ __forceinline__ void store(double *array, int64_t at, double value)
 }
 
 /* Channels n, n + LANES, ... of the row at `at`. */
-__device__ __forceinline__ void store_batch(const destination &to, const answer e[BATCH], int64_t at, int n, int dim)
+__device__ __forceinline__ void store_batch(const destination &to, const answer e[BATCH],
+                                            int64_t at, int n, int dim)
 {
 #pragma unroll
     for (int i = 0; i < BATCH; i++) {
@@ -94,11 +101,15 @@ struct row_variance {
 };
 
 /* Over the row's lanes. */
-__device__ __forceinline__ double degrees_of_freedom(const row_variance &mine, double neff, double per_channel, int64_t dim)
+__device__ __forceinline__ double degrees_of_freedom(const row_variance &mine, double neff,
+                                                     double per_channel, int64_t dim)
 {
-    const row_variance v = { sum_of_lanes<LANES>(mine.single), sum_of_lanes<LANES>(mine.cast), sum_of_lanes<LANES>(mine.whole) };
-    const double per_all = 1.0 / (v.single + v.cast + v.whole), single = v.single * per_all, cast = v.cast * per_all, whole = v.whole * per_all;
-    return at_least(0.5, 1.0 / (single * single * (1.0 / neff + per_channel) + whole * whole + cast * cast / (double)dim));
+    const row_variance v = { sum_of_lanes<LANES>(mine.single), sum_of_lanes<LANES>(mine.cast),
+                             sum_of_lanes<LANES>(mine.whole) };
+    const double per_all = 1.0 / (v.single + v.cast + v.whole), single = v.single * per_all,
+                 cast = v.cast * per_all, whole = v.whole * per_all;
+    return at_least(0.5, 1.0 / (single * single * (1.0 / neff + per_channel) + whole * whole +
+                                cast * cast / (double)dim));
 }
 
 /* ---- rows ---- */
@@ -110,7 +121,7 @@ struct of_rows {
     const uint8_t *lossy;
     destination to;
     double *nu, *neff, *largest;
-    int64_t row, out, ld; /* where the row's sums are; where its answers go */
+    int64_t row, out, ld;     /* where the row's sums are; where its answers go */
     int dim, parts, in_parts; /* of the first in_parts sums, and of what is lost, */
     int64_t apart;            /* so many doubles from one to the next */
     double per_channel;
@@ -119,7 +130,8 @@ struct of_rows {
 
 /* element(row's variance, largest, sums, i): of element i of a batch. */
 template <int COUNT, class ELEMENT>
-__device__ __forceinline__ void finish_row(const finished &w, const fref__facts &f, const of_rows &o, const ELEMENT &element)
+__device__ __forceinline__ void finish_row(const finished &w, const fref__facts &f,
+                                           const of_rows &o, const ELEMENT &element)
 {
     const bool lossy = o.lossy[o.row / FREF__TILE] != 0, live = w.has && !f.dead;
     row_variance all = { 0.0, 0.0, 0.0 };
@@ -154,15 +166,26 @@ struct row_of_o {
 __device__ __forceinline__ row_of_o common_of_o(const fref__call &c, const fref__facts &f)
 {
     const double acc_pv = c.rounding.acc_pv, sqrt_nt = sqrt(f.nt);
-    return { c.gamma_p, acc_pv > 0.0 ? acc_pv : E32 * (sqrt_nt + 1.0), acc_pv > 0.0 ? 2.0 : sqrt_nt, f.el, f.es / 4.0, f.worst, f.eta };
+    return { c.gamma_p,
+             acc_pv > 0.0 ? acc_pv : E32 * (sqrt_nt + 1.0),
+             acc_pv > 0.0 ? 2.0 : sqrt_nt,
+             f.el,
+             f.es / 4.0,
+             f.worst,
+             f.eta };
 }
 
 /* Of the sums of value, magnitude, variance and kept keys. */
-__device__ __forceinline__ answer element_of_o(row_variance *all, amax *largest, const fref__call &c, const row_of_o &r, const batch<4> &b, int i)
+__device__ __forceinline__ answer element_of_o(row_variance *all, amax *largest,
+                                               const fref__call &c, const row_of_o &r,
+                                               const batch<4> &b, int i)
 {
-    const double exact = r.gamma * b.sum[0][i], pv = r.gamma * b.sum[1][i], single = r.gamma * r.gamma * b.sum[2][i];
-    const double kept = r.gamma * b.sum[3][i], lost = r.gamma * b.lost[i], o = clamped(exact, c.to_o.max);
-    const double so = c.to_o.unit_roundoff * at_least(c.to_o.tiny, fabs(o)), a = r.per_pv * pv, el_o = r.el * exact, es_pv = r.es * pv;
+    const double exact = r.gamma * b.sum[0][i], pv = r.gamma * b.sum[1][i],
+                 single = r.gamma * r.gamma * b.sum[2][i];
+    const double kept = r.gamma * b.sum[3][i], lost = r.gamma * b.lost[i],
+                 o = clamped(exact, c.to_o.max);
+    const double so = c.to_o.unit_roundoff * at_least(c.to_o.tiny, fabs(o)), a = r.per_pv * pv,
+                 el_o = r.el * exact, es_pv = r.es * pv;
     const double whole = es_pv * es_pv + el_o * el_o + a * a + lost * lost, cast = THIRD * so * so;
     const double bound = r.bound * pv + r.eta * kept + fabs(el_o) + a * r.worst;
     all->single += single;
@@ -195,12 +218,16 @@ __device__ __forceinline__ void finish_values(const fref__call &c, const finishe
     }
 }
 
-__device__ __forceinline__ void finish_o(const fref__call &c, const finished &w, const fref__facts &f)
+__device__ __forceinline__ void finish_o(const fref__call &c, const finished &w,
+                                         const fref__facts &f)
 {
     const fref_forward_out &to = c.forward;
     const double *const sum[] = { c.sum[0], c.sum[1], c.sum[2], c.kept ? c.sum[3] : c.kept_v };
     const int64_t head = c.head0 + w.slot;
-    of_rows o = { sum, c.sum[FREF__SUMS - 1], c.lossy, { to.o, to.o_sigma, to.o_bound }, to.o_nu, to.o_neff, to.amax_o };
+    of_rows o = { sum,      c.sum[FREF__SUMS - 1],
+                  c.lossy,  { to.o, to.o_sigma, to.o_bound },
+                  to.o_nu,  to.o_neff,
+                  to.amax_o };
     o.row = w.slot * c.rows_padded + w.n;
     o.out = head * c.rows + w.n;
     o.ld = c.ld_v;
@@ -208,9 +235,12 @@ __device__ __forceinline__ void finish_o(const fref__call &c, const finished &w,
     o.parts = c.parts;
     o.in_parts = c.kept ? 4 : 3;
     o.apart = apart_of(c);
-    o.per_channel = to.o_nu != nullptr ? c.channels[3][(uint32_t)head / (uint32_t)c.group_v - c.head_v0] : 1.0;
+    o.per_channel =
+        to.o_nu != nullptr ? c.channels[3][(uint32_t)head / (uint32_t)c.group_v - c.head_v0] : 1.0;
     const row_of_o r = common_of_o(c, f);
-    finish_row<4>(w, f, o, [&](row_variance *all, amax *largest, const batch<4> &b, int i) { return element_of_o(all, largest, c, r, b, i); });
+    finish_row<4>(w, f, o, [&](row_variance *all, amax *largest, const batch<4> &b, int i) {
+        return element_of_o(all, largest, c, r, b, i);
+    });
 }
 
 /* What one row's elements of dQ have in common. */
@@ -220,19 +250,33 @@ struct row_of_dq {
 
 __device__ __forceinline__ row_of_dq common_of_dq(const fref__call &c, const fref__facts &f)
 {
-    const double scale = c.gamma_ds * fabs(c.problem.scale), sqrt_n = sqrt(at_least(1.0, (double)f.keys / 16.0));
-    return { scale, sqrt_n, E32 * sqrt_n * scale, f.es, f.edelta, f.eo, sqrt(3.0 * (double)c.problem.dim_v) * f.eo };
+    const double scale = c.gamma_ds * fabs(c.problem.scale),
+                 sqrt_n = sqrt(at_least(1.0, (double)f.keys / 16.0));
+    return { scale,
+             sqrt_n,
+             E32 * sqrt_n * scale,
+             f.es,
+             f.edelta,
+             f.eo,
+             sqrt(3.0 * (double)c.problem.dim_v) * f.eo };
 }
 
 /* Of the sums of value, magnitude, variance, bound and mean key. */
-__device__ __forceinline__ answer element_of_dq(row_variance *all, amax *largest, const fref__call &c, const row_of_dq &r, const batch<5> &b, int i)
+__device__ __forceinline__ answer element_of_dq(row_variance *all, amax *largest,
+                                                const fref__call &c, const row_of_dq &r,
+                                                const batch<5> &b, int i)
 {
-    const double exact = c.gamma_ds * c.problem.scale * b.sum[0][i], dq = clamped(exact, c.to_q.max);
-    const double lost = r.scale * b.lost[i], aq = r.accumulated * b.sum[1][i], mean_key = r.scale * fabs(b.sum[4][i]), es_dq = r.es * exact;
-    const double last_cast = c.to_q.unit_roundoff * at_least(c.to_q.tiny, fabs(dq)), along = r.edelta * mean_key;
+    const double exact = c.gamma_ds * c.problem.scale * b.sum[0][i],
+                 dq = clamped(exact, c.to_q.max);
+    const double lost = r.scale * b.lost[i], aq = r.accumulated * b.sum[1][i],
+                 mean_key = r.scale * fabs(b.sum[4][i]), es_dq = r.es * exact;
+    const double last_cast = c.to_q.unit_roundoff * at_least(c.to_q.tiny, fabs(dq)),
+                 along = r.edelta * mean_key;
     const double single = r.scale * r.scale * b.sum[2][i], cast = THIRD * last_cast * last_cast;
-    const double whole = lost * lost + along * along + es_dq * es_dq + aq * aq, of_o = r.eo * mean_key;
-    const double bound = r.scale * b.sum[3][i] + 2.0 * along + aq * r.sqrt_n + r.worst_eo * mean_key;
+    const double whole = lost * lost + along * along + es_dq * es_dq + aq * aq,
+                 of_o = r.eo * mean_key;
+    const double bound =
+        r.scale * b.sum[3][i] + 2.0 * along + aq * r.sqrt_n + r.worst_eo * mean_key;
     all->single += single;
     all->cast += cast;
     all->whole += whole;
@@ -246,17 +290,23 @@ __device__ __forceinline__ void finish_dq(const fref__call &c, const finished &w
     const fref_backward_out &to = c.backward;
     const fref__gradient &g = c.gradient[0];
     const int64_t head = c.head0 + w.slot;
-    of_rows o = { g.sum, g.sum[FREF__SUMS - 1], g.lossy, { to.dq, to.dq_sigma, to.dq_bound }, to.dq_nu, to.dq_neff, to.amax_dq };
+    of_rows o = { g.sum,     g.sum[FREF__SUMS - 1],
+                  g.lossy,   { to.dq, to.dq_sigma, to.dq_bound },
+                  to.dq_nu,  to.dq_neff,
+                  to.amax_dq };
     o.row = w.slot * c.rows_padded + w.n;
     o.out = head * c.rows + w.n;
     o.ld = c.ld_qk;
     o.dim = (int)c.problem.dim_qk;
     o.parts = 1;
-    o.per_channel = to.dq_nu != nullptr ? c.channels[2][(uint32_t)head / (uint32_t)c.group_k - c.head_k0] : 1.0;
+    o.per_channel =
+        to.dq_nu != nullptr ? c.channels[2][(uint32_t)head / (uint32_t)c.group_k - c.head_k0] : 1.0;
     o.as_one = !c.rounding.own_o; /* an error of O */
     const fref__facts f = c.facts[o.row];
     const row_of_dq r = common_of_dq(c, f);
-    finish_row<5>(w, f, o, [&](row_variance *all, amax *largest, const batch<5> &b, int i) { return element_of_dq(all, largest, c, r, b, i); });
+    finish_row<5>(w, f, o, [&](row_variance *all, amax *largest, const batch<5> &b, int i) {
+        return element_of_dq(all, largest, c, r, b, i);
+    });
 }
 
 /* ---- keys ---- */
@@ -280,35 +330,57 @@ __device__ __forceinline__ of_keys of_keys_of(const fref__call &c, int of_v)
 {
     const fref_backward_out &o = c.backward;
     const fref_problem &p = c.problem;
-    return of_v ? of_keys{ &c.to_v, { o.dv, o.dv_sigma, o.dv_bound }, o.dv_nu, o.dv_neff, o.amax_dv, c.z_dv, c.gamma_p, c.group_v, c.head_v0, c.ld_v,
+    return of_v ? of_keys{ &c.to_v,      { o.dv, o.dv_sigma, o.dv_bound },
+                           o.dv_nu,      o.dv_neff,
+                           o.amax_dv,    c.z_dv,
+                           c.gamma_p,    c.group_v,
+                           c.head_v0,    c.ld_v,
                            (int)p.dim_v, 1 }
-                : of_keys{ &c.to_k, { o.dk, o.dk_sigma, o.dk_bound }, o.dk_nu, o.dk_neff, o.amax_dk, c.z_dk, c.gamma_ds * p.scale, c.group_k, c.head_k0,
-                           c.ld_qk, (int)p.dim_qk, 0 };
+                : of_keys{ &c.to_k,
+                           { o.dk, o.dk_sigma, o.dk_bound },
+                           o.dk_nu,
+                           o.dk_neff,
+                           o.amax_dk,
+                           c.z_dk,
+                           c.gamma_ds * p.scale,
+                           c.group_k,
+                           c.head_k0,
+                           c.ld_qk,
+                           (int)p.dim_qk,
+                           0 };
 }
 
 /* Adds what the slice's heads [first, last) of a group have at channels n, n + LANES, ... */
-__device__ __forceinline__ void add_heads(total t[BATCH], const fref__call &c, const of_keys &k, int64_t first, int64_t last, int64_t key, int n)
+__device__ __forceinline__ void add_heads(total t[BATCH], const fref__call &c, const of_keys &k,
+                                          int64_t first, int64_t last, int64_t key, int n)
 {
     const fref__gradient &g = c.gradient[1 + k.of_v];
     const bool partials_cast = c.rounding.partials_cast && k.group > 1;
-    const double sqrt_n = sqrt(at_least(1.0, (double)c.problem.rows / 16.0)), size = fabs(k.factor), accumulated = E32 * sqrt_n * size;
+    const double sqrt_n = sqrt(at_least(1.0, (double)c.problem.rows / 16.0)), size = fabs(k.factor),
+                 accumulated = E32 * sqrt_n * size;
     for (int64_t head = first; head < last; head++) {
         const int64_t at = head * c.keys_padded + key;
-        const batch<4> b = load_batch<4>(g.sum, g.sum[FREF__SUMS - 1], g.lossy[at / FREF__TILE] != 0, at * k.ld + n);
+        const batch<4> b = load_batch<4>(g.sum, g.sum[FREF__SUMS - 1],
+                                         g.lossy[at / FREF__TILE] != 0, at * k.ld + n);
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            const double value = k.factor * b.sum[0][i], lost = k.factor * b.lost[i], a = accumulated * b.sum[1][i];
-            const double cast = partials_cast ? c.in.unit_roundoff * at_least(c.in.tiny, fabs(value)) : 0.0;
+            const double value = k.factor * b.sum[0][i], lost = k.factor * b.lost[i],
+                         a = accumulated * b.sum[1][i];
+            const double cast =
+                partials_cast ? c.in.unit_roundoff * at_least(c.in.tiny, fabs(value)) : 0.0;
             t[i].value += value;
-            t[i].variance += k.factor * k.factor * b.sum[2][i] + lost * lost + a * a + THIRD * cast * cast;
+            t[i].variance +=
+                k.factor * k.factor * b.sum[2][i] + lost * lost + a * a + THIRD * cast * cast;
             t[i].bound += size * b.sum[3][i] + a * sqrt_n + cast;
         }
     }
 }
 
-__device__ __forceinline__ answer element_of_keys(row_variance *all, amax *largest, const of_keys &k, const total &t)
+__device__ __forceinline__ answer element_of_keys(row_variance *all, amax *largest,
+                                                  const of_keys &k, const total &t)
 {
-    const double value = clamped(t.value, k.type->max), cast = k.type->unit_roundoff * at_least(k.type->tiny, fabs(value));
+    const double value = clamped(t.value, k.type->max),
+                 cast = k.type->unit_roundoff * at_least(k.type->tiny, fabs(value));
     const double of_cast = THIRD * cast * cast;
     all->single += t.variance;
     all->cast += of_cast;
@@ -318,7 +390,8 @@ __device__ __forceinline__ answer element_of_keys(row_variance *all, amax *large
 }
 
 /* Of a group that goes on in the next slice, or has begun in an earlier one. */
-__device__ __forceinline__ void store_totals(const fref__gradient &g, const total t[BATCH], int64_t at, int n, int dim)
+__device__ __forceinline__ void store_totals(const fref__gradient &g, const total t[BATCH],
+                                             int64_t at, int n, int dim)
 {
     for (int i = 0; i < BATCH && n + i * LANES < dim; i++) {
         g.total[0][at + n + i * LANES] = t[i].value;
@@ -327,17 +400,22 @@ __device__ __forceinline__ void store_totals(const fref__gradient &g, const tota
     }
 }
 
-__device__ __forceinline__ void load_totals(total t[BATCH], const fref__gradient &g, int64_t at, int n, int dim)
+__device__ __forceinline__ void load_totals(total t[BATCH], const fref__gradient &g, int64_t at,
+                                            int n, int dim)
 {
     for (int i = 0; i < BATCH && n + i * LANES < dim; i++)
-        t[i] = { g.total[0][at + n + i * LANES], g.total[1][at + n + i * LANES], g.total[2][at + n + i * LANES] };
+        t[i] = { g.total[0][at + n + i * LANES], g.total[1][at + n + i * LANES],
+                 g.total[2][at + n + i * LANES] };
 }
 
-__device__ __forceinline__ void finish_keys(const fref__call &c, const finished &w, const of_keys &k)
+__device__ __forceinline__ void finish_keys(const fref__call &c, const finished &w,
+                                            const of_keys &k)
 {
     const fref__gradient &g = c.gradient[1 + k.of_v];
-    const int64_t head = k.head0 + w.slot, first = head * k.group - c.head0, last = first + k.group, out = head * c.keys + w.n;
-    const bool begins = first >= 0, ends = last <= c.heads, live = w.has && ends && g.read[out] != 0;
+    const int64_t head = k.head0 + w.slot, first = head * k.group - c.head0, last = first + k.group,
+                  out = head * c.keys + w.n;
+    const bool begins = first >= 0, ends = last <= c.heads,
+               live = w.has && ends && g.read[out] != 0;
     row_variance all = { 0.0, 0.0, 0.0 };
     amax largest = {};
     for (int n = w.lane; n < k.dim; n += LANES * BATCH) {
@@ -358,7 +436,8 @@ __device__ __forceinline__ void finish_keys(const fref__call &c, const finished 
     join(k.largest, largest);
     if (g.key_weights == nullptr) /* whole groups, where there are some */
         return;
-    const double neff = live ? effective_number(g.key_weights[2 * out], g.key_weights[2 * out + 1]) : 1.0;
+    const double neff =
+        live ? effective_number(g.key_weights[2 * out], g.key_weights[2 * out + 1]) : 1.0;
     const double nu = degrees_of_freedom(all, neff, c.channels[k.of_v][head], k.dim);
     if (w.lane != 0 || !w.has)
         return;
@@ -366,11 +445,12 @@ __device__ __forceinline__ void finish_keys(const fref__call &c, const finished 
     store(k.nu, out, live ? nu : 0.0);
 }
 
-}
+} // namespace fref
 
 using namespace fref;
 
-extern "C" __global__ __launch_bounds__(FREF__THREADS) void fref_finish_forward(const __grid_constant__ fref__call c)
+extern "C" __global__
+__launch_bounds__(FREF__THREADS) void fref_finish_forward(const __grid_constant__ fref__call c)
 {
     const finished w = find_finished(blockIdx.x, c.rows);
     const fref__facts f = c.facts[w.slot * c.rows_padded + w.n];
@@ -381,7 +461,8 @@ extern "C" __global__ __launch_bounds__(FREF__THREADS) void fref_finish_forward(
 }
 
 /* Those of dQ, dK and dV that are wanted, one behind the other. */
-extern "C" __global__ __launch_bounds__(FREF__THREADS) void fref_finish_backward(const __grid_constant__ fref__call c)
+extern "C" __global__
+__launch_bounds__(FREF__THREADS) void fref_finish_backward(const __grid_constant__ fref__call c)
 {
     const uint32_t of_rows = (uint32_t)((c.rows + FREF__FINISHED_ROWS - 1) / FREF__FINISHED_ROWS);
     const uint32_t of_keys = (uint32_t)((c.keys + FREF__FINISHED_ROWS - 1) / FREF__FINISHED_ROWS);

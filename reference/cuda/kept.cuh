@@ -2,13 +2,16 @@
 #pragma once
 #include "element.cuh"
 
-namespace fref {
+namespace fref
+{
 
 /* sum |V| over the keys [first, last), one column; whole tiles in the range give their sums. */
-__device__ __forceinline__ double kept_sum(const double *v, const double *tiles, int64_t ld, int first, int last)
+__device__ __forceinline__ double kept_sum(const double *v, const double *tiles, int64_t ld,
+                                           int first, int last)
 {
     const int from = (first + FREF__TILE - 1) / FREF__TILE, to = last / FREF__TILE;
-    const int before = from <= to ? from * FREF__TILE : last, after = from <= to ? to * FREF__TILE : last;
+    const int before = from <= to ? from * FREF__TILE : last,
+              after = from <= to ? to * FREF__TILE : last;
     double sum = 0.0;
 #pragma unroll 4
     for (int n = first; n < before; n++)
@@ -24,15 +27,19 @@ __device__ __forceinline__ double kept_sum(const double *v, const double *tiles,
 
 enum { KEPT_ROWS = FREF__TILE / (FREF__THREADS / FREF__TILE) };
 
-/* The same over each row's range, written to kept_v. A block for each tile of columns, of rows and head, columns innermost; a
- * thread for one column of KEPT_ROWS rows: their common part is added up once. */
+/* The same over each row's range, written to kept_v. A block for each tile of columns, of rows and
+ * head, columns innermost; a thread for one column of KEPT_ROWS rows: their common part is added up
+ * once. */
 __device__ __forceinline__ void make_kept_sums(const fref__call &c, uint32_t block)
 {
     __shared__ fref__span ranges[FREF__TILE];
-    const uint32_t columns = (uint32_t)(c.ld_v / FREF__TILE), tiles = (uint32_t)(c.rows_padded / FREF__TILE);
-    const uint32_t column = block % columns * FREF__TILE + threadIdx.x % FREF__TILE, tile = block / columns % tiles;
+    const uint32_t columns = (uint32_t)(c.ld_v / FREF__TILE),
+                   tiles = (uint32_t)(c.rows_padded / FREF__TILE);
+    const uint32_t column = block % columns * FREF__TILE + threadIdx.x % FREF__TILE,
+                   tile = block / columns % tiles;
     const uint32_t head = block / columns / tiles;
-    const int64_t head_v = (uint32_t)(c.head0 + head) / (uint32_t)c.group_v - c.head_v0, row = head * c.rows_padded + tile * FREF__TILE;
+    const int64_t head_v = (uint32_t)(c.head0 + head) / (uint32_t)c.group_v - c.head_v0,
+                  row = head * c.rows_padded + tile * FREF__TILE;
     if (threadIdx.x < FREF__TILE)
         ranges[threadIdx.x] = c.range[row + threadIdx.x];
     __syncthreads();
@@ -55,10 +62,11 @@ __device__ __forceinline__ void make_kept_sums(const fref__call &c, uint32_t blo
         if (own.first >= own.last)
             sum = 0.0;
         else if (own.first != first || own.last != last)
-            sum = shared ? common + kept_sum(v, sums, c.ld_v, own.first, first) + kept_sum(v, sums, c.ld_v, last, own.last)
+            sum = shared ? common + kept_sum(v, sums, c.ld_v, own.first, first) +
+                               kept_sum(v, sums, c.ld_v, last, own.last)
                          : kept_sum(v, sums, c.ld_v, own.first, own.last);
         to[r * c.ld_v] = sum;
     }
 }
 
-}
+} // namespace fref

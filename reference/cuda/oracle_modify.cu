@@ -1,9 +1,11 @@
-/* What becomes of the scaled logits before the softmax sees them: a modification in closed form, then the bias, masks and alibi; beside each score what src/score.h
- * calls extra and pull, and with `sloped` the slope and its errors.
+/* What becomes of the scaled logits before the softmax sees them: a modification in closed form,
+ * then the bias, masks and alibi; beside each score what src/score.h calls extra and pull, and with
+ * `sloped` the slope and its errors.
  */
 #include "weigh.cuh"
 
-namespace fref {
+namespace fref
+{
 
 struct modified {
     double value, slope, curvature, rounded, approximated, slope_rounded, slope_approximated;
@@ -43,7 +45,8 @@ __device__ __forceinline__ void cap_softly(modified *m, double s, double cap)
     m->slope_approximated = 2.0 * t * t;
 }
 
-__device__ __forceinline__ modified modify(const fref_gpu_mod &mod, double s, int64_t b, int64_t h, int64_t i, int64_t j)
+__device__ __forceinline__ modified modify(const fref_gpu_mod &mod, double s, int64_t b, int64_t h,
+                                           int64_t i, int64_t j)
 {
     const double *parameter = mod.parameter;
     modified m = { s, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0 };
@@ -84,23 +87,27 @@ __device__ __forceinline__ modified modify(const fref_gpu_mod &mod, double s, in
 }
 
 /* Neither mask hides key j from row i. */
-__device__ __forceinline__ bool is_seen(const fref__call &c, int64_t b, int64_t h, int64_t i, int64_t j)
+__device__ __forceinline__ bool is_seen(const fref__call &c, int64_t b, int64_t h, int64_t i,
+                                        int64_t j)
 {
     const fref_tensor &seen = c.mod.seen;
-    if (seen.data != nullptr && ((const uint8_t *)seen.data)[place(seen, b, h, i) + j * seen.stride[3]] == 0)
+    if (seen.data != nullptr &&
+        ((const uint8_t *)seen.data)[place(seen, b, h, i) + j * seen.stride[3]] == 0)
         return false;
     const int64_t rows = (c.problem.rows + 127) / 128, keys = (c.problem.keys + 127) / 128;
-    return c.mod.tiles == nullptr || c.mod.tiles[((b * c.problem.heads_q + h) * rows + i / 128) * keys + j / 128] != 0;
+    return c.mod.tiles == nullptr ||
+           c.mod.tiles[((b * c.problem.heads_q + h) * rows + i / 128) * keys + j / 128] != 0;
 }
 
-}
+} // namespace fref
 
 using namespace fref;
 
 /* A block for each row of the chunk. */
 extern "C" __global__ void fref_modify(const __grid_constant__ fref__call c)
 {
-    const int64_t head = blockIdx.x / (uint32_t)c.chunk_rows, chunk_row = blockIdx.x % (uint32_t)c.chunk_rows, r = c.row0 + chunk_row;
+    const int64_t head = blockIdx.x / (uint32_t)c.chunk_rows,
+                  chunk_row = blockIdx.x % (uint32_t)c.chunk_rows, r = c.row0 + chunk_row;
     const batch_head of = batch_head_of(c.head0 + head, c.problem.heads_q);
     const int64_t b = of.b, h = of.h;
     const fref__span range = c.range[head * c.rows_padded + r];
@@ -112,7 +119,9 @@ extern "C" __global__ void fref_modify(const __grid_constant__ fref__call c)
         const int64_t j = key_of(c, n), at = row + n;
         const double s = c.x[at];
         const modified m = modify(c.mod, s, b, h, i, j);
-        double x = m.value, extra = c.mod.kind != FREF_MOD_NONE ? fabs(m.slope * s) + m.rounded + eps_mod / E32 * m.approximated : 0.0;
+        double x = m.value, extra = c.mod.kind != FREF_MOD_NONE ? fabs(m.slope * s) + m.rounded +
+                                                                      eps_mod / E32 * m.approximated
+                                                                : 0.0;
         if (c.bias.data != nullptr || c.masked) {
             x += c.bias.data != nullptr ? element(c.bias, b, h, i, j) : 0.0;
             x = is_seen(c, b, h, i, j) ? x : -infinity();

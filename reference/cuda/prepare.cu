@@ -1,7 +1,8 @@
 /* Which keys a row may read, and the inputs as doubles. */
 #include "weigh.cuh"
 
-namespace fref {
+namespace fref
+{
 
 /* The first of the key set that is not below j. */
 __device__ __forceinline__ int32_t listed(const fref__call &c, int32_t j)
@@ -27,16 +28,18 @@ __device__ __forceinline__ fref__span listed_keys(const fref__call &c, fref__spa
     return some;
 }
 
-}
+} // namespace fref
 
 using namespace fref;
 
-namespace fref {
+namespace fref
+{
 
 enum { SINK_LANES = 8, SINK_TEAMS = FREF__SUM_THREADS / SINK_LANES };
 
 /* sum dO O of a row, and of its magnitudes. */
-__device__ __forceinline__ void sum_of_row(double *delta, double *size, const fref__call &c, const batch_head &of, int64_t i)
+__device__ __forceinline__ void sum_of_row(double *delta, double *size, const fref__call &c,
+                                           const batch_head &of, int64_t i)
 {
     const int64_t d_o = place(c.d_o, of.b, of.h, i), o = place(c.o, of.b, of.h, i);
     for (int n = (int)threadIdx.x % SINK_LANES; n < (int)c.problem.dim_v; n += SINK_LANES) {
@@ -46,10 +49,11 @@ __device__ __forceinline__ void sum_of_row(double *delta, double *size, const fr
     }
 }
 
-}
+} // namespace fref
 
 /* dSink and its bound: a block for each head, SINK_LANES for a row. */
-extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_sink(const __grid_constant__ fref__call c)
+extern "C" __global__
+__launch_bounds__(FREF__SUM_THREADS) void fref_sink(const __grid_constant__ fref__call c)
 {
     __shared__ double shared[2][SINK_TEAMS];
     const uint32_t h = blockIdx.x, team = threadIdx.x / SINK_LANES;
@@ -59,14 +63,17 @@ extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_sink(const 
         for (int64_t first = 0; first < rows; first += SINK_TEAMS) {
             const int64_t i = first + team;
             const fref__span range = i < rows ? keys_of_row(c.problem, b, i) : fref__span{ 0, 0 };
-            const double stats = range.first < range.last ? element(c.stats, b, h, i, 0) : -infinity();
+            const double stats =
+                range.first < range.last ? element(c.stats, b, h, i, 0) : -infinity();
             double delta = 0.0, size = 0.0;
             if (stats != -infinity())
                 sum_of_row(&delta, &size, c, { (int32_t)b, (int32_t)h }, i);
             delta = sum_of_lanes<SINK_LANES>(delta);
             size = sum_of_lanes<SINK_LANES>(size);
-            const double sink = (double)c.problem.sink[h], weight = stats != -infinity() ? exp(sink - stats) : 0.0;
-            const double off = 0x1p-20 + (weight > 0.0 ? 0x1p-22 * (fabs(sink) + fabs(stats)) : 0.0);
+            const double sink = (double)c.problem.sink[h],
+                         weight = stats != -infinity() ? exp(sink - stats) : 0.0;
+            const double off =
+                0x1p-20 + (weight > 0.0 ? 0x1p-22 * (fabs(sink) + fabs(stats)) : 0.0);
             value -= weight * delta;
             bound += weight * (off * fabs(delta) + 0x1p-23 * sqrt((double)c.problem.dim_v) * size);
         }
@@ -87,19 +94,25 @@ extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_sink(const 
         c.backward.dsink_bound[h] = bound;
 }
 
-namespace fref {
+namespace fref
+{
 
 /* Beyond it a square is no float any more: 2^120, the upper half of its bits. */
 constexpr uint32_t LARGEST_INPUT = (1023 + 120) << 20;
 
 /* LANES read a row, two channels each at a time, AT_ONCE times before the first is waited for. */
-enum { DECODE_LANES = FREF__DECODE_THREADS / FREF__TILE, DECODE_STEP = 2 * DECODE_LANES, DECODE_AT_ONCE = 8, DECODE_WARPS = FREF__DECODE_THREADS / 32 };
+enum {
+    DECODE_LANES = FREF__DECODE_THREADS / FREF__TILE,
+    DECODE_STEP = 2 * DECODE_LANES,
+    DECODE_AT_ONCE = 8,
+    DECODE_WARPS = FREF__DECODE_THREADS / 32
+};
 
 /* TILE rows of one tensor of one head, as a block reads them. */
 struct piece {
     const fref_tensor *from;
-    int which;                        /* of fref__call.extent */
-    uint32_t slot, n;                 /* head of the slice; the first row or key */
+    int which;        /* of fref__call.extent */
+    uint32_t slot, n; /* head of the slice; the first row or key */
     batch_head head;
     int dim, ld;
     double *to, *norm, *peak, *sums, *extent; /* of this piece; NULL: not wanted */
@@ -109,9 +122,11 @@ struct piece {
 __device__ __forceinline__ piece find_piece(const fref__call &c, bool norms)
 {
     const int64_t keys = norms ? c.norms : c.keys_padded;
-    const uint32_t row_tiles = (uint32_t)(c.rows_padded / FREF__TILE), key_tiles = (uint32_t)(keys / FREF__TILE);
-    const uint32_t heads[4] = { norms ? 0 : (uint32_t)c.heads, norms || c.d_o.data == nullptr ? 0 : (uint32_t)c.heads, (uint32_t)c.heads_k,
-                                (uint32_t)c.heads_v };
+    const uint32_t row_tiles = (uint32_t)(c.rows_padded / FREF__TILE),
+                   key_tiles = (uint32_t)(keys / FREF__TILE);
+    const uint32_t heads[4] = { norms ? 0 : (uint32_t)c.heads,
+                                norms || c.d_o.data == nullptr ? 0 : (uint32_t)c.heads,
+                                (uint32_t)c.heads_k, (uint32_t)c.heads_v };
     piece p = {};
     uint32_t at = blockIdx.x;
     for (; p.which < 3 && at >= heads[p.which] * (p.which < 2 ? row_tiles : key_tiles); p.which++)
@@ -126,7 +141,8 @@ __device__ __forceinline__ piece piece_of_block(const fref__call &c, bool norms)
 {
     piece p = find_piece(c, norms);
     const bool all = norms || c.key_index == nullptr; /* then norms are made here */
-    const int64_t row = p.slot * c.rows_padded + p.n, key = p.slot * c.keys_padded + p.n, norm = p.slot * c.norms + p.n;
+    const int64_t row = p.slot * c.rows_padded + p.n, key = p.slot * c.keys_padded + p.n,
+                  norm = p.slot * c.norms + p.n;
     p.dim = (int)(p.which % 2 == 0 ? c.problem.dim_qk : c.problem.dim_v);
     p.ld = (int)(p.which % 2 == 0 ? c.ld_qk : c.ld_v);
     p.extent = norms ? nullptr : c.extent[p.which] + 2 * p.slot;
@@ -162,7 +178,8 @@ __device__ __forceinline__ piece piece_of_block(const fref__call &c, bool norms)
 }
 
 /* What row r of the row set reads, and its Stats where there are any; both 0: nothing. */
-__device__ __forceinline__ fref__span range_of(double *stats, const fref__call &c, const batch_head &head, int64_t r)
+__device__ __forceinline__ fref__span range_of(double *stats, const fref__call &c,
+                                               const batch_head &head, int64_t r)
 {
     *stats = -infinity();
     if (r >= c.rows)
@@ -176,7 +193,8 @@ __device__ __forceinline__ fref__span range_of(double *stats, const fref__call &
 }
 
 /* A warp has 32 rows of a tile, a block both halves. */
-__device__ __forceinline__ void write_ranges(const fref__call &c, const piece &p, fref__span range, double stats, fref__span *half)
+__device__ __forceinline__ void write_ranges(const fref__call &c, const piece &p, fref__span range,
+                                             double stats, fref__span *half)
 {
     const int64_t at = p.slot * c.rows_padded + p.n + threadIdx.x;
     if (c.stats.data != nullptr) {
@@ -195,7 +213,8 @@ __device__ __forceinline__ void write_ranges(const fref__call &c, const piece &p
 }
 
 /* Where this thread's row of the piece lies; -1: it is not read. */
-__device__ __forceinline__ int64_t place_of_row(const fref__call &c, const piece &p, fref__span *half)
+__device__ __forceinline__ int64_t place_of_row(const fref__call &c, const piece &p,
+                                                fref__span *half)
 {
     const int64_t r = p.n + threadIdx.x;
     if (p.which < 2) {
@@ -210,11 +229,14 @@ __device__ __forceinline__ int64_t place_of_row(const fref__call &c, const piece
     return j >= live.first && j < live.last ? place(*p.from, p.head.b, p.head.h, j) : -1;
 }
 
-/* Bits of DECODE_AT_ONCE pairs of neighbours of a row of `dim`, from n on; zeros past it. All are asked for before one is looked at. */
+/* Bits of DECODE_AT_ONCE pairs of neighbours of a row of `dim`, from n on; zeros past it. All are
+ * asked for before one is looked at. */
 template <fref_type TYPE>
-__device__ __forceinline__ void load_pairs(uint32_t bits[DECODE_AT_ONCE][2], const fref_tensor &from, int64_t row, int n, int dim)
+__device__ __forceinline__ void load_pairs(uint32_t bits[DECODE_AT_ONCE][2],
+                                           const fref_tensor &from, int64_t row, int n, int dim)
 {
-    const bool together = (TYPE == FREF_F16 || TYPE == FREF_BF16) && from.stride[3] == 1 && dim % 2 == 0 && ((uintptr_t)from.data + (uint64_t)row * 2) % 4 == 0;
+    const bool together = (TYPE == FREF_F16 || TYPE == FREF_BF16) && from.stride[3] == 1 &&
+                          dim % 2 == 0 && ((uintptr_t)from.data + (uint64_t)row * 2) % 4 == 0;
     if (together) {
         const uint32_t *words = (const uint32_t *)((const uint16_t *)from.data + row);
         uint32_t word[DECODE_AT_ONCE];
@@ -235,7 +257,8 @@ __device__ __forceinline__ void load_pairs(uint32_t bits[DECODE_AT_ONCE][2], con
             bits[m][i] = n + i < dim ? bits_at(from.data, TYPE, row + (n + i) * from.stride[3]) : 0;
 }
 
-/* What a lane has seen of its row. The least magnitude that is not 0 and the largest: the upper half of their bits; of the least, less 1. */
+/* What a lane has seen of its row. The least magnitude that is not 0 and the largest: the upper
+ * half of their bits; of the least, less 1. */
 struct seen {
     double squares;
     uint32_t least, largest;
@@ -283,8 +306,10 @@ __device__ __forceinline__ seen decode_row_of_any(const piece &p, int64_t row)
     }
 }
 
-/* Norms of the piece's rows, the longest, and what bounds their elements: a warp. 1 / |x| by the difference of exponents, at most 1/8 more than it is. */
-__device__ __forceinline__ void write_norms(const piece &p, const double *norm, const uint32_t *least)
+/* Norms of the piece's rows, the longest, and what bounds their elements: a warp. 1 / |x| by the
+ * difference of exponents, at most 1/8 more than it is. */
+__device__ __forceinline__ void write_norms(const piece &p, const double *norm,
+                                            const uint32_t *least)
 {
     const int lane = threadIdx.x;
     double longest = 0.0;
@@ -294,7 +319,8 @@ __device__ __forceinline__ void write_norms(const piece &p, const double *norm, 
         longest = fmax(longest, norm[r]);
     }
     longest = largest_of_warp(longest);
-    const uint32_t smallest = __reduce_min_sync(0xffffffff, lane < DECODE_WARPS ? least[lane] : UINT32_MAX);
+    const uint32_t smallest =
+        __reduce_min_sync(0xffffffff, lane < DECODE_WARPS ? least[lane] : UINT32_MAX);
     if (lane != 0)
         return;
     if (p.peak != nullptr)
@@ -328,11 +354,13 @@ __device__ __forceinline__ void write_tile_sums(const piece &p)
     }
 }
 
-}
+} // namespace fref
 
-/* Ranges and Stats of rows, and the inputs as doubles with their norms; with `norms` those of all keys alone. A block for each tile of a tensor's rows
- * and head: of Q, of dO, of K, of V. */
-extern "C" __global__ __launch_bounds__(FREF__DECODE_THREADS, 3) void fref_decode(const __grid_constant__ fref__call c, const int norms)
+/* Ranges and Stats of rows, and the inputs as doubles with their norms; with `norms` those of all
+ * keys alone. A block for each tile of a tensor's rows and head: of Q, of dO, of K, of V. */
+extern "C" __global__ __launch_bounds__(FREF__DECODE_THREADS,
+                                        3) void fref_decode(const __grid_constant__ fref__call c,
+                                                            const int norms)
 {
     __shared__ int64_t place_of[FREF__TILE];
     __shared__ double norm[FREF__TILE];
@@ -343,8 +371,10 @@ extern "C" __global__ __launch_bounds__(FREF__DECODE_THREADS, 3) void fref_decod
         place_of[threadIdx.x] = place_of_row(c, p, half);
     __syncthreads();
     if (p.which == 0 && threadIdx.x == 0) {
-        const fref__span all = { half[0].first < half[1].first ? half[0].first : half[1].first, half[0].last > half[1].last ? half[0].last : half[1].last };
-        c.tile_range[(p.slot * c.rows_padded + p.n) / FREF__TILE] = all.last > 0 ? all : fref__span{ 0, 0 };
+        const fref__span all = { half[0].first < half[1].first ? half[0].first : half[1].first,
+                                 half[0].last > half[1].last ? half[0].last : half[1].last };
+        c.tile_range[(p.slot * c.rows_padded + p.n) / FREF__TILE] =
+            all.last > 0 ? all : fref__span{ 0, 0 };
     }
     seen s = decode_row_of_any(p, place_of[threadIdx.x / DECODE_LANES]);
     if (s.largest >= LARGEST_INPUT)

@@ -1,11 +1,13 @@
-/* What is known of each row beside its scores: Max, Sum_exp, LSE and their tolerances, D_i, and what the errors of its weights depend on. A warp
- * for each row of the chunk.
+/* What is known of each row beside its scores: Max, Sum_exp, LSE and their tolerances, D_i, and
+ * what the errors of its weights depend on. A warp for each row of the chunk.
  */
 #include "weigh.cuh"
 
-namespace fref {
+namespace fref
+{
 
-/* A key whose x lies this far below the maximum has P = 0 in any arithmetic: its magnitude says nothing of the others' errors. */
+/* A key whose x lies this far below the maximum has P = 0 in any arithmetic: its magnitude says
+ * nothing of the others' errors. */
 constexpr double OUT_OF_REACH = 200.0;
 
 __device__ __forceinline__ double at_least_1(double x)
@@ -15,10 +17,10 @@ __device__ __forceinline__ double at_least_1(double x)
 
 /* A row, as the lanes of a warp see it: lane l has the keys first + l, first + l + 32, ... */
 struct row {
-    int64_t head, r;      /* in the slice, in the row set */
-    int64_t b, h, i;      /* in the problem */
-    int64_t at;           /* of (head, r) */
-    int64_t score;        /* of key 0 in the chunk's scores */
+    int64_t head, r; /* in the slice, in the row set */
+    int64_t b, h, i; /* in the problem */
+    int64_t at;      /* of (head, r) */
+    int64_t score;   /* of key 0 in the chunk's scores */
     fref__span keys;
     const double *norm_k, *norm_v, *peak_k, *peak_v;
 };
@@ -36,7 +38,8 @@ __device__ __forceinline__ bool find_row(row *out, const fref__call &c)
     out->at = out->head * c.rows_padded + out->r;
     out->score = n * c.keys_padded;
     out->keys = c.range[out->at];
-    const int64_t head_k = (c.head0 + out->head) / c.group_k - c.head_k0, head_v = (c.head0 + out->head) / c.group_v - c.head_v0;
+    const int64_t head_k = (c.head0 + out->head) / c.group_k - c.head_k0,
+                  head_v = (c.head0 + out->head) / c.group_v - c.head_v0;
     out->norm_k = c.norm_k + head_k * c.norms;
     out->norm_v = c.norm_v + head_v * c.norms;
     out->peak_k = c.peak_k + head_k * (c.norms / FREF__TILE);
@@ -50,11 +53,12 @@ struct measure {
     double sink;
     double longest_k;
     fref__span readable; /* keys, in the problem */
-    bool dead; /* no key: all of x is -inf */
+    bool dead;           /* no key: all of x is -inf */
 };
 
 /* The longest of norm[first], ... norm[last - 1] that is the lane's, or `longest`. */
-__device__ __forceinline__ double longest_from(double longest, const double *norm, int first, int last)
+__device__ __forceinline__ double longest_from(double longest, const double *norm, int first,
+                                               int last)
 {
 #pragma unroll 1
     for (int n = first + (int)(threadIdx.x % 32); n < last; n += 32)
@@ -63,7 +67,8 @@ __device__ __forceinline__ double longest_from(double longest, const double *nor
 }
 
 /* The longest of the keys [first, last). */
-__device__ __forceinline__ double longest_of(const double *norm, const double *peak, fref__span keys)
+__device__ __forceinline__ double longest_of(const double *norm, const double *peak,
+                                             fref__span keys)
 {
     const int from = (keys.first + FREF__TILE - 1) / FREF__TILE, to = keys.last / FREF__TILE;
     double longest = longest_from(0.0, peak, from, to);
@@ -72,7 +77,8 @@ __device__ __forceinline__ double longest_of(const double *norm, const double *p
     return largest_of_warp(longest);
 }
 
-/* From the largest of the scores, and with plain scores of their magnitudes, to what the sink and all keys add. */
+/* From the largest of the scores, and with plain scores of their magnitudes, to what the sink and
+ * all keys add. */
 __device__ __forceinline__ void finish_measure(measure *m, const fref__call &c, const row &w)
 {
     m->readable = keys_of_row(c.problem, w.b, w.i);
@@ -88,7 +94,8 @@ __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w
 {
     const double *x = c.x + w.score;
     const int first = w.keys.first + (int)(threadIdx.x % 32), last = w.keys.last;
-    measure m = { -infinity(), 0.0, 0.0, c.scored ? 0.0 : 1.0, 0.0, sink_of(c, w.b, w.h, w.i), 0.0, {}, false };
+    measure m = { -infinity(), 0.0, 0.0,  c.scored ? 0.0 : 1.0, 0.0, sink_of(c, w.b, w.h, w.i),
+                  0.0,         {},  false };
 #pragma unroll 4
     for (int j = first; j < last; j += 32) {
         m.max = larger_of(m.max, x[j]);
@@ -121,12 +128,13 @@ __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w
 /* Sums of a row weighted by e = exp(x - max). */
 struct exponentials {
     double sum, squares, pull, extra;
-    double largest; /* of what is kept */
+    double largest;                  /* of what is kept */
     double weights, weights_squared; /* of e^2 |v|^2 */
 };
 
 template <bool SCORED>
-__device__ __forceinline__ void add_exponential(exponentials *e, const fref__call &c, const row &w, int j, double x, double one, double norm_v)
+__device__ __forceinline__ void add_exponential(exponentials *e, const fref__call &c, const row &w,
+                                                int j, double x, double one, double norm_v)
 {
     e->sum += one;
     e->squares += one * one;
@@ -160,16 +168,18 @@ __device__ __forceinline__ void rescale(exponentials *e, double by)
 enum { AT_ONCE = 4 };
 
 /* Of the lane's keys j, j + 32, ...; -inf: none. */
-__device__ __forceinline__ void load_scores(double x[AT_ONCE], const fref__call &c, const row &w, int j)
+__device__ __forceinline__ void load_scores(double x[AT_ONCE], const fref__call &c, const row &w,
+                                            int j)
 {
 #pragma unroll
     for (int n = 0; n < AT_ONCE; n++)
         x[n] = j + 32 * n < w.keys.last ? c.x[w.score + j + 32 * n] : -infinity();
 }
 
-/* Makes exp(x - shift) of AT_ONCE of the lane's scores, in memory too; they hide each other's latency. */
-__device__ __forceinline__ void raise_scores(double one[AT_ONCE], const fref__call &c, const row &w, int j, const double x[AT_ONCE],
-                                             double shift)
+/* Makes exp(x - shift) of AT_ONCE of the lane's scores, in memory too; they hide each other's
+ * latency. */
+__device__ __forceinline__ void raise_scores(double one[AT_ONCE], const fref__call &c, const row &w,
+                                             int j, const double x[AT_ONCE], double shift)
 {
 #pragma unroll
     for (int n = 0; n < AT_ONCE; n++)
@@ -183,8 +193,8 @@ __device__ __forceinline__ void raise_scores(double one[AT_ONCE], const fref__ca
 }
 
 template <bool SCORED>
-__device__ __forceinline__ void add_exponentials(exponentials *e, const fref__call &c, const row &w, int j, const double x[AT_ONCE],
-                                                 double shift)
+__device__ __forceinline__ void add_exponentials(exponentials *e, const fref__call &c, const row &w,
+                                                 int j, const double x[AT_ONCE], double shift)
 {
     double one[AT_ONCE], norm_v[AT_ONCE]; /* loaded while exponentials are made */
 #pragma unroll
@@ -208,7 +218,8 @@ __device__ __forceinline__ void finish_exponentials(exponentials *e, const measu
     e->weights_squared = sum_of_warp(e->weights_squared);
 }
 
-__device__ __forceinline__ exponentials exponentiate(const fref__call &c, const row &w, const measure &m)
+__device__ __forceinline__ exponentials exponentiate(const fref__call &c, const row &w,
+                                                     const measure &m)
 {
     exponentials e = {};
     for (int j = w.keys.first + (int)(threadIdx.x % 32); j < w.keys.last; j += 32 * AT_ONCE) {
@@ -230,16 +241,19 @@ __device__ __forceinline__ void raise_row(const fref__call &c, const row &w, dou
 }
 
 /* The row's exponentials so far, of the lane's keys before j, belong to another shift. */
-__device__ __forceinline__ void shift_row(exponentials *e, const fref__call &c, const row &w, int j, double by)
+__device__ __forceinline__ void shift_row(exponentials *e, const fref__call &c, const row &w, int j,
+                                          double by)
 {
     rescale(e, by);
     for (int n = w.keys.first + (int)(threadIdx.x % 32); n < j && !c.keeps_scores; n += 32)
         c.x[w.score + n] *= by;
 }
 
-/* Measure and exponentials of a plain row in one pass, relative to the largest of its first scores until some other is far above it: `shift`.
- * e^(4 SLACK), of the squares' squares, is far from the largest double. */
-__device__ __forceinline__ exponentials exponentiate_plain(measure *m, double *shift, const fref__call &c, const row &w)
+/* Measure and exponentials of a plain row in one pass, relative to the largest of its first scores
+ * until some other is far above it: `shift`. e^(4 SLACK), of the squares' squares, is far from the
+ * largest double. */
+__device__ __forceinline__ exponentials exponentiate_plain(measure *m, double *shift,
+                                                           const fref__call &c, const row &w)
 {
     constexpr double SLACK = 64.0;
     const int lane = (int)(threadIdx.x % 32);
@@ -265,7 +279,15 @@ __device__ __forceinline__ exponentials exponentiate_plain(measure *m, double *s
         }
         add_exponentials<false>(&e, c, w, j, x, *shift);
     }
-    *m = { largest_of_warp(max), largest_of_warp(largest_x), 0.0, 1.0, 0.0, sink_of(c, w.b, w.h, w.i), 0.0, {}, false };
+    *m = { largest_of_warp(max),
+           largest_of_warp(largest_x),
+           0.0,
+           1.0,
+           0.0,
+           sink_of(c, w.b, w.h, w.i),
+           0.0,
+           {},
+           false };
     finish_measure(m, c, w);
     if (m->dead)
         return e;
@@ -280,7 +302,8 @@ __device__ __forceinline__ void put(double *array, int64_t at, double value)
         array[at] = value;
 }
 
-__device__ __forceinline__ void write_statistics(const fref__call &c, const row &w, const fref__facts &f, const measure &m,
+__device__ __forceinline__ void write_statistics(const fref__call &c, const row &w,
+                                                 const fref__facts &f, const measure &m,
                                                  const exponentials &e, double qk, double nck)
 {
     const fref_rounding &r = c.rounding;
@@ -291,8 +314,10 @@ __device__ __forceinline__ void write_statistics(const fref__call &c, const row 
     put(c.forward.sum_exp, at, e.sum);
     put(c.forward.lse_tau, at,
         E32 * (fabs(m.max) + fabs(lse) + e.extra / e.sum + 4.0 + sqrt(f.nt) / 2.0) +
-            r.cl * r.ua * (nck / 2.0 * e.pull / e.sum + 1.5 * sqrt(nck) * qk * norm_p) + r.eps_exp * fmin(1.0, 4.0 * norm_p + 0.1));
-    put(c.forward.max_tau, at, E32 * (2.0 * fabs(m.max) + 2.0 * m.extra + 2.0) + 2.0 * r.cl * r.ua * sqrt(nck) * qk);
+            r.cl * r.ua * (nck / 2.0 * e.pull / e.sum + 1.5 * sqrt(nck) * qk * norm_p) +
+            r.eps_exp * fmin(1.0, 4.0 * norm_p + 0.1));
+    put(c.forward.max_tau, at,
+        E32 * (2.0 * fabs(m.max) + 2.0 * m.extra + 2.0) + 2.0 * r.cl * r.ua * sqrt(nck) * qk);
 }
 
 /* No weight of the chunk's rows exceeds it; what feeds a variance: its root. */
@@ -307,33 +332,42 @@ __device__ __forceinline__ double most_kept(const fref__call &c)
     return c.problem.keep != nullptr ? fmax(1.0, c.problem.keep_scale) : 1.0;
 }
 
-/* weigh.cuh; of softcap's slope |curvature| <= 1 / a and slope_extra <= 8 + 4 eps_mod / E32, of temperature's 0 and 2 |slope|. */
-__device__ __forceinline__ void note_backward(const fref__call &c, const row &w, const fref__facts &f, const measure &m, double dov)
+/* weigh.cuh; of softcap's slope |curvature| <= 1 / a and slope_extra <= 8 + 4 eps_mod / E32, of
+ * temperature's 0 and 2 |slope|. */
+__device__ __forceinline__ void note_backward(const fref__call &c, const row &w,
+                                              const fref__facts &f, const measure &m, double dov)
 {
-    const double kept = most_kept(c), p = exp(m.max - f.shift), dx = p * (kept * dov + fabs(f.delta));
-    const double off = c.sloped ? f.ew_raw / fabs(c.mod.parameter[0]) + m.slope + 0x1p-10 + 4.0 * c.rounding.eps_mod : 0.0;
+    const double kept = most_kept(c), p = exp(m.max - f.shift),
+                 dx = p * (kept * dov + fabs(f.delta));
+    const double off = c.sloped ? f.ew_raw / fabs(c.mod.parameter[0]) + m.slope + 0x1p-10 +
+                                      4.0 * c.rounding.eps_mod
+                                : 0.0;
     const double of_p = kept * (f.ep + f.ez) + f.worst_delta + sqrt(f.variance_delta);
     note_largest(&c.largest[0][w.head], p * kept * (2.0 + f.es + f.ew) + c.of_p.eta);
-    note_largest(&c.largest[1][w.head], m.slope * dx * (3.0 + f.es + f.ew) + 2.0 * off * dx + m.slope * p * (1.0 + of_p) + c.floor_ds);
+    note_largest(&c.largest[1][w.head], m.slope * dx * (3.0 + f.es + f.ew) + 2.0 * off * dx +
+                                            m.slope * p * (1.0 + of_p) + c.floor_ds);
 }
 
 /* Of a row without a key: the sink is all there is, then. */
-__device__ __forceinline__ void write_dead_statistics(const fref__call &c, const row &w, double sink)
+__device__ __forceinline__ void write_dead_statistics(const fref__call &c, const row &w,
+                                                      double sink)
 {
     const int64_t at = (w.b * c.problem.heads_q + w.h) * c.rows + w.r;
     const bool none = sink == -infinity();
     put(c.forward.lse, at, sink);
     put(c.forward.max, at, sink);
     put(c.forward.sum_exp, at, none ? 0.0 : 1.0);
-    put(c.forward.lse_tau, at, none ? 0.0 : E32 * (2.0 * fabs(sink) + 4.5) + c.rounding.eps_exp * 0.1);
+    put(c.forward.lse_tau, at,
+        none ? 0.0 : E32 * (2.0 * fabs(sink) + 4.5) + c.rounding.eps_exp * 0.1);
     put(c.forward.max_tau, at, none ? 0.0 : E32 * (2.0 * fabs(sink) + 2.0));
 }
 
-}
+} // namespace fref
 
 using namespace fref;
 
-extern "C" __global__ __launch_bounds__(FREF__THREADS, 3) void fref_forward_facts(const __grid_constant__ fref__call c)
+extern "C" __global__
+__launch_bounds__(FREF__THREADS, 3) void fref_forward_facts(const __grid_constant__ fref__call c)
 {
     row w;
     if (!find_row(&w, c))
@@ -368,12 +402,14 @@ extern "C" __global__ __launch_bounds__(FREF__THREADS, 3) void fref_forward_fact
     f.floor = THIRD * f.eta * f.eta;
     f.lost = 1.01 * f.eta;
     const double run = fmin(64.0 * f.nt, r.acc_run);
-    f.el = E32 * (sqrt(f.nt) + 3.0) + (r.acc_pv > 0.0 ? r.acc_pv * (run / 8.0 + sqrt(run / 3.0)) : 0.0);
+    f.el = E32 * (sqrt(f.nt) + 3.0) +
+           (r.acc_pv > 0.0 ? r.acc_pv * (run / 8.0 + sqrt(run / 3.0)) : 0.0);
     f.per_sum = exp(f.shift - m.max) / e.sum;
     f.variance = THIRD * c.in.unit_roundoff * c.in.unit_roundoff + 4.0 * f.es * f.es;
     f.worst = c.in.unit_roundoff + 2.0 * f.ew;
     note_largest(&c.largest[0][w.head], most_kept(c) * (1.0 + f.es * 2.0) + f.eta);
-    f.neff = effective_number(e.weights / (e.sum * e.sum), e.weights_squared / (e.sum * e.sum) / (e.sum * e.sum));
+    f.neff = effective_number(e.weights / (e.sum * e.sum),
+                              e.weights_squared / (e.sum * e.sum) / (e.sum * e.sum));
     amax a = {};
     take(&a, e.largest / e.sum, e.largest / e.sum * (0x1p-19 + r.cl * f.es) + 0x1p-126);
     join(c.forward.amax_s, a);
@@ -410,15 +446,18 @@ extern "C" __global__ void fref_backward_facts(const __grid_constant__ fref__cal
     if (!(fabs(f.delta) < infinity()))
         *c.trouble = 1;
     const fref_rounding &r = c.rounding;
-    const double nck = at_least_1((double)c.problem.dim_qk / r.chunk), nv = at_least_1((double)c.problem.dim_v / 16.0);
-    const double qk = fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k, dov = c.norm_d_o[w.at] * longest_of(w.norm_v, w.peak_v, m.readable);
+    const double nck = at_least_1((double)c.problem.dim_qk / r.chunk),
+                 nv = at_least_1((double)c.problem.dim_v / 16.0);
+    const double qk = fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k,
+                 dov = c.norm_d_o[w.at] * longest_of(w.norm_v, w.peak_v, m.readable);
     const double u = c.of_ds.unit_roundoff, stats = fabs(c.row_stats[w.at]);
     f.keys = w.keys.last - w.keys.first;
     f.shift = c.row_stats[w.at];
     raise_row(c, w, f.shift);
     f.per_sum = 1.0;
     f.es = m.slope * r.ua * sqrt(nck) * qk + E32 * (m.largest_x + m.extra + stats + 2.0);
-    f.ew = m.slope * r.cw * r.ua * nck * qk + E32 * (2.0 * m.largest_x + 2.0 * m.extra + 2.0 * stats + 4.0);
+    f.ew = m.slope * r.cw * r.ua * nck * qk +
+           E32 * (2.0 * m.largest_x + 2.0 * m.extra + 2.0 * stats + 4.0);
     f.es_raw = r.ua * sqrt(nck) * qk + E32 * m.largest_s;
     f.ew_raw = r.cw * r.ua * nck * qk + E32 * 2.0 * m.largest_s;
     f.ep = r.ua * sqrt(nv) * dov;

@@ -1,11 +1,15 @@
-/* The weighted sums over keys (O, dQ) and over rows (dK, dV): which tile a block makes, of what; tile.cuh makes it. */
+/* The weighted sums over keys (O, dQ) and over rows (dK, dV): which tile a block makes, of what;
+ * tile.cuh makes it. */
 #include "tile.cuh"
 
-namespace fref {
-
-template <int KIND> __device__ __forceinline__ const double *right_of(const fref__call &c, int64_t head, int64_t *ld)
+namespace fref
 {
-    const int64_t head_k = (c.head0 + head) / c.group_k - c.head_k0, head_v = (c.head0 + head) / c.group_v - c.head_v0;
+
+template <int KIND>
+__device__ __forceinline__ const double *right_of(const fref__call &c, int64_t head, int64_t *ld)
+{
+    const int64_t head_k = (c.head0 + head) / c.group_k - c.head_k0,
+                  head_v = (c.head0 + head) / c.group_v - c.head_v0;
     const int64_t row = head * c.rows_padded + c.row0;
     switch (KIND) {
     case FREF__DQ:
@@ -27,7 +31,8 @@ template <int KIND> __device__ __forceinline__ const double *right_of(const fref
 }
 
 /* Of the right-hand side. */
-template <int KIND> __device__ __forceinline__ const double *extent_of(const fref__call &c, int64_t head)
+template <int KIND>
+__device__ __forceinline__ const double *extent_of(const fref__call &c, int64_t head)
 {
     switch (KIND) {
     case FREF__DQ:
@@ -44,11 +49,15 @@ template <int KIND> __device__ __forceinline__ const double *extent_of(const fre
 /* Of keys; or of the chunk's rows, without those that are padding alone. */
 template <bool OVER_ROWS> __device__ __forceinline__ unsigned tiles_of(const fref__call &c)
 {
-    return (unsigned)((OVER_ROWS ? c.keys_padded : smaller(c.chunk_rows, c.rows - c.row0) + FREF__TILE - 1) / FREF__TILE);
+    return (unsigned)((OVER_ROWS ? c.keys_padded
+                                 : smaller(c.chunk_rows, c.rows - c.row0) + FREF__TILE - 1) /
+                      FREF__TILE);
 }
 
-/* Columns innermost, then tiles (those with most keys first), then heads; parts of the keys are blockIdx.y. */
-template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
+/* Columns innermost, then tiles (those with most keys first), then heads; parts of the keys are
+ * blockIdx.y. */
+template <int KIND, bool WIDE>
+__device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
 {
     using K = kind<KIND>;
     using W = worker<KIND, WIDE>;
@@ -56,7 +65,8 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
     w.right = nullptr;
     int64_t ld;
     right_of<KIND>(c, 0, &ld);
-    const unsigned columns = (unsigned)ld / W::WIDTH, tiles = tiles_of<K::OVER_ROWS>(c) * (FREF__TILE / W::HEIGHT);
+    const unsigned columns = (unsigned)ld / W::WIDTH,
+                   tiles = tiles_of<K::OVER_ROWS>(c) * (FREF__TILE / W::HEIGHT);
     w.ld = (int)ld;
     w.column = (int)(blockIdx.x % columns * W::WIDTH);
     w.tile = (int)((tiles - 1 - blockIdx.x / columns % tiles) * W::HEIGHT);
@@ -72,14 +82,17 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
     w.counts = K::ROUGH > 2 && KIND != FREF__FORWARD_KEPT && c.counts && w.column == 0;
     w.norm_k = c.norm_k + ((c.head0 + w.head) / c.group_k - c.head_k0) * c.norms;
     w.first_moment[0] = w.first_moment[1] = w.second_moment[0] = w.second_moment[1] = 0.0;
-    const int64_t flag = (K::OVER_ROWS ? w.head * c.keys_padded + w.tile : w.head * c.rows_padded + c.row0 + w.tile) / FREF__TILE;
+    const int64_t flag = (K::OVER_ROWS ? w.head * c.keys_padded + w.tile
+                                       : w.head * c.rows_padded + c.row0 + w.tile) /
+                         FREF__TILE;
     if (is_lost_kind<KIND> && !c.lossy[flag])
         return;
     int first = 0, last = (int)c.chunk_rows;
     if (K::OVER_ROWS) {
         w.keys = keys_of_tile(c, w.tile, W::HEIGHT);
     } else {
-        const fref__span range = c.tile_range[(w.head * c.rows_padded + c.row0 + w.tile) / FREF__TILE];
+        const fref__span range =
+            c.tile_range[(w.head * c.rows_padded + c.row0 + w.tile) / FREF__TILE];
         first = range.first / W::STEP * W::STEP;
         last = range.last;
         if (W::IN_PARTS) {
@@ -114,22 +127,24 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
     else if (w.counts)
         w.put_counts_of_rows();
     if (KIND == FREF__DK || KIND == FREF__DV) {
-        const int64_t group = KIND == FREF__DK ? c.group_k : c.group_v, key = w.tile + W::first_key();
+        const int64_t group = KIND == FREF__DK ? c.group_k : c.group_v,
+                      key = w.tile + W::first_key();
         for (int i = 0; i < 2; i++)
             if (w.read >> i & 1)
                 c.read[(c.head0 + w.head) / group * c.keys + key + i * W::APART] = 1;
     }
 }
 
-}
+} // namespace fref
 
 using namespace fref;
 
-#define SUMS_KERNEL(name, kind, wide)                                                                                                            \
-    extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 1) void fref_##name(const __grid_constant__ fref__call c)                         \
-    {                                                                                                                                            \
-        FREF_SHARED(shared);                                                                                                                     \
-        make_sums<kind, wide>(c, shared);                                                                                                        \
+#define SUMS_KERNEL(name, kind, wide)                                                              \
+    extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 1) void fref_##name(                \
+        const __grid_constant__ fref__call c)                                                      \
+    {                                                                                              \
+        FREF_SHARED(shared);                                                                       \
+        make_sums<kind, wide>(c, shared);                                                          \
     }
 #define BOTH_KERNELS(name, kind) SUMS_KERNEL(name, kind, false) SUMS_KERNEL(name##_wide, kind, true)
 BOTH_KERNELS(sum_forward, FREF__FORWARD)

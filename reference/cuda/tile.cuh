@@ -1,19 +1,24 @@
-/* A block's tile of the weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV).
- * The tile has HEIGHT rows (keys) and WIDTH columns of all sums of a kind; a warp has 16 by 16 of it. STEP keys (rows) at a time
- * are weighted into shared memory and multiplied there with the right-hand side. Values are computed in double, the parts of
- * sigmas and bounds roughly (weigh.cuh). Every block of a row computes the weights of its keys again, so a tile is wide if the
- * columns allow it. The order of each sum is fixed. */
+/* A block's tile of the weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK,
+ * dV). The tile has HEIGHT rows (keys) and WIDTH columns of all sums of a kind; a warp has 16 by 16
+ * of it. STEP keys (rows) at a time are weighted into shared memory and multiplied there with the
+ * right-hand side. Values are computed in double, the parts of sigmas and bounds roughly
+ * (weigh.cuh). Every block of a row computes the weights of its keys again, so a tile is wide if
+ * the columns allow it. The order of each sum is fixed. */
 #pragma once
 #include "oracle_kernels.h"
 #include "weigh.cuh"
 
-namespace fref {
+namespace fref
+{
 
 /* 16 warps; two weights of a step for each thread. */
 template <bool WIDE> struct shape {
-    static constexpr int HEIGHT = WIDE ? FREF__WIDE_HEIGHT : FREF__TILE, WIDTH = WIDE ? FREF__WIDE : FREF__TILE;
+    static constexpr int HEIGHT = WIDE ? FREF__WIDE_HEIGHT : FREF__TILE,
+                         WIDTH = WIDE ? FREF__WIDE : FREF__TILE;
     static constexpr int STEP = WIDE ? FREF__WIDE_STEP : FREF__STEP;
-    static_assert(HEIGHT * WIDTH == 256 * FREF__SUM_THREADS / 32 && HEIGHT * STEP == 2 * FREF__SUM_THREADS && FREF__TILE % STEP == 0, "");
+    static_assert(HEIGHT * WIDTH == 256 * FREF__SUM_THREADS / 32 &&
+                      HEIGHT * STEP == 2 * FREF__SUM_THREADS && FREF__TILE % STEP == 0,
+                  "");
 };
 
 /* A thread's part of the tile: of `value` and `mean`; of magnitude, variance and bound. */
@@ -28,42 +33,53 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     using shape<WIDE>::WIDTH;
     using shape<WIDE>::STEP;
     using T = totals<K::EXACT, K::ROUGH>;
-    /* The right-hand side: [STEP][OF_SIDE]. The weights: [HEIGHT / 2][OF_EXACT], or over rows [STEP][OF_EXACT]; the rough ones' likewise, the first
-     * of them the magnitudes of the exact ones. What one lane multiplies lies side by side: rows (over rows: keys) m and m + 8 of every sixteen, for
-     * the same key (row). When they are read no lanes meet in a bank. */
-    static constexpr int OF_SIDE = WIDTH + 4, SIDE = STEP * OF_SIDE, LINES = K::OVER_ROWS ? STEP : HEIGHT / 2;
-    static constexpr int OF_EXACT = K::OVER_ROWS ? HEIGHT + 4 : 2 * STEP + 8, EXACT_SIZE = LINES * OF_EXACT;
-    static constexpr int OF_ROUGH = K::OVER_ROWS ? HEIGHT + 8 : 2 * STEP + 8, ROUGH_SIZE = LINES * OF_ROUGH;
-    static constexpr int LANES = (K::OVER_ROWS ? HEIGHT : STEP) / 2; /* threads of one row's pairs of keys */
+    /* The right-hand side: [STEP][OF_SIDE]. The weights: [HEIGHT / 2][OF_EXACT], or over rows
+     * [STEP][OF_EXACT]; the rough ones' likewise, the first of them the magnitudes of the exact
+     * ones. What one lane multiplies lies side by side: rows (over rows: keys) m and m + 8 of every
+     * sixteen, for the same key (row). When they are read no lanes meet in a bank. */
+    static constexpr int OF_SIDE = WIDTH + 4, SIDE = STEP * OF_SIDE,
+                         LINES = K::OVER_ROWS ? STEP : HEIGHT / 2;
+    static constexpr int OF_EXACT = K::OVER_ROWS ? HEIGHT + 4 : 2 * STEP + 8,
+                         EXACT_SIZE = LINES * OF_EXACT;
+    static constexpr int OF_ROUGH = K::OVER_ROWS ? HEIGHT + 8 : 2 * STEP + 8,
+                         ROUGH_SIZE = LINES * OF_ROUGH;
+    static constexpr int LANES =
+        (K::OVER_ROWS ? HEIGHT : STEP) / 2; /* threads of one row's pairs of keys */
     static constexpr bool OWN_FACTS = !K::OVER_ROWS && !K::OF_DS; /* registers hold them */
     static constexpr bool IN_PARTS = OWN_FACTS && !WIDE;
-    static constexpr int APART = K::OVER_ROWS ? 8 : LANES;  /* keys of a pair */
+    static constexpr int APART = K::OVER_ROWS ? 8 : LANES; /* keys of a pair */
     static constexpr int FACTS = K::OVER_ROWS ? STEP * FREF__FACT_DOUBLES : 0;
     static_assert(sizeof(fref__facts) == FREF__FACT_DOUBLES * sizeof(double), "");
     static_assert(2 * SIDE + 2 * K::EXACT * EXACT_SIZE + K::ROUGH * ROUGH_SIZE + 2 * FACTS ==
-                      (WIDE ? (K::OVER_ROWS ? FREF__WIDE_BY_KEY(K::EXACT, K::ROUGH) : FREF__WIDE_BY_ROW(K::EXACT, K::ROUGH))
-                            : (K::OVER_ROWS ? FREF__BY_KEY(K::EXACT, K::ROUGH) : FREF__BY_ROW(K::EXACT, K::ROUGH))),
+                      (WIDE ? (K::OVER_ROWS ? FREF__WIDE_BY_KEY(K::EXACT, K::ROUGH)
+                                            : FREF__WIDE_BY_ROW(K::EXACT, K::ROUGH))
+                            : (K::OVER_ROWS ? FREF__BY_KEY(K::EXACT, K::ROUGH)
+                                            : FREF__BY_ROW(K::EXACT, K::ROUGH))),
                   "");
     const fref__call &c;
     int64_t head;
     int column, ld;
-    int tile;            /* first row (of the chunk) or key of the block's tile */
-    const double *right; /* of step 0 */
-    int first, last;     /* of the steps' keys, or rows of the chunk */
-    int64_t at_first;    /* of the thread's first score of step 0 */
-    fref__span keys;     /* over rows: the tile's */
+    int tile;                     /* first row (of the chunk) or key of the block's tile */
+    const double *right;          /* of step 0 */
+    int first, last;              /* of the steps' keys, or rows of the chunk */
+    int64_t at_first;             /* of the thread's first score of step 0 */
+    fref__span keys;              /* over rows: the tile's */
     double held_x[2], held_dp[2]; /* the next step's, of this thread: two keys of one row */
-    double unit;      /* that weights are multiplied with, */
-    float unit_right; /* and the right-hand side of rough sums, */
-    double flushed;   /* and the largest loss of these */
+    double unit;                  /* that weights are multiplied with, */
+    float unit_right;             /* and the right-hand side of rough sums, */
+    double flushed;               /* and the largest loss of these */
     const double *norm_k;
-    fref__facts own; /* of the thread's row, over keys */
-    double first_moment[2], second_moment[2]; /* of w: over keys both are of the thread's row, over rows each of one of its keys */
+    fref__facts own;                          /* of the thread's row, over keys */
+    double first_moment[2], second_moment[2]; /* of w: over keys both are of the thread's row, over
+                                                 rows each of one of its keys */
     bool any, counts;
     uint32_t read;
-    uint32_t heavy[2]; /* bits of all rough weights; over keys the first alone, of the thread's row, over rows each of one of its keys */
+    uint32_t heavy[2]; /* bits of all rough weights; over keys the first alone, of the thread's row,
+                          over rows each of one of its keys */
 
-    __device__ __forceinline__ explicit worker(const fref__call &call) : c(call) {}
+    __device__ __forceinline__ explicit worker(const fref__call &call) : c(call)
+    {
+    }
 
     /* Of the keys. */
     static __device__ __forceinline__ int64_t part()
@@ -111,7 +127,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     static __device__ __forceinline__ int place_of_weights(int ld)
     {
         const int line = (int)threadIdx.x / LANES, pair = (int)threadIdx.x % LANES;
-        return K::OVER_ROWS ? line * ld + 2 * pair : (line / 16 * 8 + line % 8) * ld + 2 * pair + line % 16 / 8;
+        return K::OVER_ROWS ? line * ld + 2 * pair
+                            : (line / 16 * 8 + line % 8) * ld + 2 * pair + line % 16 / 8;
     }
 
     /* Fetches step n and starts to fetch later ones: memory takes longer than one step. */
@@ -135,7 +152,10 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     /* docs/numerics.md, degrees of freedom: dS^2 |k|^2, dS^2 |q|^2 or P^2 |dO|^2. */
     __device__ __forceinline__ void count(int i, double value, const fref__facts &facts, int key)
     {
-        const double term = value * (KIND == FREF__DQ ? norm_k[key] : KIND == FREF__DK ? facts.norm_q : facts.norm_d_o), w = term * term;
+        const double term = value * (KIND == FREF__DQ   ? norm_k[key]
+                                     : KIND == FREF__DK ? facts.norm_q
+                                                        : facts.norm_d_o),
+                     w = term * term;
         first_moment[i] += w;
         second_moment[i] += w * w;
     }
@@ -144,12 +164,15 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     __device__ __forceinline__ void weigh(double *exact, float *rough, const double *staged, int n)
     {
         const int row = row_of_thread(n), key = key_of_thread(n);
-        const fref__facts &facts = K::OVER_ROWS ? ((const fref__facts *)staged)[threadIdx.x / LANES] : OWN_FACTS ? own : c.facts[head * c.rows_padded + c.row0 + row];
+        const fref__facts &facts = K::OVER_ROWS ? ((const fref__facts *)staged)[threadIdx.x / LANES]
+                                   : OWN_FACTS  ? own
+                                                : c.facts[head * c.rows_padded + c.row0 + row];
         double values[2], means[2];
         float magnitudes[2], variances[2], bounds[2];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            score s = { held_x[i], held_dp[i], 1.0, 0.0, 0.0, keep_of(c, head, c.row0 + row, key + i * APART) };
+            score s = { held_x[i], held_dp[i], 1.0,
+                        0.0,       0.0,        keep_of(c, head, c.row0 + row, key + i * APART) };
             if (c.sloped) {
                 const int64_t from = at_step(n) + i * APART;
                 s.slope = c.slope[from];
@@ -183,7 +206,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             put_pair<float2>(of_rough + 2 * ROUGH_SIZE, bounds);
     }
 
-    template <class PAIR, class X> static __device__ __forceinline__ void put_pair(X *to, const X x[2])
+    template <class PAIR, class X>
+    static __device__ __forceinline__ void put_pair(X *to, const X x[2])
     {
         if (K::OVER_ROWS) {
             *(PAIR *)to = { x[0], x[1] };
@@ -202,7 +226,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     {
 #pragma unroll
         for (int i = 0; i < STEP * WIDTH / 2 / FREF__SUM_THREADS; i++) {
-            const int t = (int)threadIdx.x + i * FREF__SUM_THREADS, row = t / (WIDTH / 2), pair = t % (WIDTH / 2) * 2;
+            const int t = (int)threadIdx.x + i * FREF__SUM_THREADS, row = t / (WIDTH / 2),
+                      pair = t % (WIDTH / 2) * 2;
             copy_async(to + row * OF_SIDE + pair, right + (int64_t)(n + row) * ld + pair);
         }
     }
@@ -216,24 +241,29 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     }
 
     /* Of the tile of 16 rows (keys) from m on the lane's four weights of eight steps from k on. */
-    template <int LD, class X, class PAIR> static __device__ __forceinline__ void take_weights(X a[4], const X *weights, int m, int k)
+    template <int LD, class X, class PAIR>
+    static __device__ __forceinline__ void take_weights(X a[4], const X *weights, int m, int k)
     {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
         for (int n = 0; n < 2; n++) {
             const int step = k + t + 4 * n;
-            const PAIR pair = *(const PAIR *)(weights + (K::OVER_ROWS ? step * LD + m + 2 * g : (m / 2 + g) * LD + 2 * step));
+            const PAIR pair =
+                *(const PAIR *)(weights + (K::OVER_ROWS ? step * LD + m + 2 * g
+                                                        : (m / 2 + g) * LD + 2 * step));
             a[2 * n] = pair.x;
             a[2 * n + 1] = pair.y;
         }
     }
 
-    static __device__ __forceinline__ void take_exact(double a[4], const double *weights, int m, int k)
+    static __device__ __forceinline__ void take_exact(double a[4], const double *weights, int m,
+                                                      int k)
     {
         take_weights<OF_EXACT, double, double2>(a, weights, m, k);
     }
 
-    static __device__ __forceinline__ void take_rough(float a[4], const float *weights, int m, int k)
+    static __device__ __forceinline__ void take_rough(float a[4], const float *weights, int m,
+                                                      int k)
     {
         take_weights<OF_ROUGH, float, float2>(a, weights, m, k);
     }
@@ -250,7 +280,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     }
 
     /* Eight keys (rows) at a time. */
-    static __device__ __forceinline__ void add(T *total, const double *exact, const float *rough, const double *side, float unit_right)
+    static __device__ __forceinline__ void add(T *total, const double *exact, const float *rough,
+                                               const double *side, float unit_right)
     {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, column = first_column() + g;
 #pragma unroll
@@ -270,7 +301,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         }
     }
 
-    static __device__ __forceinline__ void add_roughly(T *total, const double x[2][2], const float *rough, int k, float unit_right)
+    static __device__ __forceinline__ void add_roughly(T *total, const double x[2][2],
+                                                       const float *rough, int k, float unit_right)
     {
         float a[4], size[2][2], square[2][2];
 #pragma unroll
@@ -287,8 +319,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         }
     }
 
-    /* All steps. Half the warps compute weights before they multiply, half after: so the tensor cores and the other units work
-     * at the same time. */
+    /* All steps. Half the warps compute weights before they multiply, half after: so the tensor
+     * cores and the other units work at the same time. */
     __device__ __forceinline__ void run(T *total, double *shared)
     {
         double *side = shared, *exact = shared + 2 * SIDE;
@@ -321,13 +353,16 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             commit_copies();
             const int other = buffer ^ 1;
             if (early && next < last) {
-                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE, facts + other * FACTS, next);
+                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE,
+                      facts + other * FACTS, next);
                 if (after < last)
                     load_scores(after);
             }
-            add(total, exact + buffer * K::EXACT * EXACT_SIZE, rough + buffer * K::ROUGH * ROUGH_SIZE, side + buffer * SIDE, unit_right);
+            add(total, exact + buffer * K::EXACT * EXACT_SIZE,
+                rough + buffer * K::ROUGH * ROUGH_SIZE, side + buffer * SIDE, unit_right);
             if (!early && next < last) {
-                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE, facts + other * FACTS, next);
+                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE,
+                      facts + other * FACTS, next);
                 if (after < last)
                     load_scores(after);
             }
@@ -345,13 +380,17 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
                 weighs[K::OVER_ROWS ? first_key() + i * APART : line] = 1;
     }
 
-    /* The thread's part of one sum, times `by`, after `flushed` was added to it where something weighs (NULL: nothing is ever added). */
+    /* The thread's part of one sum, times `by`, after `flushed` was added to it where something
+     * weighs (NULL: nothing is ever added). */
     template <class X>
-    __device__ __forceinline__ void put(double *out, const X total[2][4], const uint8_t *weighs, double by, bool add) const
+    __device__ __forceinline__ void put(double *out, const X total[2][4], const uint8_t *weighs,
+                                        double by, bool add) const
     {
         const int lane = threadIdx.x % 32, line = first_row() + lane / 4;
-        const int64_t height = K::OVER_ROWS ? c.keys_padded : c.rows_padded, row = (K::OVER_ROWS ? 0 : c.row0) + tile;
-        double *to = out + ((part() * c.heads + head) * height + row + line) * ld + column + first_column() + lane % 4 * 2;
+        const int64_t height = K::OVER_ROWS ? c.keys_padded : c.rows_padded,
+                      row = (K::OVER_ROWS ? 0 : c.row0) + tile;
+        double *to = out + ((part() * c.heads + head) * height + row + line) * ld + column +
+                     first_column() + lane % 4 * 2;
 #pragma unroll
         for (int n = 0; n < 2; n++)
 #pragma unroll
@@ -381,9 +420,11 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     /* The counts of the threads' rows. */
     __device__ __forceinline__ void put_counts_of_rows() const
     {
-        const double a = sum_of_lanes<LANES>(first_moment[0] + first_moment[1]), b = sum_of_lanes<LANES>(second_moment[0] + second_moment[1]);
+        const double a = sum_of_lanes<LANES>(first_moment[0] + first_moment[1]),
+                     b = sum_of_lanes<LANES>(second_moment[0] + second_moment[1]);
         if (threadIdx.x % LANES == 0)
-            c.facts[head * c.rows_padded + c.row0 + tile + threadIdx.x / LANES].neff = effective_number(a, b);
+            c.facts[head * c.rows_padded + c.row0 + tile + threadIdx.x / LANES].neff =
+                effective_number(a, b);
     }
 
     /* Of their keys, in the order of their lines. */
@@ -406,4 +447,4 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     }
 };
 
-}
+} // namespace fref

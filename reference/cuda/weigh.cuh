@@ -1,17 +1,18 @@
-/* The weights of a key's score in each sum; the formulas are in src/ref_forward.c, src/backward/backward_rows.c and
- * src/backward/backward_keys.c. */
+/* The weights of a key's score in each sum; the formulas are in src/ref_forward.c,
+ * src/backward/backward_rows.c and src/backward/backward_keys.c. */
 #pragma once
 #include "element.cuh"
 
-namespace fref {
+namespace fref
+{
 
 /* A probability below this may be flushed to zero by fp32 arithmetic. */
 constexpr double P_FLUSHED = 0x1.125fbee250664p-126; /* 2^-125.9 */
 constexpr double E32 = 0x1p-23, THIRD = 1.0 / 3.0;
 
-/* The weights of one key. `value` and `mean` have signed sums, in double. The magnitude of `value`, `variance` (against squares)
- * and `bound` (against magnitudes) have sums of numbers that are not negative, for sigmas and bounds only: these are rough, see
- * below. */
+/* The weights of one key. `value` and `mean` have signed sums, in double. The magnitude of `value`,
+ * `variance` (against squares) and `bound` (against magnitudes) have sums of numbers that are not
+ * negative, for sigmas and bounds only: these are rough, see below. */
 struct weights {
     double value, variance, bound, mean;
 };
@@ -19,7 +20,8 @@ struct weights {
 /* 0 < p < limit, both not negative, without the units that multiply. */
 __device__ __forceinline__ bool between_0_and(double p, double limit)
 {
-    return (unsigned long long)(__double_as_longlong(p) - 1) < (unsigned long long)(__double_as_longlong(limit) - 1);
+    return (unsigned long long)(__double_as_longlong(p) - 1) <
+           (unsigned long long)(__double_as_longlong(limit) - 1);
 }
 
 __device__ __forceinline__ bool is_key(double x)
@@ -28,7 +30,8 @@ __device__ __forceinline__ bool is_key(double x)
 }
 
 struct score {
-    double x; /* exp(score - shift) once the facts of the row are known; kernels that keep their scores do not use this: call.h */
+    double x; /* exp(score - shift) once the facts of the row are known; kernels that keep their
+                 scores do not use this: call.h */
     double dp, slope, curvature, slope_extra;
     double keep; /* the factor of a kept key's weight; 0: dropped */
 };
@@ -43,14 +46,16 @@ __device__ __forceinline__ double keep_of(const fref__call &c, int64_t head, int
 {
     if (c.problem.keep == nullptr || r >= c.rows || n >= c.keys)
         return 1.0;
-    const int64_t at = ((c.head0 + head) * c.problem.rows + row_of(c, r)) * c.problem.keys + key_of(c, n);
+    const int64_t at =
+        ((c.head0 + head) * c.problem.rows + row_of(c, r)) * c.problem.keys + key_of(c, n);
     return c.problem.keep[at] != 0 ? c.problem.keep_scale : 0.0;
 }
 
 /* The sink of a row; none at or past len_q. */
 __device__ __forceinline__ double sink_of(const fref__call &c, int64_t b, int64_t h, int64_t i)
 {
-    const bool has = c.problem.sink != nullptr && (c.problem.len_q == nullptr || i < c.problem.len_q[b]);
+    const bool has =
+        c.problem.sink != nullptr && (c.problem.len_q == nullptr || i < c.problem.len_q[b]);
     return has ? (double)c.problem.sink[h] : -infinity();
 }
 
@@ -66,7 +71,8 @@ __device__ __forceinline__ void take(amax *a, double size, double tolerance)
     a->most = fmax(a->most, size + tolerance);
 }
 
-/* Raises the number at `at` to x if x is larger: numbers that are not negative have the order of their bits. */
+/* Raises the number at `at` to x if x is larger: numbers that are not negative have the order of
+ * their bits. */
 __device__ __forceinline__ void raise(double *at, double x)
 {
     atomicMax((unsigned long long *)at, (unsigned long long)__double_as_longlong(x));
@@ -77,7 +83,8 @@ __device__ __forceinline__ void join(double *out, const amax &a)
 {
     if (out == nullptr)
         return;
-    const double all[3] = { largest_of_warp(a.value), largest_of_warp(a.least), largest_of_warp(a.most) };
+    const double all[3] = { largest_of_warp(a.value), largest_of_warp(a.least),
+                            largest_of_warp(a.most) };
     for (int n = 0; n < 3; n++)
         if (threadIdx.x % 32 == 0)
             raise(out + n, all[n]);
@@ -117,8 +124,10 @@ __device__ __forceinline__ bool is_lost(const fref__call &c, const gradient &g)
     return g.ds != 0.0 && (g.underflows || fabs(c.problem.scale) * g.size < 1.01 * c.of_ds.eta);
 }
 
-/* dS: the common part of dQ and dK. worst_p: the part that enters as a sum, not along the mean key. */
-__device__ __forceinline__ bool weigh_ds(weights *w, const fref__call &c, const score &s, const fref__facts &f, double variance_p, double worst_p)
+/* dS: the common part of dQ and dK. worst_p: the part that enters as a sum, not along the mean key.
+ */
+__device__ __forceinline__ bool weigh_ds(weights *w, const fref__call &c, const score &s,
+                                         const fref__facts &f, double variance_p, double worst_p)
 {
     const gradient g = gradient_of(s, f);
     double e_slope = 0.0, worst_slope = 0.0;
@@ -128,14 +137,17 @@ __device__ __forceinline__ bool weigh_ds(weights *w, const fref__call &c, const 
     }
     const double part = e_slope * g.dx;
     w->value = clamped(g.ds, c.most_ds);
-    w->bound = f.worst * g.size + g.slope_p * worst_p + worst_slope * fabs(g.dx) + c.floor_ds + (g.underflows ? g.size : 0.0);
-    w->variance = f.variance * g.ds * g.ds + variance_p * g.slope_p * g.slope_p + part * part + THIRD * c.floor_ds * c.floor_ds;
+    w->bound = f.worst * g.size + g.slope_p * worst_p + worst_slope * fabs(g.dx) + c.floor_ds +
+               (g.underflows ? g.size : 0.0);
+    w->variance = f.variance * g.ds * g.ds + variance_p * g.slope_p * g.slope_p + part * part +
+                  THIRD * c.floor_ds * c.floor_ds;
     w->mean = s.slope * g.p;
     return is_lost(c, g);
 }
 
-/* Of each kind: OVER_ROWS: sums over rows, for keys; OF_DS: its weights are of the size of dS, else of P; EXACT: 2 with `mean`; ROUGH: 0 without
- * magnitudes and variances, 2 without `bound`, 3. `weigh` is called for live scores only and says whether the weight may be flushed. */
+/* Of each kind: OVER_ROWS: sums over rows, for keys; OF_DS: its weights are of the size of dS, else
+ * of P; EXACT: 2 with `mean`; ROUGH: 0 without magnitudes and variances, 2 without `bound`, 3.
+ * `weigh` is called for live scores only and says whether the weight may be flushed. */
 template <int KIND> struct kind;
 
 template <bool over_rows, bool of_ds, int exact, int rough> struct sums_of {
@@ -144,7 +156,8 @@ template <bool over_rows, bool of_ds, int exact, int rough> struct sums_of {
 };
 
 template <> struct kind<FREF__FORWARD> : sums_of<false, false, 1, 2> {
-    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s, const fref__facts &f)
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s,
+                                                 const fref__facts &f)
     {
         const double p = probability(s, f);
         w->value = p;
@@ -155,7 +168,8 @@ template <> struct kind<FREF__FORWARD> : sums_of<false, false, 1, 2> {
 
 /* The bound's weight is 1 for a kept key, otherwise 0. */
 template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 3> {
-    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
+                                                 const fref__facts &f)
     {
         const double p = probability(s, f) * s.keep;
         if (s.keep == 0.0 || (c.scored && p == 0.0))
@@ -168,7 +182,8 @@ template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 3> {
 };
 
 template <> struct kind<FREF__VALUES> : sums_of<false, false, 1, 0> {
-    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s, const fref__facts &f)
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s,
+                                                 const fref__facts &f)
     {
         w->value = exp(s.x - f.shift) * f.per_sum * s.keep;
         return false;
@@ -176,14 +191,16 @@ template <> struct kind<FREF__VALUES> : sums_of<false, false, 1, 0> {
 };
 
 template <> struct kind<FREF__DQ> : sums_of<false, true, 2, 3> {
-    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
+                                                 const fref__facts &f)
     {
         return weigh_ds(w, c, s, f, s.keep * f.ep * (s.keep * f.ep), s.keep * f.ez);
     }
 };
 
 template <> struct kind<FREF__DK> : sums_of<true, true, 1, 3> {
-    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
+                                                 const fref__facts &f)
     {
         const double ep = s.keep * f.ep;
         return weigh_ds(w, c, s, f, ep * ep + f.variance_delta, s.keep * f.ez + f.worst_delta);
@@ -191,7 +208,8 @@ template <> struct kind<FREF__DK> : sums_of<true, true, 1, 3> {
 };
 
 template <> struct kind<FREF__DV> : sums_of<true, false, 1, 3> {
-    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
+                                                 const fref__facts &f)
     {
         const double p = probability(s, f) * s.keep, eta = c.of_p.eta, u = c.of_p.unit_roundoff;
         if (s.keep == 0.0)
@@ -205,7 +223,8 @@ template <> struct kind<FREF__DV> : sums_of<true, false, 1, 3> {
 
 /* Only the weight, if it may be flushed. */
 template <int FROM> struct lost : sums_of<kind<FROM>::OVER_ROWS, kind<FROM>::OF_DS, 1, 0> {
-    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
+                                                 const fref__facts &f)
     {
         const bool flushed = kind<FROM>::weigh(w, c, s, f);
         w->value = flushed ? w->value : 0.0;
@@ -220,22 +239,27 @@ template <> struct kind<FREF__DV_LOST> : lost<FREF__DV> {};
 
 template <int KIND> constexpr bool is_lost_kind = KIND >= FREF__FORWARD_LOST;
 
-/* Rough sums of numbers that are not negative, on the TF32 tensor cores. A rough sum is never below the true sum and at most
- * 1/200 above it. There is also an absolute error: 2^-105.7 sqrt(N) of the largest possible |weight| times the longest row, for
- * N sums of blocks. For a variance it is this part of the root.
+/* Rough sums of numbers that are not negative, on the TF32 tensor cores. A rough sum is never below
+ * the true sum and at most 1/200 above it. There is also an absolute error: 2^-105.7 sqrt(N) of the
+ * largest possible |weight| times the longest row, for N sums of blocks. For a variance it is this
+ * part of the root.
  *
- * A factor is cut to TF32's 11 bits and loses less than 2^-10 of itself (2^-24 before that, as a float; three times that as a
- * square). Products of two are exact. A step adds eight products to the sum. Each of the nine terms loses less than 2^-23 of the
- * sum, however the unit aligns and cuts. So SEGMENT keys or rows lose at most 9 SEGMENT / 8 2^-23 = 1.1e-3. The result is at
- * least (1 - 2^-10 - 2^-21)^2 (1 - 1.1e-3) = 1 - 3.05e-3 of the sum; SURPLUS = 1 + 3.9e-3 compensates for more than that.
- * Nothing is ever rounded up, so SURPLUS is also the largest excess of a sum.
+ * A factor is cut to TF32's 11 bits and loses less than 2^-10 of itself (2^-24 before that, as a
+ * float; three times that as a square). Products of two are exact. A step adds eight products to
+ * the sum. Each of the nine terms loses less than 2^-23 of the sum, however the unit aligns and
+ * cuts. So SEGMENT keys or rows lose at most 9 SEGMENT / 8 2^-23 = 1.1e-3. The result is at least
+ * (1 - 2^-10 - 2^-21)^2 (1 - 1.1e-3) = 1 - 3.05e-3 of the sum; SURPLUS = 1 + 3.9e-3 compensates for
+ * more than that. Nothing is ever rounded up, so SURPLUS is also the largest excess of a sum.
  *
- * Range: a power of two scales the weights so that the largest of the chunk is below 2^52 (variances: below 2^104). Another one
- * scales the right-hand side so that its longest row is below 1. So SEGMENT products stay below 2^117. A weight below 2^-126 is
- * then raised to that. A product of more factors may become 0 below 2^-126: SEGMENT of them lose less than FLUSHED. A square of
- * the right-hand side may become 0 as well, and is then missing times 2^104: FLUSHED_SQUARES. This happens only if an element
- * other than 0 is below 2^-62 of the longest row; the absolute part is then 2^-53.9 sqrt(N). */
-constexpr double SURPLUS = 1.0 + 0x1p-8, FLUSHED = 0x1p-112, FLUSHED_SQUARES = 0x1p-8, DEEPEST = 0x1p62;
+ * Range: a power of two scales the weights so that the largest of the chunk is below 2^52
+ * (variances: below 2^104). Another one scales the right-hand side so that its longest row is
+ * below 1. So SEGMENT products stay below 2^117. A weight below 2^-126 is then raised to that. A
+ * product of more factors may become 0 below 2^-126: SEGMENT of them lose less than FLUSHED. A
+ * square of the right-hand side may become 0 as well, and is then missing times 2^104:
+ * FLUSHED_SQUARES. This happens only if an element other than 0 is below 2^-62 of the longest row;
+ * the absolute part is then 2^-53.9 sqrt(N). */
+constexpr double SURPLUS = 1.0 + 0x1p-8, FLUSHED = 0x1p-112, FLUSHED_SQUARES = 0x1p-8,
+                 DEEPEST = 0x1p62;
 constexpr int BITS_OF_WEIGHT = 52;
 
 /* Cuts a float to TF32. */
@@ -251,4 +275,4 @@ __device__ __forceinline__ double bring_below(double x, int bits, int least)
     return __longlong_as_double((1023 + bits - smaller(larger(exponent, least), 300)) << 52);
 }
 
-}
+} // namespace fref

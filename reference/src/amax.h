@@ -1,8 +1,9 @@
-/* The largest magnitude of a tensor before its cast to 8 bits, and what a right kernel may say it is.
+/* The largest magnitude of a tensor before its cast to 8 bits, and what a right kernel may say it
+ * is.
  *
- *   max(|X| - t) <= amax <= max(|X| + t)      t = min(B, z sigma), gate T1's tolerance without the rounding of X's own cast,
- *                                             z = sqrt(2 ln(2N/alpha)), N elements, alpha = 1e-8;
- *                                             infinite where roundings may have one sign
+ *   max(|X| - t) <= amax <= max(|X| + t)      t = min(B, z sigma), gate T1's tolerance without the
+ * rounding of X's own cast, z = sqrt(2 ln(2N/alpha)), N elements, alpha = 1e-8; infinite where
+ * roundings may have one sign
  */
 #ifndef FREF_AMAX_H
 #define FREF_AMAX_H
@@ -23,7 +24,8 @@ static inline double fref__z_of(int64_t elements)
 }
 
 /* Infinity times a deviation of 0 is a NaN; fmin(bound, NaN) is then the bound. */
-static inline double fref__z_of_gradient(const fref_rounding *rounding, fref_gradient gradient, int64_t elements)
+static inline double fref__z_of_gradient(const fref_rounding *rounding, fref_gradient gradient,
+                                         int64_t elements)
 {
     return rounding->coherent & (unsigned)gradient ? (double)INFINITY : fref__z_of(elements);
 }
@@ -48,8 +50,10 @@ static inline void fref__amax_join(fref__amax *a, const fref__amax *b)
     a->most = fref__larger_or_nan(a->most, b->most);
 }
 
-/* Writes the largest of the threads' values to out[3]; NULL: not wanted. `stride`: fref__amax from thread to thread. */
-static inline void fref__amax_write(double *out, const fref__amax *of_threads, int64_t stride, int threads)
+/* Writes the largest of the threads' values to out[3]; NULL: not wanted. `stride`: fref__amax from
+ * thread to thread. */
+static inline void fref__amax_write(double *out, const fref__amax *of_threads, int64_t stride,
+                                    int threads)
 {
     fref__amax all = { 0 };
     for (int t = 0; t < threads; t++)

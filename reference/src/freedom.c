@@ -28,7 +28,8 @@ static void copy_finite(double *out, const fref__matrix *x, int64_t row)
         out[c] = x->x[c / FREF__LANES * x->panel + row * x->ld + c % FREF__LANES];
 }
 
-/* C_ab / (rms_a rms_b) has a diagonal of ones, so tr(C) counts the channels that are not all zero. */
+/* C_ab / (rms_a rms_b) has a diagonal of ones, so tr(C) counts the channels that are not all zero.
+ */
 static double channels_of(const double *c, int64_t ld, int64_t dim)
 {
     double trace = 0.0, squares = 0.0;
@@ -45,7 +46,8 @@ static double channels_of(const double *c, int64_t ld, int64_t dim)
 
 double fref__effective_channels(const fref__matrix *x, fref__range live, double *scratch)
 {
-    int64_t n = live.last - live.first, used = n < FREF__FREEDOM_ROWS ? n : FREF__FREEDOM_ROWS, ld = fref__padded(x->dim);
+    int64_t n = live.last - live.first, used = n < FREF__FREEDOM_ROWS ? n : FREF__FREEDOM_ROWS,
+            ld = fref__padded(x->dim);
     double *rows = scratch, *c = scratch + CHUNK * ld;
     memset(c, 0, (size_t)(ld * ld) * sizeof *c);
     for (int64_t r = 0; r < used; r += CHUNK) {
@@ -68,10 +70,13 @@ double fref__effective_channels(const fref__matrix *x, fref__range live, double 
     return channels_of(c, ld, x->dim);
 }
 
-double fref__degrees_of_freedom(const fref__row_variance *variance, double neff, double nch, int64_t dim)
+double fref__degrees_of_freedom(const fref__row_variance *variance, double neff, double nch,
+                                int64_t dim)
 {
     double all = variance->single + variance->cast + variance->whole;
-    double single = variance->single / all, cast = variance->cast / all, whole = variance->whole / all;
-    double nu = 1.0 / (single * single * (1.0 / neff + 1.0 / nch) + whole * whole + cast * cast / (double)dim);
+    double single = variance->single / all, cast = variance->cast / all,
+           whole = variance->whole / all;
+    double nu = 1.0 / (single * single * (1.0 / neff + 1.0 / nch) + whole * whole +
+                       cast * cast / (double)dim);
     return nu > 0.5 ? nu : 0.5;
 }

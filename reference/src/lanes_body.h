@@ -1,6 +1,6 @@
-/* The body of lanes.c for one instruction set. It is included once for each set, and undefines its parameters at the end. (A
- * compiler splits a vector if the function that contains it lacks the instructions, even if it is inlined into one that has
- * them.) */
+/* The body of lanes.c for one instruction set. It is included once for each set, and undefines its
+ * parameters at the end. (A compiler splits a vector if the function that contains it lacks the
+ * instructions, even if it is inlined into one that has them.) */
 
 /* Loads fewer than eight, the rest `fill`. */
 TARGET INLINE void NAME(load_some)(eight *out, const double *x, int64_t n, double fill)
@@ -17,17 +17,20 @@ TARGET INLINE void NAME(store_some)(double *out, const eight *x, int64_t n)
 
 TARGET INLINE double NAME(added_up)(const eight *x)
 {
-    return (((*x)[0] + (*x)[1]) + ((*x)[2] + (*x)[3])) + (((*x)[4] + (*x)[5]) + ((*x)[6] + (*x)[7]));
+    return (((*x)[0] + (*x)[1]) + ((*x)[2] + (*x)[3])) +
+           (((*x)[4] + (*x)[5]) + ((*x)[6] + (*x)[7]));
 }
 
 /* x y + z, rounded once. */
 TARGET INLINE void NAME(fuse)(eight *out, const eight *x, const eight *y, const eight *z)
 {
     for (int n = 0; n < 8; n += WIDTH)
-        STORE((double *)out + n, FMA(LOAD((const double *)x + n), LOAD((const double *)y + n), LOAD((const double *)z + n)));
+        STORE((double *)out + n, FMA(LOAD((const double *)x + n), LOAD((const double *)y + n),
+                                     LOAD((const double *)z + n)));
 }
 
-/* e^x = 2^k e^r, |r| <= ln 2 / 2: the Taylor series to r^13 is good to 4e-18. 2^k in two steps, as k may leave the exponents. */
+/* e^x = 2^k e^r, |r| <= ln 2 / 2: the Taylor series to r^13 is good to 4e-18. 2^k in two steps, as
+ * k may leave the exponents. */
 TARGET INLINE void NAME(exp_of)(eight *out, const eight *in)
 {
     eight x = CHOOSE(*in > 800.0, ALL(800.0), *in);
@@ -100,11 +103,13 @@ TARGET static void NAME(exponentiate_all)(fref__exp_sums *out, double *x, int64_
     for (; k + 8 <= n; k += 8)
         NAME(exponentiate_some)(&AT(x + k), max, sums);
     if (k < n) {
-        NAME(load_some)(&rest, x + k, n - k, max < 0.0 ? 2.0 * max - 1e3 : -1e3); /* exp: 0, and finite */
+        NAME(load_some)(&rest, x + k, n - k,
+                        max < 0.0 ? 2.0 * max - 1e3 : -1e3); /* exp: 0, and finite */
         NAME(exponentiate_some)(&rest, max, sums);
         NAME(store_some)(x + k, &rest, n - k);
     }
-    *out = (fref__exp_sums){ NAME(added_up)(&sums[0]), NAME(added_up)(&sums[1]), NAME(added_up)(&sums[2]) };
+    *out = (fref__exp_sums){ NAME(added_up)(&sums[0]), NAME(added_up)(&sums[1]),
+                             NAME(added_up)(&sums[2]) };
 }
 
 TARGET static void NAME(multiply_all)(double *x, int64_t n, double by)
@@ -116,8 +121,8 @@ TARGET static void NAME(multiply_all)(double *x, int64_t n, double by)
         x[k] *= by;
 }
 
-TARGET INLINE void NAME(weigh_forward_some)(eight *variance, eight *flushed, const eight *p, const fref__forward_terms *t,
-                                            eight_bits *any)
+TARGET INLINE void NAME(weigh_forward_some)(eight *variance, eight *flushed, const eight *p,
+                                            const fref__forward_terms *t, eight_bits *any)
 {
     eight_bits lost = (*p < t->limit) & (*p > 0.0);
     *variance = *p * *p * t->variance_p + t->variance_floor;
@@ -133,8 +138,8 @@ TARGET INLINE bool NAME(any_of)(const eight_bits *x)
     return all != 0;
 }
 
-TARGET static void NAME(weigh_forward_all)(bool *out, double *variance, double *flushed, const double *p, int64_t n,
-                                           const fref__forward_terms *t)
+TARGET static void NAME(weigh_forward_all)(bool *out, double *variance, double *flushed,
+                                           const double *p, int64_t n, const fref__forward_terms *t)
 {
     eight_bits any = { 0 };
     eight of_p, rest[2];
@@ -150,14 +155,16 @@ TARGET static void NAME(weigh_forward_all)(bool *out, double *variance, double *
     *out = NAME(any_of)(&any);
 }
 
-TARGET INLINE void NAME(entries_some)(eight *p, eight *ds, const eight *s, const fref__entry_row *row)
+TARGET INLINE void NAME(entries_some)(eight *p, eight *ds, const eight *s,
+                                      const fref__entry_row *row)
 {
     eight x = *s * row->scale - row->stats;
     NAME(exp_of)(p, &x);
     *ds = *p * (*ds - row->delta);
 }
 
-TARGET static void NAME(entries_all)(double *p, double *ds, const double *s, int64_t n, const fref__entry_row *row)
+TARGET static void NAME(entries_all)(double *p, double *ds, const double *s, int64_t n,
+                                     const fref__entry_row *row)
 {
     eight some_s, some_p, some_ds;
     int64_t k = 0;
@@ -172,12 +179,15 @@ TARGET static void NAME(entries_all)(double *p, double *ds, const double *s, int
     NAME(store_some)(ds + k, &some_ds, n - k);
 }
 
-TARGET INLINE void NAME(weigh_some)(weights *w, const eight *p, const eight *ds, const fref__entry_terms *t)
+TARGET INLINE void NAME(weigh_some)(weights *w, const eight *p, const eight *ds,
+                                    const fref__entry_terms *t)
 {
     eight size = MAGNITUDE(*ds);
-    eight_bits underflows = *p < FREF__P_FLUSHED, lost = (*ds != 0.0) & (underflows | (size < t->limit));
+    eight_bits underflows = *p < FREF__P_FLUSHED,
+               lost = (*ds != 0.0) & (underflows | (size < t->limit));
     w->size = size;
-    w->bound = (size * t->relative + *p * t->of_p) + t->floor + (eight)(underflows & (eight_bits)size);
+    w->bound =
+        (size * t->relative + *p * t->of_p) + t->floor + (eight)(underflows & (eight_bits)size);
     w->variance = (*ds * *ds * t->var_ds + *p * *p * t->var_p) + t->var_floor;
     w->lost = (eight)(lost & (eight_bits)*ds);
     w->any |= lost;
@@ -188,7 +198,8 @@ TARGET INLINE void NAME(weigh_some)(weights *w, const eight *p, const eight *ds,
     w->any_v |= v_lost;
 }
 
-TARGET INLINE void NAME(store_weights)(const fref__entry_weights *out, const weights *w, int64_t at, int64_t n)
+TARGET INLINE void NAME(store_weights)(const fref__entry_weights *out, const weights *w, int64_t at,
+                                       int64_t n)
 {
     NAME(store_some)(out->size + at, &w->size, n);
     NAME(store_some)(out->bound + at, &w->bound, n);
@@ -201,8 +212,8 @@ TARGET INLINE void NAME(store_weights)(const fref__entry_weights *out, const wei
     NAME(store_some)(out->v_lost + at, &w->v_lost, n);
 }
 
-TARGET static void NAME(weigh_all)(fref__entry_weights *out, const double *p, const double *ds, int64_t n,
-                                   const fref__entry_terms *t)
+TARGET static void NAME(weigh_all)(fref__entry_weights *out, const double *p, const double *ds,
+                                   int64_t n, const fref__entry_terms *t)
 {
     weights w = { .any = { 0 } };
     eight some_p, some_ds;

@@ -18,8 +18,9 @@ static void ask_for_large_pages(char *memory, size_t bytes)
 #endif
 }
 
-/* calloc's zeros come from the system page by page, when a thread first touches one; an aligned allocation's would have to be written.
- * What calloc returned stands before the line that is handed out; it is aligned for a pointer, so there is room for one. */
+/* calloc's zeros come from the system page by page, when a thread first touches one; an aligned
+ * allocation's would have to be written. What calloc returned stands before the line that is handed
+ * out; it is aligned for a pointer, so there is room for one. */
 double *fref__allocate(int64_t doubles)
 {
     size_t bytes = (size_t)doubles * sizeof(double) + LINE;

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeros, from the start of a cache line on: what is loaded 64 bytes at a time then never straddles two. NULL: there is no memory. */
+/* Zeros, from the start of a cache line on: what is loaded 64 bytes at a time then never straddles
+ * two. NULL: there is no memory. */
 double *fref__allocate(int64_t doubles);
 void fref__release(double *memory); /* NULL: nothing */
 
@@ -15,8 +16,8 @@ typedef struct fref__part {
     int64_t size; /* doubles; 0: it is NULL */
 } fref__part;
 
-/* Cuts `base` into the parts, each from the start of a cache line on if `base` is, and returns the doubles used, whole cache lines; with
- * NULL it only counts. */
+/* Cuts `base` into the parts, each from the start of a cache line on if `base` is, and returns the
+ * doubles used, whole cache lines; with NULL it only counts. */
 int64_t fref__cut(const fref__part *parts, size_t count, double *base);
 
 #endif

@@ -7,16 +7,26 @@ fref__precision fref__precision_of(fref_type type)
 {
     switch (type) {
     case FREF_BF16:
-        return (fref__precision){ .unit_roundoff = 0x1p-8, .eta = 0x1p-126, .tiny = 0x1p-126, .max = INFINITY };
+        return (fref__precision){
+            .unit_roundoff = 0x1p-8, .eta = 0x1p-126, .tiny = 0x1p-126, .max = INFINITY
+        };
     case FREF_F16:
-        return (fref__precision){ .unit_roundoff = 0x1p-11, .eta = 0x1p-25, .tiny = 0x1p-14, .max = INFINITY };
+        return (fref__precision){
+            .unit_roundoff = 0x1p-11, .eta = 0x1p-25, .tiny = 0x1p-14, .max = INFINITY
+        };
     case FREF_E4M3:
-        return (fref__precision){ .unit_roundoff = 0x1p-4, .eta = 0x1p-10, .tiny = 0x1p-6, .max = 448.0 };
+        return (fref__precision){
+            .unit_roundoff = 0x1p-4, .eta = 0x1p-10, .tiny = 0x1p-6, .max = 448.0
+        };
     case FREF_E5M2:
-        return (fref__precision){ .unit_roundoff = 0x1p-3, .eta = 0x1p-17, .tiny = 0x1p-14, .max = 57344.0 };
+        return (fref__precision){
+            .unit_roundoff = 0x1p-3, .eta = 0x1p-17, .tiny = 0x1p-14, .max = 57344.0
+        };
     case FREF_F32:
     default:
-        return (fref__precision){ .unit_roundoff = 0x1p-24, .eta = 0x1p-126, .tiny = 0x1p-126, .max = INFINITY };
+        return (fref__precision){
+            .unit_roundoff = 0x1p-24, .eta = 0x1p-126, .tiny = 0x1p-126, .max = INFINITY
+        };
     }
 }
 
@@ -41,8 +51,8 @@ static double from_f32(uint32_t bits)
     return (double)value;
 }
 
-/* A half's exponent and significand move to their places in a double; 2^(1023-15) mends the exponent's bias and makes subnormals
- * normal in one exact multiplication. */
+/* A half's exponent and significand move to their places in a double; 2^(1023-15) mends the
+ * exponent's bias and makes subnormals normal in one exact multiplication. */
 static double from_f16(uint16_t half)
 {
     uint64_t exponent_and_significand = (uint64_t)(half & 0x7fffU) << 42;
@@ -54,7 +64,8 @@ static double from_f16(uint16_t half)
     return (half & 0x7c00U) == 0x7c00U ? value : value * 0x1p1008;
 }
 
-/* An e5m2 is the upper half of an f16; an e4m3 too, except for its exponent's bias, and it has one NaN and no infinity. */
+/* An e5m2 is the upper half of an f16; an e4m3 too, except for its exponent's bias, and it has one
+ * NaN and no infinity. */
 static double from_e4m3(uint8_t bits)
 {
     if ((bits & 0x7fU) == 0x7fU)
@@ -103,7 +114,8 @@ static void decode(double *out, const fref_tensor *tensor, int64_t at, int64_t n
     }
 }
 
-void fref__read_row(double *out, const fref_tensor *tensor, int64_t b, int64_t h, int64_t s, int64_t n)
+void fref__read_row(double *out, const fref_tensor *tensor, int64_t b, int64_t h, int64_t s,
+                    int64_t n)
 {
     decode(out, tensor, place_of(tensor, b, h, s), n);
     double descale = fref__or_1(tensor->descale);
@@ -140,7 +152,9 @@ fref_rounding fref_rounding_of(fref_type in, fref_type out)
         .out = out,
         .ds = in,
         .ua = 0x1p-23,
-        .chunk = in == FREF_F32 ? 1.0 : 16.0, /* fp32 units add one product at a time, tensor cores sixteen */
+        .chunk = in == FREF_F32
+                     ? 1.0
+                     : 16.0, /* fp32 units add one product at a time, tensor cores sixteen */
         .cw = 1.0,
         .cl = 1.0,
         .acc_pv = 0.0,

@@ -4,8 +4,8 @@
 
 #include <fref/fref.h>
 
-/* eta is what a value may lose when it is subnormal: half the smallest subnormal step, but never below 2^-126, because fp32
- * arithmetic on the way may flush to zero. */
+/* eta is what a value may lose when it is subnormal: half the smallest subnormal step, but never
+ * below 2^-126, because fp32 arithmetic on the way may flush to zero. */
 typedef struct fref__precision {
     double unit_roundoff;
     double eta;
@@ -32,6 +32,7 @@ static inline double fref__clamped(double x, double max)
 }
 
 /* Reads `n` elements (b,h,s,0..n) as doubles, exactly, times descale. */
-void fref__read_row(double *out, const fref_tensor *tensor, int64_t b, int64_t h, int64_t s, int64_t n);
+void fref__read_row(double *out, const fref_tensor *tensor, int64_t b, int64_t h, int64_t s,
+                    int64_t n);
 
 #endif

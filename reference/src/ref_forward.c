@@ -1,24 +1,27 @@
 /* The forward pass and its error model.
  *
- * A right kernel rounds three things that matter: the logit (fp32 accumulation), the probability (one cast before P V) and the
- * answer (one cast). Roundings are independent, of zero mean, and at most u, so their variance is at most u^2/3 (THIRD below). With
- * p = P_ij, v = V_jc, n keys in the row, nt = ceil(n/64) tiles, up and uo the unit roundoffs of the two casts, e32 = 2^-23:
+ * A right kernel rounds three things that matter: the logit (fp32 accumulation), the probability
+ * (one cast before P V) and the answer (one cast). Roundings are independent, of zero mean, and at
+ * most u, so their variance is at most u^2/3 (THIRD below). With p = P_ij, v = V_jc, n keys in the
+ * row, nt = ceil(n/64) tiles, up and uo the unit roundoffs of the two casts, e32 = 2^-23:
  *
- *   es  = m ua sqrt(nck) qk + e32 (|x|_mx + X + 2)   a score's error, rms       qk = |scale| |q_i| max_j |k_j|, nck = d/chunk
- *   ew  = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 4)  and at worst
- *         m the largest slope of the score modification, X the largest `extra` of score.h; without modification and bias 1 and 0
- *   eta = subnormal floor of P / Sum_exp             el = e32 (sqrt(nt) + 3)    row sum and final division
- *         with acc_pv > 0 and n = min(64 nt, acc_run): + acc_pv (n/8 + sqrt(n/3))    what one run of the accumulator cuts off
- *   a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|                       accumulator
- *   F   = sum of p v where p < 1.01 eta              what may be flushed; all of one sign at worst, so it adds as a whole
+ *   es  = m ua sqrt(nck) qk + e32 (|x|_mx + X + 2)   a score's error, rms       qk = |scale| |q_i|
+ * max_j |k_j|, nck = d/chunk ew  = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 4)  and at worst m the
+ * largest slope of the score modification, X the largest `extra` of score.h; without modification
+ * and bias 1 and 0 eta = subnormal floor of P / Sum_exp             el = e32 (sqrt(nt) + 3)    row
+ * sum and final division with acc_pv > 0 and n = min(64 nt, acc_run): + acc_pv (n/8 + sqrt(n/3))
+ * what one run of the accumulator cuts off a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|
+ * accumulator F   = sum of p v where p < 1.01 eta              what may be flushed; all of one sign
+ * at worst, so it adds as a whole
  *
  *   sigma^2 = sum_j w2_j v^2 + THIRD (uo |O|)^2 + (es/4 sum p|v|)^2 + (el O)^2 + a^2 + F^2
  *       w2  = THIRD (up^2 p^2 + eta^2) + 4 es^2 p^2
  *   bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)
  *       w1  = (up + 2 ew) p + eta
  *
- * 8 bit types: P is cast after it was multiplied with scale_s 2^-thr, so its floor is less by that; gamma = scale_s descale_s is in
- * the answer, and in all of its errors but that of the last cast. O stops where its cast saturates.
+ * 8 bit types: P is cast after it was multiplied with scale_s 2^-thr, so its floor is less by that;
+ * gamma = scale_s descale_s is in the answer, and in all of its errors but that of the last cast. O
+ * stops where its cast saturates.
  *
  * sum p|v|, not |O|: the sum may cancel to zero, its rounding error cannot.
  */
@@ -77,11 +80,13 @@ typedef struct row_sums {
 } row_sums;
 
 /* x becomes exp(x - max). */
-static row_sums exponentiate(double *x, row_facts *f, fref__range keys, const scratch *t, bool scored)
+static row_sums exponentiate(double *x, row_facts *f, fref__range keys, const scratch *t,
+                             bool scored)
 {
     row_sums sums = { 0 };
     if (!scored) {
-        const fref__exp_sums plain = fref__exponentiate(x + keys.first, keys.last - keys.first, f->max);
+        const fref__exp_sums plain =
+            fref__exponentiate(x + keys.first, keys.last - keys.first, f->max);
         f->sum = plain.sum;
         return (row_sums){ .pull = plain.pull, .squares = plain.squares };
     }
@@ -99,7 +104,8 @@ static row_sums exponentiate(double *x, row_facts *f, fref__range keys, const sc
 }
 
 /* The row's logits become scores. */
-static fref__score_row score(double *s, fref__range keys, const pass *x, const scratch *t, const fref__head *head, int64_t i)
+static fref__score_row score(double *s, fref__range keys, const pass *x, const scratch *t,
+                             const fref__head *head, int64_t i)
 {
     const fref_problem *p = x->shape->problem;
     const fref__score_arrays arrays = { .slope = t->slope, .extra = t->extra, .pull = t->pull };
@@ -113,9 +119,10 @@ static fref__score_row score(double *s, fref__range keys, const pass *x, const s
     return fref__score_measure(s + keys.first, &arrays, n, sink);
 }
 
-/* The rms of the logit errors, weighted by P, moves the LSE; the polynomial of a fast exp2 moves it coherently in a peaked row. */
-static void write_statistics(const pass *x, const row_facts *f, const fref__score_row *row, const row_sums *sums, double nck,
-                             int64_t at)
+/* The rms of the logit errors, weighted by P, moves the LSE; the polynomial of a fast exp2 moves it
+ * coherently in a peaked row. */
+static void write_statistics(const pass *x, const row_facts *f, const fref__score_row *row,
+                             const row_sums *sums, double nck, int64_t at)
 {
     const fref_rounding *r = x->rounding;
     const fref_forward_out *out = x->out;
@@ -127,16 +134,19 @@ static void write_statistics(const pass *x, const row_facts *f, const fref__scor
     if (out->sum_exp)
         out->sum_exp[at] = f->sum;
     if (out->lse_tau)
-        out->lse_tau[at] = E32 * (fabs(f->max) + fabs(f->lse) + sums->extra / f->sum + 4.0 + sqrt(f->nt) / 2.0) +
-                           r->cl * r->ua * (nck / 2.0 * sums->pull / f->sum + 1.5 * sqrt(nck) * f->qk * norm_p) +
-                           r->eps_exp * fmin(1.0, 4.0 * norm_p + 0.1);
+        out->lse_tau[at] =
+            E32 * (fabs(f->max) + fabs(f->lse) + sums->extra / f->sum + 4.0 + sqrt(f->nt) / 2.0) +
+            r->cl * r->ua * (nck / 2.0 * sums->pull / f->sum + 1.5 * sqrt(nck) * f->qk * norm_p) +
+            r->eps_exp * fmin(1.0, 4.0 * norm_p + 0.1);
     if (out->max_tau)
-        out->max_tau[at] = E32 * (2.0 * fabs(f->max) + 2.0 * row->extra + 2.0) + 2.0 * r->cl * r->ua * sqrt(nck) * f->qk;
+        out->max_tau[at] = E32 * (2.0 * fabs(f->max) + 2.0 * row->extra + 2.0) +
+                           2.0 * r->cl * r->ua * sqrt(nck) * f->qk;
 }
 
-/* Turns the row's logits into probabilities, writes its statistics, and says what its errors depend on. */
-static row_facts normalise_row(double *s, fref__range keys, const pass *x, const scratch *t, const fref__head *head,
-                               int64_t row_listed)
+/* Turns the row's logits into probabilities, writes its statistics, and says what its errors depend
+ * on. */
+static row_facts normalise_row(double *s, fref__range keys, const pass *x, const scratch *t,
+                               const fref__head *head, int64_t row_listed)
 {
     const fref_problem *p = x->shape->problem;
     const fref_rounding *r = x->rounding;
@@ -153,7 +163,8 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
 
     double norm_q = 0.0;
     for (int64_t c = 0; c < p->dim_qk; c++)
-        norm_q += head->q[row_listed * x->shape->ld_qk + c] * head->q[row_listed * x->shape->ld_qk + c];
+        norm_q +=
+            head->q[row_listed * x->shape->ld_qk + c] * head->q[row_listed * x->shape->ld_qk + c];
     double nck = at_least_1((double)p->dim_qk / r->chunk);
     f.qk = row.slope * fabs(p->scale) * sqrt(norm_q) * longest_k;
     f.nt = at_least_1(ceil((double)(keys.last - keys.first) / 64.0));
@@ -161,16 +172,20 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     f.ew = r->cw * r->ua * nck * f.qk + E32 * (2.0 * row.largest_x + 2.0 * row.extra + 4.0);
     f.eta = r->p_normalised ? x->in.eta : x->in.eta / f.sum;
     const double run = fmin(64.0 * f.nt, r->acc_run);
-    f.el = E32 * (sqrt(f.nt) + 3.0) + (r->acc_pv > 0.0 ? r->acc_pv * (run / 8.0 + sqrt(run / 3.0)) : 0.0);
+    f.el = E32 * (sqrt(f.nt) + 3.0) +
+           (r->acc_pv > 0.0 ? r->acc_pv * (run / 8.0 + sqrt(run / 3.0)) : 0.0);
 
-    write_statistics(x, &f, &row, &sums, nck, (head->b * p->heads_q + head->h) * x->shape->rows.count + row_listed);
+    write_statistics(x, &f, &row, &sums, nck,
+                     (head->b * p->heads_q + head->h) * x->shape->rows.count + row_listed);
     return f;
 }
 
-/* The weights of the error terms for keys j0 .. j1-1 of a row whose probabilities are p[j0..]. True: some may be flushed to zero.
+/* The weights of the error terms for keys j0 .. j1-1 of a row whose probabilities are p[j0..].
+ * True: some may be flushed to zero.
  */
-static bool weigh(double *w1, double *w2, double *flush, const double *p, const uint8_t *keep, fref__range keys, int64_t j0,
-                  int64_t j1, const row_facts *f, double up, bool scored)
+static bool weigh(double *w1, double *w2, double *flush, const double *p, const uint8_t *keep,
+                  fref__range keys, int64_t j0, int64_t j1, const row_facts *f, double up,
+                  bool scored)
 {
     bool any = false;
     size_t bytes = (size_t)(j1 - j0) * sizeof *w1;
@@ -178,7 +193,8 @@ static bool weigh(double *w1, double *w2, double *flush, const double *p, const 
     memset(w2, 0, bytes);
     memset(flush, 0, bytes);
     int64_t first = keys.first > j0 ? keys.first : j0, last = keys.last < j1 ? keys.last : j1;
-    double variance_p = THIRD * up * up + 4.0 * f->es * f->es, variance_floor = THIRD * f->eta * f->eta;
+    double variance_p = THIRD * up * up + 4.0 * f->es * f->es,
+           variance_floor = THIRD * f->eta * f->eta;
     for (int64_t j = first; j < last; j++) {
         if ((scored && p[j] == 0.0) || (keep && !keep[j]))
             continue; /* not a key, or beyond any arithmetic, or dropped */
@@ -192,10 +208,10 @@ static bool weigh(double *w1, double *w2, double *flush, const double *p, const 
     return any;
 }
 
-/* The same if no key is masked, without w1: its part of P follows from sum p|v|, and the part of the floor is eta sum |v|. `p`
- * is p[j] for key j. */
-static bool weigh_plain(double *w2, double *flush, const double *p, fref__range own, int64_t j0, int64_t j1, const row_facts *f,
-                        double up)
+/* The same if no key is masked, without w1: its part of P follows from sum p|v|, and the part of
+ * the floor is eta sum |v|. `p` is p[j] for key j. */
+static bool weigh_plain(double *w2, double *flush, const double *p, fref__range own, int64_t j0,
+                        int64_t j1, const row_facts *f, double up)
 {
     int64_t first = own.first > j0 ? own.first : j0, last = own.last < j1 ? own.last : j1;
     const fref__forward_terms terms = { .variance_p = THIRD * up * up + 4.0 * f->es * f->es,
@@ -205,21 +221,24 @@ static bool weigh_plain(double *w2, double *flush, const double *p, fref__range 
         memset(w2, 0, (size_t)(j1 - j0) * sizeof *w2);
         memset(flush, 0, (size_t)(j1 - j0) * sizeof *flush);
     }
-    return first < last && fref__weigh_forward(w2 + (first - j0), flush + (first - j0), p + first, last - first, &terms);
+    return first < last && fref__weigh_forward(w2 + (first - j0), flush + (first - j0), p + first,
+                                               last - first, &terms);
 }
 
 /* out += factor sum |v| over keys [first, last). */
-static void add_sizes(double *out, const double *v, const fref__shape *s, int64_t first, int64_t last, double factor)
+static void add_sizes(double *out, const double *v, const fref__shape *s, int64_t first,
+                      int64_t last, double factor)
 {
     for (int64_t panel = 0; panel < s->ld_v; panel += FREF__LANES)
         for (int64_t j = first; j < last; j++)
             for (int64_t c = 0; c < FREF__LANES; c++)
-                out[panel + c] += factor * fabs(v[(panel / FREF__LANES * s->keys.count + j) * FREF__LANES + c]);
+                out[panel + c] +=
+                    factor * fabs(v[(panel / FREF__LANES * s->keys.count + j) * FREF__LANES + c]);
 }
 
 /* The floor's part of the bound for keys j0 .. j1-1, of rows that mostly read them all. */
-static void add_floors(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, int64_t j0, int64_t j1,
-                       const row_facts *facts)
+static void add_floors(const pass *x, const scratch *t, const fref__head *head, int64_t i,
+                       int64_t rows, int64_t j0, int64_t j1, const row_facts *facts)
 {
     const fref__shape *s = x->shape;
     memset(t->sizes, 0, (size_t)s->ld_v * sizeof(double));
@@ -231,12 +250,13 @@ static void add_floors(const pass *x, const scratch *t, const fref__head *head, 
             for (int64_t c = 0; c < s->ld_v; c++)
                 bound[c] += facts[r].eta * t->sizes[c];
         else
-            add_sizes(bound, head->v, s, own.first > j0 ? own.first : j0, own.last < j1 ? own.last : j1, facts[r].eta);
+            add_sizes(bound, head->v, s, own.first > j0 ? own.first : j0,
+                      own.last < j1 ? own.last : j1, facts[r].eta);
     }
 }
 
-static void add(const pass *x, double *sums, const double *weights, int64_t ld, const double *v, int64_t rows, int64_t keys,
-                fref__of of)
+static void add(const pass *x, double *sums, const double *weights, int64_t ld, const double *v,
+                int64_t rows, int64_t keys, fref__of of)
 {
     fref__operands product = { .rows = rows,
                                .columns = x->shape->ld_v,
@@ -253,7 +273,8 @@ static void add(const pass *x, double *sums, const double *weights, int64_t ld, 
 }
 
 /* P becomes P' = P keep / (1-p). */
-static void drop(double *p, const fref_problem *problem, const fref__head *head, int64_t i, fref__range keys)
+static void drop(double *p, const fref_problem *problem, const fref__head *head, int64_t i,
+                 fref__range keys)
 {
     const uint8_t *keep = fref__keep_of(problem, head->b, head->h, i);
     for (int64_t j = keys.first; keep && j < keys.last; j++)
@@ -269,16 +290,19 @@ static double effective_keys(const double *p, const double *norm_v, fref__range 
     return fref__effective_number(&sums);
 }
 
-/* Of P', before it is scaled. As one logit's error is all that it has, it is as coherent as the LSE's. */
+/* Of P', before it is scaled. As one logit's error is all that it has, it is as coherent as the
+ * LSE's. */
 static void take_amax_s(const pass *x, const double *p, fref__range keys, double es)
 {
     double largest = 0.0;
     for (int64_t j = keys.first; j < keys.last; j++)
         largest = fref__larger_or_nan(largest, p[j]);
-    fref__amax_take(&x->amax_s[omp_get_thread_num()], largest, largest * (0x1p-19 + x->rounding->cl * es) + 0x1p-126);
+    fref__amax_take(&x->amax_s[omp_get_thread_num()], largest,
+                    largest * (0x1p-19 + x->rounding->cl * es) + 0x1p-126);
 }
 
-static void write_row(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, const row_facts *f)
+static void write_row(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t r,
+                      const row_facts *f)
 {
     const fref_problem *p = x->shape->problem;
     const fref_forward_out *out = x->out;
@@ -289,7 +313,8 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
     fref__row_variance all = { 0 };
     for (int64_t c = 0; c < p->dim_v; c++) {
         int64_t at = r * x->shape->ld_v + c;
-        double exact = x->gamma * t->o[at], o = fref__clamped(exact, x->to.max), pv = x->gamma * t->pv[at];
+        double exact = x->gamma * t->o[at], o = fref__clamped(exact, x->to.max),
+               pv = x->gamma * t->pv[at];
         if (out->o)
             out->o[row + c] = o;
         if (!x->judged)
@@ -303,12 +328,14 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
         all.whole += whole;
         if (out->o_sigma)
             out->o_sigma[row + c] = sqrt(single + THIRD * so * so + whole);
-        double bound =
-            x->gamma * t->bound[at] + (x->plain ? (x->in.unit_roundoff + 2.0 * f->ew) * pv : 0.0) + fabs(el_o) + a * worst;
+        double bound = x->gamma * t->bound[at] +
+                       (x->plain ? (x->in.unit_roundoff + 2.0 * f->ew) * pv : 0.0) + fabs(el_o) +
+                       a * worst;
         if (out->o_bound)
             out->o_bound[row + c] = bound + so;
         if (out->amax_o)
-            fref__amax_take(&x->amax_o[omp_get_thread_num()], fabs(exact), fmin(bound, x->z * sqrt(single + whole)));
+            fref__amax_take(&x->amax_o[omp_get_thread_num()], fabs(exact),
+                            fmin(bound, x->z * sqrt(single + whole)));
     }
     int64_t at = row / p->dim_v;
     if (out->o_neff)
@@ -330,7 +357,8 @@ static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
     for (size_t n = 0; n < sizeof zeros / sizeof zeros[0]; n++)
         if (zeros[n])
             zeros[n][at] = 0.0;
-    double sink = fref__sink_of(p, head->b, head->h, fref__place(&x->shape->rows, i)); /* all there is, then */
+    double sink = fref__sink_of(p, head->b, head->h,
+                                fref__place(&x->shape->rows, i)); /* all there is, then */
     if (out->lse)
         out->lse[at] = sink;
     if (out->max)
@@ -346,8 +374,8 @@ static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
 }
 
 /* Error terms of keys j .. j+n-1; p[j - from] is the first row's key j. */
-static void judge_keys(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, int64_t from, int64_t j,
-                       int64_t n, const row_facts *facts)
+static void judge_keys(const pass *x, const scratch *t, const fref__head *head, int64_t i,
+                       int64_t rows, int64_t from, int64_t j, int64_t n, const row_facts *facts)
 {
     const fref__shape *s = x->shape;
     const double *v = head->v + j * FREF__LANES;
@@ -357,9 +385,12 @@ static void judge_keys(const pass *x, const scratch *t, const fref__head *head, 
         int64_t at = r * FREF__TILE_KEYS;
         fref__range own = facts[r].dead ? (fref__range){ 0, 0 } : head->range[i + r];
         const double *p = t->p + r * x->ld_keys - from;
-        const uint8_t *keep = fref__keep_of(s->problem, head->b, head->h, fref__place(&s->rows, i + r));
-        flushes |= x->plain ? weigh_plain(t->w2 + at, t->flush + at, p, own, j, j + n, &facts[r], up)
-                            : weigh(t->w1 + at, t->w2 + at, t->flush + at, p, keep, own, j, j + n, &facts[r], up, x->scored);
+        const uint8_t *keep =
+            fref__keep_of(s->problem, head->b, head->h, fref__place(&s->rows, i + r));
+        flushes |= x->plain
+                       ? weigh_plain(t->w2 + at, t->flush + at, p, own, j, j + n, &facts[r], up)
+                       : weigh(t->w1 + at, t->w2 + at, t->flush + at, p, keep, own, j, j + n,
+                               &facts[r], up, x->scored);
     }
     add(x, t->pv, t->p + (j - from), x->ld_keys, v, rows, n, FREF__OF_MAGNITUDE);
     add(x, t->variance, t->w2, FREF__TILE_KEYS, v, rows, n, FREF__OF_SQUARE);
@@ -371,14 +402,16 @@ static void judge_keys(const pass *x, const scratch *t, const fref__head *head, 
         add(x, t->f, t->flush, FREF__TILE_KEYS, v, rows, n, FREF__OF_VALUE);
 }
 
-/* Rows i .. i+rows-1 of one head. Products run over the union of their keys; where a row may not read, its weight is zero. */
-static void forward_tile(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows)
+/* Rows i .. i+rows-1 of one head. Products run over the union of their keys; where a row may not
+ * read, its weight is zero. */
+static void forward_tile(const pass *x, const scratch *t, const fref__head *head, int64_t i,
+                         int64_t rows)
 {
     const fref__shape *s = x->shape;
     fref__range keys = fref__keys_of_rows(head, i, rows);
     row_facts facts[FREF__TILE_ROWS] = { { 0 } };
-    int64_t from =
-        fref__dot_panels(t->p, x->ld_keys, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
+    int64_t from = fref__dot_panels(t->p, x->ld_keys, head->q + i * s->ld_qk, s->ld_qk, rows,
+                                    s->problem->dim_qk, head->k_panels, keys);
     double *sums[] = { t->o, t->pv, t->bound, t->variance, t->f };
     for (size_t n = 0; n < (x->judged ? sizeof sums / sizeof sums[0] : 1); n++)
         memset(sums[n], 0, (size_t)(rows * s->ld_v) * sizeof(double));
@@ -402,7 +435,8 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
     }
     for (int64_t j = keys.first; j < keys.last; j += FREF__TILE_KEYS) {
         int64_t n = keys.last - j < FREF__TILE_KEYS ? keys.last - j : FREF__TILE_KEYS;
-        add(x, t->o, t->p + (j - from), x->ld_keys, head->v + j * FREF__LANES, rows, n, FREF__OF_VALUE);
+        add(x, t->o, t->p + (j - from), x->ld_keys, head->v + j * FREF__LANES, rows, n,
+            FREF__OF_VALUE);
         if (x->judged)
             judge_keys(x, t, head, i, rows, from, j, n, facts);
     }
@@ -417,17 +451,25 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
 /* One piece of memory for each thread; memory.h. */
 static int64_t cut_scratch(scratch *out, double *base, const pass *x)
 {
-    const fref__part parts[] = { { &out->p, FREF__TILE_ROWS * x->ld_keys },         { &out->slope, x->scored ? x->ld_keys : 0 },
-                  { &out->extra, x->scored ? x->ld_keys : 0 },       { &out->pull, x->scored ? x->ld_keys : 0 },
-                  { &out->bias, x->scored ? x->ld_keys : 0 },        { &out->w1, FREF__TILE_ROWS * FREF__TILE_KEYS },
-                  { &out->w2, FREF__TILE_ROWS * FREF__TILE_KEYS },   { &out->flush, FREF__TILE_ROWS * FREF__TILE_KEYS },
-                  { &out->o, FREF__TILE_ROWS * x->shape->ld_v },     { &out->pv, FREF__TILE_ROWS * x->shape->ld_v },
-                  { &out->bound, FREF__TILE_ROWS * x->shape->ld_v }, { &out->variance, FREF__TILE_ROWS * x->shape->ld_v },
-                  { &out->f, FREF__TILE_ROWS * x->shape->ld_v },     { &out->sizes, x->shape->ld_v } };
+    const fref__part parts[] = { { &out->p, FREF__TILE_ROWS * x->ld_keys },
+                                 { &out->slope, x->scored ? x->ld_keys : 0 },
+                                 { &out->extra, x->scored ? x->ld_keys : 0 },
+                                 { &out->pull, x->scored ? x->ld_keys : 0 },
+                                 { &out->bias, x->scored ? x->ld_keys : 0 },
+                                 { &out->w1, FREF__TILE_ROWS * FREF__TILE_KEYS },
+                                 { &out->w2, FREF__TILE_ROWS * FREF__TILE_KEYS },
+                                 { &out->flush, FREF__TILE_ROWS * FREF__TILE_KEYS },
+                                 { &out->o, FREF__TILE_ROWS * x->shape->ld_v },
+                                 { &out->pv, FREF__TILE_ROWS * x->shape->ld_v },
+                                 { &out->bound, FREF__TILE_ROWS * x->shape->ld_v },
+                                 { &out->variance, FREF__TILE_ROWS * x->shape->ld_v },
+                                 { &out->f, FREF__TILE_ROWS * x->shape->ld_v },
+                                 { &out->sizes, x->shape->ld_v } };
     return fref__cut(parts, sizeof parts / sizeof parts[0], base);
 }
 
-static void forward_slab(const pass *x, const fref__slab *slab, double *memory, int64_t memory_of_thread)
+static void forward_slab(const pass *x, const fref__slab *slab, double *memory,
+                         int64_t memory_of_thread)
 {
     const fref__shape *s = x->shape;
     int64_t tiles = (s->rows.count + FREF__TILE_ROWS - 1) / FREF__TILE_ROWS;
@@ -437,28 +479,32 @@ static void forward_slab(const pass *x, const fref__slab *slab, double *memory, 
         cut_scratch(&mine, memory + omp_get_thread_num() * memory_of_thread, x);
         int64_t unit = task / tiles / s->span, first = task % tiles * FREF__TILE_ROWS;
         fref__head head = fref__head_of(slab, s, unit, task / tiles % s->span);
-        int64_t last = first + FREF__TILE_ROWS < s->rows.count ? first + FREF__TILE_ROWS : s->rows.count;
+        int64_t last =
+            first + FREF__TILE_ROWS < s->rows.count ? first + FREF__TILE_ROWS : s->rows.count;
         int64_t step = fref__slab_is_finite(slab, s, unit) ? FREF__TILE_ROWS : 1;
         for (int64_t i = first; i < last; i += step)
             forward_tile(x, &mine, &head, i, last - i < step ? last - i : step);
     }
 }
 
-int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
-                 const fref_rounding *rounding, const fref_forward_out *out)
+int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k,
+                 const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out)
 {
-    fref__shape shape =
-        fref__shape_of(problem, fref__sample(problem->row_sample, problem->row_count, problem->rows), fref__all(problem->keys));
+    fref__shape shape = fref__shape_of(
+        problem, fref__sample(problem->row_sample, problem->row_count, problem->rows),
+        fref__all(problem->keys));
     fref__inputs inputs = { .q = q, .k = k, .v = v, .freedom = out->o_nu || out->o_neff };
     const fref_scales *scales = &problem->scales;
     int threads = omp_get_max_threads();
     pass x = { .shape = &shape,
                .rounding = rounding,
                .out = out,
-               .in = fref__precision_scaled(rounding->in, fref__or_1(scales->scale_s) * exp2(-rounding->thr)),
+               .in = fref__precision_scaled(rounding->in,
+                                            fref__or_1(scales->scale_s) * exp2(-rounding->thr)),
                .to = fref__precision_scaled(rounding->out, scales->scale_o),
                .gamma = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
-               .z = fref__z_of(problem->batch * problem->heads_q * shape.rows.count * problem->dim_v),
+               .z = fref__z_of(problem->batch * problem->heads_q * shape.rows.count *
+                               problem->dim_v),
                .ld_keys = shape.keys_padded + FREF__LANES,
                .judged = out->o_sigma || out->o_bound || out->o_nu || out->amax_o,
                .freedom = inputs.freedom,

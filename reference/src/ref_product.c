@@ -2,8 +2,9 @@
 
 #include <math.h>
 
-/* One source for every instruction set: a vector, and what is done to it. A fused multiplication and addition rounds once, which
- * IEEE 754 defines to the bit, so it is the same on all of them; what the compiler may not do is choose where one is. */
+/* One source for every instruction set: a vector, and what is done to it. A fused multiplication
+ * and addition rounds once, which IEEE 754 defines to the bit, so it is the same on all of them;
+ * what the compiler may not do is choose where one is. */
 #define INLINE static inline __attribute__((always_inline))
 
 #if defined(__x86_64__)
@@ -76,6 +77,7 @@ bool fref__add_product_on(const fref__operands *x, fref__of of, fref__processor 
 
 void fref__add_product(const fref__operands *x, fref__of of)
 {
-    if (!fref__add_product_on(x, of, FREF__PROCESSOR_AVX512) && !fref__add_product_on(x, of, FREF__PROCESSOR_AVX2))
+    if (!fref__add_product_on(x, of, FREF__PROCESSOR_AVX512) &&
+        !fref__add_product_on(x, of, FREF__PROCESSOR_AVX2))
         fref__add_product_on(x, of, FREF__PROCESSOR_ANY);
 }

@@ -1,7 +1,8 @@
 /* The one inner loop of the reference: C += A f(B) in double.
  *
- * Every sum runs over its index in order, each product added to it unrounded (a fused multiplication and addition), whatever the tile or
- * the instruction set; so blocks, threads and processors cannot change a bit.
+ * Every sum runs over its index in order, each product added to it unrounded (a fused
+ * multiplication and addition), whatever the tile or the instruction set; so blocks, threads and
+ * processors cannot change a bit.
  */
 #ifndef FREF_REF_PRODUCT_H
 #define FREF_REF_PRODUCT_H
@@ -20,8 +21,8 @@ static inline int64_t fref__padded(int64_t n)
 /* What is done to an element of B before it is multiplied. */
 typedef enum fref__of { FREF__OF_VALUE, FREF__OF_MAGNITUDE, FREF__OF_SQUARE } fref__of;
 
-/* C[m][n] += sum_k A[m][k] f(B[k][n]). Element (m,k) of A is at a[m * a_row + k * a_inner], (k,n) of B at b[n / 16 * b_panel + k *
- * b_inner + n % 16]. */
+/* C[m][n] += sum_k A[m][k] f(B[k][n]). Element (m,k) of A is at a[m * a_row + k * a_inner], (k,n)
+ * of B at b[n / 16 * b_panel + k * b_inner + n % 16]. */
 typedef struct fref__operands {
     int64_t rows, columns, inner;
     const double *a;
@@ -37,7 +38,11 @@ typedef struct fref__operands {
 void fref__add_product(const fref__operands *x, fref__of of);
 
 /* The same on one of them. Returns false, with nothing done, where the processor lacks it. */
-typedef enum fref__processor { FREF__PROCESSOR_ANY, FREF__PROCESSOR_AVX2, FREF__PROCESSOR_AVX512 } fref__processor;
+typedef enum fref__processor {
+    FREF__PROCESSOR_ANY,
+    FREF__PROCESSOR_AVX2,
+    FREF__PROCESSOR_AVX512
+} fref__processor;
 bool fref__add_product_on(const fref__operands *x, fref__of of, fref__processor processor);
 
 #endif

@@ -1,7 +1,9 @@
-/* The body of ref_product.c for one instruction set. It is included once for each set, and undefines its parameters at the end. A
- * tile of ROWS rows x a panel of C stays in registers while k runs. The counts are constants after inlining. */
+/* The body of ref_product.c for one instruction set. It is included once for each set, and
+ * undefines its parameters at the end. A tile of ROWS rows x a panel of C stays in registers while
+ * k runs. The counts are constants after inlining. */
 
-TARGET INLINE void NAME(add_tile)(const fref__operands *x, const fref__of of, const int rows, int64_t m, int64_t n)
+TARGET INLINE void NAME(add_tile)(const fref__operands *x, const fref__of of, const int rows,
+                                  int64_t m, int64_t n)
 {
     VECTOR sum[ROWS][PER_PANEL];
     const double *a[ROWS];

@@ -45,9 +45,11 @@ static int64_t common_multiple(int64_t a, int64_t b)
 
 fref__shape fref__shape_of(const fref_problem *p, fref__list rows, fref__list keys)
 {
-    fref__shape s = {
-        .problem = p, .rows = rows, .keys = keys, .group_k = p->heads_q / p->heads_k, .group_v = p->heads_q / p->heads_v
-    };
+    fref__shape s = { .problem = p,
+                      .rows = rows,
+                      .keys = keys,
+                      .group_k = p->heads_q / p->heads_k,
+                      .group_v = p->heads_q / p->heads_v };
     s.span = common_multiple(s.group_k, s.group_v);
     s.span_k = s.span / s.group_k;
     s.span_v = s.span / s.group_v;
@@ -99,7 +101,8 @@ void fref__include(fref__range *range, fref__range one)
 
 void fref__clear_outside(double *row, fref__range own, fref__range span)
 {
-    int64_t first = own.first > span.first ? own.first : span.first, last = own.last < span.last ? own.last : span.last;
+    int64_t first = own.first > span.first ? own.first : span.first,
+            last = own.last < span.last ? own.last : span.last;
     if (first >= last)
         first = last = span.last;
     memset(row + span.first, 0, (size_t)(first - span.first) * sizeof *row);

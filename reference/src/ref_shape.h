@@ -1,4 +1,5 @@
-/* What follows from a problem alone: which keys a row may read, which rows and keys are answered, how heads go together. */
+/* What follows from a problem alone: which keys a row may read, which rows and keys are answered,
+ * how heads go together. */
 #ifndef FREF_REF_SHAPE_H
 #define FREF_REF_SHAPE_H
 
@@ -20,8 +21,8 @@ static inline int64_t fref__place(const fref__list *list, int64_t n)
     return list->at ? list->at[n] : n;
 }
 
-/* Everything that follows from the problem alone. Rows and keys are counted as they are listed, but where a comment says `in the
- * problem`. */
+/* Everything that follows from the problem alone. Rows and keys are counted as they are listed, but
+ * where a comment says `in the problem`. */
 typedef struct fref__shape {
     const fref_problem *problem;
     fref__list rows, keys;

@@ -25,8 +25,8 @@ static void put(double *array, int64_t n, double value)
         array[n] = value;
 }
 
-static void modify_one(double *x, const fref__score_arrays *out, const fref_problem *p, double eps_mod, const fref__row_place *at,
-                       int64_t n)
+static void modify_one(double *x, const fref__score_arrays *out, const fref_problem *p,
+                       double eps_mod, const fref__row_place *at, int64_t n)
 {
     const int64_t place[4] = { at->b, at->h, at->i, fref__place(at->keys, at->first + n) };
     double s = *x;
@@ -50,13 +50,14 @@ static void read_bias(double *out, const fref_tensor *bias, const fref__row_plac
     fref_tensor from_key = *bias;
     for (int64_t k = 0; k < n; k += at->keys->at ? 1 : n) {
         int64_t j = fref__place(at->keys, at->first + k);
-        from_key.data = (const unsigned char *)bias->data + j * bias->stride[3] * fref__bytes_of(bias->type);
+        from_key.data =
+            (const unsigned char *)bias->data + j * bias->stride[3] * fref__bytes_of(bias->type);
         fref__read_row(out + k, &from_key, at->b, at->h, at->i, at->keys->at ? 1 : n);
     }
 }
 
-static void add_bias(double *x, const fref__score_arrays *out, double *bias, const fref_problem *p, const fref__row_place *at,
-                     int64_t n)
+static void add_bias(double *x, const fref__score_arrays *out, double *bias, const fref_problem *p,
+                     const fref__row_place *at, int64_t n)
 {
     read_bias(bias, p->bias, at, n);
     for (int64_t k = 0; k < n; k++) {
@@ -66,7 +67,8 @@ static void add_bias(double *x, const fref__score_arrays *out, double *bias, con
     }
 }
 
-static void add_alibi(double *x, const fref__score_arrays *out, double slope, const fref__row_place *at, int64_t n)
+static void add_alibi(double *x, const fref__score_arrays *out, double slope,
+                      const fref__row_place *at, int64_t n)
 {
     for (int64_t k = 0; k < n; k++) {
         double added = slope * (double)(fref__place(at->keys, at->first + k) - at->i);
@@ -76,8 +78,8 @@ static void add_alibi(double *x, const fref__score_arrays *out, double slope, co
     }
 }
 
-void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod,
-                 const fref__row_place *at, int64_t n)
+void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p,
+                 double eps_mod, const fref__row_place *at, int64_t n)
 {
     for (int64_t k = 0; k < n; k++)
         modify_one(&s[k], out, p, eps_mod, at, k);
@@ -103,13 +105,16 @@ static void measure_sink(fref__score_row *row, double sink)
 fref__score_row fref__score_plain(double *s, int64_t n, double scale, double sink)
 {
     const fref__extremes found = fref__scale(s, n, scale);
-    fref__score_row row = { .max = found.max, .largest_x = found.magnitude, .largest_s = found.magnitude, .slope = 1.0 };
+    fref__score_row row = {
+        .max = found.max, .largest_x = found.magnitude, .largest_s = found.magnitude, .slope = 1.0
+    };
     add_sink(&row, sink);
     measure_sink(&row, sink);
     return row;
 }
 
-fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n, double sink)
+fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n,
+                                    double sink)
 {
     fref__score_row row = { .max = -INFINITY };
     for (int64_t k = 0; k < n; k++)

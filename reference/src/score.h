@@ -1,11 +1,12 @@
-/* From scaled logits to the softmax's input: x = modify(s) + bias + alibi, and the error of x in a correct kernel.
+/* From scaled logits to the softmax's input: x = modify(s) + bias + alibi, and the error of x in a
+ * correct kernel.
  *
- * A kernel rounds to fp32 after each step. The modification multiplies the error of s by its slope. In addition x has the error
- * extra, in units of e32, rms; at worst twice that:
- *   |slope| |s| + rounded + (eps_mod / e32) approximated    with a modification (s is rounded before it is modified)
- *   |x|                                                     with a bias (their sum is rounded)
- *   |slope (j - i)| + |x|                                   with alibi (a product and a sum are rounded)
- * Without any of these, extra is 0 and the slope 1. */
+ * A kernel rounds to fp32 after each step. The modification multiplies the error of s by its slope.
+ * In addition x has the error extra, in units of e32, rms; at worst twice that: |slope| |s| +
+ * rounded + (eps_mod / e32) approximated    with a modification (s is rounded before it is
+ * modified) |x|                                                     with a bias (their sum is
+ * rounded) |slope (j - i)| + |x|                                   with alibi (a product and a sum
+ * are rounded) Without any of these, extra is 0 and the slope 1. */
 #ifndef FREF_SCORE_H
 #define FREF_SCORE_H
 
@@ -13,12 +14,15 @@
 
 #define E32 0x1p-23
 #define THIRD (1.0 / 3.0) /* of u^2: the variance of a rounding by at most u */
-/* A key whose x lies this far below the maximum has P = 0 in any arithmetic: its magnitude says nothing of the others' errors. */
+/* A key whose x lies this far below the maximum has P = 0 in any arithmetic: its magnitude says
+ * nothing of the others' errors. */
 #define FREF__OUT_OF_REACH 200.0
 
-/* What is known of each key of a row beside x; index 0 is the first key. A NULL array is not wanted. */
+/* What is known of each key of a row beside x; index 0 is the first key. A NULL array is not
+ * wanted. */
 typedef struct fref__score_arrays {
-    double *slope, *curvature, *slope_extra; /* slope_extra: error of the slope's own evaluation, units of e32 */
+    double *slope, *curvature,
+        *slope_extra; /* slope_extra: error of the slope's own evaluation, units of e32 */
     double *extra;
     double *pull; /* |slope s| */
 } fref__score_arrays;
@@ -52,12 +56,14 @@ typedef struct fref__row_place {
     int64_t first;
 } fref__row_place;
 
-/* `s` holds `n` scaled logits; they become x. `bias` is scratch for n doubles (not read without a bias). */
-void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod,
-                 const fref__row_place *at, int64_t n);
+/* `s` holds `n` scaled logits; they become x. `bias` is scratch for n doubles (not read without a
+ * bias). */
+void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p,
+                 double eps_mod, const fref__row_place *at, int64_t n);
 
 /* Over `x` and `arrays` (slope, extra and pull) of n keys, and the sink. */
-fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n, double sink);
+fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n,
+                                    double sink);
 /* The same where nothing is done to a score; n logits are scaled on the way. */
 fref__score_row fref__score_plain(double *s, int64_t n, double scale, double sink);
 

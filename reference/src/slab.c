@@ -6,8 +6,9 @@
 
 #include "freedom.h"
 
-/* Doubles that one slab may hold for each thread, and at least; a unit that needs more is a slab of its own. Memory that is new to a process costs more than what
- * was just used again, so a slab is no larger than threads need. */
+/* Doubles that one slab may hold for each thread, and at least; a unit that needs more is a slab of
+ * its own. Memory that is new to a process costs more than what was just used again, so a slab is
+ * no larger than threads need. */
 #define SLAB_DOUBLES ((int64_t)1 << 20)
 #define LEAST_DOUBLES (4 * SLAB_DOUBLES)
 /* Doubles of P and dS that are kept of one unit, at most. */
@@ -30,7 +31,8 @@ static int64_t peaks_of(const fref__shape *s)
 
 static int64_t doubles_of_unit(const fref__shape *s, bool backward)
 {
-    return s->span * s->rows.count * (backward ? 2 * (s->ld_qk + s->ld_v) : s->ld_qk) + s->span_k * s->keys_padded * s->ld_qk * 2 +
+    return s->span * s->rows.count * (backward ? 2 * (s->ld_qk + s->ld_v) : s->ld_qk) +
+           s->span_k * s->keys_padded * s->ld_qk * 2 +
            s->span_v * s->keys_padded * s->ld_v * (backward ? 2 : 1);
 }
 
@@ -47,11 +49,13 @@ int64_t fref__slab_scratch(const fref__shape *s, bool freedom)
 /* Of P, and of dS. */
 static int64_t entries_of_head(const fref__shape *s)
 {
-    return s->rows.count * ((s->keys.count + FREF__TILE_KEYS - 1) / FREF__TILE_KEYS * FREF__TILE_KEYS);
+    return s->rows.count *
+           ((s->keys.count + FREF__TILE_KEYS - 1) / FREF__TILE_KEYS * FREF__TILE_KEYS);
 }
 
 /* All that a slab of `n` units owns but ranges and flags. */
-static int64_t cut(fref__slab *slab, double *base, const fref__shape *s, const fref__inputs *inputs, bool kept, int64_t n)
+static int64_t cut(fref__slab *slab, double *base, const fref__shape *s, const fref__inputs *inputs,
+                   bool kept, int64_t n)
 {
     const fref_problem *p = s->problem;
     bool backward = inputs->d_o != NULL, freedom = inputs->freedom;
@@ -82,7 +86,8 @@ static int64_t cut(fref__slab *slab, double *base, const fref__shape *s, const f
 int fref__slab_create(fref__slab *slab, const fref__shape *s, const fref__inputs *inputs)
 {
     bool kept = inputs->entries && 2 * s->span * entries_of_head(s) <= KEPT_DOUBLES;
-    int64_t of_unit = doubles_of_unit(s, inputs->d_o != NULL) + (kept ? 2 * s->span * entries_of_head(s) : 0);
+    int64_t of_unit =
+        doubles_of_unit(s, inputs->d_o != NULL) + (kept ? 2 * s->span * entries_of_head(s) : 0);
     int64_t most = larger(LEAST_DOUBLES, omp_get_max_threads() * SLAB_DOUBLES);
     int64_t n = larger(1, smaller(s->units, most / larger(1, of_unit)));
     int64_t rows = n * s->span * s->rows.count, parts = n * (s->span + s->span_k + s->span_v);
@@ -125,7 +130,8 @@ fref__head fref__head_of(const fref__slab *slab, const fref__shape *s, int64_t u
     const fref_problem *p = s->problem;
     int64_t global = slab->first + unit, slot = unit * s->span + head;
     int64_t k = unit * s->span_k + head / s->group_k, v = unit * s->span_v + head / s->group_v;
-    const double *channels = slab->channels ? slab->channels + unit * (s->span + s->span_k + s->span_v) : NULL;
+    const double *channels =
+        slab->channels ? slab->channels + unit * (s->span + s->span_k + s->span_v) : NULL;
     return (fref__head){
         .b = global / s->units_of_batch,
         .h = global % s->units_of_batch * s->span + head,
@@ -184,8 +190,8 @@ fref__range fref__rows_of_keys(const fref__head *head, int64_t rows, fref__range
     return all;
 }
 
-int64_t fref__dot_panels(double *tile, int64_t ld, const double *x, int64_t ld_x, int64_t rows, int64_t dim, const double *panels,
-                         fref__range keys)
+int64_t fref__dot_panels(double *tile, int64_t ld, const double *x, int64_t ld_x, int64_t rows,
+                         int64_t dim, const double *panels, fref__range keys)
 {
     int64_t from = keys.first / FREF__LANES * FREF__LANES, columns = fref__padded(keys.last - from);
     const fref__operands product = { .rows = rows,

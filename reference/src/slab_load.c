@@ -35,7 +35,8 @@ static void to_panels(double *out, const double *x, int64_t ld, int64_t rows)
 }
 
 /* Decodes the listed rows of one query head and finds what each may read. */
-static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs *in, const fref__head *head, int64_t part)
+static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs *in,
+                      const fref__head *head, int64_t part)
 {
     const fref_problem *p = s->problem;
     bool finite = true;
@@ -67,13 +68,17 @@ static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs
     if (slab->d_o) {
         int64_t at = head->slot * s->rows.count;
         to_panels(slab->q_panels + at * s->ld_qk, slab->q + at * s->ld_qk, s->ld_qk, s->rows.count);
-        to_panels(slab->d_o_panels + at * s->ld_v, slab->d_o + at * s->ld_v, s->ld_v, s->rows.count);
+        to_panels(slab->d_o_panels + at * s->ld_v, slab->d_o + at * s->ld_v, s->ld_v,
+                  s->rows.count);
     }
     if (slab->channels && slab->d_o && !s->rows.at) {
-        const fref__matrix of_q = { slab->q + head->slot * s->rows.count * s->ld_qk, FREF__LANES, s->ld_qk, p->dim_qk };
-        const fref__matrix of_d_o = { slab->d_o + head->slot * s->rows.count * s->ld_v, FREF__LANES, s->ld_v, p->dim_v };
+        const fref__matrix of_q = { slab->q + head->slot * s->rows.count * s->ld_qk, FREF__LANES,
+                                    s->ld_qk, p->dim_qk };
+        const fref__matrix of_d_o = { slab->d_o + head->slot * s->rows.count * s->ld_v, FREF__LANES,
+                                      s->ld_v, p->dim_v };
         slab->channels[part] = fref__effective_channels(&of_q, live, scratch_of_thread(slab, s));
-        slab->channels_d_o[head->slot] = fref__effective_channels(&of_d_o, live, scratch_of_thread(slab, s));
+        slab->channels_d_o[head->slot] =
+            fref__effective_channels(&of_d_o, live, scratch_of_thread(slab, s));
     }
     return finite;
 }
@@ -100,7 +105,8 @@ static fref__range live_keys(const fref_problem *p, int64_t b)
 static void place_key(const keys_out *out, const fref__shape *s, const double *row, int64_t n)
 {
     for (int64_t c = 0; c < fref__padded(out->dim); c += FREF__LANES)
-        memcpy(out->by_channel + (c / FREF__LANES * s->keys.count + n) * FREF__LANES, row + c, FREF__LANES * sizeof *row);
+        memcpy(out->by_channel + (c / FREF__LANES * s->keys.count + n) * FREF__LANES, row + c,
+               FREF__LANES * sizeof *row);
     if (!out->by_key)
         return;
     double *panel = out->by_key + n / FREF__LANES * out->dim * FREF__LANES + n % FREF__LANES;
@@ -108,8 +114,8 @@ static void place_key(const keys_out *out, const fref__shape *s, const double *r
         panel[c * FREF__LANES] = row[c];
 }
 
-static bool load_keys(const keys_out *out, const fref__slab *slab, const fref__shape *s, const fref_tensor *tensor, int64_t b,
-                      int64_t h)
+static bool load_keys(const keys_out *out, const fref__slab *slab, const fref__shape *s,
+                      const fref_tensor *tensor, int64_t b, int64_t h)
 {
     const fref_problem *p = s->problem;
     const fref__range live = live_keys(p, b);
@@ -130,13 +136,15 @@ static bool load_keys(const keys_out *out, const fref__slab *slab, const fref__s
         place_key(out, s, row, next++);
     }
     if (out->channels && !s->keys.at) {
-        const fref__matrix x = { out->by_channel, s->keys.count * FREF__LANES, FREF__LANES, out->dim };
+        const fref__matrix x = { out->by_channel, s->keys.count * FREF__LANES, FREF__LANES,
+                                 out->dim };
         *out->channels = fref__effective_channels(&x, live, row);
     }
     return finite;
 }
 
-static keys_out keys_of(const fref__slab *slab, const fref__shape *s, int64_t part, const fref__head *head, bool of_k)
+static keys_out keys_of(const fref__slab *slab, const fref__shape *s, int64_t part,
+                        const fref__head *head, bool of_k)
 {
     return (keys_out){ .by_channel = (double *)(uintptr_t)(of_k ? head->k : head->v),
                        .by_key = (double *)(uintptr_t)(of_k ? head->k_panels : head->v_panels),
@@ -145,7 +153,8 @@ static keys_out keys_of(const fref__slab *slab, const fref__shape *s, int64_t pa
                        .dim = of_k ? s->problem->dim_qk : s->problem->dim_v };
 }
 
-void fref__slab_load(fref__slab *slab, const fref__shape *s, const fref__inputs *inputs, int64_t first)
+void fref__slab_load(fref__slab *slab, const fref__shape *s, const fref__inputs *inputs,
+                     int64_t first)
 {
     slab->first = first;
     slab->count = slab->capacity < s->units - first ? slab->capacity : s->units - first;
@@ -154,14 +163,16 @@ void fref__slab_load(fref__slab *slab, const fref__shape *s, const fref__inputs 
     for (int64_t task = 0; task < slab->count * parts; task++) {
         int64_t unit = task / parts, part = task % parts;
         bool of_k = part < s->span + s->span_k;
-        int64_t h = part < s->span ? part : of_k ? (part - s->span) * s->group_k : (part - s->span - s->span_k) * s->group_v;
+        int64_t h = part < s->span ? part
+                    : of_k         ? (part - s->span) * s->group_k
+                                   : (part - s->span - s->span_k) * s->group_v;
         const fref__head head = fref__head_of(slab, s, unit, h);
         if (part < s->span) {
             slab->finite[task] = load_rows(slab, s, inputs, &head, task);
             continue;
         }
         const keys_out out = keys_of(slab, s, task, &head, of_k);
-        slab->finite[task] =
-            load_keys(&out, slab, s, of_k ? inputs->k : inputs->v, head.b, head.h / (of_k ? s->group_k : s->group_v));
+        slab->finite[task] = load_keys(&out, slab, s, of_k ? inputs->k : inputs->v, head.b,
+                                       head.h / (of_k ? s->group_k : s->group_v));
     }
 }

@@ -14,7 +14,8 @@ static int fewer(void)
     return night() ? 2 : 4;
 }
 
-/* Under a sanitizer the numbers are the same, and each case takes four times as long: four cases of twelve, by day. */
+/* Under a sanitizer the numbers are the same, and each case takes four times as long: four cases of
+ * twelve, by day. */
 static bool is_left_out(int number)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -25,7 +26,8 @@ static bool is_left_out(int number)
 #endif
 }
 
-/* Is this lie shown in this type? By day in one of two, and under a sanitizer a right kernel alone. */
+/* Is this lie shown in this type? By day in one of two, and under a sanitizer a right kernel alone.
+ */
 static bool is_asked(int lie, fref_type type)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -36,7 +38,8 @@ static bool is_asked(int lie, fref_type type)
 }
 
 /* The largest |error| / min(bound, z sigma) of a tensor; T1 of docs/numerics.md. */
-static double t1(const double *got, const double *want, const double *sigma, const double *bound, int64_t n)
+static double t1(const double *got, const double *want, const double *sigma, const double *bound,
+                 int64_t n)
 {
     double z = sqrt(2.0 * log(2.0 * (double)n / 1e-8)), worst = 0.0;
     for (int64_t i = 0; i < n; i++) {
@@ -58,7 +61,8 @@ static double tl(const double *got, const double *want, const double *tau, int64
     return worst;
 }
 
-/* A truncation pulls the whole answer toward zero by a factor 1 + beta: |beta| in units of what rounding alone may give (gate TG).
+/* A truncation pulls the whole answer toward zero by a factor 1 + beta: |beta| in units of what
+ * rounding alone may give (gate TG).
  */
 static double gain(const double *got, const answers *a, int64_t rows, int64_t dim)
 {
@@ -84,12 +88,24 @@ static double gain(const double *got, const answers *a, int64_t rows, int64_t di
     return fabs(beta) / (8.0 * sqrt(variance) / x + 0x1p-13);
 }
 
-enum { RATIO_O, RATIO_LSE, RATIO_MAX, RATIO_DQ, RATIO_DK, RATIO_DV, RATIO_DBIAS, RATIO_GAIN, RATIO_COUNT };
-static const char *const ratio_words[RATIO_COUNT] = { "O", "LSE", "Max", "dQ", "dK", "dV", "dBias", "gain of O" };
+enum {
+    RATIO_O,
+    RATIO_LSE,
+    RATIO_MAX,
+    RATIO_DQ,
+    RATIO_DK,
+    RATIO_DV,
+    RATIO_DBIAS,
+    RATIO_GAIN,
+    RATIO_COUNT
+};
+static const char *const ratio_words[RATIO_COUNT] = { "O",  "LSE", "Max",   "dQ",
+                                                      "dK", "dV",  "dBias", "gain of O" };
 
-/* All ratios of one kernel on one problem. own_forward: the backward pass reads the kernel's own O and Stats. believed: the problem
- * as a kernel that lies about it understands it. */
-static void judge(double ratio[RATIO_COUNT], data *d, const facts_kernel *kernel, bool own_forward, const fref_problem *believed)
+/* All ratios of one kernel on one problem. own_forward: the backward pass reads the kernel's own O
+ * and Stats. believed: the problem as a kernel that lies about it understands it. */
+static void judge(double ratio[RATIO_COUNT], data *d, const facts_kernel *kernel, bool own_forward,
+                  const fref_problem *believed)
 {
     flash_answers e;
     answers a;
@@ -147,7 +163,8 @@ Test(error_model, holds_for_a_right_kernel)
                     }
                     const int64_t *s = shapes[n];
                     bool lengths = (n + mask + fill) % 3 == 0 && n < 3;
-                    fref_problem p = dense_problem(lengths ? 2 : 1, s[0], s[1], s[2], s[3], s[4], s[5]);
+                    fref_problem p =
+                        dense_problem(lengths ? 2 : 1, s[0], s[1], s[2], s[3], s[4], s[5]);
                     set_mask(&p, mask);
                     p.len_q = lengths ? len_q : NULL;
                     p.len_kv = lengths ? len_kv : NULL;
@@ -159,8 +176,10 @@ Test(error_model, holds_for_a_right_kernel)
                     double ratio[RATIO_COUNT];
                     judge(ratio, &d, &kernel, cases % 5 == 4, NULL);
                     for (int k = 0; k < RATIO_GAIN; k++) {
-                        cr_expect_leq(ratio[k], 1.0, "%s: %.4g, type %d, %s, mask %d, shape %d, lengths %d", ratio_words[k],
-                                      ratio[k], type, data_fill_words[fill], mask, n, lengths);
+                        cr_expect_leq(ratio[k], 1.0,
+                                      "%s: %.4g, type %d, %s, mask %d, shape %d, lengths %d",
+                                      ratio_words[k], ratio[k], type, data_fill_words[fill], mask,
+                                      n, lengths);
                         worst[k] = fmax(worst[k], ratio[k]);
                     }
                     cases++;
@@ -183,12 +202,14 @@ static fref_problem as_a_kernel(const data *d)
     return p;
 }
 
-/* A third of the keys have the lowest finite bias, or none at all: what frameworks make of a mask. */
+/* A third of the keys have the lowest finite bias, or none at all: what frameworks make of a mask.
+ */
 static void hide_keys(data *d, double hidden)
 {
     const int64_t *dim = d->dbias_dim;
     for (int64_t n = 0; n < dim[0] * dim[1] * dim[2] * dim[3]; n++) {
-        int64_t j = n % dim[3], i = n / dim[3] % dim[2], h = n / dim[3] / dim[2] % dim[1], b = n / dim[3] / dim[2] / dim[1];
+        int64_t j = n % dim[3], i = n / dim[3] % dim[2], h = n / dim[3] / dim[2] % dim[1],
+                b = n / dim[3] / dim[2] / dim[1];
         if (j % 3 == 1)
             set_element(&d->bias, b, h, i, j, hidden);
     }
@@ -217,20 +238,26 @@ Test(error_model, holds_for_a_right_kernel_with_bias_and_modification)
                     p.modify_owner = &mod;
                     data d;
                     data_create(&d, &p, (fref_type)type, (data_fill)fill, (uint64_t)(9000 + cases));
-                    const int64_t dims[5][4] = {
-                        { 1, 1, s[2], s[3] }, { 1, s[0], s[2], s[3] }, { 2, s[0], s[2], s[3] }, { 2, 1, 1, s[3] }, { 1, 1, 1, s[3] }
-                    };
+                    const int64_t dims[5][4] = { { 1, 1, s[2], s[3] },
+                                                 { 1, s[0], s[2], s[3] },
+                                                 { 2, s[0], s[2], s[3] },
+                                                 { 2, 1, 1, s[3] },
+                                                 { 1, 1, 1, s[3] } };
                     if (bias < 5)
                         data_bias(&d, dims[bias], (fref_type)type, bias == 2 ? 8.0 : 1.0);
                     if (bias == 1 || bias == 3)
-                        hide_keys(&d, bias == 1 ? -INFINITY : type == FREF_F16 ? -65504.0 : -0x1.fep127);
-                    const facts_kernel kernel = { .tile = cases % 2 ? 64 : 128, .reversed = cases % 7 == 0 };
+                        hide_keys(&d, bias == 1          ? -INFINITY
+                                      : type == FREF_F16 ? -65504.0
+                                                         : -0x1.fep127);
+                    const facts_kernel kernel = { .tile = cases % 2 ? 64 : 128,
+                                                  .reversed = cases % 7 == 0 };
                     const fref_problem believed = as_a_kernel(&d);
                     double ratio[RATIO_COUNT];
                     judge(ratio, &d, &kernel, false, &believed);
                     for (int k = 0; k < RATIO_GAIN; k++) {
-                        cr_expect_leq(ratio[k], 1.0, "%s: %.4g, type %d, %s, %s, bias %d, case %d", ratio_words[k], ratio[k], type,
-                                      data_fill_words[fill], mod_words[mod], bias, cases);
+                        cr_expect_leq(ratio[k], 1.0, "%s: %.4g, type %d, %s, %s, bias %d, case %d",
+                                      ratio_words[k], ratio[k], type, data_fill_words[fill],
+                                      mod_words[mod], bias, cases);
                         worst[k] = fmax(worst[k], ratio[k]);
                     }
                     cases++;
@@ -242,12 +269,14 @@ Test(error_model, holds_for_a_right_kernel_with_bias_and_modification)
     printf("\n");
 }
 
-/* Parts of one element of dBias as an engine on an H200 gave them, and what it made of them: rounded, summed over b, rounded,
- * summed over h, rounded. */
+/* Parts of one element of dBias as an engine on an H200 gave them, and what it made of them:
+ * rounded, summed over b, rounded, summed over h, rounded. */
 Test(error_model, holds_for_a_dbias_that_is_rounded_after_each_dimension)
 {
-    static const double part[2][4] = { { -4.27683517e-05, 6.50241423e-06, -5.04978239e-04, -3.42435040e-05 },
-                                       { -7.60348703e-06, 5.02437102e-04, -2.85281128e-05, 1.06104845e-05 } };
+    static const double part[2][4] = {
+        { -4.27683517e-05, 6.50241423e-06, -5.04978239e-04, -3.42435040e-05 },
+        { -7.60348703e-06, 5.02437102e-04, -2.85281128e-05, 1.06104845e-05 }
+    };
     const double came = -9.298324584960938e-05;
     fref_problem p = dense_problem(2, 4, 4, 1, 1, 1, 1);
     data d;
@@ -271,8 +300,12 @@ Test(error_model, holds_for_a_dbias_that_is_rounded_after_each_dimension)
     for (int cast = 0; cast < 2; cast++) {
         double value, sigma, bound;
         r.bias_parts_cast = cast;
-        fref_backward_out out = { .dbias = &value, .dbias_sigma = &sigma, .dbias_bound = &bound, .dbias_dim = { 1, 1, 1, 1 } };
-        cr_assert_eq(fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &out), 0);
+        fref_backward_out out = { .dbias = &value,
+                                  .dbias_sigma = &sigma,
+                                  .dbias_bound = &bound,
+                                  .dbias_dim = { 1, 1, 1, 1 } };
+        cr_assert_eq(fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &out),
+                     0);
         double ratio = t1(&came, &value, &sigma, &bound, 1);
         printf("dBias of an engine, parts cast %d: %.3f\n", cast, ratio);
         cr_expect_float_eq(value, want, 1e-12);
@@ -281,8 +314,8 @@ Test(error_model, holds_for_a_dbias_that_is_rounded_after_each_dimension)
     data_destroy(&d);
 }
 
-/* An element that no sum touches, as an H100 gave it with attn_scale 1/sqrt(128): want -0.0115233702, got 190 units where 189 are
- * the nearest. */
+/* An element that no sum touches, as an H100 gave it with attn_scale 1/sqrt(128): want
+ * -0.0115233702, got 190 units where 189 are the nearest. */
 Test(error_model, holds_for_a_dbias_whose_scaled_gradient_is_rounded_first)
 {
     const double part = -0.0115233702, came = -0.0115966796875, scale = 1.0 / sqrt(128.0);
@@ -301,17 +334,22 @@ Test(error_model, holds_for_a_dbias_whose_scaled_gradient_is_rounded_first)
     for (int odd = 0; odd < 2; odd++) {
         double value, sigma, bound;
         d.problem.scale = scales[odd];
-        fref_backward_out out = { .dbias = &value, .dbias_sigma = &sigma, .dbias_bound = &bound, .dbias_dim = { 1, 1, 1, 1 } };
-        cr_assert_eq(fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &out), 0);
+        fref_backward_out out = { .dbias = &value,
+                                  .dbias_sigma = &sigma,
+                                  .dbias_bound = &bound,
+                                  .dbias_dim = { 1, 1, 1, 1 } };
+        cr_assert_eq(fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &out),
+                     0);
         const double ratio = t1(&came, &value, &sigma, &bound, 1);
         printf("dBias of an engine, scale %.4g: %.3f\n", scales[odd], ratio);
-        cr_expect(odd == 0 ? ratio <= 1.0 : ratio > 1.0, "a power of two allows one cast, any other scale two");
+        cr_expect(odd == 0 ? ratio <= 1.0 : ratio > 1.0,
+                  "a power of two allows one cast, any other scale two");
     }
     data_destroy(&d);
 }
 
-/* As an H200 gave it with attn_scale 1/8: 107 units of 2^-21, which are f16's smallest over attn_scale. Below the least normal
- * number a power of two rounds twice as well. */
+/* As an H200 gave it with attn_scale 1/8: 107 units of 2^-21, which are f16's smallest over
+ * attn_scale. Below the least normal number a power of two rounds twice as well. */
 Test(error_model, holds_for_a_dbias_whose_scaled_gradient_is_subnormal)
 {
     const double part = 5.12578998e-05, came = 5.10215759e-05;
@@ -331,12 +369,15 @@ Test(error_model, holds_for_a_dbias_whose_scaled_gradient_is_subnormal)
         for (int cast = 0; cast < 2; cast++) {
             double value[2], sigma[2], bound[2], got = came * (double)(3 - entries);
             r.bias_parts_cast = cast;
-            fref_backward_out out = {
-                .dbias = value, .dbias_sigma = sigma, .dbias_bound = bound, .dbias_dim = { entries, 1, 1, 1 }
-            };
-            cr_assert_eq(fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &out), 0);
+            fref_backward_out out = { .dbias = value,
+                                      .dbias_sigma = sigma,
+                                      .dbias_bound = bound,
+                                      .dbias_dim = { entries, 1, 1, 1 } };
+            cr_assert_eq(
+                fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &out), 0);
             const double ratio = t1(&got, value, sigma, bound, 1);
-            printf("dBias of an engine, %d of %d, parts cast %d: %.3f\n", (int)entries, 2, cast, ratio);
+            printf("dBias of an engine, %d of %d, parts cast %d: %.3f\n", (int)entries, 2, cast,
+                   ratio);
             cr_expect(cast ? ratio <= 1.0 : ratio > 1.0);
         }
         data_destroy(&d);
@@ -352,22 +393,24 @@ typedef struct lie {
     bool bias_first; /* the kernel adds the bias before the modification */
 } lie;
 
-static const lie lies[] = { { "none", FACTS_LIAR_NONE },
-                            { "causal_loose_1", FACTS_LIAR_CAUSAL_LOOSE, .mask = 1 },
-                            { "left_plus_1", FACTS_LIAR_LEFT_LOOSE, .mask = 3 },
-                            { "len_plus_1", FACTS_LIAR_LEN_PLUS_1, .lengths = true },
-                            { "last_tile_lost", FACTS_LIAR_TILE_LOST },
-                            { "scale_1e3", FACTS_LIAR_SCALE_1E3 },
-                            { "gqa_mod", FACTS_LIAR_GQA_MOD },
-                            { "o_trunc", FACTS_LIAR_O_TRUNC },
-                            { "no_delta", FACTS_LIAR_B_NO_DELTA },
-                            { "gqa_last_only", FACTS_LIAR_B_GQA_LAST },
-                            { "bias_h0", FACTS_LIAR_BIAS_H0, .bias = true },
-                            { "bias_scaled", FACTS_LIAR_BIAS_SCALED, .bias = true },
-                            { "bias_before_mod", FACTS_LIAR_NONE, .bias = true, .modified = true, .bias_first = true },
-                            { "softcap_grad", FACTS_LIAR_SOFTCAP_GRAD, .bias = true, .modified = true },
-                            { "dbias_scaled", FACTS_LIAR_DBIAS_SCALED, .bias = true },
-                            { "dbias_batch", FACTS_LIAR_DBIAS_BATCH, .bias = true } };
+static const lie lies[] = {
+    { "none", FACTS_LIAR_NONE },
+    { "causal_loose_1", FACTS_LIAR_CAUSAL_LOOSE, .mask = 1 },
+    { "left_plus_1", FACTS_LIAR_LEFT_LOOSE, .mask = 3 },
+    { "len_plus_1", FACTS_LIAR_LEN_PLUS_1, .lengths = true },
+    { "last_tile_lost", FACTS_LIAR_TILE_LOST },
+    { "scale_1e3", FACTS_LIAR_SCALE_1E3 },
+    { "gqa_mod", FACTS_LIAR_GQA_MOD },
+    { "o_trunc", FACTS_LIAR_O_TRUNC },
+    { "no_delta", FACTS_LIAR_B_NO_DELTA },
+    { "gqa_last_only", FACTS_LIAR_B_GQA_LAST },
+    { "bias_h0", FACTS_LIAR_BIAS_H0, .bias = true },
+    { "bias_scaled", FACTS_LIAR_BIAS_SCALED, .bias = true },
+    { "bias_before_mod", FACTS_LIAR_NONE, .bias = true, .modified = true, .bias_first = true },
+    { "softcap_grad", FACTS_LIAR_SOFTCAP_GRAD, .bias = true, .modified = true },
+    { "dbias_scaled", FACTS_LIAR_DBIAS_SCALED, .bias = true },
+    { "dbias_batch", FACTS_LIAR_DBIAS_BATCH, .bias = true }
+};
 enum { LIES = sizeof lies / sizeof lies[0] };
 
 static fref_modified bias_then_modify(const void *owner, double s, const int64_t at[4])
@@ -376,7 +419,8 @@ static fref_modified bias_then_modify(const void *owner, double s, const int64_t
     return modify_in_fp32(p->modify_owner, s + element(p->bias, at[0], at[1], at[2], at[3]), at);
 }
 
-/* The largest ratio of the first fill that shows a lie, of all fills when none does; every lie must be seen in every type. */
+/* The largest ratio of the first fill that shows a lie, of all fills when none does; every lie must
+ * be seen in every type. */
 static double seen(fref_type type, const lie *l, uint64_t seed, const char **by)
 {
     static const int32_t len_q[] = { 150, 90 }, len_kv[] = { 200, 133 };
@@ -420,8 +464,10 @@ Test(error_model, is_exceeded_by_every_lie)
                 continue;
             const char *by = "";
             double ratio = seen((fref_type)type, &lies[n], 77, &by);
-            printf("%s %-16s %10.4g by %s\n", type == FREF_F16 ? "f16 " : "bf16", lies[n].word, ratio, by);
-            if (n == 0) { /* the same problems and gates, the gain too, must pass an honest kernel */
+            printf("%s %-16s %10.4g by %s\n", type == FREF_F16 ? "f16 " : "bf16", lies[n].word,
+                   ratio, by);
+            if (n ==
+                0) { /* the same problems and gates, the gain too, must pass an honest kernel */
                 cr_expect_leq(ratio, 1.0, "a right kernel fails by %s", by);
                 continue;
             }
@@ -431,8 +477,8 @@ Test(error_model, is_exceeded_by_every_lie)
     printf("weakest lie %.4g\n", weakest);
 }
 
-/* A right kernel's own O differs from ours by its rounding, which enters dQ along the mean key and, where
- * one key takes all of P, is all the error there is. */
+/* A right kernel's own O differs from ours by its rounding, which enters dQ along the mean key and,
+ * where one key takes all of P, is all the error there is. */
 Test(error_model, judges_dq_without_the_kernels_own_o)
 {
     fref_problem p = dense_problem(1, 2, 2, 64, 96, 64, 64);

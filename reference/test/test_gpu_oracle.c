@@ -1,4 +1,5 @@
-/* The oracle on a GPU against the oracle in C: every feature, random problems. Skipped, with the reason, where there is no GPU. */
+/* The oracle on a GPU against the oracle in C: every feature, random problems. Skipped, with the
+ * reason, where there is no GPU. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -28,9 +29,9 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
         gpu->busy = (seed + n) % 2 ? busy : 1; /* the keys of a tile in parts, and in one */
         compare_problem(gpu, driver, with, (uint64_t)(seed + n), most, &t);
     }
-    printf(
-        "%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is allowed, bounds at most %.2f %% above\n",
-        feature_words[with], t.problems, t.refused, t.wrong, t.worst, 100.0 * t.above);
+    printf("%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is "
+           "allowed, bounds at most %.2f %% above\n",
+           feature_words[with], t.problems, t.refused, t.wrong, t.worst, 100.0 * t.above);
     fref_gpu_destroy(gpu);
     cr_assert_eq(t.wrong, 0);
     cr_assert_eq(t.refused, 0);
@@ -38,10 +39,10 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
 
 static const size_limits middling = { .batch = 2, .heads = 4, .seq = 200, .dim = 128 };
 
-#define FEATURE_TEST(name, symbol)                                                                                                 \
-    Test(gpu, name)                                                                                                                \
-    {                                                                                                                              \
-        sweep(symbol, 20, &middling, 0);                                                                                           \
+#define FEATURE_TEST(name, symbol)                                                                 \
+    Test(gpu, name)                                                                                \
+    {                                                                                              \
+        sweep(symbol, 20, &middling, 0);                                                           \
     }
 FEATURE_TEST(no_mask, FEATURE_PLAIN)
 FEATURE_TEST(bands, FEATURE_BAND)

@@ -1,4 +1,5 @@
-/* exp of eight at a time against the C library's in long double; what is done to entries against plain loops. */
+/* exp of eight at a time against the C library's in long double; what is done to entries against
+ * plain loops. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@ Test(lanes, exp_is_within_one_unit_in_the_last_place)
     double worst = 0.0;
     for (int range = 0; range < 4; range++) {
         for (int n = 0; n < COUNT; n++)
-            x[n] = ranges[range][0] + (ranges[range][1] - ranges[range][0]) * (double)(random_bits(&state) >> 11) * 0x1p-53;
+            x[n] = ranges[range][0] + (ranges[range][1] - ranges[range][0]) *
+                                          (double)(random_bits(&state) >> 11) * 0x1p-53;
         fref__exp(y, x, COUNT);
         for (int n = 0; n < COUNT; n++) {
             long double want = expl(x[n]);
@@ -30,7 +32,9 @@ Test(lanes, exp_is_within_one_unit_in_the_last_place)
 
 Test(lanes, exp_at_its_ends)
 {
-    const double x[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, 710.0, -746.0, 1e300, -1e300, -745.0 };
+    const double x[] = {
+        0.0, -0.0, INFINITY, -INFINITY, NAN, 710.0, -746.0, 1e300, -1e300, -745.0
+    };
     const double want[] = { 1.0, 1.0, INFINITY, 0.0, NAN, INFINITY, 0.0, INFINITY, 0.0, 0x1p-1074 };
     double y[10];
     fref__exp(y, x, 10);
@@ -79,8 +83,10 @@ Test(lanes, scores_far_below_zero_are_exponentiated_alone)
             for (int64_t k = 0; k < n; k++)
                 x[k] = maxima[m];
             const fref__exp_sums sums = fref__exponentiate(x, n, maxima[m]);
-            cr_expect(sums.sum == (double)n && sums.squares == (double)n, "%g, %lld keys: %g", maxima[m], (long long)n, sums.sum);
-            cr_expect_float_eq(sums.pull, (double)n * fabs(maxima[m]), 1e-15 * (double)n * fabs(maxima[m]));
+            cr_expect(sums.sum == (double)n && sums.squares == (double)n, "%g, %lld keys: %g",
+                      maxima[m], (long long)n, sums.sum);
+            cr_expect_float_eq(sums.pull, (double)n * fabs(maxima[m]),
+                               1e-15 * (double)n * fabs(maxima[m]));
         }
 }
 
@@ -101,14 +107,16 @@ Test(lanes, entries_of_every_length_are_weighed)
                                   .v_limit = 0.2 };
     for (int64_t n = 1; n < 26; n++) {
         double s[26], dp[26], out[9][26];
-        fref__entry_weights w = { out[2], out[3], out[4], out[5], out[6], out[7], out[8], false, false };
+        fref__entry_weights w = { out[2], out[3], out[4], out[5], out[6],
+                                  out[7], out[8], false,  false };
         bool lost = false, v_lost = false;
         for (int64_t k = 0; k < n; k++) {
             s[k] = 3.0 * random_normal(&state);
             dp[k] = random_normal(&state);
         }
         memcpy(out[0], dp, sizeof dp);
-        fref__entries(out[1], out[0], s, n, &(fref__entry_row){ .scale = 0.5, .stats = 1.0, .delta = 0.25 });
+        fref__entries(out[1], out[0], s, n,
+                      &(fref__entry_row){ .scale = 0.5, .stats = 1.0, .delta = 0.25 });
         fref__weigh(&w, out[1], out[0], n, &t);
         for (int64_t k = 0; k < n; k++) {
             double p = exp(0.5 * s[k] - 1.0), ds = p * (dp[k] - 0.25), size = fabs(ds);
@@ -122,7 +130,8 @@ Test(lanes, entries_of_every_length_are_weighed)
                                0.5 * p * p + 0.6,
                                p < 0.2 ? p : 0.0 };
             for (int m = 0; m < 9; m++)
-                cr_expect_float_eq(out[m][k], want[m], 1e-14 * (1.0 + fabs(want[m])), "array %d, %ld of %ld", m, (long)k, (long)n);
+                cr_expect_float_eq(out[m][k], want[m], 1e-14 * (1.0 + fabs(want[m])),
+                                   "array %d, %ld of %ld", m, (long)k, (long)n);
             lost |= size < 0.05;
             v_lost |= p < 0.2;
         }

@@ -1,4 +1,5 @@
-/* What must hold of attention whatever the numbers: laws, dead rows and keys, gradients as differences, bits that may not change.
+/* What must hold of attention whatever the numbers: laws, dead rows and keys, gradients as
+ * differences, bits that may not change.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -8,9 +9,14 @@
 
 #include "answers.h"
 
-static const fref_rounding f32_rounding = {
-    .in = FREF_F32, .out = FREF_F32, .ua = 0x1p-23, .chunk = 16, .cw = 1, .cl = 1, .own_o = true, .partials_cast = true
-};
+static const fref_rounding f32_rounding = { .in = FREF_F32,
+                                            .out = FREF_F32,
+                                            .ua = 0x1p-23,
+                                            .chunk = 16,
+                                            .cw = 1,
+                                            .cl = 1,
+                                            .own_o = true,
+                                            .partials_cast = true };
 
 /* A problem with grouped heads, causal, in f32. */
 static void small(data *d, int64_t rows, int64_t keys, uint64_t seed)
@@ -23,7 +29,9 @@ static void small(data *d, int64_t rows, int64_t keys, uint64_t seed)
 
 static void forward(const data *d, double *o, double *lse)
 {
-    cr_assert_eq(fref_forward(&d->problem, &d->q, &d->k, &d->v, &f32_rounding, &(fref_forward_out){ .o = o, .lse = lse }), 0);
+    cr_assert_eq(fref_forward(&d->problem, &d->q, &d->k, &d->v, &f32_rounding,
+                              &(fref_forward_out){ .o = o, .lse = lse }),
+                 0);
 }
 
 static int64_t row_count(const data *d)
@@ -38,11 +46,12 @@ static double *doubles(int64_t n)
     return x;
 }
 
-static void expect_close(const double *a, const double *b, int64_t n, double tolerance, const char *what)
+static void expect_close(const double *a, const double *b, int64_t n, double tolerance,
+                         const char *what)
 {
     for (int64_t i = 0; i < n; i++)
-        cr_assert(fabs(a[i] - b[i]) <= tolerance * (1.0 + fabs(b[i])), "%s: element %ld is %.17g and %.17g", what, (long)i, a[i],
-                  b[i]);
+        cr_assert(fabs(a[i] - b[i]) <= tolerance * (1.0 + fabs(b[i])),
+                  "%s: element %ld is %.17g and %.17g", what, (long)i, a[i], b[i]);
 }
 
 /* O is linear in V for fixed P. The sum is formed on a grid where it is exact. */
@@ -95,7 +104,8 @@ Test(laws, a_shift_of_all_keys_moves_only_the_lse)
     data d;
     small(&d, 20, 30, 3);
     int64_t rows = row_count(&d);
-    double *o = doubles(rows * 8), *lse = doubles(rows), *o2 = doubles(rows * 8), *lse2 = doubles(rows);
+    double *o = doubles(rows * 8), *lse = doubles(rows), *o2 = doubles(rows * 8),
+           *lse2 = doubles(rows);
     const double w[8] = { 1, -2, 3, 0.5, 0, -1, 2, 4 };
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t b = 0; b < 2; b++)
@@ -103,7 +113,8 @@ Test(laws, a_shift_of_all_keys_moves_only_the_lse)
                 for (int64_t j = 0; j < 30; j++)
                     for (int64_t c = 0; c < 8; c++)
                         set_element(&d.k, b, h, j, c,
-                                    pass ? element(&d.k, b, h, j, c) + w[c] : rint(256 * element(&d.k, b, h, j, c)) / 256);
+                                    pass ? element(&d.k, b, h, j, c) + w[c]
+                                         : rint(256 * element(&d.k, b, h, j, c)) / 256);
         forward(&d, pass ? o2 : o, pass ? lse2 : lse);
     }
     for (int64_t row = 0; row < rows; row++) {
@@ -121,7 +132,8 @@ Test(laws, a_shift_of_all_keys_moves_only_the_lse)
     data_destroy(&d);
 }
 
-/* Head h reads key head h / group: repeating each key head gives the same O and dQ; dK and dV are the sums over the copies. */
+/* Head h reads key head h / group: repeating each key head gives the same O and dQ; dK and dV are
+ * the sums over the copies. */
 Test(laws, grouped_heads_equal_repeated_heads)
 {
     data d, r;
@@ -149,8 +161,10 @@ Test(laws, grouped_heads_equal_repeated_heads)
     int64_t per_head = 17 * 8;
     for (int64_t at = 0; at < grouped.count_dk; at++) {
         int64_t head = at / per_head, first = head * 2 * per_head + at % per_head;
-        cr_expect_float_eq(grouped.g.dk[at], repeated.g.dk[first] + repeated.g.dk[first + per_head], 1e-13);
-        cr_expect_float_eq(grouped.g.dv[at], repeated.g.dv[first] + repeated.g.dv[first + per_head], 1e-13);
+        cr_expect_float_eq(grouped.g.dk[at], repeated.g.dk[first] + repeated.g.dk[first + per_head],
+                           1e-13);
+        cr_expect_float_eq(grouped.g.dv[at], repeated.g.dv[first] + repeated.g.dv[first + per_head],
+                           1e-13);
     }
     answers_destroy(&grouped);
     answers_destroy(&repeated);
@@ -194,7 +208,8 @@ Test(laws, masked_keys_and_padded_rows_cannot_matter)
     data_destroy(&d);
 }
 
-/* A NaN in key row j0 makes exactly the rows that attend j0 NaN; every other bit of O and dQ stays. */
+/* A NaN in key row j0 makes exactly the rows that attend j0 NaN; every other bit of O and dQ stays.
+ */
 Test(laws, a_nan_reaches_the_rows_that_attend_it_and_no_others)
 {
     fref_problem p = dense_problem(1, 1, 1, 80, 80, 8, 8);
@@ -236,7 +251,8 @@ Test(laws, keys_split_in_two_combine)
     data d;
     fref_problem p = dense_problem(1, 2, 2, 10, 40, 8, 8);
     data_create(&d, &p, FREF_F32, FILL_GAUSS, 7);
-    double *o = doubles(160), *lse = doubles(20), *o1 = doubles(160), *lse1 = doubles(20), *o2 = doubles(160), *lse2 = doubles(20);
+    double *o = doubles(160), *lse = doubles(20), *o1 = doubles(160), *lse1 = doubles(20),
+           *o2 = doubles(160), *lse2 = doubles(20);
     forward(&d, o, lse);
     data half = d;
     half.problem.keys = 13;
@@ -249,7 +265,9 @@ Test(laws, keys_split_in_two_combine)
         double all = log(exp(lse1[row]) + exp(lse2[row]));
         cr_expect_float_eq(lse[row], all, 1e-13);
         for (int64_t c = 0; c < 8; c++)
-            cr_expect_float_eq(o[row * 8 + c], exp(lse1[row] - all) * o1[row * 8 + c] + exp(lse2[row] - all) * o2[row * 8 + c],
+            cr_expect_float_eq(o[row * 8 + c],
+                               exp(lse1[row] - all) * o1[row * 8 + c] +
+                                   exp(lse2[row] - all) * o2[row * 8 + c],
                                1e-13);
     }
     free(o);
@@ -261,7 +279,8 @@ Test(laws, keys_split_in_two_combine)
     data_destroy(&d);
 }
 
-/* Rows below n of a top-left causal problem read keys below n only; a length n is a problem with n keys. Bit for bit. */
+/* Rows below n of a top-left causal problem read keys below n only; a length n is a problem with n
+ * keys. Bit for bit. */
 Test(laws, a_length_or_the_causal_corner_is_a_shorter_problem)
 {
     for (int causal = 0; causal < 2; causal++) {
@@ -279,7 +298,8 @@ Test(laws, a_length_or_the_causal_corner_is_a_shorter_problem)
         forward(&d, short_o, NULL);
         for (int64_t row = 0; row < 2 * 2 * 60; row++)
             if (!causal || row % 60 < 45)
-                cr_expect_arr_eq(o + row * 8, short_o + row * 8, 8 * sizeof *o, "row %ld", (long)row);
+                cr_expect_arr_eq(o + row * 8, short_o + row * 8, 8 * sizeof *o, "row %ld",
+                                 (long)row);
         free(o);
         free(short_o);
         data_destroy(&d);
@@ -307,19 +327,20 @@ Test(laws, dead_rows_and_keys_are_exactly_zero_and_their_lse_minus_infinity)
         if (first != last)
             continue;
         dead_rows++;
-        cr_expect(a.f.lse[row] == -INFINITY && a.f.max[row] == -INFINITY && a.f.sum_exp[row] == 0.0);
+        cr_expect(a.f.lse[row] == -INFINITY && a.f.max[row] == -INFINITY &&
+                  a.f.sum_exp[row] == 0.0);
         cr_expect(a.f.lse_tau[row] == 0.0 && a.f.max_tau[row] == 0.0);
         for (int64_t c = row * 8; c < row * 8 + 8; c++)
-            cr_expect(a.f.o[c] == 0.0 && a.f.o_sigma[c] == 0.0 && a.f.o_bound[c] == 0.0 && a.g.dq[c] == 0.0 &&
-                      a.g.dq_sigma[c] == 0.0 && a.g.dq_bound[c] == 0.0);
+            cr_expect(a.f.o[c] == 0.0 && a.f.o_sigma[c] == 0.0 && a.f.o_bound[c] == 0.0 &&
+                      a.g.dq[c] == 0.0 && a.g.dq_sigma[c] == 0.0 && a.g.dq_bound[c] == 0.0);
     }
     for (int64_t key = 0; key < 60; key++) {
         if (key / 20 == 2 && key % 20 < 10) /* the last row of batch entry 2 reads 12 - 2 keys */
             continue;
         dead_keys++;
         for (int64_t c = key * 8; c < key * 8 + 8; c++)
-            cr_expect(a.g.dk[c] == 0.0 && a.g.dk_sigma[c] == 0.0 && a.g.dk_bound[c] == 0.0 && a.g.dv[c] == 0.0 &&
-                      a.g.dv_sigma[c] == 0.0 && a.g.dv_bound[c] == 0.0);
+            cr_expect(a.g.dk[c] == 0.0 && a.g.dk_sigma[c] == 0.0 && a.g.dk_bound[c] == 0.0 &&
+                      a.g.dv[c] == 0.0 && a.g.dv_sigma[c] == 0.0 && a.g.dv_bound[c] == 0.0);
     }
     cr_expect_eq(dead_rows, 2 * (30 + 30 + 21));
     cr_expect_eq(dead_keys, 50);
@@ -341,8 +362,10 @@ static double loss(const data *d, double *o)
     return sum;
 }
 
-/* O and Stats are rounded to fp32, so the gradients agree with differences of the loss to about 1e-6. */
-static void expect_differences(const data *d, fref_tensor *x, int64_t heads, int64_t s, const double *gradient, const char *what)
+/* O and Stats are rounded to fp32, so the gradients agree with differences of the loss to about
+ * 1e-6. */
+static void expect_differences(const data *d, fref_tensor *x, int64_t heads, int64_t s,
+                               const double *gradient, const char *what)
 {
     double *o = doubles(row_count(d) * 8);
     const double step = 0x1p-7;
@@ -356,8 +379,8 @@ static void expect_differences(const data *d, fref_tensor *x, int64_t heads, int
         }
         set_element(x, b, h, i, c, old);
         double difference = (8.0 * (at[2] - at[1]) - (at[3] - at[0])) / (12.0 * step);
-        cr_assert_float_eq(difference, gradient[n], 2e-5, "%s[%ld]: %.9g, by differences %.9g", what, (long)n, gradient[n],
-                           difference);
+        cr_assert_float_eq(difference, gradient[n], 2e-5, "%s[%ld]: %.9g, by differences %.9g",
+                           what, (long)n, gradient[n], difference);
     }
     free(o);
 }
@@ -403,7 +426,8 @@ Test(bits, do_not_depend_on_what_else_is_asked)
     answers_create(&all, &d, &f32_rounding);
     double *dk = doubles(all.count_dk), *o = doubles(all.count_o);
     forward(&d, o, NULL);
-    fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &f32_rounding, &(fref_backward_out){ .dk = dk });
+    fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &f32_rounding,
+                  &(fref_backward_out){ .dk = dk });
     cr_expect_arr_eq(dk, all.g.dk, (size_t)all.count_dk * sizeof *dk);
     cr_expect_arr_eq(o, all.f.o, (size_t)all.count_o * sizeof *o);
     free(dk);
@@ -421,12 +445,13 @@ Test(decoding, of_all_16_bit_patterns_is_exact)
         double *o = doubles(65536);
         for (int n = 0; n < 65536; n++)
             bits[n] = (uint16_t)n;
-        fref_tensor v = { bits, (fref_type)type, { 0, 0, 0, 1 } }, q = { &one, (fref_type)type, { 0 } },
-                    k = { &zero, (fref_type)type, { 0 } };
+        fref_tensor v = { bits, (fref_type)type, { 0, 0, 0, 1 } },
+                    q = { &one, (fref_type)type, { 0 } }, k = { &zero, (fref_type)type, { 0 } };
         cr_assert_eq(fref_forward(&p, &q, &k, &v, &f32_rounding, &(fref_forward_out){ .o = o }), 0);
         for (int64_t n = 0; n < 65536; n++) {
             double want = element(&v, 0, 0, 0, n);
-            cr_assert(isnan(want) ? isnan(o[n]) : o[n] == want, "%04lx is %g, not %g", (unsigned long)n, want, o[n]);
+            cr_assert(isnan(want) ? isnan(o[n]) : o[n] == want, "%04lx is %g, not %g",
+                      (unsigned long)n, want, o[n]);
         }
         free(bits);
         free(o);

@@ -18,17 +18,20 @@ static void *copy_of(const void *from, size_t bytes)
     return copy;
 }
 
-/* Tokens of all batch entries one after the other, [token, head, c]; what is not a token is not there. */
-static void make_ragged(fref_tensor *out, const fref_tensor *from, const int32_t *lens, int64_t heads, int64_t dim,
-                        int64_t first[BATCH])
+/* Tokens of all batch entries one after the other, [token, head, c]; what is not a token is not
+ * there. */
+static void make_ragged(fref_tensor *out, const fref_tensor *from, const int32_t *lens,
+                        int64_t heads, int64_t dim, int64_t first[BATCH])
 {
     int64_t tokens = 0;
-    *out = (fref_tensor){ .type = from->type, .stride = { 0, dim, heads * dim, 1 }, .first = first };
+    *out =
+        (fref_tensor){ .type = from->type, .stride = { 0, dim, heads * dim, 1 }, .first = first };
     for (int b = 0; b < BATCH; b++) {
         first[b] = tokens * heads * dim;
         tokens += lens[b];
     }
-    out->data = malloc((size_t)(tokens * heads * dim) * (from->type == FREF_F32 ? 4 : 2)); /* exactly, for the sanitizers */
+    out->data = malloc((size_t)(tokens * heads * dim) *
+                       (from->type == FREF_F32 ? 4 : 2)); /* exactly, for the sanitizers */
     cr_assert_not_null(out->data);
     for (int64_t b = 0; b < BATCH; b++)
         for (int64_t s = 0; s < lens[b]; s++)
@@ -38,7 +41,8 @@ static void make_ragged(fref_tensor *out, const fref_tensor *from, const int32_t
 }
 
 /* Pages of `size` keys in an order of their own. */
-static void make_paged(fref_tensor *out, const fref_tensor *from, int64_t size, int32_t pages[BATCH * KEYS])
+static void make_paged(fref_tensor *out, const fref_tensor *from, int64_t size,
+                       int32_t pages[BATCH * KEYS])
 {
     int64_t of_batch = (KEYS + size - 1) / size, count = BATCH * of_batch;
     *out = (fref_tensor){ .type = from->type,
@@ -118,8 +122,8 @@ Test(layouts, paged_is_contiguous)
     data_destroy(&d);
 }
 
-/* A sample of rows has the bits that those rows have among all; a sample of keys the same values, and sigmas that know of the
- * sample's scores alone. */
+/* A sample of rows has the bits that those rows have among all; a sample of keys the same values,
+ * and sigmas that know of the sample's scores alone. */
 Test(layouts, a_sample_is_part_of_the_whole)
 {
     const int64_t rows[] = { 0, 1, 7, 12, 19, 20 }, keys[] = { 0, 3, 4, 8, 30, 33 };
@@ -146,23 +150,31 @@ Test(layouts, a_sample_is_part_of_the_whole)
     d.problem.key_sample = keys;
     answers_create(&part, &d, &r);
     for (int64_t line = 0; line < BATCH * HEADS * COUNT; line++) {
-        const int64_t from = line / COUNT * ROWS + rows[line % COUNT], bytes = DIM * (int64_t)sizeof(double);
-        const double *const pairs[][2] = {
-            { part.f.o, whole.f.o },   { part.f.o_sigma, whole.f.o_sigma },   { part.f.o_bound, whole.f.o_bound },
-            { part.g.dq, whole.g.dq }, { part.g.dq_sigma, whole.g.dq_sigma }, { part.g.dq_bound, whole.g.dq_bound }
-        };
+        const int64_t from = line / COUNT * ROWS + rows[line % COUNT],
+                      bytes = DIM * (int64_t)sizeof(double);
+        const double *const pairs[][2] = { { part.f.o, whole.f.o },
+                                           { part.f.o_sigma, whole.f.o_sigma },
+                                           { part.f.o_bound, whole.f.o_bound },
+                                           { part.g.dq, whole.g.dq },
+                                           { part.g.dq_sigma, whole.g.dq_sigma },
+                                           { part.g.dq_bound, whole.g.dq_bound } };
         for (size_t n = 0; n < 6; n++)
-            cr_expect(memcmp(pairs[n][0] + line * DIM, pairs[n][1] + from * DIM, (size_t)bytes) == 0, "array %zu, row %ld", n,
-                      (long)line);
-        cr_expect(part.f.lse[line] == whole.f.lse[from] && part.f.o_nu[line] == whole.f.o_nu[from] &&
+            cr_expect(memcmp(pairs[n][0] + line * DIM, pairs[n][1] + from * DIM, (size_t)bytes) ==
+                          0,
+                      "array %zu, row %ld", n, (long)line);
+        cr_expect(part.f.lse[line] == whole.f.lse[from] &&
+                  part.f.o_nu[line] == whole.f.o_nu[from] &&
                   part.g.dq_nu[line] == whole.g.dq_nu[from]);
     }
     for (int64_t at = 0; at < BATCH * HEADS_KV * COUNT * DIM; at++) {
-        const int64_t line = at / DIM, from = (line / COUNT * KEYS + keys[line % COUNT]) * DIM + at % DIM;
+        const int64_t line = at / DIM,
+                      from = (line / COUNT * KEYS + keys[line % COUNT]) * DIM + at % DIM;
         cr_expect_eq(part.g.dk[at], whole.g.dk[from]);
         cr_expect_eq(part.g.dv[at], whole.g.dv[from]);
-        cr_expect(part.g.dk_sigma[at] <= whole.g.dk_sigma[from] && part.g.dk_sigma[at] >= 0.999 * whole.g.dk_sigma[from]);
-        cr_expect(part.g.dv_bound[at] <= whole.g.dv_bound[from] && part.g.dv_bound[at] >= 0.999 * whole.g.dv_bound[from]);
+        cr_expect(part.g.dk_sigma[at] <= whole.g.dk_sigma[from] &&
+                  part.g.dk_sigma[at] >= 0.999 * whole.g.dk_sigma[from]);
+        cr_expect(part.g.dv_bound[at] <= whole.g.dv_bound[from] &&
+                  part.g.dv_bound[at] >= 0.999 * whole.g.dv_bound[from]);
         cr_expect_eq(part.g.dk_neff[line], whole.g.dk_neff[from / DIM]);
     }
     cr_expect(memcmp(part.g.dbias, whole.g.dbias, (size_t)whole.count_dbias * sizeof(double)) == 0);
@@ -199,27 +211,31 @@ Test(layouts, decoding_of_all_8_bit_patterns_is_exact)
         fref_type type;
         uint8_t bits;
         double value;
-    } known[] = { { FREF_E4M3, 0x7e, 448.0 },   { FREF_E4M3, 0x01, 0x1p-9 },   { FREF_E4M3, 0x38, 1.0 },
-                  { FREF_E4M3, 0xb9, -1.125 },  { FREF_E5M2, 0x7b, 57344 },    { FREF_E5M2, 0x01, 0x1p-16 },
-                  { FREF_E5M2, 0x3c, 1.0 },     { FREF_E5M2, 0xc1, -2.5 },     { FREF_E4M3, 0x08, 0x1p-6 },
-                  { FREF_E5M2, 0x04, 0x1p-14 }, { FREF_E5M2, 0xfc, -INFINITY } };
+    } known[] = { { FREF_E4M3, 0x7e, 448.0 },    { FREF_E4M3, 0x01, 0x1p-9 },
+                  { FREF_E4M3, 0x38, 1.0 },      { FREF_E4M3, 0xb9, -1.125 },
+                  { FREF_E5M2, 0x7b, 57344 },    { FREF_E5M2, 0x01, 0x1p-16 },
+                  { FREF_E5M2, 0x3c, 1.0 },      { FREF_E5M2, 0xc1, -2.5 },
+                  { FREF_E4M3, 0x08, 0x1p-6 },   { FREF_E5M2, 0x04, 0x1p-14 },
+                  { FREF_E5M2, 0xfc, -INFINITY } };
     for (int type = FREF_E4M3; type <= FREF_E5M2; type++) {
         uint8_t bits[256], one = type == FREF_E4M3 ? 0x38 : 0x3c, zero = 0;
         double o[256];
         for (int n = 0; n < 256; n++)
             bits[n] = (uint8_t)n;
         const fref_problem p = dense_problem(1, 1, 1, 1, 1, 1, 256);
-        const fref_tensor v = { bits, (fref_type)type, { 0, 0, 0, 1 } }, q = { &one, (fref_type)type, { 0 } },
+        const fref_tensor v = { bits, (fref_type)type, { 0, 0, 0, 1 } },
+                          q = { &one, (fref_type)type, { 0 } },
                           k = { &zero, (fref_type)type, { 0 } };
         const fref_rounding r = fref_rounding_of((fref_type)type, FREF_F32);
         cr_assert_eq(fref_forward(&p, &q, &k, &v, &r, &(fref_forward_out){ .o = o }), 0);
         for (int64_t n = 0; n < 256; n++) {
             double want = element(&v, 0, 0, 0, n);
-            cr_expect(isnan(want) ? isnan(o[n]) : o[n] == want, "%02x is %g, not %g", (unsigned)n, want, o[n]);
+            cr_expect(isnan(want) ? isnan(o[n]) : o[n] == want, "%02x is %g, not %g", (unsigned)n,
+                      want, o[n]);
         }
         for (size_t n = 0; n < sizeof known / sizeof known[0]; n++)
             if (known[n].type == (fref_type)type)
-                cr_expect_eq(o[known[n].bits], known[n].value, "%02x is %g, not %g", known[n].bits, known[n].value,
-                             o[known[n].bits]);
+                cr_expect_eq(o[known[n].bits], known[n].value, "%02x is %g, not %g", known[n].bits,
+                             known[n].value, o[known[n].bits]);
     }
 }

@@ -24,28 +24,34 @@ static bool agrees(double got, long double want, long double size)
     return ratio <= 1;
 }
 
-static void expect_equal(const char *what, const naive_tensor *want, const double *value, const double *sigma, const double *bound)
+static void expect_equal(const char *what, const naive_tensor *want, const double *value,
+                         const double *sigma, const double *bound)
 {
     for (int64_t i = 0; i < want->count; i++) {
-        cr_assert(agrees(value[i], want->value[i], want->size[i]), "%s[%ld] is %.17g, should be %.17Lg", what, (long)i, value[i],
-                  want->value[i]);
+        cr_assert(agrees(value[i], want->value[i], want->size[i]),
+                  "%s[%ld] is %.17g, should be %.17Lg", what, (long)i, value[i], want->value[i]);
         if (sigma)
-            cr_assert(agrees(sigma[i], want->sigma[i], 0), "sigma of %s[%ld] is %.17g, should be %.17Lg", what, (long)i, sigma[i],
+            cr_assert(agrees(sigma[i], want->sigma[i], 0),
+                      "sigma of %s[%ld] is %.17g, should be %.17Lg", what, (long)i, sigma[i],
                       want->sigma[i]);
         if (bound)
-            cr_assert(agrees(bound[i], want->bound[i], 0), "bound of %s[%ld] is %.17g, should be %.17Lg", what, (long)i, bound[i],
+            cr_assert(agrees(bound[i], want->bound[i], 0),
+                      "bound of %s[%ld] is %.17g, should be %.17Lg", what, (long)i, bound[i],
                       want->bound[i]);
     }
 }
 
 /* `size`: how much larger than dS the numbers may be that it is the difference of. */
-static void expect_same_freedom(const char *what, const naive_tensor *want, const double *nu, const double *neff, long double size)
+static void expect_same_freedom(const char *what, const naive_tensor *want, const double *nu,
+                                const double *neff, long double size)
 {
     for (int64_t n = 0; n < want->line_count; n++) {
-        cr_assert(agrees(neff[n], want->line[n].neff, size * want->line[n].neff), "neff of %s[%ld] is %.17g, should be %.17Lg",
-                  what, (long)n, neff[n], want->line[n].neff);
-        cr_assert(agrees(nu[n], want->line[n].nu, size * want->line[n].nu), "nu of %s[%ld] is %.17g, should be %.17Lg", what,
-                  (long)n, nu[n], want->line[n].nu);
+        cr_assert(agrees(neff[n], want->line[n].neff, size * want->line[n].neff),
+                  "neff of %s[%ld] is %.17g, should be %.17Lg", what, (long)n, neff[n],
+                  want->line[n].neff);
+        cr_assert(agrees(nu[n], want->line[n].nu, size * want->line[n].nu),
+                  "nu of %s[%ld] is %.17g, should be %.17Lg", what, (long)n, nu[n],
+                  want->line[n].nu);
     }
 }
 
@@ -57,7 +63,8 @@ static long double largest(const naive_tensor *t)
     return size;
 }
 
-static void expect_same_amax(const char *what, const long double want[3], const double *got, long double size)
+static void expect_same_amax(const char *what, const long double want[3], const double *got,
+                             long double size)
 {
     for (int n = 0; n < 3; n++)
         cr_assert(agrees(got[n], want[n], size), "amax of %s, %s, is %.17g, should be %.17Lg", what,
@@ -109,14 +116,16 @@ static void set_mask(fref_problem *p, int mask)
     static const struct {
         bool has_left, has_right, bottom_right;
         int64_t left, right;
-    } masks[] = { { 0 },
-                  { .has_right = true },
-                  { .has_right = true, .bottom_right = true },
-                  { .has_left = true, .has_right = true, .left = 5, .right = 2 },
-                  { .has_left = true, .has_right = true, .bottom_right = true, .left = 1, .right = 0 },
-                  { .has_left = true, .left = 3 },
-                  { .has_right = true, .right = -4 },
-                  { .has_left = true, .has_right = true, .left = INT64_MAX, .right = INT64_MAX } };
+    } masks[] = {
+        { 0 },
+        { .has_right = true },
+        { .has_right = true, .bottom_right = true },
+        { .has_left = true, .has_right = true, .left = 5, .right = 2 },
+        { .has_left = true, .has_right = true, .bottom_right = true, .left = 1, .right = 0 },
+        { .has_left = true, .left = 3 },
+        { .has_right = true, .right = -4 },
+        { .has_left = true, .has_right = true, .left = INT64_MAX, .right = INT64_MAX }
+    };
     p->has_left = masks[mask].has_left;
     p->has_right = masks[mask].has_right;
     p->bottom_right = masks[mask].bottom_right;
@@ -133,7 +142,8 @@ Test(naive, agrees_for_every_mask_with_and_without_lengths)
             set_mask(&p, mask);
             p.len_q = lengths ? len_q : NULL;
             p.len_kv = lengths ? len_kv : NULL;
-            check(&p, (fref_type)(mask % 3), (data_fill)((mask + lengths) % FILL_COUNT), (uint64_t)(mask * 2 + lengths + 1));
+            check(&p, (fref_type)(mask % 3), (data_fill)((mask + lengths) % FILL_COUNT),
+                  (uint64_t)(mask * 2 + lengths + 1));
         }
     printf("worst error %.3g of the tolerance of %g\n", worst, RELATIVE);
 }
@@ -144,7 +154,8 @@ Test(naive, agrees_for_every_type_fill_and_size_around_a_tile)
     for (int type = 0; type < 3; type++)
         for (int fill = 0; fill < FILL_COUNT; fill++)
             for (int size = 0; size < 5; size++) {
-                fref_problem p = dense_problem(1, 1, 1, sizes[size][0], sizes[size][1], size == 2 ? 40 : 16, size == 3 ? 33 : 16);
+                fref_problem p = dense_problem(1, 1, 1, sizes[size][0], sizes[size][1],
+                                               size == 2 ? 40 : 16, size == 3 ? 33 : 16);
                 set_mask(&p, size == 3 ? 2 : size == 4 ? 1 : 0);
                 check(&p, (fref_type)type, (data_fill)fill, (uint64_t)(size + 11));
             }
@@ -153,7 +164,9 @@ Test(naive, agrees_for_every_type_fill_and_size_around_a_tile)
 
 Test(naive, agrees_when_key_and_value_heads_are_grouped_differently)
 {
-    static const int64_t heads[][3] = { { 4, 1, 4 }, { 4, 4, 2 }, { 6, 2, 3 }, { 6, 1, 1 }, { 8, 4, 2 } };
+    static const int64_t heads[][3] = {
+        { 4, 1, 4 }, { 4, 4, 2 }, { 6, 2, 3 }, { 6, 1, 1 }, { 8, 4, 2 }
+    };
     for (int n = 0; n < 5; n++) {
         fref_problem p = dense_problem(2, heads[n][0], 1, 9, 12, 8, 8);
         p.heads_k = heads[n][1];
@@ -169,9 +182,15 @@ Test(naive, agrees_for_every_rounding_setting)
     data d;
     data_create(&d, &p, FREF_F16, FILL_STAIR, 5);
     data_answer(&d);
-    fref_rounding r = {
-        .in = FREF_F16, .out = FREF_F32, .ua = 0x1p-13, .chunk = 32, .cw = 4, .cl = 6, .acc_pv = 0.005, .acc_run = 100, .eps_exp = 1e-4
-    };
+    fref_rounding r = { .in = FREF_F16,
+                        .out = FREF_F32,
+                        .ua = 0x1p-13,
+                        .chunk = 32,
+                        .cw = 4,
+                        .cl = 6,
+                        .acc_pv = 0.005,
+                        .acc_run = 100,
+                        .eps_exp = 1e-4 };
     expect_all_equal(&d, &r);
     r.partials_cast = true;
     r.own_o = true;
@@ -274,11 +293,22 @@ Test(naive, agrees_in_8_bit_types_with_scales)
 {
     for (int what = 0; what < 12; what++) {
         fref_problem p = dense_problem(2, 4, 2, 19, 40, 48, 24);
-        const fref_type in = what % 2 ? FREF_E5M2 : FREF_E4M3, out = what % 3 == 2 ? FREF_BF16 : what % 3 ? FREF_E5M2 : FREF_E4M3;
+        const fref_type in = what % 2 ? FREF_E5M2 : FREF_E4M3, out = what % 3 == 2 ? FREF_BF16
+                                                                     : what % 3    ? FREF_E5M2
+                                                                                   : FREF_E4M3;
         set_mask(&p, what % 4);
-        p.scales = (fref_scales){ .scale_s = 301.5, .descale_s = 0.0041, .scale_dp = 0.77, .descale_dp = 1.9, .scale_o = 3.3 };
+        p.scales = (fref_scales){ .scale_s = 301.5,
+                                  .descale_s = 0.0041,
+                                  .scale_dp = 0.77,
+                                  .descale_dp = 1.9,
+                                  .scale_o = 3.3 };
         if (what % 4 == 3) /* everything saturates somewhere */
-            p.scales = (fref_scales){ .scale_o = 90000.0, .scale_dq = 1e7, .scale_dk = 1e6, .scale_dv = 5e5, .scale_s = 16.0, .scale_dp = 4e5 };
+            p.scales = (fref_scales){ .scale_o = 90000.0,
+                                      .scale_dq = 1e7,
+                                      .scale_dk = 1e6,
+                                      .scale_dv = 5e5,
+                                      .scale_s = 16.0,
+                                      .scale_dp = 4e5 };
         data d;
         data_create(&d, &p, in, (data_fill)(what % FILL_COUNT), (uint64_t)(300 + what));
         d.q.descale = 0.7;
@@ -324,7 +354,8 @@ Test(keys_of_row, are_what_the_mask_keeps)
             p.len_q = lengths ? len_q : NULL;
             p.len_kv = lengths ? len_kv : NULL;
             if (mask == 7)
-                p.left = p.right = 1000; /* as wide as everything: the naive sum must not overflow */
+                p.left = p.right =
+                    1000; /* as wide as everything: the naive sum must not overflow */
             for (int64_t b = 0; b < 4; b++)
                 for (int64_t i = 0; i < 12; i++) {
                     int64_t first, last;
@@ -333,8 +364,8 @@ Test(keys_of_row, are_what_the_mask_keeps)
                         wide.left = wide.right = INT64_MAX;
                     fref_keys_of_row(&wide, b, i, &first, &last);
                     for (int64_t j = 0; j < 15; j++)
-                        cr_assert_eq(j >= first && j < last, naive_keeps(&p, b, i, j), "mask %d b %ld i %ld j %ld", mask, (long)b,
-                                     (long)i, (long)j);
+                        cr_assert_eq(j >= first && j < last, naive_keeps(&p, b, i, j),
+                                     "mask %d b %ld i %ld j %ld", mask, (long)b, (long)i, (long)j);
                 }
         }
 }

@@ -15,7 +15,8 @@ static double after(fref__of of, double b)
 
 Test(product, gives_the_bits_of_a_plain_loop_on_every_processor)
 {
-    static double a[ROWS * INNER], b[INNER * COLUMNS], start[ROWS * COLUMNS], want[ROWS * COLUMNS], got[ROWS * COLUMNS];
+    static double a[ROWS * INNER], b[INNER * COLUMNS], start[ROWS * COLUMNS], want[ROWS * COLUMNS],
+        got[ROWS * COLUMNS];
     uint64_t state = 1;
     for (int n = 0; n < ROWS * INNER; n++)
         a[n] = random_normal(&state);
@@ -31,12 +32,16 @@ Test(product, gives_the_bits_of_a_plain_loop_on_every_processor)
                 for (int n = 0; n < COLUMNS; n++)
                     for (int k = 0; k < INNER; k++)
                         want[m * COLUMNS + n] =
-                            fma(a[m * a_row + k * a_inner], after((fref__of)of, b[k * COLUMNS + n]), want[m * COLUMNS + n]);
-            for (int processor = FREF__PROCESSOR_ANY; processor <= FREF__PROCESSOR_AVX512; processor++) {
+                            fma(a[m * a_row + k * a_inner], after((fref__of)of, b[k * COLUMNS + n]),
+                                want[m * COLUMNS + n]);
+            for (int processor = FREF__PROCESSOR_ANY; processor <= FREF__PROCESSOR_AVX512;
+                 processor++) {
                 memcpy(got, start, sizeof got);
-                fref__operands x = { ROWS, COLUMNS, INNER, a, a_row, a_inner, b, FREF__LANES, COLUMNS, got, COLUMNS };
+                fref__operands x = { ROWS, COLUMNS,     INNER,   a,   a_row,  a_inner,
+                                     b,    FREF__LANES, COLUMNS, got, COLUMNS };
                 if (fref__add_product_on(&x, (fref__of)of, (fref__processor)processor))
-                    cr_expect_arr_eq(got, want, sizeof want, "f %d, transposed %d, processor %d", of, transposed, processor);
+                    cr_expect_arr_eq(got, want, sizeof want, "f %d, transposed %d, processor %d",
+                                     of, transposed, processor);
             }
         }
 }

@@ -1,4 +1,5 @@
-/* Gradients through modification and bias against finite differences of the reference's own forward; rows without a key. */
+/* Gradients through modification and bias against finite differences of the reference's own
+ * forward; rows without a key. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,10 +15,12 @@ static double loss_of(const data *d)
 {
     const fref_problem *p = &d->problem;
     const fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
-    double *o = malloc((size_t)(p->batch * p->heads_q * p->rows * p->dim_v) * sizeof *o), loss = 0.0;
+    double *o = malloc((size_t)(p->batch * p->heads_q * p->rows * p->dim_v) * sizeof *o),
+           loss = 0.0;
     cr_assert_eq(fref_forward(p, &d->q, &d->k, &d->v, &r, &(fref_forward_out){ .o = o }), 0);
     for (int64_t n = 0; n < p->batch * p->heads_q * p->rows * p->dim_v; n++) {
-        int64_t c = n % p->dim_v, i = n / p->dim_v % p->rows, h = n / p->dim_v / p->rows % p->heads_q;
+        int64_t c = n % p->dim_v, i = n / p->dim_v % p->rows,
+                h = n / p->dim_v / p->rows % p->heads_q;
         loss += o[n] * element(&d->d_o, n / p->dim_v / p->rows / p->heads_q, h, i, c);
     }
     free(o);
@@ -36,15 +39,18 @@ static double difference(const data *d, fref_tensor *t, int64_t b, int64_t h, in
     return (above - below) / (used_above - used_below);
 }
 
-static void expect_gradient(const data *d, fref_tensor *t, const double *got, const int64_t dim[4], const char *what, mod_kind mod)
+static void expect_gradient(const data *d, fref_tensor *t, const double *got, const int64_t dim[4],
+                            const char *what, mod_kind mod)
 {
     for (int64_t n = 0; n < dim[0] * dim[1] * dim[2] * dim[3]; n++) {
-        int64_t c = n % dim[3], s = n / dim[3] % dim[2], h = n / dim[3] / dim[2] % dim[1], b = n / dim[3] / dim[2] / dim[1];
+        int64_t c = n % dim[3], s = n / dim[3] % dim[2], h = n / dim[3] / dim[2] % dim[1],
+                b = n / dim[3] / dim[2] / dim[1];
         if (isinf(element(t, b, h, s, c)))
             continue;
         double want = difference(d, t, b, h, s, c);
-        cr_assert(fabs(got[n] - want) < 2e-5 * (1.0 + fabs(want)), "%s, d%s[%ld,%ld,%ld,%ld]: %.9g, by differences %.9g",
-                  mod_words[mod], what, (long)b, (long)h, (long)s, (long)c, got[n], want);
+        cr_assert(fabs(got[n] - want) < 2e-5 * (1.0 + fabs(want)),
+                  "%s, d%s[%ld,%ld,%ld,%ld]: %.9g, by differences %.9g", mod_words[mod], what,
+                  (long)b, (long)h, (long)s, (long)c, got[n], want);
     }
 }
 
@@ -96,13 +102,15 @@ Test(scores, a_row_whose_keys_are_all_minus_infinity_is_dead)
         bool dead = i >= 2;
         cr_expect_eq(isinf(a.f.lse[i]) != 0, dead);
         for (int64_t c = 0; c < 8; c++) {
-            cr_expect_eq(a.f.o[i * 8 + c] == 0.0 && a.f.o_bound[i * 8 + c] == 0.0, dead, "O of row %ld", (long)i);
-            cr_expect_eq(a.g.dq[i * 8 + c] == 0.0 && a.g.dq_bound[i * 8 + c] == 0.0, dead, "dQ of row %ld", (long)i);
+            cr_expect_eq(a.f.o[i * 8 + c] == 0.0 && a.f.o_bound[i * 8 + c] == 0.0, dead,
+                         "O of row %ld", (long)i);
+            cr_expect_eq(a.g.dq[i * 8 + c] == 0.0 && a.g.dq_bound[i * 8 + c] == 0.0, dead,
+                         "dQ of row %ld", (long)i);
         }
         for (int64_t j = 0; j < 7; j++) {
             bool masked = dead || (i + j) % 3 == 0;
-            cr_expect_eq(a.g.dbias[i * 7 + j] == 0.0 && a.g.dbias_bound[i * 7 + j] == 0.0, masked, "dBias of %ld, %ld", (long)i,
-                         (long)j);
+            cr_expect_eq(a.g.dbias[i * 7 + j] == 0.0 && a.g.dbias_bound[i * 7 + j] == 0.0, masked,
+                         "dBias of %ld, %ld", (long)i, (long)j);
         }
     }
     answers_destroy(&a);
@@ -146,17 +154,20 @@ Test(scores, gradients_with_dropout_sink_and_alibi_are_those_of_finite_differenc
         expect_gradient(&d, &d.v, a.g.dv, (int64_t[]){ 2, 1, 6, 3 }, "V", MOD_NONE);
         double alone[2 * 2 * 5 * 4]; /* who wants no sigma gets the same */
         const fref_backward_out values = { .dq = alone };
-        cr_assert_eq(fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &values), 0);
+        cr_assert_eq(
+            fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &values), 0);
         for (int n = 0; n < 80; n++)
             cr_expect_float_eq(alone[n], a.g.dq[n], 1e-12, "dQ alone");
         for (int64_t h = 0; p.sink && h < 2; h++)
-            cr_expect_float_eq(a.g.dsink[h], sink_difference(&d, sink, h), 2e-5, "dSink of head %ld", (long)h);
+            cr_expect_float_eq(a.g.dsink[h], sink_difference(&d, sink, h), 2e-5,
+                               "dSink of head %ld", (long)h);
         answers_destroy(&a);
         data_destroy(&d);
     }
 }
 
-/* A sink of -infinity is none: not one bit differs. Nothing dropped is no dropout. A sink takes its share of each row. */
+/* A sink of -infinity is none: not one bit differs. Nothing dropped is no dropout. A sink takes its
+ * share of each row. */
 Test(scores, terms_that_do_nothing_change_nothing)
 {
     const float none[] = { -INFINITY, -INFINITY }, zero[] = { 0.0F, 0.0F };
@@ -177,7 +188,8 @@ Test(scores, terms_that_do_nothing_change_nothing)
     d.problem.keep_scale = 1.0;
     answers_create(&same, &d, &r);
     for (size_t n = 0; n < plain.bytes / sizeof(double); n++)
-        cr_expect(same.memory[n] == plain.memory[n] || fabs(same.memory[n] / plain.memory[n] - 1.0) < 1e-9);
+        cr_expect(same.memory[n] == plain.memory[n] ||
+                  fabs(same.memory[n] / plain.memory[n] - 1.0) < 1e-9);
     answers_destroy(&same);
     d.problem.keep = NULL;
     answers_create(&same, &d, &r);

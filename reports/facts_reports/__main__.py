@@ -28,6 +28,7 @@ sys.stdout, sys.stderr = _Plain(sys.stdout), _Plain(sys.stderr)
 INTERRUPTED = 130
 try:
     from . import cli, diff_cli  # here: they take long enough to be interrupted
+
     code = diff_cli.main(sys.argv[2:]) if sys.argv[1:2] == ["--diff"] else cli.main()
     print(end="", flush=True)
 except BrokenPipeError:  # the reader of our output has seen enough
@@ -36,7 +37,11 @@ except BrokenPipeError:  # the reader of our output has seen enough
 except KeyboardInterrupt:
     _drop_output()
     code = INTERRUPTED
-except (OSError, MemoryError, sqlite3.Error) as error:  # a full disk, no memory: nothing that the records say
+except (
+    OSError,
+    MemoryError,
+    sqlite3.Error,
+) as error:  # a full disk, no memory: nothing that the records say
     _drop_output()
     code = 3
     with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 The command calls this package three times. `texts` reads the rules and lists what only the harness can check; `cases` says which cases to ask;
 `judge` reads the record of their answers, judges each rule and prints. With --from the command asks nothing, and `judge` reads records that are there.
 """
+
 import argparse
 import json
 import sys
@@ -30,6 +31,7 @@ UNTESTABLE = "untestable"
 
 # ---- what a backend answered ------------------------------------------------------------------------------------------------------------
 
+
 def reply_of(verdict, measured, by_cudnn):
     """One row's reply. `by_cudnn`: a refusal with a status of cuDNN's; our own refusals have none."""
     if is_good(verdict):
@@ -46,15 +48,26 @@ def join(a, b):
     if a is None or b is None or a == b:
         return a or b
     # Right numbers beside an engine that does not build: the whole is not known to be right.
-    return next((word for word in ("broken", "unknown", "ours", "refused", "accepted") if word in (a, b)), "accepted")
+    return next(
+        (word for word in ("broken", "unknown", "ours", "refused", "accepted") if word in (a, b)),
+        "accepted",
+    )
 
 
-_WEIGHT = {"not_run": 0, "pass": 1, "supported": 1, "unsupported": 2, "mistrusted": 3, "inconclusive": 4}   # a finding: 5
+_WEIGHT = {
+    "not_run": 0,
+    "pass": 1,
+    "supported": 1,
+    "unsupported": 2,
+    "mistrusted": 3,
+    "inconclusive": 4,
+}  # a finding: 5
 
 
 @dataclass
 class Answer:
     """The answer of one target to one case: its worst row since the last attempt that finished, and the reply of all of them."""
+
     reply: str = None
     verdict: str = ""
     reason: str = ""
@@ -72,9 +85,15 @@ class Answer:
             self.finished = row["attempt"]
         if not self.verdict or _WEIGHT.get(verdict, 5) > _WEIGHT.get(self.verdict, 5):
             self.verdict = verdict
-            self.reason = "" if is_good(verdict) else text.line(str(reason.get("text") or ""), 8000)[:399]
+            self.reason = (
+                "" if is_good(verdict) else text.line(str(reason.get("text") or ""), 8000)[:399]
+            )
         if not self.engines:
-            self.engines = " ".join(str(e["index"]) for e in row["engines"] if isinstance(e, dict) and e.get("mode", "A") == "A" and "index" in e)
+            self.engines = " ".join(
+                str(e["index"])
+                for e in row["engines"]
+                if isinstance(e, dict) and e.get("mode", "A") == "A" and "index" in e
+            )
 
     def words(self, measured):
         """Its reason, what it got wrong, or the engines that it offers."""
@@ -103,12 +122,14 @@ class Rows:
 
 # ---- what a rule is worth ---------------------------------------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True)
 class Trial:
     """A case of a rule on one version and device."""
-    refused: bool    # by the rule
-    others: bool     # another rule of the project refuses it, or what the backend says against it is reported under another rule
-    reply: str       # None: no row
+
+    refused: bool  # by the rule
+    others: bool  # another rule of the project refuses it, or what the backend says against it is reported under another rule
+    reply: str  # None: no row
 
     @property
     def word(self):
@@ -126,7 +147,10 @@ def judge(trials):
     words = [trial.word for trial in trials]
     said = [word for word in DISAGREE if word in words]
     if not said and trials:
-        held = all(AGREES in {w for t, w in zip(trials, words) if t.refused is side} for side in {t.refused for t in trials})
+        held = all(
+            AGREES in {w for t, w in zip(trials, words) if t.refused is side}
+            for side in {t.refused for t in trials}
+        )
         said = [AGREES if held else BLIND if BLIND in words else OURS]
     return {word: words.index(word) if word in words else 0 for word in said}
 
@@ -134,11 +158,12 @@ def judge(trials):
 @dataclass
 class Found:
     """What was found of a rule on one device, for a run of versions that agree."""
+
     claim: claims.Claim
-    first: tuple     # targets
+    first: tuple  # targets
     last: tuple
-    verdict: dict    # {word: name of the case that shows it}
-    refuses: bool    # the rule refuses something here
+    verdict: dict  # {word: name of the case that shows it}
+    refuses: bool  # the rule refuses something here
 
     def says(self, word):
         """Where a rule refuses nothing, an accepted case says little about the rule."""
@@ -146,7 +171,12 @@ class Found:
 
     def same(self, other):
         def key(one):
-            return one.claim, one.last[0], one.refuses, {word: name if word != AGREES else "" for word, name in one.verdict.items()}
+            return (
+                one.claim,
+                one.last[0],
+                one.refuses,
+                {word: name if word != AGREES else "" for word, name in one.verdict.items()},
+            )
 
         return key(self) == key(other)
 
@@ -154,15 +184,18 @@ class Found:
 @dataclass
 class Audit:
     """Rules, the cases of their edges, and what targets answered: answers[(build, device, asked name)]."""
+
     claims: list
     chosen: set
-    targets: list                                  # (device, build, version, sm)
+    targets: list  # (device, build, version, sm)
     measured: bool
     answers: dict
     record: str = ""
-    unasked: str = ""                              # why a rule that could be asked has no row; "": no such version and device
+    unasked: str = ""  # why a rule that could be asked has no row; "": no such version and device
     found: list = field(default_factory=list)
-    against: list = field(default_factory=list)    # [(rule, asked name, target, word)]: every case that shows a disagreement
+    against: list = field(
+        default_factory=list
+    )  # [(rule, asked name, target, word)]: every case that shows a disagreement
 
     def judge(self, asked):
         """`asked`: what claims.collect() returned."""
@@ -183,7 +216,11 @@ class Audit:
     def _judge_target(self, claim, names, target, places):
         trials = [self._trial(claim, name, target, places) for name in names]
         verdict = {word: names[i] for word, i in judge(trials).items()}
-        self.against += [(claim, claims.asked(name, self.measured), target, trial.word) for name, trial in zip(names, trials) if trial.word in DISAGREE[:-1]]
+        self.against += [
+            (claim, claims.asked(name, self.measured), target, trial.word)
+            for name, trial in zip(names, trials)
+            if trial.word in DISAGREE[:-1]
+        ]
         one = Found(claim, target, target, verdict, any(trial.refused for trial in trials))
         if self.found and one.same(self.found[-1]):
             self.found[-1].last = target
@@ -191,29 +228,58 @@ class Audit:
             self.found.append(one)
 
     def answer(self, name, target):
-        return self.answers.get((target[1], target[0], claims.asked(name, self.measured))) or Answer()
+        return (
+            self.answers.get((target[1], target[0], claims.asked(name, self.measured))) or Answer()
+        )
 
     def _trial(self, claim, name, target, places):
         bit, answer = self._bit[target], self.answer(name, target)
         refused = bool(claim.refused(name, places) >> bit & 1)
-        others = not refused and answer.reply in ("refused", "unbuilt", "broken") and (
-            any(other is not claim and other.project is claim.project and other.refused(name, places) >> bit & 1 for other in self.claims)
-            or self._told_elsewhere(claim, name, target, answer.reason))
+        others = (
+            not refused
+            and answer.reply in ("refused", "unbuilt", "broken")
+            and (
+                any(
+                    other is not claim
+                    and other.project is claim.project
+                    and other.refused(name, places) >> bit & 1
+                    for other in self.claims
+                )
+                or self._told_elsewhere(claim, name, target, answer.reason)
+            )
+        )
         return Trial(refused, bool(others), answer.reply)
 
     def _told_elsewhere(self, claim, name, target, reason):
         """What one target says, with one reason, against a pass of a type that no rule refuses is one gap, however many edges show it."""
         said = claims.get_of(name)
-        return self._gaps.setdefault((reason, target, claim.project, said("pass"), said("dtype")), claim) is not claim
+        return (
+            self._gaps.setdefault(
+                (reason, target, claim.project, said("pass"), said("dtype")), claim
+            )
+            is not claim
+        )
 
     # ---- the answer ----------------------------------------------------------------------------------------------------------------
 
     def worst(self, claim):
         """A rule's place in the answer: its worst word, UNTESTABLE when it has no row."""
-        return next((word for word in MEANINGS for one in self.found if one.claim is claim and one.says(word)), UNTESTABLE)
+        return next(
+            (
+                word
+                for word in MEANINGS
+                for one in self.found
+                if one.claim is claim and one.says(word)
+            ),
+            UNTESTABLE,
+        )
 
     def why_untestable(self, claim):
-        return claim.untestable or self.unasked or f"it refuses for {claim.reach()}; no such version and device was asked"
+        return (
+            claim.untestable
+            or self.unasked
+            or f"it refuses for {claim.reach()}; no such version and device was asked"
+        )
 
     def _words(self, one, word):
         return self.answer(one.verdict[word], one.first).words(self.measured)
@@ -222,7 +288,11 @@ class Audit:
         tables = Tables(self.rows())
         by_id = {claim.id: claim for claim in self.claims}
         for (name, version), found in tables.projects().items():
-            counts = [f"{found.count(word)} {'agree' if word == 'agrees' and found.count(word) > 1 else word}" for word in MEANINGS if word in found]
+            counts = [
+                f"{found.count(word)} {'agree' if word == 'agrees' and found.count(word) > 1 else word}"
+                for word in MEANINGS
+                if word in found
+            ]
             counts += [f"{found.count(UNTESTABLE)} untestable here"] if UNTESTABLE in found else []
             yield f"{name} {version}: {text.count(len(found), 'rule')}: {'; '.join(counts)}"
         for word in MEANINGS:
@@ -232,7 +302,11 @@ class Audit:
             for rule, rows in groups:
                 if rule is not last:
                     yield f"  {rule['rule']} ({rule['kind']}) {rule['says']}\n      refuses {rule['refuses']}"
-                    yield from [f"      note: {by_id[rule['rule']].note}"] if by_id[rule["rule"]].note else []
+                    yield from (
+                        [f"      note: {by_id[rule['rule']].note}"]
+                        if by_id[rule["rule"]].note
+                        else []
+                    )
                 yield f"      {_where(rows)}: '{rows[0]['case']}': {rows[0]['backend']}"
                 last = rule
         left = [rule for rule in tables.rules.values() if rule["verdict"] == UNTESTABLE]
@@ -247,12 +321,28 @@ class Audit:
         for claim in self.claims:
             if claim not in self.chosen:
                 continue
-            head = {"rule": claim.id, "project": claim.project.name, "version": claim.project.version, "kind": claim.kind, "says": claim.says,
-                    "refuses": claim.refuses}
+            head = {
+                "rule": claim.id,
+                "project": claim.project.name,
+                "version": claim.project.version,
+                "kind": claim.kind,
+                "says": claim.says,
+                "refuses": claim.refuses,
+            }
             for one in self.found:
-                for word in (word for word in MEANINGS if one.claim is claim and word in one.verdict):
-                    yield {**head, "verdict": word, "device": one.first[0], "first": one.first[1], "last": one.last[1], "refuses_here": one.refuses,
-                           "case": claims.asked(one.verdict[word], self.measured), "backend": self._words(one, word)}
+                for word in (
+                    word for word in MEANINGS if one.claim is claim and word in one.verdict
+                ):
+                    yield {
+                        **head,
+                        "verdict": word,
+                        "device": one.first[0],
+                        "first": one.first[1],
+                        "last": one.last[1],
+                        "refuses_here": one.refuses,
+                        "case": claims.asked(one.verdict[word], self.measured),
+                        "backend": self._words(one, word),
+                    }
             if self.worst(claim) == UNTESTABLE:
                 yield {**head, "verdict": UNTESTABLE, "why": self.why_untestable(claim)}
 
@@ -262,6 +352,7 @@ class Audit:
 
 
 # ---- tables for the documentation -------------------------------------------------------------------------------------------------------
+
 
 def _cell(said):
     for mark in "|<*_":
@@ -299,17 +390,25 @@ class Tables:
             rule = self.rules.setdefault(row["rule"], {**row, "verdict": UNTESTABLE, "why": ""})
             if row["verdict"] == UNTESTABLE:
                 rule["why"] = row["why"]
-            elif row["verdict"] != AGREES or row["refuses_here"]:   # where a rule refuses nothing, an accepted case says little about the rule
+            elif (
+                row["verdict"] != AGREES or row["refuses_here"]
+            ):  # where a rule refuses nothing, an accepted case says little about the rule
                 self.rows.append(row)
-                rule["verdict"] = min(rule["verdict"], row["verdict"], key=[*self.words, UNTESTABLE].index)
+                rule["verdict"] = min(
+                    rule["verdict"], row["verdict"], key=[*self.words, UNTESTABLE].index
+                )
 
     def groups(self, word):
         """[(rule, its rows that show the word by one case)]; agreements of a rule are one group. An agreement is left out if its rule has a worse word."""
         found = {}
         for row in self.rows:
             rule = self.rules[row["rule"]]
-            if row["verdict"] == word and (rule["verdict"] == word or self.words.index(word) < self.words.index(AGREES)):
-                found.setdefault((row["rule"], "" if word == AGREES else row["case"]), []).append(row)
+            if row["verdict"] == word and (
+                rule["verdict"] == word or self.words.index(word) < self.words.index(AGREES)
+            ):
+                found.setdefault((row["rule"], "" if word == AGREES else row["case"]), []).append(
+                    row
+                )
         return [(self.rules[rule], rows) for (rule, _), rows in found.items()]
 
     def projects(self):
@@ -350,6 +449,7 @@ class Tables:
 
 # ---- the three steps --------------------------------------------------------------------------------------------------------------------
 
+
 class AuditError(Exception):
     """(exit code, one line for people)"""
 
@@ -359,10 +459,15 @@ class Command:
         self.args, self.scratch = args, Path(args.scratch)
         self.reader, self.chosen = claims.load(args.words, args.folder)
         if not self.reader.projects:
-            raise AuditError(ENVIRONMENT, "no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder")
+            raise AuditError(
+                ENVIRONMENT,
+                "no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder",
+            )
 
     def texts(self):
-        lines = [f"{kind} {line} {path}\n{said}\n" for kind, line, path, said in self.reader.texts()]
+        lines = [
+            f"{kind} {line} {path}\n{said}\n" for kind, line, path, said in self.reader.texts()
+        ]
         (self.scratch / "texts").write_text("".join(lines), encoding="utf-8")
         return OK
 
@@ -383,10 +488,17 @@ class Command:
 
     def _collect(self, targets, measured, known=None):
         args = self.args
-        places = claims.Places((version, one) for _, _, version, sm in targets for one in (claims.SMS if sm == "0" else (sm,)))
+        places = claims.Places(
+            (version, one)
+            for _, _, version, sm in targets
+            for one in (claims.SMS if sm == "0" else (sm,))
+        )
         asked = claims.collect(self.reader.claims, self.chosen, places, measured, args.where, known)
         if not asked and (args.where or known is not None):
-            raise AuditError(NOTHING, f"no case of these rules {'satisfies --where' if args.where else 'is in the record'}")
+            raise AuditError(
+                NOTHING,
+                f"no case of these rules {'satisfies --where' if args.where else 'is in the record'}",
+            )
         return asked
 
     def cases(self):
@@ -394,7 +506,9 @@ class Command:
         asked = self._collect(self._targets(), self.args.measured)
         names = sorted({claims.asked(name, self.args.measured) for _, name in asked})
         if names:
-            (self.scratch / "cases").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+            (self.scratch / "cases").write_text(
+                "".join(f"{name}\n" for name in names), encoding="utf-8"
+            )
         return OK
 
     def judge(self):
@@ -409,12 +523,24 @@ class Command:
             measured, known = self._grade(rows), {row["case"] for row in rows}
             found = {}
             for row in rows:
-                found.setdefault((row["device"], row["build"]), (row["device"], row["build"], row["cudnn"], str(row["sm"] or 0)))
+                found.setdefault(
+                    (row["device"], row["build"]),
+                    (row["device"], row["build"], row["cudnn"], str(row["sm"] or 0)),
+                )
             targets = list(found.values())
         asked = self._collect(targets, measured, known)
-        audit = Audit(self.reader.claims, self.chosen, targets, measured, _answers(rows, measured), " ".join(records))
+        audit = Audit(
+            self.reader.claims,
+            self.chosen,
+            targets,
+            measured,
+            _answers(rows, measured),
+            " ".join(records),
+        )
         if args.records:
-            audit.unasked = "the record has no boundary case on a version and device where the rule refuses"
+            audit.unasked = (
+                "the record has no boundary case on a version and device where the rule refuses"
+            )
         audit.judge(asked)
         self._print(audit)
         if args.page:
@@ -440,13 +566,21 @@ class Command:
     def _grade(rows):
         grades = {row["grade"] == "measured" for row in rows}
         if len(grades) > 1:
-            raise AuditError(BAD_INPUT, "some records have measured rows and some decided ones; audit them separately")
+            raise AuditError(
+                BAD_INPUT,
+                "some records have measured rows and some decided ones; audit them separately",
+            )
         return grades == {True}
 
     def _write_page(self, records, audit):
         from . import cli  # the one part that needs Jinja2
 
-        cli.write_site(store.load(records), Path(self.args.page), "audit: rules of other projects beside cuDNN's answers", audit=audit)
+        cli.write_site(
+            store.load(records),
+            Path(self.args.page),
+            "audit: rules of other projects beside cuDNN's answers",
+            audit=audit,
+        )
         print(f"page: {Path(self.args.page) / 'index.html'}", file=sys.stderr)
 
     def _print(self, audit):
@@ -479,14 +613,17 @@ def main(argv):
     for flag in ("measured", "json", "markdown"):
         parser.add_argument(f"--{flag}", action="store_true")
     split = argv.index("--")
-    args = parser.parse_args(argv[:split], argparse.Namespace(words=argv[split + 1:]))
+    args = parser.parse_args(argv[:split], argparse.Namespace(words=argv[split + 1 :]))
     try:
         return getattr(Command(args), args.step)()
     except AuditError as error:
         print(f"facts audit: {error.args[1]}", file=sys.stderr)
         return error.args[0]
     except ModuleNotFoundError as error:
-        print(f"facts audit: --page: the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)", file=sys.stderr)
+        print(
+            f"facts audit: --page: the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)",
+            file=sys.stderr,
+        )
         return ENVIRONMENT
     except OSError as error:
         print(f"facts audit: {error.filename}: {error.strerror or error}", file=sys.stderr)

@@ -1,4 +1,5 @@
 """facts bench: the times of a record, for people (a table) and for programs (--json). times.py compares."""
+
 import argparse
 import json
 import sys
@@ -15,9 +16,10 @@ OK, BAD_INPUT, NOTHING = 0, 2, 5
 @dataclass
 class Case:
     """One case of a record."""
+
     name: str
-    runs: dict = field(default_factory=dict)    # run: {place of the target: times.Side}
-    rows: dict = field(default_factory=dict)    # (build, device): {config: row}
+    runs: dict = field(default_factory=dict)  # run: {place of the target: times.Side}
+    rows: dict = field(default_factory=dict)  # (build, device): {config: row}
 
     @property
     def sides(self):
@@ -27,16 +29,26 @@ class Case:
     def engine(self, side, config):
         """(engine, ((knob, value), ...)) of a configuration."""
         row = self.rows.get((side.build, side.device), {}).get(config, {})
-        offered = [e for e in row.get("engines", ()) if isinstance(e, dict) and e.get("mode") == "A" and e.get("config") == row.get("config")]
+        offered = [
+            e
+            for e in row.get("engines", ())
+            if isinstance(e, dict) and e.get("mode") == "A" and e.get("config") == row.get("config")
+        ]
         knobs = offered[0].get("knobs") if offered else None
-        return ("" if row.get("engine") is None else str(row["engine"])), tuple(sorted((str(k), str(v)) for k, v in knobs.items())) if isinstance(knobs, dict) else ()
+        return ("" if row.get("engine") is None else str(row["engine"])), tuple(
+            sorted((str(k), str(v)) for k, v in knobs.items())
+        ) if isinstance(knobs, dict) else ()
 
     def first_choice(self, side):
         """cuDNN's first: the lowest place of mode A's list that was timed, when nothing before it is missing; else None."""
         return min(side.us) if side.us and min(side.us) <= 0 else None
 
     def fastest(self, side):
-        return min(side.us, key=lambda config: times.microseconds(side, config).middle) if side.us else None
+        return (
+            min(side.us, key=lambda config: times.microseconds(side, config).middle)
+            if side.us
+            else None
+        )
 
 
 class Record:
@@ -57,11 +69,22 @@ class Record:
             self._add_turn(value)
 
     def _add_turn(self, value):
-        name, number, place = " ".join(str(value.get("case", "")).split()), value.get("round"), value.get("side")
+        name, number, place = (
+            " ".join(str(value.get("case", "")).split()),
+            value.get("round"),
+            value.get("side"),
+        )
         if not isinstance(number, int) or not isinstance(place, int) or not 0 < len(name) <= 1500:
             return
-        build, device = text.line(str(value.get("build", "")), 120), text.line(str(value.get("device", "")), 120)
-        side = self._case(name).runs.setdefault(str(value.get("run", "")), {}).setdefault(place, times.Side(build, device))
+        build, device = (
+            text.line(str(value.get("build", "")), 120),
+            text.line(str(value.get("device", "")), 120),
+        )
+        side = (
+            self._case(name)
+            .runs.setdefault(str(value.get("run", "")), {})
+            .setdefault(place, times.Side(build, device))
+        )
         side.add(number, value["turn"])
         peak = value["turn"].get("peak")
         if isinstance(peak, dict):
@@ -74,15 +97,25 @@ class Record:
         config = -1 if row["config"] is None else row["config"]
         rows = self._case(row["case"]).rows.setdefault((row["build"], row["device"]), {})
         rows[config] = row
-        rows.setdefault(-1, row)   # what is timed without a place in a list
+        rows.setdefault(-1, row)  # what is timed without a place in a list
 
     def peak(self, device, name):
         """The most that a worker measured; 0: nobody did."""
-        return max((p[name] for p in self.peaks.get(device, ()) if type(p.get(name)) in (int, float) and 0 < p[name] < 1e9), default=0.0)
+        return max(
+            (
+                p[name]
+                for p in self.peaks.get(device, ())
+                if type(p.get(name)) in (int, float) and 0 < p[name] < 1e9
+            ),
+            default=0.0,
+        )
 
     def gemm(self, device):
         """Whose GEMM was timed."""
-        return next((text.line(str(p["gemm"]), 200) for p in self.peaks.get(device, ()) if p.get("gemm")), "")
+        return next(
+            (text.line(str(p["gemm"]), 200) for p in self.peaks.get(device, ()) if p.get("gemm")),
+            "",
+        )
 
 
 def load(inputs):
@@ -94,6 +127,7 @@ def load(inputs):
 @dataclass(frozen=True)
 class Line:
     """One case on one target."""
+
     case: str
     build: str
     device: str
@@ -102,18 +136,21 @@ class Line:
     knobs: tuple
     us: times.Interval
     tflops: float
-    share: float          # of the card's GEMM or copy, whichever is the larger share; 0: not measured
-    limit: str            # gemm, copy
+    share: float  # of the card's GEMM or copy, whichever is the larger share; 0: not measured
+    limit: str  # gemm, copy
     plan_ms: object
     workspace_bytes: object
-    fastest: str          # the engine that is faster than the first choice, and by how much; "": none is
+    fastest: str  # the engine that is faster than the first choice, and by how much; "": none is
     fastest_ratio: object  # times.Comparison of the first choice with it; None
-    change: object        # times.Comparison with the first target; None of the first
+    change: object  # times.Comparison with the first target; None of the first
 
 
 def share_of(record, side, us):
     seconds = us.middle * 1e-6
-    found = {"gemm": record.peak(side.device, "gemm_tflops") * 1e12, "copy": record.peak(side.device, "copy_gbs") * 1e9}
+    found = {
+        "gemm": record.peak(side.device, "gemm_tflops") * 1e12,
+        "copy": record.peak(side.device, "copy_gbs") * 1e9,
+    }
     work = {"gemm": side.flops, "copy": side.bytes}
     shares = {name: work[name] / seconds / found[name] for name in found if found[name] and seconds}
     limit = max(shares, key=shares.get, default="")
@@ -137,36 +174,100 @@ def lines(record, least=times.LEAST):
             if chosen is None:
                 continue
             us, fastest = times.microseconds(side, chosen), case.fastest(side)
-            beaten = times.compare(side, side, fastest, chosen, least) if fastest != chosen else None
+            beaten = (
+                times.compare(side, side, fastest, chosen, least) if fastest != chosen else None
+            )
             if beaten and beaten.word != "slower":
                 beaten = None
             other = case.first_choice(base) if side is not base else None
             row = case.rows.get((side.build, side.device), {}).get(chosen, {})
             share, limit = share_of(record, side, us)
             engine, knobs = case.engine(side, chosen)
-            out.append(Line(case.name, side.build, side.device, place, engine, knobs, us, side.flops / us.middle * 1e-6 if us.middle else 0.0, share, limit, row.get("plan_ms"),
-                            row.get("workspace_bytes"), name_of(case.engine(side, fastest)) if beaten else "", beaten,
-                            times.compare(base, side, other, chosen, least) if other is not None else None))
+            out.append(
+                Line(
+                    case.name,
+                    side.build,
+                    side.device,
+                    place,
+                    engine,
+                    knobs,
+                    us,
+                    side.flops / us.middle * 1e-6 if us.middle else 0.0,
+                    share,
+                    limit,
+                    row.get("plan_ms"),
+                    row.get("workspace_bytes"),
+                    name_of(case.engine(side, fastest)) if beaten else "",
+                    beaten,
+                    times.compare(base, side, other, chosen, least) if other is not None else None,
+                )
+            )
     return out
 
 
 def _number(value, unit=1.0, digits=0):
-    return f"{value / unit:,.{digits}f}" if isinstance(value, (int, float)) and not isinstance(value, bool) else "-"
+    return (
+        f"{value / unit:,.{digits}f}"
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else "-"
+    )
 
 
 def table(found):
     """Plain columns, a line for each case and target."""
-    head = ("µs", "±", "TFLOP/s", "share", "plan ms", "MiB", "engine", "build", "against the first", "faster engine")
+    head = (
+        "µs",
+        "±",
+        "TFLOP/s",
+        "share",
+        "plan ms",
+        "MiB",
+        "engine",
+        "build",
+        "against the first",
+        "faster engine",
+    )
     body = []
     for line in found:
-        width = (line.us.high - line.us.low) / 2 / line.us.middle if line.us.middle and line.us.high < float("inf") else None
-        faster = f"{line.fastest}: {line.fastest_ratio.ratio.middle:.2f} times" if line.fastest_ratio else ""
-        body.append((line.case, (f"{line.us.middle:,.1f}", "-" if width is None else f"{width:.1%}", f"{line.tflops:,.1f}", f"{line.share:.0%} {line.limit}" if line.limit else "-",
-                                 _number(line.plan_ms), _number(line.workspace_bytes, 1 << 20, 1), line.engine or "-", line.build, line.change.text if line.change else "", faster)))
-    widths = [max(len(cells[i]) for cells in [head, *(cells for _, cells in body)]) for i in range(len(head))]
+        width = (
+            (line.us.high - line.us.low) / 2 / line.us.middle
+            if line.us.middle and line.us.high < float("inf")
+            else None
+        )
+        faster = (
+            f"{line.fastest}: {line.fastest_ratio.ratio.middle:.2f} times"
+            if line.fastest_ratio
+            else ""
+        )
+        body.append(
+            (
+                line.case,
+                (
+                    f"{line.us.middle:,.1f}",
+                    "-" if width is None else f"{width:.1%}",
+                    f"{line.tflops:,.1f}",
+                    f"{line.share:.0%} {line.limit}" if line.limit else "-",
+                    _number(line.plan_ms),
+                    _number(line.workspace_bytes, 1 << 20, 1),
+                    line.engine or "-",
+                    line.build,
+                    line.change.text if line.change else "",
+                    faster,
+                ),
+            )
+        )
+    widths = [
+        max(len(cells[i]) for cells in [head, *(cells for _, cells in body)])
+        for i in range(len(head))
+    ]
 
     def row(cells):
-        return "  " + "  ".join(c.rjust(w) if i < 6 else c.ljust(w) for i, (c, w) in enumerate(zip(cells, widths))).rstrip()
+        return (
+            "  "
+            + "  ".join(
+                c.rjust(w) if i < 6 else c.ljust(w) for i, (c, w) in enumerate(zip(cells, widths))
+            ).rstrip()
+        )
 
     out, last = [row(head)], None
     for case, cells in body:
@@ -182,21 +283,48 @@ def summary(record, found):
     out = []
     for device in dict.fromkeys(line.device for line in found):
         gemm, copy = record.peak(device, "gemm_tflops"), record.peak(device, "copy_gbs")
-        said = [f"bf16 GEMM {gemm:,.0f} TFLOP/s ({record.gemm(device)})" if gemm else "no GEMM (no libcublas was found; FACTS_CUBLAS names one)", f"copy {copy:,.0f} GB/s" if copy else "no copy"]
+        said = [
+            f"bf16 GEMM {gemm:,.0f} TFLOP/s ({record.gemm(device)})"
+            if gemm
+            else "no GEMM (no libcublas was found; FACTS_CUBLAS names one)",
+            f"copy {copy:,.0f} GB/s" if copy else "no copy",
+        ]
         out.append(f"{device}: measured peak: " + ", ".join(said))
     words = [line.change.word for line in found if line.change]
     if words:
-        out.append("against the first: " + ", ".join(f"{words.count(word)} {word}" for word in ("slower", "faster", "same", "unclear", "unsteady") if word in words))
+        out.append(
+            "against the first: "
+            + ", ".join(
+                f"{words.count(word)} {word}"
+                for word in ("slower", "faster", "same", "unclear", "unsteady")
+                if word in words
+            )
+        )
     beaten = [line.fastest_ratio.ratio.middle for line in found if line.fastest_ratio]
     if any(len(case.sides[s].us) > 1 for case in record.cases.values() for s in case.sides):
-        out.append(f"cuDNN's first choice is not its fastest engine: {len(beaten)} of {len(found)}" + (f"; the fastest is up to {max(beaten):.2f} times as fast" if beaten else ""))
+        out.append(
+            f"cuDNN's first choice is not its fastest engine: {len(beaten)} of {len(found)}"
+            + (f"; the fastest is up to {max(beaten):.2f} times as fast" if beaten else "")
+        )
     silent = [name for name, case in record.cases.items() if not case.sides]
     if silent:
-        out.append(f"not timed: {text.count(len(silent), 'case')} (refused, not right, or no answer): {_some(silent)}")
-    dropped = [(f"{side.build} on {side.device}", name) for name, case in record.cases.items() for side in case.sides.values() if case.first_choice(side) is None]
+        out.append(
+            f"not timed: {text.count(len(silent), 'case')} (refused, not right, or no answer): {_some(silent)}"
+        )
+    dropped = [
+        (f"{side.build} on {side.device}", name)
+        for name, case in record.cases.items()
+        for side in case.sides.values()
+        if case.first_choice(side) is None
+    ]
     if dropped:
-        who = ", ".join(f"{target} {text.count(n, 'case')}" for target, n in Counter(target for target, _ in dropped).items())
-        out.append(f"no time of cuDNN's first choice (not right, or not readable): {who}: {_some(list(dict.fromkeys(name for _, name in dropped)))}")
+        who = ", ".join(
+            f"{target} {text.count(n, 'case')}"
+            for target, n in Counter(target for target, _ in dropped).items()
+        )
+        out.append(
+            f"no time of cuDNN's first choice (not right, or not readable): {who}: {_some(list(dict.fromkeys(name for _, name in dropped)))}"
+        )
     return out
 
 
@@ -219,6 +347,7 @@ def pairs(case, first, second):
 @dataclass(frozen=True)
 class Answer:
     """Is a case slower? None: no run shows it, and why."""
+
     is_slower: object
     ratio: float = 0
     why: str = ""
@@ -226,7 +355,14 @@ class Answer:
 
 def slower(case, first, second, least=times.LEAST):
     """Answer of all runs that timed both targets: slower where every run says so, not slower where one run says so. `case`: None where nobody timed it."""
-    found = [times.compare(ours, theirs, config, other, least) for _, (ours, config), (theirs, other) in pairs(case, first, second)] if case else []
+    found = (
+        [
+            times.compare(ours, theirs, config, other, least)
+            for _, (ours, config), (theirs, other) in pairs(case, first, second)
+        ]
+        if case
+        else []
+    )
     if not found:
         return Answer(None, why=_who_lacks_times(case, first, second))
     said = [comparison.is_slower(least) for comparison in found]
@@ -238,9 +374,24 @@ def slower(case, first, second, least=times.LEAST):
 
 
 def _who_lacks_times(case, first, second):
-    timed = {(side.build, side.device) for sides in case.runs.values() for side in sides.values() if case.first_choice(side) is not None} if case else set()
-    lacks = [name for name, target in (("the baseline", first), ("the candidate", second)) if target not in timed]
-    return "no time of " + (lacks[0] if len(lacks) == 1 else "either build" if lacks else "both builds in one run")
+    timed = (
+        {
+            (side.build, side.device)
+            for sides in case.runs.values()
+            for side in sides.values()
+            if case.first_choice(side) is not None
+        }
+        if case
+        else set()
+    )
+    lacks = [
+        name
+        for name, target in (("the baseline", first), ("the candidate", second))
+        if target not in timed
+    ]
+    return "no time of " + (
+        lacks[0] if len(lacks) == 1 else "either build" if lacks else "both builds in one run"
+    )
 
 
 def write_slower(record, baseline, candidate, least, path):
@@ -252,22 +403,65 @@ def write_slower(record, baseline, candidate, least, path):
             if pairs(case, *targets) and slower(case, *targets, least).is_slower is not False:
                 names.append(case.name)
     with replaced(path) as file:
-        file.write("".join(["name: slower\nwhy: measured again by other workers\n", *(f"{name}\n" for name in dict.fromkeys(names))] if names else []))
+        file.write(
+            "".join(
+                [
+                    "name: slower\nwhy: measured again by other workers\n",
+                    *(f"{name}\n" for name in dict.fromkeys(names)),
+                ]
+                if names
+                else []
+            )
+        )
 
 
 def _as_object(line):
     def of(found):
-        return {"word": found.word, "ratio": found.ratio.middle, "low": found.ratio.low, "high": found.ratio.high, "rounds": found.ratio.count, "left_out": found.left_out} if found else None
-    return {"case": line.case, "pass": asked_of(line.case)("pass"), "build": line.build, "device": line.device, "side": line.side, "engine": line.engine, "knobs": dict(line.knobs),
-            "us": line.us.middle, "us_low": line.us.low, "us_high": line.us.high, "rounds": line.us.count, "tflops": line.tflops, "share": line.share, "limit": line.limit,
-            "plan_ms": line.plan_ms, "workspace_bytes": line.workspace_bytes, "faster_engine": line.fastest, "first_choice_over_fastest": of(line.fastest_ratio), "change": of(line.change)}
+        return (
+            {
+                "word": found.word,
+                "ratio": found.ratio.middle,
+                "low": found.ratio.low,
+                "high": found.ratio.high,
+                "rounds": found.ratio.count,
+                "left_out": found.left_out,
+            }
+            if found
+            else None
+        )
+
+    return {
+        "case": line.case,
+        "pass": asked_of(line.case)("pass"),
+        "build": line.build,
+        "device": line.device,
+        "side": line.side,
+        "engine": line.engine,
+        "knobs": dict(line.knobs),
+        "us": line.us.middle,
+        "us_low": line.us.low,
+        "us_high": line.us.high,
+        "rounds": line.us.count,
+        "tflops": line.tflops,
+        "share": line.share,
+        "limit": line.limit,
+        "plan_ms": line.plan_ms,
+        "workspace_bytes": line.workspace_bytes,
+        "faster_engine": line.fastest,
+        "first_choice_over_fastest": of(line.fastest_ratio),
+        "change": of(line.change),
+    }
 
 
 def main(argv):
-    parser = argparse.ArgumentParser(prog="facts bench", description="The times in records of facts bench.")
+    parser = argparse.ArgumentParser(
+        prog="facts bench", description="The times in records of facts bench."
+    )
     parser.add_argument("inputs", nargs="+", help="a record, or a folder of records")
     parser.add_argument("--json", action="store_true", help="one object a line")
-    parser.add_argument("--slower-into", metavar="FILE", help=argparse.SUPPRESS)   # of facts gate, with the three behind it
+    parser.add_argument(
+        "--slower-into", metavar="FILE", help=argparse.SUPPRESS
+    )  # of facts gate, with the three behind it
     parser.add_argument("--baseline", help=argparse.SUPPRESS)
     parser.add_argument("--candidate", help=argparse.SUPPRESS)
     parser.add_argument("--least", type=float, default=times.LEAST, help=argparse.SUPPRESS)
@@ -285,5 +479,11 @@ def main(argv):
     if not found:
         print("facts bench: no times in the record", file=sys.stderr)
         return NOTHING
-    print("\n".join([json.dumps(_as_object(line), ensure_ascii=False) for line in found] if args.json else [*table(found), "", *summary(record, found)]))
+    print(
+        "\n".join(
+            [json.dumps(_as_object(line), ensure_ascii=False) for line in found]
+            if args.json
+            else [*table(found), "", *summary(record, found)]
+        )
+    )
     return OK

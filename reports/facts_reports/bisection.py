@@ -2,6 +2,7 @@
 
 Reads JSON lines: what was asked, the outcome and the edges, as pairs of places among the versions; then each version with its answer, oldest first.
 """
+
 import json
 from pathlib import Path
 
@@ -47,7 +48,10 @@ def _good(said):
 class Bisection:
     def __init__(self, lines):
         self.about, *self.versions = lines
-        self.edges = [(self.versions[a], self.versions[b], self.versions[a + 1:b]) for a, b in self.about["edges"]]
+        self.edges = [
+            (self.versions[a], self.versions[b], self.versions[a + 1 : b])
+            for a, b in self.about["edges"]
+        ]
 
     @staticmethod
     def change(before, after):
@@ -61,8 +65,10 @@ class Bisection:
     def repeat(self, before, after):
         """The command that asks both sides again."""
         about = self.about
-        return (f"facts {'run' if about['ran'] else 'decide'} '{about['case']}' --cudnn {before['build']},{after['build']} --device {about['asked_device']}"
-                + (" --plan" if about["plan"] and not about["ran"] else ""))
+        return (
+            f"facts {'run' if about['ran'] else 'decide'} '{about['case']}' --cudnn {before['build']},{after['build']} --device {about['asked_device']}"
+            + (" --plan" if about["plan"] and not about["ran"] else "")
+        )
 
     def _ranges(self):
         """Every version that was asked; neighbours that say the same share a line."""
@@ -83,12 +89,18 @@ class Bisection:
         for said in (before, after):
             if said["verdict"] == "unsupported" and said["class"] == "policy":
                 yield f"  a guard of FACTS refuses {said['cudnn']}{': ' if said['rule'] else ''}{said['rule']}. To ask cuDNN itself:"
-                yield (f"    facts bisect '{cases.renamed(about['case'], guards='off')}' --cudnn {self.versions[0]['cudnn']}..{self.versions[-1]['cudnn']} "
-                       f"--device {about['asked_device']}" + (" --plan" if about["plan"] else ""))
+                yield (
+                    f"    facts bisect '{cases.renamed(about['case'], guards='off')}' --cudnn {self.versions[0]['cudnn']}..{self.versions[-1]['cudnn']} "
+                    f"--device {about['asked_device']}" + (" --plan" if about["plan"] else "")
+                )
                 return
 
     def _edge(self, before, after, between):
-        change, one, two = self.change(before, after), self._side(before, after, before), self._side(before, after, after)
+        change, one, two = (
+            self.change(before, after),
+            self._side(before, after, before),
+            self._side(before, after, after),
+        )
         if between:
             yield f"{change} between: {one} {before['cudnn']}, {two} {after['cudnn']}"
         elif self.about["by"] == "verdict":
@@ -107,12 +119,20 @@ class Bisection:
         for edge in self.edges:
             yield from self._edge(*edge)
         if about["outcome"] == "equal":
-            rest = ", and so does every version between them that answered" if about["all"] else "; --all also asks the versions between"
+            rest = (
+                ", and so does every version between them that answered"
+                if about["all"]
+                else "; --all also asks the versions between"
+            )
             yield f"no change: {versions[about['first']]['cudnn']} and {versions[about['last']]['cudnn']} give the same answer{rest}"
         if about["outcome"] == "nothing":
             yield "no answer: fewer than two versions could be asked"
         asked = sum(said["asked"] for said in versions)
-        yield f"{asked} of {text.count(len(versions), 'version')} asked" + ("; both sides of each change were asked twice and gave the same answer" if self.edges else "")
+        yield f"{asked} of {text.count(len(versions), 'version')} asked" + (
+            "; both sides of each change were asked twice and gave the same answer"
+            if self.edges
+            else ""
+        )
 
     # ---- for programs: an object for each edge, and one for the whole ------------------------------------------------------------
 
@@ -121,25 +141,53 @@ class Bisection:
         out = {key: said[key] for key in ("cudnn", "build", "verdict")}
         if said["engine"] >= 0:
             out["engine"] = said["engine"]
-        return {**out, **{key: said[key] for key in ("engines", "knobs", "class", "text", "rule", "known") if said[key]}}
+        return {
+            **out,
+            **{
+                key: said[key]
+                for key in ("engines", "knobs", "class", "text", "rule", "known")
+                if said[key]
+            },
+        }
 
     @staticmethod
     def _silent(versions):
-        return [{"cudnn": said["cudnn"], "why": why_not(said)} for said in versions if _has_no_part(said)]
+        return [
+            {"cudnn": said["cudnn"], "why": why_not(said)}
+            for said in versions
+            if _has_no_part(said)
+        ]
 
     def objects(self):
         about, versions = self.about, self.versions
         head = {key: about[key] for key in ("case", "device", "by")}
         for before, after, between in self.edges:
-            yield {**head, "change": self.change(before, after), "before": self._said(before), "after": self._said(after), "between": self._silent(between),
-                   "repro": self.repeat(before, after)}
-        yield {**head, "outcome": about["outcome"], "edges": len(self.edges), "whole": about["whole"], "from": versions[0]["cudnn"], "to": versions[-1]["cudnn"],
-               "versions": len(versions), "asked": sum(said["asked"] for said in versions), "silent": self._silent(versions)}
+            yield {
+                **head,
+                "change": self.change(before, after),
+                "before": self._said(before),
+                "after": self._said(after),
+                "between": self._silent(between),
+                "repro": self.repeat(before, after),
+            }
+        yield {
+            **head,
+            "outcome": about["outcome"],
+            "edges": len(self.edges),
+            "whole": about["whole"],
+            "from": versions[0]["cudnn"],
+            "to": versions[-1]["cudnn"],
+            "versions": len(versions),
+            "asked": sum(said["asked"] for said in versions),
+            "silent": self._silent(versions),
+        }
 
 
 def main(argv):
     """FILE"""
-    shown = Bisection([json.loads(line) for line in Path(argv[0]).read_text(encoding="utf-8").splitlines()])
+    shown = Bisection(
+        [json.loads(line) for line in Path(argv[0]).read_text(encoding="utf-8").splitlines()]
+    )
     if shown.about["json"]:
         for one in shown.objects():
             print(json.dumps(one, separators=(",", ":"), ensure_ascii=False))

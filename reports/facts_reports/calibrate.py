@@ -3,6 +3,7 @@
 The table has a row for each (sm, backend, dtype, pass, engine). `constants` holds what makes no bound wider and may be set at once. `proposed` holds what
 would widen a bound, with its limit and the case that forces it: a person moves it to `constants`.
 """
+
 import argparse
 import datetime
 import json
@@ -13,20 +14,31 @@ from . import cases, reader
 from .files import replaced
 
 OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING = 0, 2, 3, 4, 5
-WILD = 4.0            # times its tolerance: a mistake, which no constant explains
-LEAST_ROWS = 50       # rows of fill=gauss of each version before an engine is called calibrated
-LOW, HIGH = 0.45, 0.75   # mean (E/sigma)^2 of a kernel with the model's roundings: 0.54
-MISSING, EXTRA = 0.30, 1.0   # a rounding of the model does not happen; one more happens
-STRICT = 1 / 1.05     # T1's ratio without the factor of constants that are not calibrated
+WILD = 4.0  # times its tolerance: a mistake, which no constant explains
+LEAST_ROWS = 50  # rows of fill=gauss of each version before an engine is called calibrated
+LOW, HIGH = 0.45, 0.75  # mean (E/sigma)^2 of a kernel with the model's roundings: 0.54
+MISSING, EXTRA = 0.30, 1.0  # a rounding of the model does not happen; one more happens
+STRICT = 1 / 1.05  # T1's ratio without the factor of constants that are not calibrated
 
 # Tensors. dK and dV with GQA are separate: only there does a cast of partial sums show. {key: (tensor, grouped; None: either)}
-POOLS = {"o": ("o", None), "dq": ("dq", None), "dk": ("dk", False), "dv": ("dv", False), "dk_grouped": ("dk", True), "dv_grouped": ("dv", True)}
+POOLS = {
+    "o": ("o", None),
+    "dq": ("dq", None),
+    "dk": ("dk", False),
+    "dv": ("dv", False),
+    "dk_grouped": ("dk", True),
+    "dv_grouped": ("dv", True),
+}
 
 
 def _number(record, key):
     """Numbers that are not finite are words in a record."""
     value = record.get(key, 0.0)
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.inf
+    return (
+        float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else math.inf
+    )
 
 
 def _object(record, key):
@@ -40,7 +52,9 @@ def _off(error):
 
 def _is_refused(row, errors):
     """A gate of any tensor, or a check of the case, refused the answer."""
-    return row["verdict"] == "wrong" or any(_number(error, "ratio") > 1 for error in errors.values())
+    return row["verdict"] == "wrong" or any(
+        _number(error, "ratio") > 1 for error in errors.values()
+    )
 
 
 class Peak:
@@ -52,16 +66,24 @@ class Peak:
     def note(self, value, error, case):
         if self.value < value < math.inf:
             self.value, self.case = value, case
-            self.got, self.want, self.bound = (_number(error, key) for key in ("got", "want", "bound"))
+            self.got, self.want, self.bound = (
+                _number(error, key) for key in ("got", "want", "bound")
+            )
 
 
 def _is_wild(errors):
     for tensor, error in errors.items():
         gates = _object(error, "gates")
-        if error.keys() & {"not_finite", "unwritten", "overrun"} or _number(gates, "t1") > WILD or (_number(gates, "tl") > WILD and tensor != "stats"):
+        if (
+            error.keys() & {"not_finite", "unwritten", "overrun"}
+            or _number(gates, "t1") > WILD
+            or (_number(gates, "tl") > WILD and tensor != "stats")
+        ):
             return True
-    stats = errors.get("stats", {})   # LSE may be further off: a row sum of rounded P is 1082 tau away, and O does not move
-    return _number(_object(stats, "gates"), "tl") > 1 and not _off(stats) < 2 ** -7
+    stats = errors.get(
+        "stats", {}
+    )  # LSE may be further off: a row sum of rounded P is 1082 tau away, and O does not move
+    return _number(_object(stats, "gates"), "tl") > 1 and not _off(stats) < 2**-7
 
 
 class Engine:
@@ -70,13 +92,21 @@ class Engine:
     def __init__(self, key):
         self.sm, self.backend, self.dtype, self.passes, self.number = key
         self.device, self.rows, self.wild, self.known = "", 0, 0, 0
-        self.refused = []   # cases with an answer that a gate refuses
-        self.gauss, self.squares, self.elements = {}, {}, {}   # by version: rows of fill=gauss; by (version, pool)
+        self.refused = []  # cases with an answer that a gate refuses
+        self.gauss, self.squares, self.elements = (
+            {},
+            {},
+            {},
+        )  # by version: rows of fill=gauss; by (version, pool)
         self.t1 = {key: Peak() for key in POOLS}
-        self.tl, self.stats_loss, self.sum_loss = Peak(), Peak(), Peak()   # of fill=unip: |LSE - ln n|; |1 - O| where V is 1
+        self.tl, self.stats_loss, self.sum_loss = (
+            Peak(),
+            Peak(),
+            Peak(),
+        )  # of fill=unip: |LSE - ln n|; |1 - O| where V is 1
 
     def add(self, row, errors, get):
-        if _object(row, "expectation").get("met"):   # a known failure is no rounding
+        if _object(row, "expectation").get("met"):  # a known failure is no rounding
             self.known += 1
             return
         if _is_wild(errors):
@@ -84,7 +114,13 @@ class Engine:
             return
         self.rows += 1
         self.device = row["device"]
-        gauss, unip, grouped, case, version = get("fill") == "gauss", get("fill") == "unip", "/" in get("h"), row["case"], row["cudnn"]
+        gauss, unip, grouped, case, version = (
+            get("fill") == "gauss",
+            get("fill") == "unip",
+            "/" in get("h"),
+            row["case"],
+            row["cudnn"],
+        )
         self.gauss[version] = self.gauss.get(version, 0) + gauss
         if _is_refused(row, errors):
             self.refused.append(case)
@@ -110,10 +146,16 @@ class Engine:
         """{pool: mean (E/sigma)^2} of these versions of cuDNN, or of all together."""
         found = {}
         for key in POOLS:
-            pools = [(version, key) for version in versions or self.gauss if (version, key) in self.squares]
+            pools = [
+                (version, key)
+                for version in versions or self.gauss
+                if (version, key) in self.squares
+            ]
             elements = sum(self.elements[pool] for pool in pools)
             if pools:
-                found[key] = sum(self.squares[pool] for pool in pools) / elements if elements else 0.0
+                found[key] = (
+                    sum(self.squares[pool] for pool in pools) / elements if elements else 0.0
+                )
         return found
 
     def has_enough(self):
@@ -122,28 +164,73 @@ class Engine:
     def is_calibrated(self):
         """Of each version enough was measured, its means lie where the model says, and no gate refuses an answer."""
         means = [self.means(version) for version in self.gauss]
-        return all(means) and all(LOW <= mean <= HIGH for found in means for mean in found.values()) \
-            and all(peak.value <= STRICT for peak in self.t1.values()) and self.has_enough() and not self.wild and not self.refused and self.tl.value <= 1
+        return (
+            all(means)
+            and all(LOW <= mean <= HIGH for found in means for mean in found.values())
+            and all(peak.value <= STRICT for peak in self.t1.values())
+            and self.has_enough()
+            and not self.wild
+            and not self.refused
+            and self.tl.value <= 1
+        )
 
     def has_wide_partials(self):
         """dK with GQA is far below the model and dK without GQA is not: partial sums stay in fp32. This makes the bound narrower."""
         means = self.means()
-        return "dk_grouped" in means and LOW <= means.get("dk", 0.0) <= HIGH and means["dk_grouped"] < LOW
+        return (
+            "dk_grouped" in means
+            and LOW <= means.get("dk", 0.0) <= HIGH
+            and means["dk_grouped"] < LOW
+        )
 
     def proposals(self, limits):
         """[(constant, value, limit, peak)]. eps_exp is twice the largest residual, over min(1, 4 |P|_2 + 0.1), of which 1 is the most."""
         eps_exp, acc_pv = limits.get(self.dtype) or limits["f32"]
-        found = [("eps_exp", 2 * abs(self.tl.got - self.tl.want), eps_exp, self.tl)] if self.tl.value > 1 else []
-        return found + ([("acc_pv", self.sum_loss.value, acc_pv, self.sum_loss)] if self.sum_loss.value > self.sum_loss.bound else [])
+        found = (
+            [("eps_exp", 2 * abs(self.tl.got - self.tl.want), eps_exp, self.tl)]
+            if self.tl.value > 1
+            else []
+        )
+        return found + (
+            [("acc_pv", self.sum_loss.value, acc_pv, self.sum_loss)]
+            if self.sum_loss.value > self.sum_loss.bound
+            else []
+        )
 
     def table_row(self, date, limits):
-        largest = {key: peak.value for key, peak in {**self.t1, "stats": self.tl}.items() if peak.value > 0}
-        row = {"sm": self.sm, "backend": self.backend, "dtype": self.dtype, "pass": self.passes, "engine": self.number, "calibrated": self.is_calibrated(),
-               "constants": {"partials_cast": False} if self.has_wide_partials() else {}, "cudnn": list(self.gauss), "device": self.device, "date": date,
-               "cases": self.rows, "rms": {key: math.sqrt(mean) for key, mean in self.means().items()}, "largest": largest}
-        proposed = [{"constant": constant, "value": value, "limit": limit,
-                     "because": {"case": p.case, "ratio": p.value, "got": p.got, "want": p.want, "bound": p.bound}}
-                    for constant, value, limit, p in self.proposals(limits)]
+        largest = {
+            key: peak.value for key, peak in {**self.t1, "stats": self.tl}.items() if peak.value > 0
+        }
+        row = {
+            "sm": self.sm,
+            "backend": self.backend,
+            "dtype": self.dtype,
+            "pass": self.passes,
+            "engine": self.number,
+            "calibrated": self.is_calibrated(),
+            "constants": {"partials_cast": False} if self.has_wide_partials() else {},
+            "cudnn": list(self.gauss),
+            "device": self.device,
+            "date": date,
+            "cases": self.rows,
+            "rms": {key: math.sqrt(mean) for key, mean in self.means().items()},
+            "largest": largest,
+        }
+        proposed = [
+            {
+                "constant": constant,
+                "value": value,
+                "limit": limit,
+                "because": {
+                    "case": p.case,
+                    "ratio": p.value,
+                    "got": p.got,
+                    "want": p.want,
+                    "bound": p.bound,
+                },
+            }
+            for constant, value, limit, p in self.proposals(limits)
+        ]
         return {**row, "proposed": proposed} if proposed else row
 
 
@@ -161,18 +248,35 @@ class Measured:
         """Lines that are no rows say nothing here."""
 
     def add_row(self, row):
-        errors = {tensor: error for tensor, error in row["errors"].items() if isinstance(error, dict)}
+        errors = {
+            tensor: error for tensor, error in row["errors"].items() if isinstance(error, dict)
+        }
         if errors:
             get = cases.asked_of(row["case"])
             engine = row.get("engine")
-            key = (row["sm"] or 0, row["backend"], get("dtype"), get("pass"), -1 if engine is None else engine)
+            key = (
+                row["sm"] or 0,
+                row["backend"],
+                get("dtype"),
+                get("pass"),
+                -1 if engine is None else engine,
+            )
             self.engines.setdefault(key, Engine(key)).add(row, errors, get)
 
     def rows(self):
         return sum(engine.rows for engine in self.engines.values())
 
     def table(self, date, limits):
-        return _rounded({"version": 1, "rows": [engine.table_row(date, limits) for engine in self.engines.values() if engine.rows]})
+        return _rounded(
+            {
+                "version": 1,
+                "rows": [
+                    engine.table_row(date, limits)
+                    for engine in self.engines.values()
+                    if engine.rows
+                ],
+            }
+        )
 
 
 def _rounded(value):
@@ -191,7 +295,11 @@ def _meaning(mean):
         return "errors are smaller than the model says"
     if mean <= HIGH:
         return "errors are as the model says"
-    return "errors are larger than the model says" if mean <= EXTRA else "the engine rounds once more than the model"
+    return (
+        "errors are larger than the model says"
+        if mean <= EXTRA
+        else "the engine rounds once more than the model"
+    )
 
 
 def _shown(p):
@@ -200,8 +308,15 @@ def _shown(p):
 
 def describe(engine, limits):
     """The same for a person, line by line. No line starts with a record's text, which may look like a command to a CI runner."""
-    yield (f"backend {engine.backend} sm_{engine.sm} {engine.dtype} {engine.passes} engine {engine.number}: {engine.rows} rows"
-           + (", calibrated" if engine.is_calibrated() else "") + ("" if engine.has_enough() else f" (too few: {LEAST_ROWS} rows of fill=gauss of each cuDNN version are needed)"))
+    yield (
+        f"backend {engine.backend} sm_{engine.sm} {engine.dtype} {engine.passes} engine {engine.number}: {engine.rows} rows"
+        + (", calibrated" if engine.is_calibrated() else "")
+        + (
+            ""
+            if engine.has_enough()
+            else f" (too few: {LEAST_ROWS} rows of fill=gauss of each cuDNN version are needed)"
+        )
+    )
     if engine.known:
         yield f"  {engine.known} rows were left out: a known failure explains them"
     if engine.wild:
@@ -223,13 +338,17 @@ def describe(engine, limits):
     if engine.has_wide_partials():
         yield f"  constants: partials_cast false (dk of GQA {means['dk_grouped']:.3f}, of single heads {means['dk']:.3f})"
     for constant, value, limit, peak in engine.proposals(limits):
-        beyond = ", above which FACTS would miss a liar; no row may have it" if value > limit else ""
+        beyond = (
+            ", above which FACTS would miss a liar; no row may have it" if value > limit else ""
+        )
         yield f"  proposed: {constant} {value:.3g}, limit {limit:.3g}{beyond}; the case that forces it: {_shown(peak)}"
 
 
 def _limits(text):
     """{dtype: (eps_exp, acc_pv)} of "bf16:0.1:0.2,f16:…"."""
-    return {word.split(":")[0]: tuple(float(n) for n in word.split(":")[1:]) for word in text.split(",")}
+    return {
+        word.split(":")[0]: tuple(float(n) for n in word.split(":")[1:]) for word in text.split(",")
+    }
 
 
 def _fail(message, code):
@@ -257,7 +376,10 @@ def main(argv):
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         try:
             with replaced(args.output) as file:
-                file.write(json.dumps(measured.table(date, args.limits), indent=2, ensure_ascii=False) + "\n")
+                file.write(
+                    json.dumps(measured.table(date, args.limits), indent=2, ensure_ascii=False)
+                    + "\n"
+                )
         except OSError as error:
             return _fail(f"{args.output}: {error.strerror}", ENVIRONMENT)
     return INCOMPLETE if any(file.unreadable for file in files) else OK

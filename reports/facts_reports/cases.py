@@ -1,11 +1,27 @@
 """Case names, read back: a name says only what is not default, so the defaults come from keys.json."""
+
 import json
 from functools import lru_cache
 from pathlib import Path
 
 # Keys whose value holds several numbers joined by "/" or ":": part -> place. A shorter value repeats its last number.
-PARTS = {"h": {"q": 0, "k": 1, "kv": 1, "v": 2}, "s": {"q": 0, "kv": 1}, "d": {"qk": 0, "v": 1}, "window": {"left": 0, "right": 1}}
-SUBJECT = ("cudnn", "sm", "build", "backend", "grade", "verdict", "engine", "config", "class")  # of a row, not of its case
+PARTS = {
+    "h": {"q": 0, "k": 1, "kv": 1, "v": 2},
+    "s": {"q": 0, "kv": 1},
+    "d": {"qk": 0, "v": 1},
+    "window": {"left": 0, "right": 1},
+}
+SUBJECT = (
+    "cudnn",
+    "sm",
+    "build",
+    "backend",
+    "grade",
+    "verdict",
+    "engine",
+    "config",
+    "class",
+)  # of a row, not of its case
 
 
 @lru_cache(maxsize=1)
@@ -35,13 +51,22 @@ def parts():
 
 
 def query_keys():
-    return list(defaults()) + list(parts()) + [k for k in SUBJECT if k not in defaults()] + ["device", "case"]
+    return (
+        list(defaults())
+        + list(parts())
+        + [k for k in SUBJECT if k not in defaults()]
+        + ["device", "case"]
+    )
 
 
 @lru_cache(maxsize=1)
 def numbers():
     """Keys that have an order because their values are numbers."""
-    return {k["key"] for k in key_table() if k.get("number")} | set(parts()) | {"sm", "engine", "config"}
+    return (
+        {k["key"] for k in key_table() if k.get("number")}
+        | set(parts())
+        | {"sm", "engine", "config"}
+    )
 
 
 def parse(name):
@@ -81,7 +106,11 @@ class Columns:
                 return self.at[key]
             plain = key in defaults() and key not in _when() and key not in _follows()
             default = defaults().get(key)
-            self.at[key] = [said.get(key, default) for said in self.said] if plain else [value_of(said, key) for said in self.said]
+            self.at[key] = (
+                [said.get(key, default) for said in self.said]
+                if plain
+                else [value_of(said, key) for said in self.said]
+            )
         return self.at[key]
 
 
@@ -110,4 +139,6 @@ def value_of(said, key):
     if key not in _follows():
         return defaults()[key]
     other = value_of(said, _follows()[key])
-    return other.split("_")[-1 if key in ("k", "v") else 0] if _follows()[key] == "layout" else other
+    return (
+        other.split("_")[-1 if key in ("k", "v") else 0] if _follows()[key] == "layout" else other
+    )

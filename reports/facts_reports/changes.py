@@ -1,4 +1,5 @@
 """What changed between two answers to one case: classes of vocabulary.CHANGES, each with the words that make cases alike."""
+
 import re
 from dataclasses import dataclass
 
@@ -9,11 +10,11 @@ from .vocabulary import BY_CHANGE, RANK
 
 @dataclass(frozen=True)
 class Change:
-    word: str       # a class
-    alike: str      # cases of one class that changed in the same way are looked at together
+    word: str  # a class
+    alike: str  # cases of one class that changed in the same way are looked at together
     ratio: float = 0
     known: str = ""
-    engine: str = ""   # with engine=all: which configuration
+    engine: str = ""  # with engine=all: which configuration
 
 
 def _blank(said):
@@ -34,7 +35,11 @@ def state_words(answer):
     if answer.kind == "no":
         return f"refused ({reason_words(answer)})"
     if answer.kind == "yes":
-        return f"{answer.outcome}" + (f" by engine {answer.chosen[1]}" if answer.chosen[1] else "") + ("" if answer.chosen[0] in ("cudnn", "") else f" ({answer.chosen[0]})")
+        return (
+            f"{answer.outcome}"
+            + (f" by engine {answer.chosen[1]}" if answer.chosen[1] else "")
+            + ("" if answer.chosen[0] in ("cudnn", "") else f" ({answer.chosen[0]})")
+        )
     return answer.outcome + (f" ({answer.why})" if answer.why else "")
 
 
@@ -44,10 +49,21 @@ def _verdicts(a, b):
         if a.outcome == b.outcome == "not_run":
             return "missing"
         open_one = [x for x in (a, b) if x.kind == "open"]
-        return "missing" if any(x.outcome in ("not_run", "missing") for x in open_one) else "inconclusive"
+        return (
+            "missing"
+            if any(x.outcome in ("not_run", "missing") for x in open_one)
+            else "inconclusive"
+        )
     if a.kind == b.kind:
         return "changed kind" if a.kind == "fail" and a.outcome != b.outcome else None
-    return {("yes", "no"): "lost", ("no", "yes"): "gained", ("yes", "fail"): "worse", ("no", "fail"): "changed kind", ("fail", "yes"): "better", ("fail", "no"): "better"}[a.kind, b.kind]
+    return {
+        ("yes", "no"): "lost",
+        ("no", "yes"): "gained",
+        ("yes", "fail"): "worse",
+        ("no", "fail"): "changed kind",
+        ("fail", "yes"): "better",
+        ("fail", "no"): "better",
+    }[a.kind, b.kind]
 
 
 def _verdict_change(a, b, engine=""):
@@ -78,12 +94,26 @@ def _engines(a, b):
         return ""
     old, new = _indices(a), _indices(b)
     if not old or not new:
-        return f"engine {a.chosen[1]} -> {b.chosen[1]}" if a.chosen[1] and b.chosen[1] and a.chosen[1] != b.chosen[1] else ""
+        return (
+            f"engine {a.chosen[1]} -> {b.chosen[1]}"
+            if a.chosen[1] and b.chosen[1] and a.chosen[1] != b.chosen[1]
+            else ""
+        )
     if old == new:
         return ""
     gone, come = [e for e in old if e not in new], [e for e in new if e not in old]
     said = [f"engine {e} gone{', was first' if e == old[0] and len(old) > 1 else ''}" for e in gone]
-    said += [f"engine {e} new" + (", first" if e == new[0] and len(new) > 1 else ", last" if e == new[-1] and len(new) > 1 else "") for e in come]
+    said += [
+        f"engine {e} new"
+        + (
+            ", first"
+            if e == new[0] and len(new) > 1
+            else ", last"
+            if e == new[-1] and len(new) > 1
+            else ""
+        )
+        for e in come
+    ]
     if not said:
         said = [f"order {_list(old)} -> {_list(new)}"]
     return "; ".join(said)
@@ -94,8 +124,14 @@ def _knob_names(a, b):
     if a.offered is b.offered:
         return ""
     both = set(_indices(a)) & set(_indices(b))
-    old, new = ({k for index, knobs, _ in x.offered if index in both for k, _ in knobs} for x in (a, b))
-    return "; ".join(f"{', '.join(sorted(names))} {word}" for names, word in ((old - new, "gone"), (new - old, "new")) if names and old and new)
+    old, new = (
+        {k for index, knobs, _ in x.offered if index in both for k, _ in knobs} for x in (a, b)
+    )
+    return "; ".join(
+        f"{', '.join(sorted(names))} {word}"
+        for names, word in ((old - new, "gone"), (new - old, "new"))
+        if names and old and new
+    )
 
 
 def _knobs(a, b):
@@ -104,7 +140,12 @@ def _knobs(a, b):
         return ""
     if len(a.offered) != len(b.offered):
         return f"{len(a.offered)} -> {len(b.offered)} configurations"
-    changed = {k for (_, x, _), (_, y, _) in zip(a.offered, b.offered) for (k, v), (_, w) in zip(x, y) if v != w}
+    changed = {
+        k
+        for (_, x, _), (_, y, _) in zip(a.offered, b.offered)
+        for (k, v), (_, w) in zip(x, y)
+        if v != w
+    }
     return "values of " + ", ".join(sorted(changed)) if changed else "order of configurations"
 
 
@@ -126,10 +167,14 @@ def _accepted(a, b, options):
         out.append(Change("new knobs", names))
     elif not engines and (knobs := _knobs(a, b)):
         out.append(Change("knobs changed", knobs))
-    for word, old, new in (("slower", a.exec_us, b.exec_us), ("plan slower", a.plan_ms, b.plan_ms), ("workspace larger", a.workspace_bytes, b.workspace_bytes)):
+    for word, old, new in (
+        ("slower", a.exec_us, b.exec_us),
+        ("plan slower", a.plan_ms, b.plan_ms),
+        ("workspace larger", a.workspace_bytes, b.workspace_bytes),
+    ):
         ratio = _larger(word, old, new, options)
         if ratio:
-            out.append(Change(word, "", ratio))   # noise would make many ways of it
+            out.append(Change(word, "", ratio))  # noise would make many ways of it
     return out
 
 
@@ -139,7 +184,9 @@ def _configurations(first, second):
     found = []
     for a in first:
         b = theirs.get(a.chosen[1:])
-        change = b and _verdict_change(a, b, "engine " + a.chosen[1] + "".join(f" {k}={v}" for k, v in a.chosen[2]))
+        change = b and _verdict_change(
+            a, b, "engine " + a.chosen[1] + "".join(f" {k}={v}" for k, v in a.chosen[2])
+        )
         if change and change.word in ("worse", "changed kind", "lost"):
             found.append((RANK[b.outcome], change))
     return [min(found, key=lambda f: f[0])[1]] if found else []
@@ -155,10 +202,16 @@ def of(first, second, options):
     if not first or not second:
         side = "candidate" if not second else "baseline"
         return [Change("missing", f"not in the {side}")]
-    first, second = ([x for x in answers if not x.ours] or answers[:1] for answers in (first, second))   # cuDNN's answers, where there are any
+    first, second = (
+        [x for x in answers if not x.ours] or answers[:1] for answers in (first, second)
+    )  # cuDNN's answers, where there are any
     a, b = worst(first), worst(second)
     if (a.ours or b.ours) and "open" not in (a.kind, b.kind):
-        return [] if a.ours and b.ours else [_not_asked("baseline", a) if a.ours else _not_asked("candidate", b)]
+        return (
+            []
+            if a.ours and b.ours
+            else [_not_asked("baseline", a) if a.ours else _not_asked("candidate", b)]
+        )
     change = _verdict_change(a, b)
     if change:
         return [change]
@@ -166,7 +219,11 @@ def of(first, second, options):
     hidden = _configurations(first, second) if several else []
     if a.kind == "no":
         old, new = _blank(reason_words(a)), _blank(reason_words(b))
-        return [Change("reason changed", f"{old} -> {new}")] if (a.reason[0], old) != (b.reason[0], new) else []
+        return (
+            [Change("reason changed", f"{old} -> {new}")]
+            if (a.reason[0], old) != (b.reason[0], new)
+            else []
+        )
     if a.kind == "yes" or several:
         return hidden + _accepted(first[0], second[0], options)
     return hidden

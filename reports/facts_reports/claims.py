@@ -3,6 +3,7 @@
 A rule is a predicate of the case language with pairs of cases on both sides of its edge. The case grammar belongs to the harness. So the rules are read
 in two steps: texts() lists the patterns and predicates, the harness checks them and expands the patterns, and join() takes the names of their cases.
 """
+
 import fnmatch
 import os
 import re
@@ -14,11 +15,22 @@ from .text import clean
 from .versions import version_key
 
 KINDS = ("decision", "numbers", "caller")
-LINES = ("project", "link", "rule", "says", "kind", "refuse", "unless", "edge", "untestable", "note")
-MOST_LETTERS = 16384   # of one line
-MOST_PAIRS = 64        # of one rule
+LINES = (
+    "project",
+    "link",
+    "rule",
+    "says",
+    "kind",
+    "refuse",
+    "unless",
+    "edge",
+    "untestable",
+    "note",
+)
+MOST_LETTERS = 16384  # of one line
+MOST_PAIRS = 64  # of one rule
 _BLANK = " \t\r"
-_BAND = {"mask", "window", "align"}   # mask=causal is a window too: the three count as one key
+_BAND = {"mask", "window", "align"}  # mask=causal is a window too: the three count as one key
 # Every release from 9.0 on that a rule can speak of, and some to come.
 VERSIONS = [f"9.{minor}.{patch}" for minor in range(31) for patch in range(3)]
 SMS = ("75", "80", "86", "89", "90", "100", "103", "107", "110", "120", "121")
@@ -52,7 +64,9 @@ class Places:
         leaf = repr(tree)
         if leaf not in self._leaves:
             values = [place[tree[1] == "sm"] for place in self.places]
-            holding = {value for value in set(values) if predicate.holds(tree, {tree[1]: value}.get)}
+            holding = {
+                value for value in set(values) if predicate.holds(tree, {tree[1]: value}.get)
+            }
             self._leaves[leaf] = sum(1 << i for i, value in enumerate(values) if value in holding)
         return self._leaves[leaf]
 
@@ -76,10 +90,13 @@ class Project:
 @dataclass(eq=False)
 class Edge:
     """Pairs of cases that differ in one key, as one line writes them; without `other` the edge lies between versions or devices."""
+
     where: str
     line: int
-    sides: list                                 # one or two patterns
-    pairs: list = field(default_factory=list)   # [(name that the rule refuses, name that it lets through or None)]
+    sides: list  # one or two patterns
+    pairs: list = field(
+        default_factory=list
+    )  # [(name that the rule refuses, name that it lets through or None)]
 
 
 @dataclass(eq=False)
@@ -92,7 +109,7 @@ class Claim:
     note: str = ""
     untestable: str = ""
     kind: str = ""
-    refuses: str = ""                           # its predicates as they are written
+    refuses: str = ""  # its predicates as they are written
     refuse: list = field(default_factory=list)  # [(line, column, text)]; trees after join()
     unless: list = field(default_factory=list)
     edges: list = field(default_factory=list)
@@ -143,10 +160,19 @@ class Claim:
     def check(self):
         """What a rule must have."""
         testable = not self.untestable
-        for lacks, what in ((not self.says, "says: what the project says, and in which file"), (not self.kind, "kind: decision, numbers or caller"),
-                            (testable and not self.refuse, "refuse: a predicate, or untestable: why"),
-                            (testable and not self.edges, "edge: COMMON | REFUSED | LET THROUGH, or untestable: why"),
-                            (testable and self.kind == "caller", "untestable: why; no backend answers a rule of this kind")):
+        for lacks, what in (
+            (not self.says, "says: what the project says, and in which file"),
+            (not self.kind, "kind: decision, numbers or caller"),
+            (testable and not self.refuse, "refuse: a predicate, or untestable: why"),
+            (
+                testable and not self.edges,
+                "edge: COMMON | REFUSED | LET THROUGH, or untestable: why",
+            ),
+            (
+                testable and self.kind == "caller",
+                "untestable: why; no backend answers a rule of this kind",
+            ),
+        ):
             if lacks:
                 self.fail(f"the rule {self.id} lacks {what}")
         if self.untestable and (self.refuse or self.edges):
@@ -175,7 +201,7 @@ class Reader:
             if clean(raw, MOST_LETTERS) != raw:
                 self.fail(0, "a control character, or a mark that turns the direction of a text")
             comment = re.search(r"(?:^|(?<=[ \t\r]))#", raw)
-            line = (raw[:comment.start()] if comment else raw).rstrip(_BLANK)
+            line = (raw[: comment.start()] if comment else raw).rstrip(_BLANK)
             if line.strip(_BLANK):
                 self._line(line)
         if self.project is None:
@@ -188,7 +214,10 @@ class Reader:
         start = len(line) - len(line.lstrip(_BLANK))
         word, _, rest = line[start:].partition(":")
         if word not in LINES:
-            self.fail(0, f"{_quoted(word)} begins no line of claims; allowed: {' '.join(w + ':' for w in LINES)}{_hint(word, LINES)}")
+            self.fail(
+                0,
+                f"{_quoted(word)} begins no line of claims; allowed: {' '.join(w + ':' for w in LINES)}{_hint(word, LINES)}",
+            )
         said = rest.strip(_BLANK)
         if not said:
             self.fail(len(line), "a value is missing after the colon")
@@ -227,7 +256,9 @@ class Reader:
 
     def _kind(self, _, said, at):
         if said not in KINDS:
-            self.fail(at, f"{_quoted(said)} is not a kind; allowed: {' '.join(KINDS)}{_hint(said, KINDS)}")
+            self.fail(
+                at, f"{_quoted(said)} is not a kind; allowed: {' '.join(KINDS)}{_hint(said, KINDS)}"
+            )
         self.claim.kind = said
 
     def _refuse(self, word, said, at):
@@ -243,7 +274,11 @@ class Reader:
             self.fail(at, "edge: takes COMMON | REFUSED | LET THROUGH, or COMMON alone")
         # Columns stay those of the line: what is not part of a pattern is blank.
         whole = " " * at + common
-        patterns = [f"{whole} {sides[0]}", f"{whole} {' ' * len(sides[0])} {sides[1]}"] if sides else [whole]
+        patterns = (
+            [f"{whole} {sides[0]}", f"{whole} {' ' * len(sides[0])} {sides[1]}"]
+            if sides
+            else [whole]
+        )
         self.claim.edges.append(Edge(self.where, self.line, patterns))
 
     # ---- what the harness is asked -----------------------------------------------------------------------------------------------
@@ -294,13 +329,21 @@ class Reader:
             one, two = map(cases.parse, pair)
             keys = [key for key in cases.defaults() if one.get(key) != two.get(key)]
             if len(set(keys) - _BAND) + bool(set(keys) & _BAND) != 1:
-                fail(f"the two sides of an edge differ in exactly one key (mask, window and align are one); these differ in {' '.join(keys) or 'none'}")
+                fail(
+                    f"the two sides of an edge differ in exactly one key (mask, window and align are one); these differ in {' '.join(keys) or 'none'}"
+                )
 
 
 def _check_edge(claim, edge, name, other):
     """Somewhere the rule refuses the one side and not the other, and nowhere the other way round. Without another side: some places refuse, some do not."""
     refused = claim.refused(name, EVERYWHERE)
-    let = claim.refused(other, EVERYWHERE) if other else EVERYWHERE.all if refused == EVERYWHERE.all else 0
+    let = (
+        claim.refused(other, EVERYWHERE)
+        if other
+        else EVERYWHERE.all
+        if refused == EVERYWHERE.all
+        else 0
+    )
     if let & ~refused:
         what = "is refused on the side that the rule should let through"
     elif refused & ~let:
@@ -308,7 +351,9 @@ def _check_edge(claim, edge, name, other):
     elif not refused:
         what = "is never refused by the rule"
     else:
-        what = "is refused on both sides" if other else "is refused by every version for every device"
+        what = (
+            "is refused on both sides" if other else "is refused by every version for every device"
+        )
     raise ClaimsError(f"{edge.where}:{edge.line}:1: {claim.id} has no edge here: {name} {what}")
 
 
@@ -320,15 +365,22 @@ def _quoted(word):
 def _hint(word, words):
     near = predicate.nearest(word, words)
     distance = predicate.distance(word, near)
-    return f"; did you mean {near}?" if distance < min(len(word) // 3 + 2, max(len(word), len(near))) else ""
+    return (
+        f"; did you mean {near}?"
+        if distance < min(len(word) // 3 + 2, max(len(word), len(near)))
+        else ""
+    )
 
 
 # ---- which rules, which cases ----------------------------------------------------------------------------------------------------------
 
+
 def load(words, folder):
     """(rules, those that the words choose): files, or the files of `folder`; other words are names of rules, with * and ?."""
     reader = Reader()
-    files = [word for word in words if os.path.isfile(word)] or sorted(str(path) for path in Path(folder).glob("*.claims") if folder)
+    files = [word for word in words if os.path.isfile(word)] or sorted(
+        str(path) for path in Path(folder).glob("*.claims") if folder
+    )
     for path in files:
         reader.read_file(path)
     names = [word for word in words if not os.path.isfile(word)]
@@ -337,7 +389,9 @@ def load(words, folder):
         found = [c for c in reader.claims if fnmatch.fnmatchcase(c.id, word.replace("[", "[[]"))]
         if not found:
             near = predicate.nearest(word, [c.id for c in reader.claims])
-            raise ClaimsError(f"facts audit: {word[:80]} is neither a file nor a rule (fe/H04, 'te/*'); did you mean {near}?")
+            raise ClaimsError(
+                f"facts audit: {word[:80]} is neither a file nor a rule (fe/H04, 'te/*'); did you mean {near}?"
+            )
         chosen.update(found)
     return reader, chosen
 
@@ -358,7 +412,9 @@ def collect(claims, chosen, places, measured, where="", known=None):
             continue
         for pair in claim.pairs:
             pair = [name for name in pair if name]
-            if (known is None or all(asked(name, measured) in known for name in pair)) and (tree is None or predicate.holds(tree, get_of(pair[0]))):
+            if (known is None or all(asked(name, measured) in known for name in pair)) and (
+                tree is None or predicate.holds(tree, get_of(pair[0]))
+            ):
                 out += [(claim, name) for name in pair]
     return out
 

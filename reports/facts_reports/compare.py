@@ -1,4 +1,5 @@
 """Two that should agree: the decisions for two devices, and the bits of two records."""
+
 from . import latest, text, words
 from .cases import parse, value_of
 
@@ -7,20 +8,29 @@ def _decision(row):
     """Yes or no, and mode A's engines with their knobs in order: all that a decision is, nothing that only a run can know."""
     if row.get("supported") is None or row["verdict"] == "inconclusive":
         return None
-    engines = tuple((e.get("index"), tuple(sorted((e.get("knobs") or {}).items()))) for e in row["engines"] if isinstance(e, dict) and e.get("mode") == "A")
+    engines = tuple(
+        (e.get("index"), tuple(sorted((e.get("knobs") or {}).items())))
+        for e in row["engines"]
+        if isinstance(e, dict) and e.get("mode") == "A"
+    )
     return row["supported"], engines
 
 
 def _decision_words(decision):
     supported, engines = decision
-    named = ", ".join(f"{index}" + (" " + " ".join(f"{k}={v}" for k, v in knobs) if knobs else "") for index, knobs in engines)
+    named = ", ".join(
+        f"{index}" + (" " + " ".join(f"{k}={v}" for k, v in knobs) if knobs else "")
+        for index, knobs in engines
+    )
     return f"yes, engines {named}" if supported else "no"
 
 
 def decisions(store, first, second):
     """{build: (how many are equal, [(case, decision of first, of second)])}, of every case and build that both devices were asked."""
     seen = {first: {}, second: {}}
-    for _, row in store.rows("device IN (?, ?) AND outcome <> 'missing'", (first, second), "build, case_name, config"):
+    for _, row in store.rows(
+        "device IN (?, ?) AND outcome <> 'missing'", (first, second), "build, case_name, config"
+    ):
         answer = _decision(row)
         if answer is not None:
             seen[row["device"]].setdefault((row["build"], row["case"]), answer)
@@ -30,7 +40,11 @@ def decisions(store, first, second):
             continue
         one, other = seen[first][build, case], seen[second][build, case]
         equal, differences = result.get(build, (0, []))
-        result[build] = (equal + 1, differences) if one == other else (equal, [*differences, (case, one, other)])
+        result[build] = (
+            (equal + 1, differences)
+            if one == other
+            else (equal, [*differences, (case, one, other)])
+        )
     return result
 
 
@@ -38,11 +52,17 @@ def print_decisions(store, first, second):
     """One line a build, each difference below it. 0: all equal; 1: some differ; 5: no case has an answer for both."""
     result = decisions(store, first, second)
     for build, (equal, differences) in result.items():
-        print(f"{build}: {equal:,} of {equal + len(differences):,} decisions equal on {first} and {second}")
+        print(
+            f"{build}: {equal:,} of {equal + len(differences):,} decisions equal on {first} and {second}"
+        )
         for case, one, other in differences:
-            print(f"  {case}\n    {first}: {_decision_words(one)}\n    {second}: {_decision_words(other)}")
+            print(
+                f"  {case}\n    {first}: {_decision_words(one)}\n    {second}: {_decision_words(other)}"
+            )
     if not result:
-        print(f"no case has an answer for both {first} and {second}; devices in the records: {', '.join(store.devices())}")
+        print(
+            f"no case has an answer for both {first} and {second}; devices in the records: {', '.join(store.devices())}"
+        )
         return 5
     return int(any(differences for _, differences in result.values()))
 
@@ -55,7 +75,11 @@ def _may_differ(case, tensor):
 
 def bits_of(row):
     """{tensor: hash}, as a row has them."""
-    return {tensor: e["bits"] for tensor, e in (row.get("errors") or {}).items() if isinstance(e, dict) and e.get("bits")}
+    return {
+        tensor: e["bits"]
+        for tensor, e in (row.get("errors") or {}).items()
+        if isinstance(e, dict) and e.get("bits")
+    }
 
 
 def _bits(store, with_device):
@@ -63,7 +87,14 @@ def _bits(store, with_device):
     found = {}
     for _, row in store.rows("outcome <> 'missing'"):
         if bits := bits_of(row):
-            found[(row["case"], row["build"], latest.config(row), row["device"] if with_device else "")] = bits
+            found[
+                (
+                    row["case"],
+                    row["build"],
+                    latest.config(row),
+                    row["device"] if with_device else "",
+                )
+            ] = bits
     return found
 
 
@@ -78,7 +109,9 @@ def bits(one, other):
             if left == right:
                 result["equal"] += 1
             else:
-                result["free" if _may_differ(key[0], tensor) else "differ"].append((key, tensor, left, right))
+                result["free" if _may_differ(key[0], tensor) else "differ"].append(
+                    (key, tensor, left, right)
+                )
     return result
 
 
@@ -94,9 +127,13 @@ def print_bits(one, other, names):
     if not total:
         print("no case, build and configuration has answers in both records")
         return 5
-    loaded = [sum(row.get("plan_loaded") is True for _, row in store.rows()) for store in (one, other)]
-    print(f"{result['equal']:,} of {total:,} tensors equal, bit for bit, in {text.line(names[0], 200)} and {text.line(names[1], 200)}; "
-          f"{len(result['differ']):,} differ, {len(result['free']):,} differ that need not repeat; plans loaded: {loaded[0]:,} and {loaded[1]:,}")
+    loaded = [
+        sum(row.get("plan_loaded") is True for _, row in store.rows()) for store in (one, other)
+    ]
+    print(
+        f"{result['equal']:,} of {total:,} tensors equal, bit for bit, in {text.line(names[0], 200)} and {text.line(names[1], 200)}; "
+        f"{len(result['differ']):,} differ, {len(result['free']):,} differ that need not repeat; plans loaded: {loaded[0]:,} and {loaded[1]:,}"
+    )
     for word, found in (("differs", result["differ"]), ("need not repeat", result["free"])):
         for key, tensor, left, right in found:
             print(f"  {word}: {tensor} {left} {right}: {_where(one, key)}")

@@ -1,4 +1,5 @@
 """The first line of a comparison: the decision, one clause why, the counts."""
+
 from . import text
 from .diff import FINDINGS
 from .vocabulary import APART, BY_CHANGE, CHANGES
@@ -21,7 +22,10 @@ _SENTENCES = {
     "workspace larger": ("case needs more workspace", "cases need more workspace"),
     "better": ("case no longer fails", "cases no longer fail"),
     "gained": ("refused case is accepted now", "refused cases are accepted now"),
-    "reason changed": ("case is refused for another reason", "cases are refused for another reason"),
+    "reason changed": (
+        "case is refused for another reason",
+        "cases are refused for another reason",
+    ),
     "new knobs": ("case has new knobs", "cases have new knobs"),
     "not asked": ("case was asked on one side only", "cases were asked on one side only"),
 }
@@ -36,7 +40,13 @@ def decision(diff):
 def sentence(diff, word):
     said = text.count(diff.total(word), *_SENTENCES[word])
     if word == "time unknown":
-        said += " (" + "; ".join(f"{why}: {len(pairs):,}" for why, pairs in sorted(diff.classes[word].items())) + ")"
+        said += (
+            " ("
+            + "; ".join(
+                f"{why}: {len(pairs):,}" for why, pairs in sorted(diff.classes[word].items())
+            )
+            + ")"
+        )
     return said + (f" ({diff.known(word):,} known)" if diff.known(word) else "")
 
 
@@ -56,7 +66,10 @@ def _silent(diff):
     for (slot, side), (count, why) in diff.silent.items():
         if count == sum(diff.counts[slot, side].values()):
             out.setdefault(_target_words(diff, slot, side), why)
-    return [f"{name} could not be asked" + (f" ({text.line(why, 160)})" if why else "") for name, why in out.items()]
+    return [
+        f"{name} could not be asked" + (f" ({text.line(why, 160)})" if why else "")
+        for name, why in out.items()
+    ]
 
 
 def _target_words(diff, slot, side):
@@ -68,7 +81,11 @@ def _why(diff, counted):
     """One clause, and the classes that it has named."""
     code = diff.exit_code()
     if code == 5:
-        return ("FACTS itself refuses every case for one of the two sides" if diff.names else "the two sides have no case and target in common"), []
+        return (
+            "FACTS itself refuses every case for one of the two sides"
+            if diff.names
+            else "the two sides have no case and target in common"
+        ), []
     if code == 1:
         said = [word for word in counted if word in diff.fail_on and diff.news(word)]
         return _and([sentence(diff, word) for word in said]), said
@@ -86,10 +103,16 @@ def _why(diff, counted):
 
 def headline(diff):
     """One line: the decision, why, what else changed, how many answers were compared."""
-    counted = [c.word for c in CHANGES if c.word not in APART and c.word != "reason changed" and diff.total(c.word)]
+    counted = [
+        c.word
+        for c in CHANGES
+        if c.word not in APART and c.word != "reason changed" and diff.total(c.word)
+    ]
     why, said = _why(diff, counted)
     rest = [sentence(diff, word) for word in counted if word not in said]
-    rest += [f"{part[0].upper()}{part[1:]}" for part in partial(diff)] if diff.exit_code() == 1 else []
+    rest += (
+        [f"{part[0].upper()}{part[1:]}" for part in partial(diff)] if diff.exit_code() == 1 else []
+    )
     if diff.compared():
         rest.append(f"{text.count(diff.compared(), 'answer')} compared, {diff.same:,} same")
     return f"{decision(diff)}: " + ". ".join([why, *rest]) + "."

@@ -2,6 +2,7 @@
 
 Every verdict is the record's own; what differs is classified by changes.py, what separates it found by separate.py.
 """
+
 from array import array
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -12,9 +13,9 @@ from .failures import Failures
 from .versions import version_key
 from .vocabulary import APART, BY_CHANGE, CHANGES, GRAVITY, SAME
 
-ROWS = 10        # of an answer that people read
-_NAMED = 3       # ways to change, in a row of several; rows of a class before those of the next
-_EVERY = 40      # ways of a class that are looked into one by one
+ROWS = 10  # of an answer that people read
+_NAMED = 3  # ways to change, in a row of several; rows of a class before those of the next
+_EVERY = 40  # ways of a class that are looked into one by one
 _DECISIONS = ("lost", "gained")
 FINDINGS = frozenset(c.word for c in CHANGES if c.exit == 1)
 
@@ -27,9 +28,10 @@ def _news(word, cases, known):
 @dataclass
 class Group:
     """Cases that changed alike and what separates them; `where` "" is every case, None: nothing found."""
+
     word: str
     alike: str
-    name: str       # the same without a count: it stays from run to run
+    name: str  # the same without a count: it stays from run to run
     where: str
     hits: int
     total: int
@@ -37,11 +39,11 @@ class Group:
     among: int
     known: int
     slot: int
-    case: str       # the example
+    case: str  # the example
     ratio: float
     engine: str
     members: int
-    also: int       # cases of the same class that changed otherwise, for which `where` holds too
+    also: int  # cases of the same class that changed otherwise, for which `where` holds too
 
     @property
     def news(self):
@@ -52,28 +54,30 @@ class Group:
 class Diff:
     sides: object
     axes: list
-    alone: tuple                # targets that only one side has
-    options: dict               # thresholds, by class
-    fail_on: frozenset          # classes that are findings
+    alone: tuple  # targets that only one side has
+    options: dict  # thresholds, by class
+    fail_on: frozenset  # classes that are findings
     command: str = "diff"
     names: list = field(default_factory=list)
     slots: array = field(default_factory=lambda: array("H"))
-    seconds: array = field(default_factory=lambda: array("f"))      # what asking both sides took
-    counts: dict = field(default_factory=dict)      # (slot, side): {outcome: cases}
-    classes: dict = field(default_factory=dict)     # class: {alike: [pair]}
-    about: dict = field(default_factory=dict)       # (pair, class): (ratio, known, engine)
-    shown: dict = field(default_factory=dict)       # class: changes that show a known failure
-    among: dict = field(default_factory=dict)       # phrase: [pair]
+    seconds: array = field(default_factory=lambda: array("f"))  # what asking both sides took
+    counts: dict = field(default_factory=dict)  # (slot, side): {outcome: cases}
+    classes: dict = field(default_factory=dict)  # class: {alike: [pair]}
+    about: dict = field(default_factory=dict)  # (pair, class): (ratio, known, engine)
+    shown: dict = field(default_factory=dict)  # class: changes that show a known failure
+    among: dict = field(default_factory=dict)  # phrase: [pair]
     same: int = 0
     fail_both: int = 0
     known_both: int = 0
-    unmet: int = 0              # of the second side: expectations that were not met
+    unmet: int = 0  # of the second side: expectations that were not met
     groups: list = field(default_factory=list)
     failures: Failures = field(default_factory=Failures)
-    silent: dict = field(default_factory=dict)      # (slot, side): [cases without an answer, why]
-    times: object = None        # bench.Record: then `slower` is of times measured in turns
-    mappings: dict = field(default_factory=dict)    # of numbering.learn
-    numbers: dict = field(default_factory=dict)     # (graph, old number of an engine, new number): cases
+    silent: dict = field(default_factory=dict)  # (slot, side): [cases without an answer, why]
+    times: object = None  # bench.Record: then `slower` is of times measured in turns
+    mappings: dict = field(default_factory=dict)  # of numbering.learn
+    numbers: dict = field(
+        default_factory=dict
+    )  # (graph, old number of an engine, new number): cases
 
     def total(self, word):
         """Cases (of each pair of targets) of a class."""
@@ -96,7 +100,12 @@ class Diff:
     def incomplete(self):
         """Files that are not complete and hold a target that is compared; also files of which no row could be read."""
         compared = {target for slot in self.sides.slots for target in (slot.first, slot.second)}
-        return [f for record in self.sides.records for f in record.files if not f.complete and (not f.targets or f.targets & compared)]
+        return [
+            f
+            for record in self.sides.records
+            for f in record.files
+            if not f.complete and (not f.targets or f.targets & compared)
+        ]
 
     def complete(self):
         return not self.incomplete()
@@ -115,7 +124,11 @@ class Diff:
         """What a class makes of the exit code. Where a slower case is no finding, an unknown time is no question."""
         if change.word in self.fail_on:
             return 1
-        return change.exit if change.exit > 1 and (change.word != "time unknown" or "slower" in self.fail_on) else 0
+        return (
+            change.exit
+            if change.exit > 1 and (change.word != "time unknown" or "slower" in self.fail_on)
+            else 0
+        )
 
 
 def timed(diff, slot, case):
@@ -127,7 +140,12 @@ def timed(diff, slot, case):
 
 def _slower(diff, slot, case):
     """[Change] of the times of a case that both sides accept."""
-    found = bench.slower(diff.times.cases.get(case), target(diff, slot, 0), target(diff, slot, 1), diff.options.get("slower", times.LEAST))
+    found = bench.slower(
+        diff.times.cases.get(case),
+        target(diff, slot, 0),
+        target(diff, slot, 1),
+        diff.options.get("slower", times.LEAST),
+    )
     if found.is_slower is None:
         return [changes.Change("time unknown", found.why)]
     return [changes.Change("slower", "", found.ratio)] if found.is_slower else []
@@ -171,8 +189,20 @@ def _phrases(kinds):
     a, b = kinds
     out = ["planned"]
     out += ["answered before"] if a != "open" and b != "open" else []
-    out += {"yes": ["accepted before"], "no": ["refused before"], "fail": ["that failed before"]}.get(a, []) if b != "open" else []
-    return out + (["accepted by both sides"] if a == b == "yes" else ["refused by both sides"] if a == b == "no" else [])
+    out += (
+        {"yes": ["accepted before"], "no": ["refused before"], "fail": ["that failed before"]}.get(
+            a, []
+        )
+        if b != "open"
+        else []
+    )
+    return out + (
+        ["accepted by both sides"]
+        if a == b == "yes"
+        else ["refused by both sides"]
+        if a == b == "no"
+        else []
+    )
 
 
 def _subjects(diff):
@@ -181,7 +211,10 @@ def _subjects(diff):
     for key, place in (("device", 1), ("build", 0)):
         if all(slot.first[place] == slot.second[place] for slot in diff.sides.slots):
             out[key] = [diff.sides.slots[s].first[place] for s in diff.slots]
-    abouts = [[diff.record(i).targets[t] for i, t in enumerate((slot.first, slot.second))] for slot in diff.sides.slots]
+    abouts = [
+        [diff.record(i).targets[t] for i, t in enumerate((slot.first, slot.second))]
+        for slot in diff.sides.slots
+    ]
     for key in ("sm", "cudnn"):
         if all(a[key] == b[key] and a[key] is not None for a, b in abouts):
             out[key] = [str(abouts[s][0][key]) for s in diff.slots]
@@ -191,9 +224,15 @@ def _subjects(diff):
 def _grouped(diff, columns):
     """[Group] of every class, worst first; within a class the largest group first."""
     out = []
-    universe = {phrase: separate.bits_of(pairs, columns.size) for phrase, pairs in diff.among.items()}
+    universe = {
+        phrase: separate.bits_of(pairs, columns.size) for phrase, pairs in diff.among.items()
+    }
     for word in sorted(set(diff.classes) - APART, key=GRAVITY.get):
-        around = universe[BY_CHANGE[word].among] if BY_CHANGE[word].among in universe else universe["planned"]
+        around = (
+            universe[BY_CHANGE[word].among]
+            if BY_CHANGE[word].among in universe
+            else universe["planned"]
+        )
         ways = sorted(diff.classes[word].items(), key=lambda item: (-len(item[1]), item[0]))
         bits = [(alike, separate.bits_of(pairs, columns.size)) for alike, pairs in ways]
         everything = 0
@@ -201,16 +240,36 @@ def _grouped(diff, columns):
             everything |= one
         around |= everything
         whole = separate.rules(columns, everything, around) if len(ways) > 1 else []
-        if len(whole) == 1 and whole[0].text is not None and not _apart(columns, word, bits, around, everything):
+        if (
+            len(whole) == 1
+            and whole[0].text is not None
+            and not _apart(columns, word, bits, around, everything)
+        ):
             bits = [(_ways(ways), everything)]
         for alike, one in bits[:_EVERY]:
             name = "; ".join(way for way, _ in ways[:_NAMED]) if len(bits) < len(ways) else alike
-            found = whole if one == everything and whole else separate.rules(columns, one, around, everything)
-            out += [_group(diff, word, (alike, name), rule, one, around, everything) for rule in found]
+            found = (
+                whole
+                if one == everything and whole
+                else separate.rules(columns, one, around, everything)
+            )
+            out += [
+                _group(diff, word, (alike, name), rule, one, around, everything) for rule in found
+            ]
         if len(bits) > _EVERY:
-            rest = sum(one for _, one in bits[_EVERY:])   # no two share a case
+            rest = sum(one for _, one in bits[_EVERY:])  # no two share a case
             said = (f"{len(bits) - _EVERY:,} other ways", "other ways")
-            out.append(_group(diff, word, said, separate.Rule(None, separate.count(rest), 0, rest), rest, around, everything))
+            out.append(
+                _group(
+                    diff,
+                    word,
+                    said,
+                    separate.Rule(None, separate.count(rest), 0, rest),
+                    rest,
+                    around,
+                    everything,
+                )
+            )
     return _ordered(out, diff.fail_on)
 
 
@@ -227,7 +286,13 @@ def _ordered(groups, fail_on):
     seen, first, last = {}, [], []
     for group in groups:
         seen[group.word] = seen.get(group.word, 0) + 1
-        (last if seen[group.word] > _NAMED and group.word not in fail_on and not BY_CHANGE[group.word].exit else first).append(group)
+        (
+            last
+            if seen[group.word] > _NAMED
+            and group.word not in fail_on
+            and not BY_CHANGE[group.word].exit
+            else first
+        ).append(group)
     return first + last
 
 
@@ -242,22 +307,52 @@ def _group(diff, word, said, rule, whole, around, everything):
     members = separate.members(rule.bits, size)
     told = [diff.about.get((pair, word), (0, "", "")) for pair in members]
     news = [i for i, (_, known, _) in enumerate(told) if not known] or range(len(members))
-    shown = max(news, key=lambda i: (told[i][0], -len(diff.names[members[i]]), -i))   # the largest ratio, else the simplest case
+    shown = max(
+        news, key=lambda i: (told[i][0], -len(diff.names[members[i]]), -i)
+    )  # the largest ratio, else the simplest case
     pair = members[shown]
-    return Group(word, *said, rule.text, rule.hits, separate.count(whole), rule.others, separate.count(around & ~everything), sum(bool(k) for _, k, _ in told),
-                 diff.slots[pair], diff.names[pair], told[shown][0], told[shown][2], rule.bits, rule.also)
+    return Group(
+        word,
+        *said,
+        rule.text,
+        rule.hits,
+        separate.count(whole),
+        rule.others,
+        separate.count(around & ~everything),
+        sum(bool(k) for _, k, _ in told),
+        diff.slots[pair],
+        diff.names[pair],
+        told[shown][0],
+        told[shown][2],
+        rule.bits,
+        rule.also,
+    )
 
 
 def _target_terms(tree):
     """Comparisons of a predicate that speak of a target alone and must hold."""
     terms = tree[1] if tree[0] == "and" else [tree]
-    return [t for t in terms if t[0] not in ("and", "or", "not") and t[1] in ("build", "device", "cudnn", "sm")]
+    return [
+        t
+        for t in terms
+        if t[0] not in ("and", "or", "not") and t[1] in ("build", "device", "cudnn", "sm")
+    ]
 
 
 def _keep_targets(record, terms):
     def get(target, about):
-        return {"build": target[0], "device": target[1], "cudnn": about["cudnn"], "sm": None if about["sm"] is None else str(about["sm"])}.get
-    record.targets = {t: about for t, about in record.targets.items() if all(predicate.holds(term, get(t, about)) for term in terms)}
+        return {
+            "build": target[0],
+            "device": target[1],
+            "cudnn": about["cudnn"],
+            "sm": None if about["sm"] is None else str(about["sm"]),
+        }.get
+
+    record.targets = {
+        t: about
+        for t, about in record.targets.items()
+        if all(predicate.holds(term, get(t, about)) for term in terms)
+    }
 
 
 def _kept(tree, slot, case, answers, record):
@@ -265,9 +360,21 @@ def _kept(tree, slot, case, answers, record):
     said = parse(case)
     about = record.targets[slot]
     for a in answers:
-        subject = {"build": slot[0], "device": slot[1], "cudnn": about["cudnn"], "sm": None if about["sm"] is None else str(about["sm"]), "backend": a.chosen[0], "grade": a.grade,
-                   "verdict": a.verdict, "class": a.reason[0] or None, "case": case, "engine": a.chosen[1] or value_of(said, "engine")}
-        if predicate.holds(tree, lambda key: subject[key] if key in subject else value_of(said, key)):
+        subject = {
+            "build": slot[0],
+            "device": slot[1],
+            "cudnn": about["cudnn"],
+            "sm": None if about["sm"] is None else str(about["sm"]),
+            "backend": a.chosen[0],
+            "grade": a.grade,
+            "verdict": a.verdict,
+            "class": a.reason[0] or None,
+            "case": case,
+            "engine": a.chosen[1] or value_of(said, "engine"),
+        }
+        if predicate.holds(
+            tree, lambda key: subject[key] if key in subject else value_of(said, key)
+        ):
             return True
     return False
 
@@ -279,7 +386,9 @@ def _read_pairs(diff):
         mapping = diff.mappings.get(numbering.space(slot, case))
         if mapping and second:
             for old in {index for a in first for index, *_ in a.offered} & set(mapping):
-                graph = ("unified " if " impl=unified" in case else "") + ("backward" if case.startswith("pass=bwd") else "forward")
+                graph = ("unified " if " impl=unified" in case else "") + (
+                    "backward" if case.startswith("pass=bwd") else "forward"
+                )
                 key = graph, old, mapping[old]
                 diff.numbers[key] = diff.numbers.get(key, 0) + 1
             first = numbering.translate(first, mapping)
@@ -296,12 +405,18 @@ def classes(said):
     if said is None:
         return None
     if said == "any":
-        return frozenset(c.word for c in CHANGES if c.word not in ("better", "gained", "reason changed", "new knobs", "not asked"))
+        return frozenset(
+            c.word
+            for c in CHANGES
+            if c.word not in ("better", "gained", "reason changed", "new knobs", "not asked")
+        )
     found = set()
     for word in said.split(","):
         name = word.strip().replace("-", " ").replace("_", " ")
         if name not in BY_CHANGE:
-            raise sides.SidesError(f"--fail-on: no class '{text.line(word, 40)}'; nearest: {predicate.nearest(name, BY_CHANGE)}; all: {', '.join(w.replace(' ', '-') for w in BY_CHANGE)}, any")
+            raise sides.SidesError(
+                f"--fail-on: no class '{text.line(word, 40)}'; nearest: {predicate.nearest(name, BY_CHANGE)}; all: {', '.join(w.replace(' ', '-') for w in BY_CHANGE)}, any"
+            )
         found.add(name)
     return frozenset(found)
 
@@ -309,42 +424,87 @@ def classes(said):
 def _of(both, axes, alone, slower, fail_on, command, turns):
     """A Diff that is not filled yet. `turns`: a bench.Record whose times were measured in turns: then `slower` is a finding."""
     findings = FINDINGS | {"slower"} if turns else FINDINGS
-    return Diff(both, axes, alone, {"slower": slower} if slower else {}, findings if fail_on is None else fail_on, command, times=turns)
+    return Diff(
+        both,
+        axes,
+        alone,
+        {"slower": slower} if slower else {},
+        findings if fail_on is None else fail_on,
+        command,
+        times=turns,
+    )
 
 
-def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail_on=None, command="diff", measured=False):
+def compare(
+    inputs,
+    baseline=None,
+    candidate=None,
+    where=None,
+    slower=None,
+    fail_on=None,
+    command="diff",
+    measured=False,
+):
     """A Diff. `inputs`: two records, or any number that together hold both builds. `measured`: their times were measured in turns, and `slower` is a finding.
     Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
     tree = predicate.parse(where) if where else None
     both = sides.Sides()
     pool = bool(baseline and candidate) or len(inputs) != 2
     if pool and not (baseline and candidate):
-        raise sides.SidesError(f"{len(inputs)} record{'s' if len(inputs) != 1 else ''}: give two, or say --baseline V --candidate V")
+        raise sides.SidesError(
+            f"{len(inputs)} record{'s' if len(inputs) != 1 else ''}: give two, or say --baseline V --candidate V"
+        )
     first = both.read(inputs if pool else inputs[:1])
     second = first if pool else both.read(inputs[1:])
     for record in both.records:
         if tree:
             _keep_targets(record, _target_terms(tree))
         if not record.targets:
-            raise sides.SidesError(f"{', '.join(text.line(n, 200) for n in record.names)}: no answer in it" + (" that --where keeps" if tree else ""))
+            raise sides.SidesError(
+                f"{', '.join(text.line(n, 200) for n in record.names)}: no answer in it"
+                + (" that --where keeps" if tree else "")
+            )
     axes, pairs, only_first, only_second = sides.match(first, second, baseline, candidate)
     if pool and not axes:
         raise sides.SidesError(f"--baseline and --candidate are both {pairs[0][0][0]}")
     both.pair([((0, *a), (len(both.records) - 1, *b)) for a, b in pairs])
-    diff = _of(both, axes, (only_first, only_second), slower, fail_on, command, bench.load(inputs)[0] if measured else None)
-    return filled(diff, lambda slot, case, one, other: not tree or _kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second))
+    diff = _of(
+        both,
+        axes,
+        (only_first, only_second),
+        slower,
+        fail_on,
+        command,
+        bench.load(inputs)[0] if measured else None,
+    )
+    return filled(
+        diff,
+        lambda slot, case, one, other: (
+            not tree
+            or _kept(tree, both.slots[slot].first, case, one, first)
+            or _kept(tree, both.slots[slot].second, case, other, second)
+        ),
+    )
 
 
 def of_targets(both, pairs, command="diff", slower=None, fail_on=None, turns=None):
     """A Diff of targets of one record, [(target, target)]; the rest as compare() and _of() have it. A `diff` leaves out the cases that only one of the two was asked; a `gate` has them as missing."""
-    axes = [name for place, name in enumerate(("build", "device")) if any(a[place] != b[place] for a, b in pairs)]
+    axes = [
+        name
+        for place, name in enumerate(("build", "device"))
+        if any(a[place] != b[place] for a, b in pairs)
+    ]
     mine = both.apart([((0, *a), (0, *b)) for a, b in pairs])
-    return filled(_of(mine, axes, ((), ()), slower, fail_on, command, turns), lambda slot, case, one, other: command == "gate" or one and other)
+    return filled(
+        _of(mine, axes, ((), ()), slower, fail_on, command, turns),
+        lambda slot, case, one, other: command == "gate" or one and other,
+    )
 
 
 @dataclass
 class _Part:
     """The sides of one pair of targets."""
+
     records: list
     slots: list
 
@@ -352,12 +512,28 @@ class _Part:
 def of_slot(diff, slot):
     """One pair of targets of a comparison: its counts, without groups."""
     mine = {pair for pair, one in enumerate(diff.slots) if one == slot}
-    classes = {word: {alike: [pair for pair in pairs if pair in mine] for alike, pairs in ways.items()} for word, ways in diff.classes.items()}
-    members = {word: [pair for pairs in ways.values() for pair in pairs] for word, ways in classes.items()}
+    classes = {
+        word: {alike: [pair for pair in pairs if pair in mine] for alike, pairs in ways.items()}
+        for word, ways in diff.classes.items()
+    }
+    members = {
+        word: [pair for pairs in ways.values() for pair in pairs] for word, ways in classes.items()
+    }
     changed = {pair for word, pairs in members.items() if word not in SAME for pair in pairs}
-    out = Diff(_Part(diff.sides.records, [diff.sides.slots[slot]]), diff.axes, ((), ()), diff.options, diff.fail_on, diff.command, [diff.names[pair] for pair in sorted(mine)])
+    out = Diff(
+        _Part(diff.sides.records, [diff.sides.slots[slot]]),
+        diff.axes,
+        ((), ()),
+        diff.options,
+        diff.fail_on,
+        diff.command,
+        [diff.names[pair] for pair in sorted(mine)],
+    )
     out.classes, out.same = classes, len(mine) - len(changed)
-    out.shown = {word: sum(bool(diff.about.get((pair, word), (0, "", ""))[1]) for pair in pairs) for word, pairs in members.items()}
+    out.shown = {
+        word: sum(bool(diff.about.get((pair, word), (0, "", ""))[1]) for pair in pairs)
+        for word, pairs in members.items()
+    }
     out.counts = {(0, side): counts for (at, side), counts in diff.counts.items() if at == slot}
     out.silent = {(0, side): found for (at, side), found in diff.silent.items() if at == slot}
     return out
@@ -374,6 +550,7 @@ def filled(diff, is_kept=lambda slot, case, one, other: True):
 
 # ---- commands that repeat what is shown ----
 
+
 def target(diff, slot, side):
     return (diff.sides.slots[slot].first, diff.sides.slots[slot].second)[side]
 
@@ -384,16 +561,32 @@ def version(diff, slot, side):
     about = diff.record(side).targets[target(diff, slot, side)]
     line = about.get("line", {})
     if line.get("origin") == "folder":
-        libraries = [str(lib.get("path")) for lib in line.get("libraries") or [] if isinstance(lib, dict) and lib.get("in_build")]
+        libraries = [
+            str(lib.get("path"))
+            for lib in line.get("libraries") or []
+            if isinstance(lib, dict) and lib.get("in_build")
+        ]
         return str(PurePosixPath(libraries[0]).parent) if libraries else build
-    others = {b for r in diff.sides.records for (b, _), a in r.targets.items() if a["cudnn"] == about["cudnn"]}
+    others = {
+        b
+        for r in diff.sides.records
+        for (b, _), a in r.targets.items()
+        if a["cudnn"] == about["cudnn"]
+    }
     return about["cudnn"] if len(others) == 1 and about["cudnn"] else build
 
 
 def _runs(diff, slot, side):
     """The runs that asked a target."""
     at = target(diff, slot, side)
-    return [run for run in diff.record(side).runs.values() if any(isinstance(t, dict) and (t.get("build"), t.get("device")) == at for t in run.get("targets") or [])]
+    return [
+        run
+        for run in diff.record(side).runs.values()
+        if any(
+            isinstance(t, dict) and (t.get("build"), t.get("device")) == at
+            for t in run.get("targets") or []
+        )
+    ]
 
 
 def _device(diff, slot, side):
@@ -421,10 +614,22 @@ def ask(diff, slot, case, word=""):
     builds = [b for b in builds if b != words.NO_BUILD]
     first, second = diff.sides.answers(slot, case)
     measured = any(a.grade == "measured" for a in first + second)
-    asked = "bench" if word in ("slower", "time unknown") else "repro" if measured and (first and second) else "decide"
+    asked = (
+        "bench"
+        if word in ("slower", "time unknown")
+        else "repro"
+        if measured and (first and second)
+        else "decide"
+    )
     more = " --plan" if not measured and _planned(diff, slot, first, second) else ""
-    more += " --explain" if asked == "decide" and word in ("lost", "reason changed", "gained") else ""
-    return f"facts {asked} {text.shell(case)}" + (f" --cudnn {text.shell(','.join(builds))}" if builds else "") + f" --device {text.shell(','.join(devices))}{more}"
+    more += (
+        " --explain" if asked == "decide" and word in ("lost", "reason changed", "gained") else ""
+    )
+    return (
+        f"facts {asked} {text.shell(case)}"
+        + (f" --cudnn {text.shell(','.join(builds))}" if builds else "")
+        + f" --device {text.shell(','.join(devices))}{more}"
+    )
 
 
 def repro(diff, group):
@@ -437,10 +642,25 @@ _BY = {"engine changed": " --by engines", "reason changed": " --by reason"}
 
 def bisect(diff, group):
     """The command that finds the version with which it changed; "" where a search over versions cannot find it."""
-    old, new = sorted((version(diff, group.slot, side) for side in (0, 1)), key=version_key)   # a range goes up, also for a step down
-    found = ("worse", "changed kind", "lost", "gained", "better", "engine changed", "reason changed")
+    old, new = sorted(
+        (version(diff, group.slot, side) for side in (0, 1)), key=version_key
+    )  # a range goes up, also for a step down
+    found = (
+        "worse",
+        "changed kind",
+        "lost",
+        "gained",
+        "better",
+        "engine changed",
+        "reason changed",
+    )
     if diff.axes != ["build"] or not old or not new or "/" in old + new or group.word not in found:
         return ""
     first, second = diff.sides.answers(group.slot, group.case)
-    plan = " --plan" if not any(a.grade == "measured" for a in first + second) and _planned(diff, group.slot, first, second) else ""
+    plan = (
+        " --plan"
+        if not any(a.grade == "measured" for a in first + second)
+        and _planned(diff, group.slot, first, second)
+        else ""
+    )
     return f"facts bisect {text.shell(group.case)} --cudnn {text.shell(f'{old}..{new}')} --device {text.shell(_device(diff, group.slot, 1))}{plan}{_BY.get(group.word, '')}"

@@ -1,4 +1,5 @@
 """The answer of a diff in words: for a terminal, and as Markdown for a pull request."""
+
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from .sides import worst
 from .vocabulary import BY_CHANGE, CHANGES, OUTCOMES
 
 SCOPE = "FACTS gates fused attention; a convolution or RNN regression will pass it."
-MARKDOWN_BYTES = 60000   # a comment of a pull request may have 65,536 characters
+MARKDOWN_BYTES = 60000  # a comment of a pull request may have 65,536 characters
 _TARGETS, _NAMED, _RIGHT = 12, 6, 10
 
 
@@ -18,25 +19,50 @@ def notes(diff):
     """What the numbers alone do not say, a sentence each."""
     out = []
     if diff.fail_both:
-        out.append(f"{text.count(diff.fail_both, 'case fails', 'cases fail')} alike on both sides ({diff.known_both:,} known).")
+        out.append(
+            f"{text.count(diff.fail_both, 'case fails', 'cases fail')} alike on both sides ({diff.known_both:,} known)."
+        )
     if diff.total("reason changed"):
-        out.append(f"{text.count(diff.total('reason changed'), 'case is', 'cases are')} refused for another reason.")
+        out.append(
+            f"{text.count(diff.total('reason changed'), 'case is', 'cases are')} refused for another reason."
+        )
     if diff.unmet:
-        out.append(f"{text.count(diff.unmet, 'case')} of the second side {'does' if diff.unmet == 1 else 'do'} not meet {'its' if diff.unmet == 1 else 'their'} expectation (facts expect check).")
-    grades = [{g for slot in diff.sides.slots for g in diff.record(side).targets[(slot.first, slot.second)[side]]["grades"]} for side in (0, 1)]
+        out.append(
+            f"{text.count(diff.unmet, 'case')} of the second side {'does' if diff.unmet == 1 else 'do'} not meet {'its' if diff.unmet == 1 else 'their'} expectation (facts expect check)."
+        )
+    grades = [
+        {
+            g
+            for slot in diff.sides.slots
+            for g in diff.record(side).targets[(slot.first, slot.second)[side]]["grades"]
+        }
+        for side in (0, 1)
+    ]
     if "measured" in grades[1] and grades[0] == {"decided"}:
-        out.append("The first side was only decided, the second was measured. A case that fails now may have failed before.")
+        out.append(
+            "The first side was only decided, the second was measured. A case that fails now may have failed before."
+        )
     if all(g == {"decided"} for g in grades):
         out.append("Decisions only: nothing ran on a GPU, no number was computed.")
     for side, alone in enumerate(diff.alone):
         if alone:
-            out.append(f"Only the {('first', 'second')[side]} side has {', '.join(f'{b} on {v}' for b, v in alone[:_NAMED])}{' …' if len(alone) > _NAMED else ''}.")
-    cut = [f"{text.line(f.name, 120)}: {text.count(f.unreadable, 'unreadable line') if f.unreadable else 'the record has no end'}" for f in diff.incomplete()]
+            out.append(
+                f"Only the {('first', 'second')[side]} side has {', '.join(f'{b} on {v}' for b, v in alone[:_NAMED])}{' …' if len(alone) > _NAMED else ''}."
+            )
+    cut = [
+        f"{text.line(f.name, 120)}: {text.count(f.unreadable, 'unreadable line') if f.unreadable else 'the record has no end'}"
+        for f in diff.incomplete()
+    ]
     if cut:
         out.append(f"Incomplete: {'; '.join(cut[:_NAMED])}{' …' if len(cut) > _NAMED else ''}.")
-    hashes = [{str(run.get("suite_hash")) for run in record.runs.values()} for record in diff.sides.records]
+    hashes = [
+        {str(run.get("suite_hash")) for run in record.runs.values()}
+        for record in diff.sides.records
+    ]
     if len(hashes) == 2 and hashes[0] != hashes[1]:
-        out.append("The records have different suites or shards: cases of only one record are missing.")
+        out.append(
+            "The records have different suites or shards: cases of only one record are missing."
+        )
     return out
 
 
@@ -49,8 +75,12 @@ def _elsewhere(diff, told):
     except (OSError, failures_known.KnownError):
         return None
     versions = {diff.record(1).targets[slot.second]["cudnn"] for slot in diff.sides.slots}
-    return {e.name for e in entries if any(f.guarded and known_observe.holds(f, v) for f in e.failures for v in versions if v)
-            and not told & {link for f in e.failures for link in (f.link, e.link)}}
+    return {
+        e.name
+        for e in entries
+        if any(f.guarded and known_observe.holds(f, v) for f in e.failures for v in versions if v)
+        and not told & {link for f in e.failures for link in (f.link, e.link)}
+    }
 
 
 def known_failures(diff):
@@ -59,12 +89,18 @@ def known_failures(diff):
     more = _elsewhere(diff, {*still, *right, *unasked})
     if not (still or right or unasked or more):
         return "", []
-    said = (f"{text.count(len(still), 'known failure still fails', 'known failures still fail')}, {len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, "
-            f"{len(unasked):,} got no answer." if still or right or unasked else "No known failure is among these cases.")
+    said = (
+        f"{text.count(len(still), 'known failure still fails', 'known failures still fail')}, {len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, "
+        f"{len(unasked):,} got no answer."
+        if still or right or unasked
+        else "No known failure is among these cases."
+    )
     if more:
         version = diff.record(1).targets[diff.sides.slots[0].second]["cudnn"]
         said += f" {text.count(len(more), 'failure that FACTS guards against is', 'failures that FACTS guards against are')} not in these cases: facts known check --cudnn {version} asks about these failures."
-    return said, [(name, d.ask(diff, slot, case)) for name, (slot, case) in list(right.items())[:_RIGHT]]
+    return said, [
+        (name, d.ask(diff, slot, case)) for name, (slot, case) in list(right.items())[:_RIGHT]
+    ]
 
 
 def not_asked(diff):
@@ -72,7 +108,9 @@ def not_asked(diff):
     ways = diff.classes.get("not asked", {})
     if not ways:
         return []
-    out = [f"FACTS did not ask one of the two builds about {text.count(diff.total('not asked'), 'case')}. FACTS itself refuses them there, so they show no change of cuDNN:"]
+    out = [
+        f"FACTS did not ask one of the two builds about {text.count(diff.total('not asked'), 'case')}. FACTS itself refuses them there, so they show no change of cuDNN:"
+    ]
     for way, pairs in sorted(ways.items(), key=lambda item: -len(item[1]))[:_NAMED]:
         out.append(f"    {len(pairs):,} on the {way}")
     return out + ([f"    and {len(ways) - _NAMED:,} more reasons"] if len(ways) > _NAMED else [])
@@ -82,12 +120,22 @@ def engines_words(diff):
     """Changes of all engines alike: other numbers, new knobs. A line each."""
     out = []
     if diff.numbers:
-        moved = [f"{graph} " + ", ".join(f"{old} -> {new}" for g, old, new in sorted(diff.numbers) if g == graph) for graph in sorted({g for g, _, _ in diff.numbers})]
-        out.append(f"cuDNN renumbered engines: {'; '.join(moved)}. Their knobs and notes are the same, so they count as the same engines.")
+        moved = [
+            f"{graph} "
+            + ", ".join(f"{old} -> {new}" for g, old, new in sorted(diff.numbers) if g == graph)
+            for graph in sorted({g for g, _, _ in diff.numbers})
+        ]
+        out.append(
+            f"cuDNN renumbered engines: {'; '.join(moved)}. Their knobs and notes are the same, so they count as the same engines."
+        )
     ways = sorted(diff.classes.get("new knobs", {}).items(), key=lambda item: -len(item[1]))
     if ways:
-        said = [f"{way} ({text.count(len(pairs), 'case')})" for way, pairs in ways[:_NAMED // 2]] + ["…"] * (len(ways) > _NAMED // 2)
-        out.append(f"The engines have other knobs: {', '.join(said)}. FACTS cannot compare the old and the new settings.")
+        said = [
+            f"{way} ({text.count(len(pairs), 'case')})" for way, pairs in ways[: _NAMED // 2]
+        ] + ["…"] * (len(ways) > _NAMED // 2)
+        out.append(
+            f"The engines have other knobs: {', '.join(said)}. FACTS cannot compare the old and the new settings."
+        )
     return out
 
 
@@ -99,7 +147,11 @@ def exactness(group):
     if group.where == "":
         return f"all {text.count(group.total, 'case')} {among}"
     hits = f"the predicate fits {'all ' if group.hits == group.total > 1 else f'{group.hits:,} of ' if group.hits < group.total else ''}{text.count(group.total, 'case')}"
-    also = f"; it also fits {text.count(group.also, 'case')} that changed in another way" if group.also else ""
+    also = (
+        f"; it also fits {text.count(group.also, 'case')} that changed in another way"
+        if group.also
+        else ""
+    )
     if not group.among:
         return f"{hits}; there are no other cases {among}{also}"
     if group.among == 1:
@@ -108,7 +160,13 @@ def exactness(group):
 
 
 def _ratio(group):
-    return "" if not group.ratio else "from nothing" if group.ratio == float("inf") else f"up to {group.ratio:.3g} times"
+    return (
+        ""
+        if not group.ratio
+        else "from nothing"
+        if group.ratio == float("inf")
+        else f"up to {group.ratio:.3g} times"
+    )
 
 
 def detail(group):
@@ -124,8 +182,14 @@ def _indented(line):
 def on(diff, group):
     """The devices of a group, where others were compared too and its predicate names none."""
     slots = diff.sides.slots
-    mine = dict.fromkeys(slots[diff.slots[pair]].second[1] for pair in members(group.members, len(diff.names)))
-    return "" if len(mine) == len(slots) or {"device", "sm"} & set(re.findall(r"\w+", group.where or "")) else ", ".join(mine)
+    mine = dict.fromkeys(
+        slots[diff.slots[pair]].second[1] for pair in members(group.members, len(diff.names))
+    )
+    return (
+        ""
+        if len(mine) == len(slots) or {"device", "sm"} & set(re.findall(r"\w+", group.where or ""))
+        else ", ".join(mine)
+    )
 
 
 def where_words(group):
@@ -137,15 +201,26 @@ def before_after(diff, group):
     first, second = diff.sides.answers(group.slot, group.case)
     ends = [worst(answers) if answers else None for answers in (first, second)]
     if group.engine:
-        ends = _configuration(first, d.renumbered(diff, group.slot, group.case, first), second, group) or ends
+        ends = (
+            _configuration(first, d.renumbered(diff, group.slot, group.case, first), second, group)
+            or ends
+        )
     said = [state_words(end) if end else "no answer" for end in ends]
     if group.word in ("engine changed", "knobs changed"):
         said = [_offered_words(answers[0]) for answers in (first, second)]
-    timed = d.timed(diff, group.slot, group.case) if group.word in ("slower", "time unknown") and diff.times else []
+    timed = (
+        d.timed(diff, group.slot, group.case)
+        if group.word in ("slower", "time unknown") and diff.times
+        else []
+    )
     if timed:
         said = [f"{times.microseconds(side, config).middle:,.6g} µs" for side, config in timed]
     elif group.ratio:
-        name, unit = {"slower": ("exec_us", "µs"), "plan slower": ("plan_ms", "ms"), "workspace larger": ("workspace_bytes", "bytes")}[group.word]
+        name, unit = {
+            "slower": ("exec_us", "µs"),
+            "plan slower": ("plan_ms", "ms"),
+            "workspace larger": ("workspace_bytes", "bytes"),
+        }[group.word]
         said = [f"{getattr(answers[0], name):,.6g} {unit}" for answers in (first, second)]
     return said
 
@@ -153,7 +228,9 @@ def before_after(diff, group):
 def _configuration(first, renumbered, second, group):
     """The configuration of engine=all that a group names, before and after."""
     for before, same in zip(first, renumbered):
-        if group.engine == "engine " + same.chosen[1] + "".join(f" {k}={v}" for k, v in same.chosen[2]):
+        if group.engine == "engine " + same.chosen[1] + "".join(
+            f" {k}={v}" for k, v in same.chosen[2]
+        ):
             for after in second:
                 if after.chosen[1:] == same.chosen[1:]:
                     return before, after
@@ -163,14 +240,19 @@ def _configuration(first, renumbered, second, group):
 def _offered_words(answer):
     indices = list(dict.fromkeys(index for index, *_ in answer.offered))
     knobs = " ".join(f"{k}={v}" for k, v in answer.offered[0][1]) if answer.offered else ""
-    return f"{answer.chosen[0]} engines {' '.join(indices) or 'none'}" + (f" ({knobs})" if knobs else "")
+    return f"{answer.chosen[0]} engines {' '.join(indices) or 'none'}" + (
+        f" ({knobs})" if knobs else ""
+    )
 
 
 def targets_words(diff):
     """What was compared with what, a line for each pair of targets."""
     out = []
     for slot, (pair) in enumerate(diff.sides.slots[:_TARGETS]):
-        grades = ["/".join(sorted(diff.record(side).targets[t]["grades"])) or "nothing answered" for side, t in enumerate((pair.first, pair.second))]
+        grades = [
+            "/".join(sorted(diff.record(side).targets[t]["grades"])) or "nothing answered"
+            for side, t in enumerate((pair.first, pair.second))
+        ]
         counts = []
         for outcome in reversed(OUTCOMES):
             old, new = (diff.counts.get((slot, side), {}).get(outcome.word, 0) for side in (0, 1))
@@ -182,7 +264,9 @@ def targets_words(diff):
 
 def _counts(counts, arrow):
     """How many cases ended how: 'pass 12 -> 11'."""
-    return ", ".join(f"{word} {old:,}" + (f" {arrow} {new:,}" if old != new else "") for word, old, new in counts)
+    return ", ".join(
+        f"{word} {old:,}" + (f" {arrow} {new:,}" if old != new else "") for word, old, new in counts
+    )
 
 
 def provenance(diff):
@@ -191,15 +275,35 @@ def provenance(diff):
     for side in (0, 1):
         record = diff.record(side)
         builds = {(slot.first, slot.second)[side][0] for slot in diff.sides.slots}
-        runs = [r for r in record.runs.values() if any(isinstance(t, dict) and t.get("build") in builds for t in r.get("targets") or [{}])] or list(record.runs.values())
+        runs = [
+            r
+            for r in record.runs.values()
+            if any(
+                isinstance(t, dict) and t.get("build") in builds for t in r.get("targets") or [{}]
+            )
+        ] or list(record.runs.values())
 
         def said(key, limit=40):
             values = sorted({text.line(str(r.get(key)), limit) for r in runs if r.get(key)})
             return ", ".join(values[:3]) + (" …" if len(values) > 3 else "") or "unknown"
-        checked = {str(lib.get("record")) for t, about in record.targets.items() if t[0] in builds for lib in about.get("line", {}).get("libraries") or []
-                   if isinstance(lib, dict) and lib.get("in_build") is not False}
-        proof = "" if not checked else ", libraries match their package" if checked <= {"ok"} else ", libraries not verified"
-        out.append(f"{', '.join(text.line(b, 60) for b in sorted(builds))}: suite {said('suite_hash')}, {said('started')[:60]}, FACTS {said('facts')}{proof}")
+
+        checked = {
+            str(lib.get("record"))
+            for t, about in record.targets.items()
+            if t[0] in builds
+            for lib in about.get("line", {}).get("libraries") or []
+            if isinstance(lib, dict) and lib.get("in_build") is not False
+        }
+        proof = (
+            ""
+            if not checked
+            else ", libraries match their package"
+            if checked <= {"ok"}
+            else ", libraries not verified"
+        )
+        out.append(
+            f"{', '.join(text.line(b, 60) for b in sorted(builds))}: suite {said('suite_hash')}, {said('started')[:60]}, FACTS {said('facts')}{proof}"
+        )
     return out
 
 
@@ -213,14 +317,22 @@ def _more_words(rest):
 
 
 def _axes_words(diff):
-    said = {(): "The same targets were asked twice", ("build",): "The build differs", ("device",): "The device differs"}
+    said = {
+        (): "The same targets were asked twice",
+        ("build",): "The build differs",
+        ("device",): "The device differs",
+    }
     return said.get(tuple(diff.axes), "Build and device differ: either may be the cause")
 
 
 def as_text(diff):
     lines = [headline(diff), ""]
     for pair, grades, counts in targets_words(diff):
-        name = f"{pair.first[0]} -> {pair.second[0]} on {pair.first[1]}" if pair.first[1] == pair.second[1] else f"{pair.first[0]} on {pair.first[1]} -> {pair.second[0]} on {pair.second[1]}"
+        name = (
+            f"{pair.first[0]} -> {pair.second[0]} on {pair.first[1]}"
+            if pair.first[1] == pair.second[1]
+            else f"{pair.first[0]} on {pair.first[1]} -> {pair.second[0]} on {pair.second[1]}"
+        )
         grade = grades[0] if grades[0] == grades[1] else f"{grades[0]} -> {grades[1]}"
         lines.append(f"{name} ({grade}): " + _counts(counts, "->"))
     if len(diff.sides.slots) > _TARGETS:
@@ -229,17 +341,32 @@ def as_text(diff):
     for group in shown:
         before, after = before_after(diff, group)
         known = f", {group.known:,} known" if group.known else ""
-        lines += ["", f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}{f' on {devices}' if (devices := on(diff, group)) else ''}", f"    {exactness(group)}",
-                  *_indented(detail(group)),
-                  f"    e.g. {before}  ->  {after}", f"    {d.repro(diff, group)}"]
+        lines += [
+            "",
+            f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}{f' on {devices}' if (devices := on(diff, group)) else ''}",
+            f"    {exactness(group)}",
+            *_indented(detail(group)),
+            f"    e.g. {before}  ->  {after}",
+            f"    {d.repro(diff, group)}",
+        ]
         lines += _indented(d.bisect(diff, group))
     if rest:
         lines += ["", _more_words(rest)]
     known, right = known_failures(diff)
     lines += ["", known] if known else []
-    lines += [line for name, command in right for line in (f"    no longer fails: {name}", f"      {command}")]
+    lines += [
+        line
+        for name, command in right
+        for line in (f"    no longer fails: {name}", f"      {command}")
+    ]
     lines += ["", *not_asked(diff)] if not_asked(diff) else []
-    lines += ["", " ".join([_axes_words(diff) + ".", *notes(diff)]), *engines_words(diff), *provenance(diff), SCOPE]
+    lines += [
+        "",
+        " ".join([_axes_words(diff) + ".", *notes(diff)]),
+        *engines_words(diff),
+        *provenance(diff),
+        SCOPE,
+    ]
     return "".join(text.line(line, 4000) + "\n" for line in lines)
 
 
@@ -261,12 +388,19 @@ def _markdown(diff, most):
             before, after = before_after(diff, group)
             where = text.code(group.where) if group.where else where_words(group)
             known = f" ({group.known:,} known)" if group.known else ""
-            out.append(f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(detail(group)) if detail(group) else ''} | {group.hits:,} | "
-                       f"{where}{f' on {text.markdown(devices)}' if (devices := on(diff, group)) else ''}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |")
+            out.append(
+                f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(detail(group)) if detail(group) else ''} | {group.hits:,} | "
+                f"{where}{f' on {text.markdown(devices)}' if (devices := on(diff, group)) else ''}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |"
+            )
         out.append("")
         if rest:
             out += [_more_words(rest), ""]
-        commands = [c for i, group in enumerate(shown, 1) for c in (f"# {i}", d.repro(diff, group), d.bisect(diff, group)) if c]
+        commands = [
+            c
+            for i, group in enumerate(shown, 1)
+            for c in (f"# {i}", d.repro(diff, group), d.bisect(diff, group))
+            if c
+        ]
         fence = text.ticks("\n".join(commands), 3)
         out += [f"{fence}sh", *(text.line(c, 3500) for c in commands), fence, ""]
     elif rest:
@@ -274,14 +408,41 @@ def _markdown(diff, most):
     known, right = known_failures(diff)
     if known:
         fence = text.ticks("\n".join(command for _, command in right), 3)
-        out += [known, ""] + ([f"{fence}sh", *(text.line(line, 3500) for name, command in right for line in (f"# no longer fails: {name}", command)), fence, ""] if right else [])
+        out += [known, ""] + (
+            [
+                f"{fence}sh",
+                *(
+                    text.line(line, 3500)
+                    for name, command in right
+                    for line in (f"# no longer fails: {name}", command)
+                ),
+                fence,
+                "",
+            ]
+            if right
+            else []
+        )
     if asked := not_asked(diff):
         out += [asked[0], "", *(f"- {text.markdown(line.strip())}" for line in asked[1:]), ""]
     out += ["| compared | | before → after |", "|---|---|---|"]
     for pair, grades, counts in targets_words(diff):
-        build, device = (" → ".join(dict.fromkeys(t[place] for t in (pair.first, pair.second))) for place in (0, 1))
-        out.append(f"| {text.markdown(build)} on {text.markdown(device)} | {' → '.join(dict.fromkeys(grades))} | {_counts(counts, '→')} |")
+        build, device = (
+            " → ".join(dict.fromkeys(t[place] for t in (pair.first, pair.second)))
+            for place in (0, 1)
+        )
+        out.append(
+            f"| {text.markdown(build)} on {text.markdown(device)} | {' → '.join(dict.fromkeys(grades))} | {_counts(counts, '→')} |"
+        )
     if len(diff.sides.slots) > _TARGETS:
         out.append(f"| and {len(diff.sides.slots) - _TARGETS} more | | |")
-    out += ["", *(f"- {text.markdown(note)}" for note in [_axes_words(diff) + ".", *notes(diff), *engines_words(diff)]), *(f"- {text.markdown(line)}" for line in provenance(diff)), "", SCOPE]
+    out += [
+        "",
+        *(
+            f"- {text.markdown(note)}"
+            for note in [_axes_words(diff) + ".", *notes(diff), *engines_words(diff)]
+        ),
+        *(f"- {text.markdown(line)}" for line in provenance(diff)),
+        "",
+        SCOPE,
+    ]
     return "\n".join(out) + "\n"

@@ -3,20 +3,21 @@
 The harness parses and checks the lines (harness/src/case/suites/expectation_lines.c). A line counts for a row when the run asked one of the line's
 suites, or no whole suite, as in the run itself.
 """
+
 import re
 from dataclasses import dataclass
 
 from . import cases, predicate
 from .vocabulary import is_finding
 
-_RESULT = frozenset((*cases.SUBJECT, "device"))   # what only a row says
+_RESULT = frozenset((*cases.SUBJECT, "device"))  # what only a row says
 
 
 @dataclass(frozen=True)
 class Line:
     verdicts: tuple
-    suites: tuple    # (): all
-    tree: tuple      # the predicate
+    suites: tuple  # (): all
+    tree: tuple  # the predicate
 
 
 def read(text):
@@ -24,7 +25,7 @@ def read(text):
     out, suites = [], ()
     for said in text.split("\n"):
         if said.startswith("suites:"):
-            names = said[len("suites:"):].split("#")[0].split()
+            names = said[len("suites:") :].split("#")[0].split()
             suites = () if names == ["all"] else tuple(names)
         elif said.strip() and not said.lstrip().startswith("#"):
             body = re.split(r"(?:^|(?<=[ \t]))#", said, maxsplit=1)[0].rstrip()
@@ -38,30 +39,61 @@ def row_get(row):
     """What a predicate asks of a row."""
     said = cases.parse(row["case"])
     about = {"class": (row.get("reason") or {}).get("class"), "case": row["case"]}
-    about |= {k: row.get(k) for k in ("cudnn", "sm", "build", "backend", "grade", "verdict", "engine", "config", "device")}
+    about |= {
+        k: row.get(k)
+        for k in (
+            "cudnn",
+            "sm",
+            "build",
+            "backend",
+            "grade",
+            "verdict",
+            "engine",
+            "config",
+            "device",
+        )
+    }
 
     def get(key):
         value = about.get(key)
         if value is None and key in _RESULT and key != "engine":
             return None
         return str(value) if value is not None else cases.value_of(said, key)
+
     return get
 
 
 def _is_about(line, run):
     """Did the run ask one of the line's suites, or one in a folder that the line names? Single cases and files: yes."""
-    return not line.suites or not run or any(asked == named or asked.startswith(named + "/") for asked in run for named in line.suites)
+    return (
+        not line.suites
+        or not run
+        or any(
+            asked == named or asked.startswith(named + "/")
+            for asked in run
+            for named in line.suites
+        )
+    )
 
 
 def unexplained(store, lines):
     """(all rows, those that are failures and that no line explains: a line that expects another verdict explains nothing)."""
     rows, failed = [], []
-    for _, row in store.rows("outcome<>'missing'", order="case_name, device, cudnn, build, config, id"):
+    for _, row in store.rows(
+        "outcome<>'missing'", order="case_name, device, cudnn, build, config, id"
+    ):
         rows.append(row)
-        if not is_finding(row["verdict"]) or (isinstance(row.get("expectation"), dict) and "reason" in row["expectation"]):   # a reject case: its group judges it
+        if not is_finding(row["verdict"]) or (
+            isinstance(row.get("expectation"), dict) and "reason" in row["expectation"]
+        ):  # a reject case: its group judges it
             continue
         get, run = row_get(row), suites_of(store, row)
-        if not any(row["verdict"] in line.verdicts and _is_about(line, run) and predicate.holds(line.tree, get) for line in lines):
+        if not any(
+            row["verdict"] in line.verdicts
+            and _is_about(line, run)
+            and predicate.holds(line.tree, get)
+            for line in lines
+        ):
             failed.append(row)
     return rows, failed
 

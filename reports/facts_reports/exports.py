@@ -1,4 +1,5 @@
 """The same rows for machines: CSV, JSON, JUnit."""
+
 import csv
 import json
 from functools import lru_cache
@@ -11,54 +12,129 @@ from .page import trusted
 from .store import wall_ms
 from .vocabulary import BY_WORD, KNOWN, OUTCOMES, standing
 
-COLUMNS = ("case", "pass", "dtype", "cudnn", "build", "device", "sm", "grade", "backend", "outcome", "verdict", "known", "supported", "engine", "config",
-           "reason_class", "reason_status", "reason", "worst", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt", "run", "group", "ratio", "asked", "tolerance", "suite_hash")
-JUNIT_ALL = 20000   # above this many rows only what is not a pass is listed, beside the totals: readers refuse files above 30 MB
+COLUMNS = (
+    "case",
+    "pass",
+    "dtype",
+    "cudnn",
+    "build",
+    "device",
+    "sm",
+    "grade",
+    "backend",
+    "outcome",
+    "verdict",
+    "known",
+    "supported",
+    "engine",
+    "config",
+    "reason_class",
+    "reason_status",
+    "reason",
+    "worst",
+    "workspace_bytes",
+    "plan_ms",
+    "exec_us",
+    "decide_us",
+    "attempt",
+    "run",
+    "group",
+    "ratio",
+    "asked",
+    "tolerance",
+    "suite_hash",
+)
+JUNIT_ALL = 20000  # above this many rows only what is not a pass is listed, beside the totals: readers refuse files above 30 MB
 _UNTAGGED = tuple(o.word for o in OUTCOMES if o.kind == "good")
-_RISKY = "=+-@\t\r"       # a spreadsheet runs what begins so
-_NUMBERS = (int, float)   # and not bool
-_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode   # of rows, which marshal.loads() made
-_said = lru_cache(maxsize=256)(parse)   # the answers of several builds to one case stand together
+_RISKY = "=+-@\t\r"  # a spreadsheet runs what begins so
+_NUMBERS = (int, float)  # and not bool
+_encode = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False
+).encode  # of rows, which marshal.loads() made
+_said = lru_cache(maxsize=256)(parse)  # the answers of several builds to one case stand together
 
 
 def _cell(value):
     """A spreadsheet must not run what a record says."""
     if type(value) is not str:
         value = str(value) if not isinstance(value, bool) else str(int(value))
-    return "'" + value if value and value[0] in _RISKY and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
+    return (
+        "'" + value
+        if value and value[0] in _RISKY and not value.lstrip("+-").replace(".", "", 1).isdigit()
+        else value
+    )
 
 
 def _asked(run):
     """When the rows of a run were asked, what judged them, and of which suite they are: as in the downloads of the page."""
-    return {"asked": run.get("started", ""), "tolerance": run.get("tolerance", ""), "suite_hash": run.get("suite", "")}
+    return {
+        "asked": run.get("started", ""),
+        "tolerance": run.get("tolerance", ""),
+        "suite_hash": run.get("suite", ""),
+    }
 
 
 def _cells(row):
     """`row`: as results.json has it."""
     said, reason, expectation = _said(row["case"]), row.get("reason") or {}, row.get("expectation")
-    all_of = {**row, "pass": said.get("pass"), "dtype": said.get("dtype"), "reason_class": reason.get("class"), "reason_status": reason.get("status"), "reason": reason.get("text"),
-              "known": (expectation or {}).get("link", "yes") if standing(row["outcome"], row["verdict"], expectation) == KNOWN else "", "worst": words.why(row)}
+    all_of = {
+        **row,
+        "pass": said.get("pass"),
+        "dtype": said.get("dtype"),
+        "reason_class": reason.get("class"),
+        "reason_status": reason.get("status"),
+        "reason": reason.get("text"),
+        "known": (expectation or {}).get("link", "yes")
+        if standing(row["outcome"], row["verdict"], expectation) == KNOWN
+        else "",
+        "worst": words.why(row),
+    }
     # csv writes None, a number and most texts as we do.
-    return [value if value is None or type(value) in _NUMBERS and value >= 0 or type(value) is str and value[:1] not in _RISKY else _cell(value) for value in map(all_of.get, COLUMNS)]
+    return [
+        value
+        if value is None
+        or type(value) in _NUMBERS
+        and value >= 0
+        or type(value) is str
+        and value[:1] not in _RISKY
+        else _cell(value)
+        for value in map(all_of.get, COLUMNS)
+    ]
 
 
 def written_rows(store, folder, about):
     """The rows as store.rows() has them, each written when the next is asked for: to results.csv, and to results.json, which is one object with its rows one a line,
     so that it can be read in pieces and compared."""
-    with replaced(folder / "results.csv", newline="") as cells, replaced(folder / "results.json") as out:
+    with (
+        replaced(folder / "results.csv", newline="") as cells,
+        replaced(folder / "results.json") as out,
+    ):
         table = csv.writer(cells)
         table.writerow(COLUMNS)
         runs = trusted.runs(store)
-        dates, tolerances, suites = (sorted({run[key] for run in runs.values() if run[key]}) for key in ("started", "tolerance", "suite"))
-        about = {**about, "asked": " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "", "tolerances": tolerances, "suites": suites}
+        dates, tolerances, suites = (
+            sorted({run[key] for run in runs.values() if run[key]})
+            for key in ("started", "tolerance", "suite")
+        )
+        about = {
+            **about,
+            "asked": " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "",
+            "tolerances": tolerances,
+            "suites": suites,
+        }
         head = json.dumps(about, ensure_ascii=False, indent=1)
         out.write(head[:-2] + ',\n "rows": [')
         asked = {name: _asked(run) for name, run in runs.items()}
         for i, (outcome, row) in enumerate(store.rows()):
             yield outcome, row
-            row = {**row, "outcome": outcome, "ratio": words.worst_ratio(row), **(asked.get(row.get("run")) or _asked({}))}
+            row = {
+                **row,
+                "outcome": outcome,
+                "ratio": words.worst_ratio(row),
+                **(asked.get(row.get("run")) or _asked({})),
+            }
             table.writerow(_cells(row))
-            out.write(f'{"," if i else ""}\n{_encode(row)}')
+            out.write(f"{',' if i else ''}\n{_encode(row)}")
         out.write("\n]}\n")
 
 
@@ -94,7 +170,9 @@ def write_junit(store, path, title):
 
 def _suite(store, out, build, version, device, labels, everything):
     here, args = "build=? AND device=?", (build, device)
-    total, taken = store.db.execute(f"SELECT count(*), total(wall_ms) / 1000 FROM row WHERE {here}", args).fetchone()
+    total, taken = store.db.execute(
+        f"SELECT count(*), total(wall_ms) / 1000 FROM row WHERE {here}", args
+    ).fetchone()
     if not total:
         return
     tally = {"failure": 0, "error": 0, "skipped": 0}
@@ -105,10 +183,12 @@ def _suite(store, out, build, version, device, labels, everything):
             tally[tag] += 1
         body.append(_testcase(store, row, version, tag, message, outcome, labels))
     # Readers add up what is listed; what is only counted is in the properties. A name has no count: it stays from run to run.
-    out.write(f"<testsuite name={quoteattr(f'{labels[build]} on {device}')} time=\"{taken:.3f}\" tests=\"{len(body)}\" failures=\"{tally['failure']}\" errors=\"{tally['error']}\" skipped=\"{tally['skipped']}\">\n"
-              f"<properties><property name=\"rows\" value=\"{total}\"/><property name=\"passing rows not listed\" value=\"{total - len(body)}\"/>")
+    out.write(
+        f'<testsuite name={quoteattr(f"{labels[build]} on {device}")} time="{taken:.3f}" tests="{len(body)}" failures="{tally["failure"]}" errors="{tally["error"]}" skipped="{tally["skipped"]}">\n'
+        f'<properties><property name="rows" value="{total}"/><property name="passing rows not listed" value="{total - len(body)}"/>'
+    )
     for outcome, n in store.counts(here, args).items():
-        out.write(f"<property name={quoteattr('rows.' + outcome)} value=\"{n}\"/>")
+        out.write(f'<property name={quoteattr("rows." + outcome)} value="{n}"/>')
     out.write("</properties>\n" + "".join(body) + "</testsuite>\n")
 
 
@@ -116,14 +196,28 @@ def _testcase(store, row, version, tag, message, outcome, labels):
     sm = row.get("sm")
     classname = f"facts.{parse(row['case']).get('pass', 'fwd')}.{f'sm{sm}' if sm is not None else 'cpu' if row['device'] == 'cpu' else 'sm'}.cudnn{version}"
     config = row.get("config")
-    name = f"{row['case']} @ {labels[row['build']]} {row['device']}" + (f" config {config}" if config is not None and "engine=all" in row["case"] else "")
-    head = f"<testcase classname={quoteattr(classname)} name={quoteattr(name)} time=\"{_seconds(row)}\""
+    name = f"{row['case']} @ {labels[row['build']]} {row['device']}" + (
+        f" config {config}" if config is not None and "engine=all" in row["case"] else ""
+    )
+    head = (
+        f'<testcase classname={quoteattr(classname)} name={quoteattr(name)} time="{_seconds(row)}"'
+    )
     if not tag:
         return head + "/>\n"
     lines = [message, words.repro(store, row), f"grade: {row.get('grade') or 'unknown'}"]
     chain = (row.get("reason") or {}).get("chain")
-    lines += [f"  {c.get('status', '')}: {c.get('text', '')}" for c in chain[:10] if isinstance(c, dict)] if isinstance(chain, list) else []
+    lines += (
+        [f"  {c.get('status', '')}: {c.get('text', '')}" for c in chain[:10] if isinstance(c, dict)]
+        if isinstance(chain, list)
+        else []
+    )
     details = escape("\n".join(lines))
-    inner = f"<{tag} message={quoteattr(message[:500])}" + (f" type={quoteattr(outcome)}" if tag != "skipped" else "")
-    body = f"{inner}>{details}</{tag}>" if tag != "skipped" else f"{inner}/><system-out>{details}</system-out>"
+    inner = f"<{tag} message={quoteattr(message[:500])}" + (
+        f" type={quoteattr(outcome)}" if tag != "skipped" else ""
+    )
+    body = (
+        f"{inner}>{details}</{tag}>"
+        if tag != "skipped"
+        else f"{inner}/><system-out>{details}</system-out>"
+    )
     return f"{head}>{body}</testcase>\n"

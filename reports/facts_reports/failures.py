@@ -1,14 +1,24 @@
 """Known failures of cuDNN in a comparison: those that still fail, those that no longer fail, those without an answer."""
+
 from dataclasses import dataclass, field
 
 from .sides import worst
 
-_NEEDS_A_RUN = ("wrong", "nan", "unwritten", "overrun", "nondeterministic", "graph_mismatch", "exec_fail")
+_NEEDS_A_RUN = (
+    "wrong",
+    "nan",
+    "unwritten",
+    "overrun",
+    "nondeterministic",
+    "graph_mismatch",
+    "exec_fail",
+)
 
 
 @dataclass
 class Failures:
     """Each name (the title or the link of a known failure) with one example: (slot, case)."""
+
     still: dict = field(default_factory=dict)
     right: dict = field(default_factory=dict)
     unasked: dict = field(default_factory=dict)
@@ -37,4 +47,12 @@ class Failures:
     def groups(self):
         """(still fail, no longer fail, got no answer): every name is in one of them."""
         right = {name: at for name, at in self.right.items() if name not in self.still}
-        return self.still, right, {name: at for name, at in self.unasked.items() if name not in self.still and name not in right}
+        return (
+            self.still,
+            right,
+            {
+                name: at
+                for name, at in self.unasked.items()
+                if name not in self.still and name not in right
+            },
+        )

@@ -2,6 +2,7 @@
 
 An axis that no case varies has nothing to show and is named as such, never dropped in silence.
 """
+
 import base64
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,38 +12,123 @@ from . import cases, predicate
 # Axes whose slices are spelled out. The rest follow from the values that the records hold.
 _SPELLED = {
     "Pass": (("forward", "pass=fwd"), ("backward", "pass=bwd")),
-    "Mask": (("no mask", "mask=none & window=inf:inf"), ("causal, top-left", "mask=causal"), ("causal, bottom-right", "mask=causal_br"),
-             ("window, top-left", "mask=none & window!=inf:inf & align=tl"), ("window, bottom-right", "mask=none & window!=inf:inf & align=br")),
-    "Head dim": (("up to 64", "d.qk<=64"), ("65 to 128", "d.qk>64 & d.qk<=128"), ("129 to 256", "d.qk>128 & d.qk<=256"), ("above 256", "d.qk>256"),
-                 ("d_qk and d_v differ", "d~*/*")),
-    "Heads": (("one KV head each", "!h~*/*"), ("grouped queries", "h~*/* & h.k>1"), ("one KV head for all", "h~*/* & h.k=1")),
-    "Lengths": (("decode, s_q = 1", "s.q=1"), ("s_q = s_kv", "!s~*/*"), ("s_q and s_kv differ", "s~*/* & s.q>1"), ("s_kv up to 256", "s.kv<=256"),
-                ("s_kv 257 to 1024", "s.kv>256 & s.kv<=1024"), ("s_kv above 1024", "s.kv>1024")),
-    "Padding": (("no padding", "padding=none & lens=none"), ("lengths given", "lens!=none"), ("random lengths", "padding=random"),
-                ("empty sequences", "padding~zero*"), ("other padding", "padding in (full, one)")),
-    "Strides": (("dense", "stride=dense"), ("gaps", "stride~*gap*"), ("broadcast, stride 0", "stride~*broadcast*"), ("permuted", "stride~*perm*"),
-                ("offset", "stride~*offset*"), ("misaligned", "stride~*misaligned*"), ("wild strides of size 1", "stride~*size1*")),
-    "Outputs": (("nothing but O", "want=none & pass=fwd"), ("stats", "pass=fwd & want~*stats*"), ("max", "want~*max*"), ("sum_exp", "want~*sum_exp*")),
+    "Mask": (
+        ("no mask", "mask=none & window=inf:inf"),
+        ("causal, top-left", "mask=causal"),
+        ("causal, bottom-right", "mask=causal_br"),
+        ("window, top-left", "mask=none & window!=inf:inf & align=tl"),
+        ("window, bottom-right", "mask=none & window!=inf:inf & align=br"),
+    ),
+    "Head dim": (
+        ("up to 64", "d.qk<=64"),
+        ("65 to 128", "d.qk>64 & d.qk<=128"),
+        ("129 to 256", "d.qk>128 & d.qk<=256"),
+        ("above 256", "d.qk>256"),
+        ("d_qk and d_v differ", "d~*/*"),
+    ),
+    "Heads": (
+        ("one KV head each", "!h~*/*"),
+        ("grouped queries", "h~*/* & h.k>1"),
+        ("one KV head for all", "h~*/* & h.k=1"),
+    ),
+    "Lengths": (
+        ("decode, s_q = 1", "s.q=1"),
+        ("s_q = s_kv", "!s~*/*"),
+        ("s_q and s_kv differ", "s~*/* & s.q>1"),
+        ("s_kv up to 256", "s.kv<=256"),
+        ("s_kv 257 to 1024", "s.kv>256 & s.kv<=1024"),
+        ("s_kv above 1024", "s.kv>1024"),
+    ),
+    "Padding": (
+        ("no padding", "padding=none & lens=none"),
+        ("lengths given", "lens!=none"),
+        ("random lengths", "padding=random"),
+        ("empty sequences", "padding~zero*"),
+        ("other padding", "padding in (full, one)"),
+    ),
+    "Strides": (
+        ("dense", "stride=dense"),
+        ("gaps", "stride~*gap*"),
+        ("broadcast, stride 0", "stride~*broadcast*"),
+        ("permuted", "stride~*perm*"),
+        ("offset", "stride~*offset*"),
+        ("misaligned", "stride~*misaligned*"),
+        ("wild strides of size 1", "stride~*size1*"),
+    ),
+    "Outputs": (
+        ("nothing but O", "want=none & pass=fwd"),
+        ("stats", "pass=fwd & want~*stats*"),
+        ("max", "want~*max*"),
+        ("sum_exp", "want~*sum_exp*"),
+    ),
 }
-_BY_VALUE = (("Type", "dtype"), ("Output type", "out"), ("Layout", "layout"), ("Output layout", "o"), ("Gradient layout", "dqkv"), ("Stats layout", "stats"),
-             ("Bias", "bias"), ("ALiBi", "alibi"), ("Block mask", "blockmask"), ("Softmax", "softmax"), ("Score mod", "mod"), ("Dropout", "dropout"),
-             ("Paged", "paged"), ("Scale", "scale"), ("Scaling", "scaling"), ("Deterministic", "deterministic"), ("Execution", "exec"),
-             ("Implementation", "impl"), ("Spelling", "spelling"), ("Rope", "rope"), ("Data", "fill"), ("Poison", "poison"))
-_ORDER = ("Pass", "Type", "Mask", "Padding", "Head dim", "Heads", "Lengths", "Layout", "Strides", "Outputs")
+_BY_VALUE = (
+    ("Type", "dtype"),
+    ("Output type", "out"),
+    ("Layout", "layout"),
+    ("Output layout", "o"),
+    ("Gradient layout", "dqkv"),
+    ("Stats layout", "stats"),
+    ("Bias", "bias"),
+    ("ALiBi", "alibi"),
+    ("Block mask", "blockmask"),
+    ("Softmax", "softmax"),
+    ("Score mod", "mod"),
+    ("Dropout", "dropout"),
+    ("Paged", "paged"),
+    ("Scale", "scale"),
+    ("Scaling", "scaling"),
+    ("Deterministic", "deterministic"),
+    ("Execution", "exec"),
+    ("Implementation", "impl"),
+    ("Spelling", "spelling"),
+    ("Rope", "rope"),
+    ("Data", "fill"),
+    ("Poison", "poison"),
+)
+_ORDER = (
+    "Pass",
+    "Type",
+    "Mask",
+    "Padding",
+    "Head dim",
+    "Heads",
+    "Lengths",
+    "Layout",
+    "Strides",
+    "Outputs",
+)
 _SLICES_PER_AXIS = 16
 # The rows of the heat map: what people ask first. A row that no case of a record has is left out.
 _HEAT = (
-    ("Pass", "forward", "pass=fwd"), ("Pass", "backward", "pass=bwd"),
-    ("Type", "bf16", "dtype=bf16"), ("Type", "f16", "dtype=f16"), ("Type", "f32", "dtype=f32"), ("Type", "fp8", "dtype~e*"), ("Type", "mxfp8", "dtype~mx*"),
-    ("Implementation", "unified forward", "impl=unified & pass=fwd"), ("Implementation", "unified backward", "impl=unified & pass=bwd"),
-    ("Mask", "causal", "mask~causal*"), ("Mask", "sliding window", "mask=none & window!=inf:inf"),
-    ("Lengths", "decode, s_q = 1", "s.q=1"), ("Lengths", "s_q and s_kv differ", "s~*/* & s.q>1"), ("Lengths", "padding", "padding!=none | lens!=none"),
-    ("Lengths", "ragged (THD)", "layout~t*"), ("Lengths", "paged", "paged!=0"),
+    ("Pass", "forward", "pass=fwd"),
+    ("Pass", "backward", "pass=bwd"),
+    ("Type", "bf16", "dtype=bf16"),
+    ("Type", "f16", "dtype=f16"),
+    ("Type", "f32", "dtype=f32"),
+    ("Type", "fp8", "dtype~e*"),
+    ("Type", "mxfp8", "dtype~mx*"),
+    ("Implementation", "unified forward", "impl=unified & pass=fwd"),
+    ("Implementation", "unified backward", "impl=unified & pass=bwd"),
+    ("Mask", "causal", "mask~causal*"),
+    ("Mask", "sliding window", "mask=none & window!=inf:inf"),
+    ("Lengths", "decode, s_q = 1", "s.q=1"),
+    ("Lengths", "s_q and s_kv differ", "s~*/* & s.q>1"),
+    ("Lengths", "padding", "padding!=none | lens!=none"),
+    ("Lengths", "ragged (THD)", "layout~t*"),
+    ("Lengths", "paged", "paged!=0"),
     ("Heads", "grouped queries", "h~*/*"),
-    ("Head dim", "up to 64", "d.qk<=64"), ("Head dim", "65 to 128", "d.qk>64 & d.qk<=128"), ("Head dim", "129 to 256", "d.qk>128 & d.qk<=256"), ("Head dim", "above 256", "d.qk>256"),
+    ("Head dim", "up to 64", "d.qk<=64"),
+    ("Head dim", "65 to 128", "d.qk>64 & d.qk<=128"),
+    ("Head dim", "129 to 256", "d.qk>128 & d.qk<=256"),
+    ("Head dim", "above 256", "d.qk>256"),
     ("Head dim", "d_qk and d_v differ", "d~*/*"),
-    ("Scores", "bias or ALiBi", "bias!=none | alibi!=0"), ("Scores", "block mask", "blockmask!=none"), ("Scores", "sink", "softmax!=vanilla"), ("Scores", "score mod", "mod!=none"),
-    ("Scores", "dropout", "dropout!=0"), ("Run", "deterministic", "deterministic!=0"),
+    ("Scores", "bias or ALiBi", "bias!=none | alibi!=0"),
+    ("Scores", "block mask", "blockmask!=none"),
+    ("Scores", "sink", "softmax!=vanilla"),
+    ("Scores", "score mod", "mod!=none"),
+    ("Scores", "dropout", "dropout!=0"),
+    ("Run", "deterministic", "deterministic!=0"),
 )
 
 
@@ -50,11 +136,11 @@ _HEAT = (
 class Feature:
     axis: str
     label: str
-    where: str      # "" for a group of the suite
+    where: str  # "" for a group of the suite
     why: str = ""
-    heat: int = 0         # its row of the heat map, from 1; 0: none
-    alone: bool = False   # in the heat map, not in the range tables
-    inside: str = ""      # of the heat map: which cases, packed
+    heat: int = 0  # its row of the heat map, from 1; 0: none
+    alone: bool = False  # in the heat map, not in the range tables
+    inside: str = ""  # of the heat map: which cases, packed
 
 
 def _by_value(axis, key, column):
@@ -65,7 +151,9 @@ def _by_value(axis, key, column):
         return []
     order = next((k.get("values", []) for k in cases.key_table() if k["key"] == key), [])
     place = {v: i for i, v in enumerate([cases.defaults()[key], *order])}
-    common = sorted(sorted(seen, key=lambda v: -seen[v])[:_SLICES_PER_AXIS], key=lambda v: (place.get(v, 99), v))
+    common = sorted(
+        sorted(seen, key=lambda v: -seen[v])[:_SLICES_PER_AXIS], key=lambda v: (place.get(v, 99), v)
+    )
     safe = [v for v in common if v and not set(v) & set("()&|!=<>~, *?")]
     return [Feature(axis, v, f"{key}={v}") for v in safe]
 
@@ -94,13 +182,24 @@ def heat(column, found):
         inside = predicate.holding(predicate.parse(where), column)
         if any(inside):
             rows[axis, label, where] = (len(rows) + 1, _packed(inside))
-    marked = [replace(f, heat=row[0], inside=row[1]) if (row := rows.pop((f.axis, f.label, f.where), None)) else f for f in found]
-    return marked + [Feature(*row, heat=place, alone=True, inside=inside) for row, (place, inside) in rows.items()]
+    marked = [
+        replace(f, heat=row[0], inside=row[1])
+        if (row := rows.pop((f.axis, f.label, f.where), None))
+        else f
+        for f in found
+    ]
+    return marked + [
+        Feature(*row, heat=place, alone=True, inside=inside)
+        for row, (place, inside) in rows.items()
+    ]
 
 
 def _packed(flags):
     """A bit for each case, the first in the lowest bit, as base64: the page draws its map without reading a single case name."""
-    bits = bytes(sum(flag << i for i, flag in enumerate(flags[at:at + 8])) for at in range(0, len(flags), 8))
+    bits = bytes(
+        sum(flag << i for i, flag in enumerate(flags[at : at + 8]))
+        for at in range(0, len(flags), 8)
+    )
     return base64.b64encode(bits).decode()
 
 
@@ -108,7 +207,14 @@ def _packed(flags):
 def _labels():
     """{comparison: words} of the comparisons that a slice names."""
     spelled = {where: label for slices in _SPELLED.values() for label, where in slices}
-    return {**{where: label for _, label, where in _HEAT}, **spelled, "align=br": "bottom-right", "impl=unified": "unified", "impl=composite": "composite", "engine=all": "every engine"}
+    return {
+        **{where: label for _, label, where in _HEAT},
+        **spelled,
+        "align=br": "bottom-right",
+        "impl=unified": "unified",
+        "impl=composite": "composite",
+        "engine=all": "every engine",
+    }
 
 
 def words_of(where):
@@ -116,7 +222,10 @@ def words_of(where):
     if not where:
         return "every case" if where == "" else "no predicate found"
     terms = where.split(" & ")
-    said = [_labels().get(t) or (t.removeprefix("dtype=") if t.startswith("dtype=") else "") for t in terms]
+    said = [
+        _labels().get(t) or (t.removeprefix("dtype=") if t.startswith("dtype=") else "")
+        for t in terms
+    ]
     return ", ".join(said) if all(said) else where
 
 
@@ -128,6 +237,13 @@ def groups(store):
         if isinstance(said, dict):
             why.update({k: v for k, v in said.items() if isinstance(v, str)})
         elif isinstance(said, list):
-            why.update({str(g.get("name")): str(g.get("why", "")) for g in said if isinstance(g, dict)})
-    names = [g for (g,) in store.db.execute("SELECT suite_group FROM row WHERE suite_group<>'' GROUP BY suite_group ORDER BY min(id)")]
+            why.update(
+                {str(g.get("name")): str(g.get("why", "")) for g in said if isinstance(g, dict)}
+            )
+    names = [
+        g
+        for (g,) in store.db.execute(
+            "SELECT suite_group FROM row WHERE suite_group<>'' GROUP BY suite_group ORDER BY min(id)"
+        )
+    ]
     return [Feature("Groups of the suite", name, "", why.get(name, "")) for name in names]

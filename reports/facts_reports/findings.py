@@ -2,12 +2,15 @@
 
 Alike: the same outcome on the same device in the same tensors and the same slice of the matrix. A known one keeps its link, and is one line for each link.
 """
+
 from . import cases, latest, words
 from .store import Store
 from .versions import range_words, segments
 from .vocabulary import BY_WORD, KNOWN, NEWS, RANK
 
-_SIZES = frozenset(("dtype", "b", "h", "s", "d", "layout", "engine", "seed"))   # what differs between cases of one slice
+_SIZES = frozenset(
+    ("dtype", "b", "h", "s", "d", "layout", "engine", "seed")
+)  # what differs between cases of one slice
 
 
 def slice_of(name):
@@ -27,18 +30,26 @@ def slice_of(name):
 def bad_tensors(row):
     """Names of the tensors that are out of their bound; the reason's status where no number says it."""
     errors = row["errors"] if isinstance(row.get("errors"), dict) else {}
-    bad = [t for t, e in errors.items() if isinstance(e, dict) and (r := words.ratio_of(e.get("ratio"))) is not None and r > 1]
+    bad = [
+        t
+        for t, e in errors.items()
+        if isinstance(e, dict) and (r := words.ratio_of(e.get("ratio"))) is not None and r > 1
+    ]
     return tuple(sorted(bad)) or (str((row.get("reason") or {}).get("status", "")),)
 
 
 def _link(row):
     expectation = row.get("expectation")
-    return str(expectation.get("link") or expectation.get("reason") or "") if isinstance(expectation, dict) else ""
+    return (
+        str(expectation.get("link") or expectation.get("reason") or "")
+        if isinstance(expectation, dict)
+        else ""
+    )
 
 
 def _collect(store):
     """{alike: {"rows": [(case, build, config, engine, row)], "tensors": set}}, from the rows that are findings."""
-    failing = {}   # (case, device, outcome, standing, link) -> rows: tensors are joined over a case's configurations and builds
+    failing = {}  # (case, device, outcome, standing, link) -> rows: tensors are joined over a case's configurations and builds
     for finding in (NEWS, KNOWN):
         for outcome, row in store.rows("finding=?", (finding,)):
             link = _link(row) if finding == KNOWN else ""
@@ -46,7 +57,11 @@ def _collect(store):
     groups = {}
     for (case, device, outcome, finding, link), rows in failing.items():
         tensors = tuple(sorted({t for row in rows for t in bad_tensors(row) if t}))
-        alike = (finding, outcome, device, link) if finding == KNOWN and link else (finding, outcome, device, link, slice_of(case), tensors)
+        alike = (
+            (finding, outcome, device, link)
+            if finding == KNOWN and link
+            else (finding, outcome, device, link, slice_of(case), tensors)
+        )
         groups.setdefault(alike, []).extend((case, row, tensors) for row in rows)
     return groups
 
@@ -56,14 +71,20 @@ class _Rows:
 
     def __init__(self, store):
         self.at = {}
-        for outcome, row in store.rows("(case_name, device) IN (SELECT case_name, device FROM row WHERE finding>0)", order="id"):
-            self.at.setdefault((row["case"], row["device"]), {}).setdefault(row["build"], []).append((latest.config(row), outcome, row.get("engine")))
+        for outcome, row in store.rows(
+            "(case_name, device) IN (SELECT case_name, device FROM row WHERE finding>0)", order="id"
+        ):
+            self.at.setdefault((row["case"], row["device"]), {}).setdefault(
+                row["build"], []
+            ).append((latest.config(row), outcome, row.get("engine")))
 
 
 def _span(outcome, failing, all_rows):
     """(outcome, note) of one build: which of the cases fail, in which engines; or how the worst of them ends."""
     if not failing:
-        return min((o for case in all_rows for _, o, _ in all_rows[case]), key=RANK.get, default="missing"), ""
+        return min(
+            (o for case in all_rows for _, o, _ in all_rows[case]), key=RANK.get, default="missing"
+        ), ""
     notes = []
     bad = {case for case, _ in failing}
     if len(bad) < len(all_rows):
@@ -86,16 +107,23 @@ def _history(outcome, device, rows, every, builds, labels):
         failing.setdefault(row["build"], set()).add((case, latest.config(row)))
     spans = []
     for build in builds:
-        all_rows = {case: every.at[(case, device)][build] for case in members if build in every.at.get((case, device), {})}
+        all_rows = {
+            case: every.at[(case, device)][build]
+            for case in members
+            if build in every.at.get((case, device), {})
+        }
         if all_rows:
             spans.append((labels[build], _span(outcome, failing.get(build, set()), all_rows)))
     names = [name for name, _ in spans]
-    return tuple((spans[a][1][0], range_words(names, a, z), spans[a][1][1]) for a, z in segments([what for _, what in spans]))
+    return tuple(
+        (spans[a][1][0], range_words(names, a, z), spans[a][1][1])
+        for a, z in segments([what for _, what in spans])
+    )
 
 
 def of(store):
     """News first, then what is known; worst first. [{outcome, device, known, link, tensors, cases, row, history}]"""
-    if store.findings is None:   # the page and the summary ask
+    if store.findings is None:  # the page and the summary ask
         store.findings = _found(store)
     return store.findings
 
@@ -107,13 +135,29 @@ def _found(store):
     every, out = _Rows(store), []
     for (finding, outcome, device, link, *_), rows in _collect(store).items():
         members = list(dict.fromkeys(case for case, _, _ in rows))
-        row = max((r for _, r, _ in rows), key=lambda r: (order[r["build"]], -members.index(r["case"])))   # the newest build that has it
-        out.append({"outcome": outcome, "device": device, "known": finding == KNOWN, "link": link, "row": row, "case": row["case"],
-                    "tensors": sorted({t for _, _, tensors in rows for t in tensors}), "cases": [row["case"], *(c for c in members if c != row["case"])],
-                    "pairs": len({(case, r["build"]) for case, r, _ in rows}), "rows": len(rows),
-                    "history": _history(outcome, device, rows, every, builds, labels[device])})
+        row = max(
+            (r for _, r, _ in rows), key=lambda r: (order[r["build"]], -members.index(r["case"]))
+        )  # the newest build that has it
+        out.append(
+            {
+                "outcome": outcome,
+                "device": device,
+                "known": finding == KNOWN,
+                "link": link,
+                "row": row,
+                "case": row["case"],
+                "tensors": sorted({t for _, _, tensors in rows for t in tensors}),
+                "cases": [row["case"], *(c for c in members if c != row["case"])],
+                "pairs": len({(case, r["build"]) for case, r, _ in rows}),
+                "rows": len(rows),
+                "history": _history(outcome, device, rows, every, builds, labels[device]),
+            }
+        )
     return sorted(out, key=lambda g: (g["known"], RANK[g["outcome"]], -g["pairs"], g["case"]))
 
 
 def history_words(history):
-    return ", ".join(f"{when} {BY_WORD[outcome].mark} {outcome}{f' ({note})' if note else ''}" for outcome, when, note in history)
+    return ", ".join(
+        f"{when} {BY_WORD[outcome].mark} {outcome}{f' ({note})' if note else ''}"
+        for outcome, when, note in history
+    )

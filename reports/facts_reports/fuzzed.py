@@ -3,6 +3,7 @@
 Reads JSON lines: {"version", "origin", "flags", "folder"}, then an object for each bucket with its symptom and its forms (the smallest cases), in the
 order of the ranking. With a folder both texts become files there, ID.known and ID.md, and README.md lists them; without one the paragraphs are printed.
 """
+
 import json
 import re
 import sys
@@ -13,7 +14,7 @@ from . import cases, files, text
 
 _SIZES = ("pass", "dtype", "b", "h", "s", "d")
 _TO_DO = "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a condition."
-_ASKING = ("crash", "build_fail", "exit_crash")   # what cuDNN shows without numbers
+_ASKING = ("crash", "build_fail", "exit_crash")  # what cuDNN shows without numbers
 
 
 def ident(bucket):
@@ -21,8 +22,17 @@ def ident(bucket):
     engine = f"e{bucket['engine']}" if bucket["engine"] >= 0 else bucket["backend"]
     best = cases.parse(bucket["forms"][0]["best"])
     dtype = best["dtype"] if best["dtype"] not in ("bf16", "f16") else ""
-    words = (bucket["verdict"], _tensor(bucket), engine, bucket["gate"], bucket["class"], best["pass"], dtype, *(key for key in best if key not in _SIZES + ("engine",)),
-             "known" if bucket["known"] else "")
+    words = (
+        bucket["verdict"],
+        _tensor(bucket),
+        engine,
+        bucket["gate"],
+        bucket["class"],
+        best["pass"],
+        dtype,
+        *(key for key in best if key not in _SIZES + ("engine",)),
+        "known" if bucket["known"] else "",
+    )
     return "-".join(re.sub(r"[^A-Za-z0-9_]", "-", word) for word in words if word)
 
 
@@ -40,18 +50,26 @@ def _device(form):
 
 
 def _where(form):
-    library = f"cuDNN {form['cudnn']} (build {form['build']})" if form["cudnn"] else "our own backend"
-    return f"{library} on {_device(form)}" + (f" (sm_{form['sm']})" if form["sm"] not in ("", "0") else "")
+    library = (
+        f"cuDNN {form['cudnn']} (build {form['build']})" if form["cudnn"] else "our own backend"
+    )
+    return f"{library} on {_device(form)}" + (
+        f" (sm_{form['sm']})" if form["sm"] not in ("", "0") else ""
+    )
 
 
 def _worst(bucket, form):
     parts = []
     if _tensor(bucket):
         counts = f"; {form['counts']}" if form["counts"] else ""
-        parts.append(f"The worst element is {_tensor(bucket)}{form['index']}: got {form['got']}, want {form['want']}, bound {form['bound']} "
-                     f"({form['ratio']} times what gate {bucket['gate'] or '?'} allows{counts}).")
+        parts.append(
+            f"The worst element is {_tensor(bucket)}{form['index']}: got {form['got']}, want {form['want']}, bound {form['bound']} "
+            f"({form['ratio']} times what gate {bucket['gate'] or '?'} allows{counts})."
+        )
     reason = form["reason"].rstrip(" .")[:300]
-    whose = "Reason" if bucket["verdict"] in ("crash", "hang", "exit_crash") else "cuDNN's message"  # FACTS describes the end of a worker
+    whose = (
+        "Reason" if bucket["verdict"] in ("crash", "hang", "exit_crash") else "cuDNN's message"
+    )  # FACTS describes the end of a worker
     return " ".join(parts + [f"{whose}: {reason}."] if reason else parts)
 
 
@@ -79,7 +97,13 @@ def _failure(bucket, head):
 
 def known(bucket, head):
     """The lines of a file for cases/known."""
-    kind = "caller" if not _of_cudnn(bucket) else "decision" if bucket["verdict"] in _ASKING else "number"
+    kind = (
+        "caller"
+        if not _of_cudnn(bucket)
+        else "decision"
+        if bucket["verdict"] in _ASKING
+        else "number"
+    )
     yield f"# Found by `{head['origin']}` (FACTS {head['version']})."
     yield f"# {_worst(bucket, bucket['forms'][0])}"
     yield f"# {text.count(bucket['cases'], 'drawn case')} failed like this. The first one: {bucket['forms'][0]['start']}"
@@ -102,26 +126,40 @@ def _problem(name):
     """The sizes in words, then what is not as usual."""
     said = cases.parse(name)
     way, dtype, b, h, s, d = (cases.value_of(said, key) for key in _SIZES)
-    words = [f"{'backward' if way == 'bwd' else 'forward'}, {dtype}, batch {b}, heads {h}, queries/keys {s}, head dim {d}"]
+    words = [
+        f"{'backward' if way == 'bwd' else 'forward'}, {dtype}, batch {b}, heads {h}, queries/keys {s}, head dim {d}"
+    ]
     return ", ".join(words + [f"{key}={value}" for key, value in said.items() if key not in _SIZES])
 
 
 def _form(bucket, form, head):
     controls = ", ".join(difference(form["best"], name) for name in form["controls"])
-    return (f"The smallest case found ({_problem(form['best'])}) {'so far is' if form['unfinished'] else 'is'} `{form['best']}`. {_worst(bucket, form)} "
-            f"It failed {form['failed']} of {form['asked']} times it was asked." + (f" It passes with {controls}." if controls else "")
-            + f" Reproduce: `facts repro '{form['best']}' {head['flags']}`.\n")
+    return (
+        f"The smallest case found ({_problem(form['best'])}) {'so far is' if form['unfinished'] else 'is'} `{form['best']}`. {_worst(bucket, form)} "
+        f"It failed {form['failed']} of {form['asked']} times it was asked."
+        + (f" It passes with {controls}." if controls else "")
+        + f" Reproduce: `facts repro '{form['best']}' {head['flags']}`.\n"
+    )
 
 
 def _place(bucket, of):
     """ "Finding 2 of 5, an ordinary case": where it stands in the ranking."""
-    return f"Finding {bucket['rank']} of {of}, {'an ordinary case' if bucket['ordinary'] else 'no ordinary case'}. " if of else ""
+    return (
+        f"Finding {bucket['rank']} of {of}, {'an ordinary case' if bucket['ordinary'] else 'no ordinary case'}. "
+        if of
+        else ""
+    )
 
 
 def paragraph(bucket, head, of=0):
-    count = f"; {text.count(bucket['cases'], 'drawn case')} failed this way" if bucket["cases"] else ""
-    return (f"**{bucket['text']}** with {_where(bucket['forms'][0])}. {_place(bucket, of)}" + "".join(_form(bucket, form, head) for form in bucket["forms"])
-            + f"Found by FACTS {head['version']}, `{head['origin']}`{count}.\n")
+    count = (
+        f"; {text.count(bucket['cases'], 'drawn case')} failed this way" if bucket["cases"] else ""
+    )
+    return (
+        f"**{bucket['text']}** with {_where(bucket['forms'][0])}. {_place(bucket, of)}"
+        + "".join(_form(bucket, form, head) for form in bucket["forms"])
+        + f"Found by FACTS {head['version']}, `{head['origin']}`{count}.\n"
+    )
 
 
 def ranking(buckets, head):
@@ -132,9 +170,13 @@ def ranking(buckets, head):
     if news:
         yield "\n| | ordinary | finding | drawn cases | smallest case | files |\n|---|---|---|---|---|---|"
     for bucket in news:
-        yield (f"| {bucket['rank']} | {'yes' if bucket['ordinary'] else 'no'} | {bucket['text']} | {bucket['cases']} | `{bucket['forms'][0]['best']}` | "
-               f"`{ident(bucket)}.known`, `.md` |")
-    explained = [(bucket, form) for bucket in buckets if bucket["explained"] for form in bucket["forms"]]
+        yield (
+            f"| {bucket['rank']} | {'yes' if bucket['ordinary'] else 'no'} | {bucket['text']} | {bucket['cases']} | `{bucket['forms'][0]['best']}` | "
+            f"`{ident(bucket)}.known`, `.md` |"
+        )
+    explained = [
+        (bucket, form) for bucket in buckets if bucket["explained"] for form in bucket["forms"]
+    ]
     if explained:
         yield "\n## Known once features are left out\n\nThese are no findings.\n\n| failure | smallest case | the known failure | link |\n|---|---|---|---|"
     for bucket, form in explained:
@@ -161,7 +203,10 @@ def _write_all(folder, buckets, head):
 
 def main(argv):
     """FILE"""
-    head, *buckets = (json.loads(line) for line in Path(argv[0]).read_text(encoding="utf-8", errors="replace").splitlines())
+    head, *buckets = (
+        json.loads(line)
+        for line in Path(argv[0]).read_text(encoding="utf-8", errors="replace").splitlines()
+    )
     folder = Path(head["folder"])
     for bucket in () if head["folder"] else buckets:
         print(paragraph(bucket, head), end="")

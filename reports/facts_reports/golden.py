@@ -3,6 +3,7 @@
 Each group lists its cases, then has one line for each device and range of versions that answer alike: how many of the cases are taken, and for each, in
 that order, the engine that comes first. A total would hide a swap; this row of engines does not.
 """
+
 import argparse
 import re
 import sys
@@ -29,13 +30,25 @@ def _mark(row):
         return _DIED
     if row["supported"] is not True and not is_good(row["verdict"]):
         return _REFUSED
-    first = next((e.get("index") for e in row["engines"] if isinstance(e, dict) and e.get("mode", "A") == "A"), row.get("engine"))
+    first = next(
+        (
+            e.get("index")
+            for e in row["engines"]
+            if isinstance(e, dict) and e.get("mode", "A") == "A"
+        ),
+        row.get("engine"),
+    )
     return "*" if first is None else str(first)
 
 
 def _in_order(names):
     """By name, numbers by their size."""
-    return sorted(names, key=lambda name: [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)])
+    return sorted(
+        names,
+        key=lambda name: [
+            (int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)
+        ],
+    )
 
 
 class Matrix:
@@ -45,12 +58,20 @@ class Matrix:
         self.builds, self.hashes, marks = {}, {}, {}
         for _, row in store.rows("1", order="id"):
             group = row["group"].removeprefix("golden.")
-            marks.setdefault((group, row["device"]), {}).setdefault(row["cudnn"], {})[row["case"]] = _mark(row)
+            marks.setdefault((group, row["device"]), {}).setdefault(row["cudnn"], {})[
+                row["case"]
+            ] = _mark(row)
             self.builds[row["cudnn"]] = row["build"]
         for version, build in self.builds.items():
             self.hashes[version] = _hash(store, build)
         self._order(store, marks)
-        self.answers = {at: {version: [said.get(case, _OPEN) for case in self.cases[at[0]]] for version, said in by.items()} for at, by in marks.items()}
+        self.answers = {
+            at: {
+                version: [said.get(case, _OPEN) for case in self.cases[at[0]]]
+                for version, said in by.items()
+            }
+            for at, by in marks.items()
+        }
 
     @property
     def versions(self):
@@ -79,7 +100,9 @@ class Matrix:
 
 def _line(group, device, versions, marks):
     taken = sum(m not in (_REFUSED, _DIED, _OPEN) for m in marks)
-    return f"{group:<22} {device:<11} {versions:<16} {taken:>2} of {len(marks):<2}  {' '.join(marks)}"
+    return (
+        f"{group:<22} {device:<11} {versions:<16} {taken:>2} of {len(marks):<2}  {' '.join(marks)}"
+    )
 
 
 def _span(versions, a, z):
@@ -89,12 +112,17 @@ def _span(versions, a, z):
 def render(matrix, store):
     """The whole text."""
     run = next(iter(store.runs.values()), {})
-    out = [_HEAD + f"# facts {run.get('facts', '?')}, {str(run.get('started', ''))[:10]}, suite {run.get('suite_hash', '?')}\n"]
+    out = [
+        _HEAD
+        + f"# facts {run.get('facts', '?')}, {str(run.get('started', ''))[:10]}, suite {run.get('suite_hash', '?')}\n"
+    ]
     for version in matrix.versions:
         build = matrix.builds[version]
         out.append(f"# build {version:<8} {build:<18} {matrix.hashes[version]}\n")
     for group in matrix.groups:
-        out.append("\n" + "".join(f"# {i + 1:>2} {case}\n" for i, case in enumerate(matrix.cases[group])))
+        out.append(
+            "\n" + "".join(f"# {i + 1:>2} {case}\n" for i, case in enumerate(matrix.cases[group]))
+        )
         for device in matrix.devices:
             by = matrix.answers.get((group, device), {})
             versions = [v for v in matrix.versions if v in by]
@@ -122,14 +150,21 @@ def parse(text, name):
     for number, said in enumerate(text.split("\n"), 1):
         words = said.split()
         if said.startswith("# build ") and len(words) > 2:
-            versions[words[2]] = (words[3] if len(words) > 3 else "", words[4] if len(words) > 4 else "")
+            versions[words[2]] = (
+                words[3] if len(words) > 3 else "",
+                words[4] if len(words) > 4 else "",
+            )
         elif said.startswith("# facts ") and "suite" in words:
             suite = words[-1]
         elif words and not said.startswith("#"):
             if len(words) < 6 or words[4] != "of":
-                raise GoldenError(f"{name}:{number}:1: not a line of the matrix; renew it with `facts expect golden -o {name} --overwrite`")
+                raise GoldenError(
+                    f"{name}:{number}:1: not a line of the matrix; renew it with `facts expect golden -o {name} --overwrite`"
+                )
             first, _, last = words[2].partition("..")
-            lines.setdefault((words[0], words[1]), []).append((first, last or first, words[6:], number))
+            lines.setdefault((words[0], words[1]), []).append(
+                (first, last or first, words[6:], number)
+            )
     if not suite or not versions:
         raise GoldenError(f"{name}:1:1: not a matrix: its head has no suite or no build")
     return suite, versions, lines
@@ -143,18 +178,29 @@ def compare(matrix, store, text, name):
     """Lines that say where the answers differ from the matrix. Versions that it does not have are left out: propose()."""
     suite, versions, lines = parse(text, name)
     if not _same_suite(store, suite):
-        return [f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`"]
+        return [
+            f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`"
+        ]
     out = []
     for version in matrix.versions:
         for group, device, marks in matrix.rows(version) if version in versions else []:
-            out += _compare_one(lines.get((group, device), []), group, device, version, marks, name, matrix)
+            out += _compare_one(
+                lines.get((group, device), []), group, device, version, marks, name, matrix
+            )
     return out
 
 
 def _marks_of(lines, version):
     """What the text has for a version, of the lines of one group and device."""
     key = version_key(version)
-    return next((marks for first, last, marks, _ in lines if version_key(first) <= key <= version_key(last)), None)
+    return next(
+        (
+            marks
+            for first, last, marks, _ in lines
+            if version_key(first) <= key <= version_key(last)
+        ),
+        None,
+    )
 
 
 def propose(matrix, text, name):
@@ -164,7 +210,9 @@ def propose(matrix, text, name):
     for version in matrix.versions:
         if version in versions:
             continue
-        before = [v for v in sorted(versions, key=version_key) if version_key(v) < version_key(version)]
+        before = [
+            v for v in sorted(versions, key=version_key) if version_key(v) < version_key(version)
+        ]
         near = before[-1] if before else min(versions, key=version_key)
         rows = list(matrix.rows(version))
         changed = []
@@ -172,10 +220,18 @@ def propose(matrix, text, name):
             old = _marks_of(lines.get((group, device), []), near)
             if old == marks:
                 continue
-            changed.append(f"  {group} {device}: {near} {' '.join(old or ['has no row'])}, {version} {' '.join(marks)}")
-            lost += [f"golden: {group} {device}: {version} does not take '{case}', which {near} takes by engine {was}"
-                     for case, was, now in zip(matrix.cases[group], old or [], marks) if was not in (_REFUSED, _DIED) and now in (_REFUSED, _DIED)]
-        shown += [f"{version} is new: {len(rows)} rows proposed, {len(rows) - len(changed)} answer as {near} does", *changed]
+            changed.append(
+                f"  {group} {device}: {near} {' '.join(old or ['has no row'])}, {version} {' '.join(marks)}"
+            )
+            lost += [
+                f"golden: {group} {device}: {version} does not take '{case}', which {near} takes by engine {was}"
+                for case, was, now in zip(matrix.cases[group], old or [], marks)
+                if was not in (_REFUSED, _DIED) and now in (_REFUSED, _DIED)
+            ]
+        shown += [
+            f"{version} is new: {len(rows)} rows proposed, {len(rows) - len(changed)} answer as {near} does",
+            *changed,
+        ]
         shown.append(f"  to add them: facts expect golden add --cudnn {version}")
     return shown, lost
 
@@ -184,13 +240,19 @@ def add(matrix, store, text, name):
     """The whole text with the versions that it does not have yet. Versions that it has stay as they are."""
     suite, versions, lines = parse(text, name)
     if not _same_suite(store, suite):
-        raise GoldenError(f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`")
+        raise GoldenError(
+            f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`"
+        )
     missing = sorted({device for _, device in lines} - set(matrix.devices))
     if missing:
-        raise GoldenError(f"the matrix also has {', '.join(missing)}: a version is added for all of its devices; leave --device out")
+        raise GoldenError(
+            f"the matrix also has {', '.join(missing)}: a version is added for all of its devices; leave --device out"
+        )
     for at, spans in lines.items():
         known = {version: _marks_of(spans, version) for version in versions}
-        matrix.answers.setdefault(at, {}).update((version, marks) for version, marks in known.items() if marks)
+        matrix.answers.setdefault(at, {}).update(
+            (version, marks) for version, marks in known.items() if marks
+        )
     for version, (build, digits) in versions.items():
         matrix.builds[version], matrix.hashes[version] = build, digits
     return render(matrix, store)
@@ -204,7 +266,10 @@ def _compare_one(lines, group, device, version, marks, name, matrix):
                 return []
             places = [i for i, (a, b) in enumerate(zip(due, marks)) if a != b]
             case = matrix.cases[group][places[0]] if places else ""
-            return [f"{name}:{number}:1: {group} {device} {version}: golden {' '.join(due)}, answered {' '.join(marks)}" + (f"; first '{case}'" if case else "")]
+            return [
+                f"{name}:{number}:1: {group} {device} {version}: golden {' '.join(due)}, answered {' '.join(marks)}"
+                + (f"; first '{case}'" if case else "")
+            ]
     return [f"{name}:1:1: no line for {group} {device} {version}; renew it"]
 
 
@@ -222,7 +287,10 @@ def main(argv):
             return _written(_as_json(Path(args.golden)), args)
         store = load([args.record])
         matrix = Matrix(store)
-        if any(_OPEN in marks for by in matrix.answers.values() for marks in by.values()) or not store.complete():
+        if (
+            any(_OPEN in marks for by in matrix.answers.values() for marks in by.values())
+            or not store.complete()
+        ):
             raise GoldenError("some questions have no answer; the matrix must be complete")
         return {"check": _check, "add": _add, "print": _print}[args.task](matrix, store, args)
     except (reader.InputError, GoldenError) as error:
@@ -236,7 +304,11 @@ def main(argv):
 def _check(matrix, store, args):
     text = Path(args.golden).read_text(encoding="utf-8")
     differ = compare(matrix, store, text, args.golden)
-    shown, lost = propose(matrix, text, args.golden) if _same_suite(store, parse(text, args.golden)[0]) else ([], [])
+    shown, lost = (
+        propose(matrix, text, args.golden)
+        if _same_suite(store, parse(text, args.golden)[0])
+        else ([], [])
+    )
     differ += lost
     print("".join(f"{line}\n" for line in shown), end="")
     for line in differ[:40]:
@@ -244,7 +316,9 @@ def _check(matrix, store, args):
     if len(differ) > 40:
         print(f"... and {len(differ) - 40} more", file=sys.stderr)
     asked = sum(len(by) for by in matrix.answers.values())
-    print(f"golden: {asked} answers of {len(matrix.versions)} versions on {len(matrix.devices)} devices, {len(differ)} differ")
+    print(
+        f"golden: {asked} answers of {len(matrix.versions)} versions on {len(matrix.devices)} devices, {len(differ)} differ"
+    )
     return FINDINGS if differ else OK
 
 
@@ -265,7 +339,9 @@ def _add(matrix, store, args):
 def _as_json(path):
     from . import golden_json  # which reads what this module writes
 
-    return golden_json.as_text(path.read_text(encoding="utf-8"), str(path), path.resolve().parents[2] / "lib" / "devices")
+    return golden_json.as_text(
+        path.read_text(encoding="utf-8"), str(path), path.resolve().parents[2] / "lib" / "devices"
+    )
 
 
 def _renew_json(path):

@@ -1,4 +1,5 @@
 """The golden matrix for other programs: the text that people review, as JSON. cases/golden/golden.schema.json describes it."""
+
 import json
 import re
 from pathlib import Path
@@ -16,7 +17,12 @@ def _sm(device, folder):
     if named:
         return int(named[1])
     try:
-        return json.loads((folder / f"{device}.json").read_text(encoding="utf-8"))["device"]["deviceVer"] // 10
+        return (
+            json.loads((folder / f"{device}.json").read_text(encoding="utf-8"))["device"][
+                "deviceVer"
+            ]
+            // 10
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -39,13 +45,31 @@ def of(text, name, devices=None):
     cases, made = _cases(text), re.search(r"^# facts (\S+), (\S+), suite", text, re.M)
     groups = {}
     for (group, device), spans in lines.items():
-        answers = [{"from": first, "to": last, "engines": [_MARKS.get(m, int(m) if m.isdigit() else None) for m in marks]} for first, last, marks, _ in spans]
+        answers = [
+            {
+                "from": first,
+                "to": last,
+                "engines": [_MARKS.get(m, int(m) if m.isdigit() else None) for m in marks],
+            }
+            for first, last, marks, _ in spans
+        ]
         groups.setdefault(group, {})[device] = answers
     named = sorted({device for _, device in lines})
-    return {"format": FORMAT, "facts": made[1] if made else "", "made": made[2] if made else "", "suite": suite,
-            "builds": [{"cudnn": version, "build": build, "libcudnn_graph": digits} for version, (build, digits) in versions.items()],
-            "devices": [{"name": device, "sm": _sm(device, devices or Path("."))} for device in named],
-            "groups": [{"name": group, "cases": cases[group], "answers": answers} for group, answers in groups.items()]}
+    return {
+        "format": FORMAT,
+        "facts": made[1] if made else "",
+        "made": made[2] if made else "",
+        "suite": suite,
+        "builds": [
+            {"cudnn": version, "build": build, "libcudnn_graph": digits}
+            for version, (build, digits) in versions.items()
+        ],
+        "devices": [{"name": device, "sm": _sm(device, devices or Path("."))} for device in named],
+        "groups": [
+            {"name": group, "cases": cases[group], "answers": answers}
+            for group, answers in groups.items()
+        ],
+    }
 
 
 def as_text(text, name, devices=None):
@@ -58,7 +82,16 @@ def as_text(text, name, devices=None):
     def several(values, indent):
         return "[\n" + ",\n".join(" " * indent + v for v in values) + "]"
 
-    groups = [f'{{"name": {one(g["name"])}, "cases": {several(map(one, g["cases"]), 3)},\n  "answers": {{\n'
-              + ",\n".join(f"   {one(device)}: {several(map(one, spans), 4)}" for device, spans in g["answers"].items()) + "}}" for g in made["groups"]]
-    head = "".join(f' {one(key)}: {one(made[key])},\n' for key in ("format", "facts", "made", "suite"))
-    return (f'{{\n{head} "builds": {several(map(one, made["builds"]), 2)},\n "devices": {several(map(one, made["devices"]), 2)},\n "groups": {several(groups, 2)}\n}}\n')
+    groups = [
+        f'{{"name": {one(g["name"])}, "cases": {several(map(one, g["cases"]), 3)},\n  "answers": {{\n'
+        + ",\n".join(
+            f"   {one(device)}: {several(map(one, spans), 4)}"
+            for device, spans in g["answers"].items()
+        )
+        + "}}"
+        for g in made["groups"]
+    ]
+    head = "".join(
+        f" {one(key)}: {one(made[key])},\n" for key in ("format", "facts", "made", "suite")
+    )
+    return f'{{\n{head} "builds": {several(map(one, made["builds"]), 2)},\n "devices": {several(map(one, made["devices"]), 2)},\n "groups": {several(groups, 2)}\n}}\n'

@@ -9,6 +9,7 @@ docs/findings.md. docs/known.md describes the format for people. A file has a he
 
 A failure holds from each version that was seen failing up to the next version that was seen right; with none, for every newer version.
 """
+
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,12 +23,41 @@ from .versions import version_key
 from .vocabulary import VERDICTS
 
 KINDS = ("decision", "number", "caller", "speed", "design", "behaviour")
-HEAD = ("title", "kind", "link", "verdict", "reported", "range", "fixed", "needs", "tests", "expected", "size")
+HEAD = (
+    "title",
+    "kind",
+    "link",
+    "verdict",
+    "reported",
+    "range",
+    "fixed",
+    "needs",
+    "tests",
+    "expected",
+    "size",
+)
 REPEATED = ("link", "seen", "right")
-BLOCK = ("verdict", "when", "shows", "engine", "knobs", "sm", "suspected", "seen", "right", "suites", "date", "link", "note", "guard", "instead", "ask")
+BLOCK = (
+    "verdict",
+    "when",
+    "shows",
+    "engine",
+    "knobs",
+    "sm",
+    "suspected",
+    "seen",
+    "right",
+    "suites",
+    "date",
+    "link",
+    "note",
+    "guard",
+    "instead",
+    "ask",
+)
 GROUPS = ("cases", "controls", "guarded")
-DECIDED = ("crash", "build_fail", "exit_crash")   # what a described device can show
-NEWEST = 0                                        # the open end of a range
+DECIDED = ("crash", "build_fail", "exit_crash")  # what a described device can show
+NEWEST = 0  # the open end of a range
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){1,2}")
 
 
@@ -61,6 +91,7 @@ def failing_ranges(seen, right):
 @dataclass(frozen=True)
 class Observation:
     """Versions seen failing or right, and what showed it."""
+
     versions: tuple
     source: str
 
@@ -68,6 +99,7 @@ class Observation:
 @dataclass(frozen=True)
 class Rule:
     """One row of the library's guards: an engine's number (None: every engine) in versions and architectures, both ends included, 0: open."""
+
     engine: Optional[int]
     cudnn_from: int
     cudnn_to: int
@@ -78,6 +110,7 @@ class Rule:
 @dataclass(frozen=True)
 class Guard:
     """What the library refuses: the input of known_guards.emit."""
+
     name: str
     file: str
     tree: tuple
@@ -93,11 +126,12 @@ class Guard:
 @dataclass(eq=False)
 class Failure:
     """One section `failure:` of a file."""
+
     entry: "Entry"
     label: str
     line: int
-    fields: dict          # key: value, or [values]
-    at: dict              # key: line
+    fields: dict  # key: value, or [values]
+    at: dict  # key: line
     families: dict
 
     @property
@@ -110,7 +144,10 @@ class Failure:
 
     @cached_property
     def observations(self):
-        return {key: [_observation(self, key, text) for text in self.fields.get(key, [])] for key in ("seen", "right")}
+        return {
+            key: [_observation(self, key, text) for text in self.fields.get(key, [])]
+            for key in ("seen", "right")
+        }
 
     def versions(self, key):
         return {number(v) if v != "any" else 0 for o in self.observations[key] for v in o.versions}
@@ -147,7 +184,11 @@ class Failure:
             return [(None, first, end)]
         out = []
         for name in engine.split():
-            out += [(int(name), first, end)] if name.isdigit() else self.families[name].within(first, end)
+            out += (
+                [(int(name), first, end)]
+                if name.isdigit()
+                else self.families[name].within(first, end)
+            )
         return sorted(out, key=lambda r: (r[1], r[0]))
 
     @cached_property
@@ -165,25 +206,60 @@ class Failure:
             parts = [_grouped(self.shows)]
             if self.guarded and not before_guards and "guards=" not in self.shows:
                 parts.insert(0, "guards=off")
-            parts.append(_either([_engine_range(*r) for first, end in self.ranges for r in self.numbers(first, end)]))
+            parts.append(
+                _either(
+                    [
+                        _engine_range(*r)
+                        for first, end in self.ranges
+                        for r in self.numbers(first, end)
+                    ]
+                )
+            )
             parts.append(_either([_sm_range(*place) for place in places]))
             if not set(self.verdicts) <= set(DECIDED):
-                parts.append(_either(["grade=measured", *(f"verdict={v}" for v in self.verdicts if v in DECIDED)]))
+                parts.append(
+                    _either(
+                        ["grade=measured", *(f"verdict={v}" for v in self.verdicts if v in DECIDED)]
+                    )
+                )
             out.append((" & ".join(p for p in parts if p), suspected))
         return out
 
     def guard(self):
         sms, suspected = self.architectures
-        every = dict.fromkeys(span for first, end in self.ranges for span in self.numbers(first, end))
+        every = dict.fromkeys(
+            span for first, end in self.ranges for span in self.numbers(first, end)
+        )
         spans = [span for span in every if not any(_within(span, other) for other in every)]
-        rules, more = (tuple(Rule(n, first, end - 1 if end else 0, *sm) for n, first, end in spans for sm in places) for places in (sms, suspected))
-        common = {"name": self.name, "file": f"cases/known/{self.entry.name}.known", "tree": self.tree("when"), "when": self.when, "link": self.link,
-                  "remedy": self.fields["instead"], "unasked": self.fields.get("ask") == "never", "knobs": self.knobs}
+        rules, more = (
+            tuple(
+                Rule(n, first, end - 1 if end else 0, *sm)
+                for n, first, end in spans
+                for sm in places
+            )
+            for places in (sms, suspected)
+        )
+        common = {
+            "name": self.name,
+            "file": f"cases/known/{self.entry.name}.known",
+            "tree": self.tree("when"),
+            "when": self.when,
+            "link": self.link,
+            "remedy": self.fields["instead"],
+            "unasked": self.fields.get("ask") == "never",
+            "knobs": self.knobs,
+        }
         why = self.fields["guard"]
         out = [Guard(why=why, rules=rules, **common)] if rules else []
         if more:
             seen = " and ".join(_sm_words(place) for place in sms) or "another architecture"
-            out.append(Guard(why=f"{why}. Suspected: it was seen on {seen}, which has the same engine", rules=more, **common))
+            out.append(
+                Guard(
+                    why=f"{why}. Suspected: it was seen on {seen}, which has the same engine",
+                    rules=more,
+                    **common,
+                )
+            )
         return out
 
     @property
@@ -196,24 +272,29 @@ class Failure:
         try:
             return predicate.parse(text, FACTS if key == "when" else {})
         except predicate.PredicateError as error:
-            raise KnownError(f"{self.entry.path}:{self.at.get(key, self.line)}: {key}: {error}") from None
+            raise KnownError(
+                f"{self.entry.path}:{self.at.get(key, self.line)}: {key}: {error}"
+            ) from None
 
 
 def _within(span, other):
     """Two kernels may have the same number in some versions: the forward and the backward of Hopper were both 2 until 9.15."""
     (engine, first, end), (whose, begin, until) = span, other
-    return span != other and engine == whose and begin <= first and (not until or end and end <= until)
+    return (
+        span != other and engine == whose and begin <= first and (not until or end and end <= until)
+    )
 
 
 @dataclass(eq=False)
 class Entry:
     """One file."""
+
     path: str
     name: str
     fields: dict = field(default_factory=dict)
     at: dict = field(default_factory=dict)
     failures: list = field(default_factory=list)
-    groups: list = field(default_factory=list)    # (kind, suffix, line, [lines])
+    groups: list = field(default_factory=list)  # (kind, suffix, line, [lines])
     text: str = ""
 
     def __getattr__(self, key):
@@ -228,7 +309,10 @@ class Entry:
     @property
     def link(self):
         """The first address among the links; without one, the place of the report."""
-        return next((link for link in self.links if "/" in link and " " not in link), f"docs/findings.md#{self.name}")
+        return next(
+            (link for link in self.links if "/" in link and " " not in link),
+            f"docs/findings.md#{self.name}",
+        )
 
     @property
     def found_here(self):
@@ -238,6 +322,7 @@ class Entry:
 @dataclass(frozen=True)
 class Family:
     """A kernel under all its numbers: [(first version, number)]."""
+
     name: str
     numbers: tuple
 
@@ -252,6 +337,7 @@ class Family:
 
 
 # ---- words of predicates --------------------------------------------------------------------------------------------------------
+
 
 def _grouped(text):
     """In brackets where an `or` stands outside of any."""
@@ -278,7 +364,13 @@ def _engine_range(engine, first, end):
 def _sm_range(low, high):
     if not low and not high:
         return ""
-    return f"sm={low}" if low == high else " & ".join(p for p in (f"sm>={low}" if low else "", f"sm<={high}" if high else "") if p)
+    return (
+        f"sm={low}"
+        if low == high
+        else " & ".join(
+            p for p in (f"sm>={low}" if low else "", f"sm<={high}" if high else "") if p
+        )
+    )
 
 
 def _sm_words(place):
@@ -296,7 +388,9 @@ def _architectures(failure, key):
     for part in text.split():
         low, _, high = part.partition("..")
         if not re.fullmatch(r"\d{2,3}(\.\.(\d{2,3})?)?", part):
-            raise KnownError(f"{failure.entry.path}:{failure.at[key]}: {key}: '{part}' is not an architecture, such as 90 or 100..109")
+            raise KnownError(
+                f"{failure.entry.path}:{failure.at[key]}: {key}: '{part}' is not an architecture, such as 90 or 100..109"
+            )
         out.append((int(low), int(high or low) if ".." not in part or high else 0))
     return out
 
@@ -304,16 +398,21 @@ def _architectures(failure, key):
 def _observation(failure, key, text):
     versions, sep, source = text.partition(";")
     if not sep or not source.strip():
-        raise KnownError(f"{failure.entry.path}:{failure.at[key]}: {key}: what showed it is missing; write '{key}: 9.14.0 9.19.0; RECORD or report'")
+        raise KnownError(
+            f"{failure.entry.path}:{failure.at[key]}: {key}: what showed it is missing; write '{key}: 9.14.0 9.19.0; RECORD or report'"
+        )
     for v in versions.split():
         if not (_VERSION.fullmatch(v) or v == "any"):
-            raise KnownError(f"{failure.entry.path}:{failure.at[key]}: {key}: '{v}' is not a version, such as 9.14.0")
+            raise KnownError(
+                f"{failure.entry.path}:{failure.at[key]}: {key}: '{v}' is not a version, such as 9.14.0"
+            )
     if not versions.split():
         raise KnownError(f"{failure.entry.path}:{failure.at[key]}: {key}: no version")
     return Observation(tuple(versions.split()), source.strip())
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------------------
+
 
 class _Reader:
     def __init__(self, path, families):
@@ -347,7 +446,13 @@ class _Reader:
             self.fail(place, f"failure: '{label}' is not a label of small letters, digits and -")
         failure = Failure(self.entry, label, place, {}, {}, self.families)
         self.entry.failures.append(failure)
-        self.fields, self.at, self.keys, self.last, self.group = failure.fields, failure.at, BLOCK, None, None
+        self.fields, self.at, self.keys, self.last, self.group = (
+            failure.fields,
+            failure.at,
+            BLOCK,
+            None,
+            None,
+        )
 
     def _pair(self, place, line, key, value):
         if not line.strip() or line.startswith("#"):
@@ -356,7 +461,10 @@ class _Reader:
             self._append(line.strip())
             return
         if ":" not in line or key not in self.keys:
-            self.fail(place, f"'{key}' is not a key here; did you mean {predicate.nearest(key, self.keys)}?")
+            self.fail(
+                place,
+                f"'{key}' is not a key here; did you mean {predicate.nearest(key, self.keys)}?",
+            )
         if key in self.fields and key not in REPEATED:
             self.fail(place, f"{key} is given twice")
         self.last = key
@@ -379,10 +487,14 @@ def _check_head(entry):
         if not fields.get(key):
             raise KnownError(f"{entry.path}:1: {key} is missing")
     if fields["kind"] not in KINDS:
-        raise KnownError(f"{entry.path}:{entry.at['kind']}: kind: '{fields['kind']}' is none of {' '.join(KINDS)}")
+        raise KnownError(
+            f"{entry.path}:{entry.at['kind']}: kind: '{fields['kind']}' is none of {' '.join(KINDS)}"
+        )
     words = fields.get("verdict", "").split()
     if fields["kind"] != "behaviour" and (not words or not set(words) <= {*VERDICTS, "slow"}):
-        raise KnownError(f"{entry.path}:{entry.at.get('verdict', 1)}: verdict: want words of: {' '.join(sorted({*VERDICTS, 'slow'}))}")
+        raise KnownError(
+            f"{entry.path}:{entry.at.get('verdict', 1)}: verdict: want words of: {' '.join(sorted({*VERDICTS, 'slow'}))}"
+        )
     for key in ("reported", "range"):
         if fields.get(key, "any") != "any":
             try:
@@ -390,10 +502,14 @@ def _check_head(entry):
             except predicate.PredicateError as error:
                 raise KnownError(f"{entry.path}:{entry.at[key]}: {key}: {error}") from None
     if fields["kind"] != "behaviour" and not any(kind == "cases" for kind, *_ in entry.groups):
-        raise KnownError(f"{entry.path}:1: no section 'cases:'; a failure without a case cannot be checked")
+        raise KnownError(
+            f"{entry.path}:1: no section 'cases:'; a failure without a case cannot be checked"
+        )
     labels = [f.label for f in entry.failures]
     if len(set(labels)) != len(labels):
-        raise KnownError(f"{entry.path}:{entry.failures[-1].line}: two failures have the same label")
+        raise KnownError(
+            f"{entry.path}:{entry.failures[-1].line}: two failures have the same label"
+        )
 
 
 def _check_failure(failure, families):
@@ -404,24 +520,35 @@ def _check_failure(failure, families):
         if not failure.fields.get(key):
             fail(key, "is missing")
     if not failure.fields.get("sm") and not failure.fields.get("suspected"):
-        fail("sm", "is missing: the architectures where it was seen, or suspected: those where it was not asked")
+        fail(
+            "sm",
+            "is missing: the architectures where it was seen, or suspected: those where it was not asked",
+        )
     if not set(failure.verdicts) <= set(VERDICTS):
         fail("verdict", f"'{failure.fields['verdict']}' is not a verdict")
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", failure.fields["date"]):
         fail("date", "want a date such as 2026-11-22")
     for name in failure.fields.get("engine", "any").split():
         if name != "any" and not name.isdigit() and name not in families:
-            fail("engine", f"'{name}' is no number and no family of cases/known/engines.families; did you mean {predicate.nearest(name, families)}?")
+            fail(
+                "engine",
+                f"'{name}' is no number and no family of cases/known/engines.families; did you mean {predicate.nearest(name, families)}?",
+            )
     both = failure.versions("seen") & failure.versions("right")
     if both:
         fail("right", f"{word(min(both))} was seen failing and is also listed as right")
     if failure.guarded != ("instead" in failure.fields):
-        fail("guard", "guard and instead belong together: the sentence of the refusal, and what the user can do")
+        fail(
+            "guard",
+            "guard and instead belong together: the sentence of the refusal, and what the user can do",
+        )
     if not failure.guarded and ("ask" in failure.fields or "knobs" in failure.fields):
         fail("guard", "ask and knobs belong to a guard")
     if failure.fields.get("ask", "never") != "never":
         fail("ask", "want never")
-    if not all(re.fullmatch(r"[A-Z_0-9]+=\d+", pair) for pair in failure.fields.get("knobs", "").split()):
+    if not all(
+        re.fullmatch(r"[A-Z_0-9]+=\d+", pair) for pair in failure.fields.get("knobs", "").split()
+    ):
         fail("knobs", "want KNOB=NUMBER, such as TILE_N=2")
     failure.tree("when")
     if failure.shows:
@@ -439,7 +566,9 @@ def _text(path):
         raise KnownError(f"{path}:{data.count(10, 0, error.start) + 1}: not UTF-8") from None
     for place, line in enumerate(said.split("\n"), 1):
         if "\r" in line or clean(line, len(line)) != line:
-            raise KnownError(f"{path}:{place}: a control character, or a mark that turns the direction of a text")
+            raise KnownError(
+                f"{path}:{place}: a control character, or a mark that turns the direction of a text"
+            )
     return said
 
 
@@ -453,9 +582,15 @@ def read_families(path):
         numbers = []
         for part in rest.split(","):
             match = re.fullmatch(r"\s*(\d+|none)(?: from (\S+))?\s*", part)
-            if not match or bool(match[2]) != bool(numbers) or (match[2] and not _VERSION.fullmatch(match[2])):
+            if (
+                not match
+                or bool(match[2]) != bool(numbers)
+                or (match[2] and not _VERSION.fullmatch(match[2]))
+            ):
                 raise KnownError(f"{path}:{place}: want 'NAME: 1, 7 from 9.15.0'")
-            numbers.append((number(match[2]) if match[2] else 0, 0 if match[1] == "none" else int(match[1])))
+            numbers.append(
+                (number(match[2]) if match[2] else 0, 0 if match[1] == "none" else int(match[1]))
+            )
         out[name.strip()] = Family(name.strip(), tuple(numbers))
     return out
 

@@ -1,4 +1,5 @@
 """What records show of the known failures: new observations, as edits to the files in cases/known."""
+
 import difflib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ _NO_ANSWER = ("missing", "inconclusive", "not_run")
 @dataclass
 class Seen:
     """What the rows of one version on one device show of one failure."""
+
     failure: object
     version: str
     device: str
@@ -48,9 +50,9 @@ def _shows(failure, row, runs):
     if row["verdict"] in failure.verdicts:
         return True if row["grade"] == "measured" or set(failure.verdicts) & set(DECIDED) else None
     if failure.fields["verdict"].endswith("?"):
-        return None   # it shows only in some runs
+        return None  # it shows only in some runs
     good = is_good(row["verdict"])
-    if "crash" in failure.verdicts:   # an answer, yes or no; what is accepted has to compile too
+    if "crash" in failure.verdicts:  # an answer, yes or no; what is accepted has to compile too
         return False if row["verdict"] == "unsupported" or (good and _compiled(row, runs)) else None
     if "build_fail" in failure.verdicts:
         return False if good and _compiled(row, runs) else None
@@ -67,29 +69,44 @@ def observe(entries, store, doubts=None):
             if failure.shows:
                 asked[failure] = failure.tree("shows")
     runs = store.runs
-    for _, row in store.rows("outcome<>'missing'", order="case_name, device, cudnn, build, config, id"):
+    for _, row in store.rows(
+        "outcome<>'missing'", order="case_name, device, cudnn, build, config, id"
+    ):
         if row["verdict"] in _NO_ANSWER or not row["cudnn"]:
             continue
         said, get, version = cases.parse(row["case"]), row_get(row), number(row["cudnn"])
         shown = {}
         for failure, tree in asked.items():
             place = _place(failure, row)
-            if place is None or (failure.guarded and said.get("guards") != "off") or not _engine(failure, row, version) or not predicate.holds(tree, get):
+            if (
+                place is None
+                or (failure.guarded and said.get("guards") != "off")
+                or not _engine(failure, row, version)
+                or not predicate.holds(tree, get)
+            ):
                 continue
             answer = _shows(failure, row, runs)
             if answer is not None:
                 shown[failure] = (answer, place)
-        expected = any(answer and holds(failure, row["cudnn"]) for failure, (answer, _) in shown.items())
-        new = [failure for failure, (answer, _) in shown.items() if answer and not holds(failure, row["cudnn"])]
+        expected = any(
+            answer and holds(failure, row["cudnn"]) for failure, (answer, _) in shown.items()
+        )
+        new = [
+            failure
+            for failure, (answer, _) in shown.items()
+            if answer and not holds(failure, row["cudnn"])
+        ]
         if not expected and len(new) > 1:
             if doubts is not None:
                 doubts.append((row["case"], row["cudnn"], [failure.name for failure in new]))
             continue
         for failure, (answer, place) in shown.items():
             if answer and expected and not holds(failure, row["cudnn"]):
-                continue   # a failure that is known in this version explains it
+                continue  # a failure that is known in this version explains it
             key = (failure.name, row["cudnn"], row["device"])
-            one = found.setdefault(key, Seen(failure, row["cudnn"], row["device"], row["grade"] == "measured", place))
+            one = found.setdefault(
+                key, Seen(failure, row["cudnn"], row["device"], row["grade"] == "measured", place)
+            )
             one.fails += answer
             one.right += not answer
     return list(found.values())
@@ -97,12 +114,19 @@ def observe(entries, store, doubts=None):
 
 def _engine(failure, row, version):
     numbers = [n for n, _, _ in failure.numbers(version, version + 1)]
-    return numbers == [None] or row.get("engine") in numbers or (row.get("engine") is None and row["verdict"] in ("crash", "hang"))
+    return (
+        numbers == [None]
+        or row.get("engine") in numbers
+        or (row.get("engine") is None and row["verdict"] in ("crash", "hang"))
+    )
 
 
 def holds(failure, version):
     """Is the failure expected in this version?"""
-    return any(first <= number(version) and (not end or number(version) < end) for first, end in failure.ranges)
+    return any(
+        first <= number(version) and (not end or number(version) < end)
+        for first, end in failure.ranges
+    )
 
 
 def news(seen):
@@ -128,9 +152,11 @@ def edited(path, additions):
     """The lines of a file with observations added: [(line of the failure, key, text)]. Each goes behind the last observation of its failure."""
     lines = Path(path).read_text(encoding="utf-8").split("\n")
     for start, new in sorted(additions, reverse=True):
-        at = start   # the line behind `failure:`, from 0
+        at = start  # the line behind `failure:`, from 0
         last = at
-        while at < len(lines) and not lines[at].startswith(("failure:", "cases:", "controls:", "guarded:", "text:")):
+        while at < len(lines) and not lines[at].startswith(
+            ("failure:", "cases:", "controls:", "guarded:", "text:")
+        ):
             if lines[at].startswith(("seen:", "right:")):
                 last = at + 1
                 while last < len(lines) and lines[last].startswith("  "):
@@ -145,10 +171,15 @@ def proposals(fresh, record):
     wanted = {}
     for one in sorted(fresh, key=lambda s: (s.failure.name, number(s.version))):
         source = f"{one.device}{'' if one.measured else ' (described)'}, {record}"
-        wanted.setdefault(one.failure.entry.path, {}).setdefault((one.failure.line, one.word, source), []).append(one.version)
+        wanted.setdefault(one.failure.entry.path, {}).setdefault(
+            (one.failure.line, one.word, source), []
+        ).append(one.version)
     out = {}
     for path, groups in wanted.items():
-        additions = [(start, line(word, dict.fromkeys(versions), source)) for (start, word, source), versions in groups.items()]
+        additions = [
+            (start, line(word, dict.fromkeys(versions), source))
+            for (start, word, source), versions in groups.items()
+        ]
         out[path] = (Path(path).read_text(encoding="utf-8").split("\n"), edited(path, additions))
     return out
 
@@ -163,12 +194,20 @@ def diff(changes):
 
 def summary(entries, seen, versions):
     """(still fail, no longer fail, got no answer): names of entries that the files expect to fail in one of `versions`."""
-    expected = {e.name for e in entries for f in e.failures for v in versions if f.shows and holds(f, v)}
+    expected = {
+        e.name for e in entries for f in e.failures for v in versions if f.shows and holds(f, v)
+    }
     fails = {s.failure.entry.name for s in seen if s.fails and s.version in versions}
-    right = {s.failure.entry.name for s in seen if not s.fails and not s.suspected and s.version in versions and holds(s.failure, s.version)} - fails
+    right = {
+        s.failure.entry.name
+        for s in seen
+        if not s.fails and not s.suspected and s.version in versions and holds(s.failure, s.version)
+    } - fails
     return fails, right, expected - fails - right
 
 
 def told(fails, right, unasked):
-    return (f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, {len(right)} no longer {'fails' if len(right) == 1 else 'fail'}, "
-            f"{len(unasked)} got no answer")
+    return (
+        f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, {len(right)} no longer {'fails' if len(right) == 1 else 'fail'}, "
+        f"{len(unasked)} got no answer"
+    )

@@ -2,12 +2,15 @@
 
 Reads what `facts self --json` prints, behind a line that says what is wrong with each liar.
 """
+
 import json
 from pathlib import Path
 
 
 def _table(heads, rows):
-    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, *rows)).replace("|\n", "|\n" + "|---" * len(heads) + "|\n", 1)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, *rows)).replace(
+        "|\n", "|\n" + "|---" * len(heads) + "|\n", 1
+    )
 
 
 def _cell(found):
@@ -18,7 +21,11 @@ def _cell(found):
         weakest = min(killed, key=lambda f: float(f["ratio"]))
         ratio = "" if weakest["ratio"] == "inf" else f"{weakest['ratio']:.3g} "
         parts.append(f"{ratio}{weakest['gate']} {weakest['tensor']}")
-    missed = ", ".join(f"{f['result']} at {f['size']}" for f in found if f["result"] in ("near", "blind", "survived"))
+    missed = ", ".join(
+        f"{f['result']} at {f['size']}"
+        for f in found
+        if f["result"] in ("near", "blind", "survived")
+    )
     return "; ".join(parts + [missed] if missed else parts)
 
 
@@ -27,7 +34,13 @@ def survey(lines):
     for found in lines[1:]:
         types[found["dtype"]] = True
         liars.setdefault(found["liar"], {}).setdefault(found["dtype"], []).append(found)
-    return _table(("liar", "what is wrong", *types), [(f"`{liar}`", what[liar], *(_cell(by_type.get(t, ())) for t in types)) for liar, by_type in liars.items()])
+    return _table(
+        ("liar", "what is wrong", *types),
+        [
+            (f"`{liar}`", what[liar], *(_cell(by_type.get(t, ())) for t in types))
+            for liar, by_type in liars.items()
+        ],
+    )
 
 
 def main(argv):

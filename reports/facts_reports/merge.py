@@ -2,6 +2,7 @@
 
 The rows are copied as they are. The tables hold where each row lies in its file: a record may be larger than memory.
 """
+
 import argparse
 import contextlib
 import errno
@@ -18,7 +19,7 @@ from .store import name_gpus
 
 OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
-_NO_SYNC = (errno.EINVAL, errno.EROFS)   # a pipe or a terminal
+_NO_SYNC = (errno.EINVAL, errno.EROFS)  # a pipe or a terminal
 _SCHEMA = f"""
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;
 CREATE TABLE seen({latest.COLUMNS}, run TEXT, file INT, at INT, length INT);
@@ -59,7 +60,11 @@ def _number(value, otherwise):
 def _key(item):
     """(case, build, device); None: one is missing."""
     case, build, device = item.get("case"), item.get("build"), item.get("device")
-    return (case, build, device) if isinstance(case, str) and isinstance(build, str) and isinstance(device, str) else None
+    return (
+        (case, build, device)
+        if isinstance(case, str) and isinstance(build, str) and isinstance(device, str)
+        else None
+    )
 
 
 class Merge:
@@ -67,16 +72,18 @@ class Merge:
 
     def __init__(self, force=False):
         """`force`: records of different suites are joined all the same."""
-        self.db = sqlite3.connect("", isolation_level=None)   # a file of SQLite's own, gone at the end
+        self.db = sqlite3.connect(
+            "", isolation_level=None
+        )  # a file of SQLite's own, gone at the end
         self.db.executescript(_SCHEMA)
         self.db.execute("BEGIN")
         self.force = force
-        self.names, self.files = [], []   # the inputs
+        self.names, self.files = [], []  # the inputs
         self.runs, self.run_places = {}, {}
         self.target_lines, self.others = [], []
-        self.suite = ""   # of the first run that names one
+        self.suite = ""  # of the first run that names one
         self.rows = self.older = self.bad = 0
-        self._seen, self._starts = [], []   # not yet in the tables
+        self._seen, self._starts = [], []  # not yet in the tables
 
     def close(self):
         for stream in self.files:
@@ -90,7 +97,7 @@ class Merge:
         report = reader.FileReport(path)
         objects = 0
         try:
-            stream = open(path, "rb")   # pylint: disable=consider-using-with
+            stream = open(path, "rb")  # pylint: disable=consider-using-with
             self.names.append(path)
             self.files.append(stream)
             if stream.peek(2)[:2] in (b"\xfd\x37", b"\x1f\x8b"):
@@ -103,9 +110,15 @@ class Merge:
                 objects += 1
                 if objects % 5000 == 0:
                     self._flush()
-                self._take(item, (len(self.files) - 1, report.at, len(line.rstrip(b"\n").removesuffix(b"\r"))), report)
+                self._take(
+                    item,
+                    (len(self.files) - 1, report.at, len(line.rstrip(b"\n").removesuffix(b"\r"))),
+                    report,
+                )
         except OSError as error:
-            raise MergeError(path, error.strerror, BAD_INPUT if error.errno in _NO_FILE else ENVIRONMENT) from None
+            raise MergeError(
+                path, error.strerror, BAD_INPUT if error.errno in _NO_FILE else ENVIRONMENT
+            ) from None
         if not objects:
             raise MergeError(path, "is not a record (no line could be read)", BAD_INPUT)
         self.bad += report.unreadable
@@ -120,7 +133,7 @@ class Merge:
             key = _key(item["start"])
             if key:
                 self._starts.append(key)
-        elif not isinstance(item.get("end"), dict):   # the output has an end of its own
+        elif not isinstance(item.get("end"), dict):  # the output has an end of its own
             if isinstance(item.get("target"), dict):
                 self.target_lines.append(item["target"])
             self.others.append(place)
@@ -130,7 +143,11 @@ class Merge:
         report.run = str(run.get("id") or "?")
         suite = str(run.get("suite_hash") or "")
         if self.suite and suite != self.suite and not self.force:
-            raise MergeError(report.name, "belongs to another suite than the earlier records; --force joins them anyway", BAD_INPUT)
+            raise MergeError(
+                report.name,
+                "belongs to another suite than the earlier records; --force joins them anyway",
+                BAD_INPUT,
+            )
         self.suite = self.suite or suite
         self.runs.setdefault(report.run, run)
         self.run_places.setdefault(report.run, place)
@@ -140,7 +157,9 @@ class Merge:
             report.refuse("a row without case, build or device")
             return
         row = {name: item.get(name) for name in ("case", "build", "device", "verdict", "stage")}
-        row.update(attempt=_number(item.get("attempt"), 1), config=_number(item.get("config"), None))
+        row.update(
+            attempt=_number(item.get("attempt"), 1), config=_number(item.get("config"), None)
+        )
         run = item["run"] if isinstance(item.get("run"), str) and item["run"] else report.run
         started = str(self.runs.get(run, {}).get("started", ""))
         self._seen.append((*latest.columns(row, started), run, *place))
@@ -164,44 +183,64 @@ class Merge:
         for name, run in self.runs.items():
             suite, shard = str(run.get("suite_hash") or ""), run.get("shard")
             part = shard if isinstance(shard, list) and len(shard) == 2 else (1, 1)
-            self.db.execute("INSERT INTO run VALUES(?,?,?)", (name, suite, _number(run.get("cases"), 0)))
+            self.db.execute(
+                "INSERT INTO run VALUES(?,?,?)", (name, suite, _number(run.get("cases"), 0))
+            )
             for target in run.get("targets") or []:
-                if isinstance(target, dict) and isinstance(target.get("build"), str) and isinstance(target.get("device"), str):
-                    self.db.execute("INSERT INTO pair VALUES(?,?,?,?,?)", (suite, target["build"], target["device"], *(_number(n, 1) for n in part)))
+                if (
+                    isinstance(target, dict)
+                    and isinstance(target.get("build"), str)
+                    and isinstance(target.get("device"), str)
+                ):
+                    self.db.execute(
+                        "INSERT INTO pair VALUES(?,?,?,?,?)",
+                        (suite, target["build"], target["device"], *(_number(n, 1) for n in part)),
+                    )
 
     def _one(self, query):
         return self.db.execute(query).fetchone()[0] or 0
 
     def _missing_shards(self):
         """The first five shards that no file holds. A shard without a case writes no record: where every planned row is there, none is missing."""
-        return [f"shard {n}/{shards} of {build:.40} on {device:.40}" for n, shards, build, device in self.db.execute(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000),"
-            " part AS (SELECT suite, build, device, max(shards) AS shards FROM pair GROUP BY suite, build, device)"
-            " SELECT n.i, part.shards, part.build, part.device FROM part JOIN n ON n.i <= part.shards WHERE NOT EXISTS"
-            " (SELECT 1 FROM pair p WHERE p.suite = part.suite AND p.build = part.build AND p.device = part.device"
-            "  AND (p.shards = 1 OR (p.shards = part.shards AND p.shard = n.i)))"
-            " AND (SELECT coalesce(nullif(max(cases), 0), 1 << 62) FROM run WHERE run.suite = part.suite) > (SELECT count(DISTINCT k.case_name)"
-            "  FROM kept k JOIN run ON run.id = k.run WHERE run.suite = part.suite AND k.build = part.build AND k.device = part.device) LIMIT 5")]
+        return [
+            f"shard {n}/{shards} of {build:.40} on {device:.40}"
+            for n, shards, build, device in self.db.execute(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000),"
+                " part AS (SELECT suite, build, device, max(shards) AS shards FROM pair GROUP BY suite, build, device)"
+                " SELECT n.i, part.shards, part.build, part.device FROM part JOIN n ON n.i <= part.shards WHERE NOT EXISTS"
+                " (SELECT 1 FROM pair p WHERE p.suite = part.suite AND p.build = part.build AND p.device = part.device"
+                "  AND (p.shards = 1 OR (p.shards = part.shards AND p.shard = n.i)))"
+                " AND (SELECT coalesce(nullif(max(cases), 0), 1 << 62) FROM run WHERE run.suite = part.suite) > (SELECT count(DISTINCT k.case_name)"
+                "  FROM kept k JOIN run ON run.id = k.run WHERE run.suite = part.suite AND k.build = part.build AND k.device = part.device) LIMIT 5"
+            )
+        ]
 
     def _missing_rows(self):
         """How many planned (case, build, device) no file answers: of targets with rows, then of targets without any."""
         if self.force and self._one("SELECT count(DISTINCT suite) FROM run") > 1:
-            return 0   # a run says how many cases its own suite has
-        return (self._one("SELECT sum(max(0, planned - there)) FROM (SELECT count(DISTINCT k.case_name) AS there, max(run.cases) AS planned"
-                          " FROM kept k JOIN run ON run.id = k.run GROUP BY run.suite, k.build, k.device)")
-                + self._one("SELECT sum(cases) FROM (SELECT DISTINCT p.suite, p.build, p.device, (SELECT max(cases) FROM run WHERE run.suite = p.suite)"
-                            " AS cases FROM pair p WHERE NOT EXISTS (SELECT 1 FROM kept WHERE kept.build = p.build AND kept.device = p.device))"))
+            return 0  # a run says how many cases its own suite has
+        return self._one(
+            "SELECT sum(max(0, planned - there)) FROM (SELECT count(DISTINCT k.case_name) AS there, max(run.cases) AS planned"
+            " FROM kept k JOIN run ON run.id = k.run GROUP BY run.suite, k.build, k.device)"
+        ) + self._one(
+            "SELECT sum(cases) FROM (SELECT DISTINCT p.suite, p.build, p.device, (SELECT max(cases) FROM run WHERE run.suite = p.suite)"
+            " AS cases FROM pair p WHERE NOT EXISTS (SELECT 1 FROM kept WHERE kept.build = p.build AND kept.device = p.device))"
+        )
 
     def missing(self):
         """What is missing, in words; "" when nothing is."""
         said = self._missing_shards()
         rows = self._missing_rows()
-        started = self._one("SELECT count(*) FROM (SELECT DISTINCT * FROM start) s WHERE NOT EXISTS (SELECT 1 FROM kept k WHERE k.case_name = s.case_name"
-                            " AND k.build = s.build AND k.device = s.device)")
+        started = self._one(
+            "SELECT count(*) FROM (SELECT DISTINCT * FROM start) s WHERE NOT EXISTS (SELECT 1 FROM kept k WHERE k.case_name = s.case_name"
+            " AND k.build = s.build AND k.device = s.device)"
+        )
         if rows:
             said.append(f"{rows} planned row{'' if rows == 1 else 's'}")
         if started:
-            said.append(f"{text.count(started, 'case was', 'cases were')} started and {'has' if started == 1 else 'have'} no row")
+            said.append(
+                f"{text.count(started, 'case was', 'cases were')} started and {'has' if started == 1 else 'have'} no row"
+            )
         if self.bad:
             said.append(f"{self.bad} lines could not be parsed")
         return "; ".join(said)
@@ -218,7 +257,12 @@ class Merge:
         """Writes the runs, other lines, the rows that stay, and an end. Returns what is missing."""
         self._finish()
         missing = self.missing()
-        end = {"run": "merge", "complete": not missing, "rows": self.rows, **({"missing": missing} if missing else {})}
+        end = {
+            "run": "merge",
+            "complete": not missing,
+            "rows": self.rows,
+            **({"missing": missing} if missing else {}),
+        }
         runs = sorted(self.runs, key=lambda name: (str(self.runs[name].get("started", "")), name))
         try:
             with _open_output(path, overwrite) as stream:
@@ -226,7 +270,10 @@ class Merge:
                     stream.write(self._line(*place))
                 for place in self.db.execute("SELECT file, at, length FROM kept ORDER BY id"):
                     stream.write(self._line(*place))
-                stream.write(json.dumps({"end": end}, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+                stream.write(
+                    json.dumps({"end": end}, separators=(",", ":"), ensure_ascii=False).encode()
+                    + b"\n"
+                )
                 stream.flush()
                 _sync(stream)
         except OSError as error:
@@ -236,11 +283,27 @@ class Merge:
 
 def _open_output(path, overwrite):
     """Only one process writes a record at a time: `flock`, as the supervisor does."""
-    device = str(path).startswith("/dev/")   # /dev/stdout, and what `>(...)` of a shell stands for
+    device = str(path).startswith("/dev/")  # /dev/stdout, and what `>(...)` of a shell stands for
     try:
-        stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if device else os.O_NOFOLLOW), 0o666), "wb", 1 << 20)
+        stream = os.fdopen(
+            os.open(
+                path,
+                os.O_RDWR
+                | os.O_CREAT
+                | os.O_APPEND
+                | os.O_CLOEXEC
+                | (0 if device else os.O_NOFOLLOW),
+                0o666,
+            ),
+            "wb",
+            1 << 20,
+        )
     except OSError as error:
-        raise MergeError(path, "is a link; give the file itself" if error.errno == errno.ELOOP else error.strerror, ENVIRONMENT) from None
+        raise MergeError(
+            path,
+            "is a link; give the file itself" if error.errno == errno.ELOOP else error.strerror,
+            ENVIRONMENT,
+        ) from None
     with contextlib.ExitStack() as undo:
         undo.callback(stream.close)
         try:
@@ -251,7 +314,11 @@ def _open_output(path, overwrite):
         if not (device or stat.S_ISREG(about.st_mode) or stat.S_ISCHR(about.st_mode)):
             raise MergeError(path, "is no file; give another name", ENVIRONMENT)
         if stat.S_ISREG(about.st_mode) and about.st_nlink > 1:
-            raise MergeError(path, "has a second name (a hard link), and its contents would change too; give another file", ENVIRONMENT)
+            raise MergeError(
+                path,
+                "has a second name (a hard link), and its contents would change too; give another file",
+                ENVIRONMENT,
+            )
         if stat.S_ISREG(about.st_mode) and about.st_size:
             if not overwrite:
                 raise MergeError(path, "exists; --overwrite replaces it", BAD_INPUT)
@@ -293,7 +360,9 @@ def main(argv):
     except (MergeError, reader.InputError) as error:
         print(f"facts merge: {error}", file=sys.stderr)
         return getattr(error, "status", BAD_INPUT)
-    print(f"{args.output}: {text.count(merge.rows, 'row')}, {text.count(merge.older, 'older one')} left out")
+    print(
+        f"{args.output}: {text.count(merge.rows, 'row')}, {text.count(merge.older, 'older one')} left out"
+    )
     if missing:
         sys.stdout.flush()
         print(f"facts merge: incomplete: {missing}", file=sys.stderr)

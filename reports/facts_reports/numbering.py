@@ -29,8 +29,12 @@ class _Space:
         old, new = _engines(first), _engines(second)
         self.old.update(old)
         self.new.update(new)
-        if len(old) != len(new) or sorted(old) == sorted(new) or not all(map(_alike, old.values(), new.values())):
-            return   # other engines, or the same numbers in another order
+        if (
+            len(old) != len(new)
+            or sorted(old) == sorted(new)
+            or not all(map(_alike, old.values(), new.values()))
+        ):
+            return  # other engines, or the same numbers in another order
         for one, other in zip(old, new):
             self.conflict |= self.pairs.setdefault(one, other) != other
 
@@ -38,7 +42,14 @@ class _Space:
         """{old number: new number}, or {} where a number of one side also names an engine of the other."""
         moved = {one: other for one, other in self.pairs.items() if one != other}
         unique = len(set(self.pairs.values())) == len(self.pairs)
-        return moved if unique and not self.conflict and not self.new & set(moved) and not self.old & set(moved.values()) else {}
+        return (
+            moved
+            if unique
+            and not self.conflict
+            and not self.new & set(moved)
+            and not self.old & set(moved.values())
+            else {}
+        )
 
 
 def learn(offers):
@@ -52,6 +63,14 @@ def learn(offers):
 
 def translate(answers, mapping):
     """The baseline's answers with the candidate's numbers."""
+
     def new(number):
         return mapping.get(number, number)
-    return [a._replace(chosen=(a.chosen[0], new(a.chosen[1]), *a.chosen[2:]), offered=tuple((new(index), *about) for index, *about in a.offered)) for a in answers]
+
+    return [
+        a._replace(
+            chosen=(a.chosen[0], new(a.chosen[1]), *a.chosen[2:]),
+            offered=tuple((new(index), *about) for index, *about in a.offered),
+        )
+        for a in answers
+    ]

@@ -8,6 +8,7 @@ The page has the same parser in JavaScript (page/scripts/predicate.js); test/pre
 
 A comparison with what is not known is false. Versions compare by parts; what is no number and no version has no order.
 """
+
 import fnmatch
 import math
 import re
@@ -15,7 +16,9 @@ import re
 from . import cases
 from .versions import version_key
 
-_TOKEN = re.compile(r"""\s*(?:(<=|>=|!=|!~|==|&&|\|\||[()&|!=<>~,%])|"([^"]*)"|'([^']*)'|([^\s()&|!=<>~,%"']+)|(.))""")
+_TOKEN = re.compile(
+    r"""\s*(?:(<=|>=|!=|!~|==|&&|\|\||[()&|!=<>~,%])|"([^"]*)"|'([^']*)'|([^\s()&|!=<>~,%"']+)|(.))"""
+)
 _SAME = {"==": "=", "&&": "&", "||": "|"}
 _DEPTH = 60
 
@@ -64,7 +67,11 @@ class _Parser:
         self.numbers = cases.numbers() | {key for key, is_number in extra.items() if is_number}
 
     def peek(self):
-        return self.tokens[self.at][0] if self.at < len(self.tokens) and self.tokens[self.at][2] else None
+        return (
+            self.tokens[self.at][0]
+            if self.at < len(self.tokens) and self.tokens[self.at][2]
+            else None
+        )
 
     def fail(self, what):
         column = self.tokens[self.at][1] if self.at < len(self.tokens) else self.end
@@ -129,13 +136,23 @@ class _Parser:
         op = self.peek()
         if op in _ORDERED and key not in self.numbers and key != "cudnn":
             parts = [p for p in cases.parts() if p.startswith(key + ".")]
-            self.fail(f"{key} has no order; " + (f"its parts have: {' '.join(parts)}" if parts else "= != ~ in apply"))
+            self.fail(
+                f"{key} has no order; "
+                + (f"its parts have: {' '.join(parts)}" if parts else "= != ~ in apply")
+            )
         if op in ("=", "!=", "<", "<=", ">", ">=", "~", "!~"):
             self.at += 1
             value = self.word(f"a value after {key}{op}")
-            if op in _ORDERED and (not re.fullmatch(r"\d+(\.\d+)*", value) if key == "cudnn" else value not in self.numbers and number(value) is None):
+            if op in _ORDERED and (
+                not re.fullmatch(r"\d+(\.\d+)*", value)
+                if key == "cudnn"
+                else value not in self.numbers and number(value) is None
+            ):
                 self.at -= 1
-                self.fail(f"{value} is not a " + ("version, such as 9.10.2" if key == "cudnn" else "number"))
+                self.fail(
+                    f"{value} is not a "
+                    + ("version, such as 9.10.2" if key == "cudnn" else "number")
+                )
             return (op, key, value, modulus)
         if op is None and self.at < len(self.tokens) and self.tokens[self.at][0] == "in":
             self.at += 1
@@ -158,7 +175,12 @@ def parse(text, extra=None):
     return tree
 
 
-_ORDERED = {"<": lambda o: o < 0, "<=": lambda o: o <= 0, ">": lambda o: o > 0, ">=": lambda o: o >= 0}
+_ORDERED = {
+    "<": lambda o: o < 0,
+    "<=": lambda o: o <= 0,
+    ">": lambda o: o > 0,
+    ">=": lambda o: o >= 0,
+}
 
 
 def number(value):

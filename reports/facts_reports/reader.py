@@ -1,4 +1,5 @@
 """Records into SQLite. A record from elsewhere is data: bounded, cleaned, counted, never executed or followed."""
+
 import gzip
 import json
 import lzma
@@ -12,27 +13,28 @@ from pathlib import Path
 from . import text
 from .vocabulary import GRADES, VERDICTS
 
-LINE_LIMIT = 8 << 20       # bytes of one line; a longer one is counted, not kept
-FILE_LIMIT = 8 << 30       # bytes of one file, unpacked
-PACKED = 200               # and of a packed one at most so many times its size: records are packed some 30 times; more than that is a bomb
+LINE_LIMIT = 8 << 20  # bytes of one line; a longer one is counted, not kept
+FILE_LIMIT = 8 << 30  # bytes of one file, unpacked
+PACKED = 200  # and of a packed one at most so many times its size: records are packed some 30 times; more than that is a bomb
 PACKED_LEAST = 64 << 20
 SAMPLES = 5
-FORMAT = 1                 # of the lines, in each run object; a greater one is of a newer FACTS
+FORMAT = 1  # of the lines, in each run object; a greater one is of a newer FACTS
 
 
 @dataclass
 class FileReport:
     """What one file gave."""
+
     name: str
     lines: int = 0
-    at: int = 0              # where the line begins that lines() yielded last, in the unpacked file
+    at: int = 0  # where the line begins that lines() yielded last, in the unpacked file
     rows: int = 0
     unreadable: int = 0
     samples: list = field(default_factory=list)
-    targets: set = field(default_factory=set)   # (build, device) of its rows
+    targets: set = field(default_factory=set)  # (build, device) of its rows
     runs: int = 0
-    run: str = ""            # the last run: rows that name none belong to it
-    closed: bool = False     # the last run reported complete: true
+    run: str = ""  # the last run: rows that name none belong to it
+    closed: bool = False  # the last run reported complete: true
     truncated: bool = False
 
     def refuse(self, why):
@@ -51,7 +53,10 @@ def warn(files, who):
         for sample in report.samples:
             print(f"{who}: {report.name}: {sample}", file=sys.stderr)
         if report.unreadable > len(report.samples):
-            print(f"{who}: {report.name}: {report.unreadable - len(report.samples):,} more unreadable lines", file=sys.stderr)
+            print(
+                f"{who}: {report.name}: {report.unreadable - len(report.samples):,} more unreadable lines",
+                file=sys.stderr,
+            )
 
 
 class InputError(ValueError):
@@ -67,7 +72,9 @@ def find(inputs):
             inside = sorted(p for p in path.iterdir() if re.search(r"\.jsonl(\.gz|\.xz)?$", p.name))
             if not inside:
                 raise InputError(f"{item}: no *.jsonl, *.jsonl.gz or *.jsonl.xz in this folder")
-            other = next((p for p in inside if not p.is_file()), None)   # nobody may write into a fifo: it is not waited for
+            other = next(
+                (p for p in inside if not p.is_file()), None
+            )  # nobody may write into a fifo: it is not waited for
             if other:
                 raise InputError(f"{other}: is no file")
             files += inside
@@ -89,7 +96,9 @@ def _open(path):
 def refuse_newer(name, run):
     """Raises InputError for a run object that a newer FACTS wrote."""
     if isinstance(run.get("format"), int) and run["format"] > FORMAT:
-        raise InputError(f"{name}: was written by a newer FACTS (format {run['format']}; this version reads {FORMAT}): read it with that version")
+        raise InputError(
+            f"{name}: was written by a newer FACTS (format {run['format']}; this version reads {FORMAT}): read it with that version"
+        )
 
 
 def lines(stream, report, limit=FILE_LIMIT):
@@ -120,7 +129,13 @@ def read_file(path, store):
     try:
         packed = path.name.endswith((".gz", ".xz"))
         with _open(path) as stream:
-            for line in lines(stream, report, min(FILE_LIMIT, PACKED * path.stat().st_size + PACKED_LEAST) if packed else FILE_LIMIT):
+            for line in lines(
+                stream,
+                report,
+                min(FILE_LIMIT, PACKED * path.stat().st_size + PACKED_LEAST)
+                if packed
+                else FILE_LIMIT,
+            ):
                 _take(line, report, store)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         report.refuse(f"packed data ends or breaks here ({text.line(str(error), 100)})")
@@ -129,14 +144,20 @@ def read_file(path, store):
     return report
 
 
-_decode = json.JSONDecoder(parse_constant=lambda word: word.lower().replace("infinity", "inf")).decode
+_decode = json.JSONDecoder(
+    parse_constant=lambda word: word.lower().replace("infinity", "inf")
+).decode
 
 
 def _take(line, report, store):
     try:
         item = _decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
-        report.refuse("not JSON" + ("" if line.endswith(b"\n") else ", and cut off") + f" ({text.line(str(error), 80)})")
+        report.refuse(
+            "not JSON"
+            + ("" if line.endswith(b"\n") else ", and cut off")
+            + f" ({text.line(str(error), 80)})"
+        )
         return
     if not isinstance(item, dict):
         report.refuse("not an object")
@@ -150,10 +171,16 @@ def _dispatch(item, report, store):
     for word in ("run", "target", "start", "time", "finding", "end"):
         if isinstance(item.get(word), dict):
             # The many `start`, `time` and `finding` objects are compared, never shown.
-            value = item[word] if word in ("start", "time", "finding") else text.clean_json(item[word])
+            value = (
+                item[word] if word in ("start", "time", "finding") else text.clean_json(item[word])
+            )
             if word == "run":
                 refuse_newer(report.name, value)
-                report.runs, report.run, report.closed = report.runs + 1, str(value.get("id") or ""), False
+                report.runs, report.run, report.closed = (
+                    report.runs + 1,
+                    str(value.get("id") or ""),
+                    False,
+                )
             if word == "end":
                 report.closed = value.get("complete") is True
             store.note(word, value)
@@ -170,7 +197,7 @@ def _dispatch(item, report, store):
     return ""
 
 
-_line = lru_cache(maxsize=1024)(text.line)   # of builds, devices, runs and groups there are few
+_line = lru_cache(maxsize=1024)(text.line)  # of builds, devices, runs and groups there are few
 
 
 def normal_row(item):

@@ -2,6 +2,7 @@
 
 Sets of cases are integers, a bit for each; a comparison costs an AND, so that pairs and triples can be tried one by one.
 """
+
 import math
 import operator
 from array import array
@@ -12,25 +13,41 @@ from itertools import combinations, compress, repeat
 
 from . import cases, predicate
 
-_WHOLE = ("h", "s", "d", "seed", "engine", "window", "h.kv")    # their parts say it, or it is no property of the problem
+_WHOLE = (
+    "h",
+    "s",
+    "d",
+    "seed",
+    "engine",
+    "window",
+    "h.kv",
+)  # their parts say it, or it is no property of the problem
 _VALUES, _LEAVES, _TRIPLES, _BEAM, _MORE, _RULES = 24, 90, 26, 24, 2, 3
 _OPPOSITE = {"!=": "=", ">": "<=", ">=": "<"}
-_OPERATORS = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_EXACT = 1.5   # a score that only an exact conjunction has
-_DIGITS = bytes(c == 49 for c in range(256))   # of a digit 0 or 1 its value
+_OPERATORS = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_EXACT = 1.5  # a score that only an exact conjunction has
+_DIGITS = bytes(c == 49 for c in range(256))  # of a digit 0 or 1 its value
 _MODULI = (128, 64, 16, 8)
 _PAIRS = (("s.q", "s.kv"), ("h.q", "h.k"), ("h.k", "h.v"), ("d.qk", "d.v"))
-_DULL = ("fill", "poison", "want", "b", "device", "build")     # explain only when nothing else does
+_DULL = ("fill", "poison", "want", "b", "device", "build")  # explain only when nothing else does
 
 
 @dataclass(frozen=True)
 class Rule:
     """`text` holds for `hits` of the changed cases asked about, for `others` of those that did not change, and `also` for some that changed otherwise.
     text "": of every case; None: nothing was found."""
+
     text: str
     hits: int
     others: int
-    bits: int      # the hits
+    bits: int  # the hits
     also: int = 0
 
 
@@ -56,7 +73,9 @@ def bits_of(members, size):
     return int(bytes(digits), 2) if size else 0
 
 
-count = int.bit_count if hasattr(int, "bit_count") else lambda bits: bin(bits).count("1")   # Python below 3.10
+count = (
+    int.bit_count if hasattr(int, "bit_count") else lambda bits: bin(bits).count("1")
+)  # Python below 3.10
 
 
 def first(bits, size):
@@ -68,7 +87,9 @@ def members(bits, size):
     return [i for i, digit in enumerate(f"{bits:0{size}b}") if digit == "1"] if size else []
 
 
-_columns = lru_cache(maxsize=2)(cases.Columns)   # one pair of versions after the other was asked the same cases
+_columns = lru_cache(maxsize=2)(
+    cases.Columns
+)  # one pair of versions after the other was asked the same cases
 
 
 class Columns:
@@ -76,11 +97,22 @@ class Columns:
 
     def __init__(self, names, subjects):
         """`names` of cases; `subjects` {key: a value for each name}."""
-        self.size, self.columns, self._leaves, self._each, self._found, self._pick = len(names), {}, {}, {}, {}, {}
+        self.size, self.columns, self._leaves, self._each, self._found, self._pick = (
+            len(names),
+            {},
+            {},
+            {},
+            {},
+            {},
+        )
         self._all = (1 << self.size) - 1
-        keys = self._keys({token.partition("=")[0] for name in dict.fromkeys(names) for token in name.split()})
+        keys = self._keys(
+            {token.partition("=")[0] for name in dict.fromkeys(names) for token in name.split()}
+        )
         different = {}
-        which = [different.setdefault(name, len(different)) for name in names]   # several devices were asked the same
+        which = [
+            different.setdefault(name, len(different)) for name in names
+        ]  # several devices were asked the same
         column = _columns(tuple(different))
         for key in keys:
             place = {}
@@ -89,14 +121,26 @@ class Columns:
         for key, values in subjects.items():
             place = {}
             self._add(key, place, array("I", [place.setdefault(v, len(place)) for v in values]))
-        self.numbers = {key: [None if v is None else predicate.number(v) for v in values] for key, (values, _) in self.columns.items() if key in cases.numbers()}
+        self.numbers = {
+            key: [None if v is None else predicate.number(v) for v in values]
+            for key, (values, _) in self.columns.items()
+            if key in cases.numbers()
+        }
 
     @staticmethod
     def _keys(said):
         """Keys that some name says, and those that follow them."""
         known = [k for k in cases.key_table() if k["key"] not in _WHOLE]
-        out = [k["key"] for k in known if k["key"] in said or k.get("follows") in said or any(w[0] in said for w in k.get("when", ()))]
-        return out + [part for part, (key, _) in cases.parts().items() if key in said and part not in _WHOLE]
+        out = [
+            k["key"]
+            for k in known
+            if k["key"] in said
+            or k.get("follows") in said
+            or any(w[0] in said for w in k.get("when", ()))
+        ]
+        return out + [
+            part for part, (key, _) in cases.parts().items() if key in said and part not in _WHOLE
+        ]
 
     def _add(self, key, place, codes):
         if len(place) > 1:
@@ -107,22 +151,38 @@ class Columns:
     def bits(self, key, op, value, modulus=0):
         """The pairs for which a comparison is true."""
         values, codes = self.columns[key]
-        if op in _OPPOSITE and None not in (values if op == "!=" else self.numbers.get(key, [None])):
+        if op in _OPPOSITE and None not in (
+            values if op == "!=" else self.numbers.get(key, [None])
+        ):
             return self._all ^ self.bits(key, _OPPOSITE[op], value, modulus)
         if (key, op, value, modulus) not in self._found:
             truth = self._truth(key, op, value, modulus)
-            digits = bytes(codes.tolist()).translate(truth.ljust(256, b"0")) if len(values) <= 256 else bytes(self._pick[key](truth))
+            digits = (
+                bytes(codes.tolist()).translate(truth.ljust(256, b"0"))
+                if len(values) <= 256
+                else bytes(self._pick[key](truth))
+            )
             self._found[key, op, value, modulus] = int(digits, 2)
         return self._found[key, op, value, modulus]
 
     def _truth(self, key, op, value, modulus):
         """Is a comparison true: a digit 0 or 1 for each distinct value, as predicate.compare says."""
-        numbers, right = self.numbers.get(key), predicate.number(value) if isinstance(value, str) else None
+        numbers, right = (
+            self.numbers.get(key),
+            predicate.number(value) if isinstance(value, str) else None,
+        )
         if numbers and right is not None and op in _OPERATORS and None not in numbers:
             holds = _OPERATORS[op]
-            rests = (math.fmod(n, modulus) if n < math.inf else n for n in numbers) if modulus else numbers
+            rests = (
+                (math.fmod(n, modulus) if n < math.inf else n for n in numbers)
+                if modulus
+                else numbers
+            )
             return bytes(map(holds, rests, repeat(right))).translate(b"01".ljust(256))
-        return bytes(49 if v is not None and predicate.compare(op, key, v, value, modulus) else 48 for v in self.columns[key][0])
+        return bytes(
+            49 if v is not None and predicate.compare(op, key, v, value, modulus) else 48
+            for v in self.columns[key][0]
+        )
 
     def among(self, key, inside):
         """Distinct values of the key in a set, most frequent first."""
@@ -130,25 +190,41 @@ class Columns:
         if len(values) <= 256:
             if key not in self._each:
                 digits = bytes(codes.tolist())
-                self._each[key] = [int(digits.translate(bytes(49 if c == one else 48 for c in range(256))), 2) for one in range(len(values))]
+                self._each[key] = [
+                    int(digits.translate(bytes(49 if c == one else 48 for c in range(256))), 2)
+                    for one in range(len(values))
+                ]
             tally = {c: n for c, bits in enumerate(self._each[key]) if (n := count(bits & inside))}
         else:
             tally = Counter(compress(codes, f"{inside:0{self.size}b}".encode().translate(_DIGITS)))
-        return [values[c] for c in sorted(tally, key=lambda c: (-tally[c], c)) if values[c] is not None]
+        return [
+            values[c] for c in sorted(tally, key=lambda c: (-tally[c], c)) if values[c] is not None
+        ]
 
     def leaf(self, key, op, value, cost, modulus=0):
-        shown = f"({', '.join(map(_quoted, value))})" if op == "in" else value if op in "~!~" or value in cases.numbers() else _quoted(value)
+        shown = (
+            f"({', '.join(map(_quoted, value))})"
+            if op == "in"
+            else value
+            if op in "~!~" or value in cases.numbers()
+            else _quoted(value)
+        )
         said = f"{key}{f'%{modulus}' if modulus else ''}{' in ' if op == 'in' else op}{shown}"
         if said not in self._leaves:
             bits = self.bits(key, op, tuple(value) if op == "in" else value, modulus)
-            self._leaves[said] = _Leaf(key, said, bits, cost + (0.6 if key in _DULL else 0.3 if key in _followers() else 0))
+            self._leaves[said] = _Leaf(
+                key, said, bits, cost + (0.6 if key in _DULL else 0.3 if key in _followers() else 0)
+            )
         return self._leaves[said]
 
     def across(self, left, op, right):
         said = f"{left}{op}{right}"
         if said not in self._leaves:
             one, other, holds = self.numbers[left], self.numbers[right], _OPERATORS[op]
-            digits = bytes(49 if holds(one[a], other[b]) else 48 for a, b in zip(self.columns[left][1], self.columns[right][1]))
+            digits = bytes(
+                49 if holds(one[a], other[b]) else 48
+                for a, b in zip(self.columns[left][1], self.columns[right][1])
+            )
             self._leaves[said] = _Leaf(left, said, int(digits, 2), 1.3)
         return self._leaves[said]
 
@@ -160,14 +236,22 @@ def _quoted(value):
 @lru_cache(maxsize=8192)
 def _is_plain(value):
     """A value that the language can say back."""
-    return isinstance(value, str) and value != "" and '"' not in value and len(value) <= 120 and value.isprintable()
+    return (
+        isinstance(value, str)
+        and value != ""
+        and '"' not in value
+        and len(value) <= 120
+        and value.isprintable()
+    )
 
 
 def _rounder(values):
     """Of numbers, the one that is a multiple of the largest power of two."""
+
     def power(v):
         n = int(float(v)) if float(v) == int(float(v)) else 1
         return n & -n
+
     return max(values, key=power)
 
 
@@ -175,7 +259,11 @@ def _number_leaves(columns, key, inside, yes):
     values = sorted((v for v in inside if v != "inf"), key=float)
     least, most = min(yes, key=float), max(yes, key=float)
     place = {v: i for i, v in enumerate(values)}
-    cuts = set(range(1, len(values))) if len(values) <= _VALUES else {round(k * len(values) / _VALUES) for k in range(1, _VALUES)}
+    cuts = (
+        set(range(1, len(values)))
+        if len(values) <= _VALUES
+        else {round(k * len(values) / _VALUES) for k in range(1, _VALUES)}
+    )
     cuts |= {place.get(least, 0), place[most] + 1 if most in place else 0}
     for cut in sorted(c for c in cuts if 0 < c < len(values)):
         below, above = values[cut - 1], values[cut]
@@ -192,10 +280,16 @@ def _number_leaves(columns, key, inside, yes):
 
 
 def _word_leaves(columns, key, inside, yes):
-    heads = {v.split(":")[0] for v in yes if ":" in v} | ({"thd", "t"} if key == "layout" else set())
+    heads = {v.split(":")[0] for v in yes if ":" in v} | (
+        {"thd", "t"} if key == "layout" else set()
+    )
     for head in sorted(heads):
         glob = f"{head}*"
-        if _is_plain(head) and not set(head) & set("*?") and 1 < sum(v.startswith(head) for v in inside) < len(inside):
+        if (
+            _is_plain(head)
+            and not set(head) & set("*?")
+            and 1 < sum(v.startswith(head) for v in inside) < len(inside)
+        ):
             yield columns.leaf(key, "~", glob, 1.2)
 
 
@@ -208,8 +302,17 @@ def _leaves_of(columns, key, changed, universe):
         yield columns.leaf(key, "=", value, 1)
         yield columns.leaf(key, "!=", value, 1.2)
     if 2 <= len(yes) <= 4 and len(yes) < len(inside):
-        yield columns.leaf(key, "in", sorted(yes, key=(lambda v: (float(v), v)) if numeric else None), 1 + len(yes) / 3)
-    yield from _number_leaves(columns, key, inside, yes) if numeric else _word_leaves(columns, key, inside, yes)
+        yield columns.leaf(
+            key,
+            "in",
+            sorted(yes, key=(lambda v: (float(v), v)) if numeric else None),
+            1 + len(yes) / 3,
+        )
+    yield from (
+        _number_leaves(columns, key, inside, yes)
+        if numeric
+        else _word_leaves(columns, key, inside, yes)
+    )
 
 
 def _leaves(columns, changed, universe):
@@ -219,17 +322,24 @@ def _leaves(columns, changed, universe):
     for left, right in _PAIRS:
         if all(None not in columns.numbers.get(key, [None]) for key in (left, right)):
             found += [columns.across(left, op, right) for op in ("=", "!=", "<", ">")]
-    best = {}   # of comparisons that mean the same here the simplest
+    best = {}  # of comparisons that mean the same here the simplest
     for leaf in found:
         bits = leaf.bits & universe
         if bits and bits != universe:
-            held = best.setdefault(bits, leaf)   # one look-up: the hash of such an integer takes long
+            held = best.setdefault(
+                bits, leaf
+            )  # one look-up: the hash of such an integer takes long
             if (leaf.cost, leaf.text) < (held.cost, held.text):
                 best[bits] = leaf
     total, rest = count(changed), count(universe & ~changed) or 1
 
     def use(leaf):
-        return count(leaf.bits & changed) / total - count(leaf.bits & universe & ~changed) / rest - leaf.cost / 100
+        return (
+            count(leaf.bits & changed) / total
+            - count(leaf.bits & universe & ~changed) / rest
+            - leaf.cost / 100
+        )
+
     return sorted(best.values(), key=use, reverse=True)[:_LEAVES]
 
 
@@ -250,6 +360,7 @@ def _best(columns, changed, universe):
         score = _score(bits, changed, total, sum(leaf.cost for leaf in chosen))
         if score > best:
             best, found = score, (chosen, bits)
+
     for leaf in leaves:
         offer((leaf,), leaf.bits & universe)
     for terms, pool in ((2, leaves), (3, leaves[:_TRIPLES])):
@@ -260,7 +371,9 @@ def _best(columns, changed, universe):
             for leaf in chosen:
                 bits &= leaf.bits
             hits = count(bits & changed)
-            if hits and (hits == total or hits / total > best):   # another one cannot have a better score
+            if hits and (
+                hits == total or hits / total > best
+            ):  # another one cannot have a better score
                 offer(chosen, bits)
                 if terms == 3 and hits == total:
                     beam.append((count(bits), chosen, bits))
@@ -268,8 +381,12 @@ def _best(columns, changed, universe):
     for _ in range(_MORE):
         if best >= _EXACT:
             break
-        beam = [(count(b := bits & leaf.bits), (*chosen, leaf), b) for _, chosen, bits in sorted(beam, key=lambda b: b[0])[:_BEAM]
-                for leaf in covering if leaf not in chosen]
+        beam = [
+            (count(b := bits & leaf.bits), (*chosen, leaf), b)
+            for _, chosen, bits in sorted(beam, key=lambda b: b[0])[:_BEAM]
+            for leaf in covering
+            if leaf not in chosen
+        ]
         for _, chosen, bits in beam:
             if bits == changed:
                 offer(chosen, bits)
@@ -294,7 +411,13 @@ def _one(columns, changed, universe, otherwise=0):
             for leaf in found[0]:
                 holds &= leaf.bits
             holds = holds if form == "{}" else universe & ~holds
-            told.append((len(found[0]) + (form != "{}"), form.format(_said(columns, found[0])), count(holds & otherwise)))
+            told.append(
+                (
+                    len(found[0]) + (form != "{}"),
+                    form.format(_said(columns, found[0])),
+                    count(holds & otherwise),
+                )
+            )
     if not told:
         return None
     _, said, also = min(told)
@@ -304,7 +427,9 @@ def _one(columns, changed, universe, otherwise=0):
 def rules(columns, changed, universe, otherwise=0):
     """[Rule]: rules that separate `changed` from the rest of `universe`. One exact rule, if there is one: first against all others, then without those that
     changed `otherwise`. Otherwise a greedy cover: each rule is about the cases that the rules before it left. Uncovered cases come last, with text None."""
-    one = _one(columns, changed, universe) or (_one(columns, changed, universe, otherwise & ~changed) if otherwise & ~changed else None)
+    one = _one(columns, changed, universe) or (
+        _one(columns, changed, universe, otherwise & ~changed) if otherwise & ~changed else None
+    )
     if one:
         return [one]
     out, left = [], changed
@@ -314,6 +439,14 @@ def rules(columns, changed, universe, otherwise=0):
             break
         chosen, bits = found
         hits = bits & left
-        out.append(Rule(_said(columns, chosen), count(hits), count(bits & universe & ~(changed | otherwise)), hits, count(bits & universe & otherwise & ~changed)))
+        out.append(
+            Rule(
+                _said(columns, chosen),
+                count(hits),
+                count(bits & universe & ~(changed | otherwise)),
+                hits,
+                count(bits & universe & otherwise & ~changed),
+            )
+        )
         left &= ~bits
     return out + ([Rule(None, count(left), 0, left)] if left else [])

@@ -3,6 +3,7 @@ beside target.
 
 A side is a list of targets (build, device); a slot pairs one target of each. What is kept of a row is what a comparison looks at.
 """
+
 import marshal
 import re
 import sqlite3
@@ -19,12 +20,42 @@ _SCHEMA = f"""
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;
 CREATE TABLE seen({latest.COLUMNS}, record INT, offered INT, answer BLOB);
 """
-_LOOKED_AT = ("case", "cudnn", "build", "device", "sm", "grade", "backend", "verdict", "supported", "engine", "config", "workspace_bytes", "plan_ms",
-              "exec_us", "wall_ms", "reason", "errors", "expectation", "attempt", "run", "stage")
+_LOOKED_AT = (
+    "case",
+    "cudnn",
+    "build",
+    "device",
+    "sm",
+    "grade",
+    "backend",
+    "verdict",
+    "supported",
+    "engine",
+    "config",
+    "workspace_bytes",
+    "plan_ms",
+    "exec_us",
+    "wall_ms",
+    "reason",
+    "errors",
+    "expectation",
+    "attempt",
+    "run",
+    "stage",
+)
 _REASON = ("class", "status", "text", "rule")
 
 
-_KINDS = {o.word: "yes" if is_good(o.word) else "no" if o.word == "unsupported" else "fail" if is_finding(o.word) else "open" for o in OUTCOMES}
+_KINDS = {
+    o.word: "yes"
+    if is_good(o.word)
+    else "no"
+    if o.word == "unsupported"
+    else "fail"
+    if is_finding(o.word)
+    else "open"
+    for o in OUTCOMES
+}
 
 
 class SidesError(ValueError):
@@ -33,21 +64,22 @@ class SidesError(ValueError):
 
 class Answer(NamedTuple):
     """The answer of one target to one case (with engine=all: of one configuration)."""
+
     verdict: str
     outcome: str
-    known: str          # the name of the known failure that this row shows
-    named: str          # the name of the known failure that its expectation names, shown or not
+    known: str  # the name of the known failure that this row shows
+    named: str  # the name of the known failure that its expectation names, shown or not
     unmet: bool
     grade: str
     sm: object
-    chosen: tuple       # backend, engine, knobs of what ran or would run
-    offered: tuple      # ((index, ((knob, value), ...), (note, ...)), ...) of mode A, in order
+    chosen: tuple  # backend, engine, knobs of what ran or would run
+    offered: tuple  # ((index, ((knob, value), ...), (note, ...)), ...) of mode A, in order
     workspace_bytes: object
     plan_ms: object
     exec_us: object
     wall_ms: object
-    reason: tuple       # class, status, text, rule
-    why: str            # one line of words
+    reason: tuple  # class, status, text, rule
+    why: str  # one line of words
 
     @property
     def kind(self):
@@ -62,21 +94,35 @@ class Answer(NamedTuple):
 
 def is_ours(word, status, said):
     """Is a refusal's reason (its class, status, text) one of FACTS: a guard, or a table of what a version has? cuDNN's own has a status, or says that it gives no reason."""
-    return word in ("policy", "internal") or not status and bool(said) and not said.startswith("cuDNN offers no engine")
+    return (
+        word in ("policy", "internal")
+        or not status
+        and bool(said)
+        and not said.startswith("cuDNN offers no engine")
+    )
 
 
 def _knobs(value):
-    return tuple(sorted((str(k), str(v)) for k, v in value.items())) if isinstance(value, dict) else ()
+    return (
+        tuple(sorted((str(k), str(v)) for k, v in value.items())) if isinstance(value, dict) else ()
+    )
 
 
 def _number(value):
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300 else None
+    return (
+        value
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
+        else None
+    )
 
 
 def _offered(engines):
     """Mode A's list, cleaned."""
     modes = [e for e in text.clean_json(engines) if isinstance(e, dict) and e.get("mode") == "A"]
-    return tuple((str(e.get("index")), _knobs(e.get("knobs")), tuple(map(str, e.get("notes") or ()))) for e in modes)
+    return tuple(
+        (str(e.get("index")), _knobs(e.get("knobs")), tuple(map(str, e.get("notes") or ())))
+        for e in modes
+    )
 
 
 class Lists:
@@ -96,7 +142,11 @@ class Lists:
 def known_of(row):
     """The name of the known failure that a row's expectation names; "" where it names none."""
     expectation = row.get("expectation")
-    return str(expectation.get("title") or expectation.get("link") or "") if isinstance(expectation, dict) else ""
+    return (
+        str(expectation.get("title") or expectation.get("link") or "")
+        if isinstance(expectation, dict)
+        else ""
+    )
 
 
 def answer_of(row, lists):
@@ -105,14 +155,30 @@ def answer_of(row, lists):
     outcome = outcome_of(row["verdict"], row["grade"], row["supported"])
     met = is_met(expectation, row["verdict"])
     offered = lists.at[row["offered"]]
-    place = row["config"] if isinstance(row["config"], int) and 0 <= row["config"] < len(offered) else 0
+    place = (
+        row["config"] if isinstance(row["config"], int) and 0 <= row["config"] < len(offered) else 0
+    )
     knobs = offered[place][1] if offered else ()
     named = text.line(known_of(row), 200) if expectation else ""
     known = (named or "expected") if met and is_finding(outcome) else ""
     why = "" if is_good(row["verdict"]) else words.why(row, 300)
-    return Answer(row["verdict"], outcome, known, named, met is False, row["grade"] or "", row["sm"],
-                  (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs), row["offered"], _number(row.get("workspace_bytes")), _number(row.get("plan_ms")),
-                  _number(row.get("exec_us")), _number(row.get("wall_ms")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
+    return Answer(
+        row["verdict"],
+        outcome,
+        known,
+        named,
+        met is False,
+        row["grade"] or "",
+        row["sm"],
+        (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs),
+        row["offered"],
+        _number(row.get("workspace_bytes")),
+        _number(row.get("plan_ms")),
+        _number(row.get("exec_us")),
+        _number(row.get("wall_ms")),
+        tuple(str(row["reason"].get(k) or "") for k in _REASON),
+        why,
+    )
 
 
 def _unpack(data, lists):
@@ -123,17 +189,21 @@ def _unpack(data, lists):
 @dataclass
 class Slot:
     """One target of each side, compared case by case."""
-    first: tuple    # (build, device)
+
+    first: tuple  # (build, device)
     second: tuple
 
 
 @dataclass
 class Record:
     """What one side's inputs are and say of themselves."""
+
     names: list
     files: list = field(default_factory=list)
     runs: dict = field(default_factory=dict)
-    targets: dict = field(default_factory=dict)     # (build, device): what its target line says, and `cudnn`, `sm`, `grades`
+    targets: dict = field(
+        default_factory=dict
+    )  # (build, device): what its target line says, and `cudnn`, `sm`, `grades`
     gpus: dict = field(default_factory=dict)
 
     def unreadable(self):
@@ -149,7 +219,9 @@ class _Reading:
         if item.get("verdict") in ("pass", "supported", "unsupported"):
             kept.pop("errors", None)
         if isinstance(kept.get("reason"), dict):
-            kept["reason"] = {name: kept["reason"][name] for name in _REASON if name in kept["reason"]}
+            kept["reason"] = {
+                name: kept["reason"][name] for name in _REASON if name in kept["reason"]
+            }
         engines = item.get("engines")
         kept["offered"] = self.lists.number(engines if isinstance(engines, list) else [])
         return kept
@@ -168,11 +240,20 @@ class _Reading:
     def add_row(self, row):
         row["case"] = text.line(row["case"], 1500)
         key = (row["build"], row["device"])
-        about = self.record.targets.setdefault(key, {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()})
+        about = self.record.targets.setdefault(
+            key, {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()}
+        )
         if row["verdict"] not in ("not_run", "inconclusive"):
             about["grades"].add(row["grade"] or "unknown")
         started = str(self.record.runs.get(row["run"], {}).get("started", ""))
-        self.batch.append((*latest.columns(row, started), self.number, row["offered"], _pack(answer_of(row, self.lists))))
+        self.batch.append(
+            (
+                *latest.columns(row, started),
+                self.number,
+                row["offered"],
+                _pack(answer_of(row, self.lists)),
+            )
+        )
         if len(self.batch) >= 5000:
             self.flush()
 
@@ -184,7 +265,14 @@ class _Reading:
         self.flush()
         for line in self.lines:
             key = (str(line.get("build", "")), str(line.get("device", "")))
-            self.record.targets.setdefault(key, {"cudnn": str(line.get("cudnn") or key[0].split("-")[0]), "sm": line.get("sm"), "grades": set()})["line"] = line
+            self.record.targets.setdefault(
+                key,
+                {
+                    "cudnn": str(line.get("cudnn") or key[0].split("-")[0]),
+                    "sm": line.get("sm"),
+                    "grades": set(),
+                },
+            )["line"] = line
             planned = str(line.get("planned") or "")
             if planned.startswith("gpu") and planned[3:].isdigit():
                 self.record.gpus[key[1]] = planned[3:]
@@ -192,14 +280,14 @@ class _Reading:
 
 
 def _pack(answer):
-    return marshal.dumps(tuple(answer))   # read by this process alone
+    return marshal.dumps(tuple(answer))  # read by this process alone
 
 
 class Sides:
     """Open with read(), then choose slots, then pairs()."""
 
     def __init__(self):
-        self.db = sqlite3.connect("")   # a file of SQLite's own, gone at the end
+        self.db = sqlite3.connect("")  # a file of SQLite's own, gone at the end
         self.db.executescript(_SCHEMA)
         self.records, self.slots, self.lists = [], [], Lists()
 
@@ -215,18 +303,25 @@ class Sides:
 
     def pair(self, slots):
         """`slots`: [((record, build, device), (record, build, device))]. No other pairs can be made afterwards."""
-        self.db.execute("CREATE TABLE row(slot INT, side INT, case_name TEXT, config INT, offered INT, answer BLOB)")
+        self.db.execute(
+            "CREATE TABLE row(slot INT, side INT, case_name TEXT, config INT, offered INT, answer BLOB)"
+        )
         for number, sides in enumerate(slots):
             for side, (record, build, device) in enumerate(sides):
-                self.db.execute("INSERT INTO row SELECT ?, ?, case_name, config, offered, answer FROM " + latest.that_count("record=? AND build=? AND device=?"),
-                                (number, side, record, build, device))
+                self.db.execute(
+                    "INSERT INTO row SELECT ?, ?, case_name, config, offered, answer FROM "
+                    + latest.that_count("record=? AND build=? AND device=?"),
+                    (number, side, record, build, device),
+                )
             self.slots.append(Slot(*(tuple(side[1:]) for side in sides)))
         self.db.execute("CREATE INDEX row_order ON row(slot, case_name, side, config)")
         self.db.execute("DELETE FROM seen")
 
     def pairs(self):
         """(slot, case, [first side's answers], [second side's]) in order; an absent side is an empty list."""
-        rows = self.db.execute("SELECT slot, case_name, side, answer FROM row ORDER BY slot, case_name, side, config")
+        rows = self.db.execute(
+            "SELECT slot, case_name, side, answer FROM row ORDER BY slot, case_name, side, config"
+        )
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             sides = ([], [])
             for _, _, side, data in group:
@@ -235,7 +330,9 @@ class Sides:
 
     def offers(self):
         """(slot, case, first side's list of engines, second side's) of every case that both were asked; of several configurations the first."""
-        rows = self.db.execute("SELECT slot, case_name, side, offered FROM row ORDER BY slot, case_name, side, config")
+        rows = self.db.execute(
+            "SELECT slot, case_name, side, offered FROM row ORDER BY slot, case_name, side, config"
+        )
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             found = {}
             for _, _, side, number in group:
@@ -246,7 +343,10 @@ class Sides:
     def answers(self, slot, case):
         """Both sides' answers to one case."""
         sides = ([], [])
-        for side, data in self.db.execute("SELECT side, answer FROM row WHERE slot=? AND case_name=? ORDER BY side, config", (slot, case)):
+        for side, data in self.db.execute(
+            "SELECT side, answer FROM row WHERE slot=? AND case_name=? ORDER BY side, config",
+            (slot, case),
+        ):
             sides[side].append(_unpack(data, self.lists))
         return sides
 
@@ -260,12 +360,16 @@ class _Clean(_Reading):
 
     def add_row(self, row):
         key = (row["build"], row["device"])
-        about = self.record.targets.setdefault(key, {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()})
+        about = self.record.targets.setdefault(
+            key, {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()}
+        )
         if row["verdict"] not in ("not_run", "inconclusive"):
             about["grades"].add(row["grade"] or "unknown")
         row["offered"] = self._number(marshal.dumps(row["engines"], 2), row["engines"])
         answer = answer_of(row, self.lists)
-        self.held.setdefault(key, {}).setdefault(row["case"], {})[latest.config(row)] = answer._replace(offered=self.lists.at[answer.offered])
+        self.held.setdefault(key, {}).setdefault(row["case"], {})[latest.config(row)] = (
+            answer._replace(offered=self.lists.at[answer.offered])
+        )
 
     def _number(self, said, engines):
         if said not in self.offered:
@@ -280,14 +384,22 @@ class Stored:
     """The rows of a store.Store as one record, without what is missing: its targets can be paired again and again. Answers as Sides does."""
 
     def __init__(self, store):
-        self.slots, self.records = [], [Record([f.name for f in store.files], store.files, store.runs, {}, store.gpus)]
+        self.slots, self.records = (
+            [],
+            [Record([f.name for f in store.files], store.files, store.runs, {}, store.gpus)],
+        )
         reading = _Clean(self.records[0])
         for outcome, row in store.rows(order="id"):
             if outcome != "missing":
                 reading.add_row(row)
         reading.lines = list(store.target_lines)
         reading.finish()
-        self._held = {target: {case: [found[config] for config in sorted(found)] for case, found in held.items()} for target, held in reading.held.items()}
+        self._held = {
+            target: {
+                case: [found[config] for config in sorted(found)] for case, found in held.items()
+            }
+            for target, held in reading.held.items()
+        }
 
     def apart(self, slots):
         """The same record with the pairs `slots`, as Sides.pair() has them."""
@@ -307,7 +419,10 @@ class Stored:
                 yield slot, case, first[0].offered, second[0].offered
 
     def answers(self, slot, case):
-        return tuple(self._held.get(target, {}).get(case, []) for target in (self.slots[slot].first, self.slots[slot].second))
+        return tuple(
+            self._held.get(target, {}).get(case, [])
+            for target in (self.slots[slot].first, self.slots[slot].second)
+        )
 
 
 def worst(answers):
@@ -317,8 +432,11 @@ def worst(answers):
 
 # ---- which target is compared with which ----
 
+
 def _names(items):
-    return ", ".join(text.line(str(i), 60) for i in sorted(items)[:8]) + (" …" if len(items) > 8 else "")
+    return ", ".join(text.line(str(i), 60) for i in sorted(items)[:8]) + (
+        " …" if len(items) > 8 else ""
+    )
 
 
 def builds_named(record, word):
@@ -329,7 +447,12 @@ def builds_named(record, word):
     if not re.fullmatch(r"\d+(\.\d+){0,3}", word):
         return []
     wanted, parts = version_key(word), word.count(".") + 1
-    same = [b for b, v in builds.items() if (version_key(v) if parts > 2 else (*version_key(v), 0, 0)[:parts]) == (wanted if parts > 2 else (*wanted, 0, 0)[:parts])]
+    same = [
+        b
+        for b, v in builds.items()
+        if (version_key(v) if parts > 2 else (*version_key(v), 0, 0)[:parts])
+        == (wanted if parts > 2 else (*wanted, 0, 0)[:parts])
+    ]
     newest = max((version_key(builds[b]) for b in same), default=None)
     return sorted(b for b in same if version_key(builds[b]) == newest)
 
@@ -339,7 +462,11 @@ def chosen_build(record, word, option):
     if len(found) == 1:
         return found[0]
     here = {b for b, _ in record.targets if b != words.NO_BUILD}
-    what = f"is {len(found)} builds here ({_names(found)}): give the name of one" if found else f"is no build of {_names(record.names)}; there are: {_names(here) or 'none'}"
+    what = (
+        f"is {len(found)} builds here ({_names(found)}): give the name of one"
+        if found
+        else f"is no build of {_names(record.names)}; there are: {_names(here) or 'none'}"
+    )
     raise SidesError(f"{option} {text.line(word, 60)} {what}")
 
 
@@ -361,7 +488,11 @@ def match(first, second, baseline=None, candidate=None):
         pairs = [(t, t) for t in sorted(ours & theirs)]
     else:
         pairs = _pair_by(ours, theirs)
-    axes = [name for place, name in enumerate(("build", "device")) if any(a[place] != b[place] for a, b in pairs)]
+    axes = [
+        name
+        for place, name in enumerate(("build", "device"))
+        if any(a[place] != b[place] for a, b in pairs)
+    ]
     return axes, pairs, sorted(ours - {a for a, _ in pairs}), sorted(theirs - {b for _, b in pairs})
 
 
@@ -374,5 +505,7 @@ def _pair_by(ours, theirs):
             if pairs:
                 return pairs
     builds, devices = ({t[i] for t in ours | theirs} for i in (0, 1))
-    raise SidesError(f"which target is compared with which? builds: {_names(builds)}; devices: {_names(devices)}; add --baseline V --candidate V"
-                     + ("" if len(devices) < 2 else ", or --where 'device=NAME'"))
+    raise SidesError(
+        f"which target is compared with which? builds: {_names(builds)}; devices: {_names(devices)}; add --baseline V --candidate V"
+        + ("" if len(devices) < 2 else ", or --where 'device=NAME'")
+    )

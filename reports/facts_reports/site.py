@@ -1,4 +1,5 @@
 """The page, and the index of several pages: templates filled with what page/ computed."""
+
 import base64
 import gzip
 import hashlib
@@ -15,16 +16,40 @@ from .page.steps import Steps
 from .page.translate import script as program
 from .vocabulary import OUTCOMES
 
-MOST_ROWS = 250_000   # of a page, which then has some 35 MB
+MOST_ROWS = 250_000  # of a page, which then has some 35 MB
 _HERE = Path(__file__).parent / "page"
-_SCRIPTS = ("predicate.js", "data.js", "document.js", "state.js", "keys.js", "matrix.js", "heat.js", "boundary.js", "trust.js", "timeline.js", "numbers.js", "detail.js", "rows.js", "compare.js", "drop.js", "save.js", "app.js")
+_SCRIPTS = (
+    "predicate.js",
+    "data.js",
+    "document.js",
+    "state.js",
+    "keys.js",
+    "matrix.js",
+    "heat.js",
+    "boundary.js",
+    "trust.js",
+    "timeline.js",
+    "numbers.js",
+    "detail.js",
+    "rows.js",
+    "compare.js",
+    "drop.js",
+    "save.js",
+    "app.js",
+)
 _STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
 
 
 def embedded(value):
     """JSON that may stand inside a script element: no '<', so no '</script' and no '<!--'."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return (
+        text.replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+        .replace("\u2028", "\\u2028")
+        .replace("\u2029", "\\u2029")
+    )
 
 
 def _digest(source):
@@ -36,49 +61,118 @@ def provenance(store):
     labels = words.build_labels(store.builds())
     order = {b: i for i, (b, _) in enumerate(store.builds())}
     targets = []
-    for (build, device), about in sorted(store.targets.items(), key=lambda t: (order.get(t[0][0], 999), t[0])):
-        libraries = [lib for lib in about.get("libraries") or [] if isinstance(lib, dict)] if isinstance(about.get("libraries"), list) else []
-        proofs = [{"name": str(lib.get("path", "")).rsplit("/", 1)[-1], "sha256": str(lib.get("sha256") or ""), "record": str(lib.get("record") or "unknown")}
-                  for lib in libraries]
-        targets.append({"label": labels.get(build, build), "build": build, "device": device, "about": about, "proofs": proofs})
-    runs = [{"id": i, **r, "words": " ".join(str(w) for w in r["command"]) if isinstance(r.get("command"), list) else ""} for i, r in store.runs.items()]
+    for (build, device), about in sorted(
+        store.targets.items(), key=lambda t: (order.get(t[0][0], 999), t[0])
+    ):
+        libraries = (
+            [lib for lib in about.get("libraries") or [] if isinstance(lib, dict)]
+            if isinstance(about.get("libraries"), list)
+            else []
+        )
+        proofs = [
+            {
+                "name": str(lib.get("path", "")).rsplit("/", 1)[-1],
+                "sha256": str(lib.get("sha256") or ""),
+                "record": str(lib.get("record") or "unknown"),
+            }
+            for lib in libraries
+        ]
+        targets.append(
+            {
+                "label": labels.get(build, build),
+                "build": build,
+                "device": device,
+                "about": about,
+                "proofs": proofs,
+            }
+        )
+    runs = [
+        {
+            "id": i,
+            **r,
+            "words": " ".join(str(w) for w in r["command"])
+            if isinstance(r.get("command"), list)
+            else "",
+        }
+        for i, r in store.runs.items()
+    ]
     return {"runs": runs, "targets": targets, "files": store.files}
 
 
 @dataclass
 class Page:
     html: str
-    first: dict   # its first screen: opening.of
-    most: int = 0   # rows that a page can hold, where there are more
+    first: dict  # its first screen: opening.of
+    most: int = 0  # rows that a page can hold, where there are more
 
 
 def _filled(template, **values):
-    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
     style = "\n".join((_HERE / "styles" / name).read_text(encoding="utf-8") for name in _STYLES)
-    return environment.get_template(template).render(style=style, style_digest=_digest(style), **values)
+    return environment.get_template(template).render(
+        style=style, style_digest=_digest(style), **values
+    )
 
 
 def _too_large(store, title):
     """A page that says where the rows are: a browser cannot hold them."""
     first = opening.of(store, Steps.none(), wrong.of(store))
-    return Page(_filled("large.html.j2", title=title, first=first, rows=store.totals()["rows"], most=MOST_ROWS, complete=store.complete()), first, MOST_ROWS)
+    return Page(
+        _filled(
+            "large.html.j2",
+            title=title,
+            first=first,
+            rows=store.totals()["rows"],
+            most=MOST_ROWS,
+            complete=store.complete(),
+        ),
+        first,
+        MOST_ROWS,
+    )
 
 
 def make(store, title, compared=None, home="", audit=None, rows=None):
     """A Page. `compared`: the diff.Diff that it is about; else the records say. `home`, `audit`, `rows`: of payload()."""
     if store.totals()["rows"] > MOST_ROWS:
         return _too_large(store, title)
-    script = '"use strict";\n(() => {\n' + "\n".join((_HERE / "scripts" / name).read_text(encoding="utf-8") for name in _SCRIPTS) + "})();\n"
+    script = (
+        '"use strict";\n(() => {\n'
+        + "\n".join((_HERE / "scripts" / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+        + "})();\n"
+    )
     findings = wrong.of(store)
     labels = words.build_labels(store.builds())
     for f in findings:
         f["repro"], f["why"] = words.repro(store, f["row"]), words.why(f["row"])
-    targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, _ in store.builds() for d in store.devices()]
+    targets = [
+        (labels[b], d, store.counts("build=? AND device=?", (b, d)))
+        for b, _ in store.builds()
+        for d in store.devices()
+    ]
     data, later, changed = payload(store, title, compared, home, audit, rows)
     first = opening.of(store, changed, findings)
-    html = _filled("index.html.j2", title=title, first=first, home=home, totals=store.totals(), complete=store.complete(), provenance=provenance(store),
-                   findings=[f for f in findings if not f["known"]], known=[f for f in findings if f["known"]], program=base64.b64encode(gzip.compress(program().encode(), mtime=0)).decode(), program_digest=_digest(program()), target_counts=[t for t in targets if t[2]],
-                   outcomes={o.word: o for o in OUTCOMES}, script=script, script_digest=_digest(script), still=", ".join(data["still"]).lower(), data=embedded(data), later={name: embedded(column) for name, column in later.items()})
+    html = _filled(
+        "index.html.j2",
+        title=title,
+        first=first,
+        home=home,
+        totals=store.totals(),
+        complete=store.complete(),
+        provenance=provenance(store),
+        findings=[f for f in findings if not f["known"]],
+        known=[f for f in findings if f["known"]],
+        program=base64.b64encode(gzip.compress(program().encode(), mtime=0)).decode(),
+        program_digest=_digest(program()),
+        target_counts=[t for t in targets if t[2]],
+        outcomes={o.word: o for o in OUTCOMES},
+        script=script,
+        script_digest=_digest(script),
+        still=", ".join(data["still"]).lower(),
+        data=embedded(data),
+        later={name: embedded(column) for name, column in later.items()},
+    )
     return Page(html, first)
 
 

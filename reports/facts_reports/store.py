@@ -1,4 +1,5 @@
 """Rows in SQLite: the row that counts of every question (latest.py); what the plan names but nobody answered is there as `missing`."""
+
 import json
 import marshal
 import math
@@ -26,10 +27,18 @@ def name_gpus(runs, target_lines):
         plan = [t for t in about.get("targets") or [] if isinstance(t, dict)]
         named = {(str(t.get("build", "")), str(t.get("device", ""))) for t in plan}
         said = [t for t in target_lines if str(t.get("run", "")) == run]
-        exact = {(str(t.get("build", "")), str(t["planned"])): str(t.get("device", "")) for t in said if t.get("planned")}
+        exact = {
+            (str(t.get("build", "")), str(t["planned"])): str(t.get("device", ""))
+            for t in said
+            if t.get("planned")
+        }
         for t in plan:
             build, device = str(t.get("build", "")), str(t.get("device", ""))
-            rest = {str(x.get("device", "")) for x in said if str(x.get("build", "")) == build and not x.get("planned")} - {d for b, d in named if b == build}
+            rest = {
+                str(x.get("device", ""))
+                for x in said
+                if str(x.get("build", "")) == build and not x.get("planned")
+            } - {d for b, d in named if b == build}
             if (build, device) in exact:
                 t["device"] = exact[(build, device)]
             elif t.get("kind") == "gpu" and len(rest) == 1:
@@ -48,7 +57,11 @@ def _version(cudnn):
 def _most(run):
     """Cases times targets: a run cannot plan more."""
     cases, targets = run.get("cases"), run.get("targets")
-    return cases * len(targets) if isinstance(cases, int) and isinstance(targets, list) and cases > 0 and targets else math.inf
+    return (
+        cases * len(targets)
+        if isinstance(cases, int) and isinstance(targets, list) and cases > 0 and targets
+        else math.inf
+    )
 
 
 def wall_ms(row):
@@ -65,13 +78,22 @@ class Store:
         return item
 
     def __init__(self):
-        self.db = sqlite3.connect("")   # a file of SQLite's own, gone at the end: the system may page it out
+        self.db = sqlite3.connect(
+            ""
+        )  # a file of SQLite's own, gone at the end: the system may page it out
         self.db.execute("PRAGMA cache_size=-262144")
         self.db.execute(_SCHEMA)
-        self.runs, self.targets, self.target_lines, self.files, self.starts, self.turns = {}, {}, [], [], {}, []
-        self._answers = {}   # to what is asked often: nothing changes after finish()
+        self.runs, self.targets, self.target_lines, self.files, self.starts, self.turns = (
+            {},
+            {},
+            [],
+            [],
+            {},
+            [],
+        )
+        self._answers = {}  # to what is asked often: nothing changes after finish()
         self._builds = self._totals = self.findings = None
-        self.gpus = {}   # device: its number, as --device wants it
+        self.gpus = {}  # device: its number, as --device wants it
         self.superseded = self._planned_twice = 0
         self._order, self._batch = [], []
 
@@ -89,17 +111,37 @@ class Store:
         elif word == "end":
             self.runs.setdefault(run, {})["end"] = value
         elif word == "start":
-            key = str(value.get("case", "")), str(value.get("build", "")), str(value.get("device", ""))
+            key = (
+                str(value.get("case", "")),
+                str(value.get("build", "")),
+                str(value.get("device", "")),
+            )
             self.starts[key] = self.starts.get(key, 0) + 1
 
     def add_row(self, row):
         if self.starts:
-            self.starts.pop((row["case"], row["build"], row["device"]), None)   # what has a row is not missing
+            self.starts.pop(
+                (row["case"], row["build"], row["device"]), None
+            )  # what has a row is not missing
         expectation = row.get("expectation")
         outcome = outcome_of(row["verdict"], row["grade"], row["supported"], expectation)
         started = str(self.runs.get(row["run"], {}).get("started", ""))
-        self._batch.append((*latest.columns(row, started), row["run"], row["cudnn"], _version(row["cudnn"]), outcome, RANK[outcome], standing(outcome, row["verdict"], expectation),
-                            row["group"], row["sm"], row["grade"], wall_ms(row), marshal.dumps(row)))
+        self._batch.append(
+            (
+                *latest.columns(row, started),
+                row["run"],
+                row["cudnn"],
+                _version(row["cudnn"]),
+                outcome,
+                RANK[outcome],
+                standing(outcome, row["verdict"], expectation),
+                row["group"],
+                row["sm"],
+                row["grade"],
+                wall_ms(row),
+                marshal.dumps(row),
+            )
+        )
         if len(self._batch) >= 5000:
             self._flush()
 
@@ -112,7 +154,9 @@ class Store:
         self._flush()
         self.gpus = name_gpus(self.runs, self.target_lines + self._unnamed())
         self._planned_twice = self._count_planned_twice()
-        self.superseded = self.db.execute(f"DELETE FROM seen WHERE id NOT IN (SELECT id FROM {latest.that_count()})").rowcount
+        self.superseded = self.db.execute(
+            f"DELETE FROM seen WHERE id NOT IN (SELECT id FROM {latest.that_count()})"
+        ).rowcount
         self.db.execute("ALTER TABLE seen RENAME TO row")
         self.db.execute("CREATE INDEX row_identity ON row(case_name, build, device, outcome)")
         self.db.execute("CREATE INDEX row_of_run ON row(run, case_name, suite_group)")
@@ -127,12 +171,20 @@ class Store:
         if named.issuperset(self.runs):
             return []
         pairs = self.db.execute("SELECT DISTINCT run, build, device FROM seen").fetchall()
-        return [{"run": run, "build": build, "device": device} for run, build, device in pairs if run not in named]
+        return [
+            {"run": run, "build": build, "device": device}
+            for run, build, device in pairs
+            if run not in named
+        ]
 
     @staticmethod
     def _plan(run):
         """A resumed or repeated run plans the same again; another shard or another target plans more."""
-        return str(run.get("suite_hash")), str(run.get("shard")), json.dumps(run.get("targets"), sort_keys=True)
+        return (
+            str(run.get("suite_hash")),
+            str(run.get("shard")),
+            json.dumps(run.get("targets"), sort_keys=True),
+        )
 
     def _count_planned_twice(self):
         """Suites overlap: a case that two plans ask of one target is answered for both, and there is one answer."""
@@ -140,7 +192,9 @@ class Store:
         if len(set(plans.values())) < 2:
             return 0
         shared = {}
-        for case, build, device, run in self.db.execute("SELECT DISTINCT case_name, build, device, run FROM seen"):
+        for case, build, device, run in self.db.execute(
+            "SELECT DISTINCT case_name, build, device, run FROM seen"
+        ):
             if run in plans:
                 shared.setdefault((case, build, device), set()).add(plans[run])
         return sum(len(p) - 1 for p in shared.values())
@@ -148,26 +202,57 @@ class Store:
     def _draw_missing(self):
         """A plan is cases times targets: a case that one target of its run answered is expected from the others."""
         for run, about in self.runs.items():
-            targets = [(str(t.get("build", "")), str(t.get("device", ""))) for t in about.get("targets") or [] if isinstance(t, dict)]
+            targets = [
+                (str(t.get("build", "")), str(t.get("device", "")))
+                for t in about.get("targets") or []
+                if isinstance(t, dict)
+            ]
             for build, device in targets:
                 if not build or not device:
                     continue
-                version = str(self.targets.get((build, device), {}).get("cudnn") or build.split("-")[0])
-                due = self.db.execute("SELECT case_name, suite_group FROM (SELECT DISTINCT case_name, suite_group FROM row WHERE run=?) r WHERE NOT EXISTS"
-                                      " (SELECT 1 FROM row x WHERE x.case_name=r.case_name AND x.build=? AND x.device=?)",
-                                      (run, build, device)).fetchall()
+                version = str(
+                    self.targets.get((build, device), {}).get("cudnn") or build.split("-")[0]
+                )
+                due = self.db.execute(
+                    "SELECT case_name, suite_group FROM (SELECT DISTINCT case_name, suite_group FROM row WHERE run=?) r WHERE NOT EXISTS"
+                    " (SELECT 1 FROM row x WHERE x.case_name=r.case_name AND x.build=? AND x.device=?)",
+                    (run, build, device),
+                ).fetchall()
                 seen = set()
                 for case, group in due:
                     if case in seen:
                         continue
                     seen.add(case)
                     tried = self.starts.get((case, build, device), 0)
-                    said = "in flight when the record ended" if tried else "the record ends before it"
-                    row = {"case": case, "build": build, "device": device, "cudnn": version, "verdict": "not_run", "run": run, "group": group,
-                           "reason": {"class": "", "text": said}, "grade": None}
-                    self.db.execute("INSERT INTO row(run, case_name, build, cudnn, version, device, config, outcome, rank, finding, suite_group, wall_ms, data)"
-                                    " VALUES(?,?,?,?,?,?,-1,'missing',?,0,?,0,?)",
-                                    (run, case, build, version, _version(version), device, RANK["missing"], group, marshal.dumps(row)))
+                    said = (
+                        "in flight when the record ended" if tried else "the record ends before it"
+                    )
+                    row = {
+                        "case": case,
+                        "build": build,
+                        "device": device,
+                        "cudnn": version,
+                        "verdict": "not_run",
+                        "run": run,
+                        "group": group,
+                        "reason": {"class": "", "text": said},
+                        "grade": None,
+                    }
+                    self.db.execute(
+                        "INSERT INTO row(run, case_name, build, cudnn, version, device, config, outcome, rank, finding, suite_group, wall_ms, data)"
+                        " VALUES(?,?,?,?,?,?,-1,'missing',?,0,?,0,?)",
+                        (
+                            run,
+                            case,
+                            build,
+                            version,
+                            _version(version),
+                            device,
+                            RANK["missing"],
+                            group,
+                            marshal.dumps(row),
+                        ),
+                    )
 
     # ---- asking ----
 
@@ -181,28 +266,55 @@ class Store:
 
     def rows(self, where="1", args=(), order="rank, case_name, device, version, config, id"):
         """(outcome, row) in order; `where` and `order` are ours, never input."""
-        for outcome, data in self.db.execute(f"SELECT outcome, data FROM row WHERE {where} ORDER BY {order}", args):
+        for outcome, data in self.db.execute(
+            f"SELECT outcome, data FROM row WHERE {where} ORDER BY {order}", args
+        ):
             yield outcome, marshal.loads(data)
 
     def builds(self):
         """[(build, version)] oldest first."""
         if self._builds is None:
-            self._builds = sorted(self.db.execute("SELECT DISTINCT build, cudnn FROM row").fetchall(), key=lambda b: build_key(*b))
+            self._builds = sorted(
+                self.db.execute("SELECT DISTINCT build, cudnn FROM row").fetchall(),
+                key=lambda b: build_key(*b),
+            )
         return self._builds
 
     def devices(self):
         """What ran beside what was only asked: by architecture, newest first, measured before decided; the CPU last."""
-        return [d for (d,) in self._once("SELECT device FROM row GROUP BY device ORDER BY device='cpu', -coalesce(max(sm),0), max(grade='measured') IS NOT 1, device")]
+        return [
+            d
+            for (d,) in self._once(
+                "SELECT device FROM row GROUP BY device ORDER BY device='cpu', -coalesce(max(sm),0), max(grade='measured') IS NOT 1, device"
+            )
+        ]
 
     def counts(self, where="1", args=()):
-        return dict(self._once(f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY outcome ORDER BY min(rank)", args))
+        return dict(
+            self._once(
+                f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY outcome ORDER BY min(rank)",
+                args,
+            )
+        )
 
     def pairs(self, finding):
         """{outcome: number of (case, build, device)} whose worst row of this standing ended so; worst first. What is news is not counted as known."""
-        news = "" if finding == NEWS else (" AND NOT EXISTS (SELECT 1 FROM row n WHERE n.case_name=row.case_name AND n.build=row.build"
-                                        f" AND n.device=row.device AND n.finding={NEWS})")
-        return dict(self._once("SELECT outcome, count(*) FROM (SELECT outcome, min(rank) AS worst FROM row WHERE finding=?" + news +
-                               " GROUP BY case_name, build, device) GROUP BY outcome ORDER BY worst", (finding,)))
+        news = (
+            ""
+            if finding == NEWS
+            else (
+                " AND NOT EXISTS (SELECT 1 FROM row n WHERE n.case_name=row.case_name AND n.build=row.build"
+                f" AND n.device=row.device AND n.finding={NEWS})"
+            )
+        )
+        return dict(
+            self._once(
+                "SELECT outcome, count(*) FROM (SELECT outcome, min(rank) AS worst FROM row WHERE finding=?"
+                + news
+                + " GROUP BY case_name, build, device) GROUP BY outcome ORDER BY worst",
+                (finding,),
+            )
+        )
 
     def totals(self):
         """planned = answered + missing, in (case, target) pairs; rows may be more (engine=all gives one for each configuration)."""
@@ -217,16 +329,31 @@ class Store:
         shards = {}
         for run in self.runs.values():
             planned = run.get("planned")
-            if isinstance(planned, int) and not isinstance(planned, bool) and 0 <= planned < 1 << 40:
+            if (
+                isinstance(planned, int)
+                and not isinstance(planned, bool)
+                and 0 <= planned < 1 << 40
+            ):
                 shards[self._plan(run)] = min(planned, _most(run))
         said = sum(shards.values()) - self._planned_twice
         planned = max(said, answered + named)
-        return {"planned": planned, "answered": answered, "missing": planned - answered, "missing_named": named,
-                "rows": self.one("SELECT count(*) FROM row WHERE outcome <> 'missing'"), "superseded": self.superseded,
-                "cases": self.one("SELECT count(DISTINCT case_name) FROM row"), "unreadable": sum(f.unreadable for f in self.files)}
+        return {
+            "planned": planned,
+            "answered": answered,
+            "missing": planned - answered,
+            "missing_named": named,
+            "rows": self.one("SELECT count(*) FROM row WHERE outcome <> 'missing'"),
+            "superseded": self.superseded,
+            "cases": self.one("SELECT count(DISTINCT case_name) FROM row"),
+            "unreadable": sum(f.unreadable for f in self.files),
+        }
 
     def complete(self):
-        return bool(self.files) and all(f.complete for f in self.files) and self.totals()["missing"] == 0
+        return (
+            bool(self.files)
+            and all(f.complete for f in self.files)
+            and self.totals()["missing"] == 0
+        )
 
 
 def load(inputs):

@@ -1,4 +1,5 @@
 """Order of versions and builds, and how a history is written as ranges."""
+
 import re
 
 
@@ -17,7 +18,13 @@ def build_key(build, version):
 def range_words(labels, first, last):
     """labels[first..last] in words: 'all 3 builds', 'since 9.27.0', '9.14.0–9.20.0', '9.14.0'."""
     if first == 0 and last == len(labels) - 1:
-        return labels[0] if len(labels) == 1 else "both builds" if len(labels) == 2 else f"all {len(labels)} builds"
+        return (
+            labels[0]
+            if len(labels) == 1
+            else "both builds"
+            if len(labels) == 2
+            else f"all {len(labels)} builds"
+        )
     if first == last and last < len(labels) - 1:
         return labels[first]
     if last == len(labels) - 1:

@@ -3,15 +3,16 @@
 `supported` is a yes that nobody ran; records of older FACTS call it `pass` beside a grade that is not `measured`. `missing` is a row that the plan names and no record holds; `unexpected` is a pass or a refusal
 where the row's own expectation says something else.
 """
+
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Outcome:
     word: str
-    mark: str   # differs in shape for each word: colour is never the only sign; of DejaVu Sans, which a bare Debian has
-    kind: str   # good, refused, failure, error, open
-    says: str   # for people
+    mark: str  # differs in shape for each word: colour is never the only sign; of DejaVu Sans, which a bare Debian has
+    kind: str  # good, refused, failure, error, open
+    says: str  # for people
 
 
 # Worst first: the order of rows, and of the outcomes in a cell.
@@ -81,35 +82,136 @@ def standing(outcome, verdict, expectation):
 @dataclass(frozen=True)
 class Change:
     """A class of difference between two answers to one case."""
+
     word: str
     mark: str
-    exit: int      # what it makes of the exit code unless --fail-on says otherwise: 1 a finding, 3 or 4 not answered, 0 information
-    among: str     # whose answers could have changed so: what a predicate is held against
-    least: float   # the ratio from which it counts; 0: any difference
-    floor: float   # and the absolute difference below which it does not (µs, ms, bytes)
+    exit: int  # what it makes of the exit code unless --fail-on says otherwise: 1 a finding, 3 or 4 not answered, 0 information
+    among: str  # whose answers could have changed so: what a predicate is held against
+    least: float  # the ratio from which it counts; 0: any difference
+    floor: float  # and the absolute difference below which it does not (µs, ms, bytes)
     says: str
 
 
 # The most serious first. Every pair of answers is the same, or is in one class, or is in several of the classes that two accepted answers can have.
 CHANGES = (
     Change("worse", "✗", 1, "answered before", 0, 0, "accepted before, and now fails"),
-    Change("changed kind", "✱", 1, "answered before", 0, 0, "a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way"),
+    Change(
+        "changed kind",
+        "✱",
+        1,
+        "answered before",
+        0,
+        0,
+        "a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way",
+    ),
     Change("lost", "–", 1, "accepted before", 0, 0, "accepted before, now refused"),
-    Change("missing", "…", 4, "planned", 0, 0, "only one side has an answer: never read as the same"),
-    Change("inconclusive", "?", 3, "planned", 0, 0, "one side could not be asked, or its data could not show an error: never read as the same"),
-    Change("slower", "▼", 0, "accepted by both sides", 1.10, 2, "the kernel takes longer (--slower R; times of one run, not of a benchmark)"),
-    Change("time unknown", "?", 3, "accepted by both sides", 0, 0, "with --bench: the times of the two sides could not be compared: never read as the same"),
-    Change("engine changed", "⇄", 0, "accepted by both sides", 0, 0, "other engines are offered, or in another order, or another backend computed"),
-    Change("knobs changed", "⚙", 0, "accepted by both sides", 0, 0, "the same engines, with other knob values"),
-    Change("plan slower", "◷", 0, "accepted by both sides", 2.0, 100, "the plan takes longer to build (ms)"),
-    Change("workspace larger", "▣", 0, "accepted by both sides", 2.0, 1 << 20, "the chosen configuration needs more workspace (bytes)"),
-    Change("better", "✓", 0, "that failed before", 0, 0, "failed before, now right, or refused instead of failing"),
+    Change(
+        "missing", "…", 4, "planned", 0, 0, "only one side has an answer: never read as the same"
+    ),
+    Change(
+        "inconclusive",
+        "?",
+        3,
+        "planned",
+        0,
+        0,
+        "one side could not be asked, or its data could not show an error: never read as the same",
+    ),
+    Change(
+        "slower",
+        "▼",
+        0,
+        "accepted by both sides",
+        1.10,
+        2,
+        "the kernel takes longer (--slower R; times of one run, not of a benchmark)",
+    ),
+    Change(
+        "time unknown",
+        "?",
+        3,
+        "accepted by both sides",
+        0,
+        0,
+        "with --bench: the times of the two sides could not be compared: never read as the same",
+    ),
+    Change(
+        "engine changed",
+        "⇄",
+        0,
+        "accepted by both sides",
+        0,
+        0,
+        "other engines are offered, or in another order, or another backend computed",
+    ),
+    Change(
+        "knobs changed",
+        "⚙",
+        0,
+        "accepted by both sides",
+        0,
+        0,
+        "the same engines, with other knob values",
+    ),
+    Change(
+        "plan slower",
+        "◷",
+        0,
+        "accepted by both sides",
+        2.0,
+        100,
+        "the plan takes longer to build (ms)",
+    ),
+    Change(
+        "workspace larger",
+        "▣",
+        0,
+        "accepted by both sides",
+        2.0,
+        1 << 20,
+        "the chosen configuration needs more workspace (bytes)",
+    ),
+    Change(
+        "better",
+        "✓",
+        0,
+        "that failed before",
+        0,
+        0,
+        "failed before, now right, or refused instead of failing",
+    ),
     Change("gained", "+", 0, "refused before", 0, 0, "refused before, now accepted"),
-    Change("reason changed", "“", 0, "refused by both sides", 0, 0, "refused by both, for another reason"),
-    Change("new knobs", "⚙", 0, "accepted by both sides", 0, 0, "the same engines have other knobs: their settings cannot be compared"),
-    Change("not asked", "∅", 0, "planned", 0, 0, "FACTS itself refused the case for one build: nobody asked cuDNN"),
+    Change(
+        "reason changed",
+        "“",
+        0,
+        "refused by both sides",
+        0,
+        0,
+        "refused by both, for another reason",
+    ),
+    Change(
+        "new knobs",
+        "⚙",
+        0,
+        "accepted by both sides",
+        0,
+        0,
+        "the same engines have other knobs: their settings cannot be compared",
+    ),
+    Change(
+        "not asked",
+        "∅",
+        0,
+        "planned",
+        0,
+        0,
+        "FACTS itself refused the case for one build: nobody asked cuDNN",
+    ),
 )
-SAME = frozenset(("reason changed", "new knobs"))       # an answer that changed so alone counts as the same
-APART = frozenset(("new knobs", "not asked"))           # printed in lines of their own, not in groups
+SAME = frozenset(
+    ("reason changed", "new knobs")
+)  # an answer that changed so alone counts as the same
+APART = frozenset(("new knobs", "not asked"))  # printed in lines of their own, not in groups
 BY_CHANGE = {c.word: c for c in CHANGES}
 GRAVITY = {c.word: i for i, c in enumerate(CHANGES)}

@@ -1,4 +1,5 @@
 """Tests of the page in a real browser: pages of synthetic records, opened on a screen that the test chooses."""
+
 import os
 import shutil
 import tempfile
@@ -12,14 +13,20 @@ try:
     from playwright.sync_api import sync_playwright
 except ImportError:
     sync_playwright = None
-CHROMIUM = os.environ.get("FACTS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-MISSING = "" if sync_playwright and CHROMIUM else ("chromium (FACTS_CHROMIUM)" if sync_playwright else "Python's playwright") + " is missing"
+CHROMIUM = (
+    os.environ.get("FACTS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+)
+MISSING = (
+    ""
+    if sync_playwright and CHROMIUM
+    else ("chromium (FACTS_CHROMIUM)" if sync_playwright else "Python's playwright") + " is missing"
+)
 # A browser lays out what is far below the screen only when it comes near, and says no text of it before. The tests see all of it at once, cut where a reader sees it cut.
 WHOLE = "{ const all = new CSSStyleSheet(); all.replaceSync('main > section, footer { content-visibility: visible !important; contain: layout paint style }'); document.adoptedStyleSheets = [all]; }"
 # Texts of each section that a reader cannot reach: wider than the section, and in nothing that scrolls.
 CUT = """() => [...document.querySelectorAll('main > section *, main > details *')].filter((e) => e.getClientRects().length && !e.closest('.scroll, .hidden, option') && e.getBoundingClientRect().right > e.closest('main > *').getBoundingClientRect().right + 1)
   .map((e) => e.outerHTML.slice(0, 120))"""
-PATIENCE = 300_000   # milliseconds: other tests run beside these
+PATIENCE = 300_000  # milliseconds: other tests run beside these
 # An address that opens as much as there is.
 EVERYTHING = "#axes=Groups of the suite,Head dim,Heads,Mask,Pass&group=9.20.0-jit-cu13..9.27.0-jit-cu13.0&a=9.20.0&b=9.27.0&row=pass=bwd dtype=bf16 d=100@9.14.0-jit-cu13@sm80-spec@&q=d=100"
 LAPTOP, DESKTOP, PHONE = (1366, 768), (1400, 900), (390, 844)
@@ -27,6 +34,7 @@ LAPTOP, DESKTOP, PHONE = (1366, 768), (1400, 900), (390, 844)
 
 class WithPages(unittest.TestCase):
     """`records`: {name of the page: text or bytes of its record}. Without a browser the whole class is one skipped test."""
+
     records = {"good": lambda: synthetic.text(synthetic.record())}
     missing = MISSING
 
@@ -40,7 +48,15 @@ class WithPages(unittest.TestCase):
         for name, made in cls.records.items():
             cls.make(name, made())
         cls.play = sync_playwright().start()
-        cls.browser = cls.play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"])
+        cls.browser = cls.play.chromium.launch(
+            executable_path=CHROMIUM,
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+                "--disable-component-update",
+            ],
+        )
         cls.tabs, cls.noise, cls.requests = {}, [], []
 
     @classmethod
@@ -53,7 +69,7 @@ class WithPages(unittest.TestCase):
         self.noise.clear()
 
     def tearDown(self):
-        self.assertEqual(self.noise, [])   # errors of the page, and warnings
+        self.assertEqual(self.noise, [])  # errors of the page, and warnings
 
     @classmethod
     def make(cls, name, data):
@@ -115,7 +131,12 @@ class WithPages(unittest.TestCase):
         other.goto((self.at / "empty.html").as_uri())
         other.goto(address)
         other.wait_for_selector("html[data-ready]")
-        return other.inner_text("main"), other.evaluate("location.hash"), self.rows(other), other.inner_text("#problem")
+        return (
+            other.inner_text("main"),
+            other.evaluate("location.hash"),
+            self.rows(other),
+            other.inner_text("#problem"),
+        )
 
     def show(self, page, fragment="", screen=None):
         """Another view of a page that is open: quicker than open()."""

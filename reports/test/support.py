@@ -1,4 +1,5 @@
 """What every test needs: the package on the path, a folder, and a way to run the command."""
+
 import contextlib
 import io
 import re
@@ -31,13 +32,44 @@ def store(folder, data, name="r.jsonl"):
 
 
 # What junit-10.xsd of Jenkins' xUnit plugin lets stand where, in both of its versions: attributes, and children in any order.
-_JUNIT = {"testsuites": ({"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
-          "testsuite": ({"name", "tests", "failures", "errors", "time", "skipped", "timestamp", "hostname", "id", "package", "group", "file", "log", "url"},
-                        {"properties", "testcase", "system-out", "system-err", "testsuite"}),
-          "properties": (set(), {"property"}), "property": ({"name", "value"}, set()),
-          "testcase": ({"name", "classname", "time", "group"}, {"skipped", "error", "failure", "system-out", "system-err"}),
-          "failure": ({"message", "type"}, set()), "error": ({"message", "type"}, set()), "skipped": ({"message", "type"}, set()), "system-out": (set(), set()), "system-err": (set(), set())}
-_JUNIT_MUST = {"testsuite": {"name", "tests", "failures", "errors"}, "testcase": {"name"}, "property": {"name", "value"}}
+_JUNIT = {
+    "testsuites": ({"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
+    "testsuite": (
+        {
+            "name",
+            "tests",
+            "failures",
+            "errors",
+            "time",
+            "skipped",
+            "timestamp",
+            "hostname",
+            "id",
+            "package",
+            "group",
+            "file",
+            "log",
+            "url",
+        },
+        {"properties", "testcase", "system-out", "system-err", "testsuite"},
+    ),
+    "properties": (set(), {"property"}),
+    "property": ({"name", "value"}, set()),
+    "testcase": (
+        {"name", "classname", "time", "group"},
+        {"skipped", "error", "failure", "system-out", "system-err"},
+    ),
+    "failure": ({"message", "type"}, set()),
+    "error": ({"message", "type"}, set()),
+    "skipped": ({"message", "type"}, set()),
+    "system-out": (set(), set()),
+    "system-err": (set(), set()),
+}
+_JUNIT_MUST = {
+    "testsuite": {"name", "tests", "failures", "errors"},
+    "testcase": {"name"},
+    "property": {"name", "value"},
+}
 
 
 def junit_breaches(path):
@@ -46,13 +78,24 @@ def junit_breaches(path):
     found = [] if root.tag == "testsuites" else [f"the root is {root.tag}"]
     for element in root.iter():
         attributes, children = _JUNIT.get(element.tag, (set(), set()))
-        found += [f"{element.tag} has no {name}" for name in _JUNIT_MUST.get(element.tag, set()) - set(element.keys())]
-        found += [f"{element.tag} may not have {name}" for name in set(element.keys()) - attributes] + [f"{one.tag} in {element.tag}" for one in element if one.tag not in children]
-        if element.tag in ("testsuite", "testcase") and not re.fullmatch(r"\d+(\.\d{1,3})?", element.get("time", "")):
+        found += [
+            f"{element.tag} has no {name}"
+            for name in _JUNIT_MUST.get(element.tag, set()) - set(element.keys())
+        ]
+        found += [
+            f"{element.tag} may not have {name}" for name in set(element.keys()) - attributes
+        ] + [f"{one.tag} in {element.tag}" for one in element if one.tag not in children]
+        if element.tag in ("testsuite", "testcase") and not re.fullmatch(
+            r"\d+(\.\d{1,3})?", element.get("time", "")
+        ):
             found.append(f"{element.get('name')}: no time")
     for suite in root.iter("testsuite"):
         tests = suite.findall("testcase")
-        for name, due in (("tests", len(tests)), ("failures", sum(t.find("failure") is not None for t in tests)), ("errors", sum(t.find("error") is not None for t in tests))):
+        for name, due in (
+            ("tests", len(tests)),
+            ("failures", sum(t.find("failure") is not None for t in tests)),
+            ("errors", sum(t.find("error") is not None for t in tests)),
+        ):
             if int(suite.get(name)) != due:
                 found.append(f"{suite.get('name')}: {name} is {suite.get(name)}, not {due}")
     names = [(t.get("classname"), t.get("name")) for t in root.iter("testcase")]

@@ -1,4 +1,5 @@
 """Times measured in turns: the intervals, the error rate of a comparison by simulation, the table, and the class `slower` of facts gate --bench."""
+
 import contextlib
 import io
 import json
@@ -13,7 +14,7 @@ from facts_reports import bench, store, times
 from facts_reports.page import steps
 from test_diff import NEW, OLD, Case as Base, row
 
-LEAST, MOST, NARROW = 16, 64, 0.003   # commands/bench/rounds.h
+LEAST, MOST, NARROW = 16, 64, 0.003  # commands/bench/rounds.h
 CASE = "pass=fwd dtype=bf16 engine=all"
 
 
@@ -42,7 +43,9 @@ def compared(rng, least=times.LEAST, **how):
     made = LEAST
     while made < MOST and not (is_narrow(first[:made]) and is_narrow(second[:made])):
         made += 2
-    sides = [times.Side("b", "d", us={0: dict(enumerate(values[:made]))}) for values in (first, second)]
+    sides = [
+        times.Side("b", "d", us={0: dict(enumerate(values[:made]))}) for values in (first, second)
+    ]
     return times.compare(*sides, 0, 0, least)
 
 
@@ -53,18 +56,27 @@ def flagged(count, seed, **how):
 
 class Interval(unittest.TestCase):
     def test_the_ranks_are_those_of_coins(self):
-        for count, share in ((5, 0.025), (6, 0.025), (16, 0.0005), (10, 0.0005), (11, 0.0005), (64, 0.0005)):
+        for count, share in (
+            (5, 0.025),
+            (6, 0.025),
+            (16, 0.0005),
+            (10, 0.0005),
+            (11, 0.0005),
+            (64, 0.0005),
+        ):
             k = times.outside(count, share)
-            tails = [sum(math.comb(count, i) for i in range(n)) / 2 ** count for n in (k, k + 1)]
+            tails = [sum(math.comb(count, i) for i in range(n)) / 2**count for n in (k, k + 1)]
             self.assertTrue(tails[0] <= share < tails[1], (count, share, k))
         self.assertEqual([times.outside(n, 0.0005) for n in (10, 11, 16)], [0, 1, 2])
 
     def test_too_few_values_leave_it_open(self):
-        self.assertEqual(times.interval([1.0, 2.0, 3.0], 0.0005), times.Interval(2.0, 0.0, float("inf"), 3))
+        self.assertEqual(
+            times.interval([1.0, 2.0, 3.0], 0.0005), times.Interval(2.0, 0.0, float("inf"), 3)
+        )
         self.assertEqual(times.interval([], 0.025).count, 0)
 
 
-MANY = 10000 if support.NIGHT else 4000   # comparisons
+MANY = 10000 if support.NIGHT else 4000  # comparisons
 
 
 class ErrorRate(unittest.TestCase):
@@ -74,19 +86,29 @@ class ErrorRate(unittest.TestCase):
         self.assertLessEqual(flagged(MANY, 1), MANY // 1000)
 
     def test_the_statistics_alone_keep_the_rate_where_two_workers_are_alike(self):
-        self.assertLessEqual(flagged(MANY, 2, least=1.0, bias=0.0), MANY // 500, "twice what is expected at most")
+        self.assertLessEqual(
+            flagged(MANY, 2, least=1.0, bias=0.0), MANY // 500, "twice what is expected at most"
+        )
 
-    def test_two_workers_whose_memory_makes_them_differ_need_the_second_measurement_of_the_gate(self):
+    def test_two_workers_whose_memory_makes_them_differ_need_the_second_measurement_of_the_gate(
+        self,
+    ):
         rng = random.Random(5)
         words = [compared(rng, bias=0.008).word for _ in range(3000)]
         share = words.count("slower") / len(words)
         self.assertGreater(share, 0.001, "one measurement is not enough")
-        again = sum(compared(rng, bias=0.008).word == compared(rng, bias=0.008).word == "slower" for _ in range(3000))
+        again = sum(
+            compared(rng, bias=0.008).word == compared(rng, bias=0.008).word == "slower"
+            for _ in range(3000)
+        )
         self.assertLessEqual(again, 6, "expected at most 3 of 3000")
 
     def test_the_simulation_has_noise_that_a_plain_ratio_of_means_would_call_slower(self):
         rng = random.Random(3)
-        plain = [fmean(second) / fmean(first) for first, second in (noisy_turns(rng, LEAST) for _ in range(2000))]
+        plain = [
+            fmean(second) / fmean(first)
+            for first, second in (noisy_turns(rng, LEAST) for _ in range(2000))
+        ]
         self.assertGreater(sum(r > times.LEAST or r < 1 / times.LEAST for r in plain), 50)
 
     def test_what_is_slower_is_found(self):
@@ -94,7 +116,9 @@ class ErrorRate(unittest.TestCase):
         words = [compared(rng, ratio=1.06).word for _ in range(500)]
         self.assertGreaterEqual(words.count("slower"), 475)
         self.assertEqual(words.count("faster"), 0)
-        self.assertGreaterEqual([compared(rng, ratio=0.94).word for _ in range(200)].count("faster"), 190)
+        self.assertGreaterEqual(
+            [compared(rng, ratio=0.94).word for _ in range(200)].count("faster"), 190
+        )
 
 
 class Comparing(unittest.TestCase):
@@ -104,7 +128,13 @@ class Comparing(unittest.TestCase):
         for factor in (1.0, second):
             side = times.Side("b", "d")
             for n in range(20):
-                side.add(n, {"configs": [{"config": 0, "us": [factor * (100 + n % 3 * 0.1)] * 5}], "gpu": {"sm_mhz": 1980, "throttled": 0}})
+                side.add(
+                    n,
+                    {
+                        "configs": [{"config": 0, "us": [factor * (100 + n % 3 * 0.1)] * 5}],
+                        "gpu": {"sm_mhz": 1980, "throttled": 0},
+                    },
+                )
             made.append(side)
         for n, mhz in clocks.items():
             made[1].gpu[int(n[1:])] = {"sm_mhz": mhz}
@@ -117,15 +147,21 @@ class Comparing(unittest.TestCase):
         few = self.sides(1.5)
         for side in few:
             side.us[0] = {n: us for n, us in side.us[0].items() if n < 8}
-        self.assertEqual((times.compare(*few, 0, 0).word, times.compare(*few, 0, 0).text), ("unclear", "1.500 (too few rounds)"))
+        self.assertEqual(
+            (times.compare(*few, 0, 0).word, times.compare(*few, 0, 0).text),
+            ("unclear", "1.500 (too few rounds)"),
+        )
 
     def test_rounds_with_another_clock_are_left_out_and_many_of_them_say_nothing(self):
         found = times.compare(*self.sides(1.0, r3=1700, r7=1200), 0, 0)
         self.assertEqual((found.word, found.left_out, found.ratio.count), ("same", 2, 18))
-        self.assertEqual(times.compare(*self.sides(1.5, **{f"r{n}": 1200 for n in range(6)}), 0, 0).word, "unsteady")
+        self.assertEqual(
+            times.compare(*self.sides(1.5, **{f"r{n}": 1200 for n in range(6)}), 0, 0).word,
+            "unsteady",
+        )
         slowed = self.sides()
         slowed[0].gpu[5] = {"sm_mhz": 1980, "throttled": 0x40}
-        slowed[0].gpu[6] = {"sm_mhz": 1980, "throttled": 0x4}   # the power cap: the load's doing
+        slowed[0].gpu[6] = {"sm_mhz": 1980, "throttled": 0x4}  # the power cap: the load's doing
         self.assertEqual(times.compare(*slowed, 0, 0).left_out, 1)
 
     def test_rounds_that_one_side_lacks_are_not_paired(self):
@@ -137,8 +173,17 @@ class Comparing(unittest.TestCase):
 
 def turn(case, build, side, number, us, **more):
     configs = [{"config": c, "launches": 1, "us": [x] * 5} for c, x in us.items()]
-    return {"time": {"run": "r", "case": case, "build": f"{build}-jit-cu13", "device": "gpu", "side": side, "round": number,
-                     "turn": {"configs": configs, "flops": 1e12, "bytes": 1e6, **more}}}
+    return {
+        "time": {
+            "run": "r",
+            "case": case,
+            "build": f"{build}-jit-cu13",
+            "device": "gpu",
+            "side": side,
+            "round": number,
+            "turn": {"configs": configs, "flops": 1e12, "bytes": 1e6, **more},
+        }
+    }
 
 
 def timed(case, factors, rounds=16, seed=1):
@@ -147,16 +192,50 @@ def timed(case, factors, rounds=16, seed=1):
     out = []
     for build, us in factors.items():
         engines = [{"mode": "A", "index": 10 + c, "config": c, "knobs": {"TILE_M": c}} for c in us]
-        out += [row(case, build, device="gpu", grade="measured", engine=10 + c, config=c, engines=engines, plan_ms=900, exec_us=us[c]) for c in us]
+        out += [
+            row(
+                case,
+                build,
+                device="gpu",
+                grade="measured",
+                engine=10 + c,
+                config=c,
+                engines=engines,
+                plan_ms=900,
+                exec_us=us[c],
+            )
+            for c in us
+        ]
     for n in range(rounds):
         for side, (build, us) in enumerate(factors.items()):
-            peak = {"peak": {"gemm_tflops": 700.0, "copy_gbs": 3000.0, "gemm": "libcublas.so.13"}} if n == 0 else {}
-            out.append(turn(case, build, side, n, {c: x * (1 + rng.gauss(0, 0.001)) for c, x in us.items()}, **peak))
+            peak = (
+                {"peak": {"gemm_tflops": 700.0, "copy_gbs": 3000.0, "gemm": "libcublas.so.13"}}
+                if n == 0
+                else {}
+            )
+            out.append(
+                turn(
+                    case,
+                    build,
+                    side,
+                    n,
+                    {c: x * (1 + rng.gauss(0, 0.001)) for c, x in us.items()},
+                    **peak,
+                )
+            )
     return out
 
 
 def record_of(lines):
-    run = {"run": {"id": "r", "facts": "0", "planned": 1, "started": "2026-11-21T10:00:00Z", "targets": [{"build": f"{b}-jit-cu13", "device": "gpu"} for b in (OLD, NEW)]}}
+    run = {
+        "run": {
+            "id": "r",
+            "facts": "0",
+            "planned": 1,
+            "started": "2026-11-21T10:00:00Z",
+            "targets": [{"build": f"{b}-jit-cu13", "device": "gpu"} for b in (OLD, NEW)],
+        }
+    }
     return synthetic.text([run, *lines, {"end": {"run": "r", "complete": True, "rows": 1}}])
 
 
@@ -168,24 +247,41 @@ class Table(Base):
         return code, out.getvalue()
 
     def test_each_target_has_its_time_its_share_and_its_ratio(self):
-        code, out = self.bench(timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2200.0, 1: 1500.0}}), "--json")
+        code, out = self.bench(
+            timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2200.0, 1: 1500.0}}), "--json"
+        )
         old, new = map(json.loads, out.splitlines())
-        self.assertEqual((code, old["engine"], old["change"], old["limit"]), (0, "10", None, "gemm"))
+        self.assertEqual(
+            (code, old["engine"], old["change"], old["limit"]), (0, "10", None, "gemm")
+        )
         self.assertAlmostEqual(old["us"], 2000, delta=5)
         self.assertAlmostEqual(old["tflops"], 500, delta=2)
         self.assertAlmostEqual(old["share"], 500 / 700, delta=0.01)
-        self.assertEqual((new["change"]["word"], new["faster_engine"], new["first_choice_over_fastest"]["word"]), ("slower", "11 tile_m=1", "slower"))
+        self.assertEqual(
+            (new["change"]["word"], new["faster_engine"], new["first_choice_over_fastest"]["word"]),
+            ("slower", "11 tile_m=1", "slower"),
+        )
         self.assertAlmostEqual(new["change"]["ratio"], 1.1, delta=0.005)
-        code, out = self.bench(timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2200.0, 1: 1500.0}}))
-        self.assertIn("cuDNN's first choice is not its fastest engine: 2 of 2; the fastest is up to 1.47 times as fast", out)
+        code, out = self.bench(
+            timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2200.0, 1: 1500.0}})
+        )
+        self.assertIn(
+            "cuDNN's first choice is not its fastest engine: 2 of 2; the fastest is up to 1.47 times as fast",
+            out,
+        )
         self.assertIn("against the first: 1 slower", out)
         self.assertIn("bf16 GEMM 700 TFLOP/s (libcublas.so.13), copy 3,000 GB/s", out)
 
     def test_a_case_that_was_not_timed_is_named(self):
         other = "pass=fwd dtype=f16 engine=all"
-        code, out = self.bench(timed(CASE, {OLD: {0: 10.0}, NEW: {0: 10.0}}) + [row(other, OLD, "unsupported", device="gpu")])
+        code, out = self.bench(
+            timed(CASE, {OLD: {0: 10.0}, NEW: {0: 10.0}})
+            + [row(other, OLD, "unsupported", device="gpu")]
+        )
         self.assertIn(f"not timed: 1 case (refused, not right, or no answer): {other}", out)
-        self.assertEqual(self.bench([row(other, OLD, "unsupported", device="gpu")])[0], bench.NOTHING)
+        self.assertEqual(
+            self.bench([row(other, OLD, "unsupported", device="gpu")])[0], bench.NOTHING
+        )
 
     def test_a_build_whose_times_cannot_be_read_is_named(self):
         lines = timed(CASE, {OLD: {0: 10.0}, NEW: {0: 10.0}})
@@ -193,70 +289,150 @@ class Table(Base):
             if line.get("time", {}).get("side") == 1:
                 line["time"]["turn"]["configs"][0]["us"] = [-1.0]
         code, out = self.bench(lines)
-        self.assertIn(f"no time of cuDNN's first choice (not right, or not readable): {NEW}-jit-cu13 on gpu 1 case: {CASE}\n", out)
+        self.assertIn(
+            f"no time of cuDNN's first choice (not right, or not readable): {NEW}-jit-cu13 on gpu 1 case: {CASE}\n",
+            out,
+        )
 
     def test_a_peak_that_is_no_positive_finite_number_is_no_peak(self):
         for peak in (-1, 0, math.nan, math.inf, 1e300, True, "5", None):
             lines = timed(CASE, {OLD: {0: 10.0}})
-            lines[-16]["time"]["turn"]["peak"] = {"gemm_tflops": peak, "copy_gbs": peak, "gemm": "libcublas.so.13"}
+            lines[-16]["time"]["turn"]["peak"] = {
+                "gemm_tflops": peak,
+                "copy_gbs": peak,
+                "gemm": "libcublas.so.13",
+            }
             found = json.loads(self.bench(lines, "--json")[1])
             self.assertEqual((found["share"], found["limit"]), (0, ""), peak)
             self.assertRegex(self.bench(lines)[1], "no GEMM .*, no copy")
 
     def test_what_is_no_time_is_not_taken(self):
-        bad = [{"time": {"case": CASE, "build": "b", "device": "gpu", "side": 0, "round": 0, "turn": t}} for t in ({"configs": 3}, {"configs": [{"config": 0, "us": ["x", -1, 1e99]}]}, {"configs": [7]})]
-        self.assertEqual(self.bench(bad + [{"time": {"case": CASE, "side": "0"}}])[0], bench.NOTHING)
+        bad = [
+            {
+                "time": {
+                    "case": CASE,
+                    "build": "b",
+                    "device": "gpu",
+                    "side": 0,
+                    "round": 0,
+                    "turn": t,
+                }
+            }
+            for t in (
+                {"configs": 3},
+                {"configs": [{"config": 0, "us": ["x", -1, 1e99]}]},
+                {"configs": [7]},
+            )
+        ]
+        self.assertEqual(
+            self.bench(bad + [{"time": {"case": CASE, "side": "0"}}])[0], bench.NOTHING
+        )
 
 
 class Gate(Base):
     def gate(self, lines, *words):
         path = self.write("r.jsonl", record_of(lines))
-        code, out, _ = self.run_diff(path, "--command=gate", "--baseline", OLD, "--candidate", NEW, *words)
+        code, out, _ = self.run_diff(
+            path, "--command=gate", "--baseline", OLD, "--candidate", NEW, *words
+        )
         return code, out
 
     def test_slower_is_a_finding_of_measured_turns_alone(self):
         slow = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
         self.assertEqual(self.gate(slow)[0], 0)
         code, out = self.gate(slow, "--bench")
-        self.assertEqual((code, out.splitlines()[0]), (1, "DO NOT MOVE: 1 case is slower. 1 answer compared, 0 same."))
+        self.assertEqual(
+            (code, out.splitlines()[0]),
+            (1, "DO NOT MOVE: 1 case is slower. 1 answer compared, 0 same."),
+        )
         self.assertRegex(out, r"100(\.\d+)? µs  ->  10[67](\.\d+)? µs")
         self.assertEqual(self.gate(slow, "--bench", "--slower=1.10")[0], 0)
         self.assertEqual(self.gate(slow, "--bench", "--fail-on", "worse")[0], 0)
 
     def page(self, lines, *words):
         """The first line of the page of a gate's record whose command had these words."""
-        path = self.write("page.jsonl", synthetic.text([{"run": {"id": "r", "command": ["facts", "gate", f"--baseline={OLD}", "--candidate", NEW, *words]}}, *lines, {"end": {"run": "r", "complete": True}}]))
+        path = self.write(
+            "page.jsonl",
+            synthetic.text(
+                [
+                    {
+                        "run": {
+                            "id": "r",
+                            "command": [
+                                "facts",
+                                "gate",
+                                f"--baseline={OLD}",
+                                "--candidate",
+                                NEW,
+                                *words,
+                            ],
+                        }
+                    },
+                    *lines,
+                    {"end": {"run": "r", "complete": True}},
+                ]
+            ),
+        )
         found = steps.Steps(store.load([path]), {})
         return found.code, found.gate["headline"]
 
     def test_the_page_gives_the_answer_of_the_gate(self):
         slow = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
         lost = [row(CASE, OLD, device="gpu"), row(CASE, NEW, "unsupported", device="gpu")]
-        for lines, words in ((slow, ()), (slow, ("--bench",)), (slow, ("--bench", "--slower=1.10")), (slow, ("--bench", "--fail-on", "worse")), (lost, ()), (lost, ("--fail-on", "worse,changed-kind")), (lost, ("--fail-on", "any"))):
+        for lines, words in (
+            (slow, ()),
+            (slow, ("--bench",)),
+            (slow, ("--bench", "--slower=1.10")),
+            (slow, ("--bench", "--fail-on", "worse")),
+            (lost, ()),
+            (lost, ("--fail-on", "worse,changed-kind")),
+            (lost, ("--fail-on", "any")),
+        ):
             code, out = self.gate(lines, *words)
             self.assertEqual(self.page(lines, *words), (code, out.splitlines()[0]), words)
-        self.assertEqual(self.page(slow, "--bench", "--fail-on", "no such class", "--slower", "x")[0], 1, "a record from elsewhere may say anything")
+        self.assertEqual(
+            self.page(slow, "--bench", "--fail-on", "no such class", "--slower", "x")[0],
+            1,
+            "a record from elsewhere may say anything",
+        )
 
     def test_what_a_second_run_does_not_confirm_is_not_slower(self):
         first = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
         for factor, code in ((100.0, 0), (108.0, 1)):
-            second = [line for line in timed(CASE, {NEW: {0: factor}, OLD: {0: 100.0}}) if "time" in line]
+            second = [
+                line for line in timed(CASE, {NEW: {0: factor}, OLD: {0: 100.0}}) if "time" in line
+            ]
             for line in second:
                 line["time"]["run"] = "again"
             self.assertEqual(self.gate(first + second, "--bench")[0], code)
 
     def test_what_seems_to_be_slower_becomes_a_suite(self):
-        lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}}) + timed("pass=bwd dtype=bf16", {OLD: {0: 100.0}, NEW: {0: 100.0}})
+        lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}}) + timed(
+            "pass=bwd dtype=bf16", {OLD: {0: 100.0}, NEW: {0: 100.0}}
+        )
         out = self.folder / "s.cases"
-        words = [self.write("r.jsonl", record_of(lines)), f"--slower-into={out}", f"--baseline={OLD}-jit-cu13", f"--candidate={NEW}-jit-cu13"]
+        words = [
+            self.write("r.jsonl", record_of(lines)),
+            f"--slower-into={out}",
+            f"--baseline={OLD}-jit-cu13",
+            f"--candidate={NEW}-jit-cu13",
+        ]
         self.assertEqual(bench.main(words), 0)
-        self.assertEqual(out.read_text(), f"name: slower\nwhy: measured again by other workers\n{CASE}\n")
+        self.assertEqual(
+            out.read_text(), f"name: slower\nwhy: measured again by other workers\n{CASE}\n"
+        )
         self.assertEqual(bench.main([*words, "--least=1.1"]), 0)
         self.assertEqual(out.read_text(), "")
-        lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 102.0}}) + timed("pass=bwd dtype=bf16", {OLD: {0: 100.0}})
+        lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 102.0}}) + timed(
+            "pass=bwd dtype=bf16", {OLD: {0: 100.0}}
+        )
         words[0] = self.write("r.jsonl", record_of(lines))
         self.assertEqual(bench.main(words), 0)
-        self.assertEqual(out.read_text().splitlines()[2:], [CASE], "what may be slower too; a case that only one build ran is none")
+        self.assertEqual(
+            out.read_text().splitlines()[2:],
+            [CASE],
+            "what may be slower too; a case that only one build ran is none",
+        )
 
     def test_times_of_one_run_are_not_looked_at_beside_turns(self):
         same = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 100.0}})
@@ -283,31 +459,82 @@ class Gate(Base):
             return [line for line in slow if "time" not in line or line["time"]["round"] < count]
 
         few, none = "fewer than 11 rounds: 1", "no time of the candidate: 1"
-        for lines, why in ((rounds(0), "no time of either build: 1"), (rounds(1), few), (rounds(10), few), (samples([math.nan] * 5), none), (samples([None] * 5), none), (samples([0]), none),
-                           (samples([-100.0]), none), (samples([1e308]), none), (samples(["5"]), none), (samples("5"), none), (samples(5), none), (samples([True]), none), (samples([]), none),
-                           ([line for line in slow if line.get("time", {}).get("side") != 1], none), ([line for line in slow if line.get("time", {}).get("side") != 0], "no time of the baseline: 1"),
-                           (changed(lambda turn: turn.update(gpu={"throttled": 0x40})), "the clocks changed: 1"),
-                           (timed(CASE, {OLD: {0: 100.0}, NEW: {0: 102.0}}), "the interval reaches across 1.02: 1")):
+        for lines, why in (
+            (rounds(0), "no time of either build: 1"),
+            (rounds(1), few),
+            (rounds(10), few),
+            (samples([math.nan] * 5), none),
+            (samples([None] * 5), none),
+            (samples([0]), none),
+            (samples([-100.0]), none),
+            (samples([1e308]), none),
+            (samples(["5"]), none),
+            (samples("5"), none),
+            (samples(5), none),
+            (samples([True]), none),
+            (samples([]), none),
+            ([line for line in slow if line.get("time", {}).get("side") != 1], none),
+            (
+                [line for line in slow if line.get("time", {}).get("side") != 0],
+                "no time of the baseline: 1",
+            ),
+            (changed(lambda turn: turn.update(gpu={"throttled": 0x40})), "the clocks changed: 1"),
+            (
+                timed(CASE, {OLD: {0: 100.0}, NEW: {0: 102.0}}),
+                "the interval reaches across 1.02: 1",
+            ),
+        ):
             code, out = self.gate(lines, "--bench")
-            self.assertEqual((code, out.splitlines()[0]), (3, f"CANNOT TELL: 1 case could not be compared by time ({why}). 1 answer compared, 0 same."))
+            self.assertEqual(
+                (code, out.splitlines()[0]),
+                (
+                    3,
+                    f"CANNOT TELL: 1 case could not be compared by time ({why}). 1 answer compared, 0 same.",
+                ),
+            )
         self.assertEqual(self.gate(rounds(11), "--bench")[0], 1)
         out = self.gate(rounds(10), "--bench")[1]
-        self.assertRegex(out, r"\? 1 time unknown: every case\n.*\n    fewer than 11 rounds\n    e\.g\. [\d.]+ µs  ->  [\d.]+ µs\n    facts bench 'pass=fwd ")
+        self.assertRegex(
+            out,
+            r"\? 1 time unknown: every case\n.*\n    fewer than 11 rounds\n    e\.g\. [\d.]+ µs  ->  [\d.]+ µs\n    facts bench 'pass=fwd ",
+        )
 
     def test_a_ratio_below_the_least_is_an_answer_though_it_may_be_faster_or_the_same(self):
         code, out = self.gate(timed(CASE, {OLD: {0: 102.0}, NEW: {0: 100.0}}), "--bench")
-        self.assertEqual((code, out.splitlines()[0]), (0, "OK TO MOVE: nothing got worse. 1 answer compared, 1 same."))
+        self.assertEqual(
+            (code, out.splitlines()[0]),
+            (0, "OK TO MOVE: nothing got worse. 1 answer compared, 1 same."),
+        )
 
     def test_some_cases_without_times_are_on_the_first_line(self):
         other, failing = "pass=fwd dtype=f16", "pass=bwd dtype=bf16"
-        fine, slow = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 100.0}}), timed(CASE, {OLD: {0: 100.0}, NEW: {0: 150.0}})
-        untimed = [row(other, b, device="gpu", grade="measured") for b in (OLD, NEW)] + [row(failing, b, v, device="gpu", grade="measured") for b, v in ((OLD, "wrong"), (NEW, "pass"))]
+        fine, slow = (
+            timed(CASE, {OLD: {0: 100.0}, NEW: {0: 100.0}}),
+            timed(CASE, {OLD: {0: 100.0}, NEW: {0: 150.0}}),
+        )
+        untimed = [row(other, b, device="gpu", grade="measured") for b in (OLD, NEW)] + [
+            row(failing, b, v, device="gpu", grade="measured")
+            for b, v in ((OLD, "wrong"), (NEW, "pass"))
+        ]
         said = "1 case could not be compared by time (no time of either build: 1)"
         code, out = self.gate(fine + untimed, "--bench")
-        self.assertEqual((code, out.splitlines()[0]), (3, f"CANNOT TELL: {said}. 1 case no longer fails. 3 answers compared, 1 same."))
+        self.assertEqual(
+            (code, out.splitlines()[0]),
+            (3, f"CANNOT TELL: {said}. 1 case no longer fails. 3 answers compared, 1 same."),
+        )
         code, out = self.gate(slow + untimed, "--bench")
-        self.assertEqual((code, out.splitlines()[0]), (1, f"DO NOT MOVE: 1 case is slower. {said}. 1 case no longer fails. 3 answers compared, 0 same."))
-        self.assertEqual(self.gate(slow + untimed, "--bench", "--fail-on", "worse")[0], 0, "times are no finding, so nobody misses them")
+        self.assertEqual(
+            (code, out.splitlines()[0]),
+            (
+                1,
+                f"DO NOT MOVE: 1 case is slower. {said}. 1 case no longer fails. 3 answers compared, 0 same.",
+            ),
+        )
+        self.assertEqual(
+            self.gate(slow + untimed, "--bench", "--fail-on", "worse")[0],
+            0,
+            "times are no finding, so nobody misses them",
+        )
         self.assertEqual(self.gate(fine + untimed)[0], 0)
 
     def test_two_measurements_of_which_one_cannot_tell(self):
@@ -316,8 +543,16 @@ class Gate(Base):
             for line in lines:
                 line.get("time", {}).update(run=run)
             return lines
-        for first, second, rounds, code in ((107.0, 107.0, 8, 3), (107.0, 100.0, 16, 0), (102.0, 100.0, 16, 0), (102.0, 107.0, 16, 3)):
-            lines = measured(first, "r") + [line for line in measured(second, "again", rounds) if "time" in line]
+
+        for first, second, rounds, code in (
+            (107.0, 107.0, 8, 3),
+            (107.0, 100.0, 16, 0),
+            (102.0, 100.0, 16, 0),
+            (102.0, 107.0, 16, 3),
+        ):
+            lines = measured(first, "r") + [
+                line for line in measured(second, "again", rounds) if "time" in line
+            ]
             self.assertEqual(self.gate(lines, "--bench")[0], code, (first, second, rounds))
 
 

@@ -1,4 +1,5 @@
 """facts calibrate: what rows of a record say about constants."""
+
 import json
 import tempfile
 import unittest
@@ -7,23 +8,66 @@ from pathlib import Path
 import support
 from facts_reports import calibrate
 
-FWD, BWD, GROUPED = "pass=fwd dtype=bf16 s=128 want=stats", "pass=bwd dtype=bf16 s=128", "pass=bwd dtype=bf16 h=8/2 s=128"
-LIMITS = {"bf16": (2 ** -17, 2 ** -17), "f16": (2 ** -17, 2 ** -17), "f32": (2 ** -17, 2 ** -17)}
+FWD, BWD, GROUPED = (
+    "pass=fwd dtype=bf16 s=128 want=stats",
+    "pass=bwd dtype=bf16 s=128",
+    "pass=bwd dtype=bf16 h=8/2 s=128",
+)
+LIMITS = {"bf16": (2**-17, 2**-17), "f16": (2**-17, 2**-17), "f32": (2**-17, 2**-17)}
 HOME = Path(__file__).resolve().parents[2]
 
 
 def record(case, errors, **change):
-    return {"case": case, "cudnn": "9.19.0", "build": "9.19.0-jit-cu13", "device": "h100", "sm": 90, "backend": "cudnn", "engine": 5, "verdict": "pass", "grade": "measured",
-            "errors": errors, **change}
+    return {
+        "case": case,
+        "cudnn": "9.19.0",
+        "build": "9.19.0-jit-cu13",
+        "device": "h100",
+        "sm": 90,
+        "backend": "cudnn",
+        "engine": 5,
+        "verdict": "pass",
+        "grade": "measured",
+        "errors": errors,
+        **change,
+    }
 
 
 def gradient(case, tensor, rms, t1=0.5):
     """A row of O or a gradient."""
-    return record(case, {tensor: {"ratio": t1, "gate": "t1", "rms": rms, "checked": 1000, "got": 1, "want": 1, "bound": 1, "gates": {"t1": t1}}})
+    return record(
+        case,
+        {
+            tensor: {
+                "ratio": t1,
+                "gate": "t1",
+                "rms": rms,
+                "checked": 1000,
+                "got": 1,
+                "want": 1,
+                "bound": 1,
+                "gates": {"t1": t1},
+            }
+        },
+    )
 
 
 def stats(case, tl, off):
-    return record(case, {"stats": {"ratio": tl, "gate": "tl", "rms": 0, "checked": 9, "got": 5 + off, "want": 5, "bound": 1e-6, "gates": {"tl": tl}}})
+    return record(
+        case,
+        {
+            "stats": {
+                "ratio": tl,
+                "gate": "tl",
+                "rms": 0,
+                "checked": 9,
+                "got": 5 + off,
+                "want": 5,
+                "bound": 1e-6,
+                "gates": {"tl": tl},
+            }
+        },
+    )
 
 
 def measured(*rows):
@@ -45,8 +89,14 @@ class Calibrate(unittest.TestCase):
     def test_no_line_starts_with_the_text_of_a_record(self):
         """A runner of GitHub takes a line that starts with :: for its own command, after blanks too."""
         text = "::error title=x::y"
-        rows = [{**gradient(text, "o", 0.74, 2.0), "backend": text, "build": text}] * 60 + [{**gradient(text, "o", 0.74, 0.99), "backend": text}] * 60
-        lines = [line for engine in measured(*rows).engines.values() for line in "\n".join(calibrate.describe(engine, LIMITS)).splitlines()]
+        rows = [{**gradient(text, "o", 0.74, 2.0), "backend": text, "build": text}] * 60 + [
+            {**gradient(text, "o", 0.74, 0.99), "backend": text}
+        ] * 60
+        lines = [
+            line
+            for engine in measured(*rows).engines.values()
+            for line in "\n".join(calibrate.describe(engine, LIMITS)).splitlines()
+        ]
         self.assertTrue([line for line in lines if text in line])
         self.assertEqual([line for line in lines if line.lstrip().startswith(("::", "##["))], [])
 
@@ -73,14 +123,39 @@ class Calibrate(unittest.TestCase):
     def test_a_row_that_is_wrong_does_not_calibrate(self):
         wrong = [*GOOD, gradient(FWD, "o", 100, 500)]
         self.assertEqual(measured(*wrong).rows(), 60)
-        self.assertFalse(only_row(*wrong)["calibrated"], "and an engine that has one is not believed")
-        infinite = record(FWD, {"o": {"ratio": "inf", "gate": "t0", "rms": 0.7, "checked": 9, "not_finite": 1, "gates": {}}})
+        self.assertFalse(
+            only_row(*wrong)["calibrated"], "and an engine that has one is not believed"
+        )
+        infinite = record(
+            FWD,
+            {
+                "o": {
+                    "ratio": "inf",
+                    "gate": "t0",
+                    "rms": 0.7,
+                    "checked": 9,
+                    "not_finite": 1,
+                    "gates": {},
+                }
+            },
+        )
         self.assertEqual(measured(*wrong, infinite).rows(), 60)
 
     def test_what_a_known_failure_explains_says_nothing(self):
-        known = {**gradient(FWD, "o", 100, 500), "verdict": "wrong", "expectation": {"verdict": "wrong", "met": True}}
-        self.assertEqual((measured(*GOOD, known).rows(), only_row(*GOOD, known)["calibrated"]), (60, True))
-        self.assertFalse(only_row(*GOOD, {**known, "expectation": {"verdict": "nan", "met": False}})["calibrated"], "it explains another verdict")
+        known = {
+            **gradient(FWD, "o", 100, 500),
+            "verdict": "wrong",
+            "expectation": {"verdict": "wrong", "met": True},
+        }
+        self.assertEqual(
+            (measured(*GOOD, known).rows(), only_row(*GOOD, known)["calibrated"]), (60, True)
+        )
+        self.assertFalse(
+            only_row(*GOOD, {**known, "expectation": {"verdict": "nan", "met": False}})[
+                "calibrated"
+            ],
+            "it explains another verdict",
+        )
 
     def test_an_answer_that_any_gate_refuses_does_not_calibrate(self):
         """T1 has room in each of these rows, and so have the means."""
@@ -88,17 +163,31 @@ class Calibrate(unittest.TestCase):
             refused = gradient(FWD, "o", 0.74)
             refused["errors"]["o"].update(ratio=1.2, gate=gate, gates={"t1": 0.5, gate: 1.2})
             self.assertFalse(only_row(*GOOD, {**refused, "verdict": "wrong"})["calibrated"], gate)
-        amax = record(FWD, {"amax_s": {"ratio": 3, "gate": "amax", "rms": 0, "checked": 1, "gates": {}}}, verdict="wrong")
-        self.assertFalse(only_row(*GOOD, amax)["calibrated"], "amax has no gate of its own in the record")
+        amax = record(
+            FWD,
+            {"amax_s": {"ratio": 3, "gate": "amax", "rms": 0, "checked": 1, "gates": {}}},
+            verdict="wrong",
+        )
+        self.assertFalse(
+            only_row(*GOOD, amax)["calibrated"], "amax has no gate of its own in the record"
+        )
         law = gradient(FWD, "o", 0.74)
-        self.assertFalse(only_row(*GOOD, {**law, "verdict": "wrong"})["calibrated"], "a law was broken")
+        self.assertFalse(
+            only_row(*GOOD, {**law, "verdict": "wrong"})["calibrated"], "a law was broken"
+        )
 
     def test_each_version_is_measured_for_itself(self):
         newer = [{**row, "cudnn": "9.28.0"} for row in GOOD]
-        self.assertEqual((only_row(*GOOD, *newer)["calibrated"], only_row(*GOOD, *newer)["cudnn"]), (True, ["9.19.0", "9.28.0"]))
+        self.assertEqual(
+            (only_row(*GOOD, *newer)["calibrated"], only_row(*GOOD, *newer)["cudnn"]),
+            (True, ["9.19.0", "9.28.0"]),
+        )
         self.assertFalse(only_row(*GOOD, *newer[:3])["calibrated"], "3 rows of a version are few")
         louder = [{**gradient(FWD, "o", 0.9), "cudnn": "9.28.0"}] * 60
-        self.assertFalse(only_row(*GOOD * 10, *louder)["calibrated"], "pooled with ten times as many, its mean would be in range")
+        self.assertFalse(
+            only_row(*GOOD * 10, *louder)["calibrated"],
+            "pooled with ten times as many, its mean would be in range",
+        )
 
     def test_partial_sums_in_fp32_show_in_grouped_heads(self):
         single = [gradient(BWD, "dk", 0.74)] * 60
@@ -116,31 +205,58 @@ class Calibrate(unittest.TestCase):
         (proposed,) = row["proposed"]
         self.assertEqual(proposed["constant"], "eps_exp")
         self.assertAlmostEqual(proposed["value"], 2e-4, delta=1e-8)
-        self.assertAlmostEqual(proposed["limit"], 2 ** -17, delta=1e-10)
+        self.assertAlmostEqual(proposed["limit"], 2**-17, delta=1e-10)
         self.assertEqual(proposed["because"]["case"], FWD + " seed=2")
-        self.assertEqual((row["constants"], row["calibrated"]), ({}, False), "nothing widens by itself")
+        self.assertEqual(
+            (row["constants"], row["calibrated"]), ({}, False), "nothing widens by itself"
+        )
         row = only_row(*rows, stats(FWD + " seed=3", 1e5, 0.7))
-        self.assertAlmostEqual(row["proposed"][0]["value"], 2e-4, delta=1e-8, msg="0.7 is no exponential's error")
+        self.assertAlmostEqual(
+            row["proposed"][0]["value"], 2e-4, delta=1e-8, msg="0.7 is no exponential's error"
+        )
 
     def test_what_the_accumulator_lost_is_read_where_v_is_1(self):
-        row = only_row(record(FWD + " fill=unip check=sum_rows", {"o": {"ratio": 0.5, "rms": 0.7, "checked": 9, "gates": {"t1": 0.5}}},
-                              check={"runs": 1, "compared": 9, "ratio": 2, "law": "rows of P sum to 1", "tensor": "o", "got": 0.99, "want": 1, "bound": 0.005}))
+        row = only_row(
+            record(
+                FWD + " fill=unip check=sum_rows",
+                {"o": {"ratio": 0.5, "rms": 0.7, "checked": 9, "gates": {"t1": 0.5}}},
+                check={
+                    "runs": 1,
+                    "compared": 9,
+                    "ratio": 2,
+                    "law": "rows of P sum to 1",
+                    "tensor": "o",
+                    "got": 0.99,
+                    "want": 1,
+                    "bound": 0.005,
+                },
+            )
+        )
         self.assertEqual([(p["constant"], p["value"]) for p in row["proposed"]], [("acc_pv", 0.01)])
 
     def test_engines_types_and_passes_are_rows_of_their_own(self):
-        rows = [gradient(FWD, "o", 0.74), gradient(BWD, "dq", 0.74), gradient("pass=fwd dtype=f16 s=128", "o", 0.74),
-                record(FWD, {"o": {"rms": 0.7, "checked": 5, "gates": {}}}, engine=6)]
+        rows = [
+            gradient(FWD, "o", 0.74),
+            gradient(BWD, "dq", 0.74),
+            gradient("pass=fwd dtype=f16 s=128", "o", 0.74),
+            record(FWD, {"o": {"rms": 0.7, "checked": 5, "gates": {}}}, engine=6),
+        ]
         self.assertEqual(len(measured(*rows, *rows[:3], {**rows[0], "errors": {}}).engines), 4)
 
     def test_the_command_writes_the_table_and_says_why_it_cannot(self):
         with tempfile.TemporaryDirectory() as folder:
-            path, table, empty = (Path(folder) / name for name in ("r.jsonl", "t.json", "empty.jsonl"))
+            path, table, empty = (
+                Path(folder) / name for name in ("r.jsonl", "t.json", "empty.jsonl")
+            )
             path.write_text("\n".join(map(json.dumps, GOOD)) + '\n{"case":\n')
             empty.write_text(json.dumps({"run": {"id": "r"}}) + "\n")
             words = ["calibrate", "--limits=f32:1:1,bf16:7:7"]
             code, out, err = support.run(*words, f"--output={table}", path)
             self.assertEqual((code, json.loads(table.read_text())["rows"][0]["cases"]), (4, 60))
-            self.assertIn("backend cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n  o          mean (E/sigma)^2 0.548, largest T1 0.500: errors are as the model says\n", out)
+            self.assertIn(
+                "backend cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n  o          mean (E/sigma)^2 0.548, largest T1 0.500: errors are as the model says\n",
+                out,
+            )
             self.assertIn("line 61: not JSON", err)
             self.assertEqual(support.run(*words, empty)[0], 5)
             self.assertEqual(support.run(*words, Path(folder) / "none")[0], 2)

@@ -1,4 +1,5 @@
 """What the example records show when they are compared."""
+
 import contextlib
 import io
 import os
@@ -24,12 +25,16 @@ def printed(arguments):
 
 class Examples(unittest.TestCase):
     def test_the_card_decides_as_its_description(self):
-        status, text = printed(["--decisions", "h100-80gb-hbm3", "h100-sxm", "reports/examples/described.jsonl.xz"])
+        status, text = printed(
+            ["--decisions", "h100-80gb-hbm3", "h100-sxm", "reports/examples/described.jsonl.xz"]
+        )
         self.assertEqual(status, 0, text)
         self.assertEqual(text.count("600 of 600 decisions equal"), 3)
 
     def test_plans_compiled_without_a_gpu_give_the_same_bits(self):
-        status, text = printed(["--bits", "reports/examples/plans.jsonl.xz", "reports/examples/loaded.jsonl.xz"])
+        status, text = printed(
+            ["--bits", "reports/examples/plans.jsonl.xz", "reports/examples/loaded.jsonl.xz"]
+        )
         self.assertEqual(status, 0, text)
         self.assertIn("plans loaded: 0 and 61", text)
 

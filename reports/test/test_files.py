@@ -58,11 +58,15 @@ class Files(unittest.TestCase):
             rows = list(csv.DictReader(f))
         whole = json.loads((self.good / "results.json").read_text(encoding="utf-8"))
         due = ("2026-11-20T09:30:00Z", "FACTS 0.1.0", "5f0c3a9e12d47b68")
-        self.assertEqual([whole[key] for key in ("asked", "tolerances", "suites")], [due[0], [due[1]], [due[2]]])
+        self.assertEqual(
+            [whole[key] for key in ("asked", "tolerances", "suites")], [due[0], [due[1]], [due[2]]]
+        )
         for row in (*rows, *whole["rows"]):
             self.assertEqual(tuple(row[key] for key in ("asked", "tolerance", "suite_hash")), due)
         self.assertEqual({row["ratio"] for row in rows if row["outcome"] == "nan"}, {"inf"})
-        self.assertEqual([str(row["ratio"] or "") for row in whole["rows"]], [row["ratio"] for row in rows])
+        self.assertEqual(
+            [str(row["ratio"] or "") for row in whole["rows"]], [row["ratio"] for row in rows]
+        )
 
     def test_a_spreadsheet_runs_nothing(self):
         with (self.bad / "results.csv").open(encoding="utf-8") as f:
@@ -73,7 +77,10 @@ class Files(unittest.TestCase):
     def test_junit_tells_failures_errors_and_skips_apart(self):
         root = ElementTree.parse(self.good / "junit.xml").getroot()
         suite = next(s for s in root if s.get("name") == "9.14.0 on h100-sxm")
-        self.assertEqual([suite.get(k) for k in ("tests", "failures", "errors", "skipped")], ["76", "1", "1", "10"])
+        self.assertEqual(
+            [suite.get(k) for k in ("tests", "failures", "errors", "skipped")],
+            ["76", "1", "1", "10"],
+        )
         failure = next(c for c in suite if c.find("failure") is not None)
         self.assertEqual(failure.get("classname"), "facts.fwd.sm90.cudnn9.14.0")
         self.assertIn("facts repro", failure.find("failure").text)
@@ -85,19 +92,30 @@ class Files(unittest.TestCase):
 
     def test_names_of_junit_stay_when_only_the_counts_differ(self):
         from facts_reports import exports
+
         named = []
         for extra in (0, 3):
-            store = support.store(self.folder.name, synthetic.text(synthetic.record(extra=extra)), "some.jsonl")
+            store = support.store(
+                self.folder.name, synthetic.text(synthetic.record(extra=extra)), "some.jsonl"
+            )
             exports.JUNIT_ALL, all_ = 10, exports.JUNIT_ALL
             exports.write_junit(store, Path(self.folder.name) / "some.xml", "some")
             exports.JUNIT_ALL = all_
             self.assertEqual(support.junit_breaches(Path(self.folder.name) / "some.xml"), [])
-            named.append([s.get("name") for s in ElementTree.parse(Path(self.folder.name) / "some.xml").getroot()])
+            named.append(
+                [
+                    s.get("name")
+                    for s in ElementTree.parse(Path(self.folder.name) / "some.xml").getroot()
+                ]
+            )
         self.assertEqual(named[0], named[1])
 
     def test_hostile_text_makes_valid_xml_and_json(self):
         ElementTree.parse(self.bad / "junit.xml")
-        json.loads((self.bad / "results.json").read_text(encoding="utf-8"), parse_constant=lambda c: self.fail(c))
+        json.loads(
+            (self.bad / "results.json").read_text(encoding="utf-8"),
+            parse_constant=lambda c: self.fail(c),
+        )
 
     def test_the_overview_is_small(self):
         for folder in (self.good, self.bad):
@@ -105,7 +123,9 @@ class Files(unittest.TestCase):
             self.assertLessEqual(size, 4096)
             self.assertGreater(size, 300)
         text = (self.good / "summary.md").read_text(encoding="utf-8")
-        self.assertIn("5 findings in 3 cases: 1 crash, 1 wrong and 3 unwritten; also 18 known failures.", text)
+        self.assertIn(
+            "5 findings in 3 cases: 1 crash, 1 wrong and 3 unwritten; also 18 known failures.", text
+        )
         self.assertIn("and 5 cases like it", text)
 
     def test_the_page_holds_no_markup_of_the_record_and_asks_nobody(self):
@@ -114,33 +134,69 @@ class Files(unittest.TestCase):
 
             def handle_starttag(self, tag, attrs):
                 self.tags.append(tag)
-                assert not any(name in ("src", "href", "srcset") and value not in ("#compare-title", "#rows-title", "results.csv", "results.json", "junit.xml") or name.startswith("on") for name, value in attrs), (tag, attrs)
+                assert not any(
+                    name in ("src", "href", "srcset")
+                    and value
+                    not in (
+                        "#compare-title",
+                        "#rows-title",
+                        "results.csv",
+                        "results.json",
+                        "junit.xml",
+                    )
+                    or name.startswith("on")
+                    for name, value in attrs
+                ), (tag, attrs)
 
         reader = Reader()
         page = (self.bad / "index.html").read_text(encoding="utf-8")
         reader.feed(page)
-        columns = page.count('\n<script type="application/json" data-column="')   # data too, and nobody else's: a '<' of the record is escaped
+        columns = page.count(
+            '\n<script type="application/json" data-column="'
+        )  # data too, and nobody else's: a '<' of the record is escaped
         # the data, the packed program of the dropped records, and the page's own script
-        self.assertEqual((reader.tags.count("script") - columns, reader.tags.count("img"), reader.tags.count("link"), page.count("\n<script>")), (3, 0, 0, 1))
+        self.assertEqual(
+            (
+                reader.tags.count("script") - columns,
+                reader.tags.count("img"),
+                reader.tags.count("link"),
+                page.count("\n<script>"),
+            ),
+            (3, 0, 0, 1),
+        )
         data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
         self.assertNotIn("<", data)
-        self.assertIn(synthetic.MARKUP, json.dumps(json.loads(data), ensure_ascii=False).replace('\\"', '"'))
+        self.assertIn(
+            synthetic.MARKUP, json.dumps(json.loads(data), ensure_ascii=False).replace('\\"', '"')
+        )
         self.assertIn("Content-Security-Policy", page)
 
     def test_the_same_records_make_the_same_bytes(self):
         support.run(self.at / "good.jsonl", "-o", self.at / "again")
         for name in ("index.html", "results.csv", "results.json", "summary.md", "junit.xml"):
-            self.assertEqual((self.good / name).read_bytes(), (self.at / "again" / name).read_bytes(), name)
+            self.assertEqual(
+                (self.good / name).read_bytes(), (self.at / "again" / name).read_bytes(), name
+            )
 
     def test_an_issue_body_has_all_that_its_reader_asks(self):
-        code, out, _ = support.run(self.at / "good.jsonl", "--issue", "dtype=bf16 pass=bwd fill=neglse s=192")
+        code, out, _ = support.run(
+            self.at / "good.jsonl", "--issue", "dtype=bf16 pass=bwd fill=neglse s=192"
+        )
         self.assertEqual(code, 0)
-        for word in ("## nan: `pass=bwd dtype=bf16 s=192 fill=neglse`", "| dq | inf |", "facts repro 'pass=bwd dtype=bf16 s=192 fill=neglse' --cudnn 9.14.0 --device h100-sxm", "sha256", "9.27.0"):
+        for word in (
+            "## nan: `pass=bwd dtype=bf16 s=192 fill=neglse`",
+            "| dq | inf |",
+            "facts repro 'pass=bwd dtype=bf16 s=192 fill=neglse' --cudnn 9.14.0 --device h100-sxm",
+            "sha256",
+            "9.27.0",
+        ):
             self.assertIn(word, out)
         self.assertEqual(support.run(self.at / "good.jsonl", "--issue", "pass=fwd dtype=f32")[0], 2)
 
     def test_a_copied_command_is_quoted_for_the_shell(self):
-        _, out, _ = support.run(self.at / "bad.jsonl", "--issue", "pass=bwd dtype=bf16 b=1'; touch /tmp/owned; '")
+        _, out, _ = support.run(
+            self.at / "bad.jsonl", "--issue", "pass=bwd dtype=bf16 b=1'; touch /tmp/owned; '"
+        )
         self.assertIn("facts repro 'pass=bwd dtype=bf16 b=1'\\''; touch /tmp/owned; '\\'''", out)
 
     def test_more_rows_than_a_page_can_hold_are_in_the_files_and_the_page_says_so(self):
@@ -154,14 +210,19 @@ class Files(unittest.TestCase):
         self.assertIn("too many rows for one page", err)
         self.assertRegex(html, r"\d+ rows are too many for one page")
         self.assertNotIn("application/json", html)
-        self.assertEqual(len((self.at / "page/results.csv").read_text().splitlines()), 1 + load([path]).totals()["rows"])
+        self.assertEqual(
+            len((self.at / "page/results.csv").read_text().splitlines()),
+            1 + load([path]).totals()["rows"],
+        )
 
     def test_a_disk_without_room_leaves_the_old_file_and_is_named(self):
         path = self.at / "kept" / "some.known"
         path.parent.mkdir()
         path.write_text("old")
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))   # as a full disk, an error that names no file
+        resource.setrlimit(
+            resource.RLIMIT_FSIZE, (4096, hard)
+        )  # as a full disk, an error that names no file
         try:
             with self.assertRaises(OSError) as caught:
                 files.write(path, 100000 * "x")

@@ -1,11 +1,21 @@
 """The files of known failures: what they say, how ranges follow from observations, what is made of them, and each mistake with its place."""
+
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from facts_reports import cases, expectations, known, known_expectations, known_guards, known_observe, known_pages, predicate
+from facts_reports import (
+    cases,
+    expectations,
+    known,
+    known_expectations,
+    known_guards,
+    known_observe,
+    known_pages,
+    predicate,
+)
 from facts_reports.store import load
 
 HOME = Path(__file__).resolve().parent.parent.parent
@@ -79,51 +89,97 @@ class Ranges(unittest.TestCase):
 class Files(Temporary):
     def test_a_failure_becomes_a_guard_for_each_number_of_its_kernel(self):
         guard, suspected = self.read().failures[0].guard()
-        self.assertEqual([(r.engine, r.cudnn_from, r.cudnn_to, r.sm_from, r.sm_to) for r in guard.rules], [(1, 91400, 91499, 90, 90), (7, 91500, 92699, 90, 90)])
-        self.assertEqual([(r.engine, r.sm_from, r.sm_to) for r in suspected.rules], [(1, 80, 89), (7, 80, 89)])
+        self.assertEqual(
+            [(r.engine, r.cudnn_from, r.cudnn_to, r.sm_from, r.sm_to) for r in guard.rules],
+            [(1, 91400, 91499, 90, 90), (7, 91500, 92699, 90, 90)],
+        )
+        self.assertEqual(
+            [(r.engine, r.sm_from, r.sm_to) for r in suspected.rules], [(1, 80, 89), (7, 80, 89)]
+        )
         self.assertIn("Suspected: it was seen on sm_90", suspected.why)
         self.assertNotIn("uspected", guard.why)
         self.assertIn("seq_q is", known_guards.emit([guard, suspected]))
 
     def test_a_kernel_that_a_version_does_not_offer_has_no_rule_there(self):
-        guard = self.read(FILE.replace("engine: general", "engine: hopper").replace("seen: 9.14.0", "seen: 9.12.0 9.14.0")).failures[0].guard()[0]
+        guard = (
+            self.read(
+                FILE.replace("engine: general", "engine: hopper").replace(
+                    "seen: 9.14.0", "seen: 9.12.0 9.14.0"
+                )
+            )
+            .failures[0]
+            .guard()[0]
+        )
         self.assertEqual([(r.engine, r.cudnn_from) for r in guard.rules], [(5, 91300), (9, 91500)])
 
     def test_a_plan_that_does_not_compile_is_known_without_a_gpu_too(self):
-        mixed = FILE.replace("failure:\nverdict: wrong\n", "failure:\nverdict: wrong/build_fail?\n").replace("\nverdict: wrong\n\n", "\nverdict: wrong build_fail\n\n", 1)
+        mixed = FILE.replace(
+            "failure:\nverdict: wrong\n", "failure:\nverdict: wrong/build_fail?\n"
+        ).replace("\nverdict: wrong\n\n", "\nverdict: wrong build_fail\n\n", 1)
         tree = predicate.parse(self.read(mixed).failures[0].expectations()[0][0])
         said = cases.parse("pass=bwd dtype=e4m3 s=200 guards=off")
-        for grade, verdict, holds in (("measured", "wrong", True), ("measured", "pass", True), ("decided", "build_fail", True), ("decided", "supported", False)):
+        for grade, verdict, holds in (
+            ("measured", "wrong", True),
+            ("measured", "pass", True),
+            ("decided", "build_fail", True),
+            ("decided", "supported", False),
+        ):
             row = {"engine": "7", "cudnn": "9.19.0", "sm": "90", "grade": grade, "verdict": verdict}
             with self.subTest(grade=grade, verdict=verdict):
-                self.assertEqual(predicate.holds(tree, lambda key, row=row: row.get(key) or cases.value_of(said, key)), holds)
+                self.assertEqual(
+                    predicate.holds(
+                        tree, lambda key, row=row: row.get(key) or cases.value_of(said, key)
+                    ),
+                    holds,
+                )
 
     def test_a_failure_becomes_expectations_that_hold_where_it_does(self):
         (where, suspected), (elsewhere, seldom) = self.read().failures[0].expectations()
         self.assertEqual((suspected, seldom), (False, True))
         tree = predicate.parse(where)
         for engine, version, sm, s, guards, holds in (
-            ("1", "9.14.0", "90", 200, "off", True), ("7", "9.18.1", "90", 200, "off", True), ("7", "9.26.1", "90", 200, "off", True),
-            ("7", "9.27.0", "90", 200, "off", False), ("7", "9.30.0", "90", 200, "off", False), ("7", "9.14.0", "90", 200, "off", False),
-            ("1", "9.13.0", "90", 200, "off", False), ("1", "9.14.0", "80", 200, "off", False), ("1", "9.14.0", "90", 256, "off", False),
+            ("1", "9.14.0", "90", 200, "off", True),
+            ("7", "9.18.1", "90", 200, "off", True),
+            ("7", "9.26.1", "90", 200, "off", True),
+            ("7", "9.27.0", "90", 200, "off", False),
+            ("7", "9.30.0", "90", 200, "off", False),
+            ("7", "9.14.0", "90", 200, "off", False),
+            ("1", "9.13.0", "90", 200, "off", False),
+            ("1", "9.14.0", "80", 200, "off", False),
+            ("1", "9.14.0", "90", 256, "off", False),
             ("1", "9.14.0", "90", 200, "on", False),
         ):
             row = {"engine": engine, "cudnn": version, "sm": sm, "grade": "measured"}
-            said = cases.parse(f"pass=bwd dtype=e4m3 s={s}" + (" guards=off" if guards == "off" else ""))
+            said = cases.parse(
+                f"pass=bwd dtype=e4m3 s={s}" + (" guards=off" if guards == "off" else "")
+            )
             with self.subTest(engine=engine, version=version, sm=sm, s=s, guards=guards):
-                self.assertEqual(predicate.holds(tree, lambda key, row=row, said=said: row.get(key) or cases.value_of(said, key)), holds)
+                self.assertEqual(
+                    predicate.holds(
+                        tree,
+                        lambda key, row=row, said=said: row.get(key) or cases.value_of(said, key),
+                    ),
+                    holds,
+                )
         self.assertIn("sm>=80 & sm<=89", elsewhere)
         self.assertIn("wrong? ", known_expectations.expectations([self.read()]))
 
     def test_shows_narrows_or_replaces_or_leaves_out(self):
-        for shows, want in (("& fill=neglse", "pass=bwd & dtype=e4m3 & s.q%16!=0 & fill=neglse"), ("pass=bwd", "pass=bwd"), ("none", "")):
+        for shows, want in (
+            ("& fill=neglse", "pass=bwd & dtype=e4m3 & s.q%16!=0 & fill=neglse"),
+            ("pass=bwd", "pass=bwd"),
+            ("none", ""),
+        ):
             entry = self.read(FILE.replace("engine: general", f"shows: {shows}\nengine: general"))
             self.assertEqual(entry.failures[0].shows, want)
             self.assertEqual(bool(entry.failures[0].expectations()), bool(want))
 
     def test_an_or_is_kept_together(self):
         entry = self.read(FILE.replace("when: pass=bwd", "when: pass=fwd | pass=bwd"))
-        self.assertIn("(pass=fwd | pass=bwd & dtype=e4m3 & s.q%16!=0) & (engine=1", entry.failures[0].expectations()[0][0])
+        self.assertIn(
+            "(pass=fwd | pass=bwd & dtype=e4m3 & s.q%16!=0) & (engine=1",
+            entry.failures[0].expectations()[0][0],
+        )
 
     def test_each_mistake_is_one_line_with_its_place(self):
         for change, place, words in (
@@ -131,14 +187,30 @@ class Files(Temporary):
             (("kind: number", "kind: numbr"), ":2:", "none of"),
             (("verdict: wrong\n\n", "verdict: wrng\n\n"), ":3:", "verdict"),
             (("titel", "titel"), "", ""),
-            (("kind: number", "kinds: number"), ":2:", "'kinds' is not a key here; did you mean kind?"),
-            (("pass=bwd & dtype=e4m3 & s.q", "pass=bwd & dtyp=e4m3 & s.q"), ":7:", "when: column 12: no key 'dtyp'; nearest: dtype"),
+            (
+                ("kind: number", "kinds: number"),
+                ":2:",
+                "'kinds' is not a key here; did you mean kind?",
+            ),
+            (
+                ("pass=bwd & dtype=e4m3 & s.q", "pass=bwd & dtyp=e4m3 & s.q"),
+                ":7:",
+                "when: column 12: no key 'dtyp'; nearest: dtype",
+            ),
             (("engine: general", "engine: generl"), ":8:", "did you mean general?"),
             (("sm: 90\nsuspected: 80..89\n", ""), ":5:", "sm: is missing"),
             (("sm: 90", "sm: sm_90"), ":9:", "is not an architecture"),
-            (("seen: 9.14.0 9.19.0; H100, a record", "seen: 9.14.0"), ":11:", "what showed it is missing"),
+            (
+                ("seen: 9.14.0 9.19.0; H100, a record", "seen: 9.14.0"),
+                ":11:",
+                "what showed it is missing",
+            ),
             (("seen: 9.14.0 9.19.0;", "seen: newest;"), ":11:", "'newest' is not a version"),
-            (("right: 9.27.0;", "right: 9.19.0;"), ":12:", "9.19.0 was seen failing and is also listed as right"),
+            (
+                ("right: 9.27.0;", "right: 9.19.0;"),
+                ":12:",
+                "9.19.0 was seen failing and is also listed as right",
+            ),
             (("date: 2026-11-22", "date: today"), ":13:", "date"),
             (("instead: pad\n", ""), ":14:", "belong together"),
             (("cases:\npass=bwd dtype=e4m3 s=200 guards=off\n", ""), ":1:", "no section 'cases:'"),
@@ -159,7 +231,9 @@ class Files(Temporary):
         for bad in ("\x1b[31m", "\x9b", "\u202e", "\ufeff", "a\rb", "\x00"):
             with self.assertRaisesRegex(known.KnownError, r"x\.known:4: a control character"):
                 self.put("x.known", "")
-                (Path(self.folder.name) / "x.known").write_bytes(FILE.replace("\n\n", f"\n{bad}\n", 1).encode())
+                (Path(self.folder.name) / "x.known").write_bytes(
+                    FILE.replace("\n\n", f"\n{bad}\n", 1).encode()
+                )
                 known.load(self.folder.name)
         (Path(self.folder.name) / "x.known").write_bytes(FILE.encode().replace(b"pad", b"p\xe4d"))
         with self.assertRaisesRegex(known.KnownError, r"x\.known:15: not UTF-8"):
@@ -168,7 +242,9 @@ class Files(Temporary):
         self.assertEqual(known.load(self.folder.name)[0].title, "Something is wrong.")
 
     def test_a_version_that_is_none_is_older_than_all(self):
-        self.assertEqual([known.number(v) for v in ("none", "x" * 99, "[[[", "9.20")], [0, 0, 0, 92000])
+        self.assertEqual(
+            [known.number(v) for v in ("none", "x" * 99, "[[[", "9.20")], [0, 0, 0, 92000]
+        )
 
     def test_a_mistake_in_the_families_has_its_place(self):
         for text in ("general 1\n", "general: 1, 7\n", "general: x\n", "general: 1, 7 from soon\n"):
@@ -178,7 +254,18 @@ class Files(Temporary):
 
 
 def answer(case, verdict, version="9.28.1", sm=90, grade="measured", engine=7, device="h200"):
-    return {"case": case, "verdict": verdict, "cudnn": version, "sm": sm, "grade": grade, "engine": engine, "device": device, "run": 1, "build": version, "config": 0}
+    return {
+        "case": case,
+        "verdict": verdict,
+        "cudnn": version,
+        "sm": sm,
+        "grade": grade,
+        "engine": engine,
+        "device": device,
+        "run": 1,
+        "build": version,
+        "config": 0,
+    }
 
 
 class Rows:
@@ -200,34 +287,68 @@ class Observations(Temporary):
         return entry, known_observe.observe([entry], Rows(*rows, do=do))
 
     def test_one_failing_result_is_a_failing_version_and_only_right_ones_a_right_one(self):
-        for verdicts, word in ((["wrong"], "seen"), (["pass", "wrong"], "seen"), (["pass", "pass"], "right")):
+        for verdicts, word in (
+            (["wrong"], "seen"),
+            (["pass", "wrong"], "seen"),
+            (["pass", "pass"], "right"),
+        ):
             _, seen = self.seen(*(answer(WRONG, v) for v in verdicts))
             self.assertEqual([s.word for s in seen], [word], verdicts)
 
     def test_what_did_not_run_or_asked_with_guards_or_about_another_engine_shows_nothing(self):
-        for row in (answer(WRONG, "inconclusive"), answer(WRONG, "unsupported"), answer(WRONG, "supported", grade="decided"), answer(WRONG.replace(" guards=off", ""), "pass"),
-                    answer(WRONG, "pass", engine=6), answer(WRONG, "pass", sm=100), answer("pass=bwd dtype=e4m3 s=256 guards=off", "pass")):
+        for row in (
+            answer(WRONG, "inconclusive"),
+            answer(WRONG, "unsupported"),
+            answer(WRONG, "supported", grade="decided"),
+            answer(WRONG.replace(" guards=off", ""), "pass"),
+            answer(WRONG, "pass", engine=6),
+            answer(WRONG, "pass", sm=100),
+            answer("pass=bwd dtype=e4m3 s=256 guards=off", "pass"),
+        ):
             self.assertEqual(self.seen(row)[1], [], row)
 
     def test_a_crash_is_gone_only_when_what_is_accepted_also_compiles(self):
         text = FILE.replace("verdict: wrong", "verdict: crash").replace("engine: general\n", "")
-        for row, do, words in ((answer(WRONG, "supported", grade="decided"), "decide", []), (answer(WRONG, "supported", grade="decided"), "plan", ["right"]),
-                               (answer(WRONG, "unsupported", grade="decided"), "decide", ["right"]), (answer(WRONG, "crash", grade="decided", engine=None), "decide", ["seen"])):
-            self.assertEqual([s.word for s in self.seen(row, do=do, text=text)[1]], words, (row, do))
+        for row, do, words in (
+            (answer(WRONG, "supported", grade="decided"), "decide", []),
+            (answer(WRONG, "supported", grade="decided"), "plan", ["right"]),
+            (answer(WRONG, "unsupported", grade="decided"), "decide", ["right"]),
+            (answer(WRONG, "crash", grade="decided", engine=None), "decide", ["seen"]),
+        ):
+            self.assertEqual(
+                [s.word for s in self.seen(row, do=do, text=text)[1]], words, (row, do)
+            )
 
     def test_only_what_the_file_does_not_say_is_proposed(self):
-        for version, verdict, fresh, wrong in (("9.28.1", "wrong", 1, 0), ("9.28.1", "pass", 0, 0), ("9.20.0", "pass", 1, 0), ("9.19.0", "wrong", 0, 0), ("9.19.0", "pass", 0, 1),
-                                               ("9.27.0", "wrong", 0, 1)):
+        for version, verdict, fresh, wrong in (
+            ("9.28.1", "wrong", 1, 0),
+            ("9.28.1", "pass", 0, 0),
+            ("9.20.0", "pass", 1, 0),
+            ("9.19.0", "wrong", 0, 0),
+            ("9.19.0", "pass", 0, 1),
+            ("9.27.0", "wrong", 0, 1),
+        ):
             _, seen = self.seen(answer(WRONG, verdict, version))
-            self.assertEqual(tuple(map(len, known_observe.news(seen))), (fresh, wrong), (version, verdict))
+            self.assertEqual(
+                tuple(map(len, known_observe.news(seen))), (fresh, wrong), (version, verdict)
+            )
 
     def test_a_proposal_stands_behind_the_last_observation_and_is_read_again(self):
         _, seen = self.seen(answer(WRONG, "wrong", "9.28.1"))
-        (path, (before, after)), = known_observe.proposals(known_observe.news(seen)[0], "new.jsonl").items()
-        self.assertEqual([line for line in after if line not in before], ["seen: 9.28.1; h200, new.jsonl"])
-        self.assertEqual(after[after.index("seen: 9.28.1; h200, new.jsonl") - 1], "right: 9.27.0; H100, another record")
+        ((path, (before, after)),) = known_observe.proposals(
+            known_observe.news(seen)[0], "new.jsonl"
+        ).items()
+        self.assertEqual(
+            [line for line in after if line not in before], ["seen: 9.28.1; h200, new.jsonl"]
+        )
+        self.assertEqual(
+            after[after.index("seen: 9.28.1; h200, new.jsonl") - 1],
+            "right: 9.27.0; H100, another record",
+        )
         Path(path).write_text("\n".join(after), encoding="utf-8")
-        self.assertEqual(known.load(self.folder.name)[0].failures[0].ranges, [(91400, 92700), (92801, 0)])
+        self.assertEqual(
+            known.load(self.folder.name)[0].failures[0].ranges, [(91400, 92700), (92801, 0)]
+        )
 
     def test_a_failure_that_holds_explains_a_result_that_another_one_would_fit_too(self):
         other = FILE.replace("right: 9.27.0; H100, another record\n", "")
@@ -241,7 +362,9 @@ class Observations(Temporary):
         self.put("y.known", FILE)
         self.read()
         entries, doubts = known.load(self.folder.name), []
-        self.assertEqual(known_observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")), doubts), [])
+        self.assertEqual(
+            known_observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")), doubts), []
+        )
         self.assertEqual(doubts, [(WRONG, "9.28.1", ["x", "y"])])
 
     def test_the_counts_are_of_failures_that_the_version_is_expected_to_have(self):
@@ -259,7 +382,18 @@ class TheProjectsOwn(unittest.TestCase):
         cls.entries = known.load(FOLDER)
 
     def test_the_page_is_up_to_date(self):
-        done = subprocess.run([sys.executable, "-B", HOME / "ci/generate_known.py", "--check", HOME / "docs/findings.md"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-B",
+                HOME / "ci/generate_known.py",
+                "--check",
+                HOME / "docs/findings.md",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_no_failure_ends_at_a_version_that_was_only_the_last_one_tested(self):
@@ -287,17 +421,30 @@ class TheProjectsOwn(unittest.TestCase):
 
     def test_what_is_guarded_and_shown_is_asked_without_guards(self):
         for entry in self.entries:
-            asked = [line for kind, _, _, lines in entry.groups if kind == "cases" for line in lines]
+            asked = [
+                line for kind, _, _, lines in entry.groups if kind == "cases" for line in lines
+            ]
             if any(f.guarded and f.shows for f in entry.failures):
                 self.assertTrue(any("guards=off" in line for line in asked), entry.name)
 
     def test_every_failing_row_of_the_kept_runs_and_of_the_newest_searches_is_explained(self):
         lines = expectations.read(known_expectations.expectations(self.entries, before_guards=True))
-        records = sorted(path for name in ("h?00-known*.xz", "h100-fuzz3*.xz", "h100-nightly-9.14.0*.xz", "h100-peers-9.14.0*.xz") for path in (HOME / "reports/catalogue").glob(name))
+        records = sorted(
+            path
+            for name in (
+                "h?00-known*.xz",
+                "h100-fuzz3*.xz",
+                "h100-nightly-9.14.0*.xz",
+                "h100-peers-9.14.0*.xz",
+            )
+            for path in (HOME / "reports/catalogue").glob(name)
+        )
         self.assertGreater(len(records), 9)
         for record in records:
             _, failed = expectations.unexplained(load([record]), lines)
-            self.assertEqual([(row["cudnn"], row["verdict"], row["case"]) for row in failed], [], record.name)
+            self.assertEqual(
+                [(row["cudnn"], row["verdict"], row["case"]) for row in failed], [], record.name
+            )
 
 
 if __name__ == "__main__":

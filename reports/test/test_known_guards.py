@@ -57,69 +57,183 @@ const char *fattn__fact_misaligned_word(const fattn_problem *p) { return p->dv_s
 # A condition, a problem for which it holds, and one for which it does not.
 HOLDS = [
     # operators
-    ("pass=bwd", ".pass = 1", ".pass = 0"), ("pass!=bwd", ".pass = 0", ".pass = 1"), ("s.q<=64", ".seq_q = 64", ".seq_q = 65"), ("s.q<64", ".seq_q = 63", ".seq_q = 64"),
-    ("s.q>64", ".seq_q = 65", ".seq_q = 64"), ("s.q>=64", ".seq_q = 64", ".seq_q = 63"), ("s.kv%128!=0", ".seq_kv = 129", ".seq_kv = 256"),
-    ("s.q%64 in (0, 32)", ".seq_q = 96", ".seq_q = 97"), ("s.kv>s.q", ".seq_kv = 2, .seq_q = 1", ".seq_kv = 1, .seq_q = 1"),
-    ("s.kv%128=s.q", ".seq_kv = 130, .seq_q = 2", ".seq_kv = 130, .seq_q = 130"), ("dtype in (bf16, f16)", ".dtype = 2", ".dtype = 3"),
-    ("b=1 | h.q=1", ".batch = 2, .heads_q = 1", ".batch = 2, .heads_q = 2"), ("b=1 & h.q=1", ".batch = 1, .heads_q = 1", ".batch = 1, .heads_q = 2"),
-    ("s.q=1 & (b=1 | h.q=1)", ".seq_q = 1, .batch = 1", ".seq_q = 2, .batch = 1"), ("s.q=1 & b=1 | h.q=1", ".heads_q = 1", ".seq_q = 1, .heads_q = 2"),
-    ("!(b=1 & h.q=1)", ".batch = 1", ".batch = 1, .heads_q = 1"), ("!(b=1)", ".batch = 2", ".batch = 1"), ("!(b<2)", ".batch = 2", ".batch = 1"),
-    ("!(!(b=1))", ".batch = 1", ".batch = 2"), ("stride_o>=2147483648", ".dk_strides = {[3] = 2147483648}", ".dk_strides = {[3] = 2147483647}"),
+    ("pass=bwd", ".pass = 1", ".pass = 0"),
+    ("pass!=bwd", ".pass = 0", ".pass = 1"),
+    ("s.q<=64", ".seq_q = 64", ".seq_q = 65"),
+    ("s.q<64", ".seq_q = 63", ".seq_q = 64"),
+    ("s.q>64", ".seq_q = 65", ".seq_q = 64"),
+    ("s.q>=64", ".seq_q = 64", ".seq_q = 63"),
+    ("s.kv%128!=0", ".seq_kv = 129", ".seq_kv = 256"),
+    ("s.q%64 in (0, 32)", ".seq_q = 96", ".seq_q = 97"),
+    ("s.kv>s.q", ".seq_kv = 2, .seq_q = 1", ".seq_kv = 1, .seq_q = 1"),
+    ("s.kv%128=s.q", ".seq_kv = 130, .seq_q = 2", ".seq_kv = 130, .seq_q = 130"),
+    ("dtype in (bf16, f16)", ".dtype = 2", ".dtype = 3"),
+    ("b=1 | h.q=1", ".batch = 2, .heads_q = 1", ".batch = 2, .heads_q = 2"),
+    ("b=1 & h.q=1", ".batch = 1, .heads_q = 1", ".batch = 1, .heads_q = 2"),
+    ("s.q=1 & (b=1 | h.q=1)", ".seq_q = 1, .batch = 1", ".seq_q = 2, .batch = 1"),
+    ("s.q=1 & b=1 | h.q=1", ".heads_q = 1", ".seq_q = 1, .heads_q = 2"),
+    ("!(b=1 & h.q=1)", ".batch = 1", ".batch = 1, .heads_q = 1"),
+    ("!(b=1)", ".batch = 2", ".batch = 1"),
+    ("!(b<2)", ".batch = 2", ".batch = 1"),
+    ("!(!(b=1))", ".batch = 1", ".batch = 2"),
+    (
+        "stride_o>=2147483648",
+        ".dk_strides = {[3] = 2147483648}",
+        ".dk_strides = {[3] = 2147483647}",
+    ),
     # numbers and words
-    ("h.k=3 & h.v=2", ".heads_k = 3, .heads_v = 2", ".heads_k = 3, .heads_v = 3"), ("h.kv=3", ".heads_k = 3", ".heads_k = 1"),
-    ("d.qk>192 & d.v<=128", ".dim_qk = 256, .dim_v = 128", ".dim_qk = 192, .dim_v = 128"), ("out=f32", ".o_dtype = 3", ".o_dtype = 1"),
-    ("grad!=f32", ".grad_dtype = 1", ".grad_dtype = 3"), ("do_dtype=e5m2", ".do_dtype = 5", ".do_dtype = 4"), ("stats_dtype!=f32", ".stats_dtype = 1", ".stats_dtype = 3"),
-    ("dtype in (mxe4m3, mxe5m2)", ".dtype = 7", ".dtype = 5"), ("bias_dtype=f32", ".has_bias = 1, .bias_dtype = 3", ".bias_dtype = 3"),
-    ("bias_dtype!=f32", ".has_bias = 1, .bias_dtype = 1", ".bias_dtype = 1"), ("dropout>0", ".dropout = 0.25", ".dropout = 0"), ("dropout=0.25", ".dropout = 0.25", ".dropout = 0.5"),
-    ("scale<=0", ".attn_scale = -0.5", ".attn_scale = 0.5"), ("scale<=0", ".attn_scale = 0", ".attn_scale = 0, .scale_in_memory = 1"),
-    ("scale!=0.5", ".attn_scale = 1", ".attn_scale = 1, .scale_in_memory = 1"), ("window.left<=128", ".has_left = 1, .window_left = 128", ".window_left = 128"),
-    ("window.right=inf", ".window_right = 1", ".has_right = 1, .window_right = 1"), ("mask=causal", ".has_right = 1", ".has_right = 1, .align = 1"), ("align=br", ".align = 1", "0"),
-    ("mask=causal", ".has_right = 1", ".has_right = 1, .window_right = 1"), ("mask=causal_br", ".has_right = 1, .align = 1", ".has_right = 1, .align = 1, .has_left = 1"),
+    ("h.k=3 & h.v=2", ".heads_k = 3, .heads_v = 2", ".heads_k = 3, .heads_v = 3"),
+    ("h.kv=3", ".heads_k = 3", ".heads_k = 1"),
+    ("d.qk>192 & d.v<=128", ".dim_qk = 256, .dim_v = 128", ".dim_qk = 192, .dim_v = 128"),
+    ("out=f32", ".o_dtype = 3", ".o_dtype = 1"),
+    ("grad!=f32", ".grad_dtype = 1", ".grad_dtype = 3"),
+    ("do_dtype=e5m2", ".do_dtype = 5", ".do_dtype = 4"),
+    ("stats_dtype!=f32", ".stats_dtype = 1", ".stats_dtype = 3"),
+    ("dtype in (mxe4m3, mxe5m2)", ".dtype = 7", ".dtype = 5"),
+    ("bias_dtype=f32", ".has_bias = 1, .bias_dtype = 3", ".bias_dtype = 3"),
+    ("bias_dtype!=f32", ".has_bias = 1, .bias_dtype = 1", ".bias_dtype = 1"),
+    ("dropout>0", ".dropout = 0.25", ".dropout = 0"),
+    ("dropout=0.25", ".dropout = 0.25", ".dropout = 0.5"),
+    ("scale<=0", ".attn_scale = -0.5", ".attn_scale = 0.5"),
+    ("scale<=0", ".attn_scale = 0", ".attn_scale = 0, .scale_in_memory = 1"),
+    ("scale!=0.5", ".attn_scale = 1", ".attn_scale = 1, .scale_in_memory = 1"),
+    ("window.left<=128", ".has_left = 1, .window_left = 128", ".window_left = 128"),
+    ("window.right=inf", ".window_right = 1", ".has_right = 1, .window_right = 1"),
+    ("mask=causal", ".has_right = 1", ".has_right = 1, .align = 1"),
+    ("align=br", ".align = 1", "0"),
+    ("mask=causal", ".has_right = 1", ".has_right = 1, .window_right = 1"),
+    ("mask=causal_br", ".has_right = 1, .align = 1", ".has_right = 1, .align = 1, .has_left = 1"),
     ("mask=none", ".has_right = 1, .has_left = 1", ".has_right = 1"),
     # keys with a few comparisons
-    ("bias=none", "0", ".has_bias = 1"), ("bias!=none", ".has_bias = 1", "0"), ("bias~bool:*", ".has_bias = 1, .bias_dtype = 8", ".has_bias = 1, .bias_dtype = 1"),
-    ("bias!~bool:*", "0", ".has_bias = 1, .bias_dtype = 8"), ("dbias=1", ".dbias = 1", "0"), ("mod=none", "0", ".score_mod = MOD"), ("mod!=none", ".score_mod = MOD", "0"),
-    ("softmax=vanilla", "0", ".sink = 1"), ("softmax=sink", ".sink = 1", "0"), ("softmax!=vanilla", ".sink = 1", "0"), ("dsink=1", ".dsink = 1", "0"),
-    ("dsink!=0", ".dsink = 1", "0"), ("stats=bhs1", ".dv_strides = {[3] = 43}", ".dv_strides = {[3] = 41}"), ("stats!=bhs1", ".dv_strides = {[3] = 41}", ".dv_strides = {[3] = 43}"),
-    ("want~*stats*", ".outputs = 1", ".outputs = 6"), ("want~*stats*", ".outputs = 8", ".outputs = 16"), ("want~*stats2*", ".outputs = 8", ".outputs = 1"),
-    ("want~*stats* & want!~*stats2*", ".outputs = 1", ".outputs = 8"), ("want~*max*", ".outputs = 2", ".outputs = 1"), ("want~*sum_exp*", ".outputs = 4", ".outputs = 2"),
-    ("want~*rng_dump*", ".outputs = 16", ".outputs = 15"), ("want=none", "0", ".outputs = 1"), ("padding!=none", ".padding = 1", "0"), ("lens=none", "0", ".padding = 1"),
-    ("padding!=none | lens!=none", ".padding = 1", "0"), ("lens_shape=bcast", ".len_broadcast = 1", "0"), ("offsets=i64", ".ragged_bits = 64", ".ragged_bits = 32"),
-    ("dropout_mask=0", "0", ".dropout_mask = 1"), ("alibi!=0", ".alibi = 1", "0"), ("impl=unified", ".dv_strides = {[1] = 1}", "0"), ("rope!=0", ".rope = 1", "0"), ("paged=0", "0", ".page_size_v = 64"),
-    ("paged!=0", ".page_size_k = 64", "0"), ("paged~v:*", ".page_size_v = 64", ".page_size_v = 64, .page_size_k = 64"), ("paged~k:*", ".page_size_k = 64", ".page_size_v = 64"),
-    ("paged!=0 & paged!~v:*", ".page_size_v = 64, .page_size_k = 64", ".page_size_v = 64"), ("deterministic!=0", ".deterministic = 1", "0"),
+    ("bias=none", "0", ".has_bias = 1"),
+    ("bias!=none", ".has_bias = 1", "0"),
+    ("bias~bool:*", ".has_bias = 1, .bias_dtype = 8", ".has_bias = 1, .bias_dtype = 1"),
+    ("bias!~bool:*", "0", ".has_bias = 1, .bias_dtype = 8"),
+    ("dbias=1", ".dbias = 1", "0"),
+    ("mod=none", "0", ".score_mod = MOD"),
+    ("mod!=none", ".score_mod = MOD", "0"),
+    ("softmax=vanilla", "0", ".sink = 1"),
+    ("softmax=sink", ".sink = 1", "0"),
+    ("softmax!=vanilla", ".sink = 1", "0"),
+    ("dsink=1", ".dsink = 1", "0"),
+    ("dsink!=0", ".dsink = 1", "0"),
+    ("stats=bhs1", ".dv_strides = {[3] = 43}", ".dv_strides = {[3] = 41}"),
+    ("stats!=bhs1", ".dv_strides = {[3] = 41}", ".dv_strides = {[3] = 43}"),
+    ("want~*stats*", ".outputs = 1", ".outputs = 6"),
+    ("want~*stats*", ".outputs = 8", ".outputs = 16"),
+    ("want~*stats2*", ".outputs = 8", ".outputs = 1"),
+    ("want~*stats* & want!~*stats2*", ".outputs = 1", ".outputs = 8"),
+    ("want~*max*", ".outputs = 2", ".outputs = 1"),
+    ("want~*sum_exp*", ".outputs = 4", ".outputs = 2"),
+    ("want~*rng_dump*", ".outputs = 16", ".outputs = 15"),
+    ("want=none", "0", ".outputs = 1"),
+    ("padding!=none", ".padding = 1", "0"),
+    ("lens=none", "0", ".padding = 1"),
+    ("padding!=none | lens!=none", ".padding = 1", "0"),
+    ("lens_shape=bcast", ".len_broadcast = 1", "0"),
+    ("offsets=i64", ".ragged_bits = 64", ".ragged_bits = 32"),
+    ("dropout_mask=0", "0", ".dropout_mask = 1"),
+    ("alibi!=0", ".alibi = 1", "0"),
+    ("impl=unified", ".dv_strides = {[1] = 1}", "0"),
+    ("rope!=0", ".rope = 1", "0"),
+    ("paged=0", "0", ".page_size_v = 64"),
+    ("paged!=0", ".page_size_k = 64", "0"),
+    ("paged~v:*", ".page_size_v = 64", ".page_size_v = 64, .page_size_k = 64"),
+    ("paged~k:*", ".page_size_k = 64", ".page_size_v = 64"),
+    ("paged!=0 & paged!~v:*", ".page_size_v = 64, .page_size_k = 64", ".page_size_v = 64"),
+    ("deterministic!=0", ".deterministic = 1", "0"),
     # facts
-    ("misaligned=none", ".dv_strides = {[2] = FATTN__ROLE_COUNT}", ".dv_strides = {[2] = FATTN__ROLE_K}"),
-    ("misaligned in (k, dbias)", ".dv_strides = {[2] = FATTN__ROLE_DBIAS}", ".dv_strides = {[2] = FATTN__ROLE_Q}"), ("training=1", ".training = 1", "0"),
-    ("capture=1", ".capture = 1", "0"), ("ragged=1", ".ragged_bits = 32", "0"), ("ragged=0", "0", ".ragged_bits = 64"), ("stats_packed=1", ".ragged = 16", ".ragged = 8"),
-    ("packed_alone=1", ".dk_strides = {1}", "0"), ("dense_gradient=1", ".dk_strides = {1}", "0"), ("offsets_apart=0", "0", ".dk_strides = {1}"), ("mod_gradient_reads=1", ".dk_strides = {1}", "0"),
+    (
+        "misaligned=none",
+        ".dv_strides = {[2] = FATTN__ROLE_COUNT}",
+        ".dv_strides = {[2] = FATTN__ROLE_K}",
+    ),
+    (
+        "misaligned in (k, dbias)",
+        ".dv_strides = {[2] = FATTN__ROLE_DBIAS}",
+        ".dv_strides = {[2] = FATTN__ROLE_Q}",
+    ),
+    ("training=1", ".training = 1", "0"),
+    ("capture=1", ".capture = 1", "0"),
+    ("ragged=1", ".ragged_bits = 32", "0"),
+    ("ragged=0", "0", ".ragged_bits = 64"),
+    ("stats_packed=1", ".ragged = 16", ".ragged = 8"),
+    ("packed_alone=1", ".dk_strides = {1}", "0"),
+    ("dense_gradient=1", ".dk_strides = {1}", "0"),
+    ("offsets_apart=0", "0", ".dk_strides = {1}"),
+    ("mod_gradient_reads=1", ".dk_strides = {1}", "0"),
     ("mod_reads_place=1", ".dk_strides = {1}", "0"),
-    ("bias_square=1", ".dk_strides = {1}", "0"), ("q_order in (bshd, sbhd)", ".dv_strides = {[3] = 2}", ".dv_strides = {[3] = 3}"),
-    ("query_tiles>128", ".dk_strides = {[1] = 129}", ".dk_strides = {[1] = 128}"), ("stride_qkv>=2 | stride_dq>=2", ".dv_strides = {[0] = 2}", ".dk_strides = {[3] = 2}"),
+    ("bias_square=1", ".dk_strides = {1}", "0"),
+    ("q_order in (bshd, sbhd)", ".dv_strides = {[3] = 2}", ".dv_strides = {[3] = 3}"),
+    ("query_tiles>128", ".dk_strides = {[1] = 129}", ".dk_strides = {[1] = 128}"),
+    ("stride_qkv>=2 | stride_dq>=2", ".dv_strides = {[0] = 2}", ".dk_strides = {[3] = 2}"),
 ]
 
 # A sentence, a problem, and what is said.
 SAYS = [
-    ("{s.kv} keys, {b}", ".seq_kv = 77, .batch = 3", "77 keys, 3"), ("scale {scale}: 100% \"wrong\" \\ ??/", ".attn_scale = -0.125", "scale -0.125: 100% \"wrong\" \\ ??/"),
-    ("{dtype} beside {out} in {pass}", ".dtype = 2, .o_dtype = 1, .pass = 1", "f16 beside another type in bwd"), ("{stats}, {q_order}", "0", "order of stats, order of q"),
-    ("{misaligned}_strides", ".dv_strides = {[2] = FATTN__ROLE_K}", "k_strides"), ("{query_tiles} tiles, {stride_qkv}", ".dk_strides = {[1] = 5, [2] = 4294967296}", "5 tiles, 4294967296"),
+    ("{s.kv} keys, {b}", ".seq_kv = 77, .batch = 3", "77 keys, 3"),
+    (
+        'scale {scale}: 100% "wrong" \\ ??/',
+        ".attn_scale = -0.125",
+        'scale -0.125: 100% "wrong" \\ ??/',
+    ),
+    (
+        "{dtype} beside {out} in {pass}",
+        ".dtype = 2, .o_dtype = 1, .pass = 1",
+        "f16 beside another type in bwd",
+    ),
+    ("{stats}, {q_order}", "0", "order of stats, order of q"),
+    ("{misaligned}_strides", ".dv_strides = {[2] = FATTN__ROLE_K}", "k_strides"),
+    (
+        "{query_tiles} tiles, {stride_qkv}",
+        ".dk_strides = {[1] = 5, [2] = 4294967296}",
+        "5 tiles, 4294967296",
+    ),
     ("größer als {d.qk}", ".dim_qk = 128", "größer als 128"),
 ]
 
 ERRORS = [
-    (Guard("exec=graph"), "n.known: exec: the library cannot ask for this key; nearest: "), (Guard("cudnn<9.20"), "n.known: cudnn: the library cannot ask for this key"),
-    (Guard("dtype~mx*"), "n.known: dtype: ~ cannot be compiled; use = != or in (...)"), (Guard("dtype=half"), "n.known: dtype: 'half' is not a value; allowed: bf16 f16 f32 e4m3"),
-    (Guard("s.q~1*"), "n.known: s.q: ~ does not compare numbers"), (Guard("s.q=1.5"), "n.known: s.q: '1.5' is not a whole number"),
-    (Guard("s.q=99999999999999999999"), "n.known: s.q: '99999999999999999999' is not a whole number"), (Guard("s.q=inf"), "n.known: s.q: 'inf' is not a whole number"),
-    (Guard("scale=auto"), "n.known: scale: 'auto' is not a number"), (Guard("dropout%2=0"), "n.known: dropout: % needs a whole number on its left"),
-    (Guard("window.left%2=0"), "n.known: window.left: % needs a whole number"), (Guard("dropout<scale"), "n.known: scale: may stand only on the left of a comparison"),
-    (Guard("bias=11ss"), "n.known: bias: bias=11ss cannot be compiled; allowed, also with !: bias=none bias~bool:*"), (Guard("want=stats"), "n.known: want: want=stats cannot be compiled"),
-    (Guard("stats=th1"), "n.known: stats: stats=th1 cannot be compiled"), (Guard("softmax=off_by_one"), "n.known: softmax: softmax=off_by_one cannot be compiled"),
-    (Guard("ragged=yes"), "n.known: ragged: ragged=yes cannot be compiled; allowed, also with !: ragged=0 ragged=1"), (Guard("b=1", why="{bias}"), "n.known: bias: {bias} in `why` has no value"),
-    (Guard("b=1", why="{nosuch}"), "n.known: nosuch: the library cannot ask for this key"), (Guard("b=1", why="two\nlines"), "n.known: why: expected one line"),
-    (Guard("b=1", why="{b"), "n.known: why: a brace is not closed"), (Guard("b=1", why="b}"), "n.known: why: a brace is not closed"), (Guard("b=1", why=""), "n.known: why: is missing"), (Guard("b=1", name=""), "n.known: name: is missing"), (Guard("b=1", remedy="a\tb"), "n.known: remedy: expected one line"),
-    (Guard("b=1", knobs=[("k40", 1)]), "n.known: knobs: 'k40=1' is not a knob and its number"), (Guard("b=1", unasked=True, rules=[Rule(engine=2)]), "n.known: unasked: a guard of one engine"),
-    (Guard("b=1", unasked=True, knobs=[("TILE_N", 1)]), "n.known: unasked: a guard of one engine or of knobs"), (Guard("b=1", rules=[]), "n.known: rules: a guard needs at least one"),
+    (Guard("exec=graph"), "n.known: exec: the library cannot ask for this key; nearest: "),
+    (Guard("cudnn<9.20"), "n.known: cudnn: the library cannot ask for this key"),
+    (Guard("dtype~mx*"), "n.known: dtype: ~ cannot be compiled; use = != or in (...)"),
+    (Guard("dtype=half"), "n.known: dtype: 'half' is not a value; allowed: bf16 f16 f32 e4m3"),
+    (Guard("s.q~1*"), "n.known: s.q: ~ does not compare numbers"),
+    (Guard("s.q=1.5"), "n.known: s.q: '1.5' is not a whole number"),
+    (
+        Guard("s.q=99999999999999999999"),
+        "n.known: s.q: '99999999999999999999' is not a whole number",
+    ),
+    (Guard("s.q=inf"), "n.known: s.q: 'inf' is not a whole number"),
+    (Guard("scale=auto"), "n.known: scale: 'auto' is not a number"),
+    (Guard("dropout%2=0"), "n.known: dropout: % needs a whole number on its left"),
+    (Guard("window.left%2=0"), "n.known: window.left: % needs a whole number"),
+    (Guard("dropout<scale"), "n.known: scale: may stand only on the left of a comparison"),
+    (
+        Guard("bias=11ss"),
+        "n.known: bias: bias=11ss cannot be compiled; allowed, also with !: bias=none bias~bool:*",
+    ),
+    (Guard("want=stats"), "n.known: want: want=stats cannot be compiled"),
+    (Guard("stats=th1"), "n.known: stats: stats=th1 cannot be compiled"),
+    (Guard("softmax=off_by_one"), "n.known: softmax: softmax=off_by_one cannot be compiled"),
+    (
+        Guard("ragged=yes"),
+        "n.known: ragged: ragged=yes cannot be compiled; allowed, also with !: ragged=0 ragged=1",
+    ),
+    (Guard("b=1", why="{bias}"), "n.known: bias: {bias} in `why` has no value"),
+    (Guard("b=1", why="{nosuch}"), "n.known: nosuch: the library cannot ask for this key"),
+    (Guard("b=1", why="two\nlines"), "n.known: why: expected one line"),
+    (Guard("b=1", why="{b"), "n.known: why: a brace is not closed"),
+    (Guard("b=1", why="b}"), "n.known: why: a brace is not closed"),
+    (Guard("b=1", why=""), "n.known: why: is missing"),
+    (Guard("b=1", name=""), "n.known: name: is missing"),
+    (Guard("b=1", remedy="a\tb"), "n.known: remedy: expected one line"),
+    (Guard("b=1", knobs=[("k40", 1)]), "n.known: knobs: 'k40=1' is not a knob and its number"),
+    (Guard("b=1", unasked=True, rules=[Rule(engine=2)]), "n.known: unasked: a guard of one engine"),
+    (
+        Guard("b=1", unasked=True, knobs=[("TILE_N", 1)]),
+        "n.known: unasked: a guard of one engine or of knobs",
+    ),
+    (Guard("b=1", rules=[]), "n.known: rules: a guard needs at least one"),
 ]
 
 MAIN = """
@@ -159,37 +273,83 @@ class KnownGuards(unittest.TestCase):
         """What a program of the guards and these calls prints."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "guards.c"
-            path.write_text(emit(guards) + MAIN % (STUBS, "".join(f"    {call};\n" for call in calls)), encoding="utf-8")
+            path.write_text(
+                emit(guards) + MAIN % (STUBS, "".join(f"    {call};\n" for call in calls)),
+                encoding="utf-8",
+            )
             lib = SOURCE / "lib"
-            made = subprocess.run([os.environ.get("FACTS_CC", "cc"), "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-fsanitize=undefined",
-                                   f"-I{lib / 'include'}", f"-I{lib / 'src'}", path, "-o", path.with_suffix("")], capture_output=True, text=True)
+            made = subprocess.run(
+                [
+                    os.environ.get("FACTS_CC", "cc"),
+                    "-std=c11",
+                    "-D_GNU_SOURCE",
+                    "-Wall",
+                    "-Wextra",
+                    "-Wpedantic",
+                    "-Wshadow",
+                    "-Wconversion",
+                    "-Werror",
+                    "-fsanitize=undefined",
+                    f"-I{lib / 'include'}",
+                    f"-I{lib / 'src'}",
+                    path,
+                    "-o",
+                    path.with_suffix(""),
+                ],
+                capture_output=True,
+                text=True,
+            )
             self.assertEqual(made.returncode, 0, made.stderr[:4000])
             done = subprocess.run([path.with_suffix("")], capture_output=True, text=True)
             return done.stdout + done.stderr
 
     def test_conditions_hold_where_they_say(self):
         guards = [Guard(when) for when, _, _ in HOLDS]
-        calls = [f"holds({i}, (fattn_problem){{ {fields} }}, {answer})" for i, row in enumerate(HOLDS) for fields, answer in ((row[1], "true"), (row[2], "false"))]
+        calls = [
+            f"holds({i}, (fattn_problem){{ {fields} }}, {answer})"
+            for i, row in enumerate(HOLDS)
+            for fields, answer in ((row[1], "true"), (row[2], "false"))
+        ]
         self.assertEqual(self.program(guards, calls), "")
 
     def test_a_wrong_answer_is_seen(self):
-        self.assertEqual(self.program([Guard("b=1")], ["holds(0, (fattn_problem){ .batch = 2 }, true)"]), "b=1: should hold\n")
+        self.assertEqual(
+            self.program([Guard("b=1")], ["holds(0, (fattn_problem){ .batch = 2 }, true)"]),
+            "b=1: should hold\n",
+        )
 
     def test_sentences_have_the_values_of_the_problem(self):
         guards = [Guard("b=1", why=why) for why, _, _ in SAYS]
-        self.assertEqual(self.program(guards, [f"says({i}, (fattn_problem){{ {fields} }}, {quoted(text)})" for i, (_, fields, text) in enumerate(SAYS)]), "")
+        self.assertEqual(
+            self.program(
+                guards,
+                [
+                    f"says({i}, (fattn_problem){{ {fields} }}, {quoted(text)})"
+                    for i, (_, fields, text) in enumerate(SAYS)
+                ],
+            ),
+            "",
+        )
 
     def test_a_guard_has_a_row_for_each_rule_and_one_condition(self):
-        guard = Guard("b=1", name="a", unasked=False, knobs=[("KERNEL_CFG", 32), ("TILE_N", 3)],
-                      rules=[Rule(2, 91400, 92000, 90, 100), Rule(7, cudnn_from=92100)])
+        guard = Guard(
+            "b=1",
+            name="a",
+            unasked=False,
+            knobs=[("KERNEL_CFG", 32), ("TILE_N", 3)],
+            rules=[Rule(2, 91400, 92000, 90, 100), Rule(7, cudnn_from=92100)],
+        )
         checks = [
-            "wrong += fattn_guard_count() != 3 || fattn_guard_at(3) != NULL", "const fattn_rule *a = fattn_guard_at(0), *b = fattn_guard_at(1), *c = fattn_guard_at(2)",
+            "wrong += fattn_guard_count() != 3 || fattn_guard_at(3) != NULL",
+            "const fattn_rule *a = fattn_guard_at(0), *b = fattn_guard_at(1), *c = fattn_guard_at(2)",
             'wrong += strcmp(a->name, "a") != 0 || strcmp(b->name, "a") != 0 || strcmp(a->when, "b=1") != 0 || strcmp(a->link, "l") != 0 || strcmp(a->remedy, "r") != 0',
             "wrong += a->holds != b->holds || a->say != NULL || a->knobs != b->knobs || a->knob_count != 2 || a->knobs[0].type != 24 || a->knobs[1].value != 3",
             "wrong += a->engine != 2 || a->cudnn_from != 91400 || a->cudnn_to != 92000 || a->sm_from != 90 || a->sm_to != 100",
             "wrong += b->engine != 7 || b->cudnn_from != 92100 || b->cudnn_to != 0 || b->sm_from != 0 || b->sm_to != 0 || b->unasked != 0",
             "wrong += c->engine != FATTN_ANY || c->pass != FATTN_ANY || c->unasked != 1 || c->knob_count != 0 || c->link != NULL || c->struct_size != sizeof *c",
-            "wrong += c->action != FATTN_DENY || c->backend != FATTN_BACKEND_CUDNN", 'if (wrong) printf("%d\\n", wrong)']
+            "wrong += c->action != FATTN_DENY || c->backend != FATTN_BACKEND_CUDNN",
+            'if (wrong) printf("%d\\n", wrong)',
+        ]
         self.assertEqual(self.program([guard, Guard("b=2", unasked=True, link="")], checks), "")
 
     def test_what_cannot_be_compiled_is_refused_in_one_line(self):
@@ -207,20 +367,32 @@ class KnownGuards(unittest.TestCase):
         guards = [Guard("b=1", name="one", file="cases/known/one.known"), Guard("b=2", name="two")]
         text = emit(guards)
         self.assertEqual(text, emit(guards))
-        self.assertIn("/* one: cases/known/one.known */\nstatic bool holds_0(const char *when, const fattn_problem *p)\n", text)
+        self.assertIn(
+            "/* one: cases/known/one.known */\nstatic bool holds_0(const char *when, const fattn_problem *p)\n",
+            text,
+        )
 
     def test_facts_are_no_keys_of_cases(self):
         self.assertFalse(set(FACTS) & set(cases.query_keys()))
         self.assertLessEqual(set(FACTS), set(KEYS))
         self.assertLessEqual(set(KEYS) - set(FACTS), set(cases.query_keys()))
         for key, kind in KEYS.items():
-            self.assertEqual(isinstance(kind, Number), key in cases.numbers() - {"paged", "rope"} or FACTS.get(key, False), key)
+            self.assertEqual(
+                isinstance(kind, Number),
+                key in cases.numbers() - {"paged", "rope"} or FACTS.get(key, False),
+                key,
+            )
         with self.assertRaises(predicate.PredicateError):
             predicate.parse("misaligned!=none")
-        self.assertEqual(predicate.parse("query_tiles%2>1 & misaligned!=none", FACTS), ("and", [(">", "query_tiles", "1", 2), ("!=", "misaligned", "none", 0)]))
+        self.assertEqual(
+            predicate.parse("query_tiles%2>1 & misaligned!=none", FACTS),
+            ("and", [(">", "query_tiles", "1", 2), ("!=", "misaligned", "none", 0)]),
+        )
         with self.assertRaisesRegex(predicate.PredicateError, "misaligned has no order"):
             predicate.parse("misaligned<k", FACTS)
-        with self.assertRaisesRegex(predicate.PredicateError, "no key 'query_tile'; nearest: query_tiles"):
+        with self.assertRaisesRegex(
+            predicate.PredicateError, "no key 'query_tile'; nearest: query_tiles"
+        ):
             predicate.parse("query_tile>1", FACTS)
 
 

@@ -1,4 +1,5 @@
 """facts merge joins records; it, the report and the comparison agree on the row that counts."""
+
 import contextlib
 import io
 import json
@@ -14,14 +15,27 @@ CASE = "pass=fwd dtype=bf16"
 
 
 def run(name="1", suite="s", started="2026-01-01", **more):
-    return {"run": {"id": name, "suite_hash": suite, "started": started, "cases": 1, "targets": [{"build": "B", "device": "D", "kind": "described"}], **more}}
+    return {
+        "run": {
+            "id": name,
+            "suite_hash": suite,
+            "started": started,
+            "cases": 1,
+            "targets": [{"build": "B", "device": "D", "kind": "described"}],
+            **more,
+        }
+    }
 
 
 def row(verdict="pass", case=CASE, run_id="1", device="D", **more):
     return {"case": case, "build": "B", "device": device, "verdict": verdict, "run": run_id, **more}
 
 
-LATE = {"verdict": "inconclusive", "stage": "reference", "reason": {"class": "internal", "text": "the reference was not ready in time"}}
+LATE = {
+    "verdict": "inconclusive",
+    "stage": "reference",
+    "reason": {"class": "internal", "text": "the reference was not ready in time"},
+}
 
 
 class Merging(unittest.TestCase):
@@ -32,7 +46,10 @@ class Merging(unittest.TestCase):
 
     def put(self, *lines, name="r.jsonl"):
         path = self.at / name
-        path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines), encoding="utf-8")
+        path.write_text(
+            "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines),
+            encoding="utf-8",
+        )
         return path
 
     def call(self, *arguments):
@@ -56,14 +73,38 @@ class TheRowThatCounts(Merging):
     # rows of one case, in the order of the file; the index of the one that counts
     RECORDS = (
         ("the latest attempt", [row("crash", attempt=1), row(attempt=2)], 1),
-        ("the latest attempt, whatever the order of the lines", [row(attempt=2), row("crash", attempt=1)], 0),
+        (
+            "the latest attempt, whatever the order of the lines",
+            [row(attempt=2), row("crash", attempt=1)],
+            0,
+        ),
         ("the latest run", [row("wrong", run_id="2", attempt=1), row(run_id="1", attempt=9)], 0),
         ("the last line of one attempt", [row("wrong", attempt=1), row(attempt=1)], 1),
-        ("an answer, not a later not_run", [row("wrong", run_id="1"), row("not_run", run_id="2")], 0),
-        ("an answer, not a later row that timed out in FACTS", [row("wrong", run_id="1"), row(**LATE, run_id="2")], 0),
-        ("an answer after a row that timed out in FACTS", [row(**LATE, attempt=2), row(attempt=1)], 1),
-        ("a later inconclusive of the environment", [row("pass", attempt=1), row("inconclusive", attempt=2)], 1),
-        ("the latest of those without an answer", [row("not_run", attempt=1), row(**LATE, attempt=2)], 1),
+        (
+            "an answer, not a later not_run",
+            [row("wrong", run_id="1"), row("not_run", run_id="2")],
+            0,
+        ),
+        (
+            "an answer, not a later row that timed out in FACTS",
+            [row("wrong", run_id="1"), row(**LATE, run_id="2")],
+            0,
+        ),
+        (
+            "an answer after a row that timed out in FACTS",
+            [row(**LATE, attempt=2), row(attempt=1)],
+            1,
+        ),
+        (
+            "a later inconclusive of the environment",
+            [row("pass", attempt=1), row("inconclusive", attempt=2)],
+            1,
+        ),
+        (
+            "the latest of those without an answer",
+            [row("not_run", attempt=1), row(**LATE, attempt=2)],
+            1,
+        ),
         ("a hang is an answer", [row("pass", attempt=1), row("hang", stage="exec", attempt=2)], 1),
     )
 
@@ -87,7 +128,9 @@ class TheRowThatCounts(Merging):
                 record = self.put(*lines)
                 self.assertEqual(self.reported(record), ([rows[which]["verdict"]], len(rows) - 1))
                 self.assertEqual(self.compared(record), [rows[which]["verdict"]])
-                self.assertEqual(self.reported(self.at / "out"), ([rows[which]["verdict"]], 0), "after the merge")
+                self.assertEqual(
+                    self.reported(self.at / "out"), ([rows[which]["verdict"]], 0), "after the merge"
+                )
 
     def test_configurations_are_questions_of_their_own_only_with_engine_all(self):
         for case, count in ((CASE + " engine=all", 2), (CASE, 1)):
@@ -95,7 +138,9 @@ class TheRowThatCounts(Merging):
             made, _, _ = self.join(*lines)
             self.assertEqual(len([line for line in made if "case" in line]), count)
             record = self.put(*lines)
-            self.assertEqual((len(self.reported(record)[0]), len(self.compared(record))), (count, count))
+            self.assertEqual(
+                (len(self.reported(record)[0]), len(self.compared(record))), (count, count)
+            )
 
     def test_a_row_that_names_no_run_is_of_the_run_before_it(self):
         lines = run("2", started="2026-02-01"), row("wrong", run_id=""), run(), row()
@@ -106,10 +151,32 @@ class TheRowThatCounts(Merging):
 
 class Joining(Merging):
     def test_the_output_has_runs_by_time_then_other_lines_then_rows_then_one_end(self):
-        target, finding = {"target": {"run": "1", "build": "B", "device": "D"}}, {"finding": {"what": "x"}}
+        target, finding = (
+            {"target": {"run": "1", "build": "B", "device": "D"}},
+            {"finding": {"what": "x"}},
+        )
         later = run("2", started="2026-02-01")
-        made, out, _ = self.join(later, target, {"start": {"case": CASE, "build": "B", "device": "D"}}, row("wrong"), run(), finding, row(), {"end": {"run": "1", "complete": True}})
-        self.assertEqual(made, [run(), later, target, finding, row(), {"end": {"run": "merge", "complete": True, "rows": 1}}])
+        made, out, _ = self.join(
+            later,
+            target,
+            {"start": {"case": CASE, "build": "B", "device": "D"}},
+            row("wrong"),
+            run(),
+            finding,
+            row(),
+            {"end": {"run": "1", "complete": True}},
+        )
+        self.assertEqual(
+            made,
+            [
+                run(),
+                later,
+                target,
+                finding,
+                row(),
+                {"end": {"run": "merge", "complete": True, "rows": 1}},
+            ],
+        )
         self.assertEqual(out, f"{self.at / 'out'}: 1 row, 1 older one left out\n")
 
     def test_lines_are_copied_as_they_are(self):
@@ -120,15 +187,26 @@ class Joining(Merging):
     def test_other_suites_are_refused_unless_forced(self):
         lines = run(), row(case="a"), run("2", "t", "2"), row(case="b", run_id="2")
         self.assertIn("--force joins them anyway", self.join(*lines, code=2)[2])
-        self.assertEqual(len([line for line in self.join(*lines, force=["--force"])[0] if "case" in line]), 2)
+        self.assertEqual(
+            len([line for line in self.join(*lines, force=["--force"])[0] if "case" in line]), 2
+        )
 
     def test_what_could_not_be_read_or_has_no_row_makes_it_incomplete(self):
         start = {"start": {"case": CASE, "build": "B", "device": "D"}}
-        for lines, said in (((run(), row(), "garbage"), "1 lines could not be parsed"), ((run(), row(), '{"case":"b","verdict":"pass"}'), "1 lines could not be parsed"),
-                            ((run(), row(), '{"case":"b","build":"B","device":"D","verdict":NaN}'), "1 lines could not be parsed"),
-                            ((run(), start), "1 planned row; 1 case was started and has no row"), ((run(),), "1 planned row")):
+        for lines, said in (
+            ((run(), row(), "garbage"), "1 lines could not be parsed"),
+            ((run(), row(), '{"case":"b","verdict":"pass"}'), "1 lines could not be parsed"),
+            (
+                (run(), row(), '{"case":"b","build":"B","device":"D","verdict":NaN}'),
+                "1 lines could not be parsed",
+            ),
+            ((run(), start), "1 planned row; 1 case was started and has no row"),
+            ((run(),), "1 planned row"),
+        ):
             made, _, err = self.join(*lines, code=4)
-            self.assertEqual((made[-1]["end"]["complete"], made[-1]["end"]["missing"]), (False, said))
+            self.assertEqual(
+                (made[-1]["end"]["complete"], made[-1]["end"]["missing"]), (False, said)
+            )
             self.assertEqual(err, f"facts merge: incomplete: {said}\n")
         self.assertIn("not a record", self.join("garbage", code=2)[2])
 
@@ -144,8 +222,13 @@ class Joining(Merging):
         (self.at / "packed").write_bytes(b"\xfd7zXZ")
         good = self.put(run(), row())
         newer = self.put({"run": {"id": "x", "format": 2}}, name="newer")
-        for path, said in ((self.at / "nowhere", "No such file"), (self.at, "Is a directory"), (self.put(name="empty"), "not a record"),
-                           (self.at / "packed", "is compressed: unpack it first"), (newer, "newer FACTS (format 2; this version reads 1)")):
+        for path, said in (
+            (self.at / "nowhere", "No such file"),
+            (self.at, "Is a directory"),
+            (self.put(name="empty"), "not a record"),
+            (self.at / "packed", "is compressed: unpack it first"),
+            (newer, "newer FACTS (format 2; this version reads 1)"),
+        ):
             code, out, err = self.call("--overwrite", "--", self.at / "out", good, path)
             self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
             self.assertIn(f"{path}: ", err)
@@ -163,7 +246,10 @@ class Joining(Merging):
         self.assertNotIn("kept", out.read_text(encoding="utf-8"))
 
     def test_an_output_that_cannot_be_written_is_exit_3(self):
-        for out, said in (("/dev/full", "No space left"), (self.at / "no" / "folder", "No such file")):
+        for out, said in (
+            ("/dev/full", "No space left"),
+            (self.at / "no" / "folder", "No such file"),
+        ):
             code, _, err = self.call("--", out, self.put(run(), row()))
             self.assertEqual((code, err.count("\n")), (3, 1))
             self.assertIn(f"{out}: {said}", err)
@@ -173,7 +259,11 @@ class Planned(Merging):
     """A GPU is planned by its number and answers by its name."""
 
     def gpu_run(self, name="1", **more):
-        return run(name, started=name, **{"cases": 2, "targets": [{"build": "B", "device": "gpu0", "kind": "gpu"}], **more})
+        return run(
+            name,
+            started=name,
+            **{"cases": 2, "targets": [{"build": "B", "device": "gpu0", "kind": "gpu"}], **more},
+        )
 
     def target(self, device="h100", name="1", **more):
         return {"target": {"run": name, "build": "B", "device": device, **more}}
@@ -186,24 +276,43 @@ class Planned(Merging):
         self.missing(self.gpu_run(), named, *rows, code=0)
         self.assertEqual(self.missing(self.gpu_run(), named, rows[0]), "1 planned row")
         self.assertEqual(self.missing(self.gpu_run(), named), "2 planned rows")
-        self.assertEqual(self.missing(self.gpu_run()), "2 planned rows", "a GPU that never said what it is")
+        self.assertEqual(
+            self.missing(self.gpu_run()), "2 planned rows", "a GPU that never said what it is"
+        )
 
     def test_a_target_line_without_its_number_is_the_only_gpu_of_the_plan(self):
         rows = [row(case=case, device="h100") for case in "ab"]
         self.missing(self.gpu_run(), self.target(), *rows, code=0)
-        self.assertEqual(self.missing(self.gpu_run(), self.target(), self.target("h200"), *rows), "2 planned rows", "which of the two was gpu0 is not known")
+        self.assertEqual(
+            self.missing(self.gpu_run(), self.target(), self.target("h200"), *rows),
+            "2 planned rows",
+            "which of the two was gpu0 is not known",
+        )
 
     def test_shards_of_one_kind_of_gpu_are_one_target(self):
-        first = [self.gpu_run(shard=[1, 2]), self.target(planned="gpu0"), row(case="a", device="h100")]
-        second = [self.gpu_run("2", shard=[2, 2]), self.target(name="2", planned="gpu0"), row(case="b", device="h100", run_id="2")]
+        first = [
+            self.gpu_run(shard=[1, 2]),
+            self.target(planned="gpu0"),
+            row(case="a", device="h100"),
+        ]
+        second = [
+            self.gpu_run("2", shard=[2, 2]),
+            self.target(name="2", planned="gpu0"),
+            row(case="b", device="h100", run_id="2"),
+        ]
         self.missing(*first, *second, code=0)
         self.assertEqual(self.missing(*first), "shard 2/2 of B on h100; 1 planned row")
 
     def test_a_shard_without_a_case_has_no_record(self):
         one = [run(cases=2, shard=[1, 3], targets=[{"build": "B", "device": "D"}]), row(case="a")]
-        two = [run("2", cases=2, shard=[2, 3], targets=[{"build": "B", "device": "D"}]), row(case="b", run_id="2")]
+        two = [
+            run("2", cases=2, shard=[2, 3], targets=[{"build": "B", "device": "D"}]),
+            row(case="b", run_id="2"),
+        ]
         self.missing(*one, *two, code=0)
-        self.assertEqual(self.missing(*one), "shard 2/3 of B on D; shard 3/3 of B on D; 1 planned row")
+        self.assertEqual(
+            self.missing(*one), "shard 2/3 of B on D; shard 3/3 of B on D; 1 planned row"
+        )
         for line in (one[0], two[0]):
             del line["run"]["cases"]  # an old record: nobody knows
         self.assertEqual(self.missing(*one, *two), "shard 3/3 of B on D")

@@ -1,4 +1,5 @@
 """What an address of the page asks for: two builds, a device, a case. In a real browser."""
+
 import json
 import unittest
 from unittest import mock
@@ -26,15 +27,39 @@ def uneven():
         about = one.get("target", one)
         if about.get("cudnn") == "9.14.0" and about.get("device") == "h100-sxm":
             about["build"] = FULL
-        if "verdict" in one and one["cudnn"] == "9.27.0" and one["device"] == "h100-sxm" and "stride=gap:8" in one["case"]:
-            one |= {"verdict": "unsupported", "supported": False, "engines": [], "reason": {"class": "unsupported", "status": "S", "text": "no"}}
+        if (
+            "verdict" in one
+            and one["cudnn"] == "9.27.0"
+            and one["device"] == "h100-sxm"
+            and "stride=gap:8" in one["case"]
+        ):
+            one |= {
+                "verdict": "unsupported",
+                "supported": False,
+                "engines": [],
+                "reason": {"class": "unsupported", "status": "S", "text": "no"},
+            }
         yield one
     for version, build in (("9.14.0", JIT), ("9.19.0", "9.19.0-jit-cu13")):
-        yield {"case": f"pass=fwd dtype=f16 b={version[2:4]}", "cudnn": version, "build": build, "device": "h100-sxm", "sm": 90, "grade": "measured", "backend": "cudnn", "verdict": "pass", "supported": True}
+        yield {
+            "case": f"pass=fwd dtype=f16 b={version[2:4]}",
+            "cudnn": version,
+            "build": build,
+            "device": "h100-sxm",
+            "sm": 90,
+            "grade": "measured",
+            "backend": "cudnn",
+            "verdict": "pass",
+            "supported": True,
+        }
 
 
 class Address(WithPages):
-    records = {"matrix": lambda: synthetic.text(synthetic.grown()), "good": lambda: synthetic.text(synthetic.record()), "uneven": lambda: synthetic.text(uneven())}
+    records = {
+        "matrix": lambda: synthetic.text(synthetic.grown()),
+        "good": lambda: synthetic.text(synthetic.record()),
+        "uneven": lambda: synthetic.text(uneven()),
+    }
 
     def result(self, page):
         page.wait_for_selector("#compare-result[aria-busy=false]")
@@ -43,7 +68,9 @@ class Address(WithPages):
     def test_the_pair_of_builds_is_the_one_that_the_device_has(self):
         page = self.open("uneven", "?a=9.14.0&b=9.27.0&device=h100-sxm")
         self.assertIn("1 accepted case is refused now", self.result(page))
-        self.assertEqual((page.input_value("#from"), page.input_value("#to")), (FULL, "9.27.0-jit-cu13"))
+        self.assertEqual(
+            (page.input_value("#from"), page.input_value("#to")), (FULL, "9.27.0-jit-cu13")
+        )
         page = self.open("uneven", "?a=9.14.0&b=9.27.0&device=sm80-spec")
         self.assertEqual(page.input_value("#from"), JIT)
         self.assertNotIn("refused now", self.result(page))
@@ -69,12 +96,22 @@ class Address(WithPages):
             targets = both.records[0].targets
             builds, devices = sorted({b for b, _ in targets}), sorted({d for _, d in targets})
             for old, new in pairs if support.NIGHT else some:
-                found = diff.of_targets(both, [((f"{old}-jit-cu13", d), (f"{new}-jit-cu13", d)) for d in devices])
-                due = steps.as_object(found, {case: place for place, case in enumerate(dict.fromkeys(found.names))})
+                found = diff.of_targets(
+                    both, [((f"{old}-jit-cu13", d), (f"{new}-jit-cu13", d)) for d in devices]
+                )
+                due = steps.as_object(
+                    found, {case: place for place, case in enumerate(dict.fromkeys(found.names))}
+                )
                 self.show(page, f"#a={old}&b={new}")
                 self.assertIn(f"{old} → {new} {due['headline']}", self.result(page), builds)
                 said = page.locator("#compare-result li").all_text_contents()
-                self.assertEqual([text[2:] for text in said], [f"{g['cases']} {g['class']}{' (' + str(g['known']) + ' known)' if g['known'] else ''}: {g['words']}{' on ' + g['on'] if g['on'] else ''}{g['before']} → {g['after']}" for g in due["groups"]])
+                self.assertEqual(
+                    [text[2:] for text in said],
+                    [
+                        f"{g['cases']} {g['class']}{' (' + str(g['known']) + ' known)' if g['known'] else ''}: {g['words']}{' on ' + g['on'] if g['on'] else ''}{g['before']} → {g['after']}"
+                        for g in due["groups"]
+                    ],
+                )
                 opened = page.evaluate(EACH_GROUP)
                 self.assertEqual(len(opened), len(due["groups"]))
                 for inside, group in zip(opened, due["groups"]):
@@ -89,17 +126,26 @@ class Address(WithPages):
                 self.assertRegex(said, f"^9.20.0 → 9.27.0 On {device}: ")
                 self.assertEqual(("1 worse" in said, "compared" in said), (worse, False), said)
         page = self.open("good", "?device=nosuch")
-        self.assertEqual(page.inner_text("#absent"), 'No device "nosuch" here. These records have h100-sxm, sm80-spec.')
+        self.assertEqual(
+            page.inner_text("#absent"),
+            'No device "nosuch" here. These records have h100-sxm, sm80-spec.',
+        )
         page.click("#all")
         self.assertEqual(page.inner_text("#absent"), "")
         self.quiet()
 
     def test_versions_in_the_wrong_order_or_absent(self):
         page = self.open("good", "?a=9.27.0&b=9.20.0")
-        self.assertEqual((page.input_value("#from"), page.input_value("#to")), ("9.20.0-jit-cu13", "9.27.0-jit-cu13"))
+        self.assertEqual(
+            (page.input_value("#from"), page.input_value("#to")),
+            ("9.20.0-jit-cu13", "9.27.0-jit-cu13"),
+        )
         self.assertIn("9.20.0 → 9.27.0", self.result(page))
         page = self.open("good", "?a=9.99&b=9.27.0")
-        self.assertIn("No build 9.99 here. These records have 9.14.0, 9.19.0, 9.20.0, 9.27.0.", self.result(page))
+        self.assertIn(
+            "No build 9.99 here. These records have 9.14.0, 9.19.0, 9.20.0, 9.27.0.",
+            self.result(page),
+        )
 
     def test_an_address_opens_on_its_answer(self):
         seen = "(selector) => { const r = document.querySelector(selector).getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight; }"
@@ -109,13 +155,19 @@ class Address(WithPages):
             self.assertEqual(page.evaluate("document.activeElement.id"), "compare-title")
             page = self.open("good", "?case=pass=bwd dtype=bf16 s=192 d=64 fill=neglse", screen)
             self.assertTrue(page.evaluate(seen, "#rows .detail .timeline"), screen)
-            self.assertEqual(page.evaluate("document.activeElement.getAttribute('aria-expanded')"), "true")
+            self.assertEqual(
+                page.evaluate("document.activeElement.getAttribute('aria-expanded')"), "true"
+            )
         self.assertEqual(self.open("good").evaluate("scrollY"), 0)
 
     def test_a_case_that_is_not_here_gets_one_line(self):
         page = self.open("good", "?case=nosuch")
         self.assertEqual(page.inner_text("#problem"), 'No case "nosuch" here.')
-        self.assertTrue(page.evaluate("document.getElementById('problem').getBoundingClientRect().bottom <= innerHeight"))
+        self.assertTrue(
+            page.evaluate(
+                "document.getElementById('problem').getBoundingClientRect().bottom <= innerHeight"
+            )
+        )
 
     def test_back_closes_a_cell(self):
         page = self.open("good")
@@ -126,7 +178,10 @@ class Address(WithPages):
         self.assertNotEqual(page.inner_text("#cell-name"), "")
         page.go_back()
         page.wait_for_function("!document.getElementById('cell-name').textContent")
-        self.assertEqual((page.url, page.evaluate("document.activeElement.getAttribute('aria-label')")), (before, label))
+        self.assertEqual(
+            (page.url, page.evaluate("document.activeElement.getAttribute('aria-label')")),
+            (before, label),
+        )
         page.go_forward()
         page.wait_for_function("document.getElementById('cell-name').textContent")
         self.quiet()

@@ -1,4 +1,5 @@
 """axe finds nothing in the page: wide and narrow, light and dark, folded and unfolded."""
+
 import unittest
 
 import support
@@ -14,7 +15,11 @@ RUN = "(options) => axe.run(document, options).then((all) => all.violations.map(
 
 
 class Accessible(WithPages):
-    records = {**WithPages.records, "gate": lambda: synthetic.text(synthetic.gate()), "matrix": lambda: synthetic.text(synthetic.grown())}
+    records = {
+        **WithPages.records,
+        "gate": lambda: synthetic.text(synthetic.gate()),
+        "matrix": lambda: synthetic.text(synthetic.grown()),
+    }
     missing = WithPages.missing or ("" if Axe else "axe-playwright-python is missing")
 
     def test_no_violation_of_accessibility(self):
@@ -22,11 +27,22 @@ class Accessible(WithPages):
             page = self.open(name, fragment, bypass_csp=True)
             page.evaluate(Axe().axe_script)
             # By day on a phone only the page that has most.
-            for screen, scheme in ((DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light"), (PHONE, "dark"))[:4 if support.NIGHT or fragment else 2]:
+            for screen, scheme in (
+                (DESKTOP, "light"),
+                (DESKTOP, "dark"),
+                (PHONE, "light"),
+                (PHONE, "dark"),
+            )[: 4 if support.NIGHT or fragment else 2]:
                 page.emulate_media(color_scheme=scheme)
                 self.show(page, fragment, screen)
                 # The scheme changes colours only.
-                found = page.evaluate(RUN, {"resultTypes": ["violations"], **({"runOnly": ["color-contrast"]} if scheme == "dark" else {})})
+                found = page.evaluate(
+                    RUN,
+                    {
+                        "resultTypes": ["violations"],
+                        **({"runOnly": ["color-contrast"]} if scheme == "dark" else {}),
+                    },
+                )
                 self.assertEqual(found, [], (name, screen, scheme, fragment))
 
 

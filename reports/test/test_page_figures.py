@@ -1,4 +1,5 @@
 """What the page draws and says of numbers, times, versions and dates: in a real browser."""
+
 import csv
 import json
 import unittest
@@ -8,8 +9,10 @@ import synthetic
 from browser import CUT, PHONE, WithPages
 from test_bench import CASE, NEW, OLD, record_of, timed
 
-PICTURE = ("  head 1, from column 64 on\n  12 of 96 elements, 2 of them NaN or Inf\n  . none   - below 10 %   + below half   # half and more   @ all\n"
-           "  batches down, heads across\n              0 |.@|\n  rows down, columns across; a sign is 2 rows by 16 columns\n            0-1 |..#@|\n            2-3 |..-+|\n")
+PICTURE = (
+    "  head 1, from column 64 on\n  12 of 96 elements, 2 of them NaN or Inf\n  . none   - below 10 %   + below half   # half and more   @ all\n"
+    "  batches down, heads across\n              0 |.@|\n  rows down, columns across; a sign is 2 rows by 16 columns\n            0-1 |..#@|\n            2-3 |..-+|\n"
+)
 
 
 def drawn():
@@ -32,12 +35,25 @@ def drawn():
 def bisected():
     for one in synthetic.gate():
         if "run" in one and "facts" in one["run"]:
-            one["run"]["command"] = ["facts", "bisect", "pass=bwd dtype=bf16 stride=gap:8", "--cudnn", "9.20.0..9.27.0"]
+            one["run"]["command"] = [
+                "facts",
+                "bisect",
+                "pass=bwd dtype=bf16 stride=gap:8",
+                "--cudnn",
+                "9.20.0..9.27.0",
+            ]
         yield one
 
 
 class Figures(WithPages):
-    records = {"good": lambda: synthetic.text(drawn()), "bench": lambda: record_of(timed(CASE, {OLD: {0: 2000.0}, NEW: {0: 2200.0}})), "engines": lambda: record_of(timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2000.0, 1: 1999.0, 2: 2500.0}})), "bisect": lambda: synthetic.text(bisected())}
+    records = {
+        "good": lambda: synthetic.text(drawn()),
+        "bench": lambda: record_of(timed(CASE, {OLD: {0: 2000.0}, NEW: {0: 2200.0}})),
+        "engines": lambda: record_of(
+            timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2000.0, 1: 1999.0, 2: 2500.0}})
+        ),
+        "bisect": lambda: synthetic.text(bisected()),
+    }
 
     def data(self, page):
         return json.loads(page.locator("#data").text_content())
@@ -48,17 +64,25 @@ class Figures(WithPages):
         found = self.data(page)["figures"]["errors"]["tensors"]
         self.assertEqual(sum(sum(one["bins"]) for one in found), due)
         dk = page.locator("svg.bars[aria-label^='dk, gate t1']")
-        self.assertIn("1 above the bound, the largest 2^2 to 2^3 of it", dk.get_attribute("aria-label"))
+        self.assertIn(
+            "1 above the bound, the largest 2^2 to 2^3 of it", dk.get_attribute("aria-label")
+        )
         self.assertEqual(dk.locator("rect.above title", has_text=": 1").count(), 1)
         self.quiet()
 
     def test_the_map_of_an_error_is_drawn_as_it_is_written(self):
         page = self.open(fragment="#q=verdict=wrong")
         page.click("#rows button.open >> nth=0")
-        self.assertIn("head 1, from column 64 on; 12 of 96 elements, 2 of them NaN or Inf", page.inner_text(".pictures"))
+        self.assertIn(
+            "head 1, from column 64 on; 12 of 96 elements, 2 of them NaN or Inf",
+            page.inner_text(".pictures"),
+        )
         maps = page.locator("svg.where")
         self.assertEqual([maps.nth(i).locator("rect").count() for i in range(maps.count())], [2, 8])
-        self.assertEqual([r.get_attribute("fill-opacity") for r in maps.nth(1).locator("rect.wrong").all()], ["0.7", "1", "0.25", "0.45"])
+        self.assertEqual(
+            [r.get_attribute("fill-opacity") for r in maps.nth(1).locator("rect.wrong").all()],
+            ["0.7", "1", "0.25", "0.45"],
+        )
 
     def test_times_stand_beside_the_peak_of_the_card(self):
         page = self.open("bench")
@@ -67,28 +91,55 @@ class Figures(WithPages):
         self.assertRegex(rows[0], r"2,000\s+500\s+71 % of its gemm")
         self.assertIn("slower", rows[1])
         self.assertIn("gpu: 700 TFLOP/s", page.locator("#numbers caption").inner_text())
-        self.assertAlmostEqual(page.evaluate("parseFloat(document.querySelector('.speed .bar').style.getPropertyValue('--part'))"), 500 / 7, delta=0.5)
+        self.assertAlmostEqual(
+            page.evaluate(
+                "parseFloat(document.querySelector('.speed .bar').style.getPropertyValue('--part'))"
+            ),
+            500 / 7,
+            delta=0.5,
+        )
 
     def test_every_engine_that_was_timed_has_its_row_and_the_fastest_is_marked(self):
         page = self.open("engines")
         rows = [row.split("\t")[1:5] for row in page.locator("#numbers tbody tr").all_inner_texts()]
-        self.assertEqual([(build[:6], engine) for build, _, engine, _ in rows],
-                         [("9.20.0", "10 tile_m=0"), ("9.20.0", "11 tile_m=1 fastest, 1.33 times as fast"), ("9.27.0", "10 tile_m=0 fastest"), ("9.27.0", "11 tile_m=1"), ("9.27.0", "12 tile_m=2")])
+        self.assertEqual(
+            [(build[:6], engine) for build, _, engine, _ in rows],
+            [
+                ("9.20.0", "10 tile_m=0"),
+                ("9.20.0", "11 tile_m=1 fastest, 1.33 times as fast"),
+                ("9.27.0", "10 tile_m=0 fastest"),
+                ("9.27.0", "11 tile_m=1"),
+                ("9.27.0", "12 tile_m=2"),
+            ],
+        )
         self.assertIn("Times of 1 case.", page.locator("#numbers caption").inner_text())
         self.quiet()
 
     def test_a_phone_shows_times_without_scrolling(self):
         page = self.open("bench", screen=PHONE)
-        self.assertEqual(page.evaluate("document.querySelector('#numbers .scroll').scrollWidth"), page.evaluate("document.querySelector('#numbers .scroll').clientWidth"))
+        self.assertEqual(
+            page.evaluate("document.querySelector('#numbers .scroll').scrollWidth"),
+            page.evaluate("document.querySelector('#numbers .scroll').clientWidth"),
+        )
         self.assertEqual(page.evaluate(CUT), [])
-        self.assertEqual(page.evaluate("getComputedStyle(document.querySelectorAll('#numbers tbody td')[5], '::before').content"), '"TFLOP/s "')
+        self.assertEqual(
+            page.evaluate(
+                "getComputedStyle(document.querySelectorAll('#numbers tbody td')[5], '::before').content"
+            ),
+            '"TFLOP/s "',
+        )
 
     def test_a_case_has_a_line_of_versions_with_its_edges(self):
         page = self.open(fragment="#q=fill=neglse %26 s=192 %26 d=64 %26 device=h100-sxm")
         page.click("#rows button.open >> nth=0")
         boxes = page.locator(".detail .timeline li")
-        self.assertEqual([b.split("\n")[0] for b in boxes.all_inner_texts()], list(synthetic.BUILDS))
-        self.assertEqual([("edge" in (b.get_attribute("class") or "")) for b in boxes.all()], [False, False, False, True])
+        self.assertEqual(
+            [b.split("\n")[0] for b in boxes.all_inner_texts()], list(synthetic.BUILDS)
+        )
+        self.assertEqual(
+            [("edge" in (b.get_attribute("class") or "")) for b in boxes.all()],
+            [False, False, False, True],
+        )
         self.assertRegex(boxes.last.inner_text(), r"e2\s+\d+(\.\d+)? µs")
         self.assertIn("since 9.27.0 ✓ pass; 9.14.0 – 9.20.0 ∅ nan", page.inner_text(".detail"))
         self.assertEqual(page.locator(".timeline .found").count(), 0)
@@ -101,18 +152,28 @@ class Figures(WithPages):
     def test_rows_and_cells_say_when_they_were_asked_and_what_is_stale(self):
         page = self.open(fragment="#q=b=7")
         page.click("#rows button.open >> nth=0")
-        self.assertRegex(page.inner_text(".detail .lead"), r"asked 2026-10-01, (today|[\d,]+ days? ago); stale: older than the newest record of 9\.14\.0-jit-cu13 \(2026-11-20\)")
+        self.assertRegex(
+            page.inner_text(".detail .lead"),
+            r"asked 2026-10-01, (today|[\d,]+ days? ago); stale: older than the newest record of 9\.14\.0-jit-cu13 \(2026-11-20\)",
+        )
         page.click("#all")
         page.hover("#heat button.cell >> nth=0")
-        self.assertRegex(page.inner_text("#heat-tip"), r"asked 2026-10-01 to 2026-11-20, up to ([\d,]+ days? ago|today), 1 stale")
+        self.assertRegex(
+            page.inner_text("#heat-tip"),
+            r"asked 2026-10-01 to 2026-11-20, up to ([\d,]+ days? ago|today), 1 stale",
+        )
         page.hover("#heat button.cell >> nth=1")
-        self.assertRegex(page.inner_text("#heat-tip"), r"asked 2026-11-20, ([\d,]+ days? ago|today)$")
+        self.assertRegex(
+            page.inner_text("#heat-tip"), r"asked 2026-11-20, ([\d,]+ days? ago|today)$"
+        )
 
     def test_a_rule_of_another_project_that_says_otherwise_stands_beside_the_decision(self):
         page = self.open(fragment="#q=pass=fwd %26 d=512 %26 device=h100-sxm %26 mask=none")
         page.click("#rows button.open >> nth=0")
         self.assertIn("PyTorch main@001f694a refuses this (pt/head-dim", page.inner_text(".detail"))
-        page = self.open(fragment="#q=pass=fwd %26 dtype=f16 %26 device=h100-sxm %26 mask=none %26 window=inf:inf %26 b=2")
+        page = self.open(
+            fragment="#q=pass=fwd %26 dtype=f16 %26 device=h100-sxm %26 mask=none %26 window=inf:inf %26 b=2"
+        )
         page.click("#rows button.open >> nth=0")
         self.assertNotIn("refuses this", page.inner_text(".detail"))
         page = self.open(fragment="#q=pt/head-dim")
@@ -122,22 +183,70 @@ class Figures(WithPages):
 
     def test_what_an_audit_found_stands_beside_the_decision(self):
         from facts_reports import audit, claims, cli, store
-        rule = claims.Claim("my/rule", claims.Project("Other", "1.0", "https://example.com/rules"), "f", 1, says="no gaps")
+
+        rule = claims.Claim(
+            "my/rule",
+            claims.Project("Other", "1.0", "https://example.com/rules"),
+            "f",
+            1,
+            says="no gaps",
+        )
         found = audit.Audit([rule], {rule}, [], True, {})
-        found.against = [(rule, "pass=bwd dtype=bf16 stride=gap:8", ("h100-sxm", "9.27.0-jit-cu13", "9.27.0", "90"), "too loose"), (rule, "pass=bwd dtype=bf16", ("h100-sxm", "9.27.0-jit-cu13", "9.27.0", "90"), "too strict")]
-        cli.write_site(store.load([self.at / "bisect.jsonl"]), self.at / "audit", "audit", audit=found)
+        found.against = [
+            (
+                rule,
+                "pass=bwd dtype=bf16 stride=gap:8",
+                ("h100-sxm", "9.27.0-jit-cu13", "9.27.0", "90"),
+                "too loose",
+            ),
+            (
+                rule,
+                "pass=bwd dtype=bf16",
+                ("h100-sxm", "9.27.0-jit-cu13", "9.27.0", "90"),
+                "too strict",
+            ),
+        ]
+        cli.write_site(
+            store.load([self.at / "bisect.jsonl"]), self.at / "audit", "audit", audit=found
+        )
         page = self.open("audit", "#q=my/rule")
-        self.assertEqual(page.locator("#rows .note .claimed").all_inner_texts(), ["but Other 1.0 lets this through (my/rule)", "but Other 1.0 refuses this (my/rule)"])
+        self.assertEqual(
+            page.locator("#rows .note .claimed").all_inner_texts(),
+            ["but Other 1.0 lets this through (my/rule)", "but Other 1.0 refuses this (my/rule)"],
+        )
         self.ask(page, "my/rule strict")
-        self.assertEqual(page.locator("#rows .note .claimed").all_inner_texts(), ["but Other 1.0 refuses this (my/rule)"])
+        self.assertEqual(
+            page.locator("#rows .note .claimed").all_inner_texts(),
+            ["but Other 1.0 refuses this (my/rule)"],
+        )
         self.ask(page, "my/rule")
         page.click("#rows button.open >> nth=0")
-        self.assertIn("Claimed otherwise Other 1.0 lets this through (my/rule, audit: too loose): no gaps https://example.com/rules", page.text_content(".detail"))
+        self.assertIn(
+            "Claimed otherwise Other 1.0 lets this through (my/rule, audit: too loose): no gaps https://example.com/rules",
+            page.text_content(".detail"),
+        )
         self.quiet()
 
     def test_downloads_name_query_suite_tolerance_and_date(self):
         page = self.open(fragment="#q=verdict=wrong")
-        for kind, said in (("csv", ("asked,tolerance,suite_hash,query", "2026-11-20T09:30:00Z,FACTS 0.1.0,5f0c3a9e12d47b68,verdict=wrong")), ("md", ("query `verdict=wrong`", "suite 5f0c3a9e12d47b68", "tolerance FACTS 0.1.0", "asked 2026-11-20T09:30:00Z"))):
+        for kind, said in (
+            (
+                "csv",
+                (
+                    "asked,tolerance,suite_hash,query",
+                    "2026-11-20T09:30:00Z,FACTS 0.1.0,5f0c3a9e12d47b68,verdict=wrong",
+                ),
+            ),
+            (
+                "md",
+                (
+                    "query `verdict=wrong`",
+                    "suite 5f0c3a9e12d47b68",
+                    "tolerance FACTS 0.1.0",
+                    "asked 2026-11-20T09:30:00Z",
+                ),
+            ),
+        ):
             with page.expect_download() as got:
                 page.click(f"[data-save={kind}]")
             text = got.value.path().read_text(encoding="utf-8")
@@ -146,13 +255,22 @@ class Figures(WithPages):
         with page.expect_download() as got:
             page.click("[data-save=json]")
         about = json.loads(got.value.path().read_text(encoding="utf-8"))
-        self.assertEqual([about[k] for k in ("query", "suites", "tolerances", "asked", "rows")][:4], ["verdict=wrong", ["5f0c3a9e12d47b68"], ["FACTS 0.1.0"], "2026-11-20T09:30:00Z"])
+        self.assertEqual(
+            [about[k] for k in ("query", "suites", "tolerances", "asked", "rows")][:4],
+            ["verdict=wrong", ["5f0c3a9e12d47b68"], ["FACTS 0.1.0"], "2026-11-20T09:30:00Z"],
+        )
 
     def test_the_query_of_a_download_finds_its_rows_again(self):
         """With an outcome left out, a device, a cell of the map, a cell of a group of the suite."""
         page = self.open(fragment="#q=pass=fwd | d=64&device=h100-sxm&off=pass,unsupported")
-        for make in (lambda: None, lambda: self.show(page, "#axes=Groups of the suite&q=pass=bwd&off=crash"), lambda: page.click("#matrix tr:has-text('grouped heads') button.segment >> nth=0"), lambda: page.click("#all"),
-                     lambda: page.click("#heat tbody tr:nth-child(2) button.cell >> nth=1"), lambda: page.click("[data-level=pass]")):
+        for make in (
+            lambda: None,
+            lambda: self.show(page, "#axes=Groups of the suite&q=pass=bwd&off=crash"),
+            lambda: page.click("#matrix tr:has-text('grouped heads') button.segment >> nth=0"),
+            lambda: page.click("#all"),
+            lambda: page.click("#heat tbody tr:nth-child(2) button.cell >> nth=1"),
+            lambda: page.click("[data-level=pass]"),
+        ):
             make()
             self.assertRegex(self.rows(page), " of [1-9]")
             due = self.rows(page).split()[-1]

@@ -1,4 +1,5 @@
 """The page of many rows: how large it is, and what it draws of them. 20,000 rows; in the night 100,000, and the CPU time of loading them against that of parsing their data alone."""
+
 import re
 import unittest
 
@@ -22,36 +23,54 @@ class Large(WithPages):
         page.goto((self.at / "large" / name).as_uri())
         page.wait_for_selector("html[data-ready]", state="attached")
         page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-        taken = next(m["value"] for m in meter.send("Performance.getMetrics")["metrics"] if m["name"] == "ThreadTime")
+        taken = next(
+            m["value"]
+            for m in meter.send("Performance.getMetrics")["metrics"]
+            if m["name"] == "ThreadTime"
+        )
         context.close()
         return taken
 
     def loads_like_its_data(self, html):
         data = "".join(re.findall('<script type="application/json".*?</script>', html, re.S))
-        (self.at / "large/plain.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><title>plain</title>{data}<script>window.kept = [...document.querySelectorAll('[type=\"application/json\"]')].map((e) => JSON.parse(e.textContent));"
-                                                  "document.documentElement.dataset.ready = '1';</script>", encoding="utf-8")
+        (self.at / "large/plain.html").write_text(
+            f"<!DOCTYPE html><meta charset=utf-8><title>plain</title>{data}<script>window.kept = [...document.querySelectorAll('[type=\"application/json\"]')].map((e) => JSON.parse(e.textContent));"
+            "document.documentElement.dataset.ready = '1';</script>",
+            encoding="utf-8",
+        )
         plain = loaded = float("inf")
-        for _ in range(7):   # in turns, and the least of each
-            plain, loaded = min(plain, self.load_time("plain.html")), min(loaded, self.load_time("index.html"))
-        print(f"\nloaded in {loaded / plain:.2f} of the CPU time that parsing its data takes: {loaded:.3f} s, {plain:.3f} s")
+        for _ in range(7):  # in turns, and the least of each
+            plain, loaded = (
+                min(plain, self.load_time("plain.html")),
+                min(loaded, self.load_time("index.html")),
+            )
+        print(
+            f"\nloaded in {loaded / plain:.2f} of the CPU time that parsing its data takes: {loaded:.3f} s, {plain:.3f} s"
+        )
         self.assertLess(loaded, 1.5 * plain)
 
     def test_many_rows_stay_usable(self):
-        store = support.store(self.at, synthetic.text(synthetic.record(extra=12500 if NIGHT else 2425)), "large.jsonl")
+        store = support.store(
+            self.at, synthetic.text(synthetic.record(extra=12500 if NIGHT else 2425)), "large.jsonl"
+        )
         rows = store.totals()["rows"]
         self.assertGreater(rows, 100000 if NIGHT else 20000)
         (self.at / "large").mkdir()
         html = site.render(store, "large")
         (self.at / "large/index.html").write_text(html, encoding="utf-8")
         exports.write_junit(store, self.at / "large/junit.xml", "large")
-        print(f"\n{rows:,} rows: {(self.at / 'large/index.html').stat().st_size / rows:.0f} bytes a row, JUnit {(self.at / 'large/junit.xml').stat().st_size / rows:.0f}")
+        print(
+            f"\n{rows:,} rows: {(self.at / 'large/index.html').stat().st_size / rows:.0f} bytes a row, JUnit {(self.at / 'large/junit.xml').stat().st_size / rows:.0f}"
+        )
         self.assertLess((self.at / "large/index.html").stat().st_size, 150 * rows)
         self.assertLess((self.at / "large/junit.xml").stat().st_size, 10 * rows)
-        if NIGHT:   # the ratio of few rows says nothing: it is of pages, not of data
+        if NIGHT:  # the ratio of few rows says nothing: it is of pages, not of data
             self.loads_like_its_data(html)
         page = self.open("large")
         self.ask(page, "pass=bwd & d.qk>128 & cudnn<9.20")
-        page.wait_for_function("/ of [0-9,]+$/.test(document.getElementById('rows-count').textContent)")
+        page.wait_for_function(
+            "/ of [0-9,]+$/.test(document.getElementById('rows-count').textContent)"
+        )
         self.assertIn("9.14.0", page.inner_text("#heat"))
         page.click("[data-level=pass]")
         self.assertLessEqual(page.locator("#rows tr.row").count(), 50)

@@ -1,4 +1,5 @@
 """The page on its screens: a laptop, a desktop, a phone, paper, the keyboard. In a real browser."""
+
 import unittest
 
 import support
@@ -7,25 +8,48 @@ from browser import CUT, DESKTOP, EVERYTHING, LAPTOP, PHONE, WithPages
 
 TAB_STOPS = """() => [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')].filter((e) => e.tabIndex >= 0 && !e.disabled && e.getClientRects().length
   && (document.getElementById('rows').compareDocumentPosition(e) & Node.DOCUMENT_POSITION_PRECEDING)).length"""
-SHAPES = ("good", "gate", "matrix")   # a run, a gate, a matrix of versions
+SHAPES = ("good", "gate", "matrix")  # a run, a gate, a matrix of versions
 
 
 class Screens(WithPages):
-    records = {**WithPages.records, "gate": lambda: synthetic.text(synthetic.gate()), "calm": lambda: synthetic.text(synthetic.calm()),
-               "cut": lambda: synthetic.text(list(synthetic.calm())[:-40]), "matrix": lambda: synthetic.text(synthetic.grown()), "many": lambda: synthetic.text(synthetic.many())}
+    records = {
+        **WithPages.records,
+        "gate": lambda: synthetic.text(synthetic.gate()),
+        "calm": lambda: synthetic.text(synthetic.calm()),
+        "cut": lambda: synthetic.text(list(synthetic.calm())[:-40]),
+        "matrix": lambda: synthetic.text(synthetic.grown()),
+        "many": lambda: synthetic.text(synthetic.many()),
+    }
 
     def test_the_first_screen_needs_no_scrolling(self):
         for name in self.records:
             for screen in (LAPTOP, DESKTOP):
                 page = self.kept(name, screen=screen)
-                self.assertLessEqual(page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"), screen[1], (name, screen))
+                self.assertLessEqual(
+                    page.evaluate(
+                        "document.getElementById('glance').getBoundingClientRect().bottom"
+                    ),
+                    screen[1],
+                    (name, screen),
+                )
 
     def test_the_first_screen_of_the_examples_needs_no_scrolling(self):
         """Of the two that have nearly all findings; in the night of all."""
         examples = support.HERE.parent / "examples"
-        support.run(*([examples] if support.NIGHT else [examples / f"{name}.jsonl.xz" for name in ("audit", "evidence")]), "-o", self.at / "examples")
+        support.run(
+            *(
+                [examples]
+                if support.NIGHT
+                else [examples / f"{name}.jsonl.xz" for name in ("audit", "evidence")]
+            ),
+            "-o",
+            self.at / "examples",
+        )
         page = self.open("examples", screen=LAPTOP)
-        self.assertLessEqual(page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"), LAPTOP[1])
+        self.assertLessEqual(
+            page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"),
+            LAPTOP[1],
+        )
         self.assertGreater(page.locator("#heat .fails").count(), 0)
         self.quiet()
 
@@ -43,13 +67,19 @@ class Screens(WithPages):
             for screen in (LAPTOP, PHONE):
                 page = self.open(name, screen=screen)
                 before = page.evaluate(places)
-                page.evaluate("document.querySelectorAll('#heat button.cell').forEach((e, i) => { if (i % 2) e.setAttribute('aria-label', 'many words '.repeat(60)); })")
+                page.evaluate(
+                    "document.querySelectorAll('#heat button.cell').forEach((e, i) => { if (i % 2) e.setAttribute('aria-label', 'many words '.repeat(60)); })"
+                )
                 cells = page.locator("#heat button.cell").count()
-                for place in range(0, cells, 9) if support.NIGHT else (0, cells // 2 | 1, cells - 1):
+                for place in (
+                    range(0, cells, 9) if support.NIGHT else (0, cells // 2 | 1, cells - 1)
+                ):
                     self.point(page, f"#heat button.cell >> nth={place}")
                     page.focus(f"#heat button.cell >> nth={place}")
                     self.assertEqual(page.evaluate(places), before, (name, screen, place))
-                    cut = page.evaluate("(() => { const tip = document.getElementById('heat-tip'), r = tip.getBoundingClientRect(); return tip.scrollWidth > tip.clientWidth || tip.scrollHeight > tip.clientHeight || r.right > innerWidth; })()")
+                    cut = page.evaluate(
+                        "(() => { const tip = document.getElementById('heat-tip'), r = tip.getBoundingClientRect(); return tip.scrollWidth > tip.clientWidth || tip.scrollHeight > tip.clientHeight || r.right > innerWidth; })()"
+                    )
                     self.assertFalse(cut, (name, screen, place, page.inner_text("#heat-tip")))
 
     def test_few_tab_stops_stand_before_the_rows(self):
@@ -60,21 +90,43 @@ class Screens(WithPages):
             page.click("#unfold")
             page.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
             self.assertLessEqual(page.evaluate(TAB_STOPS), 60, name)
-            self.assertEqual(set(page.evaluate("[...document.querySelectorAll('.findings')].map((t) => [...t.querySelectorAll('a, button, summary')].filter((e) => e.tabIndex >= 0).length)")) - {1}, set(), name)
+            self.assertEqual(
+                set(
+                    page.evaluate(
+                        "[...document.querySelectorAll('.findings')].map((t) => [...t.querySelectorAll('a, button, summary')].filter((e) => e.tabIndex >= 0).length)"
+                    )
+                )
+                - {1},
+                set(),
+                name,
+            )
         page.keyboard.press("Home")
         page.reload()
         page.keyboard.press("Tab")
-        self.assertEqual(page.evaluate("document.activeElement.textContent"), "Skip to what changed")
+        self.assertEqual(
+            page.evaluate("document.activeElement.textContent"), "Skip to what changed"
+        )
         self.ask(page, "pass=bwd")
         before = page.url, self.rows(page)
         page.focus(".skip >> nth=1")
         page.keyboard.press("Enter")
-        self.assertEqual((page.url, self.rows(page), page.evaluate("document.activeElement.id")), (*before, "rows-title"))
+        self.assertEqual(
+            (page.url, self.rows(page), page.evaluate("document.activeElement.id")),
+            (*before, "rows-title"),
+        )
 
     def test_arrow_keys_move_in_each_table(self):
         page = self.open(fragment="#axes=Heads,Pass")
-        for selector, key in (("#heat button.cell", "ArrowDown"), ("#matrix button.segment", "ArrowDown"), ("#matrix button.fold", "ArrowDown"), ("#rows button.open", "ArrowDown"), ("#devices button", "ArrowRight"),
-                              ("#news button.line", "ArrowDown"), (".findings button", "ArrowDown"), ("button.group", "ArrowDown")):
+        for selector, key in (
+            ("#heat button.cell", "ArrowDown"),
+            ("#matrix button.segment", "ArrowDown"),
+            ("#matrix button.fold", "ArrowDown"),
+            ("#rows button.open", "ArrowDown"),
+            ("#devices button", "ArrowRight"),
+            ("#news button.line", "ArrowDown"),
+            (".findings button", "ArrowDown"),
+            ("button.group", "ArrowDown"),
+        ):
             page.focus(f"{selector} >> nth=0")
             before = page.evaluate("document.activeElement.outerHTML")
             page.keyboard.press(key)
@@ -86,44 +138,98 @@ class Screens(WithPages):
         for name in self.records:
             for fragment in ("", EVERYTHING, EVERYTHING + "&view=columns"):
                 page = self.kept(name, fragment, PHONE)
-                self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), PHONE[0], (name, fragment))
-                self.assertLessEqual(page.evaluate("document.getElementById('bar').offsetHeight"), 48)
-                if "columns" not in fragment:   # devices stand one under the other: nothing has to be pushed aside, and nothing overprints
-                    self.assertEqual(page.evaluate("[...document.querySelectorAll('#matrix .segment, #rows > tbody > tr > td, #news *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"), 0, (name, fragment))
-                    self.assertLessEqual(len(page.evaluate("[...new Set([...document.querySelectorAll('#matrix td')].map((e) => e.getBoundingClientRect().left))]")), 1, (name, fragment))
+                self.assertEqual(
+                    page.evaluate("document.documentElement.scrollWidth"),
+                    PHONE[0],
+                    (name, fragment),
+                )
+                self.assertLessEqual(
+                    page.evaluate("document.getElementById('bar').offsetHeight"), 48
+                )
+                if (
+                    "columns" not in fragment
+                ):  # devices stand one under the other: nothing has to be pushed aside, and nothing overprints
+                    self.assertEqual(
+                        page.evaluate(
+                            "[...document.querySelectorAll('#matrix .segment, #rows > tbody > tr > td, #news *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"
+                        ),
+                        0,
+                        (name, fragment),
+                    )
+                    self.assertLessEqual(
+                        len(
+                            page.evaluate(
+                                "[...new Set([...document.querySelectorAll('#matrix td')].map((e) => e.getBoundingClientRect().left))]"
+                            )
+                        ),
+                        1,
+                        (name, fragment),
+                    )
 
     def test_what_is_opened_is_legible_and_cut_nowhere(self):
         """A refusal with the long conditions that cuDNN writes, errors of a failure, known failures."""
         lines = list(synthetic.record())
         for one in lines:
             for said in one.get("reason", {}).get("chain", [])[:1] * 4:
-                one["reason"]["chain"].append({**said, "condition": "!(" + " && ".join(f"is_supported_io_dtype({t}Type)" for t in "qkvo" * 4) + ")", "text": "check_sdpa_fwd_flash_mha_support(sdpa_node)_" * 6})
+                one["reason"]["chain"].append(
+                    {
+                        **said,
+                        "condition": "!("
+                        + " && ".join(f"is_supported_io_dtype({t}Type)" for t in "qkvo" * 4)
+                        + ")",
+                        "text": "check_sdpa_fwd_flash_mha_support(sdpa_node)_" * 6,
+                    }
+                )
         self.make("wordy", synthetic.text(lines))
         page = self.open("wordy")
         for screen in (LAPTOP, PHONE, (1024, 768)):
             for query in ("d=100", "verdict=wrong"):
                 self.show(page, f"#q={query}", screen)
                 page.click("#rows button.open >> nth=0")
-                page.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+                page.evaluate(
+                    "document.querySelectorAll('details').forEach((e) => { e.open = true; })"
+                )
                 self.assertEqual(page.evaluate(CUT), [], (screen, query))
-                narrow = page.evaluate("[...document.querySelectorAll('.detail td')].filter((e) => e.textContent.length > 12 && e.clientWidth < 90).map((e) => [e.textContent, e.clientWidth])")
+                narrow = page.evaluate(
+                    "[...document.querySelectorAll('.detail td')].filter((e) => e.textContent.length > 12 && e.clientWidth < 90).map((e) => [e.textContent, e.clientWidth])"
+                )
                 self.assertEqual(narrow, [], (screen, query))
-                wide = page.evaluate("[...document.querySelectorAll('.detail .scroll')].filter((e) => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflowX !== 'auto').length")
+                wide = page.evaluate(
+                    "[...document.querySelectorAll('.detail .scroll')].filter((e) => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflowX !== 'auto').length"
+                )
                 self.assertEqual(wide, 0, (screen, query))
                 if screen == PHONE:
-                    self.assertEqual(page.evaluate("[...document.querySelectorAll('.detail .scroll')].filter((e) => e.scrollWidth > e.clientWidth).length"), 0, query)
+                    self.assertEqual(
+                        page.evaluate(
+                            "[...document.querySelectorAll('.detail .scroll')].filter((e) => e.scrollWidth > e.clientWidth).length"
+                        ),
+                        0,
+                        query,
+                    )
                 if query == "d=100":
-                    self.assertEqual(page.locator(".detail table >> nth=0 >> tbody tr").count(), 3)   # each answer once
-                    self.assertLess(page.locator(".detail").bounding_box()["height"], 1.6 * screen[1])
+                    self.assertEqual(
+                        page.locator(".detail table >> nth=0 >> tbody tr").count(), 3
+                    )  # each answer once
+                    self.assertLess(
+                        page.locator(".detail").bounding_box()["height"], 1.6 * screen[1]
+                    )
 
     def test_a_phone_shows_the_cases_of_a_group_one_under_the_other(self):
         page = self.open("gate", screen=PHONE)
         page.click("#news [data-group] >> text=2 lost")
         for place in range(2):
-            boxes = [page.locator(".beside tbody tr").nth(place).locator("td").nth(i).bounding_box() for i in range(4)]
+            boxes = [
+                page.locator(".beside tbody tr").nth(place).locator("td").nth(i).bounding_box()
+                for i in range(4)
+            ]
             self.assertEqual({round(box["x"]) for box in boxes}, {round(boxes[0]["x"])})
             self.assertGreater(boxes[0]["width"], 300)
-        self.assertEqual(page.evaluate("getComputedStyle(document.querySelectorAll('.beside td')[3], '::before').content"), '"9.27.0 "')
+        self.assertEqual(
+            page.evaluate(
+                "getComputedStyle(document.querySelectorAll('.beside td')[3], '::before').content"
+            ),
+            '"9.27.0 "',
+        )
 
     def test_a_phone_shows_the_newest_versions_first(self):
         page = self.open("many", screen=PHONE)
@@ -133,15 +239,30 @@ class Screens(WithPages):
     def test_it_prints_on_two_pages(self):
         for name in SHAPES:
             page = self.kept(name, EVERYTHING)
-            self.assertLessEqual(page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n"), 2, name)
+            self.assertLessEqual(
+                page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n"), 2, name
+            )
 
     def test_print_counts_what_it_has_no_room_for(self):
         """A comparison with seven groups, and an address that opens one of them."""
         lines = list(synthetic.gate())
         for one in lines:
-            for place, where in enumerate(("layout=sbhd", "layout=bhsd", "layout=bs3hd", "d=512", "d=256", "h=8/1")):
+            for place, where in enumerate(
+                ("layout=sbhd", "layout=bhsd", "layout=bs3hd", "d=512", "d=256", "h=8/1")
+            ):
                 if one.get("cudnn") == "9.27.0" and where in one.get("case", ""):
-                    one |= {"verdict": "unsupported", "supported": False, "engine": None, "engines": [], "errors": {}, "reason": {"class": "unsupported", "status": "S", "text": "abcdef"[place] * 300}}
+                    one |= {
+                        "verdict": "unsupported",
+                        "supported": False,
+                        "engine": None,
+                        "engines": [],
+                        "errors": {},
+                        "reason": {
+                            "class": "unsupported",
+                            "status": "S",
+                            "text": "abcdef"[place] * 300,
+                        },
+                    }
         self.make("groups", synthetic.text(lines))
         page = self.open("groups", "#group=9.20.0-jit-cu13..9.27.0-jit-cu13.0&a=9.20.0&b=9.27.0")
         cut = "[...document.querySelectorAll('main > section')].filter((e) => e.scrollHeight > e.clientHeight + 1).map((e) => e.id)"
@@ -150,21 +271,31 @@ class Screens(WithPages):
         self.assertFalse(page.locator(".printed").first.is_visible())
         page.emulate_media(media="print")
         self.assertEqual(page.evaluate(cut), [])
-        self.assertEqual(len([e for e in page.locator("#compare-result li").all() if e.is_visible()]), 6)
+        self.assertEqual(
+            len([e for e in page.locator("#compare-result li").all() if e.is_visible()]), 6
+        )
         self.assertIn(f"{many - 6} more group", page.inner_text("#compare-result"))
         page = self.open()
         page.emulate_media(media="print")
         self.assertEqual(page.evaluate(cut), [])
 
     def test_a_printed_map_of_every_version_is_whole(self):
-        page = self.open("many", screen=(1045, 700))   # A4, landscape, without its margins
+        page = self.open("many", screen=(1045, 700))  # A4, landscape, without its margins
         page.emulate_media(media="print")
         self.assertEqual(page.locator("#heat thead th").count(), 34)
-        self.assertLessEqual(page.evaluate("document.getElementById('heat').getBoundingClientRect().right"), 1045)
+        self.assertLessEqual(
+            page.evaluate("document.getElementById('heat').getBoundingClientRect().right"), 1045
+        )
         page.emulate_media(media="screen")
         self.show(page, screen=LAPTOP)
-        self.assertLessEqual(page.evaluate("document.getElementById('heat').getBoundingClientRect().right"), LAPTOP[0])
-        self.assertLessEqual(page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"), LAPTOP[1])
+        self.assertLessEqual(
+            page.evaluate("document.getElementById('heat').getBoundingClientRect().right"),
+            LAPTOP[0],
+        )
+        self.assertLessEqual(
+            page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"),
+            LAPTOP[1],
+        )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,19 @@ class Predicates(unittest.TestCase):
             self.assertEqual(str(caught.exception), message)
 
     def test_text_of_any_kind_is_parsed_or_refused(self):
-        for text in ("((((", "(" * 5000, "!" * 5000, "a" * 5000, "pass=\x00", "in in in", "~~~", "pass=fwd,", "=", "pass in ()", "\t\n"):
+        for text in (
+            "((((",
+            "(" * 5000,
+            "!" * 5000,
+            "a" * 5000,
+            "pass=\x00",
+            "in in in",
+            "~~~",
+            "pass=fwd,",
+            "=",
+            "pass in ()",
+            "\t\n",
+        ):
             with self.subTest(text[:20]):
                 try:
                     predicate.parse(text)
@@ -50,31 +62,70 @@ class Harness(unittest.TestCase):
 
     FACTS = Path(os.environ.get("FACTS_BIN", "")) / "facts"
 
-    @unittest.skipUnless(os.environ.get("FACTS_BIN") and FACTS.exists(), "no facts beside this package: FACTS_BIN is not set")
+    @unittest.skipUnless(
+        os.environ.get("FACTS_BIN") and FACTS.exists(),
+        "no facts beside this package: FACTS_BIN is not set",
+    )
     def test_keeps_the_same_cases_as_the_harness(self):
         names = self.listed("core")
         self.assertGreater(len(names), 1000)
-        for text in ("d.qk>128", "!(dtype=bf16) & layout~sb*", "s.kv%128=64 & s.q<=s.kv", "window.left!=inf", "want~*stats*", "align=br", "k=bs2hd | q~bs*", "out=f16", "padding in (random, zero:kv)",
-                     "stats=th1", "h.q>h.k", "mask=none & window=inf:inf", "engine=auto & scale=auto", "stride!=dense & d.qk!=d.v"):
+        for text in (
+            "d.qk>128",
+            "!(dtype=bf16) & layout~sb*",
+            "s.kv%128=64 & s.q<=s.kv",
+            "window.left!=inf",
+            "want~*stats*",
+            "align=br",
+            "k=bs2hd | q~bs*",
+            "out=f16",
+            "padding in (random, zero:kv)",
+            "stats=th1",
+            "h.q>h.k",
+            "mask=none & window=inf:inf",
+            "engine=auto & scale=auto",
+            "stride!=dense & d.qk!=d.v",
+        ):
             tree = predicate.parse(text)
             with self.subTest(text):
-                self.assertEqual(self.listed("core", "--where", text), [n for n in names if predicate.holds(tree, getter({"case": n, "engine": cases.value_of(cases.parse(n), "engine")}))])
+                self.assertEqual(
+                    self.listed("core", "--where", text),
+                    [
+                        n
+                        for n in names
+                        if predicate.holds(
+                            tree,
+                            getter({"case": n, "engine": cases.value_of(cases.parse(n), "engine")}),
+                        )
+                    ],
+                )
 
     def listed(self, *args):
         environment = {**os.environ, "FACTS_HOME": str(support.HERE.parents[1])}
-        return subprocess.run([self.FACTS, "list", *args], capture_output=True, text=True, timeout=60, env=environment).stdout.splitlines()
+        return subprocess.run(
+            [self.FACTS, "list", *args], capture_output=True, text=True, timeout=60, env=environment
+        ).stdout.splitlines()
 
 
 class Keys(unittest.TestCase):
-    @unittest.skipUnless(keys_from_header.HEADER.exists(), "the harness's list of keys is not beside this package")
+    @unittest.skipUnless(
+        keys_from_header.HEADER.exists(), "the harness's list of keys is not beside this package"
+    )
     def test_defaults_are_those_of_the_harness(self):
-        self.assertEqual(cases.key_table(), keys_from_header.from_sources(),
-                         "renew it: python3 reports/test/keys_from_header.py > reports/facts_reports/keys.json")
+        self.assertEqual(
+            cases.key_table(),
+            keys_from_header.from_sources(),
+            "renew it: python3 reports/test/keys_from_header.py > reports/facts_reports/keys.json",
+        )
 
     def test_names_are_read_with_their_defaults(self):
         said = cases.parse("pass=bwd dtype=f16 h=16/4 s=1/777 d=192/128")
-        self.assertEqual([cases.value_of(said, k) for k in ("h.q", "h.k", "h.v", "s.q", "s.kv", "d.qk", "d.v", "b", "fill", "out")],
-                         ["16", "4", "4", "1", "777", "192", "128", "2", "gauss", "f16"])
+        self.assertEqual(
+            [
+                cases.value_of(said, k)
+                for k in ("h.q", "h.k", "h.v", "s.q", "s.kv", "d.qk", "d.v", "b", "fill", "out")
+            ],
+            ["16", "4", "4", "1", "777", "192", "128", "2", "gauss", "f16"],
+        )
         self.assertTrue(all(re.fullmatch(r"[a-z_]+", k) for k in cases.defaults()))
 
 

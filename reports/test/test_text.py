@@ -1,4 +1,5 @@
 """Markdown in lines of a width."""
+
 import unittest
 
 import support  # noqa: F401
@@ -7,21 +8,49 @@ from facts_reports.text import line, wrapped
 
 class Clean(unittest.TestCase):
     def test_what_nobody_sees_is_replaced(self):
-        for code in (0x1b, 0x9b, 0xad, 0x61c, 0x200b, 0x200e, 0x2028, 0x202e, 0x2060, 0x2064, 0x2066, 0xfeff, 0xfff9, 0xfffb, 0xe0000, 0xe0041, 0xe007f):
+        for code in (
+            0x1B,
+            0x9B,
+            0xAD,
+            0x61C,
+            0x200B,
+            0x200E,
+            0x2028,
+            0x202E,
+            0x2060,
+            0x2064,
+            0x2066,
+            0xFEFF,
+            0xFFF9,
+            0xFFFB,
+            0xE0000,
+            0xE0041,
+            0xE007F,
+        ):
             self.assertEqual(line(f"a{chr(code)}b", 9), "a\ufffdb", hex(code))
-        self.assertEqual(line("a\u200d\u200cb \u2013\u00e4", 9), "a\u200d\u200cb \u2013\u00e4", "joiners belong to words")
+        self.assertEqual(
+            line("a\u200d\u200cb \u2013\u00e4", 9),
+            "a\u200d\u200cb \u2013\u00e4",
+            "joiners belong to words",
+        )
 
 
 class Wrapped(unittest.TestCase):
     def test_paragraphs_and_items_are_wrapped(self):
-        self.assertEqual(wrapped("one two three four\n\n- five six seven\n  eight nine\n- ten", 12), "one two\nthree four\n\n- five six\n  seven\n  eight nine\n- ten")
+        self.assertEqual(
+            wrapped("one two three four\n\n- five six seven\n  eight nine\n- ten", 12),
+            "one two\nthree four\n\n- five six\n  seven\n  eight nine\n- ten",
+        )
 
     def test_tables_headings_and_code_stay(self):
         page = "# A heading that is long\n\n| a cell that is long |\n\n```text\nsome code that is long\n```\n\n    indented code that is long"
         self.assertEqual(wrapped(page, 12), page)
 
     def test_code_and_links_are_not_broken(self):
-        self.assertEqual(wrapped("see `a b c d e f` and [some text](there) now", 12), "see\n`a b c d e f`\nand\n[some text](there)\nnow")
+        self.assertEqual(
+            wrapped("see `a b c d e f` and [some text](there) now", 12),
+            "see\n`a b c d e f`\nand\n[some text](there)\nnow",
+        )
 
     def test_no_line_becomes_an_item(self):
         self.assertNotIn("\n- ", wrapped("one two - three four", 10))

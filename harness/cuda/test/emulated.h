@@ -1,5 +1,5 @@
-/* An emulated GPU (lib/gpu/test) for the harness: its memory is the host's (hidden from the worker by hidden_memory.h),
- * the context is the cpu backend's. */
+/* An emulated GPU (lib/gpu/test) for the harness: its memory is the host's (hidden from the worker
+ * by hidden_memory.h), the context is the cpu backend's. */
 #ifndef FACTS_TEST_EMULATED_H
 #define FACTS_TEST_EMULATED_H
 

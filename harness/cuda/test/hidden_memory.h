@@ -1,28 +1,30 @@
-/* The emulated GPU's memory, hidden from the host: the worker may not touch it, the cpu backend may. Include it once in a program
- * that is linked with HIDDEN_MEMORY (harness/CMakeLists.txt). */
+/* The emulated GPU's memory, hidden from the host: the worker may not touch it, the cpu backend
+ * may. Include it once in a program that is linked with HIDDEN_MEMORY (harness/CMakeLists.txt). */
 #ifndef FACTS_TEST_HIDDEN_MEMORY_H
 #define FACTS_TEST_HIDDEN_MEMORY_H
 
 #include "emulated.h"
 
-#define WRAP(function, arguments)                                                                                                  \
-    fattn_status __real_##function arguments;                                                                                      \
-    fattn_status __wrap_##function arguments;                                                                                      \
+#define WRAP(function, arguments)                                                                  \
+    fattn_status __real_##function arguments;                                                      \
+    fattn_status __wrap_##function arguments;                                                      \
     fattn_status __wrap_##function arguments
-#define IN_REACH(call)                                                                                                             \
-    {                                                                                                                              \
-        emulated_memory_enter();                                                                                                   \
-        const fattn_status status = call;                                                                                          \
-        emulated_memory_leave();                                                                                                   \
-        return status;                                                                                                             \
+#define IN_REACH(call)                                                                             \
+    {                                                                                              \
+        emulated_memory_enter();                                                                   \
+        const fattn_status status = call;                                                          \
+        emulated_memory_leave();                                                                   \
+        return status;                                                                             \
     }
 
-WRAP(fattn_forward, (const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream))
+WRAP(fattn_forward,
+     (const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream))
 IN_REACH(__real_fattn_forward(plan, tensors, stream))
-WRAP(fattn_backward, (const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream))
+WRAP(fattn_backward,
+     (const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream))
 IN_REACH(__real_fattn_backward(plan, tensors, stream))
-WRAP(fattn_call_check, (const fattn_plan *plan, const fattn_tensors *tensors, const int64_t elements[FATTN_RAGGED_TENSORS],
-                        struct CUstream_st *stream))
+WRAP(fattn_call_check, (const fattn_plan *plan, const fattn_tensors *tensors,
+                        const int64_t elements[FATTN_RAGGED_TENSORS], struct CUstream_st *stream))
 IN_REACH(__real_fattn_call_check(plan, tensors, elements, stream))
 WRAP(fattn_buffer_write, (fattn_context * context, void *to, const void *from_host, size_t bytes))
 IN_REACH(__real_fattn_buffer_write(context, to, from_host, bytes))

@@ -1,4 +1,5 @@
-/* The kernels that fill inputs, run without a GPU, against the C functions that they stand for: the same bits. */
+/* The kernels that fill inputs, run without a GPU, against the C functions that they stand for: the
+ * same bits. */
 #include "emulated.h"
 
 #include <stdio.h>
@@ -18,8 +19,8 @@ static facts_problem resolved(const char *text)
 
 static bool is_input(const facts_problem *p, facts_tensor_id id)
 {
-    return p->tensor[id].present &&
-           (id <= FACTS_TENSOR_V || id == FACTS_TENSOR_DO || id == FACTS_TENSOR_BIAS || id >= FACTS_TENSOR_MOD_A);
+    return p->tensor[id].present && (id <= FACTS_TENSOR_V || id == FACTS_TENSOR_DO ||
+                                     id == FACTS_TENSOR_BIAS || id >= FACTS_TENSOR_MOD_A);
 }
 
 static void same_fill(facts_gpu *gpu, const char *text)
@@ -29,11 +30,13 @@ static void same_fill(facts_gpu *gpu, const char *text)
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         if (!is_input(&p, id))
             continue;
-        size_t elements = (size_t)p.tensor[id].elements, bytes = elements * facts_dtype_bytes(p.tensor[id].dtype);
+        size_t elements = (size_t)p.tensor[id].elements,
+               bytes = elements * facts_dtype_bytes(p.tensor[id].dtype);
         unsigned char *here = malloc(bytes), *there = malloc(bytes);
         facts_fill_gaps(&p, p.tensor[id].dtype, here, (int64_t)elements);
         cr_assert(facts_fill_tensor(&p, id, here));
-        cr_assert_eq(facts_gpu_gaps(gpu, &p, p.tensor[id].dtype, there, (int64_t)elements), FATTN_OK);
+        cr_assert_eq(facts_gpu_gaps(gpu, &p, p.tensor[id].dtype, there, (int64_t)elements),
+                     FATTN_OK);
         cr_assert_eq(facts_gpu_fill(gpu, &p, id, there), FATTN_OK);
         cr_assert(memcmp(here, there, bytes) == 0, "%s: %s", text, facts_tensor_word(id));
         free(here);
@@ -56,11 +59,13 @@ Test(emulated, a_float_as_bf16_is_what_encoding_says)
 
 Test(emulated, every_fill_has_the_bits_of_the_C_one)
 {
-    static const char *const shapes[] = { "dtype=bf16 b=2 h=4/2 s=20/36 d=16",
-                                          "dtype=f16 b=2 h=2 s=24 d=16 layout=sbhd stride=gap:q.s.8",
-                                          "dtype=f32 b=1 h=2 s=20 d=32 mask=causal",
-                                          "dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b",
-                                          "dtype=f16 b=3 h=2 s=16 d=16 lens=7+16+1 poison=nan" };
+    static const char *const shapes[] = {
+        "dtype=bf16 b=2 h=4/2 s=20/36 d=16",
+        "dtype=f16 b=2 h=2 s=24 d=16 layout=sbhd stride=gap:q.s.8",
+        "dtype=f32 b=1 h=2 s=20 d=32 mask=causal",
+        "dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b",
+        "dtype=f16 b=3 h=2 s=16 d=16 lens=7+16+1 poison=nan"
+    };
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
 #define AS_WORD(symbol, word) word,
@@ -73,7 +78,8 @@ Test(emulated, every_fill_has_the_bits_of_the_C_one)
             facts_error error = { 0 };
             facts_problem p;
             snprintf(text, sizeof text, "pass=bwd %s fill=%s seed=%zu", shapes[s], fills[f], f + 1);
-            if (facts_case_parse(&c, text, &error) && facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED)
+            if (facts_case_parse(&c, text, &error) &&
+                facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED)
                 same_fill(gpu, text);
         }
     close_emulated(gpu, context);

@@ -1,4 +1,5 @@
-/* The kernels that judge an answer, run without a GPU, against the C functions that they stand for. */
+/* The kernels that judge an answer, run without a GPU, against the C functions that they stand for.
+ */
 #include "emulated.h"
 
 #include "../../test/numbers/numbers.h"
@@ -29,7 +30,8 @@ static judged make_judged(void)
         double got = j.want[n] + (n % 31 == 0 ? 0.5 : 0.0005) * cos((double)n);
         if (n % 53 != 0)
             facts_store(FATTN_F16, j.storage,
-                        j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] + s * j.tensor.stride[2] + d,
+                        j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] +
+                            s * j.tensor.stride[2] + d,
                         n % 47 == 0 ? 0x7C00 : facts_encode(FATTN_F16, got));
     }
     j.expects[5] = FACTS_EXPECTS_ANYTHING;
@@ -55,14 +57,15 @@ static void same_rows(const facts_judged_row *a, const facts_judged_row *b)
     cr_expect(memcmp(&x.ratio, &y.ratio, 4 * sizeof(double)) == 0);
     cr_expect_eq(x.worst, y.worst);
     cr_expect_eq(x.weighed, y.weighed);
-    cr_expect(x.rank == y.rank && x.gate == y.gate && x.checked == y.checked && x.not_finite == y.not_finite &&
-              x.unwritten == y.unwritten);
-    cr_expect(x.wrong == y.wrong && x.padded_poison == y.padded_poison && x.padded_zero == y.padded_zero &&
-              x.padded_other == y.padded_other);
+    cr_expect(x.rank == y.rank && x.gate == y.gate && x.checked == y.checked &&
+              x.not_finite == y.not_finite && x.unwritten == y.unwritten);
+    cr_expect(x.wrong == y.wrong && x.padded_poison == y.padded_poison &&
+              x.padded_zero == y.padded_zero && x.padded_other == y.padded_other);
 }
 
 /* Row n of the tensor as C judges it. */
-static facts_judged_row row_in_c(const judged *j, const facts_limits *limits, int64_t n, const void *storage, facts_lie lie)
+static facts_judged_row row_in_c(const judged *j, const facts_limits *limits, int64_t n,
+                                 const void *storage, facts_lie lie)
 {
     const facts_tensor *t = &j->tensor;
     const int64_t s = n % 7, h = n / 7 % 3, b = n / 21;
@@ -79,8 +82,9 @@ static facts_judged_row row_in_c(const judged *j, const facts_limits *limits, in
             at.code = facts_load(FATTN_F16, storage, at.place);
             facts_judged_row_add(&row, limits, &at);
         } else {
-            facts_judged_row_add_lie(&row, limits, &at, (int32_t)lie,
-                                     j->want[(n - s) * 8 + facts_lie_from((int32_t)lie, s, d, 7, 8)]);
+            facts_judged_row_add_lie(
+                &row, limits, &at, (int32_t)lie,
+                j->want[(n - s) * 8 + facts_lie_from((int32_t)lie, s, d, 7, 8)]);
         }
     }
     return row;
@@ -91,11 +95,18 @@ Test(emulated, rows_are_judged_alike)
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     judged j = make_judged();
-    facts_rule rule = { .expected = { j.want, j.sigma, j.bound, NULL, NULL }, .pattern = FACTS_PATTERN_A };
+    facts_rule rule = { .expected = { j.want, j.sigma, j.bound, NULL, NULL },
+                        .pattern = FACTS_PATTERN_A };
     facts_limits limits = facts_judge_limits(&j.tensor, &rule);
-    facts_part all = { .batches = 2, .heads = 3, .want = j.want, .sigma = j.sigma, .bound = j.bound };
+    facts_part all = {
+        .batches = 2, .heads = 3, .want = j.want, .sigma = j.sigma, .bound = j.bound
+    };
     facts_judged_row rows[2 * 3 * 7];
-    facts_asked asked = { .tensor = &j.tensor, .storage = j.storage, .limits = limits, .expects = j.expects, .part = all };
+    facts_asked asked = { .tensor = &j.tensor,
+                          .storage = j.storage,
+                          .limits = limits,
+                          .expects = j.expects,
+                          .part = all };
     uint64_t bits = 0;
     cr_assert_eq(facts_gpu_judge(gpu, &asked, rows), FATTN_OK);
     for (int64_t n = 0; n < 42; n++) {
@@ -120,14 +131,17 @@ static void same_judgement(const facts_judgement *a, const facts_judgement *b)
 {
     for (int gate = 0; gate < FACTS_GATE_COUNT; gate++)
         if (a->gates[gate] != b->gates[gate])
-            cr_expect_float_eq(a->gates[gate], b->gates[gate], 1e-12 * a->gates[gate], "%s: %g %g", facts_gate_words[gate],
-                               a->gates[gate], b->gates[gate]);
-    cr_expect(a->gate == b->gate && (a->ratio == b->ratio || fabs(a->ratio - b->ratio) < 1e-12 * a->ratio));
+            cr_expect_float_eq(a->gates[gate], b->gates[gate], 1e-12 * a->gates[gate], "%s: %g %g",
+                               facts_gate_words[gate], a->gates[gate], b->gates[gate]);
+    cr_expect(a->gate == b->gate &&
+              (a->ratio == b->ratio || fabs(a->ratio - b->ratio) < 1e-12 * a->ratio));
     cr_expect_float_eq(a->rms, b->rms, 1e-12 * a->rms);
     cr_expect_arr_eq(a->worst, b->worst, sizeof a->worst);
     cr_expect(memcmp(&a->got, &b->got, 3 * sizeof(double)) == 0, "%g %g", a->got, b->got);
-    cr_expect(a->checked == b->checked && a->not_finite == b->not_finite && a->unwritten == b->unwritten && a->wrong == b->wrong);
-    cr_expect(a->padded_poison == b->padded_poison && a->padded_zero == b->padded_zero && a->padded_other == b->padded_other);
+    cr_expect(a->checked == b->checked && a->not_finite == b->not_finite &&
+              a->unwritten == b->unwritten && a->wrong == b->wrong);
+    cr_expect(a->padded_poison == b->padded_poison && a->padded_zero == b->padded_zero &&
+              a->padded_other == b->padded_other);
 }
 
 /* An answer that no single element gives away: too large by a factor, or one row that scatters. */
@@ -141,7 +155,8 @@ static judged make_subtle(bool gain)
         j.want[n] = 2.0 * sin(1.0 + (double)n), j.sigma[n] = 0.01, j.bound[n] = 0.1;
         const double got = j.want[n] * (gain ? 1.01 : 1.0) + 0.01 * size * cos(7.0 * (double)n);
         facts_store(FATTN_F16, j.storage,
-                    j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] + s * j.tensor.stride[2] + d,
+                    j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] +
+                        s * j.tensor.stride[2] + d,
                     facts_encode(FATTN_F16, got));
     }
     return j;
@@ -160,18 +175,25 @@ Test(emulated, slices_say_what_their_rows_say)
         facts_judged_row rows[42];
         for (int n = 0; n < 42; n++)
             nu[n] = n == 9 ? 0.0 : 200.0 + n % 5, neff[n] = n % 17 == 3 ? 2.0 : 20.0 + n;
-        facts_rule rule = {
-            .expected = { j.want, j.sigma, j.bound, nu, neff }, .pattern = FACTS_PATTERN_A, .dense = true, .gain = 0x1p-13
-        };
+        facts_rule rule = { .expected = { j.want, j.sigma, j.bound, nu, neff },
+                            .pattern = FACTS_PATTERN_A,
+                            .dense = true,
+                            .gain = 0x1p-13 };
         const facts_limits limits = facts_judge_limits(&j.tensor, &rule);
         const facts_judged_rows weights = facts_judge_weights(&j.tensor, &rule);
-        const facts_part all = { .batches = 2, .heads = 3, .want = j.want, .sigma = j.sigma, .bound = j.bound };
+        const facts_part all = {
+            .batches = 2, .heads = 3, .want = j.want, .sigma = j.sigma, .bound = j.bound
+        };
         facts_judged_slice reported[1];
         facts_asked asked[MANY_QUESTIONS];
-        for (int n = 0; n < MANY_QUESTIONS; n++) { /* the last is about the answer, the others about a lie in the first head */
-            asked[n] = (facts_asked){
-                .tensor = &j.tensor, .lie = FACTS_LIE_ROW, .limits = limits, .expects = j.expects, .part = all, .out = reported
-            };
+        for (int n = 0; n < MANY_QUESTIONS;
+             n++) { /* the last is about the answer, the others about a lie in the first head */
+            asked[n] = (facts_asked){ .tensor = &j.tensor,
+                                      .lie = FACTS_LIE_ROW,
+                                      .limits = limits,
+                                      .expects = j.expects,
+                                      .part = all,
+                                      .out = reported };
             asked[n].part.batches = asked[n].part.heads = 1;
         }
         asked[MANY_QUESTIONS - 1] = (facts_asked){ .tensor = &j.tensor,
@@ -188,14 +210,17 @@ Test(emulated, slices_say_what_their_rows_say)
             moved += rows[n].checked, refused += rows[n].wrong;
         cr_assert_eq(facts_gpu_judge(gpu, &asked[MANY_QUESTIONS - 1], rows), FATTN_OK);
         cr_assert_eq(facts_gpu_slices(gpu, asked, MANY_QUESTIONS), FATTN_OK);
-        cr_expect(reported[0].sums.checked == moved && reported[0].sums.wrong == refused && moved > 0 && refused > 0);
-        const facts_judgement here = facts_judge_rows(&j.tensor, &rule, rows), there = facts_judge_slices(&j.tensor, &rule, slices);
+        cr_expect(reported[0].sums.checked == moved && reported[0].sums.wrong == refused &&
+                  moved > 0 && refused > 0);
+        const facts_judgement here = facts_judge_rows(&j.tensor, &rule, rows),
+                              there = facts_judge_slices(&j.tensor, &rule, slices);
         same_judgement(&here, &there);
         uint64_t bits = 0;
         for (int n = 0; n < 6; n++)
             bits += slices[n].sums.bits;
         cr_expect_eq(bits, facts_judge_bits(&j.tensor, j.storage));
-        cr_expect(here.gates[FACTS_GATE_T2] > 0 && here.gates[FACTS_GATE_T3] > 0 && here.gates[FACTS_GATE_TG] > 0);
+        cr_expect(here.gates[FACTS_GATE_T2] > 0 && here.gates[FACTS_GATE_T3] > 0 &&
+                  here.gates[FACTS_GATE_TG] > 0);
         cr_expect(kind == 0 || (here.ratio > 1 && here.wrong == 0));
         free_judged(&j);
     }
@@ -207,23 +232,36 @@ Test(emulated, a_slice_of_heads_and_a_sample_of_rows_are_judged_as_in_the_whole)
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     judged j = make_judged();
-    facts_rule rule = { .expected = { j.want, j.sigma, j.bound, NULL, NULL }, .pattern = FACTS_PATTERN_A };
+    facts_rule rule = { .expected = { j.want, j.sigma, j.bound, NULL, NULL },
+                        .pattern = FACTS_PATTERN_A };
     facts_limits limits = facts_judge_limits(&j.tensor, &rule);
     const int64_t sample[] = { 0, 2, 5, 6 }, first = (1 * 3 + 1) * 7; /* batch 1, heads 1 and 2 */
     double want[2 * 4 * 8], sigma[2 * 4 * 8], bound[2 * 4 * 8];
     for (int64_t n = 0; n < 8; n++)
         for (int64_t d = 0; d < 8; d++) {
             const int64_t from = (first + n / 4 * 7 + sample[n % 4]) * 8 + d;
-            want[8 * n + d] = j.want[from], sigma[8 * n + d] = j.sigma[from], bound[8 * n + d] = j.bound[from];
+            want[8 * n + d] = j.want[from], sigma[8 * n + d] = j.sigma[from],
+                         bound[8 * n + d] = j.bound[from];
         }
-    facts_part part = {
-        .b = 1, .batches = 1, .h = 1, .heads = 2, .rows = sample, .row_count = 4, .want = want, .sigma = sigma, .bound = bound
-    };
+    facts_part part = { .b = 1,
+                        .batches = 1,
+                        .h = 1,
+                        .heads = 2,
+                        .rows = sample,
+                        .row_count = 4,
+                        .want = want,
+                        .sigma = sigma,
+                        .bound = bound };
     facts_judged_row rows[8];
-    facts_asked asked = { .tensor = &j.tensor, .storage = j.storage, .limits = limits, .expects = j.expects, .part = part };
+    facts_asked asked = { .tensor = &j.tensor,
+                          .storage = j.storage,
+                          .limits = limits,
+                          .expects = j.expects,
+                          .part = part };
     cr_assert_eq(facts_gpu_judge(gpu, &asked, rows), FATTN_OK);
     for (int64_t n = 0; n < 8; n++) {
-        facts_judged_row right = row_in_c(&j, &limits, first + n / 4 * 7 + sample[n % 4], j.storage, FACTS_LIE_COUNT);
+        facts_judged_row right =
+            row_in_c(&j, &limits, first + n / 4 * 7 + sample[n % 4], j.storage, FACTS_LIE_COUNT);
         same_rows(&rows[n], &right);
     }
     free_judged(&j);
@@ -244,11 +282,15 @@ Test(emulated, other_bits_hashes_and_what_was_never_written)
     for (int64_t i = 40; i < 300; i += 13)
         other[2 * i] ^= 1;
     /* several at once: each has its own result */
-    facts_two_runs of[3] = { { .tensor = &j.tensor, .a = j.storage, .b = other, .expects = j.expects },
-                             { .tensor = &j.tensor, .a = j.storage, .b = j.storage, .expects = j.expects },
-                             { .tensor = &j.tensor, .a = j.storage, .b = other } };
+    facts_two_runs of[3] = {
+        { .tensor = &j.tensor, .a = j.storage, .b = other, .expects = j.expects },
+        { .tensor = &j.tensor, .a = j.storage, .b = j.storage, .expects = j.expects },
+        { .tensor = &j.tensor, .a = j.storage, .b = other }
+    };
     cr_expect_eq(facts_gpu_repeat(gpu, of, 3), FATTN_OK);
-    cr_expect_eq(of[0].different, facts_judge_repeat(&j.tensor, j.storage, other, (const facts_row_expects *)j.expects, first_c));
+    cr_expect_eq(of[0].different,
+                 facts_judge_repeat(&j.tensor, j.storage, other,
+                                    (const facts_row_expects *)j.expects, first_c));
     cr_expect_arr_eq(of[0].first, first_c, sizeof first_c);
     cr_expect_eq(of[1].different, 0);
     cr_expect_eq(of[2].different, facts_judge_repeat(&j.tensor, j.storage, other, NULL, first_c));
@@ -258,13 +300,16 @@ Test(emulated, other_bits_hashes_and_what_was_never_written)
     of[0].slack = j.bound;
     of[0].share = 0.5;
     cr_expect_eq(facts_gpu_repeat(gpu, of, 1), FATTN_OK);
-    cr_expect_eq(of[0].different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_row_expects *)j.expects,
-                                                           &(facts_slack){ j.bound, 0.5, NULL }, first_c));
+    cr_expect_eq(of[0].different,
+                 facts_judge_repeat_close(&j.tensor, j.storage, other,
+                                          (const facts_row_expects *)j.expects,
+                                          &(facts_slack){ j.bound, 0.5, NULL }, first_c));
     cr_expect(of[0].different > 0 && memcmp(of[0].first, first_c, sizeof first_c) == 0);
     cr_expect_eq(facts_gpu_bits(gpu, &j.tensor, j.storage, &bits), FATTN_OK);
     cr_expect_eq(bits, facts_judge_bits(&j.tensor, j.storage));
     cr_expect_neq(bits, facts_judge_bits(&j.tensor, other));
-    cr_expect_eq(facts_gpu_survey(gpu, &j.tensor, j.storage, j.expects, FACTS_PATTERN_A, &found), FATTN_OK);
+    cr_expect_eq(facts_gpu_survey(gpu, &j.tensor, j.storage, j.expects, FACTS_PATTERN_A, &found),
+                 FATTN_OK);
     int64_t unwritten = 0, not_finite = 0;
     for (int64_t n = 0; n < (int64_t)j.elements; n++)
         if (j.expects[n / 168 * 7 + n / 8 % 7] == FACTS_EXPECTS_VALUE) {

@@ -1,5 +1,5 @@
-/* More batch entries, or heads of the whole batch, than a grid has blocks in its second and third dimension (65,535): inputs are
- * filled, answers are compared and judged to the last one. */
+/* More batch entries, or heads of the whole batch, than a grid has blocks in its second and third
+ * dimension (65,535): inputs are filled, answers are compared and judged to the last one. */
 #include "emulated.h"
 
 #include "../../test/numbers/numbers.h"
@@ -19,7 +19,8 @@ static large *make_large(const char *text)
     facts_case c;
     facts_error error = { 0 };
     cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
-    cr_assert_eq(facts_problem_resolve(&x->problem, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
+    cr_assert_eq(facts_problem_resolve(&x->problem, &c, &error), FACTS_RESOLVED, "%s: %s", text,
+                 error.text);
     const facts_tensor *t = x->tensor = &x->problem.tensor[FACTS_TENSOR_Q];
     x->count = t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3];
     cr_assert(x->count == t->elements && t->dim[0] * t->dim[1] > 65536, "dense");
@@ -31,9 +32,11 @@ static large *make_large(const char *text)
     x->bound = malloc((size_t)x->count * sizeof *x->bound);
     cr_assert(facts_fill_tensor(&x->problem, FACTS_TENSOR_Q, x->storage));
     for (int64_t n = 0; n < x->count; n++) {
-        const int64_t d = n % t->dim[3], s = n / t->dim[3] % t->dim[2], h = n / t->dim[3] / t->dim[2] % t->dim[1],
+        const int64_t d = n % t->dim[3], s = n / t->dim[3] % t->dim[2],
+                      h = n / t->dim[3] / t->dim[2] % t->dim[1],
                       b = n / t->dim[3] / t->dim[2] / t->dim[1];
-        const int64_t at = b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
+        const int64_t at =
+            b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
         x->want[n] = facts_decode(t->dtype, facts_load(t->dtype, x->storage, at));
         x->bound[n] = 1e-3;
     }
@@ -65,18 +68,27 @@ static void fill_and_compare(facts_gpu *gpu, const large *x)
 static void judge(facts_gpu *gpu, large *x)
 {
     const facts_tensor *t = x->tensor;
-    const facts_rule rule = { .expected = { .want = x->want, .sigma = x->bound, .bound = x->bound } };
+    const facts_rule rule = { .expected = {
+                                  .want = x->want, .sigma = x->bound, .bound = x->bound } };
     const int64_t count = t->dim[0] * t->dim[1] * t->dim[2];
     facts_judged_row *rows = calloc((size_t)count, sizeof *rows);
-    facts_asked asked = { .tensor = t, .storage = x->storage, .lie = FACTS_LIE_COUNT, .limits = facts_judge_limits(t, &rule) };
-    asked.part = (facts_part){ .batches = t->dim[0], .heads = t->dim[1], .want = x->want, .sigma = x->bound, .bound = x->bound };
+    facts_asked asked = { .tensor = t,
+                          .storage = x->storage,
+                          .lie = FACTS_LIE_COUNT,
+                          .limits = facts_judge_limits(t, &rule) };
+    asked.part = (facts_part){ .batches = t->dim[0],
+                               .heads = t->dim[1],
+                               .want = x->want,
+                               .sigma = x->bound,
+                               .bound = x->bound };
     x->want[x->count - 1] += 1;
     cr_assert_eq(facts_gpu_judge(gpu, &asked, rows), FATTN_OK);
     int64_t checked = 0, wrong = 0;
     for (int64_t n = 0; n < count; n++)
         checked += rows[n].checked, wrong += rows[n].wrong;
     cr_expect(checked == x->count && wrong == 1 && rows[count - 1].wrong == 1);
-    const facts_judgement there = facts_judge_rows(t, &rule, rows), here = facts_judge_tensor(t, x->storage, &rule);
+    const facts_judgement there = facts_judge_rows(t, &rule, rows),
+                          here = facts_judge_tensor(t, x->storage, &rule);
     cr_expect(there.wrong == 1 && here.wrong == 1);
     cr_expect_arr_eq(there.worst, x->last, sizeof there.worst);
     cr_expect_arr_eq(here.worst, x->last, sizeof here.worst);

@@ -1,4 +1,5 @@
-/* The kernels that poison, guard, copy and compare memory, run without a GPU, against the C functions that they stand for. */
+/* The kernels that poison, guard, copy and compare memory, run without a GPU, against the C
+ * functions that they stand for. */
 #include "emulated.h"
 
 #include "../../test/numbers/numbers.h"
@@ -42,14 +43,17 @@ Test(emulated, every_changed_byte_outside_the_tensors_is_found)
     cr_assert(facts_image_create(&image, list, 1));
     unsigned char *bytes = malloc(image.bytes);
     int64_t changed;
-    for (size_t at = 0; at < image.bytes; at += at < image.front || at + 1100 > image.bytes ? 97 : 1) {
+    for (size_t at = 0; at < image.bytes;
+         at += at < image.front || at + 1100 > image.bytes ? 97 : 1) {
         facts_image_poison(&image, FACTS_PATTERN_B, bytes);
         bytes[at] ^= 1;
         bytes[image.front + 2 * 12] = 77; /* of the tensor itself */
         cr_assert_eq(facts_gpu_watch_begin(gpu), FATTN_OK);
-        cr_assert_eq(facts_gpu_overrun(gpu, &image, list, 1, FACTS_PATTERN_B, bytes, &changed), FATTN_OK);
+        cr_assert_eq(facts_gpu_overrun(gpu, &image, list, 1, FACTS_PATTERN_B, bytes, &changed),
+                     FATTN_OK);
         cr_assert_eq(facts_gpu_watch_end(gpu), FATTN_OK);
-        cr_assert_eq(changed, facts_image_overrun(&image, FACTS_PATTERN_B, bytes), "byte %zu: %ld", at, (long)changed);
+        cr_assert_eq(changed, facts_image_overrun(&image, FACTS_PATTERN_B, bytes), "byte %zu: %ld",
+                     at, (long)changed);
     }
     facts_image_destroy(&image);
     free(bytes);
@@ -103,8 +107,8 @@ Test(emulated, what_is_put_off_is_done_at_the_end_however_much_it_is)
     close_emulated(gpu, context);
 }
 
-/* Two small blocks, one that fits exactly behind them, and one for which there is no room. They start anywhere: the bytes behind a
- * workspace do. */
+/* Two small blocks, one that fits exactly behind them, and one for which there is no room. They
+ * start anywhere: the bytes behind a workspace do. */
 Test(emulated, what_is_collected_is_there_at_the_end_however_much_it_is)
 {
     enum { ROOM = 64 << 10, SMALL = 37, FITS = ROOM - 2 * 48 };
@@ -125,7 +129,8 @@ Test(emulated, what_is_collected_is_there_at_the_end_however_much_it_is)
         cr_assert_eq(facts_gpu_watch_end(gpu), FATTN_OK);
         cr_expect_eq(differ, 100);
         for (int n = 0; n < 4; n++)
-            cr_expect(memcmp(to[n], from[n] + n, bytes[n]) == 0 && to[n][bytes[n]] == 0, "block %d", n);
+            cr_expect(memcmp(to[n], from[n] + n, bytes[n]) == 0 && to[n][bytes[n]] == 0, "block %d",
+                      n);
     }
     close_emulated(gpu, context);
 }

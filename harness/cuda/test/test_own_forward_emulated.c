@@ -1,4 +1,5 @@
-/* A backward whose forward runs before it: what becomes of O and Stats that the oracle on a GPU does not take. */
+/* A backward whose forward runs before it: what becomes of O and Stats that the oracle on a GPU
+ * does not take. */
 #include <errno.h>
 #include <string.h>
 
@@ -25,19 +26,26 @@ static facts_trial run_failing(failure f, const facts_slab_limits *limits)
     static facts_problem p;
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .limits = limits };
+    facts_worker worker = {
+        .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .limits = limits
+    };
     facts_reference reference = { 0 };
     facts_trial trial;
     facts_case c;
     facts_error error = { 0 };
     fattn_plan *plan = NULL;
-    cr_assert(facts_case_parse(&c, "pass=bwd b=2 h=2 s=20 d=16 exec=graph", &error), "%s", error.text);
+    cr_assert(facts_case_parse(&c, "pass=bwd b=2 h=2 s=20 d=16 exec=graph", &error), "%s",
+              error.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s", error.text);
-    cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
-    facts_trial_run(&trial, &reference, &plan,
-                    &(facts_trial_options){ .worker = &worker, .problem = &p, .once = true, .stage = fail, .owner = &f });
+    cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
+    facts_trial_run(
+        &trial, &reference, &plan,
+        &(facts_trial_options){
+            .worker = &worker, .problem = &p, .once = true, .stage = fail, .owner = &f });
     emulated_oracle_fails = 0;
-    cr_expect(limits || facts_both_agree(&trial, &reference, &error), "what was not judged has nothing to compare: %s", error.text);
+    cr_expect(limits || facts_both_agree(&trial, &reference, &error),
+              "what was not judged has nothing to compare: %s", error.text);
     fattn_plan_destroy(plan);
     facts_reference_destroy(&reference);
     close_emulated(gpu, context);

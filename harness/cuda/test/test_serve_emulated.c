@@ -1,4 +1,5 @@
-/* What a worker answers where the oracle of its GPU fails: nothing of that is held against an engine which has not been launched.
+/* What a worker answers where the oracle of its GPU fails: nothing of that is held against an
+ * engine which has not been launched.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -12,7 +13,8 @@
 #include "worker/reply.h"
 #include "worker/serve.h"
 
-/* What is answered where another configuration's truth was made before: its constants are never others here. */
+/* What is answered where another configuration's truth was made before: its constants are never
+ * others here. */
 static int renewal;
 int __wrap_facts_reference_judges(facts_reference *reference, const facts_who *who);
 int __wrap_facts_reference_judges(facts_reference *reference, const facts_who *who)
@@ -25,14 +27,18 @@ int __wrap_facts_reference_judges(facts_reference *reference, const facts_who *w
 
 /* What a plan is answered; 0: it is made. */
 static fattn_status plan_status;
-fattn_status __real_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
-                                   const fattn_plan_options *options, bool *loaded);
-fattn_status __wrap_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
-                                   const fattn_plan_options *options, bool *loaded);
-fattn_status __wrap_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
-                                   const fattn_plan_options *options, bool *loaded)
+fattn_status __real_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context,
+                                   const fattn_problem *problem, const fattn_plan_options *options,
+                                   bool *loaded);
+fattn_status __wrap_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context,
+                                   const fattn_problem *problem, const fattn_plan_options *options,
+                                   bool *loaded);
+fattn_status __wrap_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context,
+                                   const fattn_problem *problem, const fattn_plan_options *options,
+                                   bool *loaded)
 {
-    return plan_status ? plan_status : __real_facts_plan_get(out, plans, context, problem, options, loaded);
+    return plan_status ? plan_status
+                       : __real_facts_plan_get(out, plans, context, problem, options, loaded);
 }
 
 /* From this step on the device is broken; 0: it is not. */
@@ -83,7 +89,9 @@ static json_t *last_reply_to(const facts_request *requests, size_t count, bool r
     static char text[1 << 16];
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .ran = ran };
+    facts_worker worker = {
+        .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .ran = ran
+    };
     cr_assert_eq(facts_plans_open(&worker.plans, context, "", false), FATTN_OK);
     FILE *file = tmpfile();
     const int before = dup(STDOUT_FILENO);
@@ -102,16 +110,18 @@ static json_t *last_reply_to(const facts_request *requests, size_t count, bool r
     return json_loadb(line, (size_t)(text + n - line), 0, NULL);
 }
 
-/* first: what the oracle answers; then: when the configuration in hand has other constants; ran: some engine has run in this
- * process. */
+/* first: what the oracle answers; then: when the configuration in hand has other constants; ran:
+ * some engine has run in this process. */
 static served serve(int first, int then, bool ran)
 {
-    static const facts_request request = { .id = 1, .text = "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16", .what = FACTS_DO_RUN };
+    static const facts_request request = { .id = 1,
+                                           .text = "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16",
+                                           .what = FACTS_DO_RUN };
     served out = { .again = false };
     emulated_oracle_fails = first;
     renewal = then;
-    json_t *reply = last_reply_to(&request, 1, ran, &out.lost), *row = json_object_get(reply, "row"),
-           *reason = json_object_get(row, "reason");
+    json_t *reply = last_reply_to(&request, 1, ran, &out.lost),
+           *row = json_object_get(reply, "row"), *reason = json_object_get(row, "reason");
     emulated_oracle_fails = 0;
     out.again = json_is_true(json_object_get(reply, "again"));
     out.bye = json_is_true(json_object_get(reply, "bye"));
@@ -178,10 +188,11 @@ Test(serve, a_device_that_breaks_at_any_step_is_no_answer_and_no_lack_of_memory)
         const served s = serve(0, 0, false);
         broke = steps >= at;
         breaks_at = 0;
-        const bool no_answer = strcmp(s.verdict, "inconclusive") == 0 || strcmp(s.verdict, "exec_fail") == 0;
+        const bool no_answer =
+            strcmp(s.verdict, "inconclusive") == 0 || strcmp(s.verdict, "exec_fail") == 0;
         if (broke)
-            cr_expect(no_answer && strcmp(s.class_word, "no_memory") != 0 && s.lost && s.bye, "step %d: %s, %s: %s", at, s.verdict,
-                      s.class_word, s.text);
+            cr_expect(no_answer && strcmp(s.class_word, "no_memory") != 0 && s.lost && s.bye,
+                      "step %d: %s, %s: %s", at, s.verdict, s.class_word, s.text);
     }
     cr_expect(at > 10 && !broke, "%d steps", at);
 }
@@ -204,31 +215,48 @@ Test(serve, a_lack_of_memory_is_one)
 Test(serve, what_is_kept_is_launched_again)
 {
     static const facts_request requests[] = {
-        { .id = 1, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_RUN, .keep = true },
-        { .id = 2, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_TIME },
-        { .id = 3, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_TIME },
-        { .id = 4, .text = "pass=fwd dtype=bf16 b=1 h=2 s=25 d=16", .what = FACTS_DO_TIME }, /* never run */
-        { .id = 5, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_RUN },
-        { .id = 6, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_TIME }, /* not kept */
+        { .id = 1,
+          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
+          .what = FACTS_DO_RUN,
+          .keep = true },
+        { .id = 2,
+          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
+          .what = FACTS_DO_TIME },
+        { .id = 3,
+          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
+          .what = FACTS_DO_TIME },
+        { .id = 4,
+          .text = "pass=fwd dtype=bf16 b=1 h=2 s=25 d=16",
+          .what = FACTS_DO_TIME }, /* never run */
+        { .id = 5,
+          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
+          .what = FACTS_DO_RUN },
+        { .id = 6,
+          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
+          .what = FACTS_DO_TIME }, /* not kept */
     };
     bool lost;
     emulated_oracle_trims = 0;
     json_decref(last_reply_to(&requests[4], 1, false, &lost));
     cr_expect_eq(emulated_oracle_trims, 0, "without turns the next case uses its memory");
-    json_t *reply = last_reply_to(requests, 3, false, &lost), *turn = json_object_get(reply, "time");
-    json_t *config = json_array_get(json_object_get(turn, "configs"), 0), *us = json_object_get(config, "us");
+    json_t *reply = last_reply_to(requests, 3, false, &lost),
+           *turn = json_object_get(reply, "time");
+    json_t *config = json_array_get(json_object_get(turn, "configs"), 0),
+           *us = json_object_get(config, "us");
     cr_assert_eq(json_array_size(us), 5);
     cr_expect_eq(json_integer_value(json_object_get(reply, "id")), 3);
     cr_expect_eq(emulated_oracle_trims, 1, "the workers of other builds need its memory");
     for (size_t i = 0; i < 5; i++)
         cr_expect_gt(json_real_value(json_array_get(us, i)), 0);
     cr_expect_geq(json_integer_value(json_object_get(config, "launches")), 1);
-    cr_expect_float_eq(json_real_value(json_object_get(turn, "flops")), 2 * 300 * 2 * (16 + 16), 0.5);
+    cr_expect_float_eq(json_real_value(json_object_get(turn, "flops")), 2 * 300 * 2 * (16 + 16),
+                       0.5);
     cr_expect_float_eq(json_real_value(json_object_get(turn, "bytes")), 4 * 2 * 24 * 16 * 2, 0.5);
     json_decref(reply);
     for (size_t count = 4; count <= 6; count += 2) {
         reply = last_reply_to(requests, count, false, &lost);
-        cr_expect(json_is_true(json_object_get(reply, "none")) && json_is_true(json_object_get(reply, "last")));
+        cr_expect(json_is_true(json_object_get(reply, "none")) &&
+                  json_is_true(json_object_get(reply, "last")));
         json_decref(reply);
     }
 }

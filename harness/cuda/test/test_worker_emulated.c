@@ -1,5 +1,5 @@
-/* Whole cases with everything on an emulated GPU: the cpu backend answers, kernels fill, poison, compare and judge. What comes out
- * must be what comes out where everything is here. */
+/* Whole cases with everything on an emulated GPU: the cpu backend answers, kernels fill, poison,
+ * compare and judge. What comes out must be what comes out where everything is here. */
 #include <errno.h>
 
 #include "../../test/case/resolved.h"
@@ -19,10 +19,16 @@ Test(emulated, forwards_end_as_they_do_here)
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=f16 b=2 h=2 s=24/40 d=16 mask=causal layout=sbhd want=max+sum_exp", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=nan stride=gap:o.s.8", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=f32 b=1 h=2 s=33 d=8 bias=1hss fill=needle", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 exec=interleave repeat=3 threads=2", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=f16 b=2 h=2 s=24/40 d=16 mask=causal layout=sbhd want=max+sum_exp",
+                 "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=nan stride=gap:o.s.8",
+                 "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=f32 b=1 h=2 s=33 d=8 bias=1hss fill=needle", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 exec=interleave repeat=3 threads=2", "gpu");
     close_emulated(gpu, context);
 }
 
@@ -30,16 +36,22 @@ Test(emulated, backwards_too)
 {
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    for (int seed = 1; seed <= (night() ? 6 : 2); seed++) { /* some read their own forward's O and Stats */
+    for (int seed = 1; seed <= (night() ? 6 : 2);
+         seed++) { /* some read their own forward's O and Stats */
         char text[200];
         snprintf(text, sizeof text, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16 seed=%d", seed);
         compare_case(cpu_with(context), gpu, text, "gpu");
     }
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=f16 b=2 h=2 s=20 d=16 mask=causal bias=1hss dbias=1 deterministic=1",
-                 "gpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=inf", "gpu");
+    compare_case(
+        cpu_with(context), gpu,
+        "pass=bwd dtype=f16 b=2 h=2 s=20 d=16 mask=causal bias=1hss dbias=1 deterministic=1",
+        "gpu");
     compare_case(cpu_with(context), gpu,
-                 "pass=bwd dtype=bf16 b=2 h=4/2 s=20 d=16 bias=11ss dbias=1 stride=broadcast:do.s fill=needle", "gpu");
+                 "pass=bwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=inf", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=bwd dtype=bf16 b=2 h=4/2 s=20 d=16 bias=11ss dbias=1 stride=broadcast:do.s "
+                 "fill=needle",
+                 "gpu");
     close_emulated(gpu, context);
 }
 
@@ -49,13 +61,21 @@ Test(emulated, packed_and_paged_sequences_end_as_they_do_here)
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd lens=7+20+0/28+3+20 slots=+3 tail=5 want=stats", "gpu");
+                 "pass=fwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd lens=7+20+0/28+3+20 "
+                 "slots=+3 tail=5 want=stats",
+                 "gpu");
     compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=f16 b=3 h=2 s=20 d=16 layout=t3hd padding=random stats=ht1 want=max+sum_exp", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=12/50 d=16 padding=random paged=16 poison=nan", "gpu");
+                 "pass=fwd dtype=f16 b=3 h=2 s=20 d=16 layout=t3hd padding=random stats=ht1 "
+                 "want=max+sum_exp",
+                 "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=bf16 b=2 h=4/2 s=12/50 d=16 padding=random paged=16 poison=nan",
+                 "gpu");
     for (int seed = 1; seed <= (night() ? 6 : 2); seed++) {
         char text[200];
-        snprintf(text, sizeof text, "pass=bwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd padding=random seed=%d", seed);
+        snprintf(text, sizeof text,
+                 "pass=bwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd padding=random seed=%d",
+                 seed);
         compare_case(cpu_with(context), gpu, text, "gpu");
     }
     close_emulated(gpu, context);
@@ -65,26 +85,36 @@ Test(emulated, what_joins_the_softmax_too)
 {
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink want=stats", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink dsink=1", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink want=stats", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=bwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink dsink=1", "gpu");
     compare_case(cpu_with(context), gpu, "pass=bwd dtype=f16 b=2 h=4 s=20 d=16 alibi=1", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 dropout=0.25 want=rng_dump", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 dropout=0.25", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 scale=tensor want=stats2", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 dropout=0.25 want=rng_dump", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 dropout=0.25",
+                 "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 scale=tensor want=stats2", "gpu");
     compare_case(cpu_with(context), gpu, "pass=fwd dtype=e4m3 b=2 h=2 s=20 d=16 scales=odd", "gpu");
     compare_case(cpu_with(context), gpu, "pass=bwd dtype=e4m3 b=2 h=2 s=20 d=16 scales=odd", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:b1ss", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:1hss", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=150/280 d=8 blockmask=random want=stats", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=1 h=2 s=20/280 d=8 blockmask=first bias=1hss", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:b1ss",
+                 "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:1hss",
+                 "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=bf16 b=2 h=2 s=150/280 d=8 blockmask=random want=stats", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=bf16 b=1 h=2 s=20/280 d=8 blockmask=first bias=1hss", "gpu");
     close_emulated(gpu, context);
 }
 
 #define SHAPE "dtype=bf16 b=2 h=2/1 s=20/28 d=8 "
 
-/* By day every second check is asked of one pass and the others of the other: those from `first` on. */
-static void compare_checks(facts_gpu *gpu, fattn_context *context, const char *before, const char *const *checks, int first,
-                           int apart)
+/* By day every second check is asked of one pass and the others of the other: those from `first`
+ * on. */
+static void compare_checks(facts_gpu *gpu, fattn_context *context, const char *before,
+                           const char *const *checks, int first, int apart)
 {
     char text[256];
     for (int i = 0; checks[i]; i++) {
@@ -122,7 +152,8 @@ Test(emulated, a_check_finds_the_same_there)
                                                   "dropout=0.1 want=stats check=dropout_zero",
                                                   "want=max+sum_exp check=shift",
                                                   NULL },
-                             *const backward[] = { "check=ds", "check=split", "softmax=off_by_one check=off_by_one", NULL };
+                             *const backward[] = { "check=ds", "check=split",
+                                                   "softmax=off_by_one check=off_by_one", NULL };
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     compare_checks(gpu, context, "pass=fwd " SHAPE, both, 0, night() ? 1 : 2);
@@ -136,10 +167,14 @@ Test(emulated, what_the_oracle_there_lacks_is_computed_here)
 {
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 mod=softcap:5", "cpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b;sum:dk.b", "cpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd " SHAPE "fill=uniform mod=softcap:5 check=others", "cpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd " SHAPE "fill=uniform mod=softcap:5 check=linear", "cpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 mod=softcap:5",
+                 "cpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=bwd dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b;sum:dk.b", "cpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd " SHAPE "fill=uniform mod=softcap:5 check=others", "cpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=bwd " SHAPE "fill=uniform mod=softcap:5 check=linear", "cpu");
     close_emulated(gpu, context);
 }
 
@@ -148,9 +183,12 @@ Test(emulated, slabs_of_heads_add_up_to_the_whole)
     const facts_slab_limits two_heads = { 0, 60000, 1e30 };
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16 want=stats", &two_heads);
-    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=f16 b=3 h=4 s=24 d=16 lens=7+20+1 layout=sbhd mask=causal bias=1hss",
+    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16 want=stats",
                   &two_heads);
+    compare_slabs(
+        cpu_with(context), gpu,
+        "pass=fwd dtype=f16 b=3 h=4 s=24 d=16 lens=7+20+1 layout=sbhd mask=causal bias=1hss",
+        &two_heads);
     compare_slabs(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16", &two_heads);
     close_emulated(gpu, context);
 }
@@ -160,7 +198,8 @@ Test(emulated, a_sample_of_rows_is_judged_as_in_the_whole)
     const facts_slab_limits sample = { 0, 60000, 0 };
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=300/260 d=16 want=stats mask=causal", &sample);
+    compare_slabs(cpu_with(context), gpu,
+                  "pass=fwd dtype=bf16 b=2 h=2 s=300/260 d=16 want=stats mask=causal", &sample);
     compare_slabs(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=1 h=2/1 s=300/260 d=16", &sample);
     close_emulated(gpu, context);
 }
@@ -177,12 +216,14 @@ Test(emulated, a_check_of_what_is_due_in_slabs_is_made_here)
     worker.limits = &two_heads;
     const outcome there = run_on(&worker, p);
     cr_expect_str_eq(there.oracle, "cpu");
-    cr_expect(there.trial.verdict == FACTS_VERDICT_PASS && there.trial.check.done, "%s", there.trial.text);
+    cr_expect(there.trial.verdict == FACTS_VERDICT_PASS && there.trial.check.done, "%s",
+              there.trial.text);
     free(p);
     close_emulated(gpu, context);
 }
 
-/* The O and Stats of a backward's own forward over two poisons, none of them written: what of it is called different. */
+/* The O and Stats of a backward's own forward over two poisons, none of them written: what of it is
+ * called different. */
 static void compare_unwritten(facts_worker worker, const char *text, int64_t live_rows)
 {
     static facts_problem p;
@@ -194,8 +235,9 @@ static void compare_unwritten(facts_worker worker, const char *text, int64_t liv
     facts_rerun repeats = { .asked = { [FACTS_TENSOR_O] = true, [FACTS_TENSOR_STATS] = true } };
     cr_assert(facts_case_parse(&c, text, &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
-    cr_assert_eq(facts_trial_prepare(&reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
-                 error.text);
+    cr_assert_eq(facts_trial_prepare(
+                     &reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error),
+                 FATTN_OK, "%s", error.text);
     cr_assert_eq(facts_memory_workspace(&reference.memory, 64), FATTN_OK);
     cr_assert_eq(facts_memory_produce(&reference.memory), FATTN_OK);
     for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B; pattern++) {
@@ -204,8 +246,10 @@ static void compare_unwritten(facts_worker worker, const char *text, int64_t liv
     }
     cr_assert_eq(facts_judging_repeat(&repeats, &reference), FATTN_OK);
     const int64_t *different = repeats.different;
-    cr_expect_eq(different[FACTS_TENSOR_O], live_rows * 2 * 16, "%s: O: %ld", text, (long)different[FACTS_TENSOR_O]);
-    cr_expect_eq(different[FACTS_TENSOR_STATS], live_rows * 2, "%s: Stats: %ld", text, (long)different[FACTS_TENSOR_STATS]);
+    cr_expect_eq(different[FACTS_TENSOR_O], live_rows * 2 * 16, "%s: O: %ld", text,
+                 (long)different[FACTS_TENSOR_O]);
+    cr_expect_eq(different[FACTS_TENSOR_STATS], live_rows * 2, "%s: Stats: %ld", text,
+                 (long)different[FACTS_TENSOR_STATS]);
     facts_reference_destroy(&reference);
 }
 
@@ -220,7 +264,8 @@ Test(emulated, only_live_rows_of_an_own_forward_have_to_be_the_same)
         compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16", 40);
         compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 lens=7+20", 27);
         compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 lens=7+20/20+0", 7);
-        compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 mask=causal_br lens=20+20/20+13", 33);
+        compare_unwritten(
+            worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 mask=causal_br lens=20+20/20+13", 33);
     }
     close_emulated(gpu, context);
 }
@@ -241,7 +286,8 @@ Test(emulated, what_the_oracle_said_is_forgotten_when_another_truth_is_made)
     for (int i = 0; i < 3; i++) {
         facts_reference reference;
         emulated_oracle_fails = answers[i];
-        fattn_status status = facts_trial_prepare(&reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error);
+        fattn_status status = facts_trial_prepare(
+            &reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error);
         cr_expect_eq(status, answers[i] == ENOMEM ? FATTN_NO_MEMORY : FATTN_OK, "%s", error.text);
         if (status == FATTN_OK)
             cr_expect_str_empty(facts_gpu_error(gpu), "after %d", answers[i]);
@@ -266,8 +312,9 @@ Test(emulated, a_fault_while_answers_are_judged_is_the_devices)
     facts_judgement found[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT];
     emulated_kernel_fails = "facts_kernel_judge";
-    cr_expect_eq(facts_trial_prepare(&reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
-                 error.text);
+    cr_expect_eq(facts_trial_prepare(
+                     &reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error),
+                 FATTN_OK, "%s", error.text);
     cr_expect_eq(facts_judging_all(found, bits, &reference), FATTN_DEVICE_FAULT);
     cr_expect(found[FACTS_TENSOR_O].no_memory && strstr(facts_gpu_error(gpu), "emulated"));
     facts_reference_destroy(&reference);
@@ -275,7 +322,8 @@ Test(emulated, a_fault_while_answers_are_judged_is_the_devices)
     close_emulated(gpu, context);
 }
 
-/* Lies about small answers are judged beside these: what is judged, walked over and looked at again is one launch each. */
+/* Lies about small answers are judged beside these: what is judged, walked over and looked at again
+ * is one launch each. */
 static void weigh_at_once(facts_worker *worker, const char *text, int launches)
 {
     static facts_problem p;
@@ -287,16 +335,21 @@ static void weigh_at_once(facts_worker *worker, const char *text, int launches)
     uint64_t bits[FACTS_TENSOR_COUNT];
     cr_assert(facts_case_parse(&c, text, &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
-    cr_assert_eq(facts_trial_prepare(&reference, &(facts_making){ .worker = worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
-                 error.text);
+    cr_assert_eq(facts_trial_prepare(&reference, &(facts_making){ .worker = worker, .problem = &p },
+                                     NULL, &error),
+                 FATTN_OK, "%s", error.text);
     const int before = emulated_launches;
     cr_assert_eq(facts_judging_all(found, bits, &reference), FATTN_OK);
-    cr_expect_eq(emulated_launches - before, launches, "%s: %d launches", text, emulated_launches - before);
+    cr_expect_eq(emulated_launches - before, launches, "%s: %d launches", text,
+                 emulated_launches - before);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (facts_tensor_is_output(&p, id) && reference.expectation.answer[id].at) { /* there is here */
+        if (facts_tensor_is_output(&p, id) &&
+            reference.expectation.answer[id].at) { /* there is here */
             const facts_tensor tensor = facts_tensor_seen(&p, id);
-            const facts_rule rule = facts_expectation_rule(&reference.expectation, id, FACTS_PATTERN_A);
-            cr_expect_eq(reference.untrusted[id], !facts_judge_trusts(&tensor, &rule), "%s: %s", text, facts_tensor_word(id));
+            const facts_rule rule =
+                facts_expectation_rule(&reference.expectation, id, FACTS_PATTERN_A);
+            cr_expect_eq(reference.untrusted[id], !facts_judge_trusts(&tensor, &rule), "%s: %s",
+                         text, facts_tensor_word(id));
         }
     facts_reference_destroy(&reference);
 }
@@ -312,8 +365,9 @@ Test(emulated, lies_about_small_answers_need_no_second_round, .init = show_memor
     weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16", 3);
     weigh_at_once(&worker, "pass=bwd dtype=bf16 b=1 h=2 s=24/1 d=16", 3);
     weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=4 s=24/40 d=16 stride=broadcast:q.s",
-                  4);                                                       /* its rows are alike, and together say nothing */
-    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=1 h=3 s=1100/8 d=32", 3); /* the first head tells */
+                  4); /* its rows are alike, and together say nothing */
+    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=1 h=3 s=1100/8 d=32",
+                  3); /* the first head tells */
     close_emulated(gpu, context);
 }
 
@@ -328,7 +382,8 @@ Test(emulated, storages_are_fetched_and_pushed, .init = show_memory)
     facts_error where = { 0 };
     facts_memory there, here;
     facts_error error = { 0 };
-    cr_assert(facts_case_parse(&c, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 stride=gap:q.s.8", &where));
+    cr_assert(
+        facts_case_parse(&c, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 stride=gap:q.s.8", &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
     cr_assert_eq(facts_memory_create(&there, &worker, &p, false, &error), FATTN_OK);
     cr_assert_eq(facts_memory_create(&here, &worker, &p, true, &error), FATTN_OK);
@@ -336,20 +391,22 @@ Test(emulated, storages_are_fetched_and_pushed, .init = show_memory)
     cr_assert_eq(facts_memory_fill(&here, &error), FATTN_OK);
     size_t bytes = (size_t)p.tensor[FACTS_TENSOR_Q].elements * 2;
     unsigned char *q = facts_memory_storage(&there, FACTS_TENSOR_Q, FACTS_PATTERN_A);
-    cr_expect(memcmp(q, facts_memory_storage(&here, FACTS_TENSOR_Q, FACTS_PATTERN_A), bytes) == 0, "gaps included");
+    cr_expect(memcmp(q, facts_memory_storage(&here, FACTS_TENSOR_Q, FACTS_PATTERN_A), bytes) == 0,
+              "gaps included");
     q[6] ^= 1;
     cr_expect_eq(facts_memory_push(&there), FATTN_OK);
     cr_expect_eq(facts_memory_workspace(&there, 64), FATTN_OK);
     cr_expect_eq(facts_memory_arm(&there, FACTS_PATTERN_B, 0), FATTN_OK);
-    unsigned char *device = facts_image_storage(&there.block[FACTS_TENSOR_Q].image, there.set->device[FACTS_TENSOR_Q]);
+    unsigned char *device =
+        facts_image_storage(&there.block[FACTS_TENSOR_Q].image, there.set->device[FACTS_TENSOR_Q]);
     cr_expect(memcmp(device, q, bytes) == 0);
     int64_t overrun[FACTS_PLACES];
     device[7] ^= 1;                                               /* an input */
     ((unsigned char *)there.set->device[FACTS_TENSOR_O])[3] ^= 1; /* a guard */
     ((unsigned char *)there.set->workspace)[64] ^= 1;
     cr_expect_eq(facts_memory_fetch(&there, FACTS_PATTERN_B, overrun), FATTN_OK);
-    cr_expect(overrun[FACTS_TENSOR_Q] == 1 && overrun[FACTS_TENSOR_O] == 1 && overrun[FACTS_TENSOR_COUNT] == 1 &&
-              overrun[FACTS_TENSOR_K] == 0);
+    cr_expect(overrun[FACTS_TENSOR_Q] == 1 && overrun[FACTS_TENSOR_O] == 1 &&
+              overrun[FACTS_TENSOR_COUNT] == 1 && overrun[FACTS_TENSOR_K] == 0);
     facts_memory_destroy(&there);
     facts_memory_destroy(&here);
     close_emulated(gpu, context);
@@ -382,7 +439,8 @@ static int counted_wait(struct CUstream_st *stream)
     return wait_for(stream);
 }
 
-/* Other workers use the GPU between two waits, so that each wait can cost a time slice of theirs. */
+/* Other workers use the GPU between two waits, so that each wait can cost a time slice of theirs.
+ */
 Test(emulated, a_run_is_read_back_with_one_wait_and_compared_with_another, .init = show_memory)
 {
     static facts_problem p;
@@ -394,10 +452,13 @@ Test(emulated, a_run_is_read_back_with_one_wait_and_compared_with_another, .init
     facts_reference reference;
     int64_t overrun[FACTS_PLACES];
     facts_rerun rerun = { .asked = { [FACTS_TENSOR_O] = true, [FACTS_TENSOR_STATS] = true } };
-    cr_assert(facts_case_parse(&c, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 padding=random want=stats", &where), "%s", where.text);
+    cr_assert(facts_case_parse(
+                  &c, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 padding=random want=stats", &where),
+              "%s", where.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED, "%s", where.text);
-    cr_assert_eq(facts_trial_prepare(&reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
-                 error.text);
+    cr_assert_eq(facts_trial_prepare(
+                     &reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error),
+                 FATTN_OK, "%s", error.text);
     cr_assert_eq(facts_memory_workspace(&reference.memory, 64), FATTN_OK);
     gpu_driver *driver = emulated_driver();
     wait_for = driver->stream_synchronize;
@@ -408,14 +469,16 @@ Test(emulated, a_run_is_read_back_with_one_wait_and_compared_with_another, .init
     cr_expect_eq(waits, 1, "%d waits", waits);
     cr_expect_eq(facts_memory_arm(&reference.memory, FACTS_PATTERN_B, 0), FATTN_OK);
     ((unsigned char *)reference.memory.set->workspace)[64] ^= 1;
-    ((unsigned char *)facts_memory_array_address(&reference.memory, FACTS_ARRAY_SEQ_LEN_KV))[-1] ^= 1;
+    ((unsigned char *)facts_memory_array_address(&reference.memory, FACTS_ARRAY_SEQ_LEN_KV))[-1] ^=
+        1;
     cr_expect_eq(facts_memory_fetch(&reference.memory, FACTS_PATTERN_B, overrun), FATTN_OK);
     cr_expect_eq(waits, 2, "%d waits", waits);
     cr_expect_eq(overrun[FACTS_PLACE_WORKSPACE], 1);
     cr_expect_eq(overrun[FACTS_PLACE_ARRAYS + FACTS_ARRAY_SEQ_LEN_KV], 1);
     cr_expect_eq(facts_judging_repeat(&rerun, &reference), FATTN_OK);
     cr_expect_eq(waits, 3, "%d waits", waits);
-    cr_expect(rerun.different[FACTS_TENSOR_O] > 0 && rerun.different[FACTS_TENSOR_STATS] > 0, "two poisons");
+    cr_expect(rerun.different[FACTS_TENSOR_O] > 0 && rerun.different[FACTS_TENSOR_STATS] > 0,
+              "two poisons");
     driver->stream_synchronize = wait_for;
     facts_reference_destroy(&reference);
     close_emulated(gpu, context);

@@ -13,12 +13,16 @@
 #include "python.h"
 
 static const char HELP[] =
-    "usage: facts cudnn list                lists installed builds and those that can be installed\n"
+    "usage: facts cudnn list                lists installed builds and those that can be "
+    "installed\n"
     "       facts cudnn install [--pinned-only] VERSION...\n"
-    "                                       installs builds into the cache: 9.20.0, 9.28.1.4, 9.20.0-jit-cu12,\n"
-    "                                       9.12..9.14, latest; a version that ci/cudnn.lock lacks comes from the\n"
+    "                                       installs builds into the cache: 9.20.0, 9.28.1.4, "
+    "9.20.0-jit-cu12,\n"
+    "                                       9.12..9.14, latest; a version that ci/cudnn.lock lacks "
+    "comes from the\n"
     "                                       package index (--pinned-only refuses it)\n"
-    "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without VERSION all that are missing\n"
+    "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without VERSION all "
+    "that are missing\n"
     "       facts cudnn remove VERSION...   removes builds that FACTS installed from the cache\n"
     "       facts cudnn path VERSION        prints the folder with libcudnn.so.9\n"
     "\nExamples:\n  facts cudnn list\n  facts cudnn install 9.27.0\n";
@@ -32,9 +36,12 @@ static int complain(int status, const facts_error *message)
 
 static void print_build(const facts_build *b)
 {
-    const char *nvrtc = !b->needs_nvrtc ? "built in" : b->nvrtc[0] ? b->nvrtc : "MISSING: ./facts cudnn install it";
-    facts_print_line(stdout, "%-18s %-11s cu%d  %-5s %-8s %s  (NVRTC: %s)", b->name, b->full_version, b->cuda_major,
-                     b->kind == FACTS_BUILD_JIT ? "jit" : "full", facts_origin_name(b->origin), b->dir, nvrtc);
+    const char *nvrtc = !b->needs_nvrtc ? "built in"
+                        : b->nvrtc[0]   ? b->nvrtc
+                                        : "MISSING: ./facts cudnn install it";
+    facts_print_line(stdout, "%-18s %-11s cu%d  %-5s %-8s %s  (NVRTC: %s)", b->name,
+                     b->full_version, b->cuda_major, b->kind == FACTS_BUILD_JIT ? "jit" : "full",
+                     facts_origin_name(b->origin), b->dir, nvrtc);
 }
 
 static bool here(const facts_builds *found, const facts_build *b)
@@ -60,13 +67,17 @@ static int list(void)
     static const struct flavour {
         facts_build_kind kind;
         int cuda_major;
-    } FLAVOURS[] = { { FACTS_BUILD_JIT, 13 }, { FACTS_BUILD_JIT, 12 }, { FACTS_BUILD_FULL, 13 }, { FACTS_BUILD_FULL, 12 } };
+    } FLAVOURS[] = { { FACTS_BUILD_JIT, 13 },
+                     { FACTS_BUILD_JIT, 12 },
+                     { FACTS_BUILD_FULL, 13 },
+                     { FACTS_BUILD_FULL, 12 } };
     for (size_t f = 0; known == 0 && f < sizeof FLAVOURS / sizeof *FLAVOURS; f++) {
-        (void)printf("%s%-4s cu%d:", f ? "             " : "installable: ", FLAVOURS[f].kind == FACTS_BUILD_JIT ? "jit" : "full",
-                     FLAVOURS[f].cuda_major);
+        (void)printf("%s%-4s cu%d:", f ? "             " : "installable: ",
+                     FLAVOURS[f].kind == FACTS_BUILD_JIT ? "jit" : "full", FLAVOURS[f].cuda_major);
         for (size_t i = 0; i < installable.count; i++) {
             const facts_build *b = &installable.at[i];
-            if (b->kind == FLAVOURS[f].kind && b->cuda_major == FLAVOURS[f].cuda_major && !here(&found, b))
+            if (b->kind == FLAVOURS[f].kind && b->cuda_major == FLAVOURS[f].cuda_major &&
+                !here(&found, b))
                 (void)printf(" %s", b->version);
         }
         (void)printf("\n");
@@ -102,7 +113,8 @@ static int install(int argc, char **argv)
             flags = FACTS_RESOLVE_PINNED;
             continue;
         }
-        if ((size_t)snprintf(spec + n, sizeof spec - n, "%s%s", n ? "," : "", argv[i]) >= sizeof spec - n) {
+        if ((size_t)snprintf(spec + n, sizeof spec - n, "%s%s", n ? "," : "", argv[i]) >=
+            sizeof spec - n) {
             (void)fprintf(stderr, "facts cudnn: more versions than can be installed at once\n");
             return 2;
         }
@@ -130,7 +142,9 @@ static int lock(int argc, char **argv)
     for (int i = 0; i < argc; i++)
         words[i + 1] = argv[i];
     if (!facts_home_path("ci/cudnn_lock.py", script)) {
-        (void)fprintf(stderr, "facts cudnn: ci/cudnn_lock.py: not found; set FACTS_HOME to the folder that has it\n");
+        (void)fprintf(
+            stderr,
+            "facts cudnn: ci/cudnn_lock.py: not found; set FACTS_HOME to the folder that has it\n");
         return 3;
     }
     return complain(facts_python_run(words, &message), &message);
@@ -146,9 +160,11 @@ static int unlink_one(const char *path, const struct stat *info, int type, struc
 static bool lies_in_cache(const char *top)
 {
     char cache[FACTS_PATH];
-    char *root = facts_cache_path("cudnn", cache) ? realpath(cache, NULL) : NULL, *real = realpath(top, NULL);
+    char *root = facts_cache_path("cudnn", cache) ? realpath(cache, NULL) : NULL,
+         *real = realpath(top, NULL);
     const size_t n = root ? strlen(root) : 0;
-    const bool inside = root && real && strncmp(real, root, n) == 0 && real[n] == '/' && !strchr(real + n + 1, '/');
+    const bool inside =
+        root && real && strncmp(real, root, n) == 0 && real[n] == '/' && !strchr(real + n + 1, '/');
     free(root);
     free(real);
     return inside;
@@ -165,10 +181,14 @@ static int remove_build(const facts_build *b)
         return 3;
     *slash = 0;
     if (!lies_in_cache(top)) {
-        facts_print_line(stderr, "facts cudnn: %s: is linked from the cache; FACTS removes only builds that it installed", top);
+        facts_print_line(stderr,
+                         "facts cudnn: %s: is linked from the cache; FACTS removes only builds "
+                         "that it installed",
+                         top);
         return 2;
     }
-    (void)snprintf(aside, sizeof aside, "%.*s.removed.%ld", (int)(sizeof aside - 32), top, (long)getpid());
+    (void)snprintf(aside, sizeof aside, "%.*s.removed.%ld", (int)(sizeof aside - 32), top,
+                   (long)getpid());
     if (rename(top, aside) != 0 || nftw(aside, unlink_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
         facts_print_line(stderr, "facts cudnn: %s: %s", top, strerror(errno));
         return 3;
@@ -187,15 +207,17 @@ static int remove_builds(int argc, char **argv)
         for (size_t i = 0; i < found.count && status == 0; i++) {
             const facts_build *b = &found.at[i];
             if (b->origin != FACTS_ORIGIN_CACHE ||
-                (strcmp(b->name, argv[a]) != 0 && strcmp(b->version, argv[a]) != 0 && strcmp(b->full_version, argv[a]) != 0))
+                (strcmp(b->name, argv[a]) != 0 && strcmp(b->version, argv[a]) != 0 &&
+                 strcmp(b->full_version, argv[a]) != 0))
                 continue;
             status = remove_build(b);
             removed++;
         }
         if (removed == 0) {
-            facts_print_line(
-                stderr, "facts cudnn: %s: not in the cache; FACTS removes only builds that it installed; see ./facts cudnn list",
-                argv[a]);
+            facts_print_line(stderr,
+                             "facts cudnn: %s: not in the cache; FACTS removes only builds that it "
+                             "installed; see ./facts cudnn list",
+                             argv[a]);
             status = 2;
         }
     }
@@ -220,7 +242,8 @@ static int command(int argc, char **argv)
 {
     const char *verb = argc > 0 ? argv[0] : "";
     for (int i = 0; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-?") == 0) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
+            strcmp(argv[i], "-?") == 0) {
             (void)fputs(HELP, stdout);
             return 0;
         }
@@ -236,13 +259,16 @@ static int command(int argc, char **argv)
         return path(argv[1]);
     if (argc == 0)
         (void)fputs(HELP, stderr);
-    else if (strcmp(verb, "install") == 0 || strcmp(verb, "remove") == 0 || strcmp(verb, "path") == 0)
+    else if (strcmp(verb, "install") == 0 || strcmp(verb, "remove") == 0 ||
+             strcmp(verb, "path") == 0)
         facts_print_line(stderr, "facts cudnn %s: give %s: facts cudnn %s 9.27.0", verb,
                          strcmp(verb, "path") == 0 ? "one version" : "at least one version", verb);
     else if (strcmp(verb, "list") == 0)
         facts_print_line(stderr, "facts cudnn list: takes no \"%.60s\"", argv[1]);
     else
-        facts_print_line(stderr, "facts cudnn: \"%.60s\" is none of list, install, lock, remove, path (`facts cudnn --help`)",
+        facts_print_line(stderr,
+                         "facts cudnn: \"%.60s\" is none of list, install, lock, remove, path "
+                         "(`facts cudnn --help`)",
                          verb);
     return 2;
 }

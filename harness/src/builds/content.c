@@ -18,7 +18,8 @@ void facts_content_text(facts_content *content, const char *what, const char *te
 
 void facts_content_file(facts_content *content, const char *path)
 {
-    static char bytes[4 << 20]; /* reads large blocks: few calls that may fail. One thread uses it. */
+    static char
+        bytes[4 << 20]; /* reads large blocks: few calls that may fail. One thread uses it. */
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     XXH3_state_t hash;
     ssize_t n = -1;
@@ -47,6 +48,7 @@ void facts_content_build(facts_content *content, const facts_build *build)
     if (!build->needs_nvrtc || !build->nvrtc[0])
         return;
     facts_content_file(content, build->nvrtc);
-    (void)snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(build->nvrtc, '/') - build->nvrtc), build->nvrtc);
+    (void)snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(build->nvrtc, '/') - build->nvrtc),
+                   build->nvrtc);
     facts_find_paths(folder, "libnvrtc-builtins.so.*", add, content, NULL);
 }

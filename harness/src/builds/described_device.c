@@ -25,10 +25,13 @@ const char *facts_device_names(char *out, size_t bytes)
     char folder[FACTS_PATH];
     struct dirent **entries = NULL;
     out[0] = 0;
-    int count = facts_home_path("devices", folder) ? scandir(folder, &entries, is_description, alphasort) : 0;
+    int count = facts_home_path("devices", folder)
+                    ? scandir(folder, &entries, is_description, alphasort)
+                    : 0;
     for (int i = 0; i < count; i++) {
         size_t n = strlen(out);
-        (void)snprintf(out + n, bytes - n, "%s%.*s", n ? ", " : "", (int)(strlen(entries[i]->d_name) - 5), entries[i]->d_name);
+        (void)snprintf(out + n, bytes - n, "%s%.*s", n ? ", " : "",
+                       (int)(strlen(entries[i]->d_name) - 5), entries[i]->d_name);
         free(entries[i]);
     }
     free(entries);
@@ -43,8 +46,10 @@ static void find_similar(char out[64], const char *spec, const char *names)
     facts_error error = { 0 };
     out[0] = 0;
     (void)snprintf(list, sizeof list, "%s", names);
-    for (char *name = strtok_r(list, ", ", &rest); name && !out[0] && strlen(spec) > 1; name = strtok_r(NULL, ", ", &rest))
-        if (strcasestr(name, spec) || (facts_device_load(&device, name, &error) == 0 && strcasestr(device.source, spec)))
+    for (char *name = strtok_r(list, ", ", &rest); name && !out[0] && strlen(spec) > 1;
+         name = strtok_r(NULL, ", ", &rest))
+        if (strcasestr(name, spec) ||
+            (facts_device_load(&device, name, &error) == 0 && strcasestr(device.source, spec)))
             (void)snprintf(out, 64, "%s", name);
 }
 
@@ -57,17 +62,24 @@ static bool find(const char *spec, char out[FACTS_PATH], facts_error *message)
         return facts_fail(message, "the path of the device description is too long");
     }
     char part[128], names[512], similar[64];
-    if (spec[0] && spec[0] != '.' && (size_t)snprintf(part, sizeof part, "devices/%s.json", spec) < sizeof part &&
+    if (spec[0] && spec[0] != '.' &&
+        (size_t)snprintf(part, sizeof part, "devices/%s.json", spec) < sizeof part &&
         facts_home_path(part, out))
         return true;
     facts_device_names(names, sizeof names);
     find_similar(similar, spec, names);
     if (*similar)
-        return facts_fail(message, "--device \"%.64s\": no such name; did you mean %s? (`facts devices` lists them)", spec,
-                          similar);
+        return facts_fail(
+            message,
+            "--device \"%.64s\": no such name; did you mean %s? (`facts devices` lists them)", spec,
+            similar);
     if (*names)
-        return facts_fail(message, "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s", spec, names);
-    return facts_fail(message, "--device \"%.64s\": no descriptions were found; set FACTS_HOME to the folder that has devices/",
+        return facts_fail(message,
+                          "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s",
+                          spec, names);
+    return facts_fail(message,
+                      "--device \"%.64s\": no descriptions were found; set FACTS_HOME to the "
+                      "folder that has devices/",
                       spec);
 }
 
@@ -79,27 +91,33 @@ static void text_field(const json_t *file, const char *key, char *out, size_t by
     facts_plain(out);
 }
 
-static bool whole_number(const json_t *device, const char *key, long long least, long long most, long long *out, const char *path,
-                         facts_error *message)
+static bool whole_number(const json_t *device, const char *key, long long least, long long most,
+                         long long *out, const char *path, facts_error *message)
 {
     const json_t *value = json_object_get(device, key);
     *out = json_integer_value(value);
     if (json_is_integer(value) && *out >= least && *out <= most)
         return true;
-    return facts_fail(message, "%s: \"%s\" must be a whole number from %lld to %lld", path, key, least, most);
+    return facts_fail(message, "%s: \"%s\" must be a whole number from %lld to %lld", path, key,
+                      least, most);
 }
 
 /* The fields that every cuDNN needs. If a version needs more, its answer says so. */
-static bool read_device(facts_device *out, const json_t *device, const char *path, facts_error *message)
+static bool read_device(facts_device *out, const json_t *device, const char *path,
+                        facts_error *message)
 {
     long long version, processors;
     if (!json_is_object(device))
-        return facts_fail(message, "%s: \"device\" must be the object with the properties that cuDNN reads", path);
+        return facts_fail(message,
+                          "%s: \"device\" must be the object with the properties that cuDNN reads",
+                          path);
     if (!whole_number(device, "deviceVer", 500, 9990, &version, path, message) ||
         !whole_number(device, "multiProcessorCount", 1, 100000, &processors, path, message))
         return false;
     if (version % 10)
-        return facts_fail(message, "%s: \"deviceVer\" is the compute capability times 100 (9.0 is 900), not %lld", path, version);
+        return facts_fail(
+            message, "%s: \"deviceVer\" is the compute capability times 100 (9.0 is 900), not %lld",
+            path, version);
     char *json = json_dumps(device, JSON_COMPACT);
     bool fits = json && strlen(json) < sizeof out->json;
     if (fits)
@@ -129,8 +147,9 @@ int facts_device_load(facts_device *out, const char *spec, facts_error *message)
         return 2;
     struct stat info;
     if (stat(path, &info) != 0 || access(path, R_OK) != 0)
-        return facts_fail_as(2, message, "--device %s: %s; give a JSON file, or a name that `facts devices` lists", path,
-                             strerror(errno));
+        return facts_fail_as(
+            2, message, "--device %s: %s; give a JSON file, or a name that `facts devices` lists",
+            path, strerror(errno));
     if (!S_ISREG(info.st_mode) || info.st_size > 1 << 20)
         return facts_fail_as(2, message, "%s: not a file of at most 1 MiB", path);
     json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);

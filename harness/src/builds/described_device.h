@@ -1,6 +1,7 @@
-/* Descriptions of GPUs: lib/devices/NAME.json, or a file given by its path. "device" is cuDNN's own JSON, which cuDNN reads.
- * "source", "read_with" and "date" say where it was read. Only a description that was read from a product may have the product's
- * name. A bare object of cuDNN is accepted too; its name is then the file's name. */
+/* Descriptions of GPUs: lib/devices/NAME.json, or a file given by its path. "device" is cuDNN's own
+ * JSON, which cuDNN reads. "source", "read_with" and "date" say where it was read. Only a
+ * description that was read from a product may have the product's name. A bare object of cuDNN is
+ * accepted too; its name is then the file's name. */
 #ifndef FACTS_DESCRIBED_DEVICE_H
 #define FACTS_DESCRIBED_DEVICE_H
 
@@ -19,9 +20,9 @@ typedef struct facts_device {
     char json[4096]; /* the JSON that cuDNN reads, compact */
 } facts_device;
 
-/* Loads a description. `spec` is a name of lib/devices or a path (with a slash, or ending in .json). Returns 0; 2 with one line in
- * *message: unknown name (the line lists the known ones), unreadable file, invalid JSON (with the place), missing or impossible
- * field. */
+/* Loads a description. `spec` is a name of lib/devices or a path (with a slash, or ending in
+ * .json). Returns 0; 2 with one line in *message: unknown name (the line lists the known ones),
+ * unreadable file, invalid JSON (with the place), missing or impossible field. */
 int facts_device_load(facts_device *out, const char *spec, facts_error *message);
 
 /* The names in lib/devices, sorted, joined by ", " into out; empty when there are none. */

@@ -48,14 +48,17 @@ typedef struct search {
 static bool others_may_write(const char *path, facts_error *message)
 {
     struct stat info;
-    if (stat(path, &info) != 0 || ((info.st_uid == geteuid() || info.st_uid == 0) && !(info.st_mode & 022)))
+    if (stat(path, &info) != 0 ||
+        ((info.st_uid == geteuid() || info.st_uid == 0) && !(info.st_mode & 022)))
         return false;
-    return !facts_fail(message, "%s: belongs to somebody else, or others may write to it: its builds are not used (chmod go-w)",
+    return !facts_fail(message,
+                       "%s: belongs to somebody else, or others may write to it: its builds are "
+                       "not used (chmod go-w)",
                        path);
 }
 
-/* A folder that cannot be identified is not a build, and is not reported. A folder that cannot be read is reported, because it
- * may be one. */
+/* A folder that cannot be identified is not a build, and is not reported. A folder that cannot be
+ * read is reported, because it may be one. */
 static void look(search *s, const char *folder, facts_origin origin)
 {
     facts_build build;
@@ -94,15 +97,18 @@ static void look_all(search *s, const char *root, const char *pattern, facts_ori
 static void look_in_prefix(search *s, const char *prefix)
 {
     static const char *const WHERE[] = {
-        "lib/python3*/site-packages/nvidia/cudnn*/lib", "lib64/python3*/site-packages/nvidia/cudnn*/lib",
-        "lib/python3*/dist-packages/nvidia/cudnn*/lib", "local/lib/python3*/dist-packages/nvidia/cudnn*/lib",
+        "lib/python3*/site-packages/nvidia/cudnn*/lib",
+        "lib64/python3*/site-packages/nvidia/cudnn*/lib",
+        "lib/python3*/dist-packages/nvidia/cudnn*/lib",
+        "local/lib/python3*/dist-packages/nvidia/cudnn*/lib",
         "lib/python3/dist-packages/nvidia/cudnn*/lib",
     };
     for (size_t i = 0; i < sizeof WHERE / sizeof *WHERE; i++)
         look_all(s, prefix, WHERE[i], FACTS_ORIGIN_PYTHON);
 }
 
-/* An interpreter's prefix is the folder above its own. In a virtual environment the link counts, otherwise its target. */
+/* An interpreter's prefix is the folder above its own. In a virtual environment the link counts,
+ * otherwise its target. */
 static void look_beside_python(search *s, const char *python)
 {
     char *real = realpath(python, NULL);
@@ -117,8 +123,8 @@ static void look_beside_python(search *s, const char *python)
 
 static void look_in_pythons(search *s)
 {
-    const char *named = getenv("FACTS_PYTHON"), *environment = getenv("VIRTUAL_ENV"), *home = getenv("HOME"),
-               *search_path = getenv("PATH");
+    const char *named = getenv("FACTS_PYTHON"), *environment = getenv("VIRTUAL_ENV"),
+               *home = getenv("HOME"), *search_path = getenv("PATH");
     if (named && strchr(named, '/'))
         look_beside_python(s, named);
     if (environment && *environment)

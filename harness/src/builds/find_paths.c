@@ -1,5 +1,5 @@
-/* Paths that fit a pattern. Not glob(3): without memory glibc's frees twice, and it takes a folder that it cannot list for an empty
- * one. */
+/* Paths that fit a pattern. Not glob(3): without memory glibc's frees twice, and it takes a folder
+ * that it cannot list for an empty one. */
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -17,7 +17,8 @@ typedef struct finding {
 
 bool facts_is_absent(int error)
 {
-    return error == ENOENT || error == ENOTDIR || error == EACCES || error == ELOOP || error == ENAMETOOLONG;
+    return error == ENOENT || error == ENOTDIR || error == EACCES || error == ELOOP ||
+           error == ENAMETOOLONG;
 }
 
 static void find(const finding *f, const char *folder, const char *pattern);
@@ -60,8 +61,8 @@ static void find(const finding *f, const char *folder, const char *pattern)
         free(entries);
 }
 
-void facts_find_paths(const char *folder, const char *pattern, void (*each)(void *to, const char *path), void *to,
-                      facts_error *trouble)
+void facts_find_paths(const char *folder, const char *pattern,
+                      void (*each)(void *to, const char *path), void *to, facts_error *trouble)
 {
     find(&(finding){ each, to, trouble }, folder, pattern);
 }

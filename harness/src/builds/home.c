@@ -52,8 +52,8 @@ static bool readable(const char *root, const char *part, char out[FACTS_PATH])
         if (strncmp(part, ALIASES[i].part, n) != 0 || (part[n] && part[n] != '/'))
             continue;
         char below[FACTS_PATH];
-        if (facts_join(below, root, ALIASES[i].source) && facts_join(out, below, part[n] ? part + n + 1 : "") &&
-            access(out, R_OK) == 0)
+        if (facts_join(below, root, ALIASES[i].source) &&
+            facts_join(out, below, part[n] ? part + n + 1 : "") && access(out, R_OK) == 0)
             return true;
     }
     return false;
@@ -69,8 +69,8 @@ const char *facts_home_path(const char *part, char out[FACTS_PATH])
         return NULL;
     static const char *const UP[] = { "..", "../../.." };
     for (size_t i = 0; i < sizeof UP / sizeof *UP; i++)
-        if (facts_join(root, program, UP[i]) && realpath(root, folder) && strlen(folder) < FACTS_PATH &&
-            readable(folder, part, out))
+        if (facts_join(root, program, UP[i]) && realpath(root, folder) &&
+            strlen(folder) < FACTS_PATH && readable(folder, part, out))
             return out;
     return NULL;
 }
@@ -82,8 +82,9 @@ const char *facts_expectations_path(char out[FACTS_PATH])
         return NULL;
     if (facts_join(out, cases, "expect") && access(out, R_OK) == 0)
         return out;
-    bool made = facts_join(part, cases, "known") && access(part, R_OK) == 0 && facts_program_dir(program) &&
-                facts_join(out, program, "../expectations") && access(out, R_OK) == 0;
+    bool made = facts_join(part, cases, "known") && access(part, R_OK) == 0 &&
+                facts_program_dir(program) && facts_join(out, program, "../expectations") &&
+                access(out, R_OK) == 0;
     return made ? out : NULL;
 }
 

@@ -1,4 +1,5 @@
-/* The folders of FACTS: its data, and the user's cache. FACTS writes to no other folder unless the user names one. */
+/* The folders of FACTS: its data, and the user's cache. FACTS writes to no other folder unless the
+ * user names one. */
 #ifndef FACTS_HOME_H
 #define FACTS_HOME_H
 
@@ -8,31 +9,35 @@
 
 #define FACTS_PATH 1024
 
-/* Finds a part of the data of FACTS: "cases", "devices", "reports", "ci", "repro", "nulldriver", or a file below one
- * ("devices/h100-sxm.json"). It looks in $FACTS_HOME, then near the running program: <exe>/.. (a bundle) and <exe>/../../.. (a
- * build folder inside the sources). The names are the same in the sources (where devices/ is in lib/) and in a bundle. Returns
- * `out`, or NULL if there is no such file or folder. */
+/* Finds a part of the data of FACTS: "cases", "devices", "reports", "ci", "repro", "nulldriver", or
+ * a file below one
+ * ("devices/h100-sxm.json"). It looks in $FACTS_HOME, then near the running program: <exe>/.. (a
+ * bundle) and <exe>/../../.. (a build folder inside the sources). The names are the same in the
+ * sources (where devices/ is in lib/) and in a bundle. Returns `out`, or NULL if there is no such
+ * file or folder. */
 const char *facts_home_path(const char *part, char out[FACTS_PATH]);
 
-/* The folder of the expectations: expect/ in the folder `cases`. If `cases` has the known failures themselves, it is the folder
- * that the build made of them, beside the running program. Returns `out`, or NULL. */
+/* The folder of the expectations: expect/ in the folder `cases`. If `cases` has the known failures
+ * themselves, it is the folder that the build made of them, beside the running program. Returns
+ * `out`, or NULL. */
 const char *facts_expectations_path(char out[FACTS_PATH]);
 
 /* The folder of the running program, without a slash at its end. Returns `out`, or NULL. */
 const char *facts_program_dir(char out[FACTS_PATH]);
 
-/* $XDG_CACHE_HOME/facts, else $HOME/.cache/facts, with `part` below it; nothing is created. Returns `out`, or NULL when neither is
- * set. */
+/* $XDG_CACHE_HOME/facts, else $HOME/.cache/facts, with `part` below it; nothing is created. Returns
+ * `out`, or NULL when neither is set. */
 const char *facts_cache_path(const char *part, char out[FACTS_PATH]);
 
 /* Joins with one slash. Returns false, with out empty, when it does not fit. */
 bool facts_join(char out[FACTS_PATH], const char *folder, const char *name);
 
-/* The user's key for plan folders: 64 hexadecimal digits. The first call makes it in the cache. Returns 0, or 3 if it cannot be
- * made or other users can read it. */
+/* The user's key for plan folders: 64 hexadecimal digits. The first call makes it in the cache.
+ * Returns 0, or 3 if it cannot be made or other users can read it. */
 int facts_plan_key(char out[65], facts_error *error);
 
-/* Makes the folders above a path: "a/b/c" needs a and a/b, "a/b/c/" all three. False: errno says why. */
+/* Makes the folders above a path: "a/b/c" needs a and a/b, "a/b/c/" all three. False: errno says
+ * why. */
 bool facts_make_folders(char *path);
 
 #endif

@@ -1,13 +1,15 @@
 /* Identifies the cuDNN of a folder (version, kind and CUDA major) without loading it.
  *
- * First it reads the package's metadata: NAME-VERSION.dist-info two levels above lib/ (a Python package), or METADATA and RECORD
- * beside lib/ (the cache). The metadata counts only if its RECORD names the engines library with the size of the file, because two
- * packages may have written into one folder.
+ * First it reads the package's metadata: NAME-VERSION.dist-info two levels above lib/ (a Python
+ * package), or METADATA and RECORD beside lib/ (the cache). The metadata counts only if its RECORD
+ * names the engines library with the size of the file, because two packages may have written into
+ * one folder.
  *
- * Otherwise it reads the engines library itself. That library refuses serialized plans of other versions with the text
- * "cudnn_version != (9 * 10000 + 20 * 100 + 0)". Its compiler options contain the path of its toolkit,
- * ".../cuda-13.2/bin/ptxExtDesc.txt" or ".../r12.9/bin/.../ptxExtDesc.txt". A header beside it may be of another version, so it is
- * read last. */
+ * Otherwise it reads the engines library itself. That library refuses serialized plans of other
+ * versions with the text "cudnn_version != (9 * 10000 + 20 * 100 + 0)". Its compiler options
+ * contain the path of its toolkit,
+ * ".../cuda-13.2/bin/ptxExtDesc.txt" or ".../r12.9/bin/.../ptxExtDesc.txt". A header beside it may
+ * be of another version, so it is read last. */
 #include "build_parts.h"
 
 #include <errno.h>
@@ -25,7 +27,8 @@ static bool exists(const char *folder, const char *file)
     return facts_join(path, folder, file) && access(path, R_OK) == 0;
 }
 
-/* A file that cannot be read is not missing: `trouble` reports it, and the folder is not identified as something else. */
+/* A file that cannot be read is not missing: `trouble` reports it, and the folder is not identified
+ * as something else. */
 static bool opened(bool open, const char *path, facts_error *trouble)
 {
     if (!open && !facts_is_absent(errno))
@@ -73,7 +76,8 @@ static bool record_fits(const char *record, const char *dir, facts_error *troubl
 }
 
 /* "Name: nvidia-cudnn-jit-cu13" and "Version: 9.20.0.48" of a METADATA file. */
-static bool metadata(const char *path, facts_build *out, int number[4], int *numbers, facts_error *trouble)
+static bool metadata(const char *path, facts_build *out, int number[4], int *numbers,
+                     facts_error *trouble)
 {
     FILE *file = open_text(path, trouble);
     if (!file)
@@ -88,7 +92,8 @@ static bool metadata(const char *path, facts_build *out, int number[4], int *num
     return *numbers >= 3 && facts_package_parse(name, &out->kind, &out->cuda_major);
 }
 
-static bool from_dist_info(const char *folder, const char *dir, facts_build *out, int number[4], int *numbers, facts_error *trouble)
+static bool from_dist_info(const char *folder, const char *dir, facts_build *out, int number[4],
+                           int *numbers, facts_error *trouble)
 {
     char record[FACTS_PATH], meta[FACTS_PATH];
     if (!facts_join(record, folder, "RECORD") || !facts_join(meta, folder, "METADATA"))
@@ -110,10 +115,12 @@ typedef struct package {
 static void try_package(void *to, const char *folder)
 {
     package *p = to;
-    p->known = p->known || from_dist_info(folder, p->dir, p->out, p->number, p->numbers, p->trouble);
+    p->known =
+        p->known || from_dist_info(folder, p->dir, p->out, p->number, p->numbers, p->trouble);
 }
 
-static bool from_package(const char *dir, facts_build *out, int number[4], int *numbers, facts_error *trouble)
+static bool from_package(const char *dir, facts_build *out, int number[4], int *numbers,
+                         facts_error *trouble)
 {
     char above[FACTS_PATH];
     package p = { dir, out, number, numbers, trouble, false };
@@ -129,7 +136,8 @@ static int toolkit_major(const char *start, const char *mark)
 {
     const char *from = mark - start > 160 ? mark - 160 : start;
     for (const char *at = mark - 1; at > from; at--) {
-        bool named = (at - from >= 5 && memcmp(at - 5, "cuda-", 5) == 0) || (at - from >= 2 && memcmp(at - 2, "/r", 2) == 0);
+        bool named = (at - from >= 5 && memcmp(at - 5, "cuda-", 5) == 0) ||
+                     (at - from >= 2 && memcmp(at - 2, "/r", 2) == 0);
         if (named && at[0] == '1' && at[1] >= '0' && at[1] <= '9' && at[2] == '.')
             return 10 + (at[1] - '0');
     }
@@ -143,7 +151,8 @@ static bool version_sum(const char *text, int number[4])
     for (int i = 0; i < 3; i++) {
         char *end;
         long value = strtol(text, &end, 10);
-        if (end == text || value < 0 || value > 9999 || strncmp(end, AFTER[i], strlen(AFTER[i])) != 0)
+        if (end == text || value < 0 || value > 9999 ||
+            strncmp(end, AFTER[i], strlen(AFTER[i])) != 0)
             return false;
         number[i] = (int)value;
         text = end + strlen(AFTER[i]);
@@ -151,7 +160,8 @@ static bool version_sum(const char *text, int number[4])
     return true;
 }
 
-static bool from_library(const char *dir, facts_build *out, int number[4], int *numbers, facts_error *trouble)
+static bool from_library(const char *dir, facts_build *out, int number[4], int *numbers,
+                         facts_error *trouble)
 {
     static const char VERSION[] = "cudnn_version != (", TOOLKIT[] = "ptxExtDesc.txt";
     char path[FACTS_PATH];
@@ -162,7 +172,8 @@ static bool from_library(const char *dir, facts_build *out, int number[4], int *
     if (!opened(fd >= 0, path, trouble))
         return false;
     const bool holds = fstat(fd, &info) == 0 && info.st_size > 0;
-    char *bytes = holds ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    char *bytes =
+        holds ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     const bool mapped = bytes != MAP_FAILED;
     if (holds && !mapped)
         facts_fail(trouble, "%s: %s", path, strerror(errno));
@@ -199,7 +210,8 @@ static bool defines(const char *line, const char *name, int *out)
 
 static bool from_header(const char *dir, int number[4], int *numbers, facts_error *trouble)
 {
-    static const char *const WHERE[] = { "../include/cudnn_version.h", "../include/cudnn_version_v9.h" };
+    static const char *const WHERE[] = { "../include/cudnn_version.h",
+                                         "../include/cudnn_version_v9.h" };
     for (size_t i = 0; i < sizeof WHERE / sizeof *WHERE; i++) {
         char path[FACTS_PATH], line[256];
         FILE *file = facts_join(path, dir, WHERE[i]) ? open_text(path, trouble) : NULL;
@@ -229,12 +241,17 @@ static int toolkit_folder_major(const char *dir)
 
 static bool library_folder(const char *folder, char out[FACTS_PATH])
 {
-    static const char *const BELOW[] = {
-        "", "lib", "lib64", "nvidia/cudnn/lib", "nvidia/cudnn_jit/lib", ("lib/" FACTS_MACHINE "-linux-gnu")
-    };
+    static const char *const BELOW[] = { "",
+                                         "lib",
+                                         "lib64",
+                                         "nvidia/cudnn/lib",
+                                         "nvidia/cudnn_jit/lib",
+                                         ("lib/" FACTS_MACHINE "-linux-gnu") };
     char below[FACTS_PATH];
     for (size_t i = 0; i < sizeof BELOW / sizeof *BELOW; i++) {
-        char *real = facts_join(below, folder, BELOW[i]) && exists(below, "libcudnn.so.9") ? realpath(below, NULL) : NULL;
+        char *real = facts_join(below, folder, BELOW[i]) && exists(below, "libcudnn.so.9")
+                         ? realpath(below, NULL)
+                         : NULL;
         bool fits = real && facts_join(out, real, "");
         free(real);
         if (fits)
@@ -247,16 +264,21 @@ int facts_build_identify(facts_build *out, const char *folder, facts_error *mess
 {
     *out = (facts_build){ .origin = FACTS_ORIGIN_FOLDER };
     if (access(folder, R_OK | X_OK) != 0)
-        return facts_fail_as(2, message, "--cudnn %s: %s; give the folder with libcudnn.so.9", folder, strerror(errno));
+        return facts_fail_as(2, message, "--cudnn %s: %s; give the folder with libcudnn.so.9",
+                             folder, strerror(errno));
     if (!library_folder(folder, out->dir))
         return facts_fail_as(2, message,
-                             "%s: no libcudnn.so.9 here, nor in lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it",
+                             "%s: no libcudnn.so.9 here, nor in lib/, lib64/, nvidia/cudnn/lib or "
+                             "nvidia/cudnn_jit/lib below it",
                              folder);
     int number[4] = { 0 }, numbers = 0;
     facts_error trouble = { 0 };
-    bool precompiled = exists(out->dir, "libcudnn_engines_precompiled.so.9") || exists(out->dir, "libcudnn_heuristic.so.9");
+    bool precompiled = exists(out->dir, "libcudnn_engines_precompiled.so.9") ||
+                       exists(out->dir, "libcudnn_heuristic.so.9");
     if (!exists(out->dir, FACTS_ENGINES) || !exists(out->dir, "libcudnn_graph.so.9"))
-        return facts_fail_as(2, message, "%s: libcudnn.so.9 without libcudnn_graph.so.9 and " FACTS_ENGINES ": not a whole cuDNN 9",
+        return facts_fail_as(2, message,
+                             "%s: libcudnn.so.9 without libcudnn_graph.so.9 and " FACTS_ENGINES
+                             ": not a whole cuDNN 9",
                              out->dir);
     if (!from_package(out->dir, out, number, &numbers, &trouble)) {
         out->kind = precompiled ? FACTS_BUILD_FULL : FACTS_BUILD_JIT;
@@ -269,8 +291,10 @@ int facts_build_identify(facts_build *out, const char *folder, facts_error *mess
         return facts_fail_as(3, message, "%s", trouble.text);
     if (numbers < 3 || number[0] != 9 || !out->cuda_major)
         return facts_fail_as(2, message,
-                             "%s: %s of this cuDNN is not known: the package has no metadata, and neither has " FACTS_ENGINES,
-                             out->dir, numbers < 3 || number[0] != 9 ? "the version" : "the CUDA major");
+                             "%s: %s of this cuDNN is not known: the package has no metadata, and "
+                             "neither has " FACTS_ENGINES,
+                             out->dir,
+                             numbers < 3 || number[0] != 9 ? "the version" : "the CUDA major");
     out->three_libraries = !precompiled;
     facts_build_set_name(out, number, numbers);
     if (out->needs_nvrtc)

@@ -1,4 +1,5 @@
-/* ci/cudnn_install.py installs: it fetches with pip, which knows the user's index, proxy and certificates. */
+/* ci/cudnn_install.py installs: it fetches with pip, which knows the user's index, proxy and
+ * certificates. */
 #include "build_parts.h"
 
 #include <stdio.h>
@@ -41,9 +42,12 @@ static int run(const order *o, facts_error *message)
 {
     char script[FACTS_PATH], cache[FACTS_PATH];
     if (!facts_home_path("ci/cudnn_install.py", script))
-        return facts_fail_as(3, message, "ci/cudnn_install.py: not found; set FACTS_HOME to the folder that has it");
+        return facts_fail_as(
+            3, message, "ci/cudnn_install.py: not found; set FACTS_HOME to the folder that has it");
     if (!facts_cache_path("", cache))
-        return facts_fail_as(3, message, "neither XDG_CACHE_HOME nor HOME is set: there is no folder to install into");
+        return facts_fail_as(
+            3, message,
+            "neither XDG_CACHE_HOME nor HOME is set: there is no folder to install into");
     const char *argv[MOST + 4] = { script, "--cache", cache };
     for (int i = 0; i < o->count; i++)
         argv[3 + i] = o->packages[i];
@@ -56,23 +60,27 @@ static bool installed(const facts_builds *found, const facts_build *b)
 {
     for (size_t i = 0; i < found->count; i++) {
         const facts_build *f = &found->at[i];
-        if (f->origin == FACTS_ORIGIN_CACHE && strcmp(f->name, b->name) == 0 && strcmp(f->full_version, b->full_version) == 0)
+        if (f->origin == FACTS_ORIGIN_CACHE && strcmp(f->name, b->name) == 0 &&
+            strcmp(f->full_version, b->full_version) == 0)
             return true;
     }
     return false;
 }
 
-static int order_builds(order *o, const facts_builds *wanted, const facts_builds *found, facts_error *message)
+static int order_builds(order *o, const facts_builds *wanted, const facts_builds *found,
+                        facts_error *message)
 {
     int status = 0;
     for (size_t i = 0; i < wanted->count && status == 0; i++) {
         const facts_build *b = &wanted->at[i];
         char package[48], path[FACTS_PATH];
-        (void)snprintf(package, sizeof package, "nvidia-cudnn-%scu%d", b->kind == FACTS_BUILD_JIT ? "jit-" : "", b->cuda_major);
+        (void)snprintf(package, sizeof package, "nvidia-cudnn-%scu%d",
+                       b->kind == FACTS_BUILD_JIT ? "jit-" : "", b->cuda_major);
         if (!b->dir[0] && !installed(found, b))
             want(o, b->origin == FACTS_ORIGIN_INDEX ? "--unpinned=" : "", package, b->full_version);
         if (b->needs_nvrtc && !facts_nvrtc_find(b->cuda_major, b->dir[0] ? b->dir : NULL, path)) {
-            nvrtc_wish wish = { o, b->cuda_major == 12 ? "nvidia-cuda-nvrtc-cu12" : "nvidia-cuda-nvrtc" };
+            nvrtc_wish wish = { o, b->cuda_major == 12 ? "nvidia-cuda-nvrtc-cu12"
+                                                       : "nvidia-cuda-nvrtc" };
             status = facts_lock_read(want_nvrtc, &wish, message);
         }
     }
@@ -90,10 +98,12 @@ static int install(const facts_builds *wanted, facts_error *message)
     return status || o.count == 0 ? status : run(&o, message);
 }
 
-int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message)
+int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, facts_error *note,
+                         facts_error *message)
 {
     facts_fail(message, "%s", "");
-    int status = facts_builds_resolve(out, spec, FACTS_RESOLVE_LOCK_ONLY | FACTS_RESOLVE_INDEX | flags, note, message);
+    int status = facts_builds_resolve(
+        out, spec, FACTS_RESOLVE_LOCK_ONLY | FACTS_RESOLVE_INDEX | flags, note, message);
     if (status == 0)
         status = install(out, message);
     if (status)
@@ -109,7 +119,8 @@ static int resolve_again(facts_builds *out, unsigned flags, facts_error *message
     for (size_t i = 0; spec && i < out->count; i++) {
         const facts_build *b = &out->at[i];
         size_t n = strlen(spec);
-        (void)snprintf(spec + n, bytes - n, "%s%s", n ? "," : "", b->origin == FACTS_ORIGIN_FOLDER ? b->dir : b->name);
+        (void)snprintf(spec + n, bytes - n, "%s%s", n ? "," : "",
+                       b->origin == FACTS_ORIGIN_FOLDER ? b->dir : b->name);
     }
     facts_builds_free(out);
     int status = spec ? facts_builds_resolve(out, spec, flags, NULL, message) : 3;
@@ -117,9 +128,11 @@ static int resolve_again(facts_builds *out, unsigned flags, facts_error *message
     return status;
 }
 
-int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message)
+int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, facts_error *note,
+                        facts_error *message)
 {
-    int status = facts_builds_resolve(out, spec, FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_INDEX | flags, note, message);
+    int status = facts_builds_resolve(
+        out, spec, FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_INDEX | flags, note, message);
     bool ready = true;
     for (size_t i = 0; i < out->count; i++)
         ready = ready && out->at[i].dir[0] && (!out->at[i].needs_nvrtc || out->at[i].nvrtc[0]);

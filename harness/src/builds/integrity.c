@@ -40,7 +40,8 @@ bool facts_library_sha256(const char *path, char out[65])
 /* RECORD has the digest in URL-safe base64 without padding. */
 static bool base64_equals_hex(const char *base64, const char *hex)
 {
-    static const char ALPHABET[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    static const char ALPHABET[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     unsigned held = 0;
     int bits = 0, digits = 0;
     for (; *base64; base64++) {
@@ -57,7 +58,8 @@ static bool base64_equals_hex(const char *base64, const char *hex)
     return digits == 64;
 }
 
-/* "path,sha256=BASE64,bytes": is this the line for a file of that name in a lib folder? Cuts the digest out. */
+/* "path,sha256=BASE64,bytes": is this the line for a file of that name in a lib folder? Cuts the
+ * digest out. */
 static const char *digest_of(char *line, const char *name)
 {
     char *hash = strstr(line, ",sha256=");
@@ -86,5 +88,6 @@ facts_integrity facts_library_check(const facts_build *build, const char *path, 
         return FACTS_INTEGRITY_UNKNOWN;
     if (!sha256 && !facts_library_sha256(path, own))
         return FACTS_INTEGRITY_MISMATCH;
-    return base64_equals_hex(digest, sha256 ? sha256 : own) ? FACTS_INTEGRITY_OK : FACTS_INTEGRITY_MISMATCH;
+    return base64_equals_hex(digest, sha256 ? sha256 : own) ? FACTS_INTEGRITY_OK
+                                                            : FACTS_INTEGRITY_MISMATCH;
 }

@@ -1,4 +1,5 @@
-/* Is a library equal to the one in its package? A package's RECORD has a sha256 for each of its files. */
+/* Is a library equal to the one in its package? A package's RECORD has a sha256 for each of its
+ * files. */
 #ifndef FACTS_INTEGRITY_H
 #define FACTS_INTEGRITY_H
 
@@ -15,8 +16,8 @@ const char *facts_integrity_name(facts_integrity integrity); /* "ok" "mismatch" 
 /* sha256 of a file as 64 hex digits. Returns false when it cannot be read (out is then empty). */
 bool facts_library_sha256(const char *path, char out[65]);
 
-/* Compares a library of the build, by its file name, with the build's RECORD. `sha256` is the result of facts_library_sha256, or
- * NULL. */
+/* Compares a library of the build, by its file name, with the build's RECORD. `sha256` is the
+ * result of facts_library_sha256, or NULL. */
 facts_integrity facts_library_check(const facts_build *build, const char *path, const char *sha256);
 
 #endif

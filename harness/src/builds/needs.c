@@ -19,7 +19,8 @@ static const void *part(const image *file, size_t offset, size_t bytes)
     return offset <= file->bytes && bytes <= file->bytes - offset ? file->at + offset : NULL;
 }
 
-/* The newest "GLIBC_2.N" among the versions that one section asks for. Names lie in `texts`, which ends in a zero byte. */
+/* The newest "GLIBC_2.N" among the versions that one section asks for. Names lie in `texts`, which
+ * ends in a zero byte. */
 static int newest_in(const image *file, const Elf64_Shdr *section, const Elf64_Shdr *texts)
 {
     int newest = 0;
@@ -29,8 +30,9 @@ static int newest_in(const image *file, const Elf64_Shdr *section, const Elf64_S
         size_t below = library ? at + library->vn_aux : 0;
         for (unsigned j = 0; library && j < library->vn_cnt; j++) {
             const Elf64_Vernaux *version = part(file, below, sizeof *version);
-            const char *name =
-                version && version->vna_name < texts->sh_size ? part(file, texts->sh_offset + version->vna_name, 1) : NULL;
+            const char *name = version && version->vna_name < texts->sh_size
+                                   ? part(file, texts->sh_offset + version->vna_name, 1)
+                                   : NULL;
             if (!name)
                 return newest;
             int minor = strncmp(name, "GLIBC_2.", 8) == 0 ? (int)strtol(name + 8, NULL, 10) : 0;
@@ -45,9 +47,11 @@ static int newest_in(const image *file, const Elf64_Shdr *section, const Elf64_S
 static int newest_of(const image *file)
 {
     const Elf64_Ehdr *head = part(file, 0, sizeof *head);
-    if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64)
+    if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
+        head->e_ident[EI_CLASS] != ELFCLASS64)
         return 0;
-    const Elf64_Shdr *sections = part(file, head->e_shoff, (size_t)head->e_shnum * sizeof *sections);
+    const Elf64_Shdr *sections =
+        part(file, head->e_shoff, (size_t)head->e_shnum * sizeof *sections);
     for (unsigned i = 0; sections && i < head->e_shnum; i++) {
         if (sections[i].sh_type != SHT_GNU_verneed || sections[i].sh_link >= head->e_shnum)
             continue;

@@ -1,5 +1,6 @@
-/* NVRTC for cuDNN below 9.21: of the build's CUDA major, with its builtins beside it (without them every compile fails), and not
- * older than 12.8 (older ones decide "yes" for Blackwell and then cannot compile). */
+/* NVRTC for cuDNN below 9.21: of the build's CUDA major, with its builtins beside it (without them
+ * every compile fails), and not older than 12.8 (older ones decide "yes" for Blackwell and then
+ * cannot compile). */
 #include "build_parts.h"
 
 #include <stdio.h>
@@ -37,7 +38,9 @@ static void offer(void *to, const char *folder)
     offers *o = to;
     char path[FACTS_PATH], name[32];
     (void)snprintf(name, sizeof name, "libnvrtc.so.%d", o->cuda_major);
-    int version = facts_join(path, folder, name) && access(path, R_OK) == 0 ? builtins_version(folder, o->cuda_major) : 0;
+    int version = facts_join(path, folder, name) && access(path, R_OK) == 0
+                      ? builtins_version(folder, o->cuda_major)
+                      : 0;
     if (version < OLDEST || version <= o->best)
         return;
     char *real = realpath(folder, NULL);
@@ -49,7 +52,8 @@ static void offer(void *to, const char *folder)
 const char *facts_nvrtc_find(int cuda_major, const char *build_dir, char out[FACTS_PATH])
 {
     static const char *const BESIDE[] = { "", "../../cuda_nvrtc/lib", "../../cu13/lib" };
-    static const char *const SYSTEM[] = { "usr/local/cuda*/lib64", "usr/local/cuda*/" FACTS_TOOLKIT_LIB,
+    static const char *const SYSTEM[] = { "usr/local/cuda*/lib64",
+                                          "usr/local/cuda*/" FACTS_TOOLKIT_LIB,
                                           "usr/lib/" FACTS_MACHINE "-linux-gnu", "usr/lib64" };
     offers o = { .cuda_major = cuda_major, .out = out };
     char root[FACTS_PATH];

@@ -1,4 +1,5 @@
-/* The user's key, which seals the files of FACTS in plan folders: 32 random bytes in the cache, readable by the user only. */
+/* The user's key, which seals the files of FACTS in plan folders: 32 random bytes in the cache,
+ * readable by the user only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@
 
 enum { KEY_BYTES = 32 };
 
-/* Written to another name and linked: of two processes that create the key at once, one succeeds, and both read it. */
+/* Written to another name and linked: of two processes that create the key at once, one succeeds,
+ * and both read it. */
 static bool make(const char *path)
 {
     char aside[FACTS_PATH + 32];
@@ -42,9 +44,13 @@ static int read_key(unsigned char out[KEY_BYTES], int file, const char *path, fa
     if (fstat(file, &info) != 0)
         return facts_fail_as(3, error, "%s: %s", path, strerror(errno));
     if (!S_ISREG(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077))
-        return facts_fail_as(3, error, "%s: must be a file of your own that nobody else can read (chmod 600)", path);
+        return facts_fail_as(
+            3, error, "%s: must be a file of your own that nobody else can read (chmod 600)", path);
     if (read(file, out, KEY_BYTES) != KEY_BYTES || info.st_size != KEY_BYTES)
-        return facts_fail_as(3, error, "%s: is not a key of %d bytes; remove the file, and FACTS compiles the plans again", path, KEY_BYTES);
+        return facts_fail_as(
+            3, error,
+            "%s: is not a key of %d bytes; remove the file, and FACTS compiles the plans again",
+            path, KEY_BYTES);
     return 0;
 }
 
@@ -53,7 +59,9 @@ int facts_plan_key(char out[65], facts_error *error)
     char path[FACTS_PATH];
     unsigned char key[KEY_BYTES] = { 0 };
     if (!facts_cache_path("plan.key", path))
-        return facts_fail_as(3, error, "neither XDG_CACHE_HOME nor HOME is set: there is no folder for the key that seals plans");
+        return facts_fail_as(3, error,
+                             "neither XDG_CACHE_HOME nor HOME is set: there is no folder for the "
+                             "key that seals plans");
     int file = open_key(path);
     if (file < 0 && errno == ENOENT && facts_make_folders(path) && make(path))
         file = open_key(path);

@@ -1,4 +1,5 @@
-/* Prints text from files, folders and the command line without control characters, so that a terminal does not obey it. */
+/* Prints text from files, folders and the command line without control characters, so that a
+ * terminal does not obey it. */
 #ifndef FACTS_PRINT_LINE_H
 #define FACTS_PRINT_LINE_H
 

@@ -13,7 +13,8 @@ extern char **environ;
 
 enum { MOST_ARGUMENTS = 512 };
 
-/* Our environment with PYTHONPATH replaced. The block is freed by the caller; its texts are environ's but the last. */
+/* Our environment with PYTHONPATH replaced. The block is freed by the caller; its texts are
+ * environ's but the last. */
 static char **environment(const char *path)
 {
     size_t n = 0, kept = 0;
@@ -66,7 +67,8 @@ static int wait_for(pid_t child, const char *python, facts_error *message)
 }
 
 /* Returns 0, then wait_for() has to follow; else an exit code. */
-static int start(const char *const argv[], int output, const char **interpreter, pid_t *child, facts_error *message)
+static int start(const char *const argv[], int output, const char **interpreter, pid_t *child,
+                 facts_error *message)
 {
     const char *named = getenv("FACTS_PYTHON"), *python = named && *named ? named : "python3";
     char *full[MOST_ARGUMENTS + 2] = { (char *)python }, path[FACTS_PATH + 16];
@@ -85,7 +87,8 @@ static int start(const char *const argv[], int output, const char **interpreter,
     free(env);
     *interpreter = python;
     if (failed)
-        facts_fail(message, "%s: %s: Python 3 is needed here; set FACTS_PYTHON to it", python, strerror(failed));
+        facts_fail(message, "%s: %s: Python 3 is needed here; set FACTS_PYTHON to it", python,
+                   strerror(failed));
     return failed ? 3 : 0;
 }
 

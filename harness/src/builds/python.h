@@ -1,5 +1,5 @@
-/* Runs the Python parts of FACTS: the reports and the installer. Standard input is empty; the output goes to this program's
- * output. */
+/* Runs the Python parts of FACTS: the reports and the installer. Standard input is empty; the
+ * output goes to this program's output. */
 #ifndef FACTS_PYTHON_H
 #define FACTS_PYTHON_H
 
@@ -7,9 +7,11 @@
 
 #include "home.h"
 
-/* Runs $FACTS_PYTHON (./facts sets it to its own environment), otherwise python3. `argv` ends with NULL and does not contain the
- * interpreter: a script's path and its arguments, or "-m", "facts_reports", .... PYTHONPATH is reports/, where a bundle also has
- * Jinja2. Returns the program's exit code, or 3 with a line in *message if it could not be run or was ended by a signal. */
+/* Runs $FACTS_PYTHON (./facts sets it to its own environment), otherwise python3. `argv` ends with
+ * NULL and does not contain the interpreter: a script's path and its arguments, or "-m",
+ * "facts_reports", .... PYTHONPATH is reports/, where a bundle also has Jinja2. Returns the
+ * program's exit code, or 3 with a line in *message if it could not be run or was ended by a
+ * signal. */
 int facts_python_run(const char *const argv[], facts_error *message);
 
 /* The same, and keeps the first bytes - 1 bytes of its output, without the end of the line. */

@@ -16,7 +16,8 @@ typedef struct wish {
 
 typedef struct resolver {
     facts_builds *out;
-    const facts_builds *lists[2];    /* the order of the look-up: installed builds, then the lock, or the reverse */
+    const facts_builds
+        *lists[2]; /* the order of the look-up: installed builds, then the lock, or the reverse */
     const facts_builds *installable; /* all of the lock */
     unsigned flags;
     facts_error *note, *message;
@@ -27,7 +28,8 @@ static int of(const facts_build *b, int i)
     return i == 0 ? b->major : i == 1 ? b->minor : b->patch;
 }
 
-/* The first `numbers` (at most 3) numbers of the versions: <0, 0, >0. 9.27 and 9.27.3 are equal in two numbers. */
+/* The first `numbers` (at most 3) numbers of the versions: <0, 0, >0. 9.27 and 9.27.3 are equal in
+ * two numbers. */
 static int compare(const facts_build *b, const int number[4], int numbers)
 {
     for (int i = 0; i < numbers && i < 3; i++)
@@ -50,7 +52,8 @@ static bool fits(const facts_build *b, const wish *w)
     if (compare(b, w->number, w->numbers) != 0)
         return false;
     int full[4];
-    return w->numbers < 4 || (facts_version_parse(b->full_version, full, NULL) == 4 && full[3] == w->number[3]);
+    return w->numbers < 4 ||
+           (facts_version_parse(b->full_version, full, NULL) == 4 && full[3] == w->number[3]);
 }
 
 static bool wish_parse(wish *out, const char *word)
@@ -124,16 +127,19 @@ static bool is_locked(const resolver *r, const facts_build *build)
 static int refuse_unpinned(resolver *r, const char *word)
 {
     return facts_fail_as(3, r->message,
-                         "cuDNN %s is not in ci/cudnn.lock, and --pinned-only allows no other; add it with: ./facts cudnn lock %s",
+                         "cuDNN %s is not in ci/cudnn.lock, and --pinned-only allows no other; add "
+                         "it with: ./facts cudnn lock %s",
                          word, word);
 }
 
 static int add(resolver *r, const facts_build *build)
 {
-    if (r->flags & FACTS_RESOLVE_PINNED && build->origin == FACTS_ORIGIN_CACHE && !is_locked(r, build))
+    if (r->flags & FACTS_RESOLVE_PINNED && build->origin == FACTS_ORIGIN_CACHE &&
+        !is_locked(r, build))
         return refuse_unpinned(r, build->name);
     for (size_t i = 0; i < r->out->count; i++)
-        if (strcmp(r->out->at[i].name, build->name) == 0 && strcmp(r->out->at[i].dir, build->dir) == 0)
+        if (strcmp(r->out->at[i].name, build->name) == 0 &&
+            strcmp(r->out->at[i].dir, build->dir) == 0)
             return 0;
     if (facts_builds_add(r->out, build))
         return 0;
@@ -141,7 +147,8 @@ static int add(resolver *r, const facts_build *build)
 }
 
 /* "9.20: took 9.20.0-jit-cu13; also here: 9.20.0-jit-cu12, 9.20.0-full-cu13" */
-static void note_choice(resolver *r, const facts_builds *list, const wish *w, const facts_build *taken)
+static void note_choice(resolver *r, const facts_builds *list, const wish *w,
+                        const facts_build *taken)
 {
     char others[256] = "";
     const char *last = taken->name;
@@ -156,7 +163,8 @@ static void note_choice(resolver *r, const facts_builds *list, const wish *w, co
     if (!others[0] || !r->note)
         return;
     size_t n = strlen(r->note->text);
-    (void)snprintf(r->note->text + n, sizeof r->note->text - n, "%s%s: took %s; also %s: %s", n ? "; " : "", w->word, taken->name,
+    (void)snprintf(r->note->text + n, sizeof r->note->text - n, "%s%s: took %s; also %s: %s",
+                   n ? "; " : "", w->word, taken->name,
                    list->at[0].origin == FACTS_ORIGIN_LOCK ? "installable" : "here", others);
 }
 
@@ -169,8 +177,10 @@ static int take_from_index(resolver *r, const wish *w)
     if (status == 0)
         return add(r, &build);
     if (status == 3)
-        facts_fail(r->message, "cuDNN %s is not in ci/cudnn.lock: %s; with a network, add it: ./facts cudnn lock %s", w->word,
-                   why.text, w->word);
+        facts_fail(
+            r->message,
+            "cuDNN %s is not in ci/cudnn.lock: %s; with a network, add it: ./facts cudnn lock %s",
+            w->word, why.text, w->word);
     else
         facts_fail(r->message, "%s", why.text);
     return status;
@@ -183,36 +193,47 @@ static int refuse(resolver *r, const wish *w)
     const facts_builds *installable = r->installable;
     for (size_t i = 0; i < installable->count; i++)
         if (fits(&installable->at[i], w))
-            return facts_fail_as(3, r->message, "cuDNN %s is not installed; install it with: ./facts cudnn install %s", w->word,
-                                 w->word);
+            return facts_fail_as(
+                3, r->message,
+                "cuDNN %s is not installed; install it with: ./facts cudnn install %s", w->word,
+                w->word);
     if (!w->last_numbers && r->flags & FACTS_RESOLVE_PINNED)
         return refuse_unpinned(r, w->word);
-    if (!w->last_numbers && r->flags & FACTS_RESOLVE_INDEX && r->flags & (FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_LOCK_ONLY))
+    if (!w->last_numbers && r->flags & FACTS_RESOLVE_INDEX &&
+        r->flags & (FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_LOCK_ONLY))
         return take_from_index(r, w);
     for (size_t l = 0; l < 2; l++)
         nearest(r->lists[l], w, &near);
     nearest(installable, w, &near);
     if (near && w->last_numbers)
-        return facts_fail_as(2, r->message, "cuDNN %s is neither installed nor in ci/cudnn.lock; the nearest version is %s",
-                             w->word, near->name);
+        return facts_fail_as(
+            2, r->message,
+            "cuDNN %s is neither installed nor in ci/cudnn.lock; the nearest version is %s",
+            w->word, near->name);
     if (near && w->number[0] != 9)
-        return facts_fail_as(2, r->message, "cuDNN %s: FACTS asks cuDNN 9; the %s is %s", w->word, place_of(r, w), near->name);
+        return facts_fail_as(2, r->message, "cuDNN %s: FACTS asks cuDNN 9; the %s is %s", w->word,
+                             place_of(r, w), near->name);
     if (near)
         return facts_fail_as(2, r->message,
-                             "cuDNN %s is not known here; the %s is %s. If the package index has it: ./facts cudnn install %s",
+                             "cuDNN %s is not known here; the %s is %s. If the package index has "
+                             "it: ./facts cudnn install %s",
                              w->word, place_of(r, w), near->name, w->word);
     return facts_fail_as(2, r->message,
-                         "cuDNN %s is not known, and there is no other; ./facts cudnn list says what can be installed", w->word);
+                         "cuDNN %s is not known, and there is no other; ./facts cudnn list says "
+                         "what can be installed",
+                         w->word);
 }
 
 static int take_one(resolver *r, const wish *w)
 {
     const facts_builds *const *lists = r->lists;
-    for (int round = w->numbers ? 1 : 0; round < 2; round++) /* "default": a jit cu13 first, then the newest */
+    for (int round = w->numbers ? 1 : 0; round < 2;
+         round++) /* "default": a jit cu13 first, then the newest */
         for (size_t l = 0; l < 2; l++)
             for (size_t i = 0; i < lists[l]->count; i++) {
                 const facts_build *b = &lists[l]->at[i];
-                if (!fits(b, w) || (round == 0 && (b->kind != FACTS_BUILD_JIT || b->cuda_major != 13)))
+                if (!fits(b, w) ||
+                    (round == 0 && (b->kind != FACTS_BUILD_JIT || b->cuda_major != 13)))
                     continue;
                 if (w->numbers)
                     note_choice(r, lists[l], w, b);
@@ -220,7 +241,8 @@ static int take_one(resolver *r, const wish *w)
             }
     if (w->numbers)
         return refuse(r, w);
-    return facts_fail_as(3, r->message, "no cuDNN 9 was found; install one with: ./facts cudnn install 9.27.0");
+    return facts_fail_as(3, r->message,
+                         "no cuDNN 9 was found; install one with: ./facts cudnn install 9.27.0");
 }
 
 static bool is_reversed(const wish *w)
@@ -234,8 +256,8 @@ static bool is_reversed(const wish *w)
 static int refuse_reversed(resolver *r, const wish *w)
 {
     const char *between = strstr(w->word, "..");
-    return facts_fail_as(2, r->message, "cuDNN %s: the range ends before it begins; write %s..%.*s", w->word, between + 2,
-                         (int)(between - w->word), w->word);
+    return facts_fail_as(2, r->message, "cuDNN %s: the range ends before it begins; write %s..%.*s",
+                         w->word, between + 2, (int)(between - w->word), w->word);
 }
 
 /* One build for each version between the ends, oldest first. */
@@ -281,7 +303,8 @@ static bool is_listed(const resolver *r, const wish *w)
     return false;
 }
 
-/* The newest on the package index, otherwise the newest of the lock; then as if that version had been given. */
+/* The newest on the package index, otherwise the newest of the lock; then as if that version had
+ * been given. */
 static int take_latest(resolver *r)
 {
     facts_build newest = { 0 };
@@ -289,19 +312,23 @@ static int take_latest(resolver *r)
     facts_error why = { 0 };
     char name[sizeof newest.full_version + 24], text[sizeof why.text + 128];
     facts_fail(&why, "%s", pinned ? "--pinned-only" : "the package index was not asked");
-    int status = r->flags & FACTS_RESOLVE_INDEX && !pinned ? facts_index_find(&newest, "latest", &why) : 3;
+    int status =
+        r->flags & FACTS_RESOLVE_INDEX && !pinned ? facts_index_find(&newest, "latest", &why) : 3;
     if (status && !r->installable->count) {
-        facts_fail(r->message, "latest: %s, and ci/cudnn.lock has no cuDNN; name a version", why.text);
+        facts_fail(r->message, "latest: %s, and ci/cudnn.lock has no cuDNN; name a version",
+                   why.text);
         return status;
     }
     if (status)
         newest = r->installable->at[0];
-    (void)snprintf(name, sizeof name, "%s-%s-cu%d", newest.full_version, newest.kind == FACTS_BUILD_JIT ? "jit" : "full",
-                   newest.cuda_major);
+    (void)snprintf(name, sizeof name, "%s-%s-cu%d", newest.full_version,
+                   newest.kind == FACTS_BUILD_JIT ? "jit" : "full", newest.cuda_major);
     if (status)
-        (void)snprintf(text, sizeof text, "latest: took %s, the newest in ci/cudnn.lock (%s)", newest.name, why.text);
+        (void)snprintf(text, sizeof text, "latest: took %s, the newest in ci/cudnn.lock (%s)",
+                       newest.name, why.text);
     else
-        (void)snprintf(text, sizeof text, "latest: took %s, the newest on the package index", newest.name);
+        (void)snprintf(text, sizeof text, "latest: took %s, the newest on the package index",
+                       newest.name);
     add_note(r->note, text);
     wish w;
     if (!wish_parse(&w, name))
@@ -310,8 +337,9 @@ static int take_latest(resolver *r)
         return take_one(r, &w);
     if (r->flags & (FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_LOCK_ONLY))
         return add(r, &newest);
-    return facts_fail_as(3, r->message, "cuDNN %s is not installed; install it with: ./facts cudnn install %s", newest.name,
-                         newest.full_version);
+    return facts_fail_as(3, r->message,
+                         "cuDNN %s is not installed; install it with: ./facts cudnn install %s",
+                         newest.name, newest.full_version);
 }
 
 static int take(resolver *r, const char *word)
@@ -325,11 +353,11 @@ static int take(resolver *r, const char *word)
         return status ? status : add(r, &folder);
     }
     if (!wish_parse(&w, word))
-        return facts_fail_as(
-            2, r->message,
-            "--cudnn \"%s\": not a version (9.20.0), a build (9.20.0-jit-cu13), a range (9.12..9.27), a folder (with a /), "
-            "default or latest",
-            word);
+        return facts_fail_as(2, r->message,
+                             "--cudnn \"%s\": not a version (9.20.0), a build (9.20.0-jit-cu13), a "
+                             "range (9.12..9.27), a folder (with a /), "
+                             "default or latest",
+                             word);
     return w.last_numbers ? take_range(r, &w) : take_one(r, &w);
 }
 
@@ -338,10 +366,10 @@ static int check_nvrtc(const facts_builds *builds, facts_error *message)
     for (size_t i = 0; i < builds->count; i++) {
         const facts_build *b = &builds->at[i];
         if (b->needs_nvrtc && !b->nvrtc[0])
-            return facts_fail_as(
-                3, message,
-                "cuDNN %s needs libnvrtc.so.%d (CUDA 12.8 or newer) and none was found; install it with: ./facts cudnn install %s",
-                b->name, b->cuda_major, b->name);
+            return facts_fail_as(3, message,
+                                 "cuDNN %s needs libnvrtc.so.%d (CUDA 12.8 or newer) and none was "
+                                 "found; install it with: ./facts cudnn install %s",
+                                 b->name, b->cuda_major, b->name);
     }
     return 0;
 }
@@ -356,19 +384,24 @@ static void keep_cached(facts_builds *found)
     found->count = kept;
 }
 
-int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message)
+int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note,
+                         facts_error *message)
 {
     *out = (facts_builds){ 0 };
     facts_fail(note, "%s", "");
     facts_builds found = { 0 }, installable = { 0 }, none = { 0 };
-    bool lock_only = flags & FACTS_RESOLVE_LOCK_ONLY, from_lock = flags & (FACTS_RESOLVE_LOCK_ONLY | FACTS_RESOLVE_INSTALLABLE);
-    int status = lock_only && !(flags & FACTS_RESOLVE_INDEX) ? 0 : facts_builds_discover(&found, message);
+    bool lock_only = flags & FACTS_RESOLVE_LOCK_ONLY,
+         from_lock = flags & (FACTS_RESOLVE_LOCK_ONLY | FACTS_RESOLVE_INSTALLABLE);
+    int status =
+        lock_only && !(flags & FACTS_RESOLVE_INDEX) ? 0 : facts_builds_discover(&found, message);
     if (lock_only)
         keep_cached(&found);
     /* Without the lock file, all installed builds can still be used. */
-    if (status == 0 && facts_builds_installable(&installable, from_lock ? message : NULL) != 0 && from_lock)
+    if (status == 0 && facts_builds_installable(&installable, from_lock ? message : NULL) != 0 &&
+        from_lock)
         status = 3;
-    resolver r = { out, { &found, from_lock ? &installable : &none }, &installable, flags, note, message };
+    resolver r = { out,    { &found, from_lock ? &installable : &none }, &installable, flags, note,
+                   message };
     if (lock_only)
         r.lists[0] = &installable, r.lists[1] = &found;
     char *words = strdup(spec), *rest = words;

@@ -33,13 +33,15 @@ void facts_build_set_name(facts_build *build, const int number[4], int numbers)
     build->major = number[0];
     build->minor = number[1];
     build->patch = number[2];
-    (void)snprintf(build->version, sizeof build->version, "%d.%d.%d", number[0] % 100, number[1] % 1000, number[2] % 1000);
+    (void)snprintf(build->version, sizeof build->version, "%d.%d.%d", number[0] % 100,
+                   number[1] % 1000, number[2] % 1000);
     if (numbers == 4)
-        (void)snprintf(build->full_version, sizeof build->full_version, "%s.%d", build->version, number[3]);
+        (void)snprintf(build->full_version, sizeof build->full_version, "%s.%d", build->version,
+                       number[3]);
     else
         memcpy(build->full_version, build->version, sizeof build->version);
-    (void)snprintf(build->name, sizeof build->name, "%s-%s-cu%d", build->version, build->kind == FACTS_BUILD_JIT ? "jit" : "full",
-                   build->cuda_major % 1000);
+    (void)snprintf(build->name, sizeof build->name, "%s-%s-cu%d", build->version,
+                   build->kind == FACTS_BUILD_JIT ? "jit" : "full", build->cuda_major % 1000);
     build->needs_nvrtc = build->major == 9 && build->minor < 21;
 }
 

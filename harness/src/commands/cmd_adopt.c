@@ -1,5 +1,5 @@
-/* facts adopt: adopts a new cuDNN release, step by step. ci/adopt.py runs the commands; this file finds it and passes the path
- * of facts. */
+/* facts adopt: adopts a new cuDNN release, step by step. ci/adopt.py runs the commands; this file
+ * finds it and passes the path of facts. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -16,9 +16,11 @@ int facts_command_adopt(int argc, char **argv)
     if (argc > MOST_WORDS)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts adopt: too many words");
     if (!facts_home_path("ci/adopt.py", script))
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts adopt: ci/adopt.py: not found; run it in a checkout of FACTS");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts adopt: ci/adopt.py: not found; run it in a checkout of FACTS");
     if (!facts_program_dir(folder) || !facts_join(program, folder, "facts"))
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts adopt: the folder of the program facts is not known");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts adopt: the folder of the program facts is not known");
     for (int i = 0; i < argc; i++)
         words[i + 3] = argv[i];
     int status = facts_python_run(words, &message);

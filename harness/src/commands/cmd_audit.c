@@ -1,5 +1,6 @@
-/* facts audit: compares other projects' support rules with cuDNN's answers on both sides of each rule. The report package reads
- * the rules, judges them and prints; this command parses the cases and asks them. */
+/* facts audit: compares other projects' support rules with cuDNN's answers on both sides of each
+ * rule. The report package reads the rules, judges them and prints; this command parses the cases
+ * and asks them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,13 @@
 typedef struct audit {
     const facts_options *options;
     facts_session session;
-    char claims[FACTS_PATH], scratch[FACTS_PATH]; /* folders; the second for what one step leaves for the next */
+    char claims[FACTS_PATH],
+        scratch[FACTS_PATH]; /* folders; the second for what one step leaves for the next */
     bool measured;
 } audit;
 
-/* What the scratch folder holds: written by the report package, here, here, and by the report package. */
+/* What the scratch folder holds: written by the report package, here, here, and by the report
+ * package. */
 static const char *const scratch_files[] = { "texts", "members", "targets", "cases" };
 
 static FILE *open_scratch(const audit *a, const char *name)
@@ -28,7 +31,8 @@ static FILE *open_scratch(const audit *a, const char *name)
     char path[FACTS_PATH];
     FILE *file = facts_join(path, a->scratch, name) ? fopen(path, "w") : NULL;
     if (!file)
-        facts_complain(FACTS_EXIT_ENVIRONMENT, "facts audit: %s/%s: %s", a->scratch, name, strerror(errno));
+        facts_complain(FACTS_EXIT_ENVIRONMENT, "facts audit: %s/%s: %s", a->scratch, name,
+                       strerror(errno));
     return file;
 }
 
@@ -43,7 +47,8 @@ static int make_scratch(audit *a)
 {
     if (facts_temporary_template(a->scratch) && mkdtemp(a->scratch))
         return FACTS_EXIT_OK;
-    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts audit: %s: %s", a->scratch, strerror(errno));
+    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts audit: %s: %s", a->scratch,
+                          strerror(errno));
 }
 
 static void remove_scratch(const audit *a)
@@ -93,7 +98,9 @@ static int run_step(const audit *a, const char *step)
     return status;
 }
 
-/* ---- the case grammar ------------------------------------------------------------------------------------------------------ */
+/* ---- the case grammar
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 /* The names of a pattern's cases, one a line, and an empty line. */
 static bool print_members(facts_span text, facts_place place, FILE *out, facts_error *error)
@@ -104,7 +111,8 @@ static bool print_members(facts_span text, facts_place place, FILE *out, facts_e
     bool ok = facts_pattern_read(&pattern, text, place, error);
     uint64_t count = ok ? facts_pattern_count(pattern) : 0;
     if (count > MOST_PAIRS)
-        ok = facts_fail_at(error, place.where, place.line, 1, "a rule has at most %d pairs of cases", MOST_PAIRS);
+        ok = facts_fail_at(error, place.where, place.line, 1,
+                           "a rule has at most %d pairs of cases", MOST_PAIRS);
     for (uint64_t i = 0; i < count && ok; i++) {
         ok = facts_pattern_at(pattern, i, &c, error);
         if (ok)
@@ -121,7 +129,8 @@ static bool check_text(facts_span *rest, FILE *out, facts_error *error)
     char path[FACTS_PATH];
     uint64_t line = 0;
     facts_predicate *predicate = NULL;
-    facts_span head = facts_span_cut(rest, '\n'), text = facts_span_cut(rest, '\n'), kind = facts_span_word(&head);
+    facts_span head = facts_span_cut(rest, '\n'), text = facts_span_cut(rest, '\n'),
+               kind = facts_span_word(&head);
     facts_read_integer(facts_span_word(&head), INT32_MAX, &line);
     snprintf(path, sizeof path, "%.*s", (int)head.length, head.at);
     const facts_place place = { path, (int)line, 1 };
@@ -154,7 +163,9 @@ static int check_texts(const audit *a)
     return out ? close_scratch(out, status) : status;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- asking
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 /* Described devices decide, GPUs run: one record holds one or the other. */
 static int choose_task(audit *a)
@@ -162,13 +173,16 @@ static int choose_task(audit *a)
     const facts_targets *targets = &a->session.targets;
     size_t described = facts_targets_of(targets, FACTS_TARGET_DESCRIBED);
     if (facts_targets_of(targets, FACTS_TARGET_CPU))
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts audit: --device cpu: rules are about cuDNN; name a GPU or a described device");
+        return facts_complain(
+            FACTS_EXIT_BAD_INPUT,
+            "facts audit: --device cpu: rules are about cuDNN; name a GPU or a described device");
     if (described && described < targets->count)
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts audit: --device: give GPUs, which run, or described devices, which decide, not both");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts audit: --device: give GPUs, which run, "
+                                                    "or described devices, which decide, not both");
     a->measured = !described;
-    a->session.task = a->measured ? FACTS_TASK_RUN : a->options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
+    a->session.task = a->measured        ? FACTS_TASK_RUN
+                      : a->options->plan ? FACTS_TASK_PLAN
+                                         : FACTS_TASK_DECIDE;
     return FACTS_EXIT_OK;
 }
 
@@ -199,7 +213,8 @@ static int ask(audit *a)
         status = write_targets(a);
     if (status == FACTS_EXIT_OK)
         status = run_step(a, "cases");
-    if (status != FACTS_EXIT_OK || !facts_join(path, a->scratch, "cases") || access(path, F_OK) != 0)
+    if (status != FACTS_EXIT_OK || !facts_join(path, a->scratch, "cases") ||
+        access(path, F_OK) != 0)
         return status;
     status = facts_session_cases(s, &cases, 1);
     if (status == FACTS_EXIT_OK)
@@ -213,20 +228,29 @@ static int exit_of(const facts_session *s, int judged)
     int broken = facts_session_broken(s);
     if (broken != FACTS_EXIT_OK)
         return broken;
-    return s->counts.target_failed ? FACTS_EXIT_ENVIRONMENT : s->counts.done < s->counts.planned ? FACTS_EXIT_INCOMPLETE : judged;
+    return s->counts.target_failed              ? FACTS_EXIT_ENVIRONMENT
+           : s->counts.done < s->counts.planned ? FACTS_EXIT_INCOMPLETE
+                                                : judged;
 }
 
 int facts_command_audit(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     if (o->from && (o->cudnn || o->device || o->output || o->plan))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts audit: --from reads records; leave out --cudnn, --device and -o");
+        return facts_complain(
+            FACTS_EXIT_BAD_INPUT,
+            "facts audit: --from reads records; leave out --cudnn, --device and -o");
     if (facts_check_folder("facts audit: --page", o->page) != FACTS_EXIT_OK)
         return FACTS_EXIT_BAD_INPUT;
-    facts_options quiet = *o; /* a session would print its rows, and take --where for names that are not the file's */
+    facts_options quiet =
+        *o; /* a session would print its rows, and take --where for names that are not the file's */
     quiet.json = false;
     quiet.where = NULL;
-    audit a = { .options = o, .session = { .options = &quiet, .argc = call->argc, .argv = call->argv, .keep_record = true } };
+    audit a = { .options = o,
+                .session = { .options = &quiet,
+                             .argc = call->argc,
+                             .argv = call->argv,
+                             .keep_record = true } };
     if (!facts_home_path("cases/claims", a.claims))
         a.claims[0] = '\0'; /* rules of a file can be read without it */
     int status = make_scratch(&a);

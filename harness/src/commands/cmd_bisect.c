@@ -1,5 +1,5 @@
-/* facts bisect: between which versions of cuDNN an answer changes. The search says which versions it needs; they are asked in
- * rounds, each a session of one case on as many targets. */
+/* facts bisect: between which versions of cuDNN an answer changes. The search says which versions
+ * it needs; they are asked in rounds, each a session of one case on as many targets. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,9 @@ typedef struct bisect_round {
     bool foreign; /* the GPU is another than the record's */
 } bisect_round;
 
-/* ---- questions and answers ------------------------------------------------------------------------------------------------- */
+/* ---- questions and answers
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static bool ask(void *context, size_t version, int attempt, int *value)
 {
@@ -32,8 +34,9 @@ static bool ask(void *context, size_t version, int attempt, int *value)
         return false;
     }
     const facts_reported *reported = &v->reported[attempt - 1];
-    *value = facts_reported_answers(reported) ? (int)facts_intern_id(b->values, facts_reported_value(reported, b->by, text))
-                                              : FACTS_BISECT_NO_VALUE;
+    *value = facts_reported_answers(reported)
+                 ? (int)facts_intern_id(b->values, facts_reported_value(reported, b->by, text))
+                 : FACTS_BISECT_NO_VALUE;
     return true;
 }
 
@@ -42,7 +45,8 @@ static void session_row(facts_session *session, const facts_outcome *outcome)
     bisect_round *round = session->context;
     facts_line line;
     facts_line_parse(&line, outcome->text, outcome->length);
-    facts_reported_row(&round->b->at[round->version[outcome->target]].reported[round->attempt - 1], &line);
+    facts_reported_row(&round->b->at[round->version[outcome->target]].reported[round->attempt - 1],
+                       &line);
 }
 
 /* A GPU's name is known only now. */
@@ -66,14 +70,17 @@ static void session_show(facts_session *session, int live)
 {
     const bisect_round *round = session->context;
     char text[200];
-    size_t used = (size_t)snprintf(text, sizeof text, "asking%s", round->attempt > 1 ? " again" : "");
+    size_t used =
+        (size_t)snprintf(text, sizeof text, "asking%s", round->attempt > 1 ? " again" : "");
     for (size_t i = 0; i < round->targets && used + 24 < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, " %s", facts_bisection_version(round->b, round->version[i]));
+        used += (size_t)snprintf(text + used, sizeof text - used, " %s",
+                                 facts_bisection_version(round->b, round->version[i]));
     if (live)
         facts_progress_say(&session->progress, text);
 }
 
-/* ---- builds that are not here yet ------------------------------------------------------------------------------------------ */
+/* ---- builds that are not here yet
+ * ------------------------------------------------------------------------------------------ */
 
 static bool is_ready(const facts_build *build)
 {
@@ -103,7 +110,9 @@ static void make_ready(facts_bisection *b, size_t version)
     facts_builds_free(&builds);
 }
 
-/* ---- a round --------------------------------------------------------------------------------------------------------------- */
+/* ---- a round
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 static bool gather(bisect_round *round, facts_session *session)
 {
@@ -137,7 +146,8 @@ static int run_session(bisect_round *round, facts_session *session)
     b->asked += round->targets;
     b->written = true;
     if (round->foreign)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: the record is of %s and this is another GPU; give another -o",
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts: the record is of %s and this is another GPU; give another -o",
                               b->device);
     if (status != 0)
         return status;
@@ -172,14 +182,16 @@ static int ask_round(facts_bisection *b, int attempt)
                               .on_row = session_row,
                               .on_ready = session_ready,
                               .context = &round };
-    int status = (attempt ? gather : only_end)(&round, &session) ? FACTS_EXIT_OK : facts_no_memory();
+    int status =
+        (attempt ? gather : only_end)(&round, &session) ? FACTS_EXIT_OK : facts_no_memory();
     if (status == FACTS_EXIT_OK && (round.targets || !attempt))
         status = run_session(&round, &session);
     facts_session_free(&session);
     return status;
 }
 
-/* ---- the record that is resumed -------------------------------------------------------------------------------------------- */
+/* ---- the record that is resumed
+ * -------------------------------------------------------------------------------------------- */
 
 typedef struct loading {
     facts_bisection *b;
@@ -192,7 +204,8 @@ static bool find_device(void *context, const facts_line *line)
     loading *l = context;
     if (line->kind == FACTS_LINE_RUN || line->kind == FACTS_LINE_END)
         l->b->cut_off = line->kind == FACTS_LINE_RUN;
-    if (line->kind == FACTS_LINE_TARGET && facts_json_is(facts_line_get(line, "planned"), l->b->at[0].target.device))
+    if (line->kind == FACTS_LINE_TARGET &&
+        facts_json_is(facts_line_get(line, "planned"), l->b->at[0].target.device))
         facts_json_string(facts_line_get(line, "device"), l->device, sizeof l->device);
     return true;
 }
@@ -203,13 +216,15 @@ static bool load_row(void *context, const facts_line *line)
     loading *l = context;
     bool more = false;
     if (!facts_validity_line(&l->validity, line) || line->kind != FACTS_LINE_ROW ||
-        !facts_json_is(facts_line_get(line, "case"), l->b->name) || !facts_json_is(facts_line_get(line, "device"), l->device))
+        !facts_json_is(facts_line_get(line, "case"), l->b->name) ||
+        !facts_json_is(facts_line_get(line, "device"), l->device))
         return true;
     facts_json_bool(facts_line_get(line, "more"), &more);
     for (size_t i = 0; i < l->b->versions; i++) {
         facts_bisected *v = &l->b->at[i];
         int attempt = v->known[0] ? 1 : 0;
-        if (v->known[attempt] || !facts_json_is(facts_line_get(line, "build"), v->target.build.name))
+        if (v->known[attempt] ||
+            !facts_json_is(facts_line_get(line, "build"), v->target.build.name))
             continue;
         facts_reported_row(&v->reported[attempt], line);
         v->known[attempt] = !more && facts_reported_answers(&v->reported[attempt]);
@@ -251,15 +266,18 @@ static int load_record(facts_bisection *b)
     for (size_t i = 0; i < b->versions; i++)
         for (int attempt = 0; attempt < FACTS_BISECT_ATTEMPTS; attempt++)
             if (b->at[i].known[attempt] && !facts_reported_has(&b->at[i].reported[attempt], b->by))
-                return facts_complain(FACTS_EXIT_BAD_INPUT,
-                                      "facts bisect: %s: the answer of %s has no knobs; --by knobs needs another -o", path,
-                                      facts_bisection_version(b, i));
+                return facts_complain(
+                    FACTS_EXIT_BAD_INPUT,
+                    "facts bisect: %s: the answer of %s has no knobs; --by knobs needs another -o",
+                    path, facts_bisection_version(b, i));
     if (b->at[0].target.kind == FACTS_TARGET_GPU && strcmp(l.device, b->at[0].target.device) != 0)
         snprintf(b->device, sizeof b->device, "%s", l.device);
     return FACTS_EXIT_OK;
 }
 
-/* ---- what is asked --------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static int read_words(facts_bisection *b)
 {
@@ -277,7 +295,9 @@ static int read_device(facts_bisection *b, facts_target *out)
     int status = FACTS_EXIT_BAD_INPUT;
     *out = (facts_target){ .ordinal = 0 };
     if (strchr(word, ','))
-        facts_fail(&message, "--device %s: give one device; answers of devices change in different versions", word);
+        facts_fail(&message,
+                   "--device %s: give one device; answers of devices change in different versions",
+                   word);
     else if (strcmp(word, "cpu") == 0)
         facts_fail(&message, "--device cpu: the CPU backend does not use cuDNN");
     else
@@ -285,13 +305,17 @@ static int read_device(facts_bisection *b, facts_target *out)
     if (status != 0)
         fprintf(stderr, "facts: %s\n", message.text);
     b->device_word = word;
-    b->task = out->kind == FACTS_TARGET_GPU ? FACTS_TASK_RUN : b->options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
+    b->task = out->kind == FACTS_TARGET_GPU ? FACTS_TASK_RUN
+              : b->options->plan            ? FACTS_TASK_PLAN
+                                            : FACTS_TASK_DECIDE;
     return status;
 }
 
 static int compare_versions(const facts_build *a, const facts_build *b)
 {
-    return a->major != b->major ? a->major - b->major : a->minor != b->minor ? a->minor - b->minor : a->patch - b->patch;
+    return a->major != b->major   ? a->major - b->major
+           : a->minor != b->minor ? a->minor - b->minor
+                                  : a->patch - b->patch;
 }
 
 /* Oldest first; of a version the build that is named first. */
@@ -303,14 +327,17 @@ static void insert_version(facts_bisection *b, const facts_target *target)
     if (place > 0 && compare_versions(&b->at[place - 1].target.build, &target->build) == 0)
         return;
     memmove(&b->at[place + 1], &b->at[place], (b->versions - place) * sizeof *b->at);
-    b->at[place] = (facts_bisected){ .target = *target, .reported = { FACTS_REPORTED_NOTHING, FACTS_REPORTED_NOTHING } };
+    b->at[place] =
+        (facts_bisected){ .target = *target,
+                          .reported = { FACTS_REPORTED_NOTHING, FACTS_REPORTED_NOTHING } };
     b->versions++;
 }
 
 static int take_versions(facts_bisection *b, facts_target *target, const facts_builds *builds)
 {
     if (builds->count > FACTS_BISECT_MOST)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: that is %zu builds; at most %d are bisected", builds->count,
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts: that is %zu builds; at most %d are bisected", builds->count,
                               FACTS_BISECT_MOST);
     b->at = calloc(builds->count + 1, sizeof *b->at);
     b->values = facts_intern_new();
@@ -324,9 +351,10 @@ static int take_versions(facts_bisection *b, facts_target *target, const facts_b
         b->dear[i] = !is_ready(&b->at[i].target.build);
     if (b->versions > 1)
         return FACTS_EXIT_OK;
-    return facts_complain(FACTS_EXIT_BAD_INPUT,
-                          "facts: that is one version (%s); a bisection needs two or more: --cudnn 9.20..9.27",
-                          b->versions ? b->at[0].target.build.name : "none");
+    return facts_complain(
+        FACTS_EXIT_BAD_INPUT,
+        "facts: that is one version (%s); a bisection needs two or more: --cudnn 9.20..9.27",
+        b->versions ? b->at[0].target.build.name : "none");
 }
 
 static int read_versions(facts_bisection *b)
@@ -338,8 +366,8 @@ static int read_versions(facts_bisection *b)
     if (status != FACTS_EXIT_OK)
         return status;
     const unsigned flags = b->options->cudnn ? FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_INDEX : 0;
-    status =
-        facts_builds_resolve(&builds, b->options->cudnn ? b->options->cudnn : EVERY_VERSION, flags | pinned(b), NULL, &message);
+    status = facts_builds_resolve(&builds, b->options->cudnn ? b->options->cudnn : EVERY_VERSION,
+                                  flags | pinned(b), NULL, &message);
     if (status != FACTS_EXIT_OK)
         fprintf(stderr, "facts: %s\n", message.text);
     else
@@ -348,14 +376,19 @@ static int read_versions(facts_bisection *b)
     return status;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------------- */
+/* ---- the command
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 static int bisect(facts_bisection *b)
 {
-    const facts_verdict good = b->task == FACTS_TASK_RUN ? FACTS_VERDICT_PASS : FACTS_VERDICT_SUPPORTED;
+    const facts_verdict good =
+        b->task == FACTS_TASK_RUN ? FACTS_VERDICT_PASS : FACTS_VERDICT_SUPPORTED;
     const facts_bisect_order order = {
         .versions = b->versions,
-        .good = b->by == FACTS_BY_VERDICT ? (int)facts_intern_id(b->values, facts_verdict_name(good)) : FACTS_BISECT_NO_VALUE,
+        .good = b->by == FACTS_BY_VERDICT
+                    ? (int)facts_intern_id(b->values, facts_verdict_name(good))
+                    : FACTS_BISECT_NO_VALUE,
         .all = b->options->all,
         .lookahead = facts_session_jobs(b->options),
         .dear = b->dear,
@@ -374,13 +407,16 @@ static int bisect(facts_bisection *b)
     }
 }
 
-/* An answer with a hole in it is incomplete. Scripts read the answer: why there is no whole one is on stderr too. */
+/* An answer with a hole in it is incomplete. Scripts read the answer: why there is no whole one is
+ * on stderr too. */
 static int exit_code(const facts_bisection *b)
 {
     if (b->result.outcome == FACTS_BISECT_NOTHING)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts bisect: fewer than two versions answered");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts bisect: fewer than two versions answered");
     if (!b->result.whole)
-        return facts_complain(FACTS_EXIT_INCOMPLETE, "facts bisect: a version at a change or at an end did not answer");
+        return facts_complain(FACTS_EXIT_INCOMPLETE,
+                              "facts bisect: a version at a change or at an end did not answer");
     return FACTS_EXIT_OK;
 }
 

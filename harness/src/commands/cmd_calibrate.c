@@ -1,5 +1,5 @@
-/* facts calibrate: runs cases or takes records. The report package computes the error model's constants from them:
- * docs/numerics.md section 10. */
+/* facts calibrate: runs cases or takes records. The report package computes the error model's
+ * constants from them: docs/numerics.md section 10. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,13 +12,18 @@
 static int check(const facts_options *o)
 {
     if (o->from && (o->word_count > 0 || o->cudnn || o->device || o->where || o->with))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: --from reads records; leave out cases, --cudnn and --device");
+        return facts_complain(
+            FACTS_EXIT_BAD_INPUT,
+            "facts calibrate: --from reads records; leave out cases, --cudnn and --device");
     if (o->output && !o->overwrite && access(o->output, F_OK) == 0)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: %s exists already; --overwrite replaces it", o->output);
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts calibrate: %s exists already; --overwrite replaces it",
+                              o->output);
     return FACTS_EXIT_OK;
 }
 
-/* Every engine that is offered, unless the cases or the user say which. The record is kept where those of other runs are. */
+/* Every engine that is offered, unless the cases or the user say which. The record is kept where
+ * those of other runs are. */
 static int run(const facts_invocation *call, char record[FACTS_PATH])
 {
     facts_options options = *call->options;
@@ -26,9 +31,16 @@ static int run(const facts_invocation *call, char record[FACTS_PATH])
     options.overwrite = false;
     const char *devices = options.device;
     if (!devices && facts_gpus_here() == 0)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts calibrate: no GPU here; give --device cpu for the CPU backend");
-    facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
-    int status = facts_session_ask(&s, options.words, options.word_count, options.cudnn, devices ? devices : "0");
+        return facts_complain(
+            FACTS_EXIT_ENVIRONMENT,
+            "facts calibrate: no GPU here; give --device cpu for the CPU backend");
+    facts_session s = { .options = &options,
+                        .task = FACTS_TASK_RUN,
+                        .argc = call->argc,
+                        .argv = call->argv,
+                        .keep_record = true };
+    int status = facts_session_ask(&s, options.words, options.word_count, options.cudnn,
+                                   devices ? devices : "0");
     if (status == FACTS_EXIT_OK) {
         memcpy(record, s.record, FACTS_PATH);
         facts_print_counts(&s.tally, false, stderr);
@@ -41,8 +53,9 @@ static int run(const facts_invocation *call, char record[FACTS_PATH])
 static void write_limits(facts_text *out)
 {
     facts_text_puts(out, "--limits=");
-#define AS_LIMIT(symbol, value, name)                                                                                              \
-    facts_text_format(out, "%s%s:%.17g:%.17g", (value) > 1 ? "," : "", name, (double)facts_constants_limit(value).eps_exp,         \
+#define AS_LIMIT(symbol, value, name)                                                              \
+    facts_text_format(out, "%s%s:%.17g:%.17g", (value) > 1 ? "," : "", name,                       \
+                      (double)facts_constants_limit(value).eps_exp,                                \
                       (double)facts_constants_limit(value).acc_pv);
     FATTN_DTYPE_LIST(AS_LIMIT)
 #undef AS_LIMIT

@@ -6,7 +6,8 @@
 
 #define WORDS_MAX 20 /* beside the inputs */
 
-/* Words for the report package. Options are joined to their values, so that no value can be taken for an option. */
+/* Words for the report package. Options are joined to their values, so that no value can be taken
+ * for an option. */
 typedef struct words {
     char **at;
     size_t count;
@@ -30,7 +31,8 @@ static void add_flag(words *w, const char *name, bool given)
         add(w, name, "");
 }
 
-int facts_run_diff(const char *command, const facts_options *o, const char *unasked, const char *const *records, size_t count)
+int facts_run_diff(const char *command, const facts_options *o, const char *unasked,
+                   const char *const *records, size_t count)
 {
     char slower[32];
     words w = { .at = calloc(count + WORDS_MAX, sizeof *w.at) };
@@ -70,5 +72,6 @@ int facts_command_diff(const facts_invocation *call)
 {
     if (facts_check_folder("facts diff: --page", call->options->page) != FACTS_EXIT_OK)
         return FACTS_EXIT_BAD_INPUT;
-    return facts_run_diff("diff", call->options, NULL, call->options->words, call->options->word_count);
+    return facts_run_diff("diff", call->options, NULL, call->options->words,
+                          call->options->word_count);
 }

@@ -1,4 +1,5 @@
-/* facts fuzz: draws cases over all axes, asks them, and compares the answers; confirms, shrinks and writes each failure once. */
+/* facts fuzz: draws cases over all axes, asks them, and compares the answers; confirms, shrinks and
+ * writes each failure once. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,9 @@
 #define DRAW_AHEAD 4      /* cases drawn at once, for each worker */
 #define TIMEOUT_S 60.0    /* of one case, unless --timeout is given: the cases are small */
 #define MOST_IN_VAIN 2000 /* draws in a row without a new case */
-#define TOGETHER 16       /* cases with rescale= that are asked at once: each threshold needs a worker that starts with it */
+#define TOGETHER                                                                                   \
+    16 /* cases with rescale= that are asked at once: each threshold needs a worker that starts    \
+          with it */
 
 typedef struct fuzzing {
     const facts_options *options;
@@ -30,7 +33,9 @@ typedef struct fuzzing {
     size_t written; /* facts_findings_changes of the files */
 } fuzzing;
 
-/* ---- what is drawn --------------------------------------------------------------------------------------------------------- */
+/* ---- what is drawn
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static bool draw_ended(const fuzzing *z)
 {
@@ -58,7 +63,8 @@ static void draw(facts_search *search, fuzzing *z)
     facts_answer answer;
     while (!draw_ended(z) && !facts_search_time_is_up(search)) {
         if (facts_weights_draw(z->weights, z->seed, z->index++, &z->choice, &c) &&
-            facts_memo_get(search->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN &&
+            facts_memo_get(search->memo, facts_case_name(&c, name), 1, &answer) ==
+                FACTS_MEMO_UNKNOWN &&
             !facts_memo_forgot(search->memo, name)) {
             z->in_vain = 0;
             if (strcmp(facts_case_get(&c, FACTS_KEY_RESCALE), "auto") == 0) {
@@ -75,7 +81,8 @@ static void draw(facts_search *search, fuzzing *z)
     }
 }
 
-static void take_drawn(facts_search *search, const char *name, const facts_answer *answer, facts_verdict before)
+static void take_drawn(facts_search *search, const char *name, const facts_answer *answer,
+                       facts_verdict before)
 {
     fuzzing *z = search->context;
     facts_case c;
@@ -89,7 +96,8 @@ static void take_drawn(facts_search *search, const char *name, const facts_answe
         z->verdicts[before]--;
     z->verdicts[answer->verdict]++;
     z->known += known;
-    if (answer->count && facts_case_parse(&c, name, &ignored) && !facts_findings_add(z->findings, &c, answer, z->options->known))
+    if (answer->count && facts_case_parse(&c, name, &ignored) &&
+        !facts_findings_add(z->findings, &c, answer, z->options->known))
         search->failed = true;
 }
 
@@ -108,7 +116,9 @@ static int write_files(const facts_search *search, fuzzing *z)
     facts_findings_rank(z->findings);
     z->files.search = search;
     z->files.findings = z->findings;
-    facts_fuzz_files_folder(z->files.folder, search->session.record[0] ? search->session.record : o->output ? o->output : "");
+    facts_fuzz_files_folder(z->files.folder, search->session.record[0] ? search->session.record
+                                             : o->output               ? o->output
+                                                                       : "");
     snprintf(z->files.origin, sizeof z->files.origin, "facts fuzz --seed %" PRIu64, z->seed);
     return facts_fuzz_files_write(&z->files);
 }
@@ -123,7 +133,8 @@ static bool more(facts_search *search)
     if (search->session.record[0] && facts_findings_changes(z->findings) > z->written)
         write_files(search, z); /* they stay if the run is killed; errors are reported at the end */
     size_t wanted = (size_t)search->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
-    while (search->asked - before < wanted && !draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
+    while (search->asked - before < wanted && !draw_ended(z) && !search->failed &&
+           !facts_search_time_is_up(search))
         draw(search, z);
     if (draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
         ask_asides(search, z);
@@ -131,7 +142,8 @@ static bool more(facts_search *search)
 }
 
 /* ---- text for people
- * ------------------------------------------------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static void show(facts_session *session, int live)
 {
@@ -141,10 +153,13 @@ static void show(facts_session *session, int live)
     double seconds = search->deadline_s > 0 ? search->deadline_s - facts_search_now_s() : 0;
     if (search->deadline_s > 0)
         snprintf(left, sizeof left, "  left %.0f s", seconds > 0 ? seconds : 0);
-    snprintf(text, sizeof text, "drawn %zu  failed %zu  findings %zu  to shrink %zu  asked in all %zu  workers %d%s", z->drawn,
+    snprintf(text, sizeof text,
+             "drawn %zu  failed %zu  findings %zu  to shrink %zu  asked in all %zu  workers %d%s",
+             z->drawn,
              z->drawn - z->verdicts[FACTS_VERDICT_PASS] - z->verdicts[FACTS_VERDICT_SUPPORTED] -
                  z->verdicts[FACTS_VERDICT_UNSUPPORTED] - z->verdicts[FACTS_VERDICT_INCONCLUSIVE],
-             facts_findings_count(z->findings), facts_findings_open(z->findings), facts_memo_answered(search->memo), live, left);
+             facts_findings_count(z->findings), facts_findings_open(z->findings),
+             facts_memo_answered(search->memo), live, left);
     facts_progress_say(&session->progress, text);
 }
 
@@ -174,7 +189,8 @@ static void print_buckets(const fuzzing *z, const char *flags)
         if (!bucket->explained)
             snprintf(number, sizeof number, "%zu", i + 1);
         printf("\n%s%s: %s: %zu drawn case%s\n", number, bucket->ordinary ? ", ordinary" : "",
-               facts_symptom_text(&bucket->symptom, what), bucket->cases, bucket->cases == 1 ? "" : "s");
+               facts_symptom_text(&bucket->symptom, what), bucket->cases,
+               bucket->cases == 1 ? "" : "s");
         print_forms(bucket, flags);
     }
 }
@@ -191,7 +207,8 @@ static void print_summary(const facts_search *search, const fuzzing *z)
 {
     char flags[FACTS_PATH + 64] = "";
     facts_search_flags(search, flags, sizeof flags);
-    size_t news = facts_findings_news(z->findings), explained = facts_findings_count(z->findings) - news;
+    size_t news = facts_findings_news(z->findings),
+           explained = facts_findings_count(z->findings) - news;
     printf("%zu cases drawn with seed %" PRIu64 ":", z->drawn, z->seed);
     bool first = true;
     for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
@@ -199,30 +216,37 @@ static void print_summary(const facts_search *search, const fuzzing *z)
             printf("%s %zu %s", first ? "" : ",", z->verdicts[v], facts_verdict_name(v));
             first = false;
         }
-    printf("%s\n%zu cases asked in all, with those of shrinking\n", first ? " none" : "", facts_memo_answered(search->memo));
+    printf("%s\n%zu cases asked in all, with those of shrinking\n", first ? " none" : "",
+           facts_memo_answered(search->memo));
     if (z->known)
         printf("%zu of them are known failures; --known shrinks them too\n", z->known);
     if (z->verdicts[FACTS_VERDICT_MISTRUSTED])
-        puts("mistrusted cases are no findings: their data could not show an error; `facts shrink` makes such a case small");
+        puts("mistrusted cases are no findings: their data could not show an error; `facts shrink` "
+             "makes such a case small");
     if (search->given_up)
-        printf("%zu cases were left out: each of them ended the whole run three times\n", search->given_up);
+        printf("%zu cases were left out: each of them ended the whole run three times\n",
+               search->given_up);
     if (z->exhausted)
         puts("the weights (and --where) allow no further new case");
     print_buckets(z, flags);
     putchar('\n');
     if (explained)
         printf("%zu more %s with additional features, not %s\n", explained,
-               explained == 1 ? "case is a known failure" : "cases are known failures", explained == 1 ? "a finding" : "findings");
+               explained == 1 ? "case is a known failure" : "cases are known failures",
+               explained == 1 ? "a finding" : "findings");
     if (news)
-        printf("%zu finding%s, %zu of them ordinary; files for cases/known and paragraphs for a report: %s/\n", news,
-               news == 1 ? "" : "s", count_ordinary(z), z->files.folder);
+        printf("%zu finding%s, %zu of them ordinary; files for cases/known and paragraphs for a "
+               "report: %s/\n",
+               news, news == 1 ? "" : "s", count_ordinary(z), z->files.folder);
     else
         puts("0 findings");
     if (search->session.record[0])
         facts_print_line(stdout, "record: %s", search->session.record);
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------------------- */
+/* ---- opening
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 static int check(const facts_options *o)
 {
@@ -237,9 +261,9 @@ static int open_weights(facts_search *search, fuzzing *z)
     facts_error error = { 0 };
     char path[FACTS_PATH];
     if (!o->weights && !facts_home_path("cases/fuzz.weights", path))
-        return facts_complain(
-            FACTS_EXIT_ENVIRONMENT,
-            "facts: cases/fuzz.weights was not found; set FACTS_HOME to the project's folder, or give --weights FILE");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts: cases/fuzz.weights was not found; set FACTS_HOME to the "
+                              "project's folder, or give --weights FILE");
     const char *from = o->weights ? o->weights : path;
     char *text = facts_file_text(from, &error);
     bool ok = text && facts_weights_read(&z->weights, text, from, &error);
@@ -248,7 +272,8 @@ static int open_weights(facts_search *search, fuzzing *z)
                  (uint64_t)XXH64(text, strlen(text), 0));
     free(text);
     z->choice = (facts_draw_choice){ .with = o->with };
-    ok = ok && (!o->where || facts_predicate_parse(&z->where, o->where, &error)) && facts_draw_check(&z->choice, &error);
+    ok = ok && (!o->where || facts_predicate_parse(&z->where, o->where, &error)) &&
+         facts_draw_check(&z->choice, &error);
     z->choice.where = z->where;
     return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
 }
@@ -257,7 +282,8 @@ static int open_weights(facts_search *search, fuzzing *z)
 static bool read_seed(void *context, const facts_line *line)
 {
     int64_t seed;
-    if (line->kind == FACTS_LINE_RUN && facts_json_int(facts_line_get(line, "seed"), &seed) && seed >= 0)
+    if (line->kind == FACTS_LINE_RUN && facts_json_int(facts_line_get(line, "seed"), &seed) &&
+        seed >= 0)
         *(uint64_t *)context = (uint64_t)seed;
     return true;
 }
@@ -272,7 +298,8 @@ static int open_all(facts_search *search, fuzzing *z, const facts_invocation *ca
         return status;
     z->seed = 1;
     if (z->options->resume)
-        facts_record_read(z->options->output, read_seed, &z->seed, &counts); /* a record that cannot be read is reported later */
+        facts_record_read(z->options->output, read_seed, &z->seed,
+                          &counts); /* a record that cannot be read is reported later */
     if (z->options->seed >= 0)
         z->seed = (uint64_t)z->options->seed;
     search->session.seed = z->seed;
@@ -289,7 +316,8 @@ static void record_findings(facts_session *session)
     if (search->failed || !facts_findings_close(z->findings, &search->asker))
         return;
     facts_findings_rank(z->findings);
-    for (size_t i = 0; i < facts_findings_count(z->findings) && !session->counts.record_failed; i++) {
+    for (size_t i = 0; i < facts_findings_count(z->findings) && !session->counts.record_failed;
+         i++) {
         facts_text_clear(&line);
         facts_text_puts(&line, "{\"finding\":{");
         facts_text_member(&line, "run", session->run_id);
@@ -298,7 +326,8 @@ static void record_findings(facts_session *session)
         if (!line.failed && facts_writer_line(session->writer, line.data, line.length))
             continue;
         session->counts.record_failed = true;
-        snprintf(session->counts.trouble, sizeof session->counts.trouble, "%.600s", facts_writer_error(session->writer));
+        snprintf(session->counts.trouble, sizeof session->counts.trouble, "%.600s",
+                 facts_writer_error(session->writer));
     }
     facts_text_free(&line);
 }
@@ -331,8 +360,8 @@ int facts_command_fuzz(const facts_invocation *call)
     search.session.before_end = record_findings;
     if (!(options.timeout_s > 0))
         options.timeout_s = TIMEOUT_S;
-    z.findings = facts_findings_new(
-        &(facts_findings_limits){ .most_steps = (int)options.steps, .lookahead = 4, .ordinary = is_ordinary, .context = &z });
+    z.findings = facts_findings_new(&(facts_findings_limits){
+        .most_steps = (int)options.steps, .lookahead = 4, .ordinary = is_ordinary, .context = &z });
     int status = z.findings ? open_all(&search, &z, &mine) : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK) {
         if (options.minutes > 0)

@@ -1,5 +1,5 @@
-/* facts import: turns the problems of a log into cases and prints their known failures. With --decide or --run it also asks
- * cuDNN. */
+/* facts import: turns the problems of a log into cases and prints their known failures. With
+ * --decide or --run it also asks cuDNN. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@
 #include "import/import.h"
 #include "record/text.h"
 
-/* The known failures of imported problems: lines of expectations and groups of cases, both from cases/known. */
+/* The known failures of imported problems: lines of expectations and groups of cases, both from
+ * cases/known. */
 typedef struct knowledge {
     facts_deviations *lines;
     facts_cases *regress;
@@ -19,9 +20,9 @@ typedef struct knowledge {
 
 enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
 
-static const char nowhere[] =
-    "data (fill, seed, poison), values of lengths, page tables and block masks, pointers (offset, misaligned), "
-    "and the way of the call (exec, threads, workspace, repeat)";
+static const char nowhere[] = "data (fill, seed, poison), values of lengths, page tables and block "
+                              "masks, pointers (offset, misaligned), "
+                              "and the way of the call (exec, threads, workspace, repeat)";
 
 static void version(char out[24], int packed)
 {
@@ -29,7 +30,8 @@ static void version(char out[24], int packed)
 }
 
 /* ---- known failures
- * ------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 static int load(knowledge *k)
 {
@@ -42,12 +44,14 @@ static int load(knowledge *k)
         return FACTS_EXIT_OK;
     if (!facts_deviations_load(k->lines, folder, &error))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
-    if (facts_suite_dir(suites) && facts_cases_expand(&k->regress, regress, 1, suites, NULL, &error) != 0)
+    if (facts_suite_dir(suites) &&
+        facts_cases_expand(&k->regress, regress, 1, suites, NULL, &error) != 0)
         k->regress = NULL;
     return FACTS_EXIT_OK;
 }
 
-static bool could_be(const facts_deviations *lines, size_t i, const char *name, const char *also, const char *cudnn)
+static bool could_be(const facts_deviations *lines, size_t i, const char *name, const char *also,
+                     const char *cudnn)
 {
     char text[FACTS_NAME_MAX + 64];
     facts_case c;
@@ -59,9 +63,10 @@ static bool could_be(const facts_deviations *lines, size_t i, const char *name, 
     return facts_deviations_possible(lines, i, &subject);
 }
 
-/* A log has no data, and its program had no guards. Returns the words that the case needs to meet the line; NULL if there are
- * none. */
-static const char *meets(const facts_deviations *lines, size_t i, const char *name, const char *cudnn)
+/* A log has no data, and its program had no guards. Returns the words that the case needs to meet
+ * the line; NULL if there are none. */
+static const char *meets(const facts_deviations *lines, size_t i, const char *name,
+                         const char *cudnn)
 {
 #define AS_FILL(symbol, word) "guards=off fill=" word,
     static const char *const fills[] = { FACTS_FILL_LIST(AS_FILL) };
@@ -77,9 +82,11 @@ static const char *meets(const facts_deviations *lines, size_t i, const char *na
     return NULL;
 }
 
-/* Calls `report` for each known failure and regress case of a problem, at most KNOWN_SHOWN times. */
-static void known(const knowledge *k, const facts_imported *p,
-                  void (*report)(void *to, const char *verdict, const char *where, const char *link), void *to)
+/* Calls `report` for each known failure and regress case of a problem, at most KNOWN_SHOWN times.
+ */
+static void
+known(const knowledge *k, const facts_imported *p,
+      void (*report)(void *to, const char *verdict, const char *where, const char *link), void *to)
 {
     char cudnn[24];
     int shown = 0;
@@ -91,7 +98,8 @@ static void known(const knowledge *k, const facts_imported *p,
         report(to, line->verdict, line->where, line->link);
         shown++;
     }
-    for (size_t i = 0; k->regress && i < facts_cases_count(k->regress) && shown < KNOWN_SHOWN; i++) {
+    for (size_t i = 0; k->regress && i < facts_cases_count(k->regress) && shown < KNOWN_SHOWN;
+         i++) {
         facts_planned planned = facts_cases_at(k->regress, i);
         if (strcmp(planned.name, p->name) != 0)
             continue;
@@ -100,7 +108,9 @@ static void known(const knowledge *k, const facts_imported *p,
     }
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------ */
+/* ---- text
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 static void print_known(void *to, const char *verdict, const char *where, const char *link)
 {
@@ -137,8 +147,9 @@ static void print_text(const facts_import *m, const knowledge *k)
     if (count)
         printf("# A log does not contain these, so they have their defaults: %s\n", nowhere);
     if (scales)
-        printf("# The log does not contain the attention scale of %zu problem%s; assuming 1/sqrt(d).\n", scales,
-               scales == 1 ? "" : "s");
+        printf("# The log does not contain the attention scale of %zu problem%s; assuming "
+               "1/sqrt(d).\n",
+               scales, scales == 1 ? "" : "s");
     for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_unread(m, i, &unread)); i++)
         printf("# could not be read: %s\n", text);
     facts_import_unread(m, 0, &unread);
@@ -148,9 +159,12 @@ static void print_text(const facts_import *m, const knowledge *k)
         printf("# An error whose graph is not in the log: %s\n", text);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
+/* ---- JSON
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
-static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IMPORT_LOG_TEXT], int count)
+static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IMPORT_LOG_TEXT],
+                     int count)
 {
     facts_text_format(t, "\"%s\":[", key);
     for (int i = 0; i < count; i++) {
@@ -184,7 +198,8 @@ static void put_problem(facts_text *t, const knowledge *k, const facts_imported 
     version(number, p->frontend);
     if (p->frontend)
         facts_text_member(t, "cudnn_frontend", number);
-    facts_text_format(t, "\"scale_known\":%s,\"stand_ins\":[", p->notes.scale_missing ? "false" : "true");
+    facts_text_format(t, "\"scale_known\":%s,\"stand_ins\":[",
+                      p->notes.scale_missing ? "false" : "true");
     for (int i = 0; i < p->notes.count; i++) {
         facts_text_puts(t, i ? "," : "");
         facts_text_json(t, p->notes.text[i], strlen(p->notes.text[i]));
@@ -230,7 +245,9 @@ static void print_json(const facts_import *m, const knowledge *k)
     facts_text_free(&t);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- asking
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 /* A line for each target of each problem: its answer, and the link of the known failure. */
 static void print_answers(const facts_session *s, FILE *out)
@@ -240,7 +257,9 @@ static void print_answers(const facts_session *s, FILE *out)
         for (size_t t = 0; t < s->targets.count; t++) {
             const facts_target *target = &s->targets.at[t];
             const facts_cell *cell = facts_tally_cell(&s->tally, t, w);
-            fprintf(out, "  %s on %s: ", target->kind == FACTS_TARGET_CPU ? "our CPU backend" : target->build.name, target->device);
+            fprintf(out, "  %s on %s: ",
+                    target->kind == FACTS_TARGET_CPU ? "our CPU backend" : target->build.name,
+                    target->device);
             if (cell->verdict >= FACTS_VERDICT_COUNT) {
                 fputs("no answer\n", out);
                 continue;
@@ -259,17 +278,22 @@ static int ask(const facts_invocation *call, const facts_import *m)
 {
     const facts_options *o = call->options;
     facts_task task = o->run ? FACTS_TASK_RUN : o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
-    facts_session s = { .options = o, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    facts_session s = {
+        .options = o, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true
+    };
     const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
     const char **names = malloc(facts_import_count(m) * sizeof *names);
     if (!o->device && o->run && facts_gpus_here() == 0) {
-        fputs("facts import --run: no GPU here; give --device cpu (the CPU backend), or --decide, which needs no GPU\n", stderr);
+        fputs("facts import --run: no GPU here; give --device cpu (the CPU backend), or --decide, "
+              "which needs no GPU\n",
+              stderr);
         free(names);
         return FACTS_EXIT_ENVIRONMENT;
     }
     for (size_t i = 0; names && i < facts_import_count(m); i++)
         names[i] = facts_import_at(m, i)->name;
-    int status = names ? facts_session_ask(&s, names, facts_import_count(m), o->cudnn, devices) : FACTS_EXIT_ENVIRONMENT;
+    int status = names ? facts_session_ask(&s, names, facts_import_count(m), o->cudnn, devices)
+                       : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK) {
         FILE *out = o->json ? stderr : stdout;
         print_answers(&s, out);
@@ -282,7 +306,9 @@ static int ask(const facts_invocation *call, const facts_import *m)
     return status;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------------- */
+/* ---- the command
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 static int exit_of(const facts_import *m)
 {
@@ -292,18 +318,21 @@ static int exit_of(const facts_import *m)
     for (size_t i = 0; i < count; i++)
         stand_ins += facts_import_at(m, i)->notes.count > 0;
     if (count == 0 && unread > 0)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: nothing could be read: %s", facts_import_unread(m, 0, &unread));
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: nothing could be read: %s",
+                              facts_import_unread(m, 0, &unread));
     if (count == 0)
-        return facts_complain(FACTS_EXIT_NOTHING, "facts import: the log has no attention problem%s",
-                              facts_import_other_graphs(m) ? ", only other graphs"
-                              : orphans ? ", only errors; cuDNN logs graphs at level 3 (CUDNN_LOGLEVEL_DBG=3), "
-                                          "cudnn-frontend with CUDNN_FRONTEND_LOG_INFO=1"
-                                        : "");
+        return facts_complain(
+            FACTS_EXIT_NOTHING, "facts import: the log has no attention problem%s",
+            facts_import_other_graphs(m) ? ", only other graphs"
+            : orphans ? ", only errors; cuDNN logs graphs at level 3 (CUDNN_LOGLEVEL_DBG=3), "
+                        "cudnn-frontend with CUDNN_FRONTEND_LOG_INFO=1"
+                      : "");
     if (unread > 0)
-        fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread, unread == 1 ? "" : "s");
+        fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread,
+                unread == 1 ? "" : "s");
     if (stand_ins > 0)
-        fprintf(stderr, "facts import: %zu problem%s with assumed values: see the comments\n", stand_ins,
-                stand_ins == 1 ? " is" : "s are");
+        fprintf(stderr, "facts import: %zu problem%s with assumed values: see the comments\n",
+                stand_ins, stand_ins == 1 ? " is" : "s are");
     return unread > 0 || stand_ins > 0 ? FACTS_EXIT_INCOMPLETE : FACTS_EXIT_OK;
 }
 
@@ -328,7 +357,8 @@ int facts_command_import(const facts_invocation *call)
         if (!all)
             status = FACTS_EXIT_BAD_INPUT;
     }
-    if ((o->decide || o->run) && facts_import_count(m) && (status == FACTS_EXIT_OK || status == FACTS_EXIT_INCOMPLETE)) {
+    if ((o->decide || o->run) && facts_import_count(m) &&
+        (status == FACTS_EXIT_OK || status == FACTS_EXIT_INCOMPLETE)) {
         int asked = ask(call, m);
         status = asked != FACTS_EXIT_OK ? asked : status;
     }

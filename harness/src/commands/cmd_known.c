@@ -1,5 +1,6 @@
-/* facts known: the known failures in cases/known. `check` asks a build about the cases of each failure, which have guards off, and
- * their controls; or reads records that are there; the report package reads and changes the files. */
+/* facts known: the known failures in cases/known. `check` asks a build about the cases of each
+ * failure, which have guards off, and their controls; or reads records that are there; the report
+ * package reads and changes the files. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +32,8 @@ static void add(words *w, const char *word)
 
 static int hand_over(words *w)
 {
-    return w->too_many ? facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: too many words") : facts_run_report(w->at, w->count);
+    return w->too_many ? facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: too many words")
+                       : facts_run_report(w->at, w->count);
 }
 
 static void start(words *w, const char *folder, const char *task)
@@ -42,8 +44,8 @@ static void start(words *w, const char *folder, const char *task)
     add(w, task);
 }
 
-/* The files of failures; for described devices only those that a described device can show. A case that hangs can disable the
- * GPU, so those files come last. */
+/* The files of failures; for described devices only those that a described device can show. A case
+ * that hangs can disable the GPU, so those files come last. */
 static size_t choose_files(const char *folder, bool described, char *out[MOST_TEXTS])
 {
     char **paths;
@@ -53,7 +55,8 @@ static size_t choose_files(const char *folder, bool described, char *out[MOST_TE
             facts_error error;
             char *text = facts_file_text(paths[i], &error);
             bool wanted = text && facts_known_in_regress(text) &&
-                          (described ? facts_known_shows_without_gpu(text) : strstr(text, "\nfailure:") != NULL) &&
+                          (described ? facts_known_shows_without_gpu(text)
+                                     : strstr(text, "\nfailure:") != NULL) &&
                           (strstr(text, "\nverdict: hang") != NULL) == (last == 1);
             if (wanted && (out[count] = strdup(paths[i])))
                 count++;
@@ -64,7 +67,8 @@ static size_t choose_files(const char *folder, bool described, char *out[MOST_TE
 }
 
 /* The named failures; without a name all that can be asked. The caller frees the texts. */
-static size_t choose_cases(const facts_options *o, const char *folder, bool described, char *out[MOST_TEXTS])
+static size_t choose_cases(const facts_options *o, const char *folder, bool described,
+                           char *out[MOST_TEXTS])
 {
     size_t count = 0;
     if (o->word_count < 2)
@@ -84,11 +88,16 @@ static bool are_described(const char *devices)
     return true;
 }
 
-/* Asks a build about the cases. Described devices only decide and compile; on a GPU, every engine runs. */
+/* Asks a build about the cases. Described devices only decide and compile; on a GPU, every engine
+ * runs. */
 static int ask(const facts_invocation *call, const char *folder, char record[FACTS_PATH])
 {
     facts_options options = *call->options;
-    facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    facts_session s = { .options = &options,
+                        .task = FACTS_TASK_RUN,
+                        .argc = call->argc,
+                        .argv = call->argv,
+                        .keep_record = true };
     const char *devices = options.device ? options.device : facts_gpus_here() ? "0" : DESCRIBED;
     bool described = are_described(devices);
     char *texts[MOST_TEXTS];
@@ -96,7 +105,8 @@ static int ask(const facts_invocation *call, const char *folder, char record[FAC
     s.task = described ? FACTS_TASK_PLAN : FACTS_TASK_RUN;
     options.with = WITH_ENGINES;
     options.json = false;
-    int status = facts_session_prepare(&s, (const char *const *)texts, count, options.cudnn, devices);
+    int status =
+        facts_session_prepare(&s, (const char *const *)texts, count, options.cudnn, devices);
     if (status == FACTS_EXIT_OK)
         status = facts_session_run(&s);
     if (status == FACTS_EXIT_OK)
@@ -108,7 +118,8 @@ static int ask(const facts_invocation *call, const char *folder, char record[FAC
     return status;
 }
 
-/* Is there a failure of this name (ID, or ID/LABEL)? Returns an exit code, with a line on stderr. */
+/* Is there a failure of this name (ID, or ID/LABEL)? Returns an exit code, with a line on stderr.
+ */
 static int find(const char *word, const char *folder)
 {
     char path[FACTS_PATH], file[FACTS_PATH], hint[FACTS_QUOTE_MAX], **paths;
@@ -123,8 +134,10 @@ static int find(const char *word, const char *folder)
         facts_nearest_offer(&nearest, name, strlen(name) - strlen(".known"));
     }
     facts_nearest_hint(&nearest, hint);
-    facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: no known failure is called %.100s%s (`facts known list` lists them)", word,
-                   hint);
+    facts_complain(
+        FACTS_EXIT_BAD_INPUT,
+        "facts known: no known failure is called %.100s%s (`facts known list` lists them)", word,
+        hint);
     facts_folder_free(paths, count);
     return FACTS_EXIT_BAD_INPUT;
 }
@@ -138,7 +151,8 @@ static int check(const facts_invocation *call, const char *folder)
     for (size_t i = 1; i < o->word_count; i++)
         records += facts_is_record_name(o->words[i]);
     if (records && records + 1 < o->word_count)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known check: give records, or names of failures, not both");
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts known check: give records, or names of failures, not both");
     for (size_t i = 1; i < o->word_count && !records; i++)
         if (find(o->words[i], folder) != FACTS_EXIT_OK)
             return FACTS_EXIT_BAD_INPUT;
@@ -161,10 +175,14 @@ static int list(const facts_options *o, const char *folder)
 {
     words w = { .count = 0 };
     if (o->word_count > 1)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known list: takes no \"%.60s\"; one failure: facts known show %.60s",
-                              o->words[1], o->words[1]);
+        return facts_complain(
+            FACTS_EXIT_BAD_INPUT,
+            "facts known list: takes no \"%.60s\"; one failure: facts known show %.60s",
+            o->words[1], o->words[1]);
     if (o->cudnn && !facts_is_version(o->cudnn))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known list: --cudnn %.60s: give a version, such as 9.28.1", o->cudnn);
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts known list: --cudnn %.60s: give a version, such as 9.28.1",
+                              o->cudnn);
     start(&w, folder, "list");
     if (o->cudnn) {
         add(&w, "--cudnn");
@@ -178,7 +196,8 @@ static int list(const facts_options *o, const char *folder)
 static int show(const facts_options *o, const char *folder, const char *task)
 {
     words w = { .count = 0 };
-    if (strcmp(task, "propose") != 0 && o->word_count > 1 && find(o->words[1], folder) != FACTS_EXIT_OK)
+    if (strcmp(task, "propose") != 0 && o->word_count > 1 &&
+        find(o->words[1], folder) != FACTS_EXIT_OK)
         return FACTS_EXIT_BAD_INPUT;
     start(&w, folder, task);
     for (size_t i = 1; i < o->word_count; i++)
@@ -207,6 +226,8 @@ int facts_command_known(const facts_invocation *call)
     if (strcmp(task, "show") == 0 || strcmp(task, "note") == 0 || strcmp(task, "propose") == 0)
         return show(o, folder, task);
     const char *near = facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]);
-    return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: \"%.60s\" is none of list, show, check, propose, note%s%s%s", task,
-                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return facts_complain(
+        FACTS_EXIT_BAD_INPUT,
+        "facts known: \"%.60s\" is none of list, show, check, propose, note%s%s%s", task,
+        near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }

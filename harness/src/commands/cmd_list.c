@@ -1,5 +1,5 @@
-/* facts list, keys, devices: prints the cases of a suite, a file or a pattern; the suites; the keys of a case; the described
- * GPUs. */
+/* facts list, keys, devices: prints the cases of a suite, a file or a pattern; the suites; the keys
+ * of a case; the described GPUs. */
 #include <string.h>
 
 #include "builds/described_device.h"
@@ -76,10 +76,12 @@ static int list_folder(const char *cases, const char *above)
 static int list_suites(void)
 {
     static const char *const folders[] = { "", "models/", "nightly/" };
-    static const char *const others[][2] = { { "models", "all files of models/" },
-                                             { "nightly", "all files of nightly/" },
-                                             { "regress", "the cases of all known failures; regress/ID: of one" },
-                                             { "reject", "problems that must be refused, with the reason" } };
+    static const char *const others[][2] = {
+        { "models", "all files of models/" },
+        { "nightly", "all files of nightly/" },
+        { "regress", "the cases of all known failures; regress/ID: of one" },
+        { "reject", "problems that must be refused, with the reason" }
+    };
     char cases[FACTS_PATH];
     int status = facts_suite_dir(cases) ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     for (size_t i = 0; i < sizeof folders / sizeof *folders && status == FACTS_EXIT_OK; i++)
@@ -93,9 +95,16 @@ static int list_suites(void)
 /* The list of suites has no form of its own. */
 static int refuse_without_cases(const facts_options *o)
 {
-    const char *option = o->json ? "json" : o->count ? "count" : o->where ? "where" : o->with ? "with" : o->shards ? "shard" : NULL;
+    const char *option = o->json     ? "json"
+                         : o->count  ? "count"
+                         : o->where  ? "where"
+                         : o->with   ? "with"
+                         : o->shards ? "shard"
+                                     : NULL;
     if (option)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts list: --%s needs CASES: facts list smoke --%s", option, option);
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts list: --%s needs CASES: facts list smoke --%s", option,
+                              option);
     return FACTS_EXIT_OK;
 }
 
@@ -128,8 +137,10 @@ int facts_command_keys(const facts_invocation *call)
         facts_key key = facts_key_find(word, strlen(word));
         const char *nearest = facts_key_nearest(word, strlen(word));
         if (key == FACTS_KEY_COUNT)
-            return facts_complain(FACTS_EXIT_BAD_INPUT, "facts keys: no key \"%.40s\"%s%s%s (`facts keys` lists them)", word,
-                                  nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+            return facts_complain(FACTS_EXIT_BAD_INPUT,
+                                  "facts keys: no key \"%.40s\"%s%s%s (`facts keys` lists them)",
+                                  word, nearest ? "; did you mean " : "", nearest ? nearest : "",
+                                  nearest ? "?" : "");
         facts_keys_help(key, stdout);
     }
     return FACTS_EXIT_OK;
@@ -145,7 +156,8 @@ int facts_command_devices(const facts_invocation *call)
     for (char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
         if (facts_device_load(&device, name, &error) != 0)
             return facts_complain(FACTS_EXIT_BAD_INPUT, "facts devices: %s", error.text);
-        printf("%-12s sm_%-4d %4d multiprocessors  %s\n", name, device.sm, device.multiprocessors, device.source);
+        printf("%-12s sm_%-4d %4d multiprocessors  %s\n", name, device.sm, device.multiprocessors,
+               device.source);
     }
     puts("GPUs of this machine have numbers (`facts doctor` lists them); cpu is the CPU backend.");
     return FACTS_EXIT_OK;

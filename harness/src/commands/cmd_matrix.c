@@ -18,14 +18,16 @@ typedef struct part {
     facts_task task;
 } part;
 
-/* One build for each version, the first of each (discovery puts jit before full, cu13 before cu12). */
+/* One build for each version, the first of each (discovery puts jit before full, cu13 before cu12).
+ */
 static size_t name_builds(facts_text *out, const facts_builds *builds)
 {
     size_t n = 0;
     facts_text_clear(out);
     for (size_t i = 0; i < builds->count; i++) {
         const facts_build *b = &builds->at[i];
-        if ((i && strcmp(builds->at[i - 1].version, b->version) == 0) || (b->needs_nvrtc && !b->nvrtc[0]))
+        if ((i && strcmp(builds->at[i - 1].version, b->version) == 0) ||
+            (b->needs_nvrtc && !b->nvrtc[0]))
             continue;
         facts_text_format(out, "%s%s", n ? "," : "", b->name);
         n++;
@@ -33,16 +35,19 @@ static size_t name_builds(facts_text *out, const facts_builds *builds)
     return n;
 }
 
-/* The installed builds; if there are fewer than three versions, installs the default three as well. */
+/* The installed builds; if there are fewer than three versions, installs the default three as well.
+ */
 static int choose_builds(facts_text *out)
 {
     facts_builds builds = { 0 };
     facts_error message = { 0 };
     int status = facts_builds_discover(&builds, &message);
     if (status == 0 && name_builds(out, &builds) < ENOUGH_VERSIONS) {
-        fputs("facts: fewer than three cuDNN versions here; installing " DEFAULT_BUILDS "\n", stderr);
+        fputs("facts: fewer than three cuDNN versions here; installing " DEFAULT_BUILDS "\n",
+              stderr);
         facts_builds wanted = { 0 };
-        bool installed = facts_builds_install(&wanted, DEFAULT_BUILDS, FACTS_RESOLVE_PINNED, NULL, &message) == 0;
+        bool installed = facts_builds_install(&wanted, DEFAULT_BUILDS, FACTS_RESOLVE_PINNED, NULL,
+                                              &message) == 0;
         facts_builds_free(&wanted);
         if (!installed)
             fprintf(stderr, "facts: %s\n", message.text);
@@ -55,17 +60,23 @@ static int choose_builds(facts_text *out)
             fprintf(stderr, "facts: continuing with the installed builds: %s\n", out->data);
     }
     facts_builds_free(&builds);
-    return status == 3 && message.text[0] ? facts_complain(status, "facts matrix: %s", message.text) : status;
+    return status == 3 && message.text[0] ? facts_complain(status, "facts matrix: %s", message.text)
+                                          : status;
 }
 
-static int run_part(const facts_invocation *call, const char *folder, const part *p, bool *interrupted)
+static int run_part(const facts_invocation *call, const char *folder, const part *p,
+                    bool *interrupted)
 {
     const char *const words[] = { SUITE };
     facts_options options = *call->options;
     options.output = NULL;
     options.overwrite = true;
     options.cudnn = NULL; /* p->cudnn; the CPU's part has none */
-    facts_session s = { .options = &options, .task = p->task, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    facts_session s = { .options = &options,
+                        .task = p->task,
+                        .argc = call->argc,
+                        .argv = call->argv,
+                        .keep_record = true };
     int n = snprintf(s.record, sizeof s.record, "%s/%s.jsonl", folder, p->name);
     int status = n > 0 && (size_t)n < sizeof s.record ? FACTS_EXIT_OK : FACTS_EXIT_BAD_INPUT;
     if (status == FACTS_EXIT_OK)
@@ -86,8 +97,10 @@ static int run_part(const facts_invocation *call, const char *folder, const part
 /* The worse of two exit codes: a finding comes before an incomplete answer. */
 static int worse(int a, int b)
 {
-    static const int order[] = { FACTS_EXIT_INTERRUPTED, FACTS_EXIT_BAD_INPUT,  FACTS_EXIT_FINDINGS,
-                                 FACTS_EXIT_ENVIRONMENT, FACTS_EXIT_INCOMPLETE, FACTS_EXIT_NOTHING };
+    static const int order[] = {
+        FACTS_EXIT_INTERRUPTED, FACTS_EXIT_BAD_INPUT,  FACTS_EXIT_FINDINGS,
+        FACTS_EXIT_ENVIRONMENT, FACTS_EXIT_INCOMPLETE, FACTS_EXIT_NOTHING
+    };
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         if (a == order[i] || b == order[i])
             return order[i];
@@ -114,12 +127,14 @@ static char *some_devices(const char *devices, bool described)
     return out;
 }
 
-/* Described devices only decide, GPUs run (without --device the first GPU, if there is one), and the CPU backend runs. */
-static int run_parts(const facts_invocation *call, const char *folder, const char *cudnn, char records[][FACTS_PATH],
-                     size_t *record_count)
+/* Described devices only decide, GPUs run (without --device the first GPU, if there is one), and
+ * the CPU backend runs. */
+static int run_parts(const facts_invocation *call, const char *folder, const char *cudnn,
+                     char records[][FACTS_PATH], size_t *record_count)
 {
     const char *given = call->options->device;
-    char *described = some_devices(given ? given : DEFAULT_DEVICES, true), *real = some_devices(given ? given : "", false);
+    char *described = some_devices(given ? given : DEFAULT_DEVICES, true),
+         *real = some_devices(given ? given : "", false);
     part parts[3];
     size_t n = 0;
     int status = described && real ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
@@ -172,7 +187,8 @@ int facts_command_matrix(const facts_invocation *call)
     if (facts_check_folder("facts matrix: -o", folder) != FACTS_EXIT_OK)
         return FACTS_EXIT_BAD_INPUT;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts matrix: %s: %s; give another folder with -o DIR", folder,
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts matrix: %s: %s; give another folder with -o DIR", folder,
                               strerror(errno));
     int status = o->cudnn ? 0 : choose_builds(&cudnn);
     if (status != 0 || (!o->cudnn && !cudnn.data)) {

@@ -7,7 +7,8 @@
 
 #define ISSUE "--issue"
 
-/* Records have canonical names: the case of --issue gets its name before it is passed on. Writes "--issue=NAME" into `out`. */
+/* Records have canonical names: the case of --issue gets its name before it is passed on. Writes
+ * "--issue=NAME" into `out`. */
 static int name_issue(char out[FACTS_NAME_MAX + sizeof ISSUE], const char *text)
 {
     facts_case c;

@@ -11,8 +11,8 @@ static void show_row(facts_session *s, const facts_outcome *outcome)
     facts_repro_files_row(s->context, outcome);
     if (s->options->json)
         return;
-    printf("\n%s on %s%s\n", t->kind == FACTS_TARGET_CPU ? "our CPU backend" : t->build.name, t->device,
-           t->kind == FACTS_TARGET_DESCRIBED ? " (described)" : "");
+    printf("\n%s on %s%s\n", t->kind == FACTS_TARGET_CPU ? "our CPU backend" : t->build.name,
+           t->device, t->kind == FACTS_TARGET_DESCRIBED ? " (described)" : "");
     facts_explain_row(outcome->text, outcome->length, stdout);
 }
 
@@ -23,11 +23,14 @@ static void say_what_is_open(const facts_session *s)
         const facts_target *t = &s->targets.at[i];
         if (t->kind != FACTS_TARGET_DESCRIBED)
             continue;
-        printf("\nNumbers need a GPU; %s is a described device. On a machine with a GPU (sm_%d):\n  facts repro '%s' --cudnn %s "
+        printf("\nNumbers need a GPU; %s is a described device. On a machine with a GPU (sm_%d):\n "
+               " facts repro '%s' --cudnn %s "
                "--device "
                "0\n",
                t->device, t->described.sm, s->work[0].name, t->build.version);
-        printf("The CPU backend computes the same problem without a GPU:\n  facts repro '%s' --device cpu\n", s->work[0].name);
+        printf("The CPU backend computes the same problem without a GPU:\n  facts repro '%s' "
+               "--device cpu\n",
+               s->work[0].name);
         return;
     }
 }
@@ -35,7 +38,8 @@ static void say_what_is_open(const facts_session *s)
 static int check(facts_session *s)
 {
     if (s->work_count != 1)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: that is %zu cases; give one (facts list shows them)",
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts repro: that is %zu cases; give one (facts list shows them)",
                               s->work_count);
     return FACTS_EXIT_OK;
 }
@@ -43,17 +47,22 @@ static int check(facts_session *s)
 /* A program is for one build on one device. */
 static int check_targets(const facts_session *s)
 {
-    if (s->options->standalone && (s->targets.count != 1 || s->targets.at[0].kind == FACTS_TARGET_CPU))
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts repro: --standalone needs one cuDNN build and one GPU, real or described: "
-                              "--cudnn 9.27.0 --device h100-sxm");
+    if (s->options->standalone &&
+        (s->targets.count != 1 || s->targets.at[0].kind == FACTS_TARGET_CPU))
+        return facts_complain(
+            FACTS_EXIT_BAD_INPUT,
+            "facts repro: --standalone needs one cuDNN build and one GPU, real or described: "
+            "--cudnn 9.27.0 --device h100-sxm");
     return FACTS_EXIT_OK;
 }
 
-/* Runs wherever possible; on described devices it compiles. If there are both kinds of devices, asks one kind after the other. */
+/* Runs wherever possible; on described devices it compiles. If there are both kinds of devices,
+ * asks one kind after the other. */
 static facts_task task_of(const facts_session *s)
 {
-    return facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) < s->targets.count ? FACTS_TASK_RUN : FACTS_TASK_PLAN;
+    return facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) < s->targets.count
+               ? FACTS_TASK_RUN
+               : FACTS_TASK_PLAN;
 }
 
 int facts_command_repro(const facts_invocation *call)
@@ -62,7 +71,11 @@ int facts_command_repro(const facts_invocation *call)
     facts_options options = *o;
     facts_repro_files files = { .rows = NULL };
     options.explain = true;
-    facts_session s = { .options = &options, .argc = call->argc, .argv = call->argv, .on_row = show_row, .context = &files };
+    facts_session s = { .options = &options,
+                        .argc = call->argc,
+                        .argv = call->argv,
+                        .on_row = show_row,
+                        .context = &files };
     int status = facts_session_cases(&s, o->words, o->word_count);
     if (status == FACTS_EXIT_OK)
         status = check(&s);

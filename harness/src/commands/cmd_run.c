@@ -1,4 +1,5 @@
-/* facts decide, facts compile and facts run: the same steps, up to the answer, the plan or the comparison. */
+/* facts decide, facts compile and facts run: the same steps, up to the answer, the plan or the
+ * comparison. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 
 #define FINDINGS_SHOWN 20
 
-/* Plans are code: a worker uses only folders that no other user can change. In another folder it would compile and keep nothing,
- * without a message. */
+/* Plans are code: a worker uses only folders that no other user can change. In another folder it
+ * would compile and keep nothing, without a message. */
 int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
 {
     struct stat info;
@@ -21,23 +22,28 @@ int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
     if (!path)
         return FACTS_EXIT_OK;
     if (options->plan_dir && strcmp(options->plan_dir, path) != 0)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --plan-dir %s and --trust-plans %s: give one folder", options->plan_dir,
-                              path);
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts: --plan-dir %s and --trust-plans %s: give one folder",
+                              options->plan_dir, path);
     if (options->trust_plans && access(path, F_OK) != 0) /* nobody can have compiled into it */
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --trust-plans %s: %s; --plan-dir makes a new folder", path,
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts: --trust-plans %s: %s; --plan-dir makes a new folder", path,
                               strerror(errno));
     if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &info) != 0)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir %s: %s", path, strerror(errno));
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir %s: %s", path,
+                              strerror(errno));
     if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022))
-        return facts_complain(
-            FACTS_EXIT_ENVIRONMENT,
-            "facts: --plan-dir %s: must be your own folder, no link, and nobody else may write to it (chmod go-w)", path);
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts: --plan-dir %s: must be your own folder, no link, and nobody "
+                              "else may write to it (chmod go-w)",
+                              path);
     char *real = realpath(path, NULL);
     int status = real && strlen(real) < FACTS_PATH ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK)
         options->plan_dir = strcpy(out, real);
     else
-        facts_print_line(stderr, "facts: --plan-dir %s: %s", path, real ? "too long" : strerror(errno));
+        facts_print_line(stderr, "facts: --plan-dir %s: %s", path,
+                         real ? "too long" : strerror(errno));
     free(real);
     return status;
 }
@@ -61,26 +67,34 @@ static size_t count_plans(const char *folder)
     return count;
 }
 
-/* `before`: how many the folder had when the run began. If few of them fit, the user must know why. */
+/* `before`: how many the folder had when the run began. If few of them fit, the user must know why.
+ */
 static void print_plans(const facts_plan_counts *plans, size_t before, FILE *out)
 {
-    fprintf(out, "\nplans: %zu compiled, %zu loaded; refusals loaded: %zu\n", plans->compiled, plans->loaded, plans->refusals);
+    fprintf(out, "\nplans: %zu compiled, %zu loaded; refusals loaded: %zu\n", plans->compiled,
+            plans->loaded, plans->refusals);
     if (before > 0 && plans->compiled > plans->loaded)
-        fprintf(out, "the folder had %zu plan%s before; a plan fits one build of FACTS, one of cuDNN and NVRTC, and one kind of GPU\n",
+        fprintf(out,
+                "the folder had %zu plan%s before; a plan fits one build of FACTS, one of cuDNN "
+                "and NVRTC, and one kind of GPU\n",
                 before, before == 1 ? "" : "s");
     if (plans->not_loaded)
-        fprintf(stderr, "facts: --plan-dir: %zu file%s could not be used and %s made again; the first: %s\n", plans->not_loaded,
-                plans->not_loaded == 1 ? "" : "s", plans->not_loaded == 1 ? "was" : "were", plans->why);
+        fprintf(
+            stderr,
+            "facts: --plan-dir: %zu file%s could not be used and %s made again; the first: %s\n",
+            plans->not_loaded, plans->not_loaded == 1 ? "" : "s",
+            plans->not_loaded == 1 ? "was" : "were", plans->why);
 }
 
 /* A described device has no answer for `facts run`. */
 static int check_that_one_runs(const facts_session *s)
 {
-    if (s->task == FACTS_TASK_RUN && facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) == s->targets.count)
-        return facts_complain(
-            FACTS_EXIT_ENVIRONMENT,
-            "facts run: --device %s: nothing can run on a described device; use `facts decide`, or give a GPU or cpu",
-            s->targets.at[0].device);
+    if (s->task == FACTS_TASK_RUN &&
+        facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) == s->targets.count)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts run: --device %s: nothing can run on a described device; use "
+                              "`facts decide`, or give a GPU or cpu",
+                              s->targets.at[0].device);
     return FACTS_EXIT_OK;
 }
 
@@ -89,13 +103,18 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     const facts_options *o = call->options;
     char plans[FACTS_PATH];
     facts_options options = *o;
-    facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    facts_session s = { .options = &options,
+                        .task = task,
+                        .argc = call->argc,
+                        .argv = call->argv,
+                        .keep_record = true };
     if (o->explain && !o->json)
         s.on_row = show_nearest;
     int status = facts_session_cases(&s, o->words, o->word_count);
     if (status == FACTS_EXIT_OK)
         status = facts_open_plan_dir(plans, &options);
-    const size_t before = status == FACTS_EXIT_OK && options.plan_dir ? count_plans(options.plan_dir) : 0;
+    const size_t before =
+        status == FACTS_EXIT_OK && options.plan_dir ? count_plans(options.plan_dir) : 0;
     if (status == FACTS_EXIT_OK)
         status = facts_session_targets(&s, o->cudnn, devices);
     if (status == FACTS_EXIT_OK)
@@ -129,7 +148,8 @@ int facts_command_compile(const facts_invocation *call)
 {
     const char *devices = call->options->device ? call->options->device : "h100-sxm";
     if (!call->options->plan_dir && !call->options->trust_plans)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts compile: --plan-dir DIR is missing: the folder for the plans");
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts compile: --plan-dir DIR is missing: the folder for the plans");
     return batch(call, FACTS_TASK_PLAN, devices);
 }
 
@@ -137,8 +157,8 @@ int facts_command_run(const facts_invocation *call)
 {
     const char *devices = call->options->device;
     if (!devices && facts_gpus_here() == 0)
-        return facts_complain(
-            FACTS_EXIT_ENVIRONMENT,
-            "facts run: no GPU here; give --device cpu (the CPU backend), or use `facts decide`, which needs no GPU");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts run: no GPU here; give --device cpu (the CPU backend), or use "
+                              "`facts decide`, which needs no GPU");
     return batch(call, FACTS_TASK_RUN, devices ? devices : "0");
 }

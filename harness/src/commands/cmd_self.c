@@ -38,14 +38,17 @@ static void print_counts(const facts_survey *s, counts c)
         printf(", %zu listed as blind and found", c.news);
     if (c.weakest)
         printf("; the weakest %s %s %s, ratio %.3g by %s on %s", facts_liar_words[c.weakest->liar],
-               facts_survey_type_word(c.weakest->type), facts_size_word(c.weakest->size, c.weakest->liar), c.weakest->ratio,
-               c.weakest->gate, c.weakest->fill);
-    printf("\nthe correct kernel: %zu trials, %zu false alarms\n%s", s->honest, s->false_alarms, s->alarms);
+               facts_survey_type_word(c.weakest->type),
+               facts_size_word(c.weakest->size, c.weakest->liar), c.weakest->ratio, c.weakest->gate,
+               c.weakest->fill);
+    printf("\nthe correct kernel: %zu trials, %zu false alarms\n%s", s->honest, s->false_alarms,
+           s->alarms);
 }
 
 static void print_clean(const facts_clean *c)
 {
-    printf("%zu clean evaluations, %zu answers judged, %zu false alarms; worst", c->evaluations, c->answers, c->false_alarms);
+    printf("%zu clean evaluations, %zu answers judged, %zu false alarms; worst", c->evaluations,
+           c->answers, c->false_alarms);
     for (facts_gate gate = 0; gate < FACTS_GATE_COUNT; gate++)
         if (c->worst[gate] > 0.0)
             printf("  %s %.3f", facts_gate_words[gate], c->worst[gate]);
@@ -57,12 +60,16 @@ static int report(int status, const facts_error *error)
 {
     if (status != 0)
         fprintf(stderr, "facts self: %s\n", status == ENOMEM ? "out of memory" : error->text);
-    return status == 0 ? FACTS_EXIT_OK : status == EINVAL ? FACTS_EXIT_BAD_INPUT : FACTS_EXIT_ENVIRONMENT;
+    return status == 0        ? FACTS_EXIT_OK
+           : status == EINVAL ? FACTS_EXIT_BAD_INPUT
+                              : FACTS_EXIT_ENVIRONMENT;
 }
 
 static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
 {
-    const facts_survey_choice choice = { .liar = o->liar, .type = o->dtype, .quick = o->quick, .seed = seed };
+    const facts_survey_choice choice = {
+        .liar = o->liar, .type = o->dtype, .quick = o->quick, .seed = seed
+    };
     facts_error error;
     facts_survey survey;
     int status = report(facts_survey_run(&survey, &choice, &error), &error);
@@ -80,8 +87,10 @@ static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
             fputs(survey.alarms, stderr);
         alarms[0] += survey.honest;
         alarms[1] += survey.false_alarms;
-        /* A change counts only for the listed data: for other data, a ratio near 1 may fall on either side. */
-        if (status == FACTS_EXIT_OK && (c.survived || (c.news && seed == DEFAULT_SEED) || survey.false_alarms))
+        /* A change counts only for the listed data: for other data, a ratio near 1 may fall on
+         * either side. */
+        if (status == FACTS_EXIT_OK &&
+            (c.survived || (c.news && seed == DEFAULT_SEED) || survey.false_alarms))
             status = FACTS_EXIT_FINDINGS;
     }
     facts_survey_free(&survey);
@@ -108,10 +117,13 @@ static int run_clean(const facts_options *o, uint64_t seed, size_t alarms[2])
 static int check(const facts_options *o)
 {
     if (o->clean >= 0 && (o->liar || o->dtype || o->markdown))
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts self: --clean draws over all types: not with --liar, --dtype or --markdown");
+        return facts_complain(
+            FACTS_EXIT_BAD_INPUT,
+            "facts self: --clean draws over all types: not with --liar, --dtype or --markdown");
     if (o->first > 0 && o->clean < 0)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts self: --first needs --clean: facts self --clean 1 --first %d", o->first);
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts self: --first needs --clean: facts self --clean 1 --first %d",
+                              o->first);
     return FACTS_EXIT_OK;
 }
 
@@ -125,7 +137,8 @@ int facts_command_self(const facts_invocation *call)
     bool alone = o->clean >= 0 && !o->quick; /* --clean N: only these */
     size_t alarms[2] = { 0 };
     status = alone ? FACTS_EXIT_OK : run_survey(o, seed, alarms);
-    if ((status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS) && (alone || !(o->liar || o->dtype || o->markdown))) {
+    if ((status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS) &&
+        (alone || !(o->liar || o->dtype || o->markdown))) {
         int clean = run_clean(o, seed, alarms);
         status = clean == FACTS_EXIT_OK ? status : clean;
     }

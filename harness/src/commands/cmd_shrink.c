@@ -1,4 +1,5 @@
-/* facts shrink: finds the simplest case with the same failure (with --by: the same answer), and prints the steps. */
+/* facts shrink: finds the simplest case with the same failure (with --by: the same answer), and
+ * prints the steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,8 @@ static void print_step(void *context, const facts_shrink_step *step)
     if (step->number <= s->printed)
         return;
     s->printed = step->number;
-    printf("%4d  %-4s  %-16s %-24s %s\n", step->number, step->kept ? "kept" : "-", facts_verdict_name(step->verdict), step->what,
+    printf("%4d  %-4s  %-16s %-24s %s\n", step->number, step->kept ? "kept" : "-",
+           facts_verdict_name(step->verdict), step->what,
            step->kept ? facts_case_name(step->c, name) : "");
     fflush(stdout);
 }
@@ -37,7 +39,8 @@ static bool ask_once(void *context, const facts_case *c, facts_answer *out)
 {
     facts_search *search = context;
     const shrinking *s = search->context;
-    return facts_search_ask(search, c, 1, FACTS_SEARCH_ASKED, s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, out);
+    return facts_search_ask(search, c, 1, FACTS_SEARCH_ASKED,
+                            s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, out);
 }
 
 static void print_search_step(void *context, const facts_shrink_step *step)
@@ -64,7 +67,8 @@ static bool examine(facts_search *search, shrinking *s)
             known = false;
             break;
         }
-        if (answer.verdict == FACTS_VERDICT_INCONCLUSIVE) { /* a missing answer is not a different answer */
+        if (answer.verdict ==
+            FACTS_VERDICT_INCONCLUSIVE) { /* a missing answer is not a different answer */
             s->verdict = answer.verdict;
             s->state = PASSES;
             return true;
@@ -94,7 +98,8 @@ static bool shrink(facts_search *search)
     }
     if (s->result.waiting)
         return false;
-    if (!facts_search_ask(search, &s->result.best, 2, FACTS_SEARCH_ASKED, s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, &answer))
+    if (!facts_search_ask(search, &s->result.best, 2, FACTS_SEARCH_ASKED,
+                          s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, &answer))
         return false;
     s->again = 1 + (facts_answer_find(&answer, &s->symptom) != NULL);
     s->state = DONE;
@@ -120,12 +125,16 @@ static void report(facts_search *search)
     bucket->symptom = s->symptom;
     bucket->forms = 1;
     facts_form *form = &bucket->form[0];
-    *form = (facts_form){ .best = s->result.best, .start = s->start, .unfinished = s->state != DONE || s->result.out_of_steps };
+    *form = (facts_form){ .best = s->result.best,
+                          .start = s->start,
+                          .unfinished = s->state != DONE || s->result.out_of_steps };
     form->asked = s->state == DONE ? 2 : s->asked;
     form->failed = s->state == DONE ? s->again : s->failed;
     form->controls = s->result.controls;
     memcpy(form->control, s->result.control, sizeof form->control);
-    if (facts_memo_get(search->memo, facts_case_name(&form->best, name), 1, &answer) == FACTS_MEMO_ANSWERED && answer.count) {
+    if (facts_memo_get(search->memo, facts_case_name(&form->best, name), 1, &answer) ==
+            FACTS_MEMO_ANSWERED &&
+        answer.count) {
         const facts_symptom *found = facts_answer_find(&answer, &s->symptom);
         form->evidence = answer.evidence[found ? found - answer.failing : 0];
         if (found)
@@ -136,18 +145,21 @@ static void report(facts_search *search)
            : s->state != DONE     ? "; not finished (with -o FILE, --resume continues)"
                                   : "",
            name);
-    facts_fuzz_files_write(&(facts_fuzz_files){ .search = search, .origin = "facts shrink", .bucket = bucket });
+    facts_fuzz_files_write(
+        &(facts_fuzz_files){ .search = search, .origin = "facts shrink", .bucket = bucket });
     free(bucket);
 }
 
-/* "mask=none instead of causal": one key that differs; the engine, which a control keeps, only if no other key does. */
+/* "mask=none instead of causal": one key that differs; the engine, which a control keeps, only if
+ * no other key does. */
 static void print_difference(const facts_case *from, const facts_case *to)
 {
     facts_key different = FACTS_KEY_ENGINE;
     for (facts_key key = 0; key < FACTS_KEY_COUNT && different == FACTS_KEY_ENGINE; key++)
         if (strcmp(facts_case_get(from, key), facts_case_get(to, key)) != 0)
             different = key;
-    printf("%s=%s instead of %s", facts_keys[different].word, facts_case_get(to, different), facts_case_get(from, different));
+    printf("%s=%s instead of %s", facts_keys[different].word, facts_case_get(to, different),
+           facts_case_get(from, different));
 }
 
 /* With --by: the answer, the case, and the accepted cases that differ in one key. */
@@ -186,13 +198,17 @@ static int conclude(facts_search *search, int status)
     case PASSES:
         if (s->verdict == FACTS_VERDICT_INCONCLUSIVE)
             return facts_complain(FACTS_EXIT_ENVIRONMENT,
-                                  "facts shrink: cuDNN could not be asked about the case (inconclusive); facts repro shows the reason");
-        printf("the case does not fail here (%s), so there is nothing to shrink%s\n", facts_verdict_name(s->verdict),
-               s->verdict == FACTS_VERDICT_UNSUPPORTED ? "; --by reason finds the simplest case that is refused for the same reason"
-                                                       : "");
+                                  "facts shrink: cuDNN could not be asked about the case "
+                                  "(inconclusive); facts repro shows the reason");
+        printf("the case does not fail here (%s), so there is nothing to shrink%s\n",
+               facts_verdict_name(s->verdict),
+               s->verdict == FACTS_VERDICT_UNSUPPORTED
+                   ? "; --by reason finds the simplest case that is refused for the same reason"
+                   : "");
         return status;
     case FLAKY:
-        printf("flaky: %s in %d of %d tries; FACTS shrinks only a case that fails each time (repeat=N in the case makes it fail "
+        printf("flaky: %s in %d of %d tries; FACTS shrinks only a case that fails each time "
+               "(repeat=N in the case makes it fail "
                "more often)\n",
                facts_symptom_text(&s->symptom, what), s->failed, s->asked);
         return status ? status : FACTS_EXIT_FINDINGS;

@@ -1,4 +1,5 @@
-/* facts: the command line of the supervisor. It never loads CUDA or cuDNN; the worker runs kernels. */
+/* facts: the command line of the supervisor. It never loads CUDA or cuDNN; the worker runs kernels.
+ */
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
@@ -62,8 +63,8 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
-/* A write beyond the file size limit must return an error, not end the process. A closed standard stream must stay closed:
- * otherwise libuv's pipes, or the record, would get its number. */
+/* A write beyond the file size limit must return an error, not end the process. A closed standard
+ * stream must stay closed: otherwise libuv's pipes, or the record, would get its number. */
 static void settle(void)
 {
     signal(SIGXFSZ, SIG_IGN);

@@ -1,4 +1,5 @@
-/* facts-self, the program of `facts self`. It computes attention; the supervisor does not link code that does. */
+/* facts-self, the program of `facts self`. It computes attention; the supervisor does not link code
+ * that does. */
 #include <locale.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ int main(int argc, char **argv)
 {
     setlocale(LC_ALL, "C");
     if (argc < 2 || strcmp(argv[1], "self") != 0) { /* started by hand */
-        const bool asked = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+        const bool asked =
+            argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
         facts_options_help(FACTS_COMMAND_SELF, asked ? stdout : stderr);
         return asked ? FACTS_EXIT_OK : FACTS_EXIT_BAD_INPUT;
     }

@@ -45,7 +45,9 @@ static bool one_in(dice *d, uint32_t m)
 
 static int extent(dice *d)
 {
-    static const int edges[] = { 1, 1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 129, 192, 200, 255, 256 };
+    static const int edges[] = {
+        1, 1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 129, 192, 200, 255, 256
+    };
     return one_in(d, 2) ? ONE_OF(d, edges) : (int)pick(d, 256) + 1;
 }
 
@@ -97,7 +99,8 @@ static void draw_mask(dice *d, shape *x, char *text)
         add(text, " mask=causal_br");
         break;
     case 2:
-        add(text, " window=%d:%d align=%s", (int)pick(d, 40) + 1, (int)pick(d, 40), ONE_OF(d, aligns));
+        add(text, " window=%d:%d align=%s", (int)pick(d, 40) + 1, (int)pick(d, 40),
+            ONE_OF(d, aligns));
         break;
     default:
         return;
@@ -108,7 +111,8 @@ static void draw_mask(dice *d, shape *x, char *text)
 static void draw_scores(dice *d, shape *x, char *text)
 {
     static const char *const biases[] = { "11ss", "1hss", "b1ss", "bhss", "111s", "bh1s" };
-    static const char *const mods[] = { "softcap:5", "softcap:30", "temperature:2", "relpos", "post_scale_bias", "prefix:7" };
+    static const char *const mods[] = { "softcap:5", "softcap:30",      "temperature:2",
+                                        "relpos",    "post_scale_bias", "prefix:7" };
     if (x->narrow)
         return;
     if (one_in(d, 6)) {
@@ -133,14 +137,17 @@ static void draw_text(dice *d, shape *x, char *text)
 {
     static const char *const heads[] = { "1", "2", "3", "4/2", "4/1", "6/2" };
     static const int dims[] = { 8, 16, 32, 40, 64, 72, 128 };
-    static const char *const fills[] = { "gauss",    "gauss",    "gauss",      "gauss",   "uniform",  "spiky",
-                                         "needle",   "needle",   "neglse",     "neglse",  "stair_up", "stair_dn",
+    static const char *const fills[] = { "gauss",    "gauss",    "gauss",      "gauss",
+                                         "uniform",  "spiky",    "needle",     "needle",
+                                         "neglse",   "neglse",   "stair_up",   "stair_dn",
                                          "biglogit", "offset_k", "sparse_int", "offset_v" };
-    static const char *const paddings[] = { "random", "random", "full", "zero:kv", "zero:q", "zero:both", "one" };
+    static const char *const paddings[] = { "random", "random",    "full", "zero:kv",
+                                            "zero:q", "zero:both", "one" };
     int batch, dim = ONE_OF(d, dims);
     draw_extents(d, x->backward, &x->rows, &x->keys, &batch, &x->huge);
-    snprintf(text, FACTS_CASE_TEXT, "pass=%s b=%d h=%s s=%d/%d d=%d/%d seed=%u", x->backward ? "bwd" : "fwd", batch,
-             x->huge ? "1" : ONE_OF(d, heads), x->rows, x->keys, dim, one_in(d, 4) ? ONE_OF(d, dims) : dim, roll(d) >> 1);
+    snprintf(text, FACTS_CASE_TEXT, "pass=%s b=%d h=%s s=%d/%d d=%d/%d seed=%u",
+             x->backward ? "bwd" : "fwd", batch, x->huge ? "1" : ONE_OF(d, heads), x->rows, x->keys,
+             dim, one_in(d, 4) ? ONE_OF(d, dims) : dim, roll(d) >> 1);
     add(text, " fill=%s", ONE_OF(d, fills));
     draw_mask(d, x, text);
     x->lengths = one_in(d, 3);
@@ -169,7 +176,10 @@ static facts_kernel draw_kernel(dice *d, const shape *x, fref_type type, unsigne
 {
     static const int64_t tiles[] = { 64, 128, 256 }, splits[] = { 1, 1, 1, 3, 7 };
     static const double lazy[] = { 0.0, 0.0, 2.0, 4.0, 8.0 };
-    facts_kernel k = { .tile = ONE_OF(d, tiles), .splits = ONE_OF(d, splits), .lazy = ONE_OF(d, lazy), .reversed = one_in(d, 3) };
+    facts_kernel k = { .tile = ONE_OF(d, tiles),
+                       .splits = ONE_OF(d, splits),
+                       .lazy = ONE_OF(d, lazy),
+                       .reversed = one_in(d, 3) };
     if (x->narrow && k.lazy > 4.0)
         k.lazy = 4.0; /* the threshold that the model starts from */
     if (type != FREF_F32 && one_in(d, 3))
@@ -179,7 +189,8 @@ static facts_kernel draw_kernel(dice *d, const shape *x, fref_type type, unsigne
     k.scale_last = one_in(d, 3) && !x->narrow; /* 8 bit types: scale_dp is of the scaled dS */
     k.partials_fp32 = one_in(d, 3);
     k.scale_factor = one_in(d, 4) ? 1.0 + 0x1p-23 : 1.0;
-    bool any_order = !x->backward && !x->masked && !x->scored && !(features & (FACTS_WITH_DROPOUT | FACTS_WITH_ALIBI));
+    bool any_order = !x->backward && !x->masked && !x->scored &&
+                     !(features & (FACTS_WITH_DROPOUT | FACTS_WITH_ALIBI));
     if (any_order && one_in(d, 3))
         k.key_shift = x->keys / 3 + 1;
     if (x->rows == 1 && !x->lengths && one_in(d, 2))
@@ -189,20 +200,24 @@ static facts_kernel draw_kernel(dice *d, const shape *x, fref_type type, unsigne
 
 static void describe(evaluation *x)
 {
-    static const char *const types[] = {
-        [FREF_F32] = "f32", [FREF_F16] = "f16", [FREF_BF16] = "bf16", [FREF_E4M3] = "e4m3", [FREF_E5M2] = "e5m2"
-    };
+    static const char *const types[] = { [FREF_F32] = "f32",
+                                         [FREF_F16] = "f16",
+                                         [FREF_BF16] = "bf16",
+                                         [FREF_E4M3] = "e4m3",
+                                         [FREF_E5M2] = "e5m2" };
     const facts_kernel *k = &x->kernel;
     unsigned f = x->plan.features;
-    snprintf(x->kernel_text, sizeof x->kernel_text, "dtype=%s%s%s%s%s%s%s; tile %d, splits %d, lazy %g%s%s%s%s%s%s",
-             types[x->plan.type], x->plan.out != x->plan.type ? " bf16 out" : "", f & FACTS_WITH_SINK ? " sink" : "",
-             f & FACTS_WITH_DROPOUT ? " dropout" : "", f & FACTS_WITH_ALIBI ? " alibi" : "", f & FACTS_WITH_RAGGED ? " ragged" : "",
-             f & FACTS_WITH_PAGES ? " paged" : "", (int)k->tile, (int)k->splits, k->lazy, k->reversed ? ", reversed" : "",
+    snprintf(x->kernel_text, sizeof x->kernel_text,
+             "dtype=%s%s%s%s%s%s%s; tile %d, splits %d, lazy %g%s%s%s%s%s%s", types[x->plan.type],
+             x->plan.out != x->plan.type ? " bf16 out" : "", f & FACTS_WITH_SINK ? " sink" : "",
+             f & FACTS_WITH_DROPOUT ? " dropout" : "", f & FACTS_WITH_ALIBI ? " alibi" : "",
+             f & FACTS_WITH_RAGGED ? " ragged" : "", f & FACTS_WITH_PAGES ? " paged" : "",
+             (int)k->tile, (int)k->splits, k->lazy, k->reversed ? ", reversed" : "",
              k->adder.bits == 14  ? ", 14 bits"
              : k->adder.truncates ? ", truncating"
                                   : "",
-             k->scale_last ? ", scale last" : "", k->partials_fp32 ? ", fp32 partials" : "", k->key_shift ? ", keys moved" : "",
-             x->plan.forward ? ", own forward" : "");
+             k->scale_last ? ", scale last" : "", k->partials_fp32 ? ", fp32 partials" : "",
+             k->key_shift ? ", keys moved" : "", x->plan.forward ? ", own forward" : "");
 }
 
 static void draw_at(evaluation *out, uint64_t seed, uint64_t n)
@@ -215,7 +230,8 @@ static void draw_at(evaluation *out, uint64_t seed, uint64_t n)
     unsigned features = draw_features(&d, &x);
     out->kernel = draw_kernel(&d, &x, type, features);
     bool own = x.backward && one_in(&d, 5), wide = x.narrow && one_in(&d, 4);
-    out->plan = (facts_scene_plan){ out->text, type, wide ? FREF_BF16 : type, features, own ? &out->kernel : NULL };
+    out->plan = (facts_scene_plan){ out->text, type, wide ? FREF_BF16 : type, features,
+                                    own ? &out->kernel : NULL };
     if (out->kernel.liar && !strstr(out->text, "mask=causal_br"))
         out->kernel.liar = FACTS_LIAR_NONE;
     out->both = one_in(&d, 8);
@@ -246,11 +262,13 @@ static void join(facts_clean *out, const facts_trial *t, const evaluation *draw,
         return;
     size_t used = strlen(out->alarms);
     out->false_alarms++;
-    snprintf(out->alarms + used, sizeof out->alarms - used, "%llu: %s, %s %.4g: %s %s\n", (unsigned long long)n,
-             facts_slot_words[t->slot], facts_gate_words[t->gate], t->ratio, draw->text, draw->kernel_text);
+    snprintf(out->alarms + used, sizeof out->alarms - used, "%llu: %s, %s %.4g: %s %s\n",
+             (unsigned long long)n, facts_slot_words[t->slot], facts_gate_words[t->gate], t->ratio,
+             draw->text, draw->kernel_text);
 }
 
-int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t count, facts_error *error)
+int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t count,
+                    facts_error *error)
 {
     int failed = 0;
     *out = (facts_clean){ 0 };
@@ -268,7 +286,8 @@ int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t coun
                 join(out, &t, &draw, first + i);
             } else if (!failed) {
                 failed = status;
-                facts_fail(error, "%.300s: %.180s", status == ENOMEM ? "out of memory" : why.text, draw.text);
+                facts_fail(error, "%.300s: %.180s", status == ENOMEM ? "out of memory" : why.text,
+                           draw.text);
             }
         }
     }

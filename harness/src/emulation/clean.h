@@ -1,5 +1,6 @@
-/* Counts false alarms: runs a correct kernel, with every allowed rounding, on problems of every kind (docs/numerics.md, section
- * 12). Evaluation n of a seed does not depend on the number of threads or evaluations. */
+/* Counts false alarms: runs a correct kernel, with every allowed rounding, on problems of every
+ * kind (docs/numerics.md, section 12). Evaluation n of a seed does not depend on the number of
+ * threads or evaluations. */
 #ifndef FACTS_EMULATION_CLEAN_H
 #define FACTS_EMULATION_CLEAN_H
 
@@ -17,6 +18,7 @@ typedef struct facts_clean {
 } facts_clean;
 
 /* Evaluations first .. first+count-1. Returns 0, ENOMEM, or EINVAL with one line in `error`. */
-int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t count, facts_error *error);
+int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t count,
+                    facts_error *error);
 
 #endif

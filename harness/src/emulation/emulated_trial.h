@@ -20,13 +20,17 @@ typedef struct facts_answers {
 } facts_answers;
 
 /* Runs a kernel over poison. False without memory; destroy in any case. */
-bool facts_answers_create(facts_answers *out, const facts_scene *scene, const facts_kernel *kernel, facts_pattern pattern);
-bool facts_answers_judge(facts_trial *out, const facts_scene *scene, const facts_answers *answers, facts_pattern pattern);
+bool facts_answers_create(facts_answers *out, const facts_scene *scene, const facts_kernel *kernel,
+                          facts_pattern pattern);
+bool facts_answers_judge(facts_trial *out, const facts_scene *scene, const facts_answers *answers,
+                         facts_pattern pattern);
 void facts_answers_destroy(facts_answers *answers);
 
 /* Both at once. Returns 0 or ENOMEM. Threads: the scene is only read. */
-int facts_trial_run_over(facts_trial *out, const facts_scene *scene, const facts_kernel *kernel, facts_pattern pattern);
-/* Over both patterns: what differs between them is wrong too (gate poison). The second run is left out where the first was caught. */
+int facts_trial_run_over(facts_trial *out, const facts_scene *scene, const facts_kernel *kernel,
+                         facts_pattern pattern);
+/* Over both patterns: what differs between them is wrong too (gate poison). The second run is left
+ * out where the first was caught. */
 int facts_trial_run_both(facts_trial *out, const facts_scene *scene, const facts_kernel *kernel);
 
 #endif

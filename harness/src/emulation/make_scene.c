@@ -17,9 +17,11 @@
 #include "numbers/fill/scalars.h"
 #include "scene_parts.h"
 
-const int32_t facts_dtype_of_type[] = {
-    [FREF_F32] = FATTN_F32, [FREF_F16] = FATTN_F16, [FREF_BF16] = FATTN_BF16, [FREF_E4M3] = FATTN_E4M3, [FREF_E5M2] = FATTN_E5M2
-};
+const int32_t facts_dtype_of_type[] = { [FREF_F32] = FATTN_F32,
+                                        [FREF_F16] = FATTN_F16,
+                                        [FREF_BF16] = FATTN_BF16,
+                                        [FREF_E4M3] = FATTN_E4M3,
+                                        [FREF_E5M2] = FATTN_E5M2 };
 
 bool facts_type_is_narrow(fref_type type)
 {
@@ -34,16 +36,20 @@ static void retype(facts_scene *x, facts_tensor_id first, facts_tensor_id last, 
         x->problem.tensor[id].dtype = facts_dtype_of_type[type];
 }
 
-/* The case language refuses 8 bit types: the case is a bf16 one whose tensors change their type. Strides are in elements. */
+/* The case language refuses 8 bit types: the case is a bf16 one whose tensors change their type.
+ * Strides are in elements. */
 static int resolve(facts_scene *x, const facts_scene_plan *plan, facts_error *error)
 {
-    static const char *const words[] = {
-        [FREF_F32] = "f32", [FREF_F16] = "f16", [FREF_BF16] = "bf16", [FREF_E4M3] = "bf16", [FREF_E5M2] = "bf16"
-    };
+    static const char *const words[] = { [FREF_F32] = "f32",
+                                         [FREF_F16] = "f16",
+                                         [FREF_BF16] = "bf16",
+                                         [FREF_E4M3] = "bf16",
+                                         [FREF_E5M2] = "bf16" };
     char text[FACTS_CASE_TEXT];
     facts_case c;
     snprintf(text, sizeof text, "%.900s dtype=%s", plan->text, words[plan->type]);
-    if (!facts_case_parse(&c, text, error) || facts_problem_resolve(&x->problem, &c, error) != FACTS_RESOLVED)
+    if (!facts_case_parse(&c, text, error) ||
+        facts_problem_resolve(&x->problem, &c, error) != FACTS_RESOLVED)
         return EINVAL;
     x->type = plan->type;
     x->out_type = plan->out;
@@ -80,12 +86,12 @@ static bool fill_input(facts_scene *x, facts_tensor_id id)
     return true;
 }
 
-/* Scales that are not 1, not powers of two, not each other's inverse, all different. P' stays below the largest value; the logits
- * are those that the fills were made for. */
+/* Scales that are not 1, not powers of two, not each other's inverse, all different. P' stays below
+ * the largest value; the logits are those that the fills were made for. */
 static void choose_scales(facts_scene *x)
 {
-    /* Half of what the type holds: kept entries are larger by 1/(1-p). A number of the type: or the largest P of every row is
-     * off. */
+    /* Half of what the type holds: kept entries are larger by 1/(1-p). A number of the type: or the
+     * largest P of every row is off. */
     const double most = x->type == FREF_E4M3 ? 224.0 : 28672.0;
     x->asked.scales = (fref_scales){ .scale_s = most,
                                      .descale_s = 1.09 / most,
@@ -96,7 +102,8 @@ static void choose_scales(facts_scene *x)
                                      .scale_dk = 17.0,
                                      .scale_dv = 5.0 };
     if (!facts_type_is_narrow(x->out_type))
-        x->asked.scales.scale_o = x->asked.scales.scale_dq = x->asked.scales.scale_dk = x->asked.scales.scale_dv = 1.0;
+        x->asked.scales.scale_o = x->asked.scales.scale_dq = x->asked.scales.scale_dk =
+            x->asked.scales.scale_dv = 1.0;
     x->in[FACTS_TENSOR_Q].descale = 0.77;
     x->in[FACTS_TENSOR_K].descale = 1.37;
     x->in[FACTS_TENSOR_V].descale = 0.83;
@@ -118,7 +125,8 @@ static bool draw_sink(facts_scene *x)
 {
     x->sink = malloc((size_t)x->asked.heads_q * sizeof *x->sink);
     for (int64_t h = 0; x->sink && h < x->asked.heads_q; h++)
-        x->sink[h] = facts_normal(facts_draw_at(x->problem.seed, FACTS_STREAM_SINK, FACTS_LANE_VALUE, (uint64_t)h));
+        x->sink[h] = facts_normal(
+            facts_draw_at(x->problem.seed, FACTS_STREAM_SINK, FACTS_LANE_VALUE, (uint64_t)h));
     x->asked.sink = x->sink;
     return x->sink != NULL;
 }
@@ -129,7 +137,9 @@ static bool draw_keep(facts_scene *x)
     int64_t n = p->batch * p->heads_q * p->rows * p->keys;
     x->keep = malloc((size_t)n + 1);
     for (int64_t e = 0; x->keep && e < n; e++)
-        x->keep[e] = facts_draw_at(x->problem.seed, FACTS_STREAM_KEEP, FACTS_LANE_VALUE, (uint64_t)e).r[0] >= FACTS_DROP * 0x1p32;
+        x->keep[e] =
+            facts_draw_at(x->problem.seed, FACTS_STREAM_KEEP, FACTS_LANE_VALUE, (uint64_t)e).r[0] >=
+            FACTS_DROP * 0x1p32;
     x->asked.keep = x->keep;
     x->asked.keep_scale = (double)(float)(1.0 / (1.0 - FACTS_DROP));
     return x->keep != NULL;
@@ -152,9 +162,11 @@ static bool modify(facts_scene *x)
 
 static bool make_inputs(facts_scene *x, unsigned features)
 {
-    static const facts_tensor_id read[] = { FACTS_TENSOR_Q,    FACTS_TENSOR_K,     FACTS_TENSOR_V,
-                                            FACTS_TENSOR_BIAS, FACTS_TENSOR_MOD_A, FACTS_TENSOR_MOD_B };
-    static const facts_tensor_id read_back[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS, FACTS_TENSOR_DO };
+    static const facts_tensor_id read[] = { FACTS_TENSOR_Q,     FACTS_TENSOR_K,
+                                            FACTS_TENSOR_V,     FACTS_TENSOR_BIAS,
+                                            FACTS_TENSOR_MOD_A, FACTS_TENSOR_MOD_B };
+    static const facts_tensor_id read_back[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS,
+                                                 FACTS_TENSOR_DO };
     bool ok = true;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         ok = ok && fill_input(x, read[i]);
@@ -168,7 +180,8 @@ static bool make_inputs(facts_scene *x, unsigned features)
     }
     if (facts_type_is_narrow(x->type))
         choose_scales(x);
-    return (!(features & FACTS_WITH_ALIBI) || make_slopes(x)) && (!(features & FACTS_WITH_SINK) || draw_sink(x)) &&
+    return (!(features & FACTS_WITH_ALIBI) || make_slopes(x)) &&
+           (!(features & FACTS_WITH_SINK) || draw_sink(x)) &&
            (!(features & FACTS_WITH_DROPOUT) || draw_keep(x)) && modify(x);
 }
 
@@ -179,7 +192,8 @@ int facts_scene_create(facts_scene *x, const facts_scene_plan *plan, facts_error
     return facts_scene_create_by(x, plan, NULL, error);
 }
 
-int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const facts_constants *constants, facts_error *error)
+int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan,
+                          const facts_constants *constants, facts_error *error)
 {
     *x = (facts_scene){ 0 };
     int status = resolve(x, plan, error);
@@ -194,23 +208,26 @@ int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const fa
     if (constants)
         facts_constants_apply(&x->rounding, constants);
     if (facts_type_is_narrow(x->type) &&
-        !(plan->features &
-          FACTS_WITH_HOPPER)) /* the emulation adds in fp32, 16 products at a time, unlike the engines that these start from */
+        !(plan->features & FACTS_WITH_HOPPER)) /* the emulation adds in fp32, 16 products at a time,
+                                                  unlike the engines that these start from */
         x->rounding.ua = 0x1p-23, x->rounding.chunk = 16.0, x->rounding.cw = x->rounding.cl = 1.0,
         x->rounding.acc_pv = x->rounding.acc_run = 0.0;
     bool ok = make_inputs(x, plan->features);
     const int32_t dtype = facts_dtype_of_type[x->type];
-    const int64_t longest = x->problem.ask.seq_kv > x->problem.ask.seq_q ? x->problem.ask.seq_kv : x->problem.ask.seq_q;
+    const int64_t longest =
+        x->problem.ask.seq_kv > x->problem.ask.seq_q ? x->problem.ask.seq_kv : x->problem.ask.seq_q;
     double drift = facts_run_lost(&x->rounding, longest);
     if (!x->backward) {
-        const double keep = plan->features & FACTS_WITH_DROPOUT ? x->asked.keep_scale : 1.0, scale_s = x->asked.scales.scale_s;
+        const double keep = plan->features & FACTS_WITH_DROPOUT ? x->asked.keep_scale : 1.0,
+                     scale_s = x->asked.scales.scale_s;
         drift += facts_expect_largest_off(dtype, scale_s != 0.0 ? keep * scale_s : keep);
     }
     x->gain = facts_gain_of(dtype, !x->backward, drift);
     x->rounding.bias = x->in[FACTS_TENSOR_BIAS].type;
     ok = ok && (!(plan->features & FACTS_WITH_RAGGED) || facts_scene_make_ragged(x)) &&
          (!(plan->features & FACTS_WITH_PAGES) || facts_scene_make_pages(x)) &&
-         (!(plan->features & FACTS_WITH_HUGE_OFFSET) || facts_scene_make_huge(x)) && facts_scene_make_room(x);
+         (!(plan->features & FACTS_WITH_HUGE_OFFSET) || facts_scene_make_huge(x)) &&
+         facts_scene_make_room(x);
     return ok ? facts_scene_ask(x, plan->forward) : ENOMEM;
 }
 
@@ -222,7 +239,8 @@ void facts_scene_destroy(facts_scene *x)
     }
     for (int id = 0; id < FACTS_SLOT_COUNT; id++) {
         facts_expected_answer *out = &x->out[id];
-        double *const arrays[] = { out->answer.want, out->answer.sigma, out->answer.bound, out->answer.nu, out->answer.neff };
+        double *const arrays[] = { out->answer.want, out->answer.sigma, out->answer.bound,
+                                   out->answer.nu, out->answer.neff };
         for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
             free(arrays[i]);
         free(out->expects);

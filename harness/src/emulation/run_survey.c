@@ -21,7 +21,8 @@ static const struct {
     FACTS_SURVEY_TYPE_LIST(AS_ROW)
 #undef AS_ROW
 };
-/* 8 bit types also with answers in 16 bits: what is bent before the last cast does not drown in it. */
+/* 8 bit types also with answers in 16 bits: what is bent before the last cast does not drown in it.
+ */
 static const struct {
     const char *word, *fill;
     bool wide;
@@ -55,7 +56,8 @@ const char *facts_size_word(facts_size size, facts_liar liar)
 #undef AS_SIZE
     char text[FACTS_CASE_TEXT];
     bool backward =
-        facts_scene_text(text, facts_scene_of_liar(liar), FACTS_SIZE_S200, "gauss", 1) && strncmp(text, "pass=bwd", 8) == 0;
+        facts_scene_text(text, facts_scene_of_liar(liar), FACTS_SIZE_S200, "gauss", 1) &&
+        strncmp(text, "pass=bwd", 8) == 0;
     return size == FACTS_SIZE_LONG && backward ? "1000" : words[size];
 }
 
@@ -66,8 +68,8 @@ typedef struct unit {
     facts_size size;
 } unit;
 
-/* Other data may fall on either side of 1: a liar that is found with less than NEAR is neither killed nor blind, and one that is
- * listed as blind is news with more than NEWS. */
+/* Other data may fall on either side of 1: a liar that is found with less than NEAR is neither
+ * killed nor blind, and one that is listed as blind is news with more than NEWS. */
 #define NEAR 1.1
 #define NEWS 2.0
 /* Found without doubt: the other fills need not detect it. */
@@ -82,22 +84,27 @@ typedef struct work {
     facts_error *error;
 } work;
 
-static bool wanted(const facts_survey_choice *choice, facts_liar liar, facts_survey_type type, facts_size size)
+static bool wanted(const facts_survey_choice *choice, facts_liar liar, facts_survey_type type,
+                   facts_size size)
 {
     return (!choice->liar || strstr(facts_liar_words[liar], choice->liar)) &&
-           (!choice->type || strcmp(choice->type, types[type].word) == 0) && (!choice->quick || size == FACTS_SIZE_S200);
+           (!choice->type || strcmp(choice->type, types[type].word) == 0) &&
+           (!choice->quick || size == FACTS_SIZE_S200);
 }
 
 static bool make_list(facts_survey *s, const facts_survey_choice *choice)
 {
-    s->found = calloc((size_t)FACTS_LIAR_COUNT * FACTS_SURVEY_TYPES * FACTS_SIZE_COUNT, sizeof *s->found);
+    s->found =
+        calloc((size_t)FACTS_LIAR_COUNT * FACTS_SURVEY_TYPES * FACTS_SIZE_COUNT, sizeof *s->found);
     for (facts_liar liar = FACTS_LIAR_NONE + 1; s->found && liar < FACTS_LIAR_COUNT; liar++)
         for (facts_survey_type type = 0; type < FACTS_SURVEY_TYPES; type++)
             for (facts_size size = 0; size < FACTS_SIZE_COUNT; size++) {
                 if (!wanted(choice, liar, type, size))
                     continue;
                 facts_found *f = &s->found[s->count++];
-                *f = (facts_found){ .liar = liar, .type = type, .size = size, .fill = "", .gate = "", .tensor = "" };
+                *f = (facts_found){
+                    .liar = liar, .type = type, .size = size, .fill = "", .gate = "", .tensor = ""
+                };
                 f->why = facts_not_applicable(liar, type, size);
                 if (!f->why) {
                     f->end = FACTS_END_SURVIVED;
@@ -109,8 +116,8 @@ static bool make_list(facts_survey *s, const facts_survey_choice *choice)
 
 static bool lies_in(const facts_found *f, const unit *u)
 {
-    return f->end != FACTS_END_NOT_APPLICABLE && facts_scene_of_liar(f->liar) == u->scene && f->type == u->type &&
-           f->size == u->size;
+    return f->end != FACTS_END_NOT_APPLICABLE && facts_scene_of_liar(f->liar) == u->scene &&
+           f->type == u->type && f->size == u->size;
 }
 
 /* This liar is still to be found, and this fill may do it. */
@@ -131,8 +138,10 @@ static bool anybody(const work *w, const unit *u, int fill)
 
 static bool make_units(work *w)
 {
-    w->units = calloc((size_t)FACTS_SCENE_COUNT * FACTS_SURVEY_TYPES * FACTS_SIZE_COUNT, sizeof *w->units);
-    for (int size = FACTS_SIZE_COUNT - 1; w->units && size >= 0; size--) /* the long ones first: cores end together */
+    w->units =
+        calloc((size_t)FACTS_SCENE_COUNT * FACTS_SURVEY_TYPES * FACTS_SIZE_COUNT, sizeof *w->units);
+    for (int size = FACTS_SIZE_COUNT - 1; w->units && size >= 0;
+         size--) /* the long ones first: cores end together */
         for (facts_scene_id scene = 0; scene < FACTS_SCENE_NOWHERE; scene++)
             for (facts_survey_type type = 0; type < FACTS_SURVEY_TYPES; type++) {
                 unit u = { scene, type, (facts_size)size };
@@ -173,15 +182,17 @@ static void note_honest(work *w, const char *text, const unit *u, const facts_tr
             char *to = w->survey->alarms;
             size_t used = strlen(to);
             w->survey->false_alarms++;
-            snprintf(to + used, sizeof w->survey->alarms - used, "%s, %s %.3g: %s dtype=%s\n", facts_slot_words[t->slot],
-                     facts_gate_words[t->gate], t->ratio, text, types[u->type].word);
+            snprintf(to + used, sizeof w->survey->alarms - used, "%s, %s %.3g: %s dtype=%s\n",
+                     facts_slot_words[t->slot], facts_gate_words[t->gate], t->ratio, text,
+                     types[u->type].word);
         }
     }
 }
 
 static facts_constants constants_for(const work *w, const unit *u)
 {
-    return w->choice->constants ? *w->choice->constants : facts_constants_widest(types[u->type].dtype);
+    return w->choice->constants ? *w->choice->constants
+                                : facts_constants_widest(types[u->type].dtype);
 }
 
 static int run_fill(work *w, const unit *u, int fill, facts_error *error)
@@ -189,11 +200,15 @@ static int run_fill(work *w, const unit *u, int fill, facts_error *error)
     char text[FACTS_CASE_TEXT];
     facts_scene scene;
     facts_trial t;
-    unsigned features = facts_scene_features(u->scene) | (types[u->type].adds == ADDS_HOPPER ? FACTS_WITH_HOPPER : 0U);
+    unsigned features = facts_scene_features(u->scene) |
+                        (types[u->type].adds == ADDS_HOPPER ? FACTS_WITH_HOPPER : 0U);
     facts_scene_text(text, u->scene, u->size, fills[fill].fill, w->choice->seed);
-    const facts_scene_plan plan = { text, types[u->type].type, fills[fill].wide ? FREF_BF16 : types[u->type].type, features, NULL };
+    const facts_scene_plan plan = { text, types[u->type].type,
+                                    fills[fill].wide ? FREF_BF16 : types[u->type].type, features,
+                                    NULL };
     const facts_constants constants = constants_for(w, u);
-    int status = facts_scene_create_by(&scene, &plan, types[u->type].adds == ADDS_FP32 ? NULL : &constants, error);
+    int status = facts_scene_create_by(&scene, &plan,
+                                       types[u->type].adds == ADDS_FP32 ? NULL : &constants, error);
     facts_kernel honest = kernel_for(u, FACTS_LIAR_NONE);
     if (status == 0 && (status = facts_trial_run_both(&t, &scene, &honest)) == 0)
         note_honest(w, text, u, &t);
@@ -248,7 +263,8 @@ int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, facts
         if (typed)
             facts_fail(error, "no liar has \"%.60s\" in its id", choice->liar ? choice->liar : "");
         else
-            facts_fail(error, "no type \"%.20s\": bf16 f16 f32 e4m3 e5m2 e4m3-hopper e5m2-hopper", choice->type);
+            facts_fail(error, "no type \"%.20s\": bf16 f16 f32 e4m3 e5m2 e4m3-hopper e5m2-hopper",
+                       choice->type);
         free(w.units);
         return EINVAL;
     }

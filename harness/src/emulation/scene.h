@@ -1,6 +1,6 @@
-/* A scene: a problem with its data and expected values, and room for the answers of a kernel. The case language gives dims, masks,
- * lengths, bias and strides. The scene adds what a case cannot say: 8-bit types with their scales, dropout by a given mask, a sink,
- * ragged and paged memory. */
+/* A scene: a problem with its data and expected values, and room for the answers of a kernel. The
+ * case language gives dims, masks, lengths, bias and strides. The scene adds what a case cannot
+ * say: 8-bit types with their scales, dropout by a given mask, a sink, ragged and paged memory. */
 #ifndef FACTS_EMULATION_SCENE_H
 #define FACTS_EMULATION_SCENE_H
 
@@ -10,12 +10,13 @@
 
 typedef enum facts_feature {
     FACTS_WITH_SINK = 1,
-    FACTS_WITH_DROPOUT = 2,      /* p = 1/10 */
-    FACTS_WITH_RAGGED = 4,       /* Q, K, V, O, Stats: sequences one after another, tokens of h x d */
-    FACTS_WITH_PAGES = 8,        /* K, V: shuffled pages of 16 tokens */
+    FACTS_WITH_DROPOUT = 2, /* p = 1/10 */
+    FACTS_WITH_RAGGED = 4,  /* Q, K, V, O, Stats: sequences one after another, tokens of h x d */
+    FACTS_WITH_PAGES = 8,   /* K, V: shuffled pages of 16 tokens */
     FACTS_WITH_HUGE_OFFSET = 16, /* K of batch entry 1 lies 2^32 elements behind that of entry 0 */
     FACTS_WITH_ALIBI = 32,
-    FACTS_WITH_HOPPER = 64, /* 8 bit types: judged as an engine that adds in 14 bits, 32 products at a time */
+    FACTS_WITH_HOPPER =
+        64, /* 8 bit types: judged as an engine that adds in 14 bits, 32 products at a time */
 } facts_feature;
 
 #define FACTS_DROP 0.1
@@ -61,11 +62,13 @@ typedef struct facts_scene {
     void *owner; /* of the modification */
 } facts_scene;
 
-/* Fills the inputs and computes the expected values. Returns 0, ENOMEM, or EINVAL with one line in `error`. Destroy in any case. */
+/* Fills the inputs and computes the expected values. Returns 0, ENOMEM, or EINVAL with one line in
+ * `error`. Destroy in any case. */
 int facts_scene_create(facts_scene *out, const facts_scene_plan *plan, facts_error *error);
-/* The same, judged by an engine's constants (NULL: those that engines start from; of 8 bit types not HOPPER always the
- * emulation's). */
-int facts_scene_create_by(facts_scene *out, const facts_scene_plan *plan, const facts_constants *constants, facts_error *error);
+/* The same, judged by an engine's constants (NULL: those that engines start from; of 8 bit types
+ * not HOPPER always the emulation's). */
+int facts_scene_create_by(facts_scene *out, const facts_scene_plan *plan,
+                          const facts_constants *constants, facts_error *error);
 void facts_scene_destroy(facts_scene *scene);
 
 /* A launch on the scene's inputs. The caller sets the memory of its outputs. */

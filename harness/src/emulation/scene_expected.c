@@ -9,10 +9,12 @@
 #include "numbers/fill/places.h"
 #include "scene_parts.h"
 
-static const facts_tensor_id tensor_of_slot[] = { [FACTS_SLOT_O] = FACTS_TENSOR_O,     [FACTS_SLOT_STATS] = FACTS_TENSOR_STATS,
-                                                  [FACTS_SLOT_MAX] = FACTS_TENSOR_MAX, [FACTS_SLOT_SUM_EXP] = FACTS_TENSOR_SUM_EXP,
-                                                  [FACTS_SLOT_DQ] = FACTS_TENSOR_DQ,   [FACTS_SLOT_DK] = FACTS_TENSOR_DK,
-                                                  [FACTS_SLOT_DV] = FACTS_TENSOR_DV,   [FACTS_SLOT_DBIAS] = FACTS_TENSOR_DBIAS };
+static const facts_tensor_id tensor_of_slot[] = {
+    [FACTS_SLOT_O] = FACTS_TENSOR_O,     [FACTS_SLOT_STATS] = FACTS_TENSOR_STATS,
+    [FACTS_SLOT_MAX] = FACTS_TENSOR_MAX, [FACTS_SLOT_SUM_EXP] = FACTS_TENSOR_SUM_EXP,
+    [FACTS_SLOT_DQ] = FACTS_TENSOR_DQ,   [FACTS_SLOT_DK] = FACTS_TENSOR_DK,
+    [FACTS_SLOT_DV] = FACTS_TENSOR_DV,   [FACTS_SLOT_DBIAS] = FACTS_TENSOR_DBIAS
+};
 
 static size_t elements_of(const facts_tensor *t)
 {
@@ -48,7 +50,8 @@ static bool make_expected(facts_scene *x, facts_slot_id id)
     out->expects = calloc((size_t)(dim[0] * dim[2]) + 1, sizeof *out->expects);
     for (int64_t b = 0; out->expects && b < dim[0]; b++)
         for (int64_t s = 0; s < dim[2]; s++) {
-            bool padded = s >= (keys ? facts_live_kv(&x->problem, b) : facts_live_q(&x->problem, b));
+            bool padded =
+                s >= (keys ? facts_live_kv(&x->problem, b) : facts_live_q(&x->problem, b));
             out->expects[b * dim[2] + s] = padded ? expects_of_padded(x, id) : FACTS_EXPECTS_VALUE;
         }
     return out->expects != NULL;
@@ -59,7 +62,8 @@ static bool make_ragged_image(facts_scene *x, facts_slot_id id)
 {
     facts_expected_answer *out = &x->out[id];
     const int64_t *first = x->first[tensor_of_slot[id]];
-    int64_t heads = out->tensor.dim[1], dim = out->tensor.dim[3], token = heads * dim, batch = x->asked.batch;
+    int64_t heads = out->tensor.dim[1], dim = out->tensor.dim[3], token = heads * dim,
+            batch = x->asked.batch;
     const facts_tensor all = { .present = true,
                                .dtype = out->tensor.dtype,
                                .dim = { 1, heads, first[batch] / token, dim },
@@ -74,7 +78,8 @@ static bool make_ragged_image(facts_scene *x, facts_slot_id id)
         out->tensor.stride[d] = out->slot.stride[d] = all.stride[d];
     out->tensor.first = 0;
     out->tensor.elements = all.elements;
-    return facts_image_create(&out->image, list, 1) && facts_image_pack(&out->image, &all, from, x->problem.len_q, batch);
+    return facts_image_create(&out->image, list, 1) &&
+           facts_image_pack(&out->image, &all, from, x->problem.len_q, batch);
 }
 
 static bool array(double **out, size_t n)
@@ -107,7 +112,8 @@ static bool make_output(facts_scene *x, facts_slot_id id)
             out->slot.type = (fref_type)type;
     const facts_tensor *list[] = { t };
     bool ragged = x->first[FACTS_TENSOR_Q] && !x->backward;
-    return (ragged ? make_ragged_image(x, id) : facts_image_create(&out->image, list, 1)) && make_expected(x, id) &&
+    return (ragged ? make_ragged_image(x, id) : facts_image_create(&out->image, list, 1)) &&
+           make_expected(x, id) &&
            make_answer(out, !statistic, !statistic && id != FACTS_SLOT_DBIAS);
 }
 
@@ -127,10 +133,14 @@ static bool make_scalars(facts_scene *x, facts_slot_id id, int64_t heads)
 
 bool facts_scene_make_room(facts_scene *x)
 {
-    static const facts_slot_id forward[] = { FACTS_SLOT_O, FACTS_SLOT_STATS, FACTS_SLOT_MAX, FACTS_SLOT_SUM_EXP };
-    static const facts_slot_id backward[] = { FACTS_SLOT_DQ, FACTS_SLOT_DK, FACTS_SLOT_DV, FACTS_SLOT_DBIAS };
-    static const facts_slot_id amax[2][4] = { { FACTS_SLOT_AMAX_S, FACTS_SLOT_AMAX_O, FACTS_SLOT_COUNT, FACTS_SLOT_COUNT },
-                                              { FACTS_SLOT_AMAX_DP, FACTS_SLOT_AMAX_DQ, FACTS_SLOT_AMAX_DK, FACTS_SLOT_AMAX_DV } };
+    static const facts_slot_id forward[] = { FACTS_SLOT_O, FACTS_SLOT_STATS, FACTS_SLOT_MAX,
+                                             FACTS_SLOT_SUM_EXP };
+    static const facts_slot_id backward[] = { FACTS_SLOT_DQ, FACTS_SLOT_DK, FACTS_SLOT_DV,
+                                              FACTS_SLOT_DBIAS };
+    static const facts_slot_id amax[2][4] = {
+        { FACTS_SLOT_AMAX_S, FACTS_SLOT_AMAX_O, FACTS_SLOT_COUNT, FACTS_SLOT_COUNT },
+        { FACTS_SLOT_AMAX_DP, FACTS_SLOT_AMAX_DQ, FACTS_SLOT_AMAX_DK, FACTS_SLOT_AMAX_DV }
+    };
     const fref_scales *scales = &x->asked.scales;
     bool ok = true;
     for (size_t i = 0; i < 4; i++)
@@ -140,7 +150,8 @@ bool facts_scene_make_room(facts_scene *x)
     if (!ok || !facts_type_is_narrow(x->type))
         return ok;
     for (size_t i = 0; i < 4; i++)
-        ok = ok && (amax[x->backward][i] == FACTS_SLOT_COUNT || make_scalars(x, amax[x->backward][i], 1));
+        ok = ok &&
+             (amax[x->backward][i] == FACTS_SLOT_COUNT || make_scalars(x, amax[x->backward][i], 1));
     x->out[FACTS_SLOT_O].unit = 1.0 / scales->scale_o;
     x->out[FACTS_SLOT_DQ].unit = 1.0 / scales->scale_dq;
     x->out[FACTS_SLOT_DK].unit = 1.0 / scales->scale_dk;
@@ -150,10 +161,12 @@ bool facts_scene_make_room(facts_scene *x)
 
 /* ---- answers ---- */
 
-/* Sum_exp against the LSE: with the Max m that was used, Sum_exp = exp(LSE - m), relative error tau_LSE + tau_Max. */
+/* Sum_exp against the LSE: with the Max m that was used, Sum_exp = exp(LSE - m), relative error
+ * tau_LSE + tau_Max. */
 static bool settle_sums(facts_scene *x)
 {
-    const facts_answer *lse = &x->out[FACTS_SLOT_STATS].answer, *max = &x->out[FACTS_SLOT_MAX].answer;
+    const facts_answer *lse = &x->out[FACTS_SLOT_STATS].answer,
+                       *max = &x->out[FACTS_SLOT_MAX].answer;
     facts_expected_answer *sum = &x->out[FACTS_SLOT_SUM_EXP];
     if (!sum->present)
         return true;
@@ -161,7 +174,8 @@ static bool settle_sums(facts_scene *x)
     for (size_t i = 0; i < n; i++) {
         bool live = isfinite(lse->want[i]);
         sum->answer.want[i] = live ? exp(lse->want[i] - max->want[i]) : 0.0;
-        sum->answer.bound[i] = live ? sum->answer.want[i] * expm1(lse->bound[i] + max->bound[i]) : 0.0;
+        sum->answer.bound[i] =
+            live ? sum->answer.want[i] * expm1(lse->bound[i] + max->bound[i]) : 0.0;
     }
     if (!array(&x->true_max, n))
         return false;
@@ -190,7 +204,8 @@ static int ask_forward(facts_scene *x)
                              .amax_s = amax_of(x, FACTS_SLOT_AMAX_S),
                              .amax_o = amax_of(x, FACTS_SLOT_AMAX_O) };
     const fref_tensor *in = x->in;
-    int status = fref_forward(&x->asked, &in[FACTS_TENSOR_Q], &in[FACTS_TENSOR_K], &in[FACTS_TENSOR_V], &x->rounding, &out);
+    int status = fref_forward(&x->asked, &in[FACTS_TENSOR_Q], &in[FACTS_TENSOR_K],
+                              &in[FACTS_TENSOR_V], &x->rounding, &out);
     if (status == 0 && !settle_sums(x))
         status = ENOMEM;
     return status;
@@ -199,15 +214,19 @@ static int ask_forward(facts_scene *x)
 /* O and Stats as backward reads them: the reference's, rounded to their types. */
 static int make_forwards_answer(facts_scene *x)
 {
-    const facts_tensor *o = &x->problem.tensor[FACTS_TENSOR_O], *stats = &x->problem.tensor[FACTS_TENSOR_STATS];
+    const facts_tensor *o = &x->problem.tensor[FACTS_TENSOR_O],
+                       *stats = &x->problem.tensor[FACTS_TENSOR_STATS];
     double *as_o = NULL, *as_stats = NULL;
     const fref_tensor *in = x->in;
     int status = ENOMEM;
     if (array(&as_o, elements_of(o)) && array(&as_stats, elements_of(stats)))
-        status = fref_forward(&x->asked, &in[FACTS_TENSOR_Q], &in[FACTS_TENSOR_K], &in[FACTS_TENSOR_V], &x->rounding,
-                              &(fref_forward_out){ .o = as_o, .lse = as_stats });
+        status =
+            fref_forward(&x->asked, &in[FACTS_TENSOR_Q], &in[FACTS_TENSOR_K], &in[FACTS_TENSOR_V],
+                         &x->rounding, &(fref_forward_out){ .o = as_o, .lse = as_stats });
     if (status == 0) {
-        facts_round_into(o, as_o, in[FACTS_TENSOR_O].descale > 0.0 ? in[FACTS_TENSOR_O].descale : 1.0, x->storage[FACTS_TENSOR_O]);
+        facts_round_into(o, as_o,
+                         in[FACTS_TENSOR_O].descale > 0.0 ? in[FACTS_TENSOR_O].descale : 1.0,
+                         x->storage[FACTS_TENSOR_O]);
         facts_round_into(stats, as_stats, 1.0, x->storage[FACTS_TENSOR_STATS]);
     }
     free(as_o);
@@ -232,7 +251,8 @@ static int run_forward(facts_scene *x, const facts_kernel *kernel)
     for (int n = 0; n < 2; n++) {
         const facts_tensor *t = &x->problem.tensor[written[n].id];
         facts_slot *slot = &launch.out[written[n].slot];
-        slot->data = (unsigned char *)x->storage[written[n].id] + t->first * (int64_t)facts_dtype_bytes(t->dtype);
+        slot->data = (unsigned char *)x->storage[written[n].id] +
+                     t->first * (int64_t)facts_dtype_bytes(t->dtype);
         slot->type = x->in[written[n].id].type;
         memcpy(slot->dim, t->dim, sizeof slot->dim);
         memcpy(slot->stride, t->stride, sizeof slot->stride);
@@ -243,7 +263,8 @@ static int run_forward(facts_scene *x, const facts_kernel *kernel)
 static int ask_backward(facts_scene *x, const facts_kernel *forward)
 {
     const facts_answer *dq = &x->out[FACTS_SLOT_DQ].answer, *dk = &x->out[FACTS_SLOT_DK].answer,
-                       *dv = &x->out[FACTS_SLOT_DV].answer, *dbias = &x->out[FACTS_SLOT_DBIAS].answer,
+                       *dv = &x->out[FACTS_SLOT_DV].answer,
+                       *dbias = &x->out[FACTS_SLOT_DBIAS].answer,
                        *dsink = &x->out[FACTS_SLOT_DSINK].answer;
     fref_backward_out out = { .dq = dq->want,
                               .dq_sigma = dq->sigma,
@@ -273,8 +294,9 @@ static int ask_backward(facts_scene *x, const facts_kernel *forward)
     const fref_tensor *in = x->in;
     int status = forward ? run_forward(x, forward) : make_forwards_answer(x);
     if (status == 0)
-        status = fref_backward(&x->asked, &in[FACTS_TENSOR_Q], &in[FACTS_TENSOR_K], &in[FACTS_TENSOR_V], &in[FACTS_TENSOR_O],
-                               &in[FACTS_TENSOR_STATS], &in[FACTS_TENSOR_DO], &x->rounding, &out);
+        status = fref_backward(&x->asked, &in[FACTS_TENSOR_Q], &in[FACTS_TENSOR_K],
+                               &in[FACTS_TENSOR_V], &in[FACTS_TENSOR_O], &in[FACTS_TENSOR_STATS],
+                               &in[FACTS_TENSOR_DO], &x->rounding, &out);
     return status;
 }
 

@@ -32,15 +32,18 @@ static void *move(facts_scene *x, facts_tensor_id id, int64_t elements, const fr
         return NULL;
     facts_fill_gaps(&x->problem, t->dtype, moved, elements);
     for (int64_t b = 0; b < t->dim[0]; b++) {
-        int64_t live = extents_of(x, id).of_keys ? facts_live_kv(&x->problem, b) : facts_live_q(&x->problem, b);
+        int64_t live = extents_of(x, id).of_keys ? facts_live_kv(&x->problem, b)
+                                                 : facts_live_q(&x->problem, b);
         for (int64_t h = 0; h < t->dim[1]; h++)
             for (int64_t s = 0; s < live; s++)
                 for (int64_t d = 0; d < t->dim[3]; d++) {
-                    int64_t from = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
-                    int64_t place = (to->first ? to->first[b] : b * to->stride[0]) + h * to->stride[1] + s * to->stride[2] + d;
+                    int64_t from = t->first + b * t->stride[0] + h * t->stride[1] +
+                                   s * t->stride[2] + d * t->stride[3];
+                    int64_t place = (to->first ? to->first[b] : b * to->stride[0]) +
+                                    h * to->stride[1] + s * to->stride[2] + d;
                     if (to->pages)
-                        place = to->pages[b * to->pages_of_batch + s / PAGE] * to->stride[0] + h * to->stride[1] +
-                                s % PAGE * to->stride[2] + d;
+                        place = to->pages[b * to->pages_of_batch + s / PAGE] * to->stride[0] +
+                                h * to->stride[1] + s % PAGE * to->stride[2] + d;
                     facts_store(t->dtype, moved, place, facts_load(t->dtype, x->storage[id], from));
                 }
     }
@@ -51,11 +54,13 @@ static void *move(facts_scene *x, facts_tensor_id id, int64_t elements, const fr
 
 bool facts_scene_make_ragged(facts_scene *x)
 {
-    static const facts_tensor_id ids[] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V, FACTS_TENSOR_O, FACTS_TENSOR_STATS };
+    static const facts_tensor_id ids[] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V,
+                                           FACTS_TENSOR_O, FACTS_TENSOR_STATS };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         facts_tensor_id id = ids[i];
         extents e = extents_of(x, id);
-        int64_t token = e.heads * e.dim, tokens = 0, *first = malloc((size_t)(x->asked.batch + 1) * sizeof *first);
+        int64_t token = e.heads * e.dim, tokens = 0,
+                *first = malloc((size_t)(x->asked.batch + 1) * sizeof *first);
         x->first[id] = first;
         if (!first)
             return false;
@@ -85,8 +90,10 @@ bool facts_scene_make_pages(facts_scene *x)
     x->pages = malloc((size_t)count * sizeof *x->pages);
     if (!x->pages)
         return false;
-    for (int64_t n = 0; n < count; n++) { /* a shuffle: each page changes places with one before it */
-        facts_draw draw = facts_draw_at(x->problem.seed, FACTS_STREAM_PAGES, FACTS_LANE_VALUE, (uint64_t)n);
+    for (int64_t n = 0; n < count;
+         n++) { /* a shuffle: each page changes places with one before it */
+        facts_draw draw =
+            facts_draw_at(x->problem.seed, FACTS_STREAM_PAGES, FACTS_LANE_VALUE, (uint64_t)n);
         int64_t other = facts_pick(draw.r[0], (uint32_t)n + 1);
         x->pages[n] = other == n ? (int32_t)n : x->pages[other];
         x->pages[other] = (int32_t)n;
@@ -113,11 +120,13 @@ bool facts_scene_make_huge(facts_scene *x)
 {
     const facts_tensor *t = &x->problem.tensor[FACTS_TENSOR_K];
     fref_tensor *k = &x->in[FACTS_TENSOR_K];
-    size_t bytes = facts_dtype_bytes(t->dtype), of_entry = (size_t)(t->dim[1] * t->dim[2] * t->dim[3]) * bytes;
+    size_t bytes = facts_dtype_bytes(t->dtype),
+           of_entry = (size_t)(t->dim[1] * t->dim[2] * t->dim[3]) * bytes;
     int64_t far = INT64_C(1) << 32, *first = malloc(2 * sizeof *first);
     x->first[FACTS_TENSOR_K] = first;
     x->huge_bytes = (size_t)far * bytes + of_entry;
-    x->huge = mmap(NULL, x->huge_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    x->huge = mmap(NULL, x->huge_bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!first || x->huge == MAP_FAILED) {
         x->huge = NULL;
         return false;

@@ -13,7 +13,8 @@ bool facts_scene_make_pages(facts_scene *scene);
 bool facts_scene_make_huge(facts_scene *scene);
 /* Allocates the outputs, and memory for their expected values. */
 bool facts_scene_make_room(facts_scene *scene);
-/* The reference's answers; of a backward first O and Stats as it reads them, of `forward` or (NULL) of the reference. 0 or ENOMEM. */
+/* The reference's answers; of a backward first O and Stats as it reads them, of `forward` or (NULL)
+ * of the reference. 0 or ENOMEM. */
 int facts_scene_ask(facts_scene *scene, const facts_kernel *forward);
 
 #endif

@@ -1,8 +1,10 @@
-/* A program that continues without a part of its data gives a wrong answer. Without memory, facts and facts-worker therefore
- * print one line and end, as after a SIGKILL. Every line of the record is complete, workers end with their supervisor, and
- * --resume continues the run. --wrap links these functions into all allocations of their own code, libuv, jansson and OpenMP.
- * The build sets how each program ends: FACTS_ENDS_WITH, FACTS_ENDS_SAYING. An allocation above FACTS_ENDS_BELOW bytes is a
- * tensor's: its caller handles the failure. */
+/* A program that continues without a part of its data gives a wrong answer. Without memory, facts
+ * and facts-worker therefore print one line and end, as after a SIGKILL. Every line of the record
+ * is complete, workers end with their supervisor, and
+ * --resume continues the run. --wrap links these functions into all allocations of their own code,
+ * libuv, jansson and OpenMP. The build sets how each program ends: FACTS_ENDS_WITH,
+ * FACTS_ENDS_SAYING. An allocation above FACTS_ENDS_BELOW bytes is a tensor's: its caller handles
+ * the failure. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -35,12 +37,12 @@ static void *or_end_if_memory(void *opened)
     return opened;
 }
 
-#define WRAP(type, name, parameters, arguments, answer)                                                                            \
-    type __real_##name parameters;                                                                                                 \
-    type __wrap_##name parameters;                                                                                                 \
-    type __wrap_##name parameters                                                                                                  \
-    {                                                                                                                              \
-        return answer(__real_##name arguments);                                                                                    \
+#define WRAP(type, name, parameters, arguments, answer)                                            \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters                                                                  \
+    {                                                                                              \
+        return answer(__real_##name arguments);                                                    \
     }
 WRAP(char *, strdup, (const char *text), (text), or_end)
 WRAP(char *, strndup, (const char *text, size_t most), (text, most), or_end)

@@ -1,5 +1,5 @@
-/* The casts of a kernel: from a double to the nearest value of a narrow type (ties to even), or toward zero. The results are
- * values, not codes. */
+/* The casts of a kernel: from a double to the nearest value of a narrow type (ties to even), or
+ * toward zero. The results are values, not codes. */
 #ifndef FACTS_FLASH_CAST_H
 #define FACTS_FLASH_CAST_H
 
@@ -54,7 +54,9 @@ static inline double facts_truncate(facts_grid g, double x)
 static inline double facts_floor(facts_grid g, double x)
 {
     double r = facts_truncate(g, x);
-    return isfinite(x) && r > x && fabs(r - facts_grid_step(g, x)) <= g.largest ? r - facts_grid_step(g, x) : r;
+    return isfinite(x) && r > x && fabs(r - facts_grid_step(g, x)) <= g.largest
+               ? r - facts_grid_step(g, x)
+               : r;
 }
 
 /* The type of the same size with fewer bits, to which a wrong kernel may round P or dS. */

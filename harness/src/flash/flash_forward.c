@@ -7,7 +7,8 @@
 
 /* What one row carries from tile to tile, in base 2. */
 typedef struct row_state {
-    float max, sum; /* the maximum that exponentials are relative to, which a lazy kernel leaves below the largest score */
+    float max, sum; /* the maximum that exponentials are relative to, which a lazy kernel leaves
+                       below the largest score */
     float top;      /* the largest score */
     float most;     /* of P' before it is divided by the sum, relative to max: Amax_S */
 } row_state;
@@ -67,7 +68,8 @@ static float sum_of(const float *x, int64_t n)
     float lane[8] = { 0 };
     for (int64_t k = 0; k < n; k++)
         lane[k % 8] += x[k];
-    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
+           ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
 /* P as the product takes it. */
@@ -224,7 +226,8 @@ static void put_statistics(const block *x, const int64_t at[4], row_state state)
     const facts_slot *out = h->launch->out;
     bool dead = state.max == -INFINITY, narrow = facts_is_narrow(h->launch->type);
     float max = state.max * LN2, lse = dead ? -INFINITY : max + logf(state.sum), sum = state.sum;
-    if (!narrow && !dead) { /* Max and Sum_exp of 8 bit types are those of a lazy kernel's own maximum */
+    if (!narrow &&
+        !dead) { /* Max and Sum_exp of 8 bit types are those of a lazy kernel's own maximum */
         max = state.top * LN2;
         sum *= exp2f(state.max - state.top);
     }
@@ -239,7 +242,8 @@ static void put_statistics(const block *x, const int64_t at[4], row_state state)
     if (is(x, FACTS_LIAR_LSE_LOG2))
         lse *= LOG2E;
     facts_slot stats = out[FACTS_SLOT_STATS];
-    if (is(x, FACTS_LIAR_STATS_STRIDE) && stats.first) { /* the sequence's rows of one head after another */
+    if (is(x, FACTS_LIAR_STATS_STRIDE) &&
+        stats.first) { /* the sequence's rows of one head after another */
         stats.stride[1] = h->len_q;
         stats.stride[2] = 1;
     }
@@ -311,14 +315,16 @@ static void store_row(block *x, int64_t r)
     bool dead = state.sum == 0.0F && !is(x, FACTS_LIAR_EMPTY_BATCH);
     bool stored = !(is(x, FACTS_LIAR_Q_TILE_UNWRITTEN) && in_last_rows(x, i));
     bool inside = i < h->len_q || !h->launch->out[FACTS_SLOT_O].first;
-    double descale_v = facts_or_1(h->launch->v->descale), scale_o = facts_or_1(h->p->scales.scale_o);
+    double descale_v = facts_or_1(h->launch->v->descale),
+           scale_o = facts_or_1(h->p->scales.scale_o);
     const float *acc = x->parts[0].acc + r * h->ld_v;
     if (counts(x, i) && state.sum > 0.0F)
         x->amax_s = fmax(x->amax_s, (double)(state.most / state.sum));
     for (; at[3] < h->p->dim_v; at[3]++) {
         float o = dead ? 0.0F : (float)((double)(acc[at[3]] / state.sum) * (x->undo_s * descale_v));
         if (counts(x, i))
-            x->amax_o = fmax(x->amax_o, fabs((double)o) * (is(x, FACTS_LIAR_AMAX_O_LATE) ? scale_o : 1.0));
+            x->amax_o =
+                fmax(x->amax_o, fabs((double)o) * (is(x, FACTS_LIAR_AMAX_O_LATE) ? scale_o : 1.0));
         if (stored && inside)
             put_o(x, at, i < h->len_q ? bent(x, at, (double)o, acc) * scale_o : 0.0);
     }
@@ -344,14 +350,16 @@ static void run_block(block *x)
 
 /* ---- a launch ---- */
 
-static bool run_head(block *x, const facts_kernel *kernel, const facts_launch *launch, int64_t b, int64_t h)
+static bool run_head(block *x, const facts_kernel *kernel, const facts_launch *launch, int64_t b,
+                     int64_t h)
 {
     facts_head head;
     int64_t splits = kernel->splits ? kernel->splits : 1;
     if (!facts_head_create(&head, kernel, launch, b, h))
         return false;
     int64_t scores = BLOCK_ROWS * head.tile, sums = BLOCK_ROWS * head.ld_v;
-    double *memory = malloc((size_t)scores * sizeof *x->p + (size_t)(scores + splits * sums) * sizeof(float));
+    double *memory =
+        malloc((size_t)scores * sizeof *x->p + (size_t)(scores + splits * sums) * sizeof(float));
     x->parts = malloc((size_t)splits * sizeof *x->parts);
     x->head = &head;
     x->splits = splits;
@@ -380,8 +388,10 @@ bool facts_emulate_forward(const facts_kernel *kernel, const facts_launch *launc
     bool narrow = facts_is_narrow(launch->type);
     bool ignored = kernel->liar == FACTS_LIAR_SCALE_S_IGNORED;
     double shift = narrow ? exp2(-kernel->lazy) : 1.0;
-    block x = { .scale_s = facts_or_1(p->scales.scale_s) * (kernel->liar == FACTS_LIAR_P_SATURATES ? 1.0 : shift),
-                .undo_s = facts_or_1(p->scales.descale_s) / (kernel->liar == FACTS_LIAR_P_SATURATES ? 1.0 : shift) };
+    block x = { .scale_s = facts_or_1(p->scales.scale_s) *
+                           (kernel->liar == FACTS_LIAR_P_SATURATES ? 1.0 : shift),
+                .undo_s = facts_or_1(p->scales.descale_s) /
+                          (kernel->liar == FACTS_LIAR_P_SATURATES ? 1.0 : shift) };
     if (ignored) {
         x.scale_s = shift;
         x.undo_s = 1.0 / shift;

@@ -9,9 +9,11 @@
 const char *const facts_slot_words[FACTS_SLOT_COUNT] = { FACTS_SLOT_LIST(AS_WORD) };
 #undef AS_WORD
 
-static const int32_t dtype_of[] = {
-    [FREF_F32] = FATTN_F32, [FREF_F16] = FATTN_F16, [FREF_BF16] = FATTN_BF16, [FREF_E4M3] = FATTN_E4M3, [FREF_E5M2] = FATTN_E5M2
-};
+static const int32_t dtype_of[] = { [FREF_F32] = FATTN_F32,
+                                    [FREF_F16] = FATTN_F16,
+                                    [FREF_BF16] = FATTN_BF16,
+                                    [FREF_E4M3] = FATTN_E4M3,
+                                    [FREF_E5M2] = FATTN_E5M2 };
 
 static int64_t padded(int64_t n)
 {
@@ -42,25 +44,28 @@ static int64_t token_of(const facts_head *x, const fref_tensor *t, int64_t h, in
         int64_t page = s / t->page_size, last = (x->len_kv - 1) / t->page_size;
         if (liar == FACTS_LIAR_PAGE_LAST && page == last)
             page = 0;
-        at = t->pages[b * t->pages_of_batch + page] * t->stride[0] + h * t->stride[1] + s % t->page_size * t->stride[2];
+        at = t->pages[b * t->pages_of_batch + page] * t->stride[0] + h * t->stride[1] +
+             s % t->page_size * t->stride[2];
     }
     return liar == FACTS_LIAR_OFFSET_INT32 ? (int64_t)(int32_t)at : at;
 }
 
 static double element(const facts_head *x, const fref_tensor *t, int64_t h, int64_t s, int64_t c)
 {
-    return facts_decode(dtype_of[t->type], facts_load(dtype_of[t->type], t->data, token_of(x, t, h, s) + c * t->stride[3]));
+    return facts_decode(dtype_of[t->type], facts_load(dtype_of[t->type], t->data,
+                                                      token_of(x, t, h, s) + c * t->stride[3]));
 }
 
 /* Elements, not values: descales come after the products. Transposed: channel by channel. */
-static void load(const facts_head *x, const fref_tensor *t, int64_t h, int64_t rows, int64_t dim, double *out, int64_t ld,
-                 bool transposed)
+static void load(const facts_head *x, const fref_tensor *t, int64_t h, int64_t rows, int64_t dim,
+                 double *out, int64_t ld, bool transposed)
 {
     int32_t dtype = dtype_of[t->type];
     for (int64_t s = 0; s < rows; s++) {
         int64_t at = token_of(x, t, h, s);
         for (int64_t c = 0; c < dim; c++)
-            out[transposed ? c * ld + s : s * ld + c] = facts_decode(dtype, facts_load(dtype, t->data, at + c * t->stride[3]));
+            out[transposed ? c * ld + s : s * ld + c] =
+                facts_decode(dtype, facts_load(dtype, t->data, at + c * t->stride[3]));
     }
 }
 
@@ -94,7 +99,8 @@ static void choose_scale(facts_head *x)
         break;
     }
     x->attn_scale = (float)scale;
-    x->scale = (float)(scale * facts_or_1(x->launch->q->descale) * facts_or_1(x->launch->k->descale));
+    x->scale =
+        (float)(scale * facts_or_1(x->launch->q->descale) * facts_or_1(x->launch->k->descale));
     x->log2e = x->kernel->liar == FACTS_LIAR_LOG2E_SHORT ? 1.4427F : LOG2E;
 }
 
@@ -106,8 +112,9 @@ static bool cut(facts_head *x, bool backward)
     struct {
         double **part;
         int64_t size;
-    } parts[] = { { &x->q, rows * x->ld_qk },        { &x->kt, p->dim_qk * x->ld_key },    { &x->v, x->wide * x->ld_v },
-                  { &x->k, b * x->wide * x->ld_qk }, { &x->vt, b * p->dim_v * x->ld_key }, { &x->d_o, b * rows * x->ld_v },
+    } parts[] = { { &x->q, rows * x->ld_qk },           { &x->kt, p->dim_qk * x->ld_key },
+                  { &x->v, x->wide * x->ld_v },         { &x->k, b * x->wide * x->ld_qk },
+                  { &x->vt, b * p->dim_v * x->ld_key }, { &x->d_o, b * rows * x->ld_v },
                   { &x->o, b * rows * x->ld_v } };
     size_t n = sizeof parts / sizeof parts[0], total = 0;
     for (size_t i = 0; i < n; i++)
@@ -124,7 +131,8 @@ static bool cut(facts_head *x, bool backward)
     return true;
 }
 
-bool facts_head_create(facts_head *x, const facts_kernel *kernel, const facts_launch *launch, int64_t b, int64_t h)
+bool facts_head_create(facts_head *x, const facts_kernel *kernel, const facts_launch *launch,
+                       int64_t b, int64_t h)
 {
     const fref_problem *p = launch->problem;
     bool backward = launch->d_o != NULL;
@@ -133,8 +141,10 @@ bool facts_head_create(facts_head *x, const facts_kernel *kernel, const facts_la
                        .launch = launch,
                        .p = p,
                        .in = facts_grid_of(launch->type),
-                       .adder = kernel->adder.chunk ? kernel->adder
-                                                    : (facts_adder){ .chunk = launch->type == FREF_F32 ? 1 : 16, .bits = 24 },
+                       .adder = kernel->adder.chunk
+                                    ? kernel->adder
+                                    : (facts_adder){ .chunk = launch->type == FREF_F32 ? 1 : 16,
+                                                     .bits = 24 },
                        .b = b,
                        .h = h,
                        .tile = tile,
@@ -155,7 +165,8 @@ bool facts_head_create(facts_head *x, const facts_kernel *kernel, const facts_la
     choose_scale(x);
     if (!cut(x, backward))
         return false;
-    /* Padded rows too: one lie reads them. Of ragged tensors what lies there is another sequence. */
+    /* Padded rows too: one lie reads them. Of ragged tensors what lies there is another sequence.
+     */
     int64_t rows = launch->q->first ? x->len_q : p->rows;
     load(x, launch->q, h, rows, p->dim_qk, x->q, x->ld_qk, false);
     load(x, launch->k, x->hk, x->len_kv, p->dim_qk, x->kt, x->ld_key, true);
@@ -183,10 +194,13 @@ facts_range facts_head_keys(const facts_head *x, int64_t i)
 {
     const fref_problem *p = x->p;
     bool bottom = p->bottom_right != (x->kernel->liar == FACTS_LIAR_ALIGN_SWAP);
-    bool longest = x->kernel->liar == FACTS_LIAR_BR_MAX_LEN, swapped = x->kernel->liar == FACTS_LIAR_B_BOUNDS_SWAP;
+    bool longest = x->kernel->liar == FACTS_LIAR_BR_MAX_LEN,
+         swapped = x->kernel->liar == FACTS_LIAR_B_BOUNDS_SWAP;
     int64_t diagonal = i + (!bottom ? 0 : longest ? p->keys - p->rows : x->len_kv - x->len_q);
-    int64_t right = (swapped ? p->left : p->right) + lies(x, FACTS_LIAR_CAUSAL_LOOSE, FACTS_LIAR_B_CAUSAL_LOOSE);
-    int64_t left = (swapped ? p->right : p->left) + lies(x, FACTS_LIAR_LEFT_LOOSE, FACTS_LIAR_B_LEFT_LOOSE);
+    int64_t right = (swapped ? p->left : p->right) +
+                    lies(x, FACTS_LIAR_CAUSAL_LOOSE, FACTS_LIAR_B_CAUSAL_LOOSE);
+    int64_t left =
+        (swapped ? p->right : p->left) + lies(x, FACTS_LIAR_LEFT_LOOSE, FACTS_LIAR_B_LEFT_LOOSE);
     facts_range keys = { 0, i < x->len_q ? x->len_kv : 0 };
     if (p->has_right && diagonal + right + 1 < keys.last)
         keys.last = diagonal + right + 1;
@@ -194,7 +208,8 @@ facts_range facts_head_keys(const facts_head *x, int64_t i)
         keys.first = diagonal - left + 1;
     if (lies(x, FACTS_LIAR_TAIL_ZERO, FACTS_LIAR_B_TAIL_EXP) && keys.last == x->len_kv)
         keys.last = x->wide;
-    if (lies(x, FACTS_LIAR_TILE_LOST, FACTS_LIAR_B_TILE_LOST) && keys.last > (x->tiles - 1) * x->tile)
+    if (lies(x, FACTS_LIAR_TILE_LOST, FACTS_LIAR_B_TILE_LOST) &&
+        keys.last > (x->tiles - 1) * x->tile)
         keys.last = (x->tiles - 1) * x->tile;
     if (x->kernel->liar == FACTS_LIAR_LAST_HEAD_KEY && x->h == p->heads_q - 1)
         keys.last--;
@@ -225,7 +240,8 @@ float facts_head_score(const facts_head *x, int64_t i, int64_t j, float dot, flo
     if (slope)
         *slope = 1.0F;
     if (p->modify) {
-        fref_modified m = p->modify(p->modify_owner, (double)s, (const int64_t[]){ x->b, x->h, i, j });
+        fref_modified m =
+            p->modify(p->modify_owner, (double)s, (const int64_t[]){ x->b, x->h, i, j });
         s = (float)m.value;
         if (slope && x->kernel->liar != FACTS_LIAR_SOFTCAP_GRAD)
             *slope = (float)m.slope;
@@ -242,13 +258,17 @@ float facts_head_keep(const facts_head *x, int64_t i, int64_t j)
     const fref_problem *p = x->p;
     if (!p->keep || j >= p->keys)
         return 1.0F;
-    int64_t row = lies(x, FACTS_LIAR_DROPOUT_STALE, FACTS_LIAR_B_DROPOUT_STALE) ? (i + 1) % p->rows : i;
-    int64_t column = p->rows == 1 && row == i && x->kernel->liar == FACTS_LIAR_DROPOUT_STALE ? (j + 1) % p->keys : j;
+    int64_t row =
+        lies(x, FACTS_LIAR_DROPOUT_STALE, FACTS_LIAR_B_DROPOUT_STALE) ? (i + 1) % p->rows : i;
+    int64_t column = p->rows == 1 && row == i && x->kernel->liar == FACTS_LIAR_DROPOUT_STALE
+                         ? (j + 1) % p->keys
+                         : j;
     int64_t at = ((x->b * p->heads_q + x->h) * p->rows + row) * p->keys + column;
     bool kept = p->keep[at] != 0;
     if (x->kernel->liar == FACTS_LIAR_DROPOUT_8BIT) {
         double drop = rint((1.0 - 1.0 / p->keep_scale) * 256.0) / 256.0;
-        kept = facts_draw_at(x->launch->seed, FACTS_STREAM_KEEP, FACTS_LANE_VALUE, (uint64_t)at).r[0] >= drop * 0x1p32;
+        kept = facts_draw_at(x->launch->seed, FACTS_STREAM_KEEP, FACTS_LANE_VALUE, (uint64_t)at)
+                   .r[0] >= drop * 0x1p32;
     }
     if (!kept)
         return 0.0F;
@@ -259,8 +279,8 @@ float facts_head_keep(const facts_head *x, int64_t i, int64_t j)
 
 void facts_slot_put(const facts_slot *slot, const int64_t at[4], double value)
 {
-    int64_t place = (slot->first ? slot->first[at[0]] : at[0] * slot->stride[0]) + at[1] * slot->stride[1] +
-                    at[2] * slot->stride[2] + at[3] * slot->stride[3];
+    int64_t place = (slot->first ? slot->first[at[0]] : at[0] * slot->stride[0]) +
+                    at[1] * slot->stride[1] + at[2] * slot->stride[2] + at[3] * slot->stride[3];
     int32_t dtype = dtype_of[slot->type];
     if (slot->data)
         facts_store(dtype, slot->data, place, facts_encode(dtype, value));

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Four doubles: what AVX2 has. Of wider vectors gcc 12 compares each element by itself on a machine without AVX-512, five times as
- * slow. */
+/* Four doubles: what AVX2 has. Of wider vectors gcc 12 compares each element by itself on a machine
+ * without AVX-512, five times as slow. */
 typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
 typedef uint64_t four_bits __attribute__((vector_size(32), aligned(8), may_alias));
 typedef float four_floats __attribute__((vector_size(16), aligned(4), may_alias));
@@ -23,21 +23,24 @@ INLINE void cut(four *x, const four *top, uint64_t kept)
 }
 
 /* The powers of two of all that is added: a product's is that of its factors. */
-INLINE void find_top(four *top, const facts_operands *x, const double *a, const double *b, int64_t first, int64_t last)
+INLINE void find_top(four *top, const facts_operands *x, const double *a, const double *b,
+                     int64_t first, int64_t last)
 {
     *top = (four)((four_bits)*top & EXPONENT);
     for (int64_t k = first; k < last; k++) {
         four power = { 0 };
         power += a[k * x->a_inner];
-        power = (four)((four_bits)power & EXPONENT) * (four)(*(const four_bits *)(b + k * x->b_inner) & EXPONENT);
+        power = (four)((four_bits)power & EXPONENT) *
+                (four)(*(const four_bits *)(b + k * x->b_inner) & EXPONENT);
         four_bits larger = (four_bits)(power > *top);
         *top = (four)(((four_bits)power & larger) | ((four_bits)*top & ~larger));
     }
 }
 
-/* The sum so far and the products of a chunk, each cut to the same unit. A product is below 4 times its power. */
-INLINE void add_aligned(four *sum, const facts_operands *x, int aligned, const double *a, const double *b, int64_t first,
-                        int64_t last)
+/* The sum so far and the products of a chunk, each cut to the same unit. A product is below 4 times
+ * its power. */
+INLINE void add_aligned(four *sum, const facts_operands *x, int aligned, const double *a,
+                        const double *b, int64_t first, int64_t last)
 {
     const uint64_t kept = ~((UINT64_C(1) << (50 - aligned)) - 1);
     four top = *sum;
@@ -51,7 +54,8 @@ INLINE void add_aligned(four *sum, const facts_operands *x, int aligned, const d
     }
 }
 
-INLINE void add_exactly(four *sum, const facts_operands *x, const double *a, const double *b, int64_t first, int64_t last)
+INLINE void add_exactly(four *sum, const facts_operands *x, const double *a, const double *b,
+                        int64_t first, int64_t last)
 {
     four part = { 0 };
     for (int64_t k = first; k < last; k++)
@@ -94,7 +98,8 @@ INLINE void add_product(const facts_operands *x, facts_adder adder)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) static void add_product_avx2(const facts_operands *x, facts_adder adder)
+__attribute__((target("avx2"))) static void add_product_avx2(const facts_operands *x,
+                                                             facts_adder adder)
 {
     add_product(x, adder);
 }

@@ -43,7 +43,8 @@ static void end(facts_import *m)
 /* Of fattn_plan_save, or of a plan folder, where a seal stands before it. */
 static bool is_saved(const char *bytes, size_t count)
 {
-    return facts_import_starts(bytes, count, "FATTNPLN") || facts_import_starts(bytes, count, "FACTSEAL");
+    return facts_import_starts(bytes, count, "FATTNPLN") ||
+           facts_import_starts(bytes, count, "FACTSEAL");
 }
 
 /* A file of one JSON object, or of fattn_plan_save: a header, then such an object. */
@@ -71,7 +72,8 @@ static bool whole(facts_import *m, const char *bytes, size_t count)
 static bool is_whole(const char *bytes, size_t count)
 {
     size_t i = 0;
-    while (i < count && (bytes[i] == ' ' || bytes[i] == '\n' || bytes[i] == '\r' || bytes[i] == '\t'))
+    while (i < count &&
+           (bytes[i] == ' ' || bytes[i] == '\n' || bytes[i] == '\r' || bytes[i] == '\t'))
         i++;
     return is_saved(bytes, count) || (i < count && bytes[i] == '{');
 }
@@ -130,7 +132,8 @@ static void take_piece(facts_import *m, stream *s, const char *bytes, size_t cou
             if (s->skipping)
                 m->line++;
             else
-                facts_import_line(m, s->length > 0 ? s->held : bytes, s->length > 0 ? s->length : length);
+                facts_import_line(m, s->length > 0 ? s->held : bytes,
+                                  s->length > 0 ? s->length : length);
             s->length = 0;
             s->skipping = false;
         }
@@ -170,8 +173,10 @@ bool facts_import_file(facts_import *m, const char *path, facts_error *error)
     char *piece = malloc(PIECE), quote[FACTS_QUOTE_MAX];
     stream s = { 0 };
     size_t got;
-    if (file == NULL || piece == NULL || ((got = fread(piece, 1, PIECE, file)) == 0 && ferror(file))) {
-        snprintf(error->text, sizeof error->text, "%s: %s", facts_quote(quote, facts_span_of(path)), strerror(errno));
+    if (file == NULL || piece == NULL ||
+        ((got = fread(piece, 1, PIECE, file)) == 0 && ferror(file))) {
+        snprintf(error->text, sizeof error->text, "%s: %s", facts_quote(quote, facts_span_of(path)),
+                 strerror(errno));
         if (file != NULL && !standard)
             fclose(file);
         free(piece);

@@ -33,7 +33,8 @@ static facts_import_type type_of(const char *word)
 static bool say(facts_error *error, const char *what, const char *of)
 {
     char quote[FACTS_QUOTE_MAX];
-    snprintf(error->text, sizeof error->text, "%s%s%s", what, of[0] != '\0' ? " " : "", facts_quote(quote, facts_span_of(of)));
+    snprintf(error->text, sizeof error->text, "%s%s%s", what, of[0] != '\0' ? " " : "",
+             facts_quote(quote, facts_span_of(of)));
     return false;
 }
 
@@ -59,7 +60,8 @@ static bool read_shape(facts_import_tensor *t, const json_t *json, facts_error *
 {
     int strides;
     if (!read_numbers(t->dim, &t->rank, json_object_get(json, "dim"), 1) ||
-        !read_numbers(t->stride, &strides, json_object_get(json, "stride"), 0) || (strides != t->rank && strides != 0))
+        !read_numbers(t->stride, &strides, json_object_get(json, "stride"), 0) ||
+        (strides != t->rank && strides != 0))
         return say(error, "sizes and strides that are none, of tensor", t->name);
     return true;
 }
@@ -110,7 +112,8 @@ static const char *string_of(const json_t *object, const char *key)
 }
 
 /* A tensor of cuDNN's operationGraph. The tensor of its offsets stands inside it. */
-static bool read_backend_tensor(facts_import_graph *g, const json_t *json, int depth, int *place, facts_error *error)
+static bool read_backend_tensor(facts_import_graph *g, const json_t *json, int depth, int *place,
+                                facts_error *error)
 {
     const char *name = string_of(json, "name");
     if (name[0] == '\0' || depth > 1)
@@ -128,7 +131,8 @@ static bool read_backend_tensor(facts_import_graph *g, const json_t *json, int d
     const json_t *offsets = json_object_get(json, "isRagged");
     if (!read_shape(&t, json, error))
         return false;
-    if (json_array_size(offsets) > 0 && !read_backend_tensor(g, json_array_get(offsets, 0), depth + 1, &t.ragged, error))
+    if (json_array_size(offsets) > 0 &&
+        !read_backend_tensor(g, json_array_get(offsets, 0), depth + 1, &t.ragged, error))
         return false;
     const json_t *multiplier = json_object_get(json, "raggedOffsetMultiplier");
     t.multiplier = json_is_integer(multiplier) ? json_integer_value(multiplier) : 0;
@@ -144,7 +148,8 @@ static int tensor_numbered(const facts_import_graph *g, int64_t uid)
     return -1;
 }
 
-/* Every member of a node that names a tensor (cudnn-frontend from json_version 2.0: its number) is a place of the operation. */
+/* Every member of a node that names a tensor (cudnn-frontend from json_version 2.0: its number) is
+ * a place of the operation. */
 static bool read_ports(facts_import_graph *g, facts_import_operation *op, const json_t *members)
 {
     const char *key;
@@ -170,7 +175,8 @@ static void read_kind(facts_import_operation *op, const char *word)
     const char *at = without(word, "CUDNN_BACKEND_OPERATION_");
     for (size_t i = 0; i < sizeof kind_words / sizeof *kind_words; i++) {
         size_t length = strlen(kind_words[i]);
-        if (strncmp(at, kind_words[i], length) == 0 && (at[length] == '\0' || strcmp(at + length, "_DESCRIPTOR") == 0))
+        if (strncmp(at, kind_words[i], length) == 0 &&
+            (at[length] == '\0' || strcmp(at + length, "_DESCRIPTOR") == 0))
             op->kind = (facts_import_kind)i;
     }
 }
@@ -218,14 +224,18 @@ static void read_tag(facts_import_operation *op, const char *tag)
         op->kind = FACTS_IMPORT_ROPE_BACKWARD;
 }
 
-static bool read_frontend_tensor(facts_import_graph *g, const char *name, const json_t *json, const char *io, facts_error *error)
+static bool read_frontend_tensor(facts_import_graph *g, const char *name, const json_t *json,
+                                 const char *io, facts_error *error)
 {
     int place = add_tensor(g, name);
     if (place < 0)
         return say(error, "more tensors than an attention graph has", "");
     facts_import_tensor *t = &g->tensor[place];
-    const json_t *type = json_object_get(json, "data_type"), *value = json_object_get(json, "pass_by_value");
-    t->type = type_of(json_is_string(type) && strcmp(json_string_value(type), "NOT_SET") != 0 ? json_string_value(type) : io);
+    const json_t *type = json_object_get(json, "data_type"),
+                 *value = json_object_get(json, "pass_by_value");
+    t->type = type_of(json_is_string(type) && strcmp(json_string_value(type), "NOT_SET") != 0
+                          ? json_string_value(type)
+                          : io);
     t->is_virtual = json_is_true(json_object_get(json, "is_virtual"));
     t->by_value = json_is_true(json_object_get(json, "is_pass_by_value"));
     t->reordered = strstr(string_of(json, "reordering_type"), "F8_128x4") != NULL;
@@ -249,7 +259,8 @@ static void link_offsets(facts_import_graph *g, int at, const json_t *json)
 }
 
 /* json_version 1.0 has them by name, 2.0 one after another. */
-static bool read_frontend_tensors(facts_import_graph *g, const json_t *tensors, const char *io, facts_error *error)
+static bool read_frontend_tensors(facts_import_graph *g, const json_t *tensors, const char *io,
+                                  facts_error *error)
 {
     const char *key;
     json_t *each;
@@ -285,7 +296,8 @@ static bool read_frontend(facts_import_graph *g, const json_t *root, facts_error
             return say(error, "more operations than an attention graph has", "");
         op->json = each;
         read_tag(op, string_of(each, "tag"));
-        if (!read_ports(g, op, json_object_get(each, "inputs")) || !read_ports(g, op, json_object_get(each, "outputs")))
+        if (!read_ports(g, op, json_object_get(each, "inputs")) ||
+            !read_ports(g, op, json_object_get(each, "outputs")))
             return say(error, "an operation with more places than any has:", op->word);
     }
     return true;
@@ -297,7 +309,8 @@ static int version_of(const json_t *json)
     uint32_t part[FACTS_VERSION_PARTS];
     if (json_is_integer(json))
         return (int)(json_integer_value(json) & 0xffffff);
-    if (!json_is_string(json) || !facts_version_read(facts_span_of(json_string_value(json)), part) || part[0] > 99 ||
+    if (!json_is_string(json) ||
+        !facts_version_read(facts_span_of(json_string_value(json)), part) || part[0] > 99 ||
         part[1] > 99 || part[2] > 99)
         return 0;
     return (int)(part[0] * 10000 + part[1] * 100 + part[2]);
@@ -314,13 +327,15 @@ bool facts_import_read(facts_import_graph *out, json_t *root, facts_error *error
         out->cudnn = version_of(json_object_get(root, "cudnnVersion"));
         ok = read_backend(out, graph, error);
     } else if (json_is_array(json_object_get(root, "nodes")) &&
-               (json_is_object(json_object_get(root, "tensors")) || json_is_array(json_object_get(root, "tensors")))) {
+               (json_is_object(json_object_get(root, "tensors")) ||
+                json_is_array(json_object_get(root, "tensors")))) {
         out->frontend = true;
         out->cudnn = version_of(json_object_get(root, "cudnn_backend_version"));
         out->frontend_version = version_of(json_object_get(root, "cudnn_frontend_version"));
         ok = read_frontend(out, root, error);
     } else {
-        ok = say(error, "the JSON is no graph: it has no operationGraph, and no nodes and tensors", "");
+        ok = say(error, "the JSON is no graph: it has no operationGraph, and no nodes and tensors",
+                 "");
     }
     if (!ok)
         facts_import_graph_free(out);
@@ -340,7 +355,8 @@ bool facts_import_number(const json_t *json, double *out)
     return isfinite(value);
 }
 
-bool facts_import_subgraph(facts_import_graph *out, const facts_import_operation *operation, facts_error *error)
+bool facts_import_subgraph(facts_import_graph *out, const facts_import_operation *operation,
+                           facts_error *error)
 {
     error->text[0] = '\0';
     *out = (facts_import_graph){ 0 };

@@ -8,7 +8,9 @@
 #include "case/words/case_text.h"
 #include "reading.h"
 
-/* ---- what is kept ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is kept
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 void facts_import_keep(char ***list, size_t *count, size_t most, const char *format, ...)
 {
@@ -19,7 +21,9 @@ void facts_import_keep(char ***list, size_t *count, size_t most, const char *for
     va_end(arguments);
     if (*count >= most)
         return;
-    char **moved = (*count & (*count - 1)) == 0 ? realloc(*list, (*count ? 2 * *count : 1) * sizeof **list) : *list;
+    char **moved = (*count & (*count - 1)) == 0
+                       ? realloc(*list, (*count ? 2 * *count : 1) * sizeof **list)
+                       : *list;
     if (moved == NULL)
         return;
     *list = moved;
@@ -30,7 +34,8 @@ void facts_import_keep(char ***list, size_t *count, size_t most, const char *for
 void facts_import_say_unread(facts_import *m, size_t line, const char *why)
 {
     m->unread_total++;
-    facts_import_keep(&m->unread, &m->unread_kept, FACTS_IMPORT_UNREAD_KEPT, "%s:%zu: %s", m->name, line, why);
+    facts_import_keep(&m->unread, &m->unread_kept, FACTS_IMPORT_UNREAD_KEPT, "%s:%zu: %s", m->name,
+                      line, why);
 }
 
 void facts_import_printable(char *out, size_t room, const char *text, size_t length)
@@ -72,7 +77,8 @@ static bool grow_slots(facts_import *m)
     return true;
 }
 
-/* The problem of that name, a new one if need be; FACTS_IMPORT_NO_PROBLEM when there are too many. */
+/* The problem of that name, a new one if need be; FACTS_IMPORT_NO_PROBLEM when there are too many.
+ */
 static int problem_named(facts_import *m, const char *name)
 {
     if (2 * (m->count + 1) > m->slots && !grow_slots(m))
@@ -119,10 +125,14 @@ facts_import_thread *facts_import_thread_named(facts_import *m, const char *name
     return oldest;
 }
 
-/* ---- graphs ---------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
-/* A graph becomes a problem, or a sentence about why not. Returns the problem, or FACTS_IMPORT_NO_PROBLEM. */
-static int add_attention(facts_import *m, const facts_import_graph *graph, const facts_import_attention *attention, size_t line)
+/* A graph becomes a problem, or a sentence about why not. Returns the problem, or
+ * FACTS_IMPORT_NO_PROBLEM. */
+static int add_attention(facts_import *m, const facts_import_graph *graph,
+                         const facts_import_attention *attention, size_t line)
 {
     facts_case c;
     facts_import_notes notes;
@@ -148,7 +158,8 @@ static int add_attention(facts_import *m, const facts_import_graph *graph, const
     return at;
 }
 
-void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *root, uint64_t hash, size_t line)
+void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *root, uint64_t hash,
+                            size_t line)
 {
     facts_import_graph graph;
     facts_import_attention attention;
@@ -158,7 +169,8 @@ void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *roo
         t->problem = FACTS_IMPORT_NO_PROBLEM;
         return;
     }
-    facts_import_found found = facts_import_recognise(&attention, &graph, t->has_part ? &t->part : NULL, &error);
+    facts_import_found found =
+        facts_import_recognise(&attention, &graph, t->has_part ? &t->part : NULL, &error);
     bool alone = !t->has_part;
     facts_import_forget_part(t);
     int at = FACTS_IMPORT_NO_PROBLEM;
@@ -199,12 +211,15 @@ json_t *facts_import_parse(facts_import *m, const char *text, size_t length, siz
     char why[300], quote[FACTS_QUOTE_MAX];
     if (root != NULL)
         return root;
-    snprintf(why, sizeof why, "broken JSON of a graph, column %d: %s", error.column, facts_quote(quote, facts_span_of(error.text)));
+    snprintf(why, sizeof why, "broken JSON of a graph, column %d: %s", error.column,
+             facts_quote(quote, facts_span_of(error.text)));
     facts_import_say_unread(m, line, why);
     return NULL;
 }
 
-/* ---- owner ----------------------------------------------------------------------------------------------------------------- */
+/* ---- owner
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 facts_import *facts_import_create(void)
 {

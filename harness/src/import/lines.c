@@ -44,7 +44,8 @@ static void fail(facts_import *m, facts_import_thread *t, const char *note)
         if (strcmp(strchr(m->orphan[i], ' ') + 1, note) == 0)
             return;
     m->orphan_total++;
-    facts_import_keep(&m->orphan, &m->orphan_kept, MOST_ORPHANS, "%s:%zu: %s", m->name, m->line, note);
+    facts_import_keep(&m->orphan, &m->orphan_kept, MOST_ORPHANS, "%s:%zu: %s", m->name, m->line,
+                      note);
 }
 
 void facts_import_close_event(facts_import *m, const char *name)
@@ -65,7 +66,8 @@ void facts_import_close_event(facts_import *m, const char *name)
 static void event_json(facts_import *m, const char *text, size_t length)
 {
     facts_import_event *e = &m->event;
-    if (!e->graph_event || e->graph != NULL || facts_import_find(text, length < 400 ? length : 400, "\"operationGraph\"") == NULL)
+    if (!e->graph_event || e->graph != NULL ||
+        facts_import_find(text, length < 400 ? length : 400, "\"operationGraph\"") == NULL)
         return;
     size_t whole = length;
     if (!object_in(&text, &length))
@@ -93,7 +95,8 @@ static void backend_line(facts_import *m, const char *text, size_t length, char 
 {
     facts_import_event *e = &m->event;
     if (facts_import_starts(text, length, "CuDNN (v") ||
-        (facts_import_starts(text, length, "Function ") && facts_import_find(text, length, "called:"))) {
+        (facts_import_starts(text, length, "Function ") &&
+         facts_import_find(text, length, "called:"))) {
         facts_import_close_event(m, "?");
         e->open = true;
         e->graph_event = facts_import_find(text, length, "GraphVisualize") != NULL;
@@ -104,19 +107,23 @@ static void backend_line(facts_import *m, const char *text, size_t length, char 
         text++;
         length--;
     }
-    const char *json =
-        facts_import_starts(text, length, "apiLog: type=json; val=") ? text + strlen("apiLog: type=json; val=") : NULL;
-    bool warns = facts_import_starts(text, length, "Warning: ") || facts_import_starts(text, length, "Error: ");
+    const char *json = facts_import_starts(text, length, "apiLog: type=json; val=")
+                           ? text + strlen("apiLog: type=json; val=")
+                           : NULL;
+    bool warns = facts_import_starts(text, length, "Warning: ") ||
+                 facts_import_starts(text, length, "Error: ");
     if (json != NULL)
         event_json(m, json, length - (size_t)(json - text));
-    else if (facts_import_starts(text, length, "=== error stack") || facts_import_starts(text, length, "engineConfig:"))
+    else if (facts_import_starts(text, length, "=== error stack") ||
+             facts_import_starts(text, length, "engineConfig:"))
         e->reasoned = false;
     else if (warns)
         event_reason(m, text, length);
     else if (facts_import_starts(text, length, "Process=") && e->open) {
         char name[64];
         const char *end = facts_import_find(text, length, "; GPU=");
-        facts_import_printable(name, sizeof name, text, end != NULL ? (size_t)(end - text) : length);
+        facts_import_printable(name, sizeof name, text,
+                               end != NULL ? (size_t)(end - text) : length);
         facts_import_close_event(m, name);
     }
 }
@@ -134,7 +141,9 @@ static bool block_line(facts_import *m, const char *text, size_t length)
     bool first = m->block == NULL && length == 1 && text[0] == '{';
     if (!first && m->block == NULL)
         return false;
-    char *moved = m->block_length + length + 1 <= FACTS_IMPORT_LINE ? realloc(m->block, m->block_length + length + 1) : NULL;
+    char *moved = m->block_length + length + 1 <= FACTS_IMPORT_LINE
+                      ? realloc(m->block, m->block_length + length + 1)
+                      : NULL;
     if (first)
         m->block_line = m->line;
     if (moved == NULL) {
@@ -167,14 +176,16 @@ void facts_import_line(facts_import *m, const char *text, size_t length)
     if (graph != NULL)
         frontend_graph(m, graph, length - (size_t)(graph - text), m->line);
     else if (facts_import_starts(text, length, "[cudnn_frontend]")) {
-        bool failed = facts_import_find(text, length, "ERROR") || (facts_import_find(text, length, "CUDNN_STATUS_") &&
-                                                                   !facts_import_find(text, length, "CUDNN_STATUS_SUCCESS"));
+        bool failed = facts_import_find(text, length, "ERROR") ||
+                      (facts_import_find(text, length, "CUDNN_STATUS_") &&
+                       !facts_import_find(text, length, "CUDNN_STATUS_SUCCESS"));
         if (failed)
             frontend_failure(m, text, length);
     } else if (prefixed) {
         size_t skip = text[2] == ' ' ? 3 : 2;
         backend_line(m, text + skip, length - skip, text[0]);
-    } else if (m->event.open || facts_import_starts(text, length, "CuDNN (v") || facts_import_starts(text, length, "Function ")) {
+    } else if (m->event.open || facts_import_starts(text, length, "CuDNN (v") ||
+               facts_import_starts(text, length, "Function ")) {
         backend_line(m, text, length, ' ');
     }
 }

@@ -19,10 +19,11 @@ typedef struct facts_import_thread {
 
 /* An event of cuDNN in the reading: from "function … called:" to the line that names its thread. */
 typedef struct facts_import_event {
-    bool open, graph_event, refused, reasoned; /* reasoned: of the engine in hand, its reason is there */
-    size_t line;                               /* of its graph */
-    json_t *graph;                             /* owned */
-    uint64_t hash;                             /* of the graph's text */
+    bool open, graph_event, refused,
+        reasoned;  /* reasoned: of the engine in hand, its reason is there */
+    size_t line;   /* of its graph */
+    json_t *graph; /* owned */
+    uint64_t hash; /* of the graph's text */
     int log_count;
     char log_text[FACTS_IMPORT_LOG][FACTS_IMPORT_LOG_TEXT];
 } facts_import_event;
@@ -50,15 +51,19 @@ struct facts_import {
 };
 
 /* keep_problems.c: the list of problems, and turning a graph into a problem. */
-void facts_import_keep(char ***list, size_t *count, size_t most, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void facts_import_keep(char ***list, size_t *count, size_t most, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 void facts_import_say_unread(facts_import *m, size_t line, const char *why);
-void facts_import_printable(char *out, size_t room, const char *text, size_t length); /* a piece of a log that may be shown */
+void facts_import_printable(char *out, size_t room, const char *text,
+                            size_t length); /* a piece of a log that may be shown */
 void facts_import_say_of(facts_imported *p, const char *note);
-/* The thread of that name. If there are too many, it replaces the one without events for the longest time. */
+/* The thread of that name. If there are too many, it replaces the one without events for the
+ * longest time. */
 facts_import_thread *facts_import_thread_named(facts_import *m, const char *name);
 void facts_import_forget_part(facts_import_thread *t);
 /* Takes over `root`. */
-void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *root, uint64_t hash, size_t line);
+void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *root, uint64_t hash,
+                            size_t line);
 /* The same text as before is the same problem. */
 bool facts_import_known_graph(facts_import *m, facts_import_thread *t, uint64_t hash);
 json_t *facts_import_parse(facts_import *m, const char *text, size_t length, size_t line);

@@ -7,7 +7,8 @@
 bool facts_import_refuse(facts_error *error, const char *what, const char *of)
 {
     char quote[FACTS_QUOTE_MAX];
-    snprintf(error->text, sizeof error->text, "%s%s%s", what, of[0] != '\0' ? " " : "", facts_quote(quote, facts_span_of(of)));
+    snprintf(error->text, sizeof error->text, "%s%s%s", what, of[0] != '\0' ? " " : "",
+             facts_quote(quote, facts_span_of(of)));
     return false;
 }
 
@@ -30,7 +31,8 @@ void facts_import_take(facts_import_search *s, facts_import_role role, int tenso
 }
 
 /* Everything that a unified operation or a node of cudnn-frontend names. */
-static void take_named(facts_import_search *s, const facts_import_operation *op, const char *const names[FACTS_IMPORT_ROLES])
+static void take_named(facts_import_search *s, const facts_import_operation *op,
+                       const char *const names[FACTS_IMPORT_ROLES])
 {
     for (facts_import_role role = 0; role < FACTS_IMPORT_ROLES; role++)
         if (names[role][0] != '\0' && !s->out->has[role])
@@ -51,7 +53,9 @@ static void take_scale(facts_import_attention *out)
 static facts_import_bound bound_of(const json_t *fields, const char *key)
 {
     const json_t *number = json_object_get(fields, key);
-    return json_is_integer(number) ? (facts_import_bound){ .given = true, .known = true, .value = json_integer_value(number) }
+    return json_is_integer(number) ? (facts_import_bound){ .given = true,
+                                                           .known = true,
+                                                           .value = json_integer_value(number) }
                                    : (facts_import_bound){ 0 };
 }
 
@@ -71,7 +75,8 @@ static void read_band(facts_import_attention *out, const json_t *fields)
 {
     out->left = bound_of(fields, "left_bound");
     out->right = bound_of(fields, "right_bound");
-    out->bottom_right = is_word(fields, "diagonal_alignment", "BOTTOM_RIGHT") || is_true(fields, "causal_mask_bottom_right");
+    out->bottom_right = is_word(fields, "diagonal_alignment", "BOTTOM_RIGHT") ||
+                        is_true(fields, "causal_mask_bottom_right");
     bool causal = is_true(fields, "causal_mask") || is_true(fields, "causal_mask_bottom_right");
     if (causal && !out->right.given)
         out->right = (facts_import_bound){ .given = true, .known = true, .value = 0 };
@@ -89,18 +94,25 @@ static void read_dropout(facts_import_attention *out, const json_t *fields, cons
 /* What cudnn-frontend derives when nobody says it: b,h,s,d, dense. */
 static void take_shapes(facts_import_attention *out)
 {
-    const facts_import_tensor *q = &out->part[FACTS_IMPORT_ROLE_Q], *k = &out->part[FACTS_IMPORT_ROLE_K],
+    const facts_import_tensor *q = &out->part[FACTS_IMPORT_ROLE_Q],
+                              *k = &out->part[FACTS_IMPORT_ROLE_K],
                               *v = &out->part[FACTS_IMPORT_ROLE_V];
     for (facts_import_role role = FACTS_IMPORT_ROLE_O; role <= FACTS_IMPORT_ROLE_DV; role++) {
         facts_import_tensor *t = &out->part[role];
-        const facts_import_tensor *like = role == FACTS_IMPORT_ROLE_DK ? k : role == FACTS_IMPORT_ROLE_DV ? v : q;
-        bool row = role == FACTS_IMPORT_ROLE_STATS || role == FACTS_IMPORT_ROLE_MAX || role == FACTS_IMPORT_ROLE_SUM_EXP;
+        const facts_import_tensor *like = role == FACTS_IMPORT_ROLE_DK   ? k
+                                          : role == FACTS_IMPORT_ROLE_DV ? v
+                                                                         : q;
+        bool row = role == FACTS_IMPORT_ROLE_STATS || role == FACTS_IMPORT_ROLE_MAX ||
+                   role == FACTS_IMPORT_ROLE_SUM_EXP;
         if (!out->has[role] || t->rank != 0)
             continue;
         memcpy(t->dim, like->dim, sizeof t->dim);
-        t->dim[3] = row ? 1 : role == FACTS_IMPORT_ROLE_O || role == FACTS_IMPORT_ROLE_DO ? v->dim[3] : like->dim[3];
+        t->dim[3] = row                                                           ? 1
+                    : role == FACTS_IMPORT_ROLE_O || role == FACTS_IMPORT_ROLE_DO ? v->dim[3]
+                                                                                  : like->dim[3];
         /* A dimension of 0 or below is refused later; here it must not end the arithmetic. */
-        for (int64_t d = 3, run = 1; d >= 0 && t->dim[d] > 0 && t->dim[d] <= (INT64_C(1) << 46) / run; run *= t->dim[d--])
+        for (int64_t d = 3, run = 1;
+             d >= 0 && t->dim[d] > 0 && t->dim[d] <= (INT64_C(1) << 46) / run; run *= t->dim[d--])
             t->stride[d] = run;
         t->rank = 4;
         if (row && t->type == FACTS_IMPORT_TYPE_OTHER)
@@ -138,11 +150,13 @@ bool facts_import_node(facts_import_search *s, const facts_import_operation *op)
     out->totals = json_is_integer(json_object_get(fields, "max_total_seq_len_q")) ||
                   json_is_integer(json_object_get(fields, "max_total_seq_len_kv"));
     out->seq_kv = json_integer_value(most);
-    out->bool_mask = out->has[FACTS_IMPORT_ROLE_BIAS] && out->part[FACTS_IMPORT_ROLE_BIAS].type == FACTS_IMPORT_BOOL;
+    out->bool_mask = out->has[FACTS_IMPORT_ROLE_BIAS] &&
+                     out->part[FACTS_IMPORT_ROLE_BIAS].type == FACTS_IMPORT_BOOL;
     if (json_is_number(json_object_get(fields, "rescale_threshold")))
         out->rescale = (int64_t)json_number_value(json_object_get(fields, "rescale_threshold"));
     for (int i = 0; i < op->port_count; i++)
-        if (strstr(op->port[i].name, "Page_table") != NULL && s->graph->tensor[op->port[i].tensor].ragged != -1)
+        if (strstr(op->port[i].name, "Page_table") != NULL &&
+            s->graph->tensor[op->port[i].tensor].ragged != -1)
             *(op->port[i].name[11] == 'K' ? &out->table_packed_k : &out->table_packed_v) = true;
     return true;
 }
@@ -166,21 +180,28 @@ static void take_softmax_inside(facts_import_search *s, const json_t *fields)
 }
 
 /* The scores' own graph: from its one output back to its one input. */
-static bool walk_inside(facts_import_search *s, const facts_import_graph *inside, const json_t *fields)
+static bool walk_inside(facts_import_search *s, const facts_import_graph *inside,
+                        const json_t *fields)
 {
     char in[24] = "", last[24] = "";
-    const json_t *input = json_object_get(fields, "subgraphInputUid"), *output = json_object_get(fields, "subgraphOutputUid");
+    const json_t *input = json_object_get(fields, "subgraphInputUid"),
+                 *output = json_object_get(fields, "subgraphOutputUid");
     if (json_is_integer(input) && json_is_integer(output)) {
         snprintf(in, sizeof in, "%lld", (long long)json_integer_value(input));
         snprintf(last, sizeof last, "%lld", (long long)json_integer_value(output));
     }
-    facts_import_search inner = { .graph = inside, .out = s->out, .error = s->error, .row_max = -1, .row_sum = -1 };
-    int from = facts_import_tensor_named(inside, last), until = facts_import_tensor_named(inside, in);
-    for (int t = 0; from < 0 && t < inside->tensor_count; t++) { /* absent: a tensor that no operation reads or writes */
+    facts_import_search inner = {
+        .graph = inside, .out = s->out, .error = s->error, .row_max = -1, .row_sum = -1
+    };
+    int from = facts_import_tensor_named(inside, last),
+        until = facts_import_tensor_named(inside, in);
+    for (int t = 0; from < 0 && t < inside->tensor_count;
+         t++) { /* absent: a tensor that no operation reads or writes */
         bool read = false;
         for (int i = 0; i < inside->operation_count; i++)
             for (int p = 0; p < inside->operation[i].port_count; p++)
-                read = read || (inside->operation[i].port[p].tensor == t && facts_import_written(&inside->operation[i]) != t);
+                read = read || (inside->operation[i].port[p].tensor == t &&
+                                facts_import_written(&inside->operation[i]) != t);
         if (!read)
             from = t;
     }
@@ -188,19 +209,24 @@ static bool walk_inside(facts_import_search *s, const facts_import_graph *inside
         if (inside->tensor[t].is_virtual && facts_import_writer(inside, t) == NULL)
             until = t;
     if (from < 0 || until < 0)
-        return facts_import_refuse(s->error, "the score graph of a unified operation does not connect its input and its output", "");
+        return facts_import_refuse(
+            s->error,
+            "the score graph of a unified operation does not connect its input and its output", "");
     bool single = s->out->single;
     bool ok = facts_import_walk(&inner, from, until);
     s->out->single = single; /* a unified operation has no other spelling */
     return ok;
 }
 
-bool facts_import_unified(facts_import_search *s, const facts_import_operation *op, const facts_import_graph *part)
+bool facts_import_unified(facts_import_search *s, const facts_import_operation *op,
+                          const facts_import_graph *part)
 {
 #define AS_FORWARD(symbol, frontend, forward, backward) forward,
 #define AS_BACKWARD(symbol, frontend, forward, backward) backward,
-    static const char *const forward_names[FACTS_IMPORT_ROLES] = { FACTS_IMPORT_ROLE_LIST(AS_FORWARD) };
-    static const char *const backward_names[FACTS_IMPORT_ROLES] = { FACTS_IMPORT_ROLE_LIST(AS_BACKWARD) };
+    static const char *const forward_names[FACTS_IMPORT_ROLES] = { FACTS_IMPORT_ROLE_LIST(
+        AS_FORWARD) };
+    static const char *const backward_names[FACTS_IMPORT_ROLES] = { FACTS_IMPORT_ROLE_LIST(
+        AS_BACKWARD) };
     facts_import_attention *out = s->out;
     facts_import_graph inside;
     out->unified = true;
@@ -213,7 +239,8 @@ bool facts_import_unified(facts_import_search *s, const facts_import_operation *
                    (out->has[FACTS_IMPORT_ROLE_LEN_KV] || out->has[FACTS_IMPORT_ROLE_CU_KV]);
     out->totals = json_is_integer(json_object_get(op->json, "maxTotalSeqLenQ"));
     out->unfuse_fma = is_true(op->json, "unfuseFma");
-    out->mx = out->has[FACTS_IMPORT_ROLE_DESCALE_Q] && out->part[FACTS_IMPORT_ROLE_DESCALE_Q].type == FACTS_IMPORT_E8M0;
+    out->mx = out->has[FACTS_IMPORT_ROLE_DESCALE_Q] &&
+              out->part[FACTS_IMPORT_ROLE_DESCALE_Q].type == FACTS_IMPORT_E8M0;
     if (facts_import_subgraph(&inside, op, s->error)) {
         bool ok = walk_inside(s, &inside, op->json);
         facts_import_graph_free(&inside);
@@ -227,7 +254,8 @@ bool facts_import_unified(facts_import_search *s, const facts_import_operation *
     return true;
 }
 
-/* X of a rotation takes the place of the Y that attention reads, DX of the gradient's that of the DY that it writes. */
+/* X of a rotation takes the place of the Y that attention reads, DX of the gradient's that of the
+ * DY that it writes. */
 static void see_through_rope(facts_import_search *s, const facts_import_graph *graph)
 {
     for (int i = 0; i < graph->operation_count; i++) {
@@ -235,11 +263,13 @@ static void see_through_rope(facts_import_search *s, const facts_import_graph *g
         if (op->kind != FACTS_IMPORT_ROPE && op->kind != FACTS_IMPORT_ROPE_BACKWARD)
             continue;
         bool forward = op->kind == FACTS_IMPORT_ROPE;
-        int outside = facts_import_port_of(op, forward ? "X" : "DX"), inside = facts_import_port_of(op, forward ? "Y" : "DY");
-        static const facts_import_role rotated[] = { FACTS_IMPORT_ROLE_Q, FACTS_IMPORT_ROLE_K, FACTS_IMPORT_ROLE_DQ,
-                                                     FACTS_IMPORT_ROLE_DK };
+        int outside = facts_import_port_of(op, forward ? "X" : "DX"),
+            inside = facts_import_port_of(op, forward ? "Y" : "DY");
+        static const facts_import_role rotated[] = { FACTS_IMPORT_ROLE_Q, FACTS_IMPORT_ROLE_K,
+                                                     FACTS_IMPORT_ROLE_DQ, FACTS_IMPORT_ROLE_DK };
         for (size_t r = 0; outside >= 0 && inside >= 0 && r < sizeof rotated / sizeof *rotated; r++)
-            if (s->out->has[rotated[r]] && strcmp(s->out->part[rotated[r]].name, graph->tensor[inside].name) == 0) {
+            if (s->out->has[rotated[r]] &&
+                strcmp(s->out->part[rotated[r]].name, graph->tensor[inside].name) == 0) {
                 facts_import_take(s, rotated[r], outside, false);
                 s->out->rope = true;
                 s->out->rope_dim = json_integer_value(json_object_get(op->json, "rope_dim"));
@@ -247,12 +277,15 @@ static void see_through_rope(facts_import_search *s, const facts_import_graph *g
     }
 }
 
-facts_import_found facts_import_recognise(facts_import_attention *out, const facts_import_graph *graph,
+facts_import_found facts_import_recognise(facts_import_attention *out,
+                                          const facts_import_graph *graph,
                                           const facts_import_graph *part, facts_error *error)
 {
     *out = (facts_import_attention){ .offsets = FACTS_IMPORT_TYPE_OTHER, .rescale = -1 };
     *error = (facts_error){ .line = 0 };
-    facts_import_search s = { .graph = graph, .out = out, .error = error, .row_max = -1, .row_sum = -1 };
+    facts_import_search s = {
+        .graph = graph, .out = out, .error = error, .row_max = -1, .row_sum = -1
+    };
     const facts_import_operation *one = NULL;
     int products = 0, ones = 0;
     bool open = false;
@@ -264,7 +297,8 @@ facts_import_found facts_import_recognise(facts_import_attention *out, const fac
             ones++;
         }
         int x = facts_import_port_of(op, "X");
-        open = open || (x >= 0 && graph->tensor[x].is_virtual && facts_import_writer(graph, x) == NULL);
+        open = open ||
+               (x >= 0 && graph->tensor[x].is_virtual && facts_import_writer(graph, x) == NULL);
     }
     if (ones == 0 && products < 2)
         return products == 0 && open ? FACTS_IMPORT_PART : FACTS_IMPORT_NO_ATTENTION;
@@ -279,10 +313,11 @@ facts_import_found facts_import_recognise(facts_import_attention *out, const fac
         ok = facts_import_composite(&s);
     if (ok)
         see_through_rope(&s, graph);
-    if (ok && (!out->has[FACTS_IMPORT_ROLE_Q] || !out->has[FACTS_IMPORT_ROLE_K] || !out->has[FACTS_IMPORT_ROLE_V]))
+    if (ok && (!out->has[FACTS_IMPORT_ROLE_Q] || !out->has[FACTS_IMPORT_ROLE_K] ||
+               !out->has[FACTS_IMPORT_ROLE_V]))
         ok = facts_import_refuse(error, "attention without Q, K or V", "");
-    static const facts_import_role gradients[] = { FACTS_IMPORT_ROLE_DO, FACTS_IMPORT_ROLE_DQ, FACTS_IMPORT_ROLE_DK,
-                                                   FACTS_IMPORT_ROLE_DV };
+    static const facts_import_role gradients[] = { FACTS_IMPORT_ROLE_DO, FACTS_IMPORT_ROLE_DQ,
+                                                   FACTS_IMPORT_ROLE_DK, FACTS_IMPORT_ROLE_DV };
     if (ok && !out->has[FACTS_IMPORT_ROLE_O])
         ok = facts_import_refuse(error, "attention without O", "");
     for (size_t i = 0; ok && out->backward && i < sizeof gradients / sizeof *gradients; i++)

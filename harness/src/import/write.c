@@ -11,7 +11,8 @@
 #include "layouts.h"
 #include "tokens.h"
 
-__attribute__((format(printf, 2, 3))) static void note(facts_import_notes *notes, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note(facts_import_notes *notes,
+                                                       const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -20,7 +21,8 @@ __attribute__((format(printf, 2, 3))) static void note(facts_import_notes *notes
     va_end(arguments);
 }
 
-__attribute__((format(printf, 2, 3))) static bool refuse(facts_error *error, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool refuse(facts_error *error, const char *format,
+                                                         ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -64,10 +66,12 @@ static bool write_types(tokens *w, const facts_import_attention *a, facts_error 
     if (io == NULL)
         return refuse(error, "a type of Q that no case has");
     add(w, "pass=%s dtype=%s", a->backward ? "bwd" : "fwd", io);
-    const char *out = has(a, FACTS_IMPORT_ROLE_O) ? type_word(part(a, FACTS_IMPORT_ROLE_O)->type, a->mx) : io;
+    const char *out =
+        has(a, FACTS_IMPORT_ROLE_O) ? type_word(part(a, FACTS_IMPORT_ROLE_O)->type, a->mx) : io;
     if (out != NULL && strcmp(out, io) != 0 && !(a->mx && strcmp(out, "bf16") == 0))
         add(w, "out=%s", out);
-    const char *grad = has(a, FACTS_IMPORT_ROLE_DQ) ? type_word(part(a, FACTS_IMPORT_ROLE_DQ)->type, a->mx) : io;
+    const char *grad =
+        has(a, FACTS_IMPORT_ROLE_DQ) ? type_word(part(a, FACTS_IMPORT_ROLE_DQ)->type, a->mx) : io;
     if (grad != NULL && strcmp(grad, io) != 0 && !(a->mx && strcmp(grad, "bf16") == 0))
         add(w, "grad=%s", grad);
     if (has(a, FACTS_IMPORT_ROLE_STATS)) {
@@ -77,10 +81,14 @@ static bool write_types(tokens *w, const facts_import_attention *a, facts_error 
         add(w, "stats_dtype=%s", stats);
     }
     const char *usual = a->mx ? io : out,
-               *d_o = has(a, FACTS_IMPORT_ROLE_DO) ? type_word(part(a, FACTS_IMPORT_ROLE_DO)->type, a->mx) : usual;
+               *d_o = has(a, FACTS_IMPORT_ROLE_DO)
+                          ? type_word(part(a, FACTS_IMPORT_ROLE_DO)->type, a->mx)
+                          : usual;
     if (d_o != NULL && usual != NULL && strcmp(d_o, usual) != 0)
         add(w, "do_dtype=%s", d_o);
-    return out != NULL && grad != NULL && d_o != NULL ? true : refuse(error, "a type of O, dO or dQ that no case has");
+    return out != NULL && grad != NULL && d_o != NULL
+               ? true
+               : refuse(error, "a type of O, dO or dQ that no case has");
 }
 
 static int64_t keys_of(const facts_import_attention *a, facts_import_notes *notes)
@@ -101,11 +109,15 @@ static void write_sizes(tokens *w, const facts_import_attention *a, facts_import
 {
     const facts_import_tensor *q = part(a, FACTS_IMPORT_ROLE_Q), *k = part(a, FACTS_IMPORT_ROLE_K),
                               *v = part(a, FACTS_IMPORT_ROLE_V);
-    add(w, "b=%" PRId64 " h=%" PRId64 "/%" PRId64 "/%" PRId64 " s=%" PRId64 "/%" PRId64 " d=%" PRId64 "/%" PRId64, q->dim[0],
-        q->dim[1], k->dim[1], v->dim[1], q->dim[2], keys_of(a, notes), q->dim[3], v->dim[3]);
+    add(w,
+        "b=%" PRId64 " h=%" PRId64 "/%" PRId64 "/%" PRId64 " s=%" PRId64 "/%" PRId64 " d=%" PRId64
+        "/%" PRId64,
+        q->dim[0], q->dim[1], k->dim[1], v->dim[1], q->dim[2], keys_of(a, notes), q->dim[3],
+        v->dim[3]);
 }
 
-static void write_band(tokens *w, const facts_import_attention *a, int64_t keys, facts_import_notes *notes)
+static void write_band(tokens *w, const facts_import_attention *a, int64_t keys,
+                       facts_import_notes *notes)
 {
     int64_t left = a->left.value, right = a->right.value;
     if (a->left.given && !a->left.known) {
@@ -152,16 +164,19 @@ static void write_lengths(tokens *w, const facts_import_attention *a)
 {
     bool cu_q = has(a, FACTS_IMPORT_ROLE_CU_Q), cu_kv = has(a, FACTS_IMPORT_ROLE_CU_KV),
          paged = has(a, FACTS_IMPORT_ROLE_TABLE_K) || has(a, FACTS_IMPORT_ROLE_TABLE_V);
-    bool lengths = a->padding || has(a, FACTS_IMPORT_ROLE_LEN_Q) || has(a, FACTS_IMPORT_ROLE_LEN_KV) || cu_q || cu_kv;
+    bool lengths = a->padding || has(a, FACTS_IMPORT_ROLE_LEN_Q) ||
+                   has(a, FACTS_IMPORT_ROLE_LEN_KV) || cu_q || cu_kv;
     if (lengths || packed(a) || paged)
         add(w, "padding=random");
     if (cu_q || cu_kv)
         add(w, "cu=%s", cu_q && cu_kv ? "both" : cu_q ? "q" : "kv");
-    facts_import_role side = has(a, FACTS_IMPORT_ROLE_LEN_KV) ? FACTS_IMPORT_ROLE_LEN_KV : FACTS_IMPORT_ROLE_LEN_Q;
+    facts_import_role side =
+        has(a, FACTS_IMPORT_ROLE_LEN_KV) ? FACTS_IMPORT_ROLE_LEN_KV : FACTS_IMPORT_ROLE_LEN_Q;
     const facts_import_tensor *shape = part(a, side);
     if (has(a, side) && shape->rank == 1)
         add(w, "lens_shape=b");
-    else if (has(a, side) && part(a, FACTS_IMPORT_ROLE_Q)->dim[0] > 1 && (shape->dim[0] == 1 || shape->stride[0] == 0))
+    else if (has(a, side) && part(a, FACTS_IMPORT_ROLE_Q)->dim[0] > 1 &&
+             (shape->dim[0] == 1 || shape->stride[0] == 0))
         add(w, "lens_shape=bcast");
     if (packed(a) && a->totals)
         add(w, "total=declared");
@@ -175,10 +190,12 @@ static bool write_bias(tokens *w, const facts_import_attention *a, facts_error *
 {
     if (!has(a, FACTS_IMPORT_ROLE_BIAS))
         return true;
-    const facts_import_tensor *bias = part(a, FACTS_IMPORT_ROLE_BIAS), *q = part(a, FACTS_IMPORT_ROLE_Q);
+    const facts_import_tensor *bias = part(a, FACTS_IMPORT_ROLE_BIAS),
+                              *q = part(a, FACTS_IMPORT_ROLE_Q);
     const char *type = type_word(bias->type, false), *io = type_word(q->type, a->mx);
     bool one_row = bias->dim[2] == 1 || facts_import_bias_row(a);
-    char shape[5] = { bias->dim[0] > 1 ? 'b' : '1', bias->dim[1] > 1 ? 'h' : '1', one_row ? '1' : 's', 's', '\0' };
+    char shape[5] = { bias->dim[0] > 1 ? 'b' : '1', bias->dim[1] > 1 ? 'h' : '1',
+                      one_row ? '1' : 's', 's', '\0' };
     if (!a->bool_mask && type == NULL)
         return refuse(error, "a type of the bias that no case has");
     add(w, "bias=%s%s", a->bool_mask ? "bool:" : "", shape);
@@ -211,9 +228,13 @@ static bool write_paged(tokens *w, const facts_import_attention *a, facts_error 
     bool k = has(a, FACTS_IMPORT_ROLE_TABLE_K), v = has(a, FACTS_IMPORT_ROLE_TABLE_V);
     if (!k && !v)
         return true;
-    int64_t size_k = part(a, FACTS_IMPORT_ROLE_K)->dim[2], size_v = part(a, FACTS_IMPORT_ROLE_V)->dim[2];
+    int64_t size_k = part(a, FACTS_IMPORT_ROLE_K)->dim[2],
+            size_v = part(a, FACTS_IMPORT_ROLE_V)->dim[2];
     if (k && v && size_k != size_v)
-        return refuse(error, "pages of %" PRId64 " rows of K and of %" PRId64 " rows of V: a case has one size", size_k, size_v);
+        return refuse(error,
+                      "pages of %" PRId64 " rows of K and of %" PRId64
+                      " rows of V: a case has one size",
+                      size_k, size_v);
     add(w, "paged=%s%" PRId64, k && v ? "" : k ? "k:" : "v:", k ? size_k : size_v);
     if (a->table_packed_k || a->table_packed_v)
         add(w, "table=packed");
@@ -249,7 +270,8 @@ static void write_want(tokens *w, const facts_import_attention *a)
     size_t length = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (has(a, rows[i].role))
-            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", length > 0 ? "+" : "", rows[i].word);
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s",
+                                       length > 0 ? "+" : "", rows[i].word);
     if (length > 0)
         add(w, "want=%s", text);
 }
@@ -281,13 +303,16 @@ static void write_mod(tokens *w, const facts_import_attention *a, facts_import_n
     }
 }
 
-static bool write_options(tokens *w, const facts_import_attention *a, facts_import_notes *notes, facts_error *error)
+static bool write_options(tokens *w, const facts_import_attention *a, facts_import_notes *notes,
+                          facts_error *error)
 {
     if (a->half_accumulation)
-        return refuse(error, "the log has sums in half precision (compute_data_type HALF); a case cannot express them");
+        return refuse(error, "the log has sums in half precision (compute_data_type HALF); a case "
+                             "cannot express them");
     if (a->right.value < 0 || a->left.value < 0)
-        return refuse(error, "a bound of the band below 0 (%" PRId64 ":%" PRId64 "): no case says it", a->left.value,
-                      a->right.value);
+        return refuse(error,
+                      "a bound of the band below 0 (%" PRId64 ":%" PRId64 "): no case says it",
+                      a->left.value, a->right.value);
     if (!write_bias(w, a, error) || !write_paged(w, a, error))
         return false;
     write_band(w, a, part(a, FACTS_IMPORT_ROLE_K)->dim[2], notes);
@@ -304,12 +329,16 @@ static bool write_options(tokens *w, const facts_import_attention *a, facts_impo
         add(w, "softmax=sink");
     if (has(a, FACTS_IMPORT_ROLE_DSINK))
         add(w, "dsink=1");
-    facts_import_type io = part(a, FACTS_IMPORT_ROLE_Q)->type; /* 8 bit types have one form of the backward */
-    bool one_form = io == FACTS_IMPORT_E4M3 || io == FACTS_IMPORT_E5M2 || a->unified || has(a, FACTS_IMPORT_ROLE_DBIAS);
+    facts_import_type io =
+        part(a, FACTS_IMPORT_ROLE_Q)->type; /* 8 bit types have one form of the backward */
+    bool one_form = io == FACTS_IMPORT_E4M3 || io == FACTS_IMPORT_E5M2 || a->unified ||
+                    has(a, FACTS_IMPORT_ROLE_DBIAS);
     if (a->backward && (a->deterministic || (a->dq_direct && !one_form)))
         add(w, "deterministic=1");
     if (a->rope)
-        add(w, "rope=%" PRId64, a->rope_dim == 0 || a->rope_dim == part(a, FACTS_IMPORT_ROLE_Q)->dim[3] ? 1 : a->rope_dim);
+        add(w, "rope=%" PRId64,
+            a->rope_dim == 0 || a->rope_dim == part(a, FACTS_IMPORT_ROLE_Q)->dim[3] ? 1
+                                                                                    : a->rope_dim);
     if (a->unified)
         add(w, "impl=unified");
     else if (a->single)
@@ -319,11 +348,13 @@ static bool write_options(tokens *w, const facts_import_attention *a, facts_impo
     if (a->rescale >= 0)
         add(w, "rescale=%" PRId64, a->rescale);
     if (a->score_hidden)
-        note(notes, "cuDNN's JSON does not contain masks and bias of a unified backward; assuming none");
+        note(notes,
+             "cuDNN's JSON does not contain masks and bias of a unified backward; assuming none");
     return true;
 }
 
-bool facts_import_case(facts_case *out, facts_import_notes *notes, const facts_import_attention *a, facts_error *error)
+bool facts_import_case(facts_case *out, facts_import_notes *notes, const facts_import_attention *a,
+                       facts_error *error)
 {
     tokens w = { .between = ' ' };
     *notes = (facts_import_notes){ 0 };

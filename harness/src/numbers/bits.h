@@ -1,5 +1,5 @@
-/* A hash of an answer's elements. It depends on the place of each element, but not on the order in which elements are added.
- * Compiled by C and by CUDA C++. */
+/* A hash of an answer's elements. It depends on the place of each element, but not on the order in
+ * which elements are added. Compiled by C and by CUDA C++. */
 #ifndef FACTS_BITS_H
 #define FACTS_BITS_H
 
@@ -16,7 +16,8 @@ FACTS_BOTH uint64_t facts_mix(uint64_t x)
     return z ^ (z >> 31);
 }
 
-/* The contribution of element n (logical index) to the hash of its tensor. The hash is the sum of all, modulo 2^64. */
+/* The contribution of element n (logical index) to the hash of its tensor. The hash is the sum of
+ * all, modulo 2^64. */
 FACTS_BOTH uint64_t facts_bits_of(int64_t n, uint32_t code)
 {
     return facts_mix(facts_mix((uint64_t)n) ^ code);

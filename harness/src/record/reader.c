@@ -50,7 +50,8 @@ void facts_line_parse(facts_line *out, const char *text, size_t length)
     }
     for (size_t kind = 0; kind < sizeof kind_keys / sizeof kind_keys[0]; kind++) {
         facts_span inner = facts_line_get(out, kind_keys[kind]);
-        if (inner.at && inner.length && inner.at[0] == '{' && unwrap(out, (facts_line_kind)kind, inner))
+        if (inner.at && inner.length && inner.at[0] == '{' &&
+            unwrap(out, (facts_line_kind)kind, inner))
             return;
     }
 }
@@ -78,7 +79,8 @@ static bool deliver(reading *r, size_t start, size_t length)
     if (r->skipping)
         line->kind = FACTS_LINE_BAD;
     r->skipping = false;
-    if (line->kind == FACTS_LINE_RUN && facts_json_int(facts_line_get(line, "format"), &format) && format > FACTS_RECORD_FORMAT) {
+    if (line->kind == FACTS_LINE_RUN && facts_json_int(facts_line_get(line, "format"), &format) &&
+        format > FACTS_RECORD_FORMAT) {
         r->counts->newer = format;
         return false;
     }
@@ -111,7 +113,8 @@ static bool drain(reading *r, size_t searched)
 /* The first bytes of xz and gzip. */
 static bool is_packed(const reading *r)
 {
-    return r->used >= 2 && (memcmp(r->buffer, "\xfd\x37", 2) == 0 || memcmp(r->buffer, "\x1f\x8b", 2) == 0);
+    return r->used >= 2 &&
+           (memcmp(r->buffer, "\xfd\x37", 2) == 0 || memcmp(r->buffer, "\x1f\x8b", 2) == 0);
 }
 
 static bool read_all(reading *r)
@@ -154,16 +157,20 @@ static bool read_all(reading *r)
 static int open_record(const char *path)
 {
     struct stat info;
-    if (strncmp(path, "/dev/", strlen("/dev/")) != 0 && stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) {
+    if (strncmp(path, "/dev/", strlen("/dev/")) != 0 && stat(path, &info) == 0 &&
+        S_ISFIFO(info.st_mode)) {
         errno = ESPIPE;
         return -1;
     }
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-bool facts_record_read(const char *path, bool (*each)(void *, const facts_line *), void *context, facts_read_counts *counts)
+bool facts_record_read(const char *path, bool (*each)(void *, const facts_line *), void *context,
+                       facts_read_counts *counts)
 {
-    reading r = { .capacity = (size_t)256 << 10, .each = each, .context = context, .counts = counts };
+    reading r = {
+        .capacity = (size_t)256 << 10, .each = each, .context = context, .counts = counts
+    };
     *counts = (facts_read_counts){ 0 };
     r.fd = open_record(path);
     if (r.fd < 0)
@@ -183,7 +190,9 @@ int facts_record_trouble(const facts_read_counts *counts, facts_error *error)
 {
     const bool no_record = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
     if (counts->newer)
-        facts_fail(error, "was written by a newer FACTS (format %lld; this version reads %d): read it with that version",
+        facts_fail(error,
+                   "was written by a newer FACTS (format %lld; this version reads %d): read it "
+                   "with that version",
                    (long long)counts->newer, FACTS_RECORD_FORMAT);
     else
         facts_fail(error, "%s", counts->foreign ? counts->foreign : strerror(errno));

@@ -30,9 +30,11 @@ void facts_row_engines(const facts_line *row, char *out, size_t capacity)
         facts_member members[MEMBERS];
         size_t n;
         int64_t index;
-        if (!read_engine(elements[i], members, &n) || !facts_json_int(facts_member_find(members, n, "index"), &index))
+        if (!read_engine(elements[i], members, &n) ||
+            !facts_json_int(facts_member_find(members, n, "index"), &index))
             continue;
-        int wrote = snprintf(out + used, capacity - used, "%s%lld", used ? " " : "", (long long)index);
+        int wrote =
+            snprintf(out + used, capacity - used, "%s%lld", used ? " " : "", (long long)index);
         if (wrote < 0 || (size_t)wrote >= capacity - used)
             break;
         used += (size_t)wrote;
@@ -60,15 +62,18 @@ bool facts_row_knobs(const facts_line *row, char *out, size_t capacity)
         facts_member members[MEMBERS];
         size_t n;
         if (read_engine(elements[i], members, &n) &&
-            (!any || (facts_json_int(facts_member_find(members, n, "config"), &config) && config == wanted)))
+            (!any || (facts_json_int(facts_member_find(members, n, "config"), &config) &&
+                      config == wanted)))
             found = facts_member_find(members, n, "knobs");
     }
-    if (!found.at || !facts_scan_object(found.at, found.length, knobs, KNOBS, &count) || count > KNOBS)
+    if (!found.at || !facts_scan_object(found.at, found.length, knobs, KNOBS, &count) ||
+        count > KNOBS)
         return false;
     qsort(knobs, count, sizeof *knobs, by_key);
     for (size_t i = 0; i < count && used < capacity; i++)
-        used += (size_t)snprintf(out + used, capacity - used, "%s%.*s=%.*s", used ? " " : "", (int)knobs[i].key.length,
-                                 knobs[i].key.at, (int)knobs[i].value.length, knobs[i].value.at);
+        used += (size_t)snprintf(out + used, capacity - used, "%s%.*s=%.*s", used ? " " : "",
+                                 (int)knobs[i].key.length, knobs[i].key.at,
+                                 (int)knobs[i].value.length, knobs[i].value.at);
     return true;
 }
 
@@ -80,7 +85,8 @@ void facts_row_text(const facts_line *row, const char *key, char *out, size_t ca
     out[0] = '\0';
     if (!reason.at || !facts_scan_object(reason.at, reason.length, members, MEMBERS, &count))
         return;
-    facts_json_string(facts_member_find(members, count < MEMBERS ? count : MEMBERS, key), out, capacity);
+    facts_json_string(facts_member_find(members, count < MEMBERS ? count : MEMBERS, key), out,
+                      capacity);
     for (char *p = out; *p; p++) /* lines become one */
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = ' ';

@@ -33,7 +33,10 @@ static int hex4(const char *p, const char *end)
         return -1;
     for (int i = 0; i < 4; i++) {
         char d = p[i];
-        int digit = d >= '0' && d <= '9' ? d - '0' : d >= 'a' && d <= 'f' ? d - 'a' + 10 : d >= 'A' && d <= 'F' ? d - 'A' + 10 : -1;
+        int digit = d >= '0' && d <= '9'   ? d - '0'
+                    : d >= 'a' && d <= 'f' ? d - 'a' + 10
+                    : d >= 'A' && d <= 'F' ? d - 'A' + 10
+                                           : -1;
         if (digit < 0)
             return -1;
         code = code * 16 + digit;
@@ -41,7 +44,8 @@ static int hex4(const char *p, const char *end)
     return code;
 }
 
-/* After the backslash. A lone surrogate and \u0000 are refused: no reader of ours could hold them. */
+/* After the backslash. A lone surrogate and \u0000 are refused: no reader of ours could hold them.
+ */
 static bool escape(cursor *c)
 {
     if (c->at == c->end)
@@ -209,7 +213,8 @@ static bool scan(const char *text, size_t length, char open, char close, sink *o
     return c.at == c.end;
 }
 
-bool facts_scan_object(const char *text, size_t length, facts_member *out, size_t capacity, size_t *count)
+bool facts_scan_object(const char *text, size_t length, facts_member *out, size_t capacity,
+                       size_t *count)
 {
     sink kept = { .members = out, .capacity = capacity };
     bool ok = scan(text, length, '{', '}', &kept);
@@ -217,7 +222,8 @@ bool facts_scan_object(const char *text, size_t length, facts_member *out, size_
     return ok;
 }
 
-bool facts_scan_array(const char *text, size_t length, facts_span *out, size_t capacity, size_t *count)
+bool facts_scan_array(const char *text, size_t length, facts_span *out, size_t capacity,
+                      size_t *count)
 {
     sink kept = { .elements = out, .capacity = capacity };
     bool ok = scan(text, length, '[', ']', &kept);
@@ -240,7 +246,8 @@ bool facts_json_int(facts_span value, int64_t *out)
     if (!value.at || !value.length || value.length >= sizeof digits_only)
         return false;
     for (size_t i = 0; i < value.length; i++)
-        if (!(value.at[i] >= '0' && value.at[i] <= '9') && !(i == 0 && value.at[i] == '-' && value.length > 1))
+        if (!(value.at[i] >= '0' && value.at[i] <= '9') &&
+            !(i == 0 && value.at[i] == '-' && value.length > 1))
             return false;
     memcpy(digits_only, value.at, value.length);
     digits_only[value.length] = '\0';
@@ -263,5 +270,6 @@ bool facts_json_bool(facts_span value, bool *out)
 bool facts_json_is(facts_span value, const char *text)
 {
     size_t n = strlen(text);
-    return value.at && value.length == n + 2 && value.at[0] == '"' && memcmp(value.at + 1, text, n) == 0;
+    return value.at && value.length == n + 2 && value.at[0] == '"' &&
+           memcmp(value.at + 1, text, n) == 0;
 }

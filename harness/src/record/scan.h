@@ -1,6 +1,7 @@
-/* Finds the members of one JSON object in its text, without building the object. Rows pass through the supervisor unchanged, so
- * they need not be parsed into memory and printed again. It accepts exactly valid JSON in valid UTF-8 (as jansson does, except that
- * keys may repeat), nested at most FACTS_SCAN_DEPTH deep. */
+/* Finds the members of one JSON object in its text, without building the object. Rows pass through
+ * the supervisor unchanged, so they need not be parsed into memory and printed again. It accepts
+ * exactly valid JSON in valid UTF-8 (as jansson does, except that keys may repeat), nested at most
+ * FACTS_SCAN_DEPTH deep. */
 #ifndef FACTS_SCAN_H
 #define FACTS_SCAN_H
 
@@ -19,11 +20,13 @@ typedef struct facts_member {
     facts_span value; /* the whole value, quotes or braces included */
 } facts_member;
 
-/* Scans an object. At most `capacity` members are kept; *count is the number of all. Returns false if the text is not exactly one
- * valid object. Blanks around it are allowed. */
-bool facts_scan_object(const char *text, size_t length, facts_member *out, size_t capacity, size_t *count);
+/* Scans an object. At most `capacity` members are kept; *count is the number of all. Returns false
+ * if the text is not exactly one valid object. Blanks around it are allowed. */
+bool facts_scan_object(const char *text, size_t length, facts_member *out, size_t capacity,
+                       size_t *count);
 /* The elements of an array, the same way. */
-bool facts_scan_array(const char *text, size_t length, facts_span *out, size_t capacity, size_t *count);
+bool facts_scan_array(const char *text, size_t length, facts_span *out, size_t capacity,
+                      size_t *count);
 
 /* The value of a key among scanned members; absent: at is NULL. */
 facts_span facts_member_find(const facts_member *members, size_t count, const char *key);
@@ -33,6 +36,8 @@ bool facts_json_int(facts_span value, int64_t *out);
 bool facts_json_bool(facts_span value, bool *out);
 /* The text of a JSON string, escapes resolved, cut to `capacity` - 1 bytes at a whole character. */
 bool facts_json_string(facts_span value, char *out, size_t capacity);
-bool facts_json_is(facts_span value, const char *string); /* the JSON string equals `string` (which has nothing to escape) */
+bool facts_json_is(
+    facts_span value,
+    const char *string); /* the JSON string equals `string` (which has nothing to escape) */
 
 #endif

@@ -72,7 +72,8 @@ void facts_text_format(facts_text *text, const char *format, ...)
 static unsigned code_point(const char *string, size_t n)
 {
     const unsigned char *c = (const unsigned char *)string;
-    return n == 2 ? (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu) : (c[0] & 0xfu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+    return n == 2 ? (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu)
+                  : (c[0] & 0xfu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
 }
 
 void facts_text_json(facts_text *text, const char *string, size_t length)

@@ -1,4 +1,5 @@
-/* A line being written: a growing buffer. It remembers that memory ran out, so that callers check once at the end. */
+/* A line being written: a growing buffer. It remembers that memory ran out, so that callers check
+ * once at the end. */
 #ifndef FACTS_TEXT_H
 #define FACTS_TEXT_H
 
@@ -16,8 +17,10 @@ void facts_text_clear(facts_text *text); /* keeps the memory */
 void facts_text_free(facts_text *text);
 void facts_text_add(facts_text *text, const char *bytes, size_t length);
 void facts_text_puts(facts_text *text, const char *string);
-void facts_text_format(facts_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, so that a line always stays valid. */
+void facts_text_format(facts_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, so that a line always
+ * stays valid. */
 void facts_text_json(facts_text *text, const char *string, size_t length);
 
 /* `"key":"value",` and its kind: members of an object, each followed by a comma. */

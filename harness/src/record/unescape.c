@@ -38,7 +38,8 @@ static size_t encode(unsigned code, char out[4])
     return 4;
 }
 
-/* One character at p (an escape or plain bytes): its bytes in out, how much was read as the result. */
+/* One character at p (an escape or plain bytes): its bytes in out, how much was read as the result.
+ */
 static size_t character(const char *p, size_t left, char out[4], size_t *bytes)
 {
     if (*p != '\\') {

@@ -46,13 +46,15 @@ static bool is_torn(int fd, off_t from, size_t length)
     size_t count;
     char *text = malloc(length);
     const bool read = text && pread(fd, text, length, from) == (ssize_t)length;
-    const bool torn = read && text[0] == '{' && !facts_scan_object(text, length, members, 1, &count);
+    const bool torn =
+        read && text[0] == '{' && !facts_scan_object(text, length, members, 1, &count);
     free(text);
     return torn;
 }
 
-/* Text after the last newline would make the next object unreadable. Half an object is removed: its case is asked again, and an
- * unreadable line would make the record incomplete forever. Other text stays, on a line of its own. */
+/* Text after the last newline would make the next object unreadable. Half an object is removed: its
+ * case is asked again, and an unreadable line would make the record incomplete forever. Other text
+ * stays, on a line of its own. */
 static bool end_torn_line(int fd, off_t size)
 {
     const off_t from = last_line(fd, size);
@@ -74,7 +76,8 @@ static long holder_of(const struct stat *file)
     while (locks && !process && fgets(line, sizeof line, locks)) {
         /* "1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF" */
         char kind[16], owner[24], device[64];
-        if (sscanf(line, "%*s %15s %*s %*s %23s %63s", kind, owner, device) != 3 || strcmp(kind, "FLOCK") != 0)
+        if (sscanf(line, "%*s %15s %*s %*s %23s %63s", kind, owner, device) != 3 ||
+            strcmp(kind, "FLOCK") != 0)
             continue;
         const char *inode = strrchr(device, ':');
         if (inode && strtoul(inode + 1, NULL, 10) == (unsigned long)file->st_ino)
@@ -89,7 +92,8 @@ static int refuse_second(facts_error *error, const char *path, const struct stat
 {
     const long process = holder_of(file);
     if (process)
-        return facts_fail_as(3, error, "%s: another run is writing this record (process %ld)", path, process);
+        return facts_fail_as(3, error, "%s: another run is writing this record (process %ld)", path,
+                             process);
     return refuse(error, 3, path, "another run is writing this record");
 }
 
@@ -105,11 +109,16 @@ static int prepare(int fd, const char *path, facts_open_mode mode, facts_error *
     if (fstat(fd, &st) != 0)
         return refuse(error, 3, path, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        return errno == EWOULDBLOCK ? refuse_second(error, path, &st) : refuse(error, 3, path, strerror(errno));
+        return errno == EWOULDBLOCK ? refuse_second(error, path, &st)
+                                    : refuse(error, 3, path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return is_device(path) || S_ISCHR(st.st_mode) ? 0 : refuse(error, 3, path, "is no file; give another name");
+        return is_device(path) || S_ISCHR(st.st_mode)
+                   ? 0
+                   : refuse(error, 3, path, "is no file; give another name");
     if (st.st_nlink > 1)
-        return refuse(error, 3, path, "has a second name (a hard link), and its contents would change too; give another file");
+        return refuse(error, 3, path,
+                      "has a second name (a hard link), and its contents would change too; give "
+                      "another file");
     if (mode == FACTS_OPEN_NEW && st.st_size > 0)
         return refuse(error, 2, path, "exists; --resume continues it, --overwrite replaces it");
     if (mode == FACTS_OPEN_REPLACE && ftruncate(fd, 0) != 0)
@@ -119,10 +128,12 @@ static int prepare(int fd, const char *path, facts_open_mode mode, facts_error *
     return 0;
 }
 
-int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode, facts_error *error)
+int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode,
+                      facts_error *error)
 {
     *out = NULL;
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (is_device(path) ? 0 : O_NOFOLLOW), 0666);
+    int fd = open(
+        path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (is_device(path) ? 0 : O_NOFOLLOW), 0666);
     if (fd < 0)
         return refuse(error, 3, path,
                       errno == ELOOP    ? "is a link; give the file itself"
@@ -176,7 +187,8 @@ bool facts_writer_line(facts_writer *writer, const char *object, size_t length)
     } while (written < 0 && errno == EINTR);
     if (written == (ssize_t)(length + 1))
         return true;
-    refuse(&writer->error, 0, writer->path, written < 0 ? strerror(errno) : "short write (is the disk full?)");
+    refuse(&writer->error, 0, writer->path,
+           written < 0 ? strerror(errno) : "short write (is the disk full?)");
     return false;
 }
 

@@ -38,7 +38,8 @@ static bool settle(searcher *s, size_t version)
     if (!look(s, version, 1, &value))
         return false;
     r->value[version] = value;
-    r->state[version] = value == FACTS_BISECT_NO_VALUE ? FACTS_BISECT_SILENT : FACTS_BISECT_ANSWERED;
+    r->state[version] =
+        value == FACTS_BISECT_NO_VALUE ? FACTS_BISECT_SILENT : FACTS_BISECT_ANSWERED;
     return true;
 }
 
@@ -67,8 +68,8 @@ static bool is_answered(const searcher *s, size_t version)
     return s->result->state[version] == FACTS_BISECT_ANSWERED;
 }
 
-/* From an end inwards to the first version that answers. False: an answer is still to come. *version is the count if none
- * answers. */
+/* From an end inwards to the first version that answers. False: an answer is still to come.
+ * *version is the count if none answers. */
 static bool find_first(searcher *s, size_t *version)
 {
     for (*version = 0; *version < s->order->versions; ++*version) {
@@ -100,9 +101,11 @@ static bool find_middle(const searcher *s, span within, bool dear_too, size_t *o
     for (int dear = 0; dear <= (dear_too ? 1 : 0); dear++)
         for (size_t away = 0; away <= within.high - within.low; away++)
             for (int side = 0; side < (away ? 2 : 1); side++) {
-                size_t v = side ? centre + away : centre - away; /* below 0 it wraps around and is too large */
+                size_t v = side ? centre + away
+                                : centre - away; /* below 0 it wraps around and is too large */
                 bool may = v > within.low && v < within.high &&
-                           (s->result->state[v] == FACTS_BISECT_UNASKED || s->result->state[v] == FACTS_BISECT_ANSWERED);
+                           (s->result->state[v] == FACTS_BISECT_UNASKED ||
+                            s->result->state[v] == FACTS_BISECT_ANSWERED);
                 if (may && (dear || !s->order->dear || !s->order->dear[v]))
                     return *out = v, true;
             }
@@ -125,8 +128,8 @@ static void look_ahead(searcher *s, span within, size_t middle)
     }
 }
 
-/* Is a version on the side of `low`? The sides: good and not good. If both ends are equal in that, the sides are: answers as the
- * older end, or not. */
+/* Is a version on the side of `low`? The sides: good and not good. If both ends are equal in that,
+ * the sides are: answers as the older end, or not. */
 static bool is_like_low(const searcher *s, span ends, size_t version)
 {
     const facts_bisect_result *r = s->result;
@@ -190,7 +193,8 @@ static void search(searcher *s)
         if (is_answered(s, r->edge[0].before) && is_answered(s, r->edge[0].after)) {
             r->outcome = FACTS_BISECT_FOUND;
             r->edges = 1;
-            r->whole = ends.low == 0 && ends.high + 1 == s->order->versions && r->edge[0].after == r->edge[0].before + 1;
+            r->whole = ends.low == 0 && ends.high + 1 == s->order->versions &&
+                       r->edge[0].after == r->edge[0].before + 1;
             return;
         }
     }
@@ -251,7 +255,11 @@ static void search_all(searcher *s)
 
 void facts_bisect(facts_bisect_result *out, const facts_bisect_order *order)
 {
-    searcher s = { .order = order, .result = out, .lookahead = order->all ? INT_MAX : order->lookahead > 0 ? order->lookahead : 1 };
+    searcher s = { .order = order,
+                   .result = out,
+                   .lookahead = order->all             ? INT_MAX
+                                : order->lookahead > 0 ? order->lookahead
+                                                       : 1 };
     *out = (facts_bisect_result){ .outcome = FACTS_BISECT_WAITING };
     if (order->all)
         search_all(&s);

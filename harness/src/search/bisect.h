@@ -1,12 +1,14 @@
-/* Finds where an answer changes along a list of versions. Pure: every question goes through `ask`, and equal answers give equal
- * edges.
+/* Finds where an answer changes along a list of versions. Pure: every question goes through `ask`,
+ * and equal answers give equal edges.
  *
- * The two ends are asked first, then a binary search runs between them. With `all` every version is asked. A version without an
- * answer is skipped, and its neighbours are asked. Both sides of an edge are asked a second time (attempt 2). A version that then
- * answers differently is treated as one without an answer, and the search continues.
+ * The two ends are asked first, then a binary search runs between them. With `all` every version is
+ * asked. A version without an answer is skipped, and its neighbours are asked. Both sides of an
+ * edge are asked a second time (attempt 2). A version that then answers differently is treated as
+ * one without an answer, and the search continues.
  *
- * The search can run ahead of the answers. Up to `lookahead` questions are open at once: first those that every outcome needs, then
- * the likely ones. The function is called again when answers have come. */
+ * The search can run ahead of the answers. Up to `lookahead` questions are open at once: first
+ * those that every outcome needs, then the likely ones. The function is called again when answers
+ * have come. */
 #ifndef FACTS_BISECT_H
 #define FACTS_BISECT_H
 
@@ -21,9 +23,11 @@ typedef struct facts_bisect_order {
     int good;        /* the value to search for; FACTS_BISECT_NO_VALUE: no value is preferred */
     bool all;
     int lookahead;    /* open questions at once; 0: 1. With `all` there is no limit */
-    const bool *dear; /* by version, may be NULL: true: ask this version only if no other is left between the two sides */
+    const bool *dear; /* by version, may be NULL: true: ask this version only if no other is left
+                         between the two sides */
     void *context;
-    /* False: the answer is not known yet; it has been asked for. Values are 0 and above; equal answers have equal values. */
+    /* False: the answer is not known yet; it has been asked for. Values are 0 and above; equal
+     * answers have equal values. */
     bool (*ask)(void *context, size_t version, int attempt, int *value);
 } facts_bisect_order;
 
@@ -53,7 +57,8 @@ typedef struct facts_bisect_result {
     facts_bisect_edge edge[FACTS_BISECT_MOST];
     facts_bisect_state state[FACTS_BISECT_MOST];
     int value[FACTS_BISECT_MOST]; /* of the first attempt */
-    bool whole;                   /* the answer is complete: both ends, all versions inside each edge, and with `all` every version answered */
+    bool whole; /* the answer is complete: both ends, all versions inside each edge, and with `all`
+                   every version answered */
 } facts_bisect_result;
 
 void facts_bisect(facts_bisect_result *out, const facts_bisect_order *order);

@@ -27,7 +27,10 @@ static bool same_value(const facts_case *a, const facts_case *b, facts_key key)
 unsigned facts_case_kernels(const facts_case *c)
 {
     const char *dtype = facts_case_get(c, FACTS_KEY_DTYPE);
-    const unsigned family = strcmp(dtype, "f32") == 0 ? 0 : *dtype == 'e' ? 1 : *dtype == 'm' ? 2 : 3;
+    const unsigned family = strcmp(dtype, "f32") == 0 ? 0
+                            : *dtype == 'e'           ? 1
+                            : *dtype == 'm'           ? 2
+                                                      : 3;
     return 1U << (family + (strcmp(facts_case_get(c, FACTS_KEY_PASS), "bwd") == 0 ? 4 : 0));
 }
 
@@ -41,7 +44,8 @@ static bool covers(const facts_case *smaller, const facts_case *larger, unsigned
             !(others && (key == FACTS_KEY_DTYPE || key == FACTS_KEY_PASS)))
             return false;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (number_of(larger, numbers[i].key, numbers[i].part) < number_of(smaller, numbers[i].key, numbers[i].part))
+        if (number_of(larger, numbers[i].key, numbers[i].part) <
+            number_of(smaller, numbers[i].key, numbers[i].part))
             return false;
     return true;
 }
@@ -59,7 +63,8 @@ bool facts_form_covers(const facts_form *form, const facts_case *larger)
 bool facts_case_same_keys(const facts_case *a, const facts_case *b)
 {
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-        if (facts_is_feature(key) && key != FACTS_KEY_DTYPE && (a->at[key] != 0) != (b->at[key] != 0))
+        if (facts_is_feature(key) && key != FACTS_KEY_DTYPE &&
+            (a->at[key] != 0) != (b->at[key] != 0))
             return false;
     return facts_case_kernels(a) == facts_case_kernels(b);
 }
@@ -112,5 +117,6 @@ int facts_bucket_order(const facts_bucket *a, const facts_bucket *b)
     const int features = by_features(&a->form[0], &b->form[0]);
     if (features)
         return features;
-    return a->cases != b->cases ? (a->cases > b->cases ? -1 : 1) : by_name(&a->form[0], &b->form[0]);
+    return a->cases != b->cases ? (a->cases > b->cases ? -1 : 1)
+                                : by_name(&a->form[0], &b->form[0]);
 }

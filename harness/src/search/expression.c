@@ -31,7 +31,8 @@ bool facts_expression_name_letter(char c)
     return (c >= 'a' && c <= 'z' && c != 'x') || c == '_';
 }
 
-const facts_choice_line *facts_choose(const facts_choice_line *choice, size_t count, uint64_t total, facts_dice *dice)
+const facts_choice_line *facts_choose(const facts_choice_line *choice, size_t count, uint64_t total,
+                                      facts_dice *dice)
 {
     uint64_t left = facts_dice_below(dice, total);
     size_t i = 0;
@@ -45,13 +46,15 @@ static bool named(reader *r, facts_span name, int64_t *out)
     facts_expression_scope *scope = r->scope;
     for (size_t i = 0; i < scope->number_count; i++) {
         const facts_named_number *number = &scope->numbers[i];
-        if (number->name.length != name.length || memcmp(number->name.at, name.at, name.length) != 0)
+        if (number->name.length != name.length ||
+            memcmp(number->name.at, name.at, name.length) != 0)
             continue;
         if (scope->depth == MOST_DEPTH)
             return wrong(r, r->at, "numbers that name one another too deep");
         scope->depth++;
-        bool ok = facts_expression_draw(facts_choose(number->choice, number->count, number->total, scope->dice)->text, scope, out,
-                                        r->fault);
+        bool ok = facts_expression_draw(
+            facts_choose(number->choice, number->count, number->total, scope->dice)->text, scope,
+            out, r->fault);
         scope->depth--;
         return ok;
     }
@@ -59,7 +62,8 @@ static bool named(reader *r, facts_span name, int64_t *out)
     char hint[FACTS_QUOTE_MAX];
     double value;
     const facts_subject subject = { .c = scope->c };
-    if (!facts_field_find(name, &field, hint) || !facts_field_number(&field, &subject, &value) || isinf(value))
+    if (!facts_field_find(name, &field, hint) || !facts_field_number(&field, &subject, &value) ||
+        isinf(value))
         return wrong(r, r->at, "is no name of a number, in this file or of the case");
     *out = (int64_t)value;
     return true;
@@ -73,7 +77,8 @@ static bool simple(reader *r, int64_t *out)
     while (letter(r, 0) >= '0' && letter(r, 0) <= '9')
         r->at++;
     if (r->at > start) {
-        if (!facts_read_integer((facts_span){ r->text.at + start, r->at - start }, MOST_NUMBER, &integer))
+        if (!facts_read_integer((facts_span){ r->text.at + start, r->at - start }, MOST_NUMBER,
+                                &integer))
             return wrong(r, start, "is too large a number");
         *out = (int64_t)integer;
         return true;
@@ -115,8 +120,9 @@ static bool atom(reader *r, int64_t *out)
     r->at += magnitudes;
     if (high <= *out)
         return true; /* nothing to choose from */
-    *out = magnitudes ? any_magnitude(r->scope->dice, *out, high)
-                      : *out + (int64_t)facts_dice_below(r->scope->dice, (uint64_t)(high - *out) + 1);
+    *out = magnitudes
+               ? any_magnitude(r->scope->dice, *out, high)
+               : *out + (int64_t)facts_dice_below(r->scope->dice, (uint64_t)(high - *out) + 1);
     return true;
 }
 
@@ -136,7 +142,8 @@ static bool product(reader *r, int64_t *out)
     return true;
 }
 
-bool facts_expression_draw(facts_span text, facts_expression_scope *scope, int64_t *out, facts_expression_fault *fault)
+bool facts_expression_draw(facts_span text, facts_expression_scope *scope, int64_t *out,
+                           facts_expression_fault *fault)
 {
     reader r = { .text = text, .scope = scope, .fault = fault };
     int64_t term;

@@ -30,13 +30,16 @@ typedef struct facts_expression_scope {
 bool facts_expression_name_letter(char c);
 
 /* Draws one of the choices by weight; `total` is above 0. */
-const facts_choice_line *facts_choose(const facts_choice_line *choice, size_t count, uint64_t total, facts_dice *dice);
+const facts_choice_line *facts_choose(const facts_choice_line *choice, size_t count, uint64_t total,
+                                      facts_dice *dice);
 
-/* Draws the number. False: *wrong has the mistake and its place in the text. A result below 0 becomes 0. */
+/* Draws the number. False: *wrong has the mistake and its place in the text. A result below 0
+ * becomes 0. */
 typedef struct facts_expression_fault {
     const char *what;
     size_t at;
 } facts_expression_fault;
-bool facts_expression_draw(facts_span text, facts_expression_scope *scope, int64_t *out, facts_expression_fault *fault);
+bool facts_expression_draw(facts_span text, facts_expression_scope *scope, int64_t *out,
+                           facts_expression_fault *fault);
 
 #endif

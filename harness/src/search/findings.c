@@ -11,7 +11,14 @@
 #define STEPS 400
 #define AT_ONCE 4
 
-typedef enum finding_state { WAITING, CONFIRMING, SHRINKING, EXPLAINING, REPEATING, OVER } finding_state;
+typedef enum finding_state {
+    WAITING,
+    CONFIRMING,
+    SHRINKING,
+    EXPLAINING,
+    REPEATING,
+    OVER
+} finding_state;
 
 typedef struct finding {
     finding_state state;
@@ -64,10 +71,12 @@ static bool is_ordinary(const facts_findings *f, const facts_case *c)
     return f->limits.ordinary && f->limits.ordinary(f->limits.context, c);
 }
 
-bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_answer *answer, bool known_too)
+bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_answer *answer,
+                        bool known_too)
 {
     for (size_t i = 0; i < answer->count; i++) {
-        if ((answer->failing[i].known && !known_too) || answer->failing[i].verdict == FACTS_VERDICT_MISTRUSTED)
+        if ((answer->failing[i].known && !known_too) ||
+            answer->failing[i].verdict == FACTS_VERDICT_MISTRUSTED)
             continue;
         bool seen = false; /* several configurations of one engine */
         for (size_t k = 0; k < i; k++)
@@ -78,15 +87,20 @@ bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_
         if (!larger)
             return false;
         f->at = larger;
-        f->at[f->count++] =
-            (finding){ .ordinary = is_ordinary(f, drawn), .start = *drawn, .best = *drawn, .symptom = answer->failing[i] };
+        f->at[f->count++] = (finding){ .ordinary = is_ordinary(f, drawn),
+                                       .start = *drawn,
+                                       .best = *drawn,
+                                       .symptom = answer->failing[i] };
     }
     return true;
 }
 
-/* ---- buckets --------------------------------------------------------------------------------------------------------------- */
+/* ---- buckets
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
-static bool belongs(const facts_bucket *bucket, const facts_symptom *symptom, const facts_form *form, bool explained)
+static bool belongs(const facts_bucket *bucket, const facts_symptom *symptom,
+                    const facts_form *form, bool explained)
 {
     if (bucket->explained != explained || !facts_symptom_alike(&bucket->symptom, symptom))
         return false;
@@ -107,7 +121,8 @@ static void merge(facts_findings *f, facts_bucket *into, size_t from)
     f->bucket[from] = f->bucket[--f->buckets];
 }
 
-static facts_bucket *bucket_of(facts_findings *f, const facts_symptom *symptom, const facts_form *form, bool explained)
+static facts_bucket *bucket_of(facts_findings *f, const facts_symptom *symptom,
+                               const facts_form *form, bool explained)
 {
     facts_bucket *found = NULL;
     for (size_t i = 0; i < f->buckets;) {
@@ -141,11 +156,15 @@ static bool same_case(const facts_case *a, const facts_case *b)
     return strcmp(facts_case_name(a, left), facts_case_name(b, right)) == 0;
 }
 
-static facts_form form_of(const finding *at, const facts_answer *answer, const facts_symptom *found, bool unfinished)
+static facts_form form_of(const finding *at, const facts_answer *answer, const facts_symptom *found,
+                          bool unfinished)
 {
-    facts_form form = {
-        .best = at->best, .start = at->start, .failed = at->failed, .asked = at->asked, .unfinished = unfinished, .cases = 1
-    };
+    facts_form form = { .best = at->best,
+                        .start = at->start,
+                        .failed = at->failed,
+                        .asked = at->asked,
+                        .unfinished = unfinished,
+                        .cases = 1 };
     form.kernels = facts_case_kernels(&at->best) | facts_case_kernels(&at->start);
     if (at->explained)
         form.known = at->known;
@@ -293,7 +312,8 @@ static bool ask_once(void *context, const facts_case *c, facts_answer *out)
 }
 
 /* True when it is finished; false while an answer is still to come. */
-static bool shrink_from(facts_findings *f, const finding *at, const facts_case *start, bool to_known, facts_shrink_result *out)
+static bool shrink_from(facts_findings *f, const finding *at, const facts_case *start,
+                        bool to_known, facts_shrink_result *out)
 {
     shrink_context context = { f->asker, is_alone(at) };
     facts_shrink_order order = { .start = *start,
@@ -321,8 +341,8 @@ static void shrink(facts_findings *f, finding *at)
         at->state = at->symptom.known ? REPEATING : EXPLAINING;
 }
 
-/* Without some of its features, the case may be a known failure. The sizes stay: a known failure at other sizes does not explain
- * this one. */
+/* Without some of its features, the case may be a known failure. The sizes stay: a known failure at
+ * other sizes does not explain this one. */
 static void explain(facts_findings *f, finding *at)
 {
     facts_shrink_result result;

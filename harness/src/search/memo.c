@@ -25,9 +25,10 @@ typedef struct entry {
 struct facts_memo {
     entry *at;
     uint32_t count;
-    uint32_t *table;               /* id + 1; 0: free */
-    size_t capacity;               /* a power of two */
-    uint32_t vacant;               /* id + 1 of an entry to use again, which has the next in next_config; 0: none */
+    uint32_t *table; /* id + 1; 0: free */
+    size_t capacity; /* a power of two */
+    uint32_t
+        vacant; /* id + 1 of an entry to use again, which has the next in next_config; 0: none */
     uint64_t (*forgotten)[BUCKET]; /* UINT64_MAX: free; NULL: nothing was forgotten */
     size_t answered;
     facts_by by; /* FACTS_BY_COUNT: failures */
@@ -93,13 +94,16 @@ void facts_memo_free(facts_memo *memo)
     free(memo);
 }
 
-facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int attempt, facts_answer *out)
+facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int attempt,
+                                facts_answer *out)
 {
     uint32_t found = *slot_of(memo, key_of(name, attempt));
     if (!found)
         return FACTS_MEMO_UNKNOWN;
     const entry *e = &memo->at[found - 1];
-    *out = (facts_answer){ .verdict = e->verdict, .count = e->failing, .failing = e->symptom, .evidence = e->evidence };
+    *out = (facts_answer){
+        .verdict = e->verdict, .count = e->failing, .failing = e->symptom, .evidence = e->evidence
+    };
     return e->state;
 }
 
@@ -120,14 +124,17 @@ static facts_memo_id find(facts_memo *memo, const char *name, int attempt)
     return id;
 }
 
-/* ---- what is forgotten ----------------------------------------------------------------------------------------------------- */
+/* ---- what is forgotten
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static uint64_t *bucket_of(const facts_memo *memo, XXH128_hash_t key)
 {
     return memo->forgotten[key.low64 % BUCKETS];
 }
 
-/* Removes an entry from the table. The entries after it move up, because a search for an entry ends at the first gap. */
+/* Removes an entry from the table. The entries after it move up, because a search for an entry ends
+ * at the first gap. */
 static void unlink_entry(facts_memo *memo, facts_memo_id id)
 {
     size_t mask = memo->capacity - 1, gap = (size_t)(slot_of(memo, memo->at[id].key) - memo->table);
@@ -150,7 +157,10 @@ void facts_memo_forget(facts_memo *memo, facts_memo_id id)
         memo->forgotten = malloc(BUCKETS * sizeof *memo->forgotten);
         if (!memo->forgotten)
             return;
-        memset(memo->forgotten, 0xff, BUCKETS * sizeof *memo->forgotten); /* all of it is in memory from now on: it does not grow */
+        memset(
+            memo->forgotten, 0xff,
+            BUCKETS *
+                sizeof *memo->forgotten); /* all of it is in memory from now on: it does not grow */
     }
     uint64_t *bucket = bucket_of(memo, e->key);
     memmove(bucket + 1, bucket, (BUCKET - 1) * sizeof *bucket);
@@ -223,7 +233,8 @@ static void drop_digits(char *text)
 }
 
 /* The symptom of any answer. False: the answer has none. */
-static bool read_value(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_by by)
+static bool read_value(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row,
+                       facts_by by)
 {
     char value[FACTS_REPORTED_VALUE];
     facts_reported reported = FACTS_REPORTED_NOTHING;
@@ -233,9 +244,12 @@ static bool read_value(facts_symptom *out, facts_evidence_text *evidence, const 
     facts_reported_value(&reported, by, value);
     if (by == FACTS_BY_REASON)
         drop_digits(value);
-    *out = (facts_symptom){ .verdict = reported.verdict, .engine = -1, .value = XXH3_64bits(value, strlen(value)) | 1 };
+    *out = (facts_symptom){ .verdict = reported.verdict,
+                            .engine = -1,
+                            .value = XXH3_64bits(value, strlen(value)) | 1 };
     *evidence = (facts_evidence_text){ .cudnn = "" };
-    snprintf(evidence->reason, sizeof evidence->reason, "%s", facts_reported_value(&reported, by, value));
+    snprintf(evidence->reason, sizeof evidence->reason, "%s",
+             facts_reported_value(&reported, by, value));
     return true;
 }
 
@@ -255,7 +269,8 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
         ok = add_failure(e, &symptom, &evidence);
     if (facts_reported_weight(verdict) > facts_reported_weight(e->verdict))
         e->verdict = (uint8_t)verdict;
-    if (facts_json_int(facts_line_get(row, "config"), &config) && config >= e->next_config && config < 1000000)
+    if (facts_json_int(facts_line_get(row, "config"), &config) && config >= e->next_config &&
+        config < 1000000)
         e->next_config = (int32_t)config + 1;
     if (last && e->state != FACTS_MEMO_ANSWERED) {
         e->state = FACTS_MEMO_ANSWERED;
@@ -264,14 +279,18 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
     return ok;
 }
 
-/* ---- from a record --------------------------------------------------------------------------------------------------------- */
+/* ---- from a record
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
-/* The attempt that a line of the record belongs to: the first without an answer; of an exit_crash the last that has one. */
+/* The attempt that a line of the record belongs to: the first without an answer; of an exit_crash
+ * the last that has one. */
 static facts_memo_id attempt_of(facts_memo_load *load, const char *name, bool again)
 {
     facts_answer answer;
     int attempt = 1;
-    while (attempt < MOST_ATTEMPTS && facts_memo_get(load->memo, name, attempt, &answer) == FACTS_MEMO_ANSWERED)
+    while (attempt < MOST_ATTEMPTS &&
+           facts_memo_get(load->memo, name, attempt, &answer) == FACTS_MEMO_ANSWERED)
         attempt++;
     if (again && attempt > 1)
         attempt--;
@@ -282,19 +301,22 @@ static facts_memo_id attempt_of(facts_memo_load *load, const char *name, bool ag
 
 static bool is_of_target(const facts_memo_load *load, const facts_line *line)
 {
-    return facts_json_is(facts_line_get(line, "build"), load->build) && facts_json_is(facts_line_get(line, "device"), load->device);
+    return facts_json_is(facts_line_get(line, "build"), load->build) &&
+           facts_json_is(facts_line_get(line, "device"), load->device);
 }
 
 bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)
 {
     char name[FACTS_NAME_MAX];
     bool more = false;
-    if ((line->kind != FACTS_LINE_START && line->kind != FACTS_LINE_ROW) || !is_of_target(load, line) ||
+    if ((line->kind != FACTS_LINE_START && line->kind != FACTS_LINE_ROW) ||
+        !is_of_target(load, line) ||
         !facts_json_string(facts_line_get(line, "case"), name, sizeof name))
         return true;
     facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
     bool row = line->kind == FACTS_LINE_ROW;
-    if (row && (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_INCONCLUSIVE || verdict == FACTS_VERDICT_NOT_RUN))
+    if (row && (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_INCONCLUSIVE ||
+                verdict == FACTS_VERDICT_NOT_RUN))
         return true; /* to be asked again */
     facts_memo_id id = attempt_of(load, name, row && verdict == FACTS_VERDICT_EXIT_CRASH);
     if (load->failed)
@@ -305,12 +327,14 @@ bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)
             e->starts++;
         return true;
     }
-    facts_verdict before = e->state == FACTS_MEMO_ANSWERED ? (facts_verdict)e->verdict : FACTS_VERDICT_COUNT;
+    facts_verdict before =
+        e->state == FACTS_MEMO_ANSWERED ? (facts_verdict)e->verdict : FACTS_VERDICT_COUNT;
     facts_json_bool(facts_line_get(line, "more"), &more);
     load->failed |= !facts_memo_row(load->memo, id, line, !more);
     e = &load->memo->at[id];
     if (!more && load->drawn && facts_json_is(facts_line_get(line, "group"), load->group))
-        load->drawn(load->context, name, &(facts_answer){ e->verdict, e->failing, e->symptom, e->evidence }, before);
+        load->drawn(load->context, name,
+                    &(facts_answer){ e->verdict, e->failing, e->symptom, e->evidence }, before);
     return !load->failed;
 }
 

@@ -18,13 +18,15 @@ size_t facts_case_features(const facts_case *c)
 }
 
 /* Keys that depend on another key are reset with it. */
-static const facts_key followers[][2] = { { FACTS_KEY_BIAS, FACTS_KEY_DBIAS },        { FACTS_KEY_BIAS, FACTS_KEY_BIAS_FILL },
-                                          { FACTS_KEY_BIAS, FACTS_KEY_BIAS_DTYPE },   { FACTS_KEY_SOFTMAX, FACTS_KEY_DSINK },
-                                          { FACTS_KEY_PASS, FACTS_KEY_DBIAS },        { FACTS_KEY_PASS, FACTS_KEY_DSINK },
-                                          { FACTS_KEY_LENS, FACTS_KEY_LENS_SHAPE },   { FACTS_KEY_PADDING, FACTS_KEY_LENS_SHAPE },
-                                          { FACTS_KEY_DROPOUT, FACTS_KEY_RNG },       { FACTS_KEY_DROPOUT, FACTS_KEY_DROPOUT_MASK },
-                                          { FACTS_KEY_DROPOUT, FACTS_KEY_RNG_DTYPE }, { FACTS_KEY_PAGED, FACTS_KEY_TABLE },
-                                          { FACTS_KEY_WINDOW, FACTS_KEY_ALIGN } };
+static const facts_key followers[][2] = {
+    { FACTS_KEY_BIAS, FACTS_KEY_DBIAS },        { FACTS_KEY_BIAS, FACTS_KEY_BIAS_FILL },
+    { FACTS_KEY_BIAS, FACTS_KEY_BIAS_DTYPE },   { FACTS_KEY_SOFTMAX, FACTS_KEY_DSINK },
+    { FACTS_KEY_PASS, FACTS_KEY_DBIAS },        { FACTS_KEY_PASS, FACTS_KEY_DSINK },
+    { FACTS_KEY_LENS, FACTS_KEY_LENS_SHAPE },   { FACTS_KEY_PADDING, FACTS_KEY_LENS_SHAPE },
+    { FACTS_KEY_DROPOUT, FACTS_KEY_RNG },       { FACTS_KEY_DROPOUT, FACTS_KEY_DROPOUT_MASK },
+    { FACTS_KEY_DROPOUT, FACTS_KEY_RNG_DTYPE }, { FACTS_KEY_PAGED, FACTS_KEY_TABLE },
+    { FACTS_KEY_WINDOW, FACTS_KEY_ALIGN }
+};
 
 static bool drop(facts_case *out, const facts_case *c, facts_key key, bool with_followers)
 {
@@ -42,7 +44,8 @@ static bool drop_all(facts_shrinker *s)
     bool left_out[FACTS_KEY_COUNT];
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
         left_out[key] = facts_is_feature(key);
-    return facts_case_without(&candidate, &s->result->best, left_out) && facts_shrink_try(s, &candidate, "every key default");
+    return facts_case_without(&candidate, &s->result->best, left_out) &&
+           facts_shrink_try(s, &candidate, "every key default");
 }
 
 bool facts_reduce_features(facts_shrinker *s)
@@ -59,7 +62,8 @@ bool facts_reduce_features(facts_shrinker *s)
         bool kept = false;
         for (int others = 0; others < 2 && !kept; others++) {
             kept = drop(&candidate, &s->result->best, key, others > 0) &&
-                   facts_case_features(&candidate) < facts_case_features(&s->result->best) && facts_shrink_try(s, &candidate, what);
+                   facts_case_features(&candidate) < facts_case_features(&s->result->best) &&
+                   facts_shrink_try(s, &candidate, what);
             any |= kept;
         }
     }

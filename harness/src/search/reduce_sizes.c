@@ -1,4 +1,5 @@
-/* Smaller and rounder numbers: 1, powers of two, the same residue modulo powers of two, then halving the rest of the way. */
+/* Smaller and rounder numbers: 1, powers of two, the same residue modulo powers of two, then
+ * halving the rest of the way. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,16 +9,20 @@
 
 #define MOST_OF_A_RESIDUE 10
 
-static bool try_number(facts_shrinker *s, const char *name, uint64_t number, facts_make_candidate make, void *context)
+static bool try_number(facts_shrinker *s, const char *name, uint64_t number,
+                       facts_make_candidate make, void *context)
 {
     facts_case candidate = { 0 };
     char what[96];
     snprintf(what, sizeof what, "%s %" PRIu64, name, number);
-    return make(context, &s->result->best, number, &candidate) && facts_shrink_try(s, &candidate, what);
+    return make(context, &s->result->best, number, &candidate) &&
+           facts_shrink_try(s, &candidate, what);
 }
 
-/* Between a size that passes and one that fails. Failures need not be monotonous: then the result is a local minimum. */
-static void bisect(facts_shrinker *s, const char *name, uint64_t low, uint64_t high, facts_make_candidate make, void *context)
+/* Between a size that passes and one that fails. Failures need not be monotonous: then the result
+ * is a local minimum. */
+static void bisect(facts_shrinker *s, const char *name, uint64_t low, uint64_t high,
+                   facts_make_candidate make, void *context)
 {
     while (high - low > 1 && !s->over) {
         uint64_t middle = low + (high - low) / 2;
@@ -29,31 +34,35 @@ static void bisect(facts_shrinker *s, const char *name, uint64_t low, uint64_t h
 }
 
 /* Returns 0 if none fails. */
-static uint64_t try_residues(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make,
-                             void *context)
+static uint64_t try_residues(facts_shrinker *s, const char *name, uint64_t least, uint64_t now,
+                             facts_make_candidate make, void *context)
 {
     static const uint64_t moduli[] = { 128, 64, 16, 8 };
     for (size_t i = 0; i < sizeof moduli / sizeof *moduli; i++)
-        for (uint64_t k = 0, n = now % moduli[i]; k < MOST_OF_A_RESIDUE && n < now && !s->over; k++, n += moduli[i])
+        for (uint64_t k = 0, n = now % moduli[i]; k < MOST_OF_A_RESIDUE && n < now && !s->over;
+             k++, n += moduli[i])
             if (n > least && try_number(s, name, n, make, context))
                 return n;
     return 0;
 }
 
 /* Is a number that was minimal still minimal, now that others are smaller? */
-static void look_again(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
+static void look_again(facts_shrinker *s, const char *name, uint64_t least, uint64_t now,
+                       facts_make_candidate make, void *context)
 {
     uint64_t power = 1;
     while (power * 2 < now)
         power *= 2;
     power = power > least && power < now ? power : least;
-    if (try_number(s, name, least, make, context) || (power > least && try_number(s, name, power, make, context)))
+    if (try_number(s, name, least, make, context) ||
+        (power > least && try_number(s, name, power, make, context)))
         return;
     if (now - 1 > power && try_number(s, name, now - 1, make, context))
         bisect(s, name, power, now - 1, make, context);
 }
 
-static void look(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
+static void look(facts_shrinker *s, const char *name, uint64_t least, uint64_t now,
+                 facts_make_candidate make, void *context)
 {
     uint64_t low = least, high = now;
     if (try_number(s, name, least, make, context))
@@ -74,8 +83,8 @@ static void look(facts_shrinker *s, const char *name, uint64_t least, uint64_t n
     bisect(s, name, low, high, make, context);
 }
 
-bool facts_reduce_number(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make,
-                         void *context)
+bool facts_reduce_number(facts_shrinker *s, const char *name, uint64_t least, uint64_t now,
+                         facts_make_candidate make, void *context)
 {
     int before = s->result->kept;
     if (now > least)
@@ -93,7 +102,8 @@ static int split(const char *text, uint64_t out[3])
 {
     int n = 0;
     out[0] = 0;
-    for (const char *at = text; at != NULL && n < 3; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+    for (const char *at = text; at != NULL && n < 3;
+         at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
         out[n++] = strtoull(at, NULL, 10);
     return n;
 }
@@ -125,7 +135,8 @@ static bool clamp_lengths(facts_case *c)
         bool digit = *at >= '0' && *at <= '9', count = at > lens && at[-1] == 'x';
         uint64_t number = digit ? strtoull(at, &end, 10) : 0;
         if (digit) {
-            used += (size_t)snprintf(text + used, sizeof text - used, "%" PRIu64, number > most && !count ? most : number);
+            used += (size_t)snprintf(text + used, sizeof text - used, "%" PRIu64,
+                                     number > most && !count ? most : number);
             at = end;
         } else {
             most = *at == '/' ? size[1] : most;
@@ -145,7 +156,8 @@ static bool make_size(void *context, const facts_case *best, uint64_t number, fa
     *out = *best;
     read_size(best, p->key, part);
     for (int i = 0; i < 3; i++)
-        if (p->part < 0 || i == p->part || (i > p->part && i >= p->parts - 1 && p->part == p->parts - 1))
+        if (p->part < 0 || i == p->part ||
+            (i > p->part && i >= p->parts - 1 && p->part == p->parts - 1))
             part[i] = number;
     if (p->key == FACTS_KEY_B)
         snprintf(text, sizeof text, "%" PRIu64, part[0]);
@@ -158,7 +170,9 @@ static bool make_size(void *context, const facts_case *best, uint64_t number, fa
     return p->key != FACTS_KEY_S || clamp_lengths(out);
 }
 
-static const char *const part_names[][4] = { { "h", "h.q", "h.k", "h.v" }, { "s", "s.q", "s.kv", "" }, { "d", "d.qk", "d.v", "" } };
+static const char *const part_names[][4] = { { "h", "h.q", "h.k", "h.v" },
+                                             { "s", "s.q", "s.kv", "" },
+                                             { "d", "d.qk", "d.v", "" } };
 
 static bool reduce_key(facts_shrinker *s, facts_key key, const char *const *names)
 {

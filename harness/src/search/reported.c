@@ -55,10 +55,12 @@ static void read_link(facts_reported *reported, facts_span expectation)
     facts_member members[8];
     size_t count;
     bool met = false;
-    if (!expectation.at || !facts_scan_object(expectation.at, expectation.length, members, 8, &count) || count > 8)
+    if (!expectation.at ||
+        !facts_scan_object(expectation.at, expectation.length, members, 8, &count) || count > 8)
         return;
     if (facts_json_bool(facts_member_find(members, count, "met"), &met) && met)
-        facts_json_string(facts_member_find(members, count, "link"), reported->link, sizeof reported->link);
+        facts_json_string(facts_member_find(members, count, "link"), reported->link,
+                          sizeof reported->link);
 }
 
 void facts_reported_row(facts_reported *reported, const facts_line *row)
@@ -84,8 +86,10 @@ void facts_reported_row(facts_reported *reported, const facts_line *row)
 
 bool facts_reported_answers(const facts_reported *reported)
 {
-    return reported->verdict != FACTS_VERDICT_COUNT && reported->verdict != FACTS_VERDICT_INCONCLUSIVE &&
-           reported->verdict != FACTS_VERDICT_NOT_RUN && reported->verdict != FACTS_VERDICT_MISTRUSTED;
+    return reported->verdict != FACTS_VERDICT_COUNT &&
+           reported->verdict != FACTS_VERDICT_INCONCLUSIVE &&
+           reported->verdict != FACTS_VERDICT_NOT_RUN &&
+           reported->verdict != FACTS_VERDICT_MISTRUSTED;
 }
 
 /* Other backends than cuDNN have only a name. */
@@ -96,16 +100,19 @@ static bool is_of_cudnn(const facts_reported *reported)
 
 bool facts_reported_has(const facts_reported *reported, facts_by by)
 {
-    return by != FACTS_BY_KNOBS || reported->has_knobs || !facts_verdict_is_good(reported->verdict) || !is_of_cudnn(reported);
+    return by != FACTS_BY_KNOBS || reported->has_knobs ||
+           !facts_verdict_is_good(reported->verdict) || !is_of_cudnn(reported);
 }
 
-const char *facts_reported_value(const facts_reported *reported, facts_by by, char out[FACTS_REPORTED_VALUE])
+const char *facts_reported_value(const facts_reported *reported, facts_by by,
+                                 char out[FACTS_REPORTED_VALUE])
 {
     const char *word = facts_verdict_name(reported->verdict);
     bool served = reported->verdict != FACTS_VERDICT_UNSUPPORTED;
     if (by == FACTS_BY_CLASS && reported->class_word[0])
         snprintf(out, FACTS_REPORTED_VALUE, "%s %s", word, reported->class_word);
-    else if ((by == FACTS_BY_ENGINE || by == FACTS_BY_ENGINES || by == FACTS_BY_KNOBS) && served && !is_of_cudnn(reported))
+    else if ((by == FACTS_BY_ENGINE || by == FACTS_BY_ENGINES || by == FACTS_BY_KNOBS) && served &&
+             !is_of_cudnn(reported))
         snprintf(out, FACTS_REPORTED_VALUE, "%s", reported->backend);
     else if (by == FACTS_BY_ENGINE && served && reported->engine >= 0)
         snprintf(out, FACTS_REPORTED_VALUE, "engine %lld", (long long)reported->engine);
@@ -114,7 +121,8 @@ const char *facts_reported_value(const facts_reported *reported, facts_by by, ch
                  reported->knobs[0] ? reported->knobs : "without knobs");
     else if (by == FACTS_BY_ENGINES && served && reported->engines[0])
         snprintf(out, FACTS_REPORTED_VALUE, "engines %s", reported->engines);
-    else if (by == FACTS_BY_REASON && !facts_verdict_is_good(reported->verdict) && reported->text[0])
+    else if (by == FACTS_BY_REASON && !facts_verdict_is_good(reported->verdict) &&
+             reported->text[0])
         snprintf(out, FACTS_REPORTED_VALUE, "%s: %s", word, reported->text);
     else
         snprintf(out, FACTS_REPORTED_VALUE, "%s", word);

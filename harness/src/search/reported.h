@@ -1,4 +1,5 @@
-/* The answer that one version reported for a case, and the part of it that is compared between versions. */
+/* The answer that one version reported for a case, and the part of it that is compared between
+ * versions. */
 #ifndef FACTS_REPORTED_H
 #define FACTS_REPORTED_H
 
@@ -6,8 +7,10 @@
 #include "record/reader.h"
 
 /* X(SYMBOL, "word"). The property that two answers must differ in. */
-#define FACTS_BY_LIST(X)                                                                                                           \
-    X(VERDICT, "verdict") X(CLASS, "class") X(ENGINE, "engine") X(ENGINES, "engines") X(KNOBS, "knobs") X(REASON, "reason")
+#define FACTS_BY_LIST(X)                                                                           \
+    X(VERDICT, "verdict")                                                                          \
+    X(CLASS, "class")                                                                              \
+    X(ENGINE, "engine") X(ENGINES, "engines") X(KNOBS, "knobs") X(REASON, "reason")
 #define FACTS_BY_AS_ENUM(symbol, word) FACTS_BY_##symbol,
 typedef enum facts_by { FACTS_BY_LIST(FACTS_BY_AS_ENUM) FACTS_BY_COUNT } facts_by;
 #undef FACTS_BY_AS_ENUM
@@ -31,8 +34,8 @@ typedef struct facts_reported {
 
 #define FACTS_REPORTED_NOTHING ((facts_reported){ .verdict = FACTS_VERDICT_COUNT, .engine = -1 })
 
-/* With several rows (engine=all) the row of the largest weight counts: a failure, then a case that could not be asked, then a
- * pass. */
+/* With several rows (engine=all) the row of the largest weight counts: a failure, then a case that
+ * could not be asked, then a pass. */
 int facts_reported_weight(facts_verdict verdict);
 /* One more row of the case. */
 void facts_reported_row(facts_reported *reported, const facts_line *row);
@@ -40,9 +43,10 @@ void facts_reported_row(facts_reported *reported, const facts_line *row);
 bool facts_reported_answers(const facts_reported *reported);
 /* Can it be compared by this property? Not by knobs, if the row of a cuDNN engine has none. */
 bool facts_reported_has(const facts_reported *reported, facts_by by);
-/* The value that is compared: "pass", "unsupported policy", "engine 8", "engine 8 KERNEL_CFG=1 TILE_M=3". For another backend than
- * cuDNN it is the backend's name: "math". Returns `out`. */
+/* The value that is compared: "pass", "unsupported policy", "engine 8", "engine 8 KERNEL_CFG=1
+ * TILE_M=3". For another backend than cuDNN it is the backend's name: "math". Returns `out`. */
 #define FACTS_REPORTED_VALUE 480
-const char *facts_reported_value(const facts_reported *reported, facts_by by, char out[FACTS_REPORTED_VALUE]);
+const char *facts_reported_value(const facts_reported *reported, facts_by by,
+                                 char out[FACTS_REPORTED_VALUE]);
 
 #endif

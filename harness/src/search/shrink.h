@@ -1,13 +1,13 @@
-/* Finds the simplest case that fails in the same way. Pure: every question goes through `ask`, and equal answers give the same
- * path.
+/* Finds the simplest case that fails in the same way. Pure: every question goes through `ask`, and
+ * equal answers give the same path.
  *
- * First it removes features: it sets keys to their defaults, all at once and one by one, and it removes parts of values and
- * lengths. Then it tries smaller and rounder numbers: 1, powers of two, the same residue modulo 128, 64, 16 and 8, and a bisection.
- * It ends when no candidate fails.
+ * First it removes features: it sets keys to their defaults, all at once and one by one, and it
+ * removes parts of values and lengths. Then it tries smaller and rounder numbers: 1, powers of two,
+ * the same residue modulo 128, 64, 16 and 8, and a bisection. It ends when no candidate fails.
  *
- * The search can run ahead of the answers. Up to `lookahead` questions are open at once, as if each answer were "does not fail",
- * which most are. The function is called again when answers have come. Only the path up to the first open question counts; a
- * repeated call takes it again. */
+ * The search can run ahead of the answers. Up to `lookahead` questions are open at once, as if each
+ * answer were "does not fail", which most are. The function is called again when answers have come.
+ * Only the path up to the first open question counts; a repeated call takes it again. */
 #ifndef FACTS_SHRINK_H
 #define FACTS_SHRINK_H
 

@@ -22,7 +22,8 @@ bool facts_case_without(facts_case *out, const facts_case *c, const bool left_ou
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
         if (left_out[key] || c->at[key] == 0)
             continue;
-        int n = snprintf(text + used, sizeof text - used, "%s=%s ", facts_keys[key].word, facts_case_get(c, key));
+        int n = snprintf(text + used, sizeof text - used, "%s=%s ", facts_keys[key].word,
+                         facts_case_get(c, key));
         if (n < 0 || (size_t)n >= sizeof text - used)
             return false;
         used += (size_t)n;
@@ -78,8 +79,9 @@ bool facts_shrink_try(facts_shrinker *s, const facts_case *candidate, const char
     facts_tried *slot = slot_of(s, hash);
     if (s->over || slot->name != 0 || (s->computable && !resolves(s, candidate)))
         return false;
-    int most =
-        s->order->most_steps > 0 && s->order->most_steps < FACTS_SHRINK_MOST_STEPS ? s->order->most_steps : FACTS_SHRINK_MOST_STEPS;
+    int most = s->order->most_steps > 0 && s->order->most_steps < FACTS_SHRINK_MOST_STEPS
+                   ? s->order->most_steps
+                   : FACTS_SHRINK_MOST_STEPS;
     if (s->result->steps >= most) {
         s->over = true;
         s->result->out_of_steps = s->open == 0;
@@ -100,7 +102,8 @@ bool facts_shrink_try(facts_shrinker *s, const facts_case *candidate, const char
         s->result->kept++;
     }
     if (s->order->step)
-        s->order->step(s->order->context, &(facts_shrink_step){ s->result->steps, what, candidate, answer.verdict, same });
+        s->order->step(s->order->context, &(facts_shrink_step){ s->result->steps, what, candidate,
+                                                                answer.verdict, same });
     return same;
 }
 
@@ -108,18 +111,21 @@ bool facts_shrink_try_key(facts_shrinker *s, facts_key key, const char *value, c
 {
     facts_case candidate = s->result->best;
     facts_error ignored;
-    return facts_case_set(&candidate, key, value, &ignored) && facts_shrink_try(s, &candidate, what);
+    return facts_case_set(&candidate, key, value, &ignored) &&
+           facts_shrink_try(s, &candidate, what);
 }
 
-/* With engine=all or the heuristics' choice: sets the failing engine, so that no smaller case changes to another engine. If the
- * backend's engines have no numbers, removes the engine key first. */
+/* With engine=all or the heuristics' choice: sets the failing engine, so that no smaller case
+ * changes to another engine. If the backend's engines have no numbers, removes the engine key
+ * first. */
 static void pin_engine(facts_shrinker *s)
 {
     char number[32], what[48];
     facts_case chosen;
     const char *engine = facts_case_get(&s->result->best, FACTS_KEY_ENGINE);
     if (s->order->symptom.engine < 0) {
-        if (s->result->best.at[FACTS_KEY_ENGINE] != 0 && facts_case_without_key(&chosen, &s->result->best, FACTS_KEY_ENGINE))
+        if (s->result->best.at[FACTS_KEY_ENGINE] != 0 &&
+            facts_case_without_key(&chosen, &s->result->best, FACTS_KEY_ENGINE))
             facts_shrink_try(s, &chosen, "engine auto");
         return;
     }
@@ -130,7 +136,8 @@ static void pin_engine(facts_shrinker *s)
     facts_shrink_try_key(s, FACTS_KEY_ENGINE, number, what);
 }
 
-/* Cases that differ in one key from the smallest case, were asked during shrinking, and pass: the failure needs this key. */
+/* Cases that differ in one key from the smallest case, were asked during shrinking, and pass: the
+ * failure needs this key. */
 static void find_controls(facts_shrinker *s)
 {
     facts_shrink_result *r = s->result;
@@ -138,7 +145,8 @@ static void find_controls(facts_shrinker *s)
         facts_case candidate = r->best;
         if (facts_is_size(key) || key == FACTS_KEY_ENGINE || candidate.at[key] == 0)
             continue;
-        if (facts_case_without_key(&candidate, &r->best, key) && facts_verdict_is_good(facts_shrink_verdict(s, &candidate)))
+        if (facts_case_without_key(&candidate, &r->best, key) &&
+            facts_verdict_is_good(facts_shrink_verdict(s, &candidate)))
             r->control[r->controls++] = candidate;
     }
     static const facts_key sizes[] = { FACTS_KEY_S, FACTS_KEY_D, FACTS_KEY_H, FACTS_KEY_B };
@@ -150,8 +158,10 @@ static void find_controls(facts_shrinker *s)
         unsigned long long number = strtoull(last ? last + 1 : text, NULL, 10);
         if (number < 2)
             continue;
-        snprintf(smaller, sizeof smaller, "%.*s%llu", last ? (int)(last + 1 - text) : 0, text, number - 1);
-        if (facts_case_set(&candidate, sizes[i], smaller, &ignored) && facts_verdict_is_good(facts_shrink_verdict(s, &candidate)))
+        snprintf(smaller, sizeof smaller, "%.*s%llu", last ? (int)(last + 1 - text) : 0, text,
+                 number - 1);
+        if (facts_case_set(&candidate, sizes[i], smaller, &ignored) &&
+            facts_verdict_is_good(facts_shrink_verdict(s, &candidate)))
             r->control[r->controls++] = candidate;
     }
 }

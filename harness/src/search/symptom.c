@@ -26,12 +26,14 @@ static facts_span get(const object *o, const char *key)
     return facts_member_find(o->member, o->count, key);
 }
 
-/* A value as text: strings without quotes, other values unchanged. A character that cannot be printed is a blank. */
+/* A value as text: strings without quotes, other values unchanged. A character that cannot be
+ * printed is a blank. */
 static void copy(char *out, size_t capacity, facts_span value)
 {
     out[0] = '\0';
     if (value.at && !facts_json_string(value, out, capacity))
-        snprintf(out, capacity, "%.*s", (int)(value.length < capacity ? value.length : capacity - 1), value.at);
+        snprintf(out, capacity, "%.*s",
+                 (int)(value.length < capacity ? value.length : capacity - 1), value.at);
     for (char *p = out; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = ' ';
@@ -64,8 +66,8 @@ static void read_evidence(facts_evidence_text *out, const object *error)
         char number[24];
         copy(number, sizeof number, get(error, count_keys[i]));
         if (number[0] && used < sizeof out->counts)
-            used +=
-                (size_t)snprintf(out->counts + used, sizeof out->counts - used, "%s%s %s", used ? ", " : "", number, count_keys[i]);
+            used += (size_t)snprintf(out->counts + used, sizeof out->counts - used, "%s%s %s",
+                                     used ? ", " : "", number, count_keys[i]);
     }
     if (used && checked[0] && used < sizeof out->counts)
         snprintf(out->counts + used, sizeof out->counts - used, " of %s", checked);
@@ -79,19 +81,21 @@ static void read_errors(facts_symptom *out, facts_evidence_text *evidence, facts
         return;
     for (size_t i = 0; i < tensors.count; i++) {
         const facts_member *m = &tensors.member[i];
-        if (!scan(&error, m->value) || !at_fault(&error) || used + m->key.length + 2 >= sizeof out->tensors)
+        if (!scan(&error, m->value) || !at_fault(&error) ||
+            used + m->key.length + 2 >= sizeof out->tensors)
             continue;
         if (used == 0) {
             copy(out->gate, sizeof out->gate, get(&error, "gate"));
             if (evidence)
                 read_evidence(evidence, &error);
         }
-        used += (size_t)snprintf(out->tensors + used, sizeof out->tensors - used, "%s%.*s", used ? " " : "", (int)m->key.length,
-                                 m->key.at);
+        used += (size_t)snprintf(out->tensors + used, sizeof out->tensors - used, "%s%.*s",
+                                 used ? " " : "", (int)m->key.length, m->key.at);
     }
 }
 
-bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_verdict *verdict)
+bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row,
+                        facts_verdict *verdict)
 {
     object reason, expectation;
     *out = (facts_symptom){ .engine = -1 };
@@ -102,7 +106,8 @@ bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const
         return false;
     copy(out->backend, sizeof out->backend, facts_line_get(row, "backend"));
     bool numbered = strcmp(out->backend, "cudnn") == 0; /* the other backends have one engine */
-    if (!numbered || !facts_json_int(facts_line_get(row, "engine"), &out->engine) || out->engine < 0)
+    if (!numbered || !facts_json_int(facts_line_get(row, "engine"), &out->engine) ||
+        out->engine < 0)
         out->engine = -1;
     if (scan(&expectation, facts_line_get(row, "expectation")))
         facts_json_bool(get(&expectation, "met"), &out->known);
@@ -145,8 +150,9 @@ bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other)
     if (wanted->value)
         return wanted->value == other->value;
     facts_symptom_tensor(wanted, tensor);
-    return wanted->verdict == other->verdict && wanted->engine == other->engine && strcmp(wanted->backend, other->backend) == 0 &&
-           (wanted->known || !other->known) && (tensor[0] == '\0' || has_tensor(other->tensors, tensor));
+    return wanted->verdict == other->verdict && wanted->engine == other->engine &&
+           strcmp(wanted->backend, other->backend) == 0 && (wanted->known || !other->known) &&
+           (tensor[0] == '\0' || has_tensor(other->tensors, tensor));
 }
 
 static bool share_tensor(const char *a, const char *b)
@@ -161,9 +167,10 @@ static bool share_tensor(const char *a, const char *b)
 
 bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b)
 {
-    return a->verdict == b->verdict && a->engine == b->engine && a->known == b->known && strcmp(a->backend, b->backend) == 0 &&
-           strcmp(a->class_word, b->class_word) == 0 &&
-           (a->tensors[0] && b->tensors[0] ? share_tensor(a->tensors, b->tensors) : a->tensors[0] == b->tensors[0]);
+    return a->verdict == b->verdict && a->engine == b->engine && a->known == b->known &&
+           strcmp(a->backend, b->backend) == 0 && strcmp(a->class_word, b->class_word) == 0 &&
+           (a->tensors[0] && b->tensors[0] ? share_tensor(a->tensors, b->tensors)
+                                           : a->tensors[0] == b->tensors[0]);
 }
 
 const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted)
@@ -184,7 +191,7 @@ const char *facts_symptom_text(const facts_symptom *symptom, char out[FACTS_SYMP
         snprintf(engine, sizeof engine, ", backend %s", symptom->backend);
     if (tensor[0] && symptom->gate[0])
         snprintf(gate, sizeof gate, " (%s)", symptom->gate);
-    snprintf(out, FACTS_SYMPTOM_TEXT, "%s%s%s%s%s", facts_verdict_name(symptom->verdict), tensor[0] ? " " : "", tensor, gate,
-             engine);
+    snprintf(out, FACTS_SYMPTOM_TEXT, "%s%s%s%s%s", facts_verdict_name(symptom->verdict),
+             tensor[0] ? " " : "", tensor, gate, engine);
     return out;
 }

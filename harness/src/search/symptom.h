@@ -1,4 +1,5 @@
-/* The way in which a case fails. Shrinking keeps it, and findings are grouped by it. Read from the rows of a record. */
+/* The way in which a case fails. Shrinking keeps it, and findings are grouped by it. Read from the
+ * rows of a record. */
 #ifndef FACTS_SYMPTOM_H
 #define FACTS_SYMPTOM_H
 
@@ -12,8 +13,9 @@
 typedef struct facts_symptom {
     facts_verdict verdict;
     int64_t engine;
-    bool known;     /* a known failure explains it */
-    uint64_t value; /* 0: a failure. Otherwise any answer, compared by this value alone (reported.h) */
+    bool known; /* a known failure explains it */
+    uint64_t
+        value; /* 0: a failure. Otherwise any answer, compared by this value alone (reported.h) */
     char tensors[FACTS_TENSORS_TEXT]; /* at fault, in the row's order: "dq dk" */
     char gate[12];                    /* of the first of them */
     char backend[12];
@@ -28,7 +30,8 @@ typedef struct facts_evidence_text {
     char link[200]; /* of the known failure that explains it */
 } facts_evidence_text;
 
-/* The answer of a case: the worst verdict of its rows, and each way in which it failed (several with engine=all). */
+/* The answer of a case: the worst verdict of its rows, and each way in which it failed (several
+ * with engine=all). */
 typedef struct facts_answer {
     facts_verdict verdict;
     size_t count;
@@ -36,14 +39,15 @@ typedef struct facts_answer {
     const facts_evidence_text *evidence; /* beside `failing` */
 } facts_answer;
 
-/* Reads a row of a record. A failure is every finding, and data that cannot show an error. False: the row is no failure; *verdict
- * is set all the same. `evidence` may be NULL. */
-bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_verdict *verdict);
-/* Is `other` the same failure as `wanted`: same verdict, backend, engine and known failure, and `other` contains the first tensor
- * of `wanted`? */
+/* Reads a row of a record. A failure is every finding, and data that cannot show an error. False:
+ * the row is no failure; *verdict is set all the same. `evidence` may be NULL. */
+bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row,
+                        facts_verdict *verdict);
+/* Is `other` the same failure as `wanted`: same verdict, backend, engine and known failure, and
+ * `other` contains the first tensor of `wanted`? */
 bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other);
-/* Can two failures have one cause: same verdict, engine, backend, class and known failure, and one tensor at fault in both (or none
- * in both)? */
+/* Can two failures have one cause: same verdict, engine, backend, class and known failure, and one
+ * tensor at fault in both (or none in both)? */
 bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b);
 /* The failure of an answer that equals `wanted`; NULL: none. */
 const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted);

@@ -45,7 +45,8 @@ static bool fill(filler *f, facts_span text)
         char digits[24];
         if (end == NULL)
             return wrong(f, text.at, "a { is not closed");
-        if (!facts_expression_draw((facts_span){ start, (size_t)(end - start) }, f->scope, &value, f->fault)) {
+        if (!facts_expression_draw((facts_span){ start, (size_t)(end - start) }, f->scope, &value,
+                                   f->fault)) {
             f->fault->at += (size_t)(start - f->text.at);
             return false;
         }
@@ -58,7 +59,8 @@ static bool fill(filler *f, facts_span text)
     return true;
 }
 
-bool facts_template_fill(facts_span text, facts_expression_scope *scope, char out[FACTS_CASE_TEXT], facts_expression_fault *fault)
+bool facts_template_fill(facts_span text, facts_expression_scope *scope, char out[FACTS_CASE_TEXT],
+                         facts_expression_fault *fault)
 {
     filler f = { .text = text, .scope = scope, .out = out, .fault = fault };
     long entries = strtol(facts_case_get(scope->c, FACTS_KEY_B), NULL, 10);
@@ -75,7 +77,8 @@ bool facts_template_fill(facts_span text, facts_expression_scope *scope, char ou
         if (close == NULL)
             return wrong(&f, open, "a < is not closed");
         for (long i = 0; i < entries; i++)
-            if ((i > 0 && !put(&f, open, "+", 1)) || !fill(&f, (facts_span){ open + 1, (size_t)(close - open) - 1 }))
+            if ((i > 0 && !put(&f, open, "+", 1)) ||
+                !fill(&f, (facts_span){ open + 1, (size_t)(close - open) - 1 }))
                 return false;
         text.length -= (size_t)(close + 1 - text.at);
         text.at = close + 1;

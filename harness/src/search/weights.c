@@ -44,7 +44,8 @@ typedef struct reader {
 } reader;
 
 /* "3 {edge}, 1 64": weights and texts. The texts are checked when all numbers are known. */
-static bool read_choices(reader *r, facts_span text, facts_choice_line **out, size_t *count, uint64_t *total)
+static bool read_choices(reader *r, facts_span text, facts_choice_line **out, size_t *count,
+                         uint64_t *total)
 {
     facts_choice_line found[MOST_CHOICES];
     *count = 0;
@@ -54,7 +55,9 @@ static bool read_choices(reader *r, facts_span text, facts_choice_line **out, si
         facts_span rest = part, weight = facts_span_word(&rest);
         uint64_t value;
         if (!facts_read_integer(weight, MOST_WEIGHT, &value))
-            return facts_lines_fail(&r->in, part.at, "want WEIGHT VALUE, … here; a weight is a whole number up to 1000000");
+            return facts_lines_fail(
+                &r->in, part.at,
+                "want WEIGHT VALUE, … here; a weight is a whole number up to 1000000");
         rest = facts_span_trim(rest);
         if (rest.length == 0)
             return facts_lines_fail(&r->in, part.at, "the value after the weight is missing");
@@ -90,9 +93,11 @@ static bool read_number(reader *r, facts_span head, facts_span rest)
     facts_weights *w = r->weights;
     for (size_t i = 0; i < head.length; i++)
         if (!facts_expression_name_letter(head.at[i]))
-            return facts_lines_fail(&r->in, head.at + i, "a number's name has the letters a-z (but x) and _");
+            return facts_lines_fail(&r->in, head.at + i,
+                                    "a number's name has the letters a-z (but x) and _");
     for (size_t i = 0; i < w->numbers; i++)
-        if (w->number[i].name.length == head.length && memcmp(w->number[i].name.at, head.at, head.length) == 0)
+        if (w->number[i].name.length == head.length &&
+            memcmp(w->number[i].name.at, head.at, head.length) == 0)
             return facts_lines_fail(&r->in, head.at, "a number of this name is there already");
     facts_named_number number = { .name = head };
     if (head.length == 0)
@@ -112,17 +117,21 @@ static bool read_number(reader *r, facts_span head, facts_span rest)
 static bool read_key(reader *r, facts_span head, facts_span rest)
 {
     facts_weights *w = r->weights;
-    facts_span condition = head, word = facts_span_word(&condition), when = facts_span_word(&condition);
+    facts_span condition = head, word = facts_span_word(&condition),
+               when = facts_span_word(&condition);
     key_line line = { .key = facts_key_find(word.at, word.length) };
     char quote[FACTS_QUOTE_MAX];
     if (line.key == FACTS_KEY_COUNT) {
         const char *near = facts_key_nearest(word.at, word.length);
-        return facts_lines_fail(&r->in, word.at, "%s is no key of the case language%s%s%s", facts_quote(quote, word),
-                                near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+        return facts_lines_fail(&r->in, word.at, "%s is no key of the case language%s%s%s",
+                                facts_quote(quote, word), near ? "; did you mean " : "",
+                                near ? near : "", near ? "?" : "");
     }
     if (when.length > 0 && !facts_span_is(when, "when"))
-        return facts_lines_fail(&r->in, when.at, "want a colon, or when PREDICATE and a colon, after the key");
-    if (when.length > 0 && !facts_lines_predicate(&r->in, facts_span_trim(condition), "", &line.when))
+        return facts_lines_fail(&r->in, when.at,
+                                "want a colon, or when PREDICATE and a colon, after the key");
+    if (when.length > 0 &&
+        !facts_lines_predicate(&r->in, facts_span_trim(condition), "", &line.when))
         return false;
     key_line *larger = NULL;
     if (read_choices(r, rest, &line.choice, &line.count, &line.total)) {
@@ -181,21 +190,29 @@ static bool read_line(void *context, facts_span text)
     if (facts_span_is(word, "ordinary"))
         return read_predicate(r, &r->weights->ordinary, facts_span_trim(rest));
     if (facts_span_is(word, "work"))
-        return (facts_read_integer(facts_span_trim(rest), INT64_MAX, &r->weights->most_work) && r->weights->most_work > 0) ||
+        return (facts_read_integer(facts_span_trim(rest), INT64_MAX, &r->weights->most_work) &&
+                r->weights->most_work > 0) ||
                facts_lines_fail(&r->in, text.at, "want work N, a whole number above 0");
     if (!cut_head(&text, &head))
         return facts_lines_fail(&r->in, NULL,
-                                "want KEY: WEIGHT VALUE, …  or number NAME: …, where PREDICATE, ordinary PREDICATE, work N");
+                                "want KEY: WEIGHT VALUE, …  or number NAME: …, where PREDICATE, "
+                                "ordinary PREDICATE, work N");
     rest = head;
     word = facts_span_word(&rest);
-    return facts_span_is(word, "number") ? read_number(r, facts_span_trim(rest), text) : read_key(r, head, text);
+    return facts_span_is(word, "number") ? read_number(r, facts_span_trim(rest), text)
+                                         : read_key(r, head, text);
 }
 
-/* ---- drawing --------------------------------------------------------------------------------------------------------------- */
+/* ---- drawing
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
-static facts_expression_scope scope_of(const facts_weights *w, const facts_case *c, facts_dice *dice)
+static facts_expression_scope scope_of(const facts_weights *w, const facts_case *c,
+                                       facts_dice *dice)
 {
-    return (facts_expression_scope){ .numbers = w->number, .number_count = w->numbers, .c = c, .dice = dice };
+    return (facts_expression_scope){
+        .numbers = w->number, .number_count = w->numbers, .c = c, .dice = dice
+    };
 }
 
 /* Draws each choice once for a plain case, so that an error is reported before the first draw. */
@@ -214,7 +231,8 @@ static bool check_line(reader *r, const key_line *line)
             return facts_lines_fail(&r->in, line->choice[i].text.at + fault.at, "%s", fault.what);
         if (!facts_case_parse(&c, "", NULL) || !facts_case_set(&c, line->key, value, &inner)) {
             const char *says = strstr(inner.text, ": ");
-            return facts_lines_fail(&r->in, line->choice[i].text.at, "%s", says ? says + 2 : inner.text);
+            return facts_lines_fail(&r->in, line->choice[i].text.at, "%s",
+                                    says ? says + 2 : inner.text);
         }
     }
     return true;
@@ -268,7 +286,8 @@ static const key_line *line_for(const facts_weights *w, size_t first, const fact
 {
     const facts_subject subject = { .c = c };
     for (size_t i = first; i < w->lines; i++)
-        if (w->line[i].key == w->line[first].key && (w->line[i].when == NULL || facts_predicate_holds(w->line[i].when, &subject)))
+        if (w->line[i].key == w->line[first].key &&
+            (w->line[i].when == NULL || facts_predicate_holds(w->line[i].when, &subject)))
             return &w->line[i];
     return NULL;
 }
@@ -279,7 +298,8 @@ static bool resolves(const facts_case *c, facts_problem *problem)
     return facts_problem_resolve(problem, c, &ignored) == FACTS_RESOLVED;
 }
 
-static void draw_key(const facts_weights *w, const key_line *line, facts_dice *dice, facts_problem *problem, facts_case *c)
+static void draw_key(const facts_weights *w, const key_line *line, facts_dice *dice,
+                     facts_problem *problem, facts_case *c)
 {
     const facts_choice_line *choice = facts_choose(line->choice, line->count, line->total, dice);
     facts_expression_scope scope = scope_of(w, c, dice);
@@ -287,7 +307,8 @@ static void draw_key(const facts_weights *w, const key_line *line, facts_dice *d
     char value[FACTS_CASE_TEXT];
     facts_case before = *c;
     facts_error ignored;
-    if (facts_span_is(choice->text, "default") || !facts_template_fill(choice->text, &scope, value, &fault))
+    if (facts_span_is(choice->text, "default") ||
+        !facts_template_fill(choice->text, &scope, value, &fault))
         return;
     if (!facts_case_set(c, line->key, value, &ignored) || !resolves(c, problem))
         *c = before;
@@ -296,33 +317,40 @@ static void draw_key(const facts_weights *w, const key_line *line, facts_dice *d
 bool facts_draw_check(const facts_draw_choice *choice, facts_error *error)
 {
     facts_case c;
-    return choice->with == NULL || (facts_case_parse(&c, "", error) && facts_case_override(&c, choice->with, error));
+    return choice->with == NULL ||
+           (facts_case_parse(&c, "", error) && facts_case_override(&c, choice->with, error));
 }
 
-static bool wanted(const facts_weights *w, const facts_draw_choice *choice, const facts_problem *problem, const facts_case *c)
+static bool wanted(const facts_weights *w, const facts_draw_choice *choice,
+                   const facts_problem *problem, const facts_case *c)
 {
     const fattn_problem *ask = &problem->ask;
     const facts_subject subject = { .c = c };
-    double work = (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv *
-                  (double)(ask->dim_qk + ask->dim_v) * (double)problem->repeat;
+    double work = (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q *
+                  (double)ask->seq_kv * (double)(ask->dim_qk + ask->dim_v) *
+                  (double)problem->repeat;
     if (w->most_work != NO_WORK_LIMIT && work > (double)w->most_work)
         return false;
     if (!all_hold(&w->where, &subject))
         return false;
-    return choice == NULL || choice->where == NULL || facts_predicate_holds(choice->where, &subject);
+    return choice == NULL || choice->where == NULL ||
+           facts_predicate_holds(choice->where, &subject);
 }
 
 /* Parses the name again, so that two ways to the same case give the same text. */
-static bool finish(const facts_weights *w, const facts_draw_choice *choice, facts_problem *problem, facts_case *c)
+static bool finish(const facts_weights *w, const facts_draw_choice *choice, facts_problem *problem,
+                   facts_case *c)
 {
     char name[FACTS_NAME_MAX];
     facts_error ignored;
     if (choice != NULL && choice->with != NULL && !facts_case_override(c, choice->with, &ignored))
         return false;
-    return resolves(c, problem) && wanted(w, choice, problem, c) && facts_case_parse(c, facts_case_name(c, name), &ignored);
+    return resolves(c, problem) && wanted(w, choice, problem, c) &&
+           facts_case_parse(c, facts_case_name(c, name), &ignored);
 }
 
-bool facts_weights_draw(const facts_weights *w, uint64_t seed, uint64_t index, const facts_draw_choice *choice, facts_case *out)
+bool facts_weights_draw(const facts_weights *w, uint64_t seed, uint64_t index,
+                        const facts_draw_choice *choice, facts_case *out)
 {
     facts_problem *problem = malloc(sizeof *problem);
     bool found = false;
@@ -342,7 +370,9 @@ bool facts_weights_draw(const facts_weights *w, uint64_t seed, uint64_t index, c
     return found;
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------------------- */
+/* ---- the file
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 static bool read_lines(reader *r)
 {

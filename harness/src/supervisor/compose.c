@@ -10,8 +10,9 @@ static const char *const task_words[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_WOR
 #undef AS_WORD
 
 /* Members that the supervisor writes in every row: a worker's values of them are dropped. */
-static const char *const own_keys[] = { "case",    "cudnn",   "build", "device", "sm",   "grade",         "expectation",
-                                        "wall_ms", "attempt", "run",   "group",  "more", "verdict_before" };
+static const char *const own_keys[] = { "case",  "cudnn",       "build",         "device",  "sm",
+                                        "grade", "expectation", "wall_ms",       "attempt", "run",
+                                        "group", "more",        "verdict_before" };
 
 static bool is_ours(facts_span key)
 {
@@ -82,7 +83,8 @@ static void add_flag(facts_text *out, const char *key, bool value)
     facts_text_format(out, "\"%s\":%s,", key, value ? "true" : "false");
 }
 
-void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config, bool fresh)
+void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name,
+                           int from_config, bool fresh)
 {
     facts_text_puts(out, "{");
     facts_text_member_int(out, "id", id);
@@ -113,7 +115,8 @@ void facts_compose_turn(facts_text *out, int64_t id, const char *name)
     facts_text_puts(out, "\n");
 }
 
-void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target, int round, facts_span turn)
+void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target, int round,
+                        facts_span turn)
 {
     facts_text_puts(out, "{\"time\":{");
     facts_text_member(out, "run", frame->run);
@@ -127,8 +130,8 @@ void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target
     facts_text_puts(out, "}}");
 }
 
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, int gpu, const char *driver,
-                          const char *errata, int threads)
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target,
+                          int gpu, const char *driver, const char *errata, int threads)
 {
     static const char *const kinds[] = { "gpu", "described", "cpu" };
     facts_text_puts(out, "{\"target\":{");
@@ -159,8 +162,8 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
     facts_text_puts(out, "}\n");
 }
 
-void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int gpu,
-                         int attempt, int from_config)
+void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build,
+                         const char *device, int gpu, int attempt, int from_config)
 {
     facts_text_puts(out, "{\"start\":{");
     facts_text_member(out, "run", run);
@@ -191,12 +194,15 @@ static facts_span last_line(const char *text)
 static const char *signal_name(int signal)
 {
 #define AS_NAME(name) [SIG##name] = #name,
-    static const char *const names[] = { AS_NAME(HUP) AS_NAME(INT) AS_NAME(QUIT) AS_NAME(ILL) AS_NAME(TRAP) AS_NAME(ABRT)
-                                             AS_NAME(BUS) AS_NAME(FPE) AS_NAME(KILL) AS_NAME(USR1) AS_NAME(SEGV) AS_NAME(USR2)
-                                                 AS_NAME(PIPE) AS_NAME(ALRM) AS_NAME(TERM) AS_NAME(XCPU) AS_NAME(XFSZ)
-                                                     AS_NAME(SYS) };
+    static const char *const names[] = {
+        AS_NAME(HUP) AS_NAME(INT) AS_NAME(QUIT) AS_NAME(ILL) AS_NAME(TRAP) AS_NAME(ABRT)
+            AS_NAME(BUS) AS_NAME(FPE) AS_NAME(KILL) AS_NAME(USR1) AS_NAME(SEGV) AS_NAME(USR2)
+                AS_NAME(PIPE) AS_NAME(ALRM) AS_NAME(TERM) AS_NAME(XCPU) AS_NAME(XFSZ) AS_NAME(SYS)
+    };
 #undef AS_NAME
-    return signal > 0 && (size_t)signal < sizeof names / sizeof *names && names[signal] ? names[signal] : "?";
+    return signal > 0 && (size_t)signal < sizeof names / sizeof *names && names[signal]
+               ? names[signal]
+               : "?";
 }
 
 void facts_describe_death(char *out, size_t capacity, const facts_death *death)
@@ -205,7 +211,8 @@ void facts_describe_death(char *out, size_t capacity, const facts_death *death)
     if (death->too_long)
         snprintf(how, sizeof how, "the worker's reply was longer than %zu bytes", FACTS_REPLY_MAX);
     else if (death->late)
-        snprintf(how, sizeof how, "the worker did not answer in time%s", death->abandoned ? ", and could not be killed" : "");
+        snprintf(how, sizeof how, "the worker did not answer in time%s",
+                 death->abandoned ? ", and could not be killed" : "");
     else if (death->signal)
         snprintf(how, sizeof how, "the worker died of SIG%s", signal_name(death->signal));
     else

@@ -10,8 +10,9 @@
 typedef struct facts_frame {
     const char *name, *group, *cudnn, *build, *device, *grade, *backend, *run;
     const char *expectation; /* JSON or "" */
-    const char *verdict;     /* replaces the worker's verdict, which becomes verdict_before; "" keeps it */
-    const char *note;        /* with `verdict`: why */
+    const char
+        *verdict;     /* replaces the worker's verdict, which becomes verdict_before; "" keeps it */
+    const char *note; /* with `verdict`: why */
     int sm;
     double wall_ms; /* below 0: not known */
     int attempt;
@@ -20,17 +21,20 @@ typedef struct facts_frame {
 
 void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame *frame);
 /* {"id":…} as PROTOCOL.md says. `fresh`: only a worker that has launched no engine may answer. */
-void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config, bool fresh);
+void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name,
+                           int from_config, bool fresh);
 /* Launch what is kept of this case: one turn. */
 void facts_compose_turn(facts_text *out, int64_t id, const char *name);
 /* The line of a turn. `target`: its place in the order's targets. */
-void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target, int round, facts_span turn);
-/* `gpu`: the GPU of this worker, if the target has several. `errata`: the text of cases/errata.json, or NULL. */
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, int gpu, const char *driver,
-                          const char *errata, int threads);
+void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target, int round,
+                        facts_span turn);
+/* `gpu`: the GPU of this worker, if the target has several. `errata`: the text of
+ * cases/errata.json, or NULL. */
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target,
+                          int gpu, const char *driver, const char *errata, int threads);
 /* `gpu`: the number of the GPU, if there are several; below 0: unknown. */
-void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int gpu,
-                         int attempt, int from_config);
+void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build,
+                         const char *device, int gpu, int attempt, int from_config);
 
 /* What is known of a case whose worker died. */
 typedef struct facts_evidence {
@@ -43,7 +47,8 @@ typedef struct facts_evidence {
 
 /* The members of a row that the supervisor makes in place of a worker's row. */
 void facts_compose_evidence(facts_text *out, const facts_evidence *evidence);
-/* How a worker ended: "died of SIGSEGV", "exited with status 3", "did not answer in time"; then the last line of its stderr. */
+/* How a worker ended: "died of SIGSEGV", "exited with status 3", "did not answer in time"; then the
+ * last line of its stderr. */
 void facts_describe_death(char *out, size_t capacity, const facts_death *death);
 
 #endif

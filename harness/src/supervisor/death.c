@@ -1,4 +1,5 @@
-/* What the end of a worker means: for its target, for the case that it had in hand, and for its last row. */
+/* What the end of a worker means: for its target, for the case that it had in hand, and for its
+ * last row. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +16,15 @@ static void lost_at_start(facts_slot *slot, const facts_death *death)
     facts_target_state *state = &run->targets[slot->target];
     char how[512], text[640];
     state->starting--;
-    /* A kill from outside is no fault of the target, and may happen many times. A worker that ended by itself will do so again. */
+    /* A kill from outside is no fault of the target, and may happen many times. A worker that ended
+     * by itself will do so again. */
     int tries = death->signal == SIGKILL && !death->late ? MOST_KILLS_AT_START : 2;
     if (run->stopping || state->failed || ++state->start_failures < tries)
         return;
     facts_describe_death(how, sizeof how, death);
     snprintf(text, sizeof text, "the worker was not ready after %d tries: %s", tries, how);
-    facts_fail_target(run, slot->target, "environment", text, "`facts doctor` shows what is missing");
+    facts_fail_target(run, slot->target, "environment", text,
+                      "`facts doctor` shows what is missing");
 }
 
 static bool had_no_memory(const facts_death *death)
@@ -31,7 +34,8 @@ static bool had_no_memory(const facts_death *death)
 
 static bool had_no_channel(const facts_death *death)
 {
-    return death->cut_off || (!death->signal && !death->late && death->status == FACTS_WORKER_NO_CHANNEL);
+    return death->cut_off ||
+           (!death->signal && !death->late && death->status == FACTS_WORKER_NO_CHANNEL);
 }
 
 /* A worker that replaces itself opens its target again before it looks at the case. */
@@ -39,14 +43,16 @@ static const char *ended_at_restart(const facts_slot *slot, const facts_death *d
 {
     if (strcmp(slot->stage, "start") != 0)
         return NULL;
-    return death->late ? "the worker did not start again in time" : "the worker ended when it started again";
+    return death->late ? "the worker did not start again in time"
+                       : "the worker ended when it started again";
 }
 
 static const char *timed_out_in_facts(const facts_slot *slot, const facts_death *death)
 {
     if (!death->late || !facts_slot_is_in_facts(slot))
         return NULL;
-    return strcmp(slot->stage, "judge") == 0 ? "judging took too long" : "the reference was not ready in time";
+    return strcmp(slot->stage, "judge") == 0 ? "judging took too long"
+                                             : "the reference was not ready in time";
 }
 
 /* An end that is not cuDNN's fault is not a crash of cuDNN. */
@@ -55,14 +61,18 @@ static void blame_ourselves(facts_evidence *out, const facts_slot *slot, const f
     const char *restart = ended_at_restart(slot, death), *late = timed_out_in_facts(slot, death);
     if (had_no_memory(death))
         out->class_word = "no_memory", out->text = "the worker ran out of memory",
-        out->remedy = "give the machine more memory, or --jobs fewer workers; --resume asks it again";
+        out->remedy =
+            "give the machine more memory, or --jobs fewer workers; --resume asks it again";
     else if (had_no_channel(death))
-        out->class_word = "environment", out->text = "a request or an answer of the worker could not be read or written",
+        out->class_word = "environment",
+        out->text = "a request or an answer of the worker could not be read or written",
         out->remedy = "--resume asks it again";
     else if (restart)
-        out->class_word = "environment", out->text = restart, out->remedy = "--resume asks it again";
+        out->class_word = "environment", out->text = restart,
+        out->remedy = "--resume asks it again";
     else if (late)
-        out->class_word = "internal", out->text = late, out->remedy = "use --timeout SECONDS; --resume asks it again";
+        out->class_word = "internal", out->text = late,
+        out->remedy = "use --timeout SECONDS; --resume asks it again";
     else
         return;
     out->verdict = "inconclusive";
@@ -78,8 +88,11 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
         return; /* no verdict: --resume asks again */
     const char *name = run->order->work[slot->work].name;
     facts_item *item = &run->targets[slot->target].items[slot->work];
-    bool goes_on = slot->config >= item->from_config && slot->config >= 0 && strstr(name, "engine=all") != NULL;
-    facts_evidence evidence = { .verdict = death->late ? "hang" : "crash", .config = slot->config, .death = death };
+    bool goes_on = slot->config >= item->from_config && slot->config >= 0 &&
+                   strstr(name, "engine=all") != NULL;
+    facts_evidence evidence = { .verdict = death->late ? "hang" : "crash",
+                                .config = slot->config,
+                                .death = death };
     memcpy(evidence.stage, slot->stage, sizeof evidence.stage);
     blame_ourselves(&evidence, slot, death);
     if (slot->nonsense)
@@ -87,7 +100,8 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
     facts_text_clear(&run->evidence);
     facts_compose_evidence(&run->evidence, &evidence);
     facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length,
-                    (facts_row_extra){ .wall_ms = (double)(uv_hrtime() - slot->since) / 1e6, .more = goes_on && !slot->in_turn });
+                    (facts_row_extra){ .wall_ms = (double)(uv_hrtime() - slot->since) / 1e6,
+                                       .more = goes_on && !slot->in_turn });
     if (slot->in_turn)
         ; /* its row was there: the case is not asked again */
     else if (goes_on)
@@ -95,7 +109,8 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
     else
         facts_slot_finish(slot);
     if (death->abandoned)
-        facts_fail_target(run, slot->target, "environment", "a worker could not be killed; the device is out of use",
+        facts_fail_target(run, slot->target, "environment",
+                          "a worker could not be killed; the device is out of use",
                           "restart the machine");
 }
 
@@ -107,7 +122,8 @@ static bool exit_matters(const facts_slot *slot)
     if (!facts_scan_object(slot->held, slot->held_length, members, FACTS_ROW_MEMBERS, &count))
         return false;
     count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
-    return !facts_verdict_is_finding(facts_verdict_parse(facts_member_find(members, count, "verdict")));
+    return !facts_verdict_is_finding(
+        facts_verdict_parse(facts_member_find(members, count, "verdict")));
 }
 
 static void closed_well_or_not(facts_slot *slot, const facts_death *death)
@@ -116,7 +132,8 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
     char how[512], note[600];
     facts_row_extra extra = { .wall_ms = slot->held_ms };
     bool by_order = death->stopped && run->signals_seen > 1;
-    bool bad = (death->signal || death->status || death->late) && !by_order && !had_no_memory(death) && !had_no_channel(death);
+    bool bad = (death->signal || death->status || death->late) && !by_order &&
+               !had_no_memory(death) && !had_no_channel(death);
     if (!slot->held || (slot->reported && !(bad && exit_matters(slot))))
         return;
     if (bad && exit_matters(slot)) {
@@ -127,8 +144,9 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
     }
     if (!facts_write_row(run, slot->target, slot->work, slot->held, slot->held_length, extra)) {
         facts_text_clear(&run->evidence);
-        facts_compose_evidence(&run->evidence,
-                               &(facts_evidence){ .verdict = "crash", .config = -1, .text = "its reply was no row" });
+        facts_compose_evidence(
+            &run->evidence,
+            &(facts_evidence){ .verdict = "crash", .config = -1, .text = "its reply was no row" });
         facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length,
                         (facts_row_extra){ .wall_ms = slot->held_ms });
     }

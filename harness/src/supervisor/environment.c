@@ -1,4 +1,5 @@
-/* The environment of a worker: of the caller's environment, it contains only the variables in this list. */
+/* The environment of a worker: of the caller's environment, it contains only the variables in this
+ * list. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,10 +7,13 @@
 #include "case/words/rescale.h"
 #include "supervision.h"
 
-/* Passed on to workers if set: visible GPUs, the cuBLAS that measures them, options of sanitizers, and whether rows have the
- * times of their stages. */
-static const char *const passed_for_gpu[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "FACTS_CUBLAS", NULL };
-static const char *const passed[] = { "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "FACTS_TIMES", NULL };
+/* Passed on to workers if set: visible GPUs, the cuBLAS that measures them, options of sanitizers,
+ * and whether rows have the times of their stages. */
+static const char *const passed_for_gpu[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+                                              "FACTS_CUBLAS", NULL };
+static const char *const passed[] = {
+    "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "FACTS_TIMES", NULL
+};
 
 typedef struct block {
     char *entries[16];
@@ -38,7 +42,8 @@ static void put_set(block *b, const char *const *names)
     }
 }
 
-char **facts_worker_environment(const facts_target *target, const char *links, int threads, const char *threshold)
+char **facts_worker_environment(const facts_target *target, const char *links, int threads,
+                                const char *threshold)
 {
     char number[16];
     block *b = calloc(1, sizeof *b);
@@ -48,8 +53,10 @@ char **facts_worker_environment(const facts_target *target, const char *links, i
     put(b, "PATH", path ? path : "/usr/bin:/bin");
     snprintf(number, sizeof number, "%d", threads);
     put(b, "OMP_NUM_THREADS", number);
-    put(b, "OMP_WAIT_POLICY", "passive"); /* several workers share the cores: threads that wait must not spin */
-    if (target->kind != FACTS_TARGET_CPU && (target->build.kind == FACTS_BUILD_JIT || target->build.three_libraries))
+    put(b, "OMP_WAIT_POLICY",
+        "passive"); /* several workers share the cores: threads that wait must not spin */
+    if (target->kind != FACTS_TARGET_CPU &&
+        (target->build.kind == FACTS_BUILD_JIT || target->build.three_libraries))
         put(b, "CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY");
     if (target->kind != FACTS_TARGET_CPU && threshold[0])
         put(b, FACTS_RESCALE, threshold);

@@ -3,15 +3,17 @@
 
 #include "supervision.h"
 
-/* The part of the free memory, as the first worker reports it, for each worker of a GPU. A worker's context takes half a GiB,
- * and the memory that it keeps for the next case takes one GiB. A case without enough memory waits until it has the GPU alone. */
+/* The part of the free memory, as the first worker reports it, for each worker of a GPU. A worker's
+ * context takes half a GiB, and the memory that it keeps for the next case takes one GiB. A case
+ * without enough memory waits until it has the GPU alone. */
 #define BYTES_EACH 4e9
 #define MOST_WORKERS 64
-/* The number of workers that start on a GPU, and of those that start with each compiled plan. If every plan is loaded from disk,
- * all workers wait for the GPU, and each further context only costs time: 2,336 cases of peers-fe took 19 s with 16 workers and
- * 14 s with 4. */
+/* The number of workers that start on a GPU, and of those that start with each compiled plan. If
+ * every plan is loaded from disk, all workers wait for the GPU, and each further context only costs
+ * time: 2,336 cases of peers-fe took 19 s with 16 workers and 14 s with 4. */
 #define WORKERS_AT_ONCE 4
-/* Other processes may take all memory of a GPU for a while: eight pauses of a quarter of a second to half a minute. */
+/* Other processes may take all memory of a GPU for a while: eight pauses of a quarter of a second
+ * to half a minute. */
 #define FIRST_PAUSE_NS UINT64_C(250000000)
 #define MOST_PAUSES 8
 
@@ -26,17 +28,22 @@ bool facts_gpus_prepare(facts_supervision *run)
     return run->gpus != NULL;
 }
 
-/* Compiling and the reference are work of the CPU, so several workers finish sooner. exec_us then contains more than the launch;
- * with --jobs 1 it does not. */
-static bool has_room(const facts_supervision *run, const facts_target_state *state, const facts_gpu *gpu)
+/* Compiling and the reference are work of the CPU, so several workers finish sooner. exec_us then
+ * contains more than the launch; with --jobs 1 it does not. */
+static bool has_room(const facts_supervision *run, const facts_target_state *state,
+                     const facts_gpu *gpu)
 {
     if (gpu->full_until)
         return false;
     if (run->order->another_round)
         return true; /* one worker of each target: they take turns */
-    const int some = gpu->compiled < MOST_WORKERS ? WORKERS_AT_ONCE * (1 + gpu->compiled) : MOST_WORKERS;
-    const int most = run->order->jobs > 0 ? run->order->jobs : gpu->workers && gpu->workers < some ? gpu->workers : some;
-    return gpu->live == 0 || (gpu->live < most && !gpu->no_room && !gpu->alone && state->todo > state->crowded);
+    const int some =
+        gpu->compiled < MOST_WORKERS ? WORKERS_AT_ONCE * (1 + gpu->compiled) : MOST_WORKERS;
+    const int most = run->order->jobs > 0                  ? run->order->jobs
+                     : gpu->workers && gpu->workers < some ? gpu->workers
+                                                           : some;
+    return gpu->live == 0 ||
+           (gpu->live < most && !gpu->no_room && !gpu->alone && state->todo > state->crowded);
 }
 
 bool facts_gpu_choose(const facts_supervision *run, const facts_target_state *state, int *gpu)
@@ -48,7 +55,8 @@ bool facts_gpu_choose(const facts_supervision *run, const facts_target_state *st
     if (target->kind != FACTS_TARGET_GPU)
         return true;
     for (int i = target->ordinal; i < target->ordinal + target->gpus; i++)
-        if (has_room(run, state, &run->gpus[i]) && (*gpu == FACTS_NO_GPU || run->gpus[i].live < run->gpus[*gpu].live))
+        if (has_room(run, state, &run->gpus[i]) &&
+            (*gpu == FACTS_NO_GPU || run->gpus[i].live < run->gpus[*gpu].live))
             *gpu = i;
     return *gpu != FACTS_NO_GPU;
 }
@@ -84,7 +92,8 @@ bool facts_gpu_wait_for_room(const facts_slot *slot)
     facts_target_state *state = &slot->run->targets[slot->target];
     if (!state->ready || state->starts_without_room == MOST_PAUSES)
         return false;
-    slot->run->gpus[slot->gpu].full_until = uv_hrtime() + (FIRST_PAUSE_NS << state->starts_without_room++);
+    slot->run->gpus[slot->gpu].full_until =
+        uv_hrtime() + (FIRST_PAUSE_NS << state->starts_without_room++);
     return true;
 }
 
@@ -126,7 +135,8 @@ bool facts_gpus_are_proved(const facts_slot *slot)
     if (run->targets[slot->target].target->gpus < 2 || run->targets[slot->target].answers)
         return true;
     for (const facts_slot *other = run->slots; other; other = other->next)
-        if (other->target == slot->target && other->phase == FACTS_PHASE_STARTING && !run->gpus[other->gpu].ready)
+        if (other->target == slot->target && other->phase == FACTS_PHASE_STARTING &&
+            !run->gpus[other->gpu].ready)
             return false;
     return true;
 }

@@ -1,6 +1,6 @@
-/* libcudnn.so.9 asks the loader for libcudnn_graph.so.9.14.0, then .9.14, then .9. If the system has the same release under its
- * full version, the worker would load the system's library. These links give the build's own libraries the full names, so that
- * the loader finds them first. */
+/* libcudnn.so.9 asks the loader for libcudnn_graph.so.9.14.0, then .9.14, then .9. If the system
+ * has the same release under its full version, the worker would load the system's library. These
+ * links give the build's own libraries the full names, so that the loader finds them first. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@ static bool is_library(const char *name)
 {
     static const char ending[] = ".so.9";
     const size_t length = strlen(name), last = sizeof ending - 1;
-    return strncmp(name, "libcudnn", 8) == 0 && length > last && strcmp(name + length - last, ending) == 0;
+    return strncmp(name, "libcudnn", 8) == 0 && length > last &&
+           strcmp(name + length - last, ending) == 0;
 }
 
 static bool make_link(const char *folder, const char *library, const facts_build *build)
@@ -25,11 +26,12 @@ static bool make_link(const char *folder, const char *library, const facts_build
     const char *rest = strchr(build->version, '.'); /* of 9.14.0: .14.0 */
     char name[FACTS_PATH], file[FACTS_PATH], link[FACTS_PATH];
     const int length = snprintf(name, sizeof name, "%s%s", library, rest ? rest : "");
-    return length < (int)sizeof name && facts_join(file, build->dir, library) && facts_join(link, folder, name) &&
-           symlink(file, link) == 0;
+    return length < (int)sizeof name && facts_join(file, build->dir, library) &&
+           facts_join(link, folder, name) && symlink(file, link) == 0;
 }
 
-/* The lock on the folder shows that its owner is running; the folder of a killed process has no lock. */
+/* The lock on the folder shows that its owner is running; the folder of a killed process has no
+ * lock. */
 static int lock_folder(const char *path)
 {
     int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -57,7 +59,8 @@ static void sweep(const char *temporary)
     DIR *dir = opendir(temporary);
     char path[FACTS_PATH];
     for (const struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) != 0 || !facts_join(path, temporary, entry->d_name))
+        if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) != 0 ||
+            !facts_join(path, temporary, entry->d_name))
             continue;
         int lock = lock_folder(path);
         if (lock >= 0)

@@ -5,12 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRACE_MS 2000     /* between TERM and KILL */
-#define ABANDON_MS 10000  /* after KILL */
-#define DRAIN_MS 1000     /* to read the rest of the pipes after its end */
-#define SECOND_LOOK_MS 50 /* a reply may be in the pipe if this process was stopped: read before deciding */
+#define GRACE_MS 2000    /* between TERM and KILL */
+#define ABANDON_MS 10000 /* after KILL */
+#define DRAIN_MS 1000    /* to read the rest of the pipes after its end */
+#define SECOND_LOOK_MS                                                                             \
+    50 /* a reply may be in the pipe if this process was stopped: read before deciding */
 
-typedef enum timer_use { TIMER_IDLE, TIMER_DEADLINE, TIMER_SECOND_LOOK, TIMER_GRACE, TIMER_ABANDON, TIMER_DRAIN } timer_use;
+typedef enum timer_use {
+    TIMER_IDLE,
+    TIMER_DEADLINE,
+    TIMER_SECOND_LOOK,
+    TIMER_GRACE,
+    TIMER_ABANDON,
+    TIMER_DRAIN
+} timer_use;
 
 struct facts_process {
     uv_process_t handle;
@@ -167,8 +175,8 @@ static void take_output(facts_process *p, const char *bytes, size_t length)
     }
 }
 
-/* A closed pipe cannot carry a request or a reply, so there is no point in waiting for the deadline. The side that closed it is
- * about to end. */
+/* A closed pipe cannot carry a request or a reply, so there is no point in waiting for the
+ * deadline. The side that closed it is about to end. */
 static void cut_off(facts_process *p)
 {
     if (facts_process_doomed(p) || p->exited)
@@ -237,8 +245,8 @@ static int spawn(facts_process *p, uv_loop_t *loop, const char *path, char **env
     return uv_spawn(loop, &p->handle, &options);
 }
 
-facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **environment, facts_process_hooks hooks, void *owner,
-                                   facts_error *error)
+facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **environment,
+                                   facts_process_hooks hooks, void *owner, facts_error *error)
 {
     facts_process *p = calloc(1, sizeof *p);
     if (!p) {

@@ -30,17 +30,20 @@ static size_t todo(const facts_queue *queue, bool alone)
     return alone ? queue->todo : queue->todo - queue->crowded;
 }
 
-/* Does the queue still have work when one more worker has started? A queue without a worker needs one. If work is added as
- * answers come, any work is worth a start. */
-static bool is_worth_a_start(const facts_supervision *run, const facts_target_state *state, const facts_queue *queue, bool alone)
+/* Does the queue still have work when one more worker has started? A queue without a worker needs
+ * one. If work is added as answers come, any work is worth a start. */
+static bool is_worth_a_start(const facts_supervision *run, const facts_target_state *state,
+                             const facts_queue *queue, bool alone)
 {
     const double guess = run->order->task == FACTS_TASK_DECIDE ? GUESS_DECIDE_MS : GUESS_RUN_MS;
     const double each = state->answers ? state->busy_ms / (double)state->answers : guess;
     const double start = state->ready ? state->start_ms : GUESS_START_MS;
-    return queue->workers == 0 || run->order->more || (double)todo(queue, alone) * each > start * (queue->workers + 1);
+    return queue->workers == 0 || run->order->more ||
+           (double)todo(queue, alone) * each > start * (queue->workers + 1);
 }
 
-int facts_queue_next(const facts_supervision *run, const facts_target_state *state, bool alone, const bool *tried)
+int facts_queue_next(const facts_supervision *run, const facts_target_state *state, bool alone,
+                     const bool *tried)
 {
     int best = -1;
     double most = 0;
@@ -55,7 +58,8 @@ int facts_queue_next(const facts_supervision *run, const facts_target_state *sta
     return best;
 }
 
-/* If a worker left its queue only when this is empty, all workers would start again at the same time, at the end. */
+/* If a worker left its queue only when this is empty, all workers would start again at the same
+ * time, at the end. */
 int facts_queue_first(const facts_target_state *state, int own)
 {
     const facts_queue *queues = state->queues;

@@ -9,7 +9,8 @@
 
 #include "case/words/verdict.h"
 
-/* One (case, build, device) of the record. Known by a 128-bit hash of the three: names are long and many. */
+/* One (case, build, device) of the record. Known by a 128-bit hash of the three: names are long and
+ * many. */
 typedef struct entry {
     XXH128_hash_t key;
     bool used, complete; /* complete: its last row announces no further row */
@@ -83,8 +84,8 @@ static bool check_run(facts_resume *r, const facts_line *line)
     facts_span hash = facts_line_get(line, "suite_hash");
     if (!r->suite_hash || !hash.at || facts_json_is(hash, r->suite_hash))
         return true;
-    facts_fail(r->error, "%s: holds another suite (%.*s, now %s); give another -o, or --overwrite", r->path,
-               (int)(hash.length < 40 ? hash.length : 40), hash.at, r->suite_hash);
+    facts_fail(r->error, "%s: holds another suite (%.*s, now %s); give another -o, or --overwrite",
+               r->path, (int)(hash.length < 40 ? hash.length : 40), hash.at, r->suite_hash);
     r->foreign = true;
     return false;
 }
@@ -92,7 +93,8 @@ static bool check_run(facts_resume *r, const facts_line *line)
 /* The row of a worker that died through FACTS alone: a longer --timeout may give an answer. */
 static bool timed_out_in_facts(const facts_line *line)
 {
-    return facts_json_is(facts_line_get(line, "verdict"), "inconclusive") && facts_line_get(line, "stage").at;
+    return facts_json_is(facts_line_get(line, "verdict"), "inconclusive") &&
+           facts_line_get(line, "stage").at;
 }
 
 static void note_row(entry *e, const facts_line *line)
@@ -100,7 +102,8 @@ static void note_row(entry *e, const facts_line *line)
     int64_t config;
     bool more = false;
     const facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
-    if (verdict == FACTS_VERDICT_NOT_RUN || verdict == FACTS_VERDICT_COUNT) /* an unknown word is no answer */
+    if (verdict == FACTS_VERDICT_NOT_RUN ||
+        verdict == FACTS_VERDICT_COUNT) /* an unknown word is no answer */
         return;
     if (e->complete) { /* asked again, all of it */
         e->complete = e->late = false;
@@ -109,7 +112,8 @@ static void note_row(entry *e, const facts_line *line)
     e->late |= timed_out_in_facts(line);
     if (!facts_json_bool(facts_line_get(line, "more"), &more) || !more)
         e->complete = true;
-    if (facts_json_int(facts_line_get(line, "config"), &config) && config >= e->next_config && config < 1000000)
+    if (facts_json_int(facts_line_get(line, "config"), &config) && config >= e->next_config &&
+        config < 1000000)
         e->next_config = (int)config + 1;
 }
 
@@ -132,8 +136,8 @@ static bool each_line(void *context, const facts_line *line)
     return true;
 }
 
-int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, const facts_targets *targets,
-                      facts_error *error)
+int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash,
+                      const facts_targets *targets, facts_error *error)
 {
     *out = NULL;
     facts_resume *r = calloc(1, sizeof *r);
@@ -163,7 +167,8 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
     return 0;
 }
 
-facts_resume_state facts_resume_get(const facts_resume *r, const char *name, const char *build, const char *device)
+facts_resume_state facts_resume_get(const facts_resume *r, const char *name, const char *build,
+                                    const char *device)
 {
     const entry *e = slot_of(r, key_of(name, build, device));
     if (!e->used)

@@ -20,10 +20,12 @@ void facts_write_line(facts_supervision *run, const facts_text *line)
 /* Ran where numbers are made, or only asked? */
 static const char *grade_of(const facts_order *order, const facts_target *target)
 {
-    return order->task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED ? "measured" : "decided";
+    return order->task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED ? "measured"
+                                                                                   : "decided";
 }
 
-static facts_frame frame_of(const facts_supervision *run, size_t target, size_t work, const facts_row_extra *extra)
+static facts_frame frame_of(const facts_supervision *run, size_t target, size_t work,
+                            const facts_row_extra *extra)
 {
     const facts_order *order = run->order;
     const facts_target_state *state = &run->targets[target];
@@ -46,12 +48,14 @@ static facts_frame frame_of(const facts_supervision *run, size_t target, size_t 
     };
 }
 
-bool facts_write_row(facts_supervision *run, size_t target, size_t work, const char *text, size_t length, facts_row_extra extra)
+bool facts_write_row(facts_supervision *run, size_t target, size_t work, const char *text,
+                     size_t length, facts_row_extra extra)
 {
     const facts_order *order = run->order;
     facts_line *row = run->row;
     size_t count;
-    if (!facts_scan_object(text, length, row->members, FACTS_ROW_MEMBERS, &count) || count > FACTS_ROW_MEMBERS)
+    if (!facts_scan_object(text, length, row->members, FACTS_ROW_MEMBERS, &count) ||
+        count > FACTS_ROW_MEMBERS)
         return false;
     row->count = count;
     facts_verdict verdict = facts_verdict_parse(facts_line_get(row, "verdict"));

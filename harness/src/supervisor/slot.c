@@ -1,4 +1,5 @@
-/* One worker: it starts, opens its target, answers case after case, and ends. If it dies, the current case is the cause. */
+/* One worker: it starts, opens its target, answers case after case, and ends. If it dies, the
+ * current case is the cause. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,8 @@
 
 #define START_TIMEOUT_S 120.0
 #define PROBE_TIMEOUT_S 20.0 /* loads the kernels and launches a small one */
-#define EXIT_TIMEOUT_S 60.0  /* at most: with sixty others, a worker took more than ten to release its GPU */
+#define EXIT_TIMEOUT_S                                                                             \
+    60.0 /* at most: with sixty others, a worker took more than ten to release its GPU */
 
 static double ms_since(uint64_t then)
 {
@@ -22,7 +24,9 @@ static void send_text(facts_slot *slot, const facts_text *text)
 static void await_end(facts_slot *slot)
 {
     facts_process_end_input(slot->process);
-    facts_process_deadline(slot->process, slot->run->timeout_s < EXIT_TIMEOUT_S ? slot->run->timeout_s : EXIT_TIMEOUT_S);
+    facts_process_deadline(slot->process, slot->run->timeout_s < EXIT_TIMEOUT_S
+                                              ? slot->run->timeout_s
+                                              : EXIT_TIMEOUT_S);
 }
 
 void facts_slot_close(facts_slot *slot)
@@ -73,8 +77,9 @@ void facts_slot_ask(facts_slot *slot, size_t work)
     slot->stage[0] = '\0';
     slot->phase = FACTS_PHASE_BUSY;
     facts_text_clear(&run->text);
-    facts_compose_start(&run->text, run->order->run_id, name, state->target->build.name, state->device,
-                        state->target->gpus > 1 ? slot->gpu : FACTS_NO_GPU, item->attempts, item->from_config);
+    facts_compose_start(&run->text, run->order->run_id, name, state->target->build.name,
+                        state->device, state->target->gpus > 1 ? slot->gpu : FACTS_NO_GPU,
+                        item->attempts, item->from_config);
     facts_write_line(run, &run->text);
     if (run->counts->record_failed)
         return;
@@ -133,8 +138,9 @@ static void on_ready(facts_slot *slot, facts_span ready)
     facts_schedule(run);
 }
 
-/* Other workers use the GPU's memory and will release it. If work is added as answers come, only workers of the target itself
- * are certain to continue. Without such workers another process has the memory. */
+/* Other workers use the GPU's memory and will release it. If work is added as answers come, only
+ * workers of the target itself are certain to continue. Without such workers another process has
+ * the memory. */
 static bool waits_for_room(facts_slot *slot, const char *class_word)
 {
     facts_supervision *run = slot->run;
@@ -159,17 +165,20 @@ static void on_failed(facts_slot *slot, facts_span failed)
     await_end(slot);
     if (facts_scan_object(failed.at, failed.length, members, 8, &count)) {
         count = count < 8 ? count : 8;
-        facts_json_string(facts_member_find(members, count, "class"), class_word, sizeof class_word);
+        facts_json_string(facts_member_find(members, count, "class"), class_word,
+                          sizeof class_word);
         facts_json_string(facts_member_find(members, count, "text"), text, sizeof text);
         facts_json_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
     }
     if (!waits_for_room(slot, class_word))
-        facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
+        facts_fail_target(slot->run, slot->target, class_word,
+                          text[0] ? text : "the worker could not start", remedy);
 }
 
 bool facts_slot_is_in_facts(const facts_slot *slot)
 {
-    return strcmp(slot->stage, "start") == 0 || strcmp(slot->stage, "reference") == 0 || strcmp(slot->stage, "judge") == 0;
+    return strcmp(slot->stage, "start") == 0 || strcmp(slot->stage, "reference") == 0 ||
+           strcmp(slot->stage, "judge") == 0;
 }
 
 /* The time of FACTS is not the engine's. */
@@ -182,7 +191,10 @@ static void on_stage(facts_slot *slot, const facts_line *reply, facts_span stage
         facts_process_deadline(slot->process, START_TIMEOUT_S);
     else if (was_ours && !facts_slot_is_in_facts(slot))
         facts_process_deadline(slot->process, slot->run->timeout_s);
-    slot->config = facts_json_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
+    slot->config =
+        facts_json_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000
+            ? (int)config
+            : -1;
 }
 
 /* The reply is not a row: the worker gets no other case. */
@@ -217,9 +229,10 @@ static int config_in_hand(const facts_slot *slot)
     return slot->config > from ? slot->config : from;
 }
 
-/* The worker's context died before it launched the engine of this case: `again` is not an answer, and another worker is asked.
- * The cause may be an earlier case, or this case's own launch for the dropout mask. In the second case every worker dies that has
- * run other cases. So from now on the case needs a worker that has launched no engine: that worker answers with a row. */
+/* The worker's context died before it launched the engine of this case: `again` is not an answer,
+ * and another worker is asked. The cause may be an earlier case, or this case's own launch for the
+ * dropout mask. In the second case every worker dies that has run other cases. So from now on the
+ * case needs a worker that has launched no engine: that worker answers with a row. */
 static void on_again(facts_slot *slot)
 {
     slot->run->targets[slot->target].items[slot->work].fresh = true;
@@ -227,7 +240,8 @@ static void on_again(facts_slot *slot)
     wait_for_end(slot);
 }
 
-/* It ends after this row, which is not the last of its case: the next worker continues after this row. */
+/* It ends after this row, which is not the last of its case: the next worker continues after this
+ * row. */
 static void on_leave(facts_slot *slot, facts_span row)
 {
     facts_supervision *run = slot->run;
@@ -257,8 +271,8 @@ static void go_on(facts_slot *slot, bool bye, bool final)
     }
 }
 
-/* Did the case lack memory on a GPU that others use, or used until now? Then it is asked once more without them. Cases that are
- * added as answers come do not wait. */
+/* Did the case lack memory on a GPU that others use, or used until now? Then it is asked once more
+ * without them. Cases that are added as answers come do not wait. */
 static bool had_no_room(facts_slot *slot, facts_span row)
 {
     const facts_supervision *run = slot->run;
@@ -267,13 +281,16 @@ static bool had_no_room(facts_slot *slot, facts_span row)
     size_t count;
     if (!row.at || run->stopping || run->order->more || run->order->another_round ||
         (facts_gpu_live(slot) < 2 && !slot->had_company) ||
-        !facts_scan_object(row.at, row.length, members, FACTS_ROW_MEMBERS, &count) || count > FACTS_ROW_MEMBERS)
+        !facts_scan_object(row.at, row.length, members, FACTS_ROW_MEMBERS, &count) ||
+        count > FACTS_ROW_MEMBERS)
         return false;
-    const facts_span verdict = facts_member_find(members, count, "verdict"), why = facts_member_find(members, count, "reason");
+    const facts_span verdict = facts_member_find(members, count, "verdict"),
+                     why = facts_member_find(members, count, "reason");
     if (facts_verdict_parse(verdict) != FACTS_VERDICT_INCONCLUSIVE || !why.at ||
         !facts_scan_object(why.at, why.length, reason, 8, &count))
         return false;
-    facts_json_string(facts_member_find(reason, count < 8 ? count : 8, "class"), class_word, sizeof class_word);
+    facts_json_string(facts_member_find(reason, count < 8 ? count : 8, "class"), class_word,
+                      sizeof class_word);
     return strcmp(class_word, "no_memory") == 0;
 }
 
@@ -284,27 +301,32 @@ static bool write_row(facts_slot *slot, facts_span row, facts_row_extra extra)
     if (!facts_write_row(run, slot->target, slot->work, row.at, row.length, extra))
         return false;
     facts_json_bool(facts_line_get(run->row, "plan_loaded"), &loaded);
-    if (!loaded && facts_line_get(run->row, "plan_ms").at && facts_gpu_compiled(slot) && !run->counts->record_failed)
+    if (!loaded && facts_line_get(run->row, "plan_ms").at && facts_gpu_compiled(slot) &&
+        !run->counts->record_failed)
         facts_schedule(run);
     return true;
 }
 
-/* A row that is not the last of its case. A worker cannot leave out the configurations that follow: one that had no room is ended,
- * and the case continues from this configuration when the others have gone. */
+/* A row that is not the last of its case. A worker cannot leave out the configurations that follow:
+ * one that had no room is ended, and the case continues from this configuration when the others
+ * have gone. */
 static void on_row(facts_slot *slot, facts_span row)
 {
     facts_supervision *run = slot->run;
-    if (had_no_room(slot, row) && facts_item_again_alone(run, slot->target, slot->work, config_in_hand(slot))) {
+    if (had_no_room(slot, row) &&
+        facts_item_again_alone(run, slot->target, slot->work, config_in_hand(slot))) {
         wait_for_end(slot);
         facts_process_kill(slot->process);
-    } else if (!write_row(slot, row, (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true })) {
+    } else if (!write_row(slot, row,
+                          (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true })) {
         nonsense(slot);
     } else if (!run->counts->record_failed) {
         facts_process_deadline(slot->process, run->timeout_s);
     }
 }
 
-/* The last reply to a request. The worker's very last row is kept until the worker has ended: a bad end belongs to it. */
+/* The last reply to a request. The worker's very last row is kept until the worker has ended: a bad
+ * end belongs to it. */
 static void on_last(facts_slot *slot, facts_span row, bool bye)
 {
     facts_supervision *run = slot->run;
@@ -313,15 +335,18 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     const bool goes_on = run->order->more || run->order->another_round;
     const bool feeds = goes_on && !run->order->work[slot->work].alone,
                nothing_left = state->todo == (slot->alone ? 0 : state->crowded);
-    const bool final = !bye && (run->stopping || (nothing_left && !goes_on) || run->order->work[slot->work].alone);
+    const bool final =
+        !bye && (run->stopping || (nothing_left && !goes_on) || run->order->work[slot->work].alone);
     state->busy_ms += wall_ms;
     state->answers++;
     facts_process_deadline(slot->process, 0);
-    if (had_no_room(slot, row) && facts_item_again_alone(run, slot->target, slot->work, config_in_hand(slot))) {
+    if (had_no_room(slot, row) &&
+        facts_item_again_alone(run, slot->target, slot->work, config_in_hand(slot))) {
         go_on(slot, bye, false);
         return;
     }
-    if (row.at && !(final && hold_row(slot, row, wall_ms)) && !write_row(slot, row, (facts_row_extra){ .wall_ms = wall_ms })) {
+    if (row.at && !(final && hold_row(slot, row, wall_ms)) &&
+        !write_row(slot, row, (facts_row_extra){ .wall_ms = wall_ms })) {
         nonsense(slot);
         return;
     }
@@ -334,8 +359,8 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     go_on(slot, bye, final);
 }
 
-/* A worker without memory of the case takes no part in the later rounds: a new worker, or one that could launch nothing of the
- * case. */
+/* A worker without memory of the case takes no part in the later rounds: a new worker, or one that
+ * could launch nothing of the case. */
 static void on_turn(facts_slot *slot, const facts_line *reply, bool bye)
 {
     const facts_span turn = facts_line_get(reply, "time");
@@ -353,7 +378,8 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
     facts_supervision *run = slot->run;
     int64_t id = 0;
     bool last = false, bye = false, none = false, again = false;
-    if (slot->phase != FACTS_PHASE_BUSY || !facts_json_int(facts_line_get(reply, "id"), &id) || id != slot->id) {
+    if (slot->phase != FACTS_PHASE_BUSY || !facts_json_int(facts_line_get(reply, "id"), &id) ||
+        id != slot->id) {
         run->counts->noise++;
         return;
     }
@@ -364,7 +390,8 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
     facts_json_bool(facts_line_get(reply, "again"), &again);
     if (slot->in_turn && last) {
         on_turn(slot, reply, bye);
-    } else if (row.at && !last && bye && slot->config >= run->targets[slot->target].items[slot->work].from_config) {
+    } else if (row.at && !last && bye &&
+               slot->config >= run->targets[slot->target].items[slot->work].from_config) {
         on_leave(slot, row);
     } else if (row.at && !last && !bye) {
         on_row(slot, row);
@@ -447,13 +474,19 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
         facts_links_make(&state->links, &state->target->build);
     const bool alone = state->crowded && state->todo == state->crowded;
     const int queue = queue_of_new(run, state, alone);
-    char **environment = facts_worker_environment(state->target, state->links.folder, run->threads, run->thresholds[queue]);
+    char **environment = facts_worker_environment(state->target, state->links.folder, run->threads,
+                                                  run->thresholds[queue]);
     if (slot && environment) {
-        *slot = (facts_slot){
-            .run = run, .target = target, .queue = queue, .gpu = gpu, .alone = alone, .config = -1, .since = uv_hrtime()
-        };
-        slot->process = facts_process_start(&run->loop, run->order->worker, environment,
-                                            (facts_process_hooks){ .line = on_line, .gone = on_gone }, slot, &error);
+        *slot = (facts_slot){ .run = run,
+                              .target = target,
+                              .queue = queue,
+                              .gpu = gpu,
+                              .alone = alone,
+                              .config = -1,
+                              .since = uv_hrtime() };
+        slot->process = facts_process_start(
+            &run->loop, run->order->worker, environment,
+            (facts_process_hooks){ .line = on_line, .gone = on_gone }, slot, &error);
     }
     free(environment);
     if (!slot || !slot->process) {
@@ -469,7 +502,8 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
     state->queues[slot->queue].workers++;
     state->starting++;
     facts_text_clear(&run->text);
-    facts_compose_target(&run->text, run->order, state->target, gpu, run->driver, run->errata, run->threads);
+    facts_compose_target(&run->text, run->order, state->target, gpu, run->driver, run->errata,
+                         run->threads);
     send_text(slot, &run->text);
     facts_process_deadline(slot->process, START_TIMEOUT_S);
     return true;

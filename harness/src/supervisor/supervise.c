@@ -1,4 +1,5 @@
-/* The schedule: the target of the next worker, the case of the next question, and the end of the run. */
+/* The schedule: the target of the next worker, the case of the next question, and the end of the
+ * run. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +29,8 @@ void facts_look_up(facts_supervision *run, size_t target)
         facts_item *item = &state->items[work];
         if (item->state != FACTS_ITEM_TODO)
             continue;
-        const facts_resume_state was =
-            facts_resume_get(resume, run->order->work[work].name, state->target->build.name, state->device);
+        const facts_resume_state was = facts_resume_get(resume, run->order->work[work].name,
+                                                        state->target->build.name, state->device);
         item->attempts = was.attempts < UINT8_MAX ? (uint8_t)was.attempts : UINT8_MAX;
         item->from_config = was.from_config;
         if (was.done) {
@@ -43,8 +44,9 @@ static void begin_item(facts_supervision *run, facts_target_state *state, size_t
 {
     const facts_work *w = &run->order->work[work];
     facts_item *item = &state->items[work];
-    *item =
-        (facts_item){ .from_config = w->from_config, .queue = facts_queue_of(run, w->name), .serial = (uint32_t)run->counts->planned };
+    *item = (facts_item){ .from_config = w->from_config,
+                          .queue = facts_queue_of(run, w->name),
+                          .serial = (uint32_t)run->counts->planned };
     count_todo(state, item, 1);
     if (work < state->queues[item->queue].cursor)
         state->queues[item->queue].cursor = work;
@@ -82,7 +84,8 @@ static bool ask_for_more(facts_supervision *run)
     bool any = false;
     for (size_t i = 0; i < run->order->target_count; i++)
         any |= !run->targets[i].failed;
-    if (!any || run->stopping || run->counts->record_failed || !run->order->more || !run->order->more(run->order->context))
+    if (!any || run->stopping || run->counts->record_failed || !run->order->more ||
+        !run->order->more(run->order->context))
         return false;
     if (fit_items(run)) {
         for (size_t i = 0; i < run->order->target_count; i++)
@@ -90,7 +93,8 @@ static bool ask_for_more(facts_supervision *run)
                 facts_fail_target(run, i, "environment", "the target was given up", "");
         return true;
     }
-    snprintf(run->counts->trouble, sizeof run->counts->trouble, "out of memory for %zu cases", run->order->work_count);
+    snprintf(run->counts->trouble, sizeof run->counts->trouble, "out of memory for %zu cases",
+             run->order->work_count);
     run->counts->record_failed = true;
     facts_stop(run);
     return false;
@@ -107,18 +111,19 @@ bool facts_take_item(facts_supervision *run, size_t target, size_t work)
     return true;
 }
 
-/* A case that lacked memory is for a worker that has the GPU alone. If places are reused, the case that was added first is
- * taken: a search asks its most useful question first. */
+/* A case that lacked memory is for a worker that has the GPU alone. If places are reused, the case
+ * that was added first is taken: a search asks its most useful question first. */
 static bool take_from(facts_target_state *state, int queue, bool alone, bool reuses, size_t *work)
 {
     facts_queue *q = &state->queues[queue];
     facts_item *first = NULL;
-    for (size_t i = alone || reuses ? 0 : q->cursor; q->todo > 0 && i < state->item_count && (reuses || !first); i++) {
+    for (size_t i = alone || reuses ? 0 : q->cursor;
+         q->todo > 0 && i < state->item_count && (reuses || !first); i++) {
         facts_item *item = &state->items[i];
         if (!alone)
             q->cursor = i + 1;
-        if (item->queue == queue && item->state == FACTS_ITEM_TODO && (!item->had_no_room || alone) &&
-            (!first || item->serial < first->serial))
+        if (item->queue == queue && item->state == FACTS_ITEM_TODO &&
+            (!item->had_no_room || alone) && (!first || item->serial < first->serial))
             first = item;
     }
     if (!first)
@@ -135,7 +140,8 @@ static bool take_item(facts_supervision *run, facts_slot *slot)
     bool tried[FACTS_QUEUES] = { false };
     if (run->stopping || state->failed)
         return false;
-    for (int from = facts_queue_first(state, slot->queue); from >= 0; from = facts_queue_next(run, state, slot->alone, tried)) {
+    for (int from = facts_queue_first(state, slot->queue); from >= 0;
+         from = facts_queue_next(run, state, slot->alone, tried)) {
         if (take_from(state, from, slot->alone, run->order->on_free != NULL, &slot->work)) {
             state->queues[slot->queue].workers--;
             state->queues[from].workers++;
@@ -192,24 +198,32 @@ bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, 
     return true;
 }
 
-void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy)
+void facts_fail_target(facts_supervision *run, size_t target, const char *class_word,
+                       const char *text, const char *remedy)
 {
     facts_target_state *state = &run->targets[target];
-    facts_evidence evidence = { .verdict = "inconclusive", .config = -1, .class_word = class_word, .text = text, .remedy = remedy };
+    facts_evidence evidence = { .verdict = "inconclusive",
+                                .config = -1,
+                                .class_word = class_word,
+                                .text = text,
+                                .remedy = remedy };
     const char *file = state->target->described.file;
     if (!run->counts->target_failed)
-        snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s on %s%s%.200s%s: %s%s%s", state->target->build.name,
-                 state->device, *file ? " (" : "", file, *file ? ")" : "", text, *remedy ? "; " : "", remedy);
+        snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s on %s%s%.200s%s: %s%s%s",
+                 state->target->build.name, state->device, *file ? " (" : "", file,
+                 *file ? ")" : "", text, *remedy ? "; " : "", remedy);
     run->counts->target_failed = true;
     state->failed = true;
-    for (size_t work = 0; work < state->item_count && !run->counts->record_failed && !run->stopping; work++) {
+    for (size_t work = 0; work < state->item_count && !run->counts->record_failed && !run->stopping;
+         work++) {
         facts_item *item = &state->items[work];
         if (item->state != FACTS_ITEM_TODO)
             continue;
         count_todo(state, item, -1);
         facts_text_clear(&run->evidence);
         facts_compose_evidence(&run->evidence, &evidence);
-        facts_write_row(run, target, work, run->evidence.data, run->evidence.length, (facts_row_extra){ .wall_ms = -1 });
+        facts_write_row(run, target, work, run->evidence.data, run->evidence.length,
+                        (facts_row_extra){ .wall_ms = -1 });
         facts_item_done(run, target, work);
     }
 }
@@ -218,11 +232,13 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 static bool worth_another(const facts_supervision *run, const facts_target_state *state)
 {
     if (run->order->more)
-        return state->todo > (size_t)state->starting; /* each starting worker takes a case, and asks for more */
+        return state->todo >
+               (size_t)state->starting; /* each starting worker takes a case, and asks for more */
     return facts_queue_next(run, state, false, NULL) >= 0;
 }
 
-/* Targets without a worker first, in their order; then the target with most work. *gpu is the worker's GPU. */
+/* Targets without a worker first, in their order; then the target with most work. *gpu is the
+ * worker's GPU. */
 static facts_target_state *pick_target(const facts_supervision *run, int *gpu)
 {
     facts_target_state *best = NULL;
@@ -289,7 +305,8 @@ static void on_tick(uv_timer_t *handle)
     if (!run->live) /* it waits for the memory of a GPU */
         facts_schedule(run);
     if (run->order->on_tick)
-        run->order->on_tick(run->order->context, run->counts->done, run->counts->planned, run->live);
+        run->order->on_tick(run->order->context, run->counts->done, run->counts->planned,
+                            run->live);
 }
 
 static int cores(void)
@@ -301,7 +318,8 @@ static int cores(void)
 static bool prepare(facts_supervision *run)
 {
     const facts_order *order = run->order;
-    run->jobs = order->jobs > 0 ? order->jobs : cores(); /* a GPU takes as many of them as its memory allows */
+    run->jobs = order->jobs > 0 ? order->jobs
+                                : cores(); /* a GPU takes as many of them as its memory allows */
     if (order->another_round)
         run->jobs = (int)order->target_count;
     run->threads = cores() / run->jobs > 0 ? cores() / run->jobs : 1;
@@ -325,7 +343,8 @@ static bool prepare(facts_supervision *run)
         facts_join(run->driver, folder, "libcuda.so.1");
     facts_error error;
     if (facts_home_path("cases/errata.json", folder))
-        run->errata = facts_file_text(folder, &error); /* a case that needs them reports that they are missing */
+        run->errata = facts_file_text(
+            folder, &error); /* a case that needs them reports that they are missing */
     return true;
 }
 
@@ -372,21 +391,23 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
     if (run)
         *run = (facts_supervision){ .order = order, .counts = out, .queue_count = 1 };
     if (!run || !prepare(run)) {
-        snprintf(out->trouble, sizeof out->trouble, "out of memory for %zu cases on %zu targets", order->work_count,
-                 order->target_count);
+        snprintf(out->trouble, sizeof out->trouble, "out of memory for %zu cases on %zu targets",
+                 order->work_count, order->target_count);
         release(run);
         return 3;
     }
     signal(SIGPIPE, SIG_IGN);
     const int failed = start_loop(run);
     if (failed) {
-        snprintf(out->trouble, sizeof out->trouble, "the workers cannot be watched: %s", uv_strerror(failed));
+        snprintf(out->trouble, sizeof out->trouble, "the workers cannot be watched: %s",
+                 uv_strerror(failed));
         release(run);
         return 3;
     }
     uv_mutex_init(&run->hashes.lock);
     for (size_t i = 0; i < order->target_count; i++)
-        if (order->targets[i].kind != FACTS_TARGET_GPU) /* a GPU's name is known once its first worker is ready */
+        if (order->targets[i].kind !=
+            FACTS_TARGET_GPU) /* a GPU's name is known once its first worker is ready */
             facts_look_up(run, i);
     facts_schedule(run);
     uv_run(&run->loop, UV_RUN_DEFAULT);

@@ -25,14 +25,16 @@ void facts_device_label(char *out, size_t capacity, const char *device_name)
     out[n] = '\0';
 }
 
-/* A record names a target by the names of its build and its device: two targets with the same two names would be one in the
- * record. */
+/* A record names a target by the names of its build and its device: two targets with the same two
+ * names would be one in the record. */
 static int clash(const facts_target *a, const facts_target *b, facts_error *message)
 {
     if (strcmp(a->described.json, b->described.json) != 0)
-        return facts_fail_as(2, message, "two descriptions are named %s; change the \"name\" in one of the files", a->device);
-    return facts_fail_as(2, message, "two folders have the build %s: %s and %s; name one of them", a->build.name, a->build.dir,
-                         b->build.dir);
+        return facts_fail_as(
+            2, message, "two descriptions are named %s; change the \"name\" in one of the files",
+            a->device);
+    return facts_fail_as(2, message, "two folders have the build %s: %s and %s; name one of them",
+                         a->build.name, a->build.dir, b->build.dir);
 }
 
 bool facts_targets_add(facts_targets *targets, const facts_target *target)
@@ -48,7 +50,8 @@ bool facts_targets_add(facts_targets *targets, const facts_target *target)
 size_t facts_targets_find(const facts_targets *targets, const char *build, const char *device)
 {
     size_t t = 0;
-    while (t < targets->count && (strcmp(targets->at[t].build.name, build) != 0 || strcmp(targets->at[t].device, device) != 0))
+    while (t < targets->count && (strcmp(targets->at[t].build.name, build) != 0 ||
+                                  strcmp(targets->at[t].device, device) != 0))
         t++;
     return t;
 }
@@ -71,12 +74,14 @@ static int add(facts_targets *targets, const facts_target *target, facts_error *
     const size_t found = facts_targets_find(targets, target->build.name, target->device);
     if (found < targets->count) {
         const facts_target *other = &targets->at[found];
-        bool same = strcmp(other->described.json, target->described.json) == 0 && strcmp(other->build.dir, target->build.dir) == 0;
+        bool same = strcmp(other->described.json, target->described.json) == 0 &&
+                    strcmp(other->build.dir, target->build.dir) == 0;
         return same ? 0 : clash(other, target, message);
     }
     for (size_t i = 0; i < targets->count; i++)
         if (targets->at[i].gpus && target->gpus && targets->at[i].gpus != target->gpus)
-            return facts_fail_as(2, message, "--device: all is every GPU already; leave the numbers out");
+            return facts_fail_as(2, message,
+                                 "--device: all is every GPU already; leave the numbers out");
     if (facts_targets_add(targets, target))
         return 0;
     return facts_fail_as(3, message, "out of memory for targets");
@@ -129,7 +134,8 @@ static int all_gpus(facts_target *out, facts_error *message)
     facts_target_planned(out->device, out);
     if (out->gpus > 0)
         return 0;
-    return facts_fail_as(3, message, "--device all: no GPU here; give cpu, a name of lib/devices or a JSON file");
+    return facts_fail_as(
+        3, message, "--device all: no GPU here; give cpu, a name of lib/devices or a JSON file");
 }
 
 int facts_target_device(facts_target *out, const char *word, facts_error *message)
@@ -157,7 +163,8 @@ int facts_target_device(facts_target *out, const char *word, facts_error *messag
     return status;
 }
 
-static int add_device(facts_targets *targets, const char *word, const facts_builds *builds, facts_error *message)
+static int add_device(facts_targets *targets, const char *word, const facts_builds *builds,
+                      facts_error *message)
 {
     facts_target target;
     int status = facts_target_device(&target, word, message);
@@ -184,7 +191,8 @@ static bool needs_build(const char *devices)
     return false;
 }
 
-static int add_devices(facts_targets *out, const char *devices, const facts_builds *builds, facts_error *message)
+static int add_devices(facts_targets *out, const char *devices, const facts_builds *builds,
+                       facts_error *message)
 {
     char *words = strdup(devices), *rest = words, *word;
     int status = words ? 0 : 3;
@@ -197,14 +205,15 @@ static int add_devices(facts_targets *out, const char *devices, const facts_buil
     return status;
 }
 
-int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_error *note,
-                          facts_error *message)
+int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags,
+                          const char *devices, facts_error *note, facts_error *message)
 {
     *out = (facts_targets){ 0 };
     facts_builds builds = { 0 };
     if (note)
         note->text[0] = '\0';
-    /* An unknown device is bad input, whether or not cuDNN is installed: it is checked first, without a build. */
+    /* An unknown device is bad input, whether or not cuDNN is installed: it is checked first,
+     * without a build. */
     int status = add_devices(out, devices, &builds, message);
     facts_targets_free(out);
     if (status == 0 && needs_build(devices))
@@ -212,7 +221,8 @@ int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags,
     if (status == 0)
         status = add_devices(out, devices, &builds, message);
     if (status == 0 && out->count == 0) {
-        facts_fail(message, "--device: nothing named; give a GPU number, all, cpu, a name of lib/devices or a JSON file");
+        facts_fail(message, "--device: nothing named; give a GPU number, all, cpu, a name of "
+                            "lib/devices or a JSON file");
         status = 2;
     }
     facts_builds_free(&builds);

@@ -1,4 +1,5 @@
-/* A target: one build on one device. Plain values, made from --cudnn and --device before anything runs. */
+/* A target: one build on one device. Plain values, made from --cudnn and --device before anything
+ * runs. */
 #ifndef FACTS_TARGET_H
 #define FACTS_TARGET_H
 
@@ -8,14 +9,19 @@
 #include "builds/builds.h"
 #include "builds/described_device.h"
 
-typedef enum facts_target_kind { FACTS_TARGET_GPU, FACTS_TARGET_DESCRIBED, FACTS_TARGET_CPU } facts_target_kind;
+typedef enum facts_target_kind {
+    FACTS_TARGET_GPU,
+    FACTS_TARGET_DESCRIBED,
+    FACTS_TARGET_CPU
+} facts_target_kind;
 
 typedef struct facts_target {
     facts_target_kind kind;
-    facts_build build;      /* name "none" for the cpu, which needs no build */
-    int ordinal;            /* of a GPU; of several the first */
-    int gpus;               /* how many it has, of one kind; 0: it is none */
-    char device[96];        /* the name in records. A GPU is "gpu0" until its worker has reported its product; several are "gpus" */
+    facts_build build; /* name "none" for the cpu, which needs no build */
+    int ordinal;       /* of a GPU; of several the first */
+    int gpus;          /* how many it has, of one kind; 0: it is none */
+    char device[96];   /* the name in records. A GPU is "gpu0" until its worker has reported its
+                          product; several are "gpus" */
     facts_device described; /* of a described device */
     char content[17];       /* facts_target_identify; "" until then */
 } facts_target;
@@ -25,11 +31,12 @@ typedef struct facts_targets {
     size_t count;
 } facts_targets;
 
-/* builds x devices; `flags` are those of facts_builds_resolve; `devices` is a comma list of GPU numbers, all (the GPUs of this
- * machine as one target), cpu, names of descriptions and JSON files. The cpu is one target, whatever the builds. `notes` gets what
- * was chosen among several ("" when nothing was). Returns 0; 2 or 3 with a line in *message. */
-int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_error *note,
-                          facts_error *message);
+/* builds x devices; `flags` are those of facts_builds_resolve; `devices` is a comma list of GPU
+ * numbers, all (the GPUs of this machine as one target), cpu, names of descriptions and JSON files.
+ * The cpu is one target, whatever the builds. `notes` gets what was chosen among several ("" when
+ * nothing was). Returns 0; 2 or 3 with a line in *message. */
+int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags,
+                          const char *devices, facts_error *note, facts_error *message);
 /* One word of --device, without a build. Returns 0; 2 or 3 with a line in *message. */
 int facts_target_device(facts_target *out, const char *word, facts_error *message);
 /* One more. False: out of memory. */

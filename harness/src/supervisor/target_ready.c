@@ -1,4 +1,5 @@
-/* A target whose first worker is ready: what the target is called, which libraries it has mapped, and its line of the record. */
+/* A target whose first worker is ready: what the target is called, which libraries it has mapped,
+ * and its line of the record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +23,12 @@ static bool is_proved(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    return strncmp(name, "libcudnn", 8) == 0 || strncmp(name, "libnvrtc", 8) == 0 || strncmp(name, "libcublasLt", 11) == 0;
+    return strncmp(name, "libcudnn", 8) == 0 || strncmp(name, "libnvrtc", 8) == 0 ||
+           strncmp(name, "libcublasLt", 11) == 0;
 }
 
-/* Targets of one build share its libraries: each file is hashed once. The lock is held during the hash, so that a second thread
- * waits for it. */
+/* Targets of one build share its libraries: each file is hashed once. The lock is held during the
+ * hash, so that a second thread waits for it. */
 static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
 {
     facts_hashes *known = &run->hashes;
@@ -69,7 +71,8 @@ static void prove_library(proof *p, facts_span object)
     facts_text_format(&p->libraries, "\"in_build\":%s,", in_build ? "true" : "false");
     if (p->run->order->hash_libraries && is_proved(path) && hash_once(p->run, path, sha256)) {
         facts_text_member(&p->libraries, "sha256", sha256);
-        facts_text_member(&p->libraries, "record", facts_integrity_name(facts_library_check(&target->build, path, sha256)));
+        facts_text_member(&p->libraries, "record",
+                          facts_integrity_name(facts_library_check(&target->build, path, sha256)));
     }
     facts_text_close(&p->libraries);
     facts_text_puts(&p->libraries, ",");
@@ -82,7 +85,8 @@ static void prove(proof *p)
     size_t count;
     if (!facts_scan_object(p->ready, p->length, members, FACTS_ROW_MEMBERS, &count))
         return;
-    facts_span list = facts_member_find(members, count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS, "libraries");
+    facts_span list = facts_member_find(
+        members, count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS, "libraries");
     if (!list.at || !facts_scan_array(list.at, list.length, elements, MAX_LIBRARIES, &count))
         return;
     for (size_t i = 0; i < count && i < MAX_LIBRARIES; i++)
@@ -93,7 +97,8 @@ static void prove(proof *p)
 
 static void compose(const proof *p, facts_text *out)
 {
-    static const char *const ours[] = { "run", "build", "device", "planned", "origin", "described_from", "libraries", "gpus" };
+    static const char *const ours[] = { "run",    "build",          "device",    "planned",
+                                        "origin", "described_from", "libraries", "gpus" };
     facts_member members[FACTS_ROW_MEMBERS];
     size_t count;
     const facts_target_state *state = &p->run->targets[p->target];
@@ -102,7 +107,8 @@ static void compose(const proof *p, facts_text *out)
     facts_text_member(out, "build", state->target->build.name);
     facts_text_member(out, "device", state->device);
     if (state->target->kind == FACTS_TARGET_GPU) {
-        char planned[16]; /* its name in the run's targets, before its worker has reported its product */
+        char planned[16]; /* its name in the run's targets, before its worker has reported its
+                             product */
         facts_target_planned(planned, state->target);
         facts_text_member(out, "planned", planned);
     }
@@ -115,7 +121,8 @@ static void compose(const proof *p, facts_text *out)
         for (size_t i = 0; i < count && i < FACTS_ROW_MEMBERS; i++) {
             bool own = false;
             for (size_t k = 0; k < sizeof ours / sizeof ours[0]; k++)
-                own |= members[i].key.length == strlen(ours[k]) && memcmp(members[i].key.at, ours[k], members[i].key.length) == 0;
+                own |= members[i].key.length == strlen(ours[k]) &&
+                       memcmp(members[i].key.at, ours[k], members[i].key.length) == 0;
             if (own)
                 continue;
             facts_text_format(out, "\"%.*s\":", (int)members[i].key.length, members[i].key.at);
@@ -174,22 +181,26 @@ static void write_target(facts_supervision *run, size_t target, facts_span ready
         facts_write_line(run, &(facts_text){ .failed = true });
         free(copy);
         free(p);
-    } else if (uv_thread_create(&p->thread, prove_on_thread, p) != 0) { /* libuv's own pool would abort */
+    } else if (uv_thread_create(&p->thread, prove_on_thread, p) !=
+               0) { /* libuv's own pool would abort */
         prove(p);
         proved(p);
     }
 }
 
-/* The first GPU of a kind gets the plain name; with several of a kind in one run, a number distinguishes them. */
+/* The first GPU of a kind gets the plain name; with several of a kind in one run, a number
+ * distinguishes them. */
 static void name_device(facts_supervision *run, size_t target, const facts_line *ready)
 {
     facts_target_state *state = &run->targets[target];
     char full[128], label[96];
-    if (state->target->kind != FACTS_TARGET_GPU || !facts_json_string(facts_line_get(ready, "device_name"), full, sizeof full))
+    if (state->target->kind != FACTS_TARGET_GPU ||
+        !facts_json_string(facts_line_get(ready, "device_name"), full, sizeof full))
         return;
     bool several = false;
     for (size_t i = 0; i < run->order->target_count; i++)
-        several |= run->order->targets[i].kind == FACTS_TARGET_GPU && run->order->targets[i].ordinal != state->target->ordinal;
+        several |= run->order->targets[i].kind == FACTS_TARGET_GPU &&
+                   run->order->targets[i].ordinal != state->target->ordinal;
     facts_device_label(label, sizeof label, full);
     if (!label[0])
         return;
@@ -199,44 +210,53 @@ static void name_device(facts_supervision *run, size_t target, const facts_line 
         snprintf(state->device, sizeof state->device, "%s", label);
 }
 
-/* The library at this path in an array of libraries: which file it is. "": it is not in the array. */
+/* The library at this path in an array of libraries: which file it is. "": it is not in the array.
+ */
 static void file_of(facts_span libraries, const char *path, char *out, size_t capacity)
 {
     facts_span elements[MAX_LIBRARIES];
     size_t count = 0;
     out[0] = '\0';
-    if (!libraries.at || !facts_scan_array(libraries.at, libraries.length, elements, MAX_LIBRARIES, &count))
+    if (!libraries.at ||
+        !facts_scan_array(libraries.at, libraries.length, elements, MAX_LIBRARIES, &count))
         return;
     for (size_t i = 0; i < count && i < MAX_LIBRARIES; i++) {
         facts_member members[16];
         size_t n;
         char other[FACTS_PATH];
         if (facts_scan_object(elements[i].at, elements[i].length, members, 16, &n) &&
-            facts_json_string(facts_member_find(members, n < 16 ? n : 16, "path"), other, sizeof other) && strcmp(other, path) == 0)
+            facts_json_string(facts_member_find(members, n < 16 ? n : 16, "path"), other,
+                              sizeof other) &&
+            strcmp(other, path) == 0)
             facts_json_string(facts_member_find(members, n < 16 ? n : 16, "file"), out, capacity);
     }
 }
 
 /* Has a later worker loaded another cuDNN than the first one? `what`: how it shows. */
-static bool is_another_build(const facts_target_state *state, const facts_line *ready, char *what, size_t capacity)
+static bool is_another_build(const facts_target_state *state, const facts_line *ready, char *what,
+                             size_t capacity)
 {
-    const facts_span before = { state->libraries.data, state->libraries.length }, now = facts_line_get(ready, "libraries");
+    const facts_span before = { state->libraries.data, state->libraries.length },
+                     now = facts_line_get(ready, "libraries");
     facts_span elements[MAX_LIBRARIES];
     size_t count = 0;
     char version[sizeof state->version] = "";
     facts_json_string(facts_line_get(ready, "cudnn"), version, sizeof version);
     if (strcmp(version, state->version) != 0) {
-        snprintf(what, capacity, "cuDNN changed during the run: from %s to %s", state->version, version);
+        snprintf(what, capacity, "cuDNN changed during the run: from %s to %s", state->version,
+                 version);
         return true;
     }
-    if (!before.at || !now.at || !facts_scan_array(now.at, now.length, elements, MAX_LIBRARIES, &count))
+    if (!before.at || !now.at ||
+        !facts_scan_array(now.at, now.length, elements, MAX_LIBRARIES, &count))
         return false;
     for (size_t i = 0; i < count && i < MAX_LIBRARIES; i++) {
         facts_member members[16];
         size_t n;
         char path[FACTS_PATH], was[96], is[96];
         if (!facts_scan_object(elements[i].at, elements[i].length, members, 16, &n) ||
-            !facts_json_string(facts_member_find(members, n < 16 ? n : 16, "path"), path, sizeof path))
+            !facts_json_string(facts_member_find(members, n < 16 ? n : 16, "path"), path,
+                               sizeof path))
             continue;
         file_of(before, path, was, sizeof was);
         file_of(now, path, is, sizeof is);
@@ -263,7 +283,8 @@ void facts_target_ready(facts_supervision *run, size_t target, facts_span ready)
     name_device(run, target, inner);
     const facts_span libraries = facts_line_get(inner, "libraries");
     facts_json_string(facts_line_get(inner, "cudnn"), state->version, sizeof state->version);
-    facts_text_add(&state->libraries, libraries.at ? libraries.at : "", libraries.at ? libraries.length : 0);
+    facts_text_add(&state->libraries, libraries.at ? libraries.at : "",
+                   libraries.at ? libraries.length : 0);
     if (order->on_ready)
         order->on_ready(order->context, target, state->device, inner);
     write_target(run, target, ready);
@@ -283,15 +304,19 @@ bool facts_worker_ready(facts_slot *slot, facts_span ready)
     facts_json_int(facts_line_get(inner, "memory_free"), &bytes);
     facts_gpu_is_ready(slot, bytes);
     if (!state->failed && is_another_build(state, inner, text, sizeof text)) {
-        facts_fail_target(run, slot->target, "environment", text, "leave a build as it is while it is asked");
+        facts_fail_target(run, slot->target, "environment", text,
+                          "leave a build as it is while it is asked");
         return false;
     }
-    if (state->target->gpus < 2 || state->failed || !facts_json_string(facts_line_get(inner, "device_name"), full, sizeof full))
+    if (state->target->gpus < 2 || state->failed ||
+        !facts_json_string(facts_line_get(inner, "device_name"), full, sizeof full))
         return true;
     facts_device_label(label, sizeof label, full);
     if (strcmp(label, state->device) == 0)
         return true;
-    snprintf(text, sizeof text, "--device all: the GPUs are of different kinds, GPU %d is %s", slot->gpu, label);
-    facts_fail_target(run, slot->target, "environment", text, "give numbers: --device 0,1 makes a target of each GPU");
+    snprintf(text, sizeof text, "--device all: the GPUs are of different kinds, GPU %d is %s",
+             slot->gpu, label);
+    facts_fail_target(run, slot->target, "environment", text,
+                      "give numbers: --device 0,1 makes a target of each GPU");
     return false;
 }

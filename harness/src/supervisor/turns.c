@@ -1,5 +1,5 @@
-/* A run with another_round: the targets alternate, so that slow changes (clocks, temperature) affect all of them equally. One
- * worker at a time is busy. */
+/* A run with another_round: the targets alternate, so that slow changes (clocks, temperature)
+ * affect all of them equally. One worker at a time is busy. */
 #include "supervision.h"
 
 static facts_slot *slot_of(const facts_supervision *run, size_t target)
@@ -26,7 +26,8 @@ static void close_idle(facts_supervision *run)
             facts_slot_close(slot);
 }
 
-/* Is there a target without a row of the case? It is asked if its worker runs; otherwise the schedule starts one. */
+/* Is there a target without a row of the case? It is asked if its worker runs; otherwise the
+ * schedule starts one. */
 static bool ask_case(facts_supervision *run, size_t work)
 {
     for (size_t target = 0; target < run->order->target_count; target++) {
@@ -65,13 +66,15 @@ void facts_turns_go_on(facts_supervision *run)
     }
     if (is_anyone_busy(run))
         return;
-    for (; turns->work < run->order->work_count; *turns = (facts_turns){ .work = turns->work + 1 }) {
+    for (; turns->work < run->order->work_count;
+         *turns = (facts_turns){ .work = turns->work + 1 }) {
         if (ask_case(run, turns->work))
             return;
         do {
             if (take_turn(run, turns))
                 return;
-            if (!turns->any || !run->order->another_round(run->order->context, turns->work, turns->round))
+            if (!turns->any ||
+                !run->order->another_round(run->order->context, turns->work, turns->round))
                 break;
             *turns = (facts_turns){ .work = turns->work, .round = turns->round + 1 };
         } while (true);

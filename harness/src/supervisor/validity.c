@@ -9,10 +9,11 @@
 #include "builds/content.h"
 
 #define GPU_DRIVER "/proc/driver/nvidia/version" /* none under WSL */
-#define ANY_GPU "*"                              /* a run names its GPUs before their products are known */
+#define ANY_GPU "*" /* a run names its GPUs before their products are known */
 #define MOST_TARGETS 1024
 
-/* ---- what a target is ---------------------------------------------------------------------------------------------------------
+/* ---- what a target is
+ * ---------------------------------------------------------------------------------------------------------
  */
 
 static void add_driver(facts_content *content, const facts_target *target)
@@ -42,7 +43,8 @@ void facts_target_identify(facts_target *target, const char *worker)
         snprintf(target->content, sizeof target->content, "%016" PRIx64, content.sum);
 }
 
-/* ---- what a record has --------------------------------------------------------------------------------------------------------
+/* ---- what a record has
+ * --------------------------------------------------------------------------------------------------------
  */
 
 /* A target of a run. */
@@ -65,7 +67,8 @@ static XXH128_hash_t key_of(const char *run, const char *build, const char *devi
 
 bool facts_validity_add(facts_validity *validity, const facts_target *target)
 {
-    facts_validity_asked *more = realloc(validity->targets, (validity->target_count + 1) * sizeof *more);
+    facts_validity_asked *more =
+        realloc(validity->targets, (validity->target_count + 1) * sizeof *more);
     if (!more)
         return false;
     validity->targets = more;
@@ -73,11 +76,13 @@ bool facts_validity_add(facts_validity *validity, const facts_target *target)
     return true;
 }
 
-static bool holds(const facts_validity *validity, const char *build, const char *device, bool gpu, const char *content)
+static bool holds(const facts_validity *validity, const char *build, const char *device, bool gpu,
+                  const char *content)
 {
     for (size_t i = 0; i < validity->target_count; i++) {
         const facts_target *t = validity->targets[i].target;
-        if (strcmp(t->build.name, build) == 0 && (gpu ? t->kind == FACTS_TARGET_GPU : strcmp(t->device, device) == 0))
+        if (strcmp(t->build.name, build) == 0 &&
+            (gpu ? t->kind == FACTS_TARGET_GPU : strcmp(t->device, device) == 0))
             return t->content[0] && strcmp(t->content, content) == 0;
     }
     return true; /* not asked now: the answer would not be read */
@@ -110,7 +115,8 @@ static void read_target(facts_validity *validity, const char *run, facts_span ob
     facts_json_string(facts_member_find(members, count, "content"), content, sizeof content);
     if (facts_json_string(facts_member_find(members, count, "build"), build, sizeof build) &&
         facts_json_string(facts_member_find(members, count, "device"), device, sizeof device))
-        know(validity, key_of(run, build, gpu ? ANY_GPU : device), holds(validity, build, device, gpu, content));
+        know(validity, key_of(run, build, gpu ? ANY_GPU : device),
+             holds(validity, build, device, gpu, content));
 }
 
 static void read_run(facts_validity *validity, const facts_line *line)
@@ -126,13 +132,16 @@ static void read_run(facts_validity *validity, const facts_line *line)
         read_target(validity, run, elements[i]);
 }
 
-static const validity_target *find(facts_validity *validity, const char *run, const char *build, const char *device)
+static const validity_target *find(facts_validity *validity, const char *run, const char *build,
+                                   const char *device)
 {
     const validity_target wanted = { .key = key_of(run, build, device) };
     if (!validity->sorted && validity->known_count)
         qsort(validity->known, validity->known_count, sizeof *validity->known, by_key);
     validity->sorted = true;
-    return validity->known_count ? bsearch(&wanted, validity->known, validity->known_count, sizeof *validity->known, by_key) : NULL;
+    return validity->known_count ? bsearch(&wanted, validity->known, validity->known_count,
+                                           sizeof *validity->known, by_key)
+                                 : NULL;
 }
 
 static bool line_holds(facts_validity *validity, const facts_line *line)
@@ -154,7 +163,8 @@ bool facts_validity_line(facts_validity *validity, const facts_line *line)
         return true;
     if (line->kind == FACTS_LINE_RUN)
         read_run(validity, line);
-    if ((line->kind != FACTS_LINE_ROW && line->kind != FACTS_LINE_START) || line_holds(validity, line))
+    if ((line->kind != FACTS_LINE_ROW && line->kind != FACTS_LINE_START) ||
+        line_holds(validity, line))
         return true;
     validity->stale += line->kind == FACTS_LINE_ROW;
     return false;
@@ -163,8 +173,10 @@ bool facts_validity_line(facts_validity *validity, const facts_line *line)
 void facts_validity_say(const facts_validity *validity, const char *path)
 {
     if (validity->stale)
-        fprintf(stderr, "facts: %s: %" PRIu64 " row%s from other libraries, another driver, another device or another FACTS; FACTS asks them again\n", path,
-                validity->stale, validity->stale == 1 ? " is" : "s are");
+        fprintf(stderr,
+                "facts: %s: %" PRIu64 " row%s from other libraries, another driver, another device "
+                "or another FACTS; FACTS asks them again\n",
+                path, validity->stale, validity->stale == 1 ? " is" : "s are");
 }
 
 void facts_validity_free(facts_validity *validity)

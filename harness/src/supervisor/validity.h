@@ -1,12 +1,14 @@
-/* Which rows of a record are still valid: those of the same libraries, device, driver and worker as now. */
+/* Which rows of a record are still valid: those of the same libraries, device, driver and worker as
+ * now. */
 #ifndef FACTS_VALIDITY_H
 #define FACTS_VALIDITY_H
 
 #include "record/reader.h"
 #include "target.h"
 
-/* Fills target->content: a hash of every byte of the build's libraries, its NVRTC, the driver (of a GPU: the version in /proc), the
- * description, cases/errata.json and the worker. "" if one of the files cannot be read; then no row is valid. */
+/* Fills target->content: a hash of every byte of the build's libraries, its NVRTC, the driver (of a
+ * GPU: the version in /proc), the description, cases/errata.json and the worker. "" if one of the
+ * files cannot be read; then no row is valid. */
 void facts_target_identify(facts_target *target, const char *worker);
 
 /* A target of the present run. */

@@ -22,7 +22,7 @@ enum { EXIT_BAD_INPUT = 2, EXIT_ENVIRONMENT = 3 };
 typedef struct lines {
     char *buffer;
     size_t start, end;
-    int file;     /* stdin; for a replacement worker, the lines that its predecessor had not answered */
+    int file; /* stdin; for a replacement worker, the lines that its predecessor had not answered */
     char *target; /* the first line; owned */
 } lines;
 
@@ -72,16 +72,19 @@ static int bad_input(const char *text)
     return EXIT_BAD_INPUT;
 }
 
-/* This process cannot open its predecessor's target, for example because other processes took the GPU's memory. Exit 3 here
- * would look like a crash of cuDNN in the current case. */
+/* This process cannot open its predecessor's target, for example because other processes took the
+ * GPU's memory. Exit 3 here would look like a crash of cuDNN in the current case. */
 static int refuse_request(lines *in, json_t *reply)
 {
-    const char *line, *class = "environment", *text = "the worker could not start again", *remedy = "";
+    const char *line, *class = "environment", *text = "the worker could not start again",
+                      *remedy = "";
     size_t length;
     facts_error error;
     facts_request request;
-    json_unpack(reply, "{s:{s:s,s:s,s:s}}", "failed", "class", &class, "text", &text, "remedy", &remedy);
-    if (next_line(in, &line, &length) != NEXT_LINE || !facts_request_read(&request, line, length, &error)) {
+    json_unpack(reply, "{s:{s:s,s:s,s:s}}", "failed", "class", &class, "text", &text, "remedy",
+                &remedy);
+    if (next_line(in, &line, &length) != NEXT_LINE ||
+        !facts_request_read(&request, line, length, &error)) {
         json_decref(reply);
         return EXIT_ENVIRONMENT;
     }
@@ -150,7 +153,8 @@ static int serve_all(facts_worker *worker, lines *in)
             return bad_input(error.text);
         if (in->target && facts_replace_now(worker, &request))
             facts_replace(worker, &request,
-                          &(facts_in_hand){ in->target, line, in->buffer + in->start, length, in->end - in->start });
+                          &(facts_in_hand){ in->target, line, in->buffer + in->start, length,
+                                            in->end - in->start });
         facts_serve(worker, &request);
     }
     return EXIT_SUCCESS; /* the context is lost: the reply has "bye" */
@@ -163,7 +167,8 @@ int facts_worker_run(void)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     const int replaced = facts_replaced_lines();
-    lines in = { .buffer = malloc(FACTS_REQUEST_MAX), .file = replaced < 0 ? STDIN_FILENO : replaced };
+    lines in = { .buffer = malloc(FACTS_REQUEST_MAX),
+                 .file = replaced < 0 ? STDIN_FILENO : replaced };
     int status = EXIT_ENVIRONMENT;
     if (in.buffer && facts_reply_open()) {
         bool opened = false;

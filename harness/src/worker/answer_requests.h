@@ -1,8 +1,10 @@
-/* Everything that facts-worker does: reads requests from stdin until it ends, and answers each. See harness/PROTOCOL.md. */
+/* Everything that facts-worker does: reads requests from stdin until it ends, and answers each. See
+ * harness/PROTOCOL.md. */
 #ifndef FACTS_ANSWER_REQUESTS_H
 #define FACTS_ANSWER_REQUESTS_H
 
-/* Returns the exit status: 0; 2 (an invalid request, or the supervisor has ended); 3 (the target could not be opened). */
+/* Returns the exit status: 0; 2 (an invalid request, or the supervisor has ended); 3 (the target
+ * could not be opened). */
 int facts_worker_run(void);
 
 #endif

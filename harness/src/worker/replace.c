@@ -42,8 +42,8 @@ static bool put(int file, const char *text, size_t length)
 static bool put_all(int file, const facts_in_hand *all)
 {
     return file >= 0 && put(file, all->target, strlen(all->target)) && put(file, "\n", 1) &&
-           put(file, all->request, all->request_length) && put(file, "\n", 1) && put(file, all->rest, all->rest_length) &&
-           lseek(file, 0, SEEK_SET) == 0;
+           put(file, all->request, all->request_length) && put(file, "\n", 1) &&
+           put(file, all->rest, all->rest_length) && lseek(file, 0, SEEK_SET) == 0;
 }
 
 void facts_replace(facts_worker *worker, const facts_request *request, const facts_in_hand *in_hand)

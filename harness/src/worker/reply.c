@@ -40,7 +40,9 @@ static void put(const char *text, size_t length)
 
 void facts_reply(json_t *object)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(DIGITS)) : NULL;
+    char *text =
+        object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(DIGITS))
+               : NULL;
     size_t length = text ? strlen(text) : 0;
     json_decref(object);
     if (!text)
@@ -75,7 +77,8 @@ void facts_reply_again(int64_t id)
 
 void facts_reply_turn(int64_t id, json_t *turn, bool bye)
 {
-    facts_reply(json_pack("{s:I,s:o,s:b,s:b}", "id", (json_int_t)id, "time", turn, "last", 1, "bye", bye));
+    facts_reply(
+        json_pack("{s:I,s:o,s:b,s:b}", "id", (json_int_t)id, "time", turn, "last", 1, "bye", bye));
 }
 
 void facts_reply_none(int64_t id)

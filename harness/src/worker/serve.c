@@ -40,9 +40,9 @@ typedef struct facts_job {
     double decide_us;
     bool refusal_loaded;       /* the decision is a refusal from plan_dir */
     facts_reference reference; /* prepared when the first configuration is run */
-    bool again;                /* a dead context was found before anything was launched: no answer */
-    int32_t config;            /* the current one; -1: none */
-    facts_timed_plans kept;    /* for a request with `keep`: the configurations that ran and passed */
+    bool again;             /* a dead context was found before anything was launched: no answer */
+    int32_t config;         /* the current one; -1: none */
+    facts_timed_plans kept; /* for a request with `keep`: the configurations that ran and passed */
 } job;
 
 static double now_us(void)
@@ -74,7 +74,8 @@ static void reply(const job *j, json_t *row, bool last, bool bye)
 }
 
 /* The row of a request that ends here, with the decision if there is one. */
-static json_t *ended(const job *j, facts_verdict verdict, const char *reason_class, const char *text)
+static json_t *ended(const job *j, facts_verdict verdict, const char *reason_class,
+                     const char *text)
 {
     json_t *row = facts_row(j->request.text, verdict);
     if (j->decision)
@@ -93,17 +94,22 @@ static json_t *resolve(job *j)
         return ended(j, FACTS_VERDICT_UNSUPPORTED, "bad_problem", error.text);
     const facts_resolve_status resolution = facts_problem_resolve(&j->problem, &j->asked, &error);
     if (resolution != FACTS_RESOLVED)
-        return ended(j, FACTS_VERDICT_UNSUPPORTED, resolution == FACTS_NOT_IMPLEMENTED ? "internal" : "bad_problem", error.text);
+        return ended(j, FACTS_VERDICT_UNSUPPORTED,
+                     resolution == FACTS_NOT_IMPLEMENTED ? "internal" : "bad_problem", error.text);
     if (j->problem.fill == FACTS_FILL_OTHER)
-        return ended(j, FACTS_VERDICT_UNSUPPORTED, "internal", "fill: this one is not implemented yet");
+        return ended(j, FACTS_VERDICT_UNSUPPORTED, "internal",
+                     "fill: this one is not implemented yet");
     return NULL;
 }
 
-/* Without a layout of an output, the library derives one. For inputs with stride 0, that layout is checked here. */
+/* Without a layout of an output, the library derives one. For inputs with stride 0, that layout is
+ * checked here. */
 static json_t *check_layouts(job *j)
 {
     facts_error why;
-    return facts_layouts_hold(&j->problem, &why) ? NULL : ended(j, FACTS_VERDICT_WRONG, "internal", why.text);
+    return facts_layouts_hold(&j->problem, &why)
+               ? NULL
+               : ended(j, FACTS_VERDICT_WRONG, "internal", why.text);
 }
 
 /* The score modification and the policy of the case: the question needs both. */
@@ -119,7 +125,9 @@ static json_t *furnish(job *j)
     status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, &j->asked, &error);
     if (status == FATTN_OK)
         return NULL;
-    json_t *row = facts_row(j->request.text, status == FATTN_ENVIRONMENT ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
+    json_t *row =
+        facts_row(j->request.text, status == FATTN_ENVIRONMENT ? FACTS_VERDICT_INCONCLUSIVE
+                                                               : FACTS_VERDICT_UNSUPPORTED);
     facts_row_reason(row, fattn_status_name(status), NULL, error.text, NULL);
     return row;
 }
@@ -128,7 +136,8 @@ static json_t *furnish(job *j)
 static json_t *write_standalone(job *j)
 {
     facts_error error = { 0 };
-    if (!j->request.standalone[0] || facts_standalone(j->worker, &j->problem, j->request.text, j->request.standalone, &error))
+    if (!j->request.standalone[0] ||
+        facts_standalone(j->worker, &j->problem, j->request.text, j->request.standalone, &error))
         return NULL;
     json_t *row = ended(j, FACTS_VERDICT_INCONCLUSIVE, "environment", error.text);
     json_object_set_new(row, "not_written", json_string(error.text));
@@ -148,13 +157,14 @@ static json_t *check_backend(const job *j)
     const fattn_backend backend = fattn_decision_backend(j->decision);
     const char *reason_class, *text;
     if (!facts_policy_allows(j->worker, j->problem.policy, backend))
-        return ended(j, FACTS_VERDICT_WRONG, "internal", "policy: a backend answered that the policy does not name");
+        return ended(j, FACTS_VERDICT_WRONG, "internal",
+                     "policy: a backend answered that the policy does not name");
     text = facts_exec_refuses(&j->problem, backend, j->worker, &reason_class);
     return text ? ended(j, FACTS_VERDICT_UNSUPPORTED, reason_class, text) : NULL;
 }
 
-/* The question was refused, but the call would have been accepted. Checked where compiling was wanted; a refusal costs no
- * compilation. */
+/* The question was refused, but the call would have been accepted. Checked where compiling was
+ * wanted; a refusal costs no compilation. */
 static bool is_refused_in_vain(const job *j)
 {
     fattn_reason reason = fattn_decision_reason(j->decision);
@@ -189,13 +199,15 @@ static json_t *decide(job *j)
     if (fattn_decision_supported(j->decision))
         return check_backend(j);
     bool unasked = fattn_decision_reason(j->decision) == FATTN_REASON_ENVIRONMENT;
-    json_t *row = facts_row(j->request.text, unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
+    json_t *row = facts_row(j->request.text,
+                            unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
     facts_row_decision(row, j->decision);
     if (j->refusal_loaded)
         json_object_set_new(row, "refusal_loaded", json_true());
     if (is_refused_in_vain(j)) {
         facts_row_verdict(row, FACTS_VERDICT_WRONG);
-        facts_row_reason(row, "internal", NULL, "cuDNN refused the case in the decision but compiled a plan for it", NULL);
+        facts_row_reason(row, "internal", NULL,
+                         "cuDNN refused the case in the decision but compiled a plan for it", NULL);
     }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     if (j->request.explain && !unasked)
@@ -203,15 +215,19 @@ static json_t *decide(job *j)
     return row;
 }
 
-/* ---- one configuration ------------------------------------------------------------------------------------------------------ */
+/* ---- one configuration
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
 {
     facts_error error = { 0 };
     facts_trial trial;
-    facts_trial_options options = {
-        .worker = j->worker, .problem = &j->problem, .once = j->request.trace, .stage = stage, .owner = j
-    };
+    facts_trial_options options = { .worker = j->worker,
+                                    .problem = &j->problem,
+                                    .once = j->request.trace,
+                                    .stage = stage,
+                                    .owner = j };
     facts_trial_run(&trial, &j->reference, plan, &options);
     j->again = trial.again;
     const facts_verdict verdict = facts_row_trial(row, &trial, &j->reference);
@@ -219,7 +235,8 @@ static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
     if (j->request.explain && judged)
         json_object_set_new(row, "pictures", facts_pictures(&trial, &j->reference));
     if (j->request.dump[0] && judged)
-        json_object_set_new(row, "dumped", facts_dump(&j->reference, j->request.dump, j->request.text, &error));
+        json_object_set_new(row, "dumped",
+                            facts_dump(&j->reference, j->request.dump, j->request.text, &error));
     if (error.text[0])
         json_object_set_new(row, "not_written", json_string(error.text));
     return verdict;
@@ -229,12 +246,14 @@ static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
 static facts_verdict report_refused_plan(json_t *row, fattn_status status)
 {
     char text[600];
-    snprintf(text, sizeof text, "decided as supported, then refused (%s): %.500s", fattn_status_name(status), fattn_last_error());
+    snprintf(text, sizeof text, "decided as supported, then refused (%s): %.500s",
+             fattn_status_name(status), fattn_last_error());
     facts_row_reason(row, NULL, NULL, text, NULL);
     return FACTS_VERDICT_BUILD_FAIL;
 }
 
-/* A decision contains the configurations of the heuristics; a pin is outside them, and may be refused on its own. */
+/* A decision contains the configurations of the heuristics; a pin is outside them, and may be
+ * refused on its own. */
 static facts_verdict report_refused_pin(json_t *row, fattn_status status)
 {
     json_object_set_new(row, "supported", json_false());
@@ -259,9 +278,11 @@ static bool is_as_decided(const job *j, const fattn_plan *plan)
     const fattn_engine *made = fattn_plan_engine(plan);
     if (j->problem.knob_count > 0) /* a pin: outside the offers of the heuristics */
         return true;
-    if (fattn_plan_backend(plan) != FATTN_BACKEND_CUDNN || made->mode != FATTN_MODE_A || made->config < 0)
+    if (fattn_plan_backend(plan) != FATTN_BACKEND_CUDNN || made->mode != FATTN_MODE_A ||
+        made->config < 0)
         return true;
-    const fattn_engine *offered = fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)made->config);
+    const fattn_engine *offered =
+        fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)made->config);
     return offered && offered->index == made->index && offered->knob_count == made->knob_count &&
            offered->workspace_bytes == made->workspace_bytes &&
            memcmp(offered->knobs, made->knobs, (size_t)made->knob_count * sizeof *made->knobs) == 0;
@@ -275,18 +296,21 @@ static bool keeps(const job *j, facts_verdict verdict, const fattn_plan *plan)
            j->kept.count < FACTS_TIMED_PLANS;
 }
 
-static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options *options, bool execute)
+static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options *options,
+                                   bool execute)
 {
     fattn_plan *plan = NULL;
     stage(j, "build");
     bool loaded;
     facts_plans *plans = j->worker->plans;
     plans->refusal_loaded = false;
-    fattn_status status = facts_plan_get(&plan, plans, j->worker->context, &j->problem.ask, options, &loaded);
+    fattn_status status =
+        facts_plan_get(&plan, plans, j->worker->context, &j->problem.ask, options, &loaded);
     if (status != FATTN_OK && plans->refusal_loaded)
         json_object_set_new(row, "refusal_loaded", json_true());
     if (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT)
-        return j->problem.knob_count > 0 ? report_refused_pin(row, status) : report_refused_plan(row, status);
+        return j->problem.knob_count > 0 ? report_refused_pin(row, status)
+                                         : report_refused_plan(row, status);
     if (status == FATTN_DEVICE_FAULT)
         return report_broken_device(j, row);
     if (status != FATTN_OK) {
@@ -300,11 +324,14 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     json_object_set_new(row, "plan_ms", json_real(fattn_plan_ms(plan)));
     if (loaded)
         json_object_set_new(row, "plan_loaded", json_true());
-    json_object_set_new(row, "workspace_bytes", json_integer((json_int_t)fattn_plan_workspace_bytes(plan)));
+    json_object_set_new(row, "workspace_bytes",
+                        json_integer((json_int_t)fattn_plan_workspace_bytes(plan)));
     facts_verdict verdict = FACTS_VERDICT_SUPPORTED;
     if (!is_as_decided(j, plan)) {
         verdict = FACTS_VERDICT_BUILD_FAIL;
-        facts_row_reason(row, NULL, NULL, "cuDNN compiled another configuration than it decided: engine, knob or workspace differ",
+        facts_row_reason(row, NULL, NULL,
+                         "cuDNN compiled another configuration than it decided: engine, knob or "
+                         "workspace differ",
                          NULL);
     } else if (execute) {
         verdict = run(j, row, &plan);
@@ -321,25 +348,31 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     return verdict;
 }
 
-/* A rule of FACTS removed this configuration from the list: a refusal, with the text of the rule. This costs a question but no
- * compilation. */
+/* A rule of FACTS removed this configuration from the list: a refusal, with the text of the rule.
+ * This costs a question but no compilation. */
 static facts_verdict report_removed(const job *j, json_t *row, const fattn_plan_options *options)
 {
     fattn_plan *plan = NULL;
     fattn_status status = fattn_plan_create(&plan, j->worker->context, &j->problem.ask, options);
-    const bool made = status == FATTN_OK, its_own = made && fattn_plan_backend(plan) == FATTN_BACKEND_CUDNN;
+    const bool made = status == FATTN_OK,
+               its_own = made && fattn_plan_backend(plan) == FATTN_BACKEND_CUDNN;
     json_object_set_new(row, "supported", json_false());
     if (its_own)
-        facts_row_reason(row, "internal", NULL, "a rule removed this configuration, but FACTS made a plan for it", NULL);
-    else if (made) /* policy=any: the backend in the request may give the answer of another backend */
-        facts_row_reason(row, "policy", NULL, "a rule removed this configuration; another backend answers in its place", NULL);
+        facts_row_reason(row, "internal", NULL,
+                         "a rule removed this configuration, but FACTS made a plan for it", NULL);
+    else if (made) /* policy=any: the backend in the request may give the answer of another backend
+                    */
+        facts_row_reason(row, "policy", NULL,
+                         "a rule removed this configuration; another backend answers in its place",
+                         NULL);
     else
         facts_row_failure(row, status);
     fattn_plan_destroy(plan);
     return its_own ? FACTS_VERDICT_WRONG : FACTS_VERDICT_UNSUPPORTED;
 }
 
-/* Makes the row of one configuration; `engine` NULL: the configuration that the library chooses. True if more may follow. */
+/* Makes the row of one configuration; `engine` NULL: the configuration that the library chooses.
+ * True if more may follow. */
 static bool answer(job *j, const fattn_plan_options *options, const fattn_engine *engine, bool last)
 {
     facts_verdict verdict = FACTS_VERDICT_SUPPORTED;
@@ -368,7 +401,8 @@ static bool answer(job *j, const fattn_plan_options *options, const fattn_engine
 
 static void answer_all(job *j)
 {
-    int32_t count = (int32_t)fattn_decision_engine_count(j->decision, FATTN_MODE_A), from = j->request.from_config;
+    int32_t count = (int32_t)fattn_decision_engine_count(j->decision, FATTN_MODE_A),
+            from = j->request.from_config;
     if (from >= count) {
         facts_reply_none(j->request.id);
         return;
@@ -376,7 +410,9 @@ static void answer_all(job *j)
     for (j->config = from; j->config < count; j->config++) {
         fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
         options.config = j->config;
-        if (!answer(j, &options, fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)j->config), j->config + 1 == count))
+        if (!answer(j, &options,
+                    fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)j->config),
+                    j->config + 1 == count))
             return;
     }
 }
@@ -404,12 +440,14 @@ static json_t *answer_engine(job *j, int64_t index)
         answer(j, &options, engine, true);
         return NULL;
     }
-    json_t *row = ended(j, FACTS_VERDICT_UNSUPPORTED, "unsupported", "engine: the heuristics do not offer this engine here");
+    json_t *row = ended(j, FACTS_VERDICT_UNSUPPORTED, "unsupported",
+                        "engine: the heuristics do not offer this engine here");
     facts_row_reason(row, NULL, NULL, NULL, "engines[] lists the engines that they offer");
     return row;
 }
 
-/* The configuration that the library tries first: rules may have removed some. NULL: none is left. */
+/* The configuration that the library tries first: rules may have removed some. NULL: none is left.
+ */
 static const fattn_engine *first_left(const fattn_decision *decision)
 {
     const size_t count = fattn_decision_engine_count(decision, FATTN_MODE_A);
@@ -421,12 +459,14 @@ static const fattn_engine *first_left(const fattn_decision *decision)
     return NULL;
 }
 
-/* Replies with a row for each configuration and returns NULL, or returns the row with the reason why there is none. */
+/* Replies with a row for each configuration and returns NULL, or returns the row with the reason
+ * why there is none. */
 static json_t *answer_configurations(job *j)
 {
     fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
     size_t count = fattn_decision_engine_count(j->decision, FATTN_MODE_A);
-    /* The plan of a larger shape has its own list of engines: each entry of the case's list would repeat the same run. */
+    /* The plan of a larger shape has its own list of engines: each entry of the case's list would
+     * repeat the same run. */
     const bool own_list = j->problem.exec == FACTS_EXEC_OVERRIDE_SHAPE;
     if (j->problem.engine == FACTS_ENGINE_ALL && count > 0 && !own_list)
         answer_all(j);
@@ -457,7 +497,9 @@ void facts_serve_forget(facts_worker *worker)
     worker->kept = NULL;
 }
 
-/* ---- a turn ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a turn
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 static void add_gpu(json_t *turn, facts_worker *worker)
 {
@@ -466,9 +508,12 @@ static void add_gpu(json_t *turn, facts_worker *worker)
     if (!worker->watch)
         worker->watch = facts_watch_open(worker->info.device_uuid);
     if (worker->watch)
-        json_object_set_new(turn, "gpu", facts_watch_read(worker->watch)); /* the GPU's clocks immediately after the launches */
+        json_object_set_new(
+            turn, "gpu",
+            facts_watch_read(worker->watch)); /* the GPU's clocks immediately after the launches */
     if (!worker->peak_measured)
-        json_object_set_new(turn, "peak", facts_measure_peak(worker->context, worker->stream, worker->cudnn_dir));
+        json_object_set_new(turn, "peak",
+                            facts_measure_peak(worker->context, worker->stream, worker->cudnn_dir));
     worker->peak_measured = true;
 }
 
@@ -480,9 +525,11 @@ static json_t *turn_of(const job *j)
         json_t *us = json_array();
         for (int n = 0; n < FACTS_TURN_SAMPLES; n++)
             json_array_append_new(us, json_real(kept->us[n]));
-        json_array_append_new(configs, json_pack("{s:i,s:i,s:o}", "config", kept->config, "launches", kept->launches, "us", us));
+        json_array_append_new(configs, json_pack("{s:i,s:i,s:o}", "config", kept->config,
+                                                 "launches", kept->launches, "us", us));
     }
-    return json_pack("{s:o,s:f,s:f}", "configs", configs, "flops", facts_flops(&j->problem), "bytes", facts_bytes(&j->problem));
+    return json_pack("{s:o,s:f,s:f}", "configs", configs, "flops", facts_flops(&j->problem),
+                     "bytes", facts_bytes(&j->problem));
 }
 
 static void serve_turn(facts_worker *worker, const facts_request *request)
@@ -500,11 +547,13 @@ static void serve_turn(facts_worker *worker, const facts_request *request)
         add_gpu(turn, worker);
         facts_reply_turn(request->id, turn, false);
     } else {
-        facts_reply(json_pack("{s:I,s:b,s:b,s:b}", "id", (json_int_t)request->id, "none", 1, "last", 1, "bye", worker->lost));
+        facts_reply(json_pack("{s:I,s:b,s:b,s:b}", "id", (json_int_t)request->id, "none", 1, "last",
+                              1, "bye", worker->lost));
     }
 }
 
-/* Below this size, one thread is as fast as two or faster: threads wait for each other about 50 times in a case. */
+/* Below this size, one thread is as fast as two or faster: threads wait for each other about 50
+ * times in a case. */
 #define FLOPS_OF_ONE_THREAD 2e6
 
 static void choose_threads(const facts_problem *problem)
@@ -515,7 +564,9 @@ static void choose_threads(const facts_problem *problem)
     omp_set_num_threads(facts_flops(problem) < FLOPS_OF_ONE_THREAD ? 1 : all);
 }
 
-/* ---- the request ------------------------------------------------------------------------------------------------------------ */
+/* ---- the request
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 void facts_serve(facts_worker *worker, const facts_request *request)
 {

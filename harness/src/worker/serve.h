@@ -5,7 +5,8 @@
 #include "worker/target/loaded_target.h"
 #include "worker/target/request.h"
 
-/* Every request ends with exactly one reply that says "last". When worker->lost is set on return, the process must end. */
+/* Every request ends with exactly one reply that says "last". When worker->lost is set on return,
+ * the process must end. */
 void facts_serve(facts_worker *worker, const facts_request *request);
 
 /* Releases the case that is kept, before the target is closed. */

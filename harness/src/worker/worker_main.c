@@ -1,4 +1,5 @@
-/* facts-worker: asks one build on one device, one request line at a time. See harness/PROTOCOL.md. */
+/* facts-worker: asks one build on one device, one request line at a time. See harness/PROTOCOL.md.
+ */
 #include <stdio.h>
 
 #include "answer_requests.h"
@@ -9,6 +10,9 @@ int main(int argc, char **argv)
 {
     if (argc == 1)
         return facts_worker_run();
-    fprintf(stderr, "facts-worker: takes no arguments (%s): it is started by facts and reads requests from stdin\n", argv[1]);
+    fprintf(stderr,
+            "facts-worker: takes no arguments (%s): it is started by facts and reads requests from "
+            "stdin\n",
+            argv[1]);
     return EXIT_BAD_INPUT;
 }

@@ -1,4 +1,5 @@
-/* Random cases for the tests of the case language: every key, every template, numbers where numbers go. */
+/* Random cases for the tests of the case language: every key, every template, numbers where numbers
+ * go. */
 #ifndef FACTS_TEST_CASE_RANDOM_H
 #define FACTS_TEST_CASE_RANDOM_H
 
@@ -45,7 +46,8 @@ static inline void random_value(facts_key key, char out[128])
 static const char *const random_specials[][2] = { { "stride", "gap:q.s.8+k.h.16;broadcast:v.b" },
                                                   { "stride", "size1:wild;gap:4" },
                                                   { "stride", "perm:hbsd;offset:8;misaligned:q.2" },
-                                                  { "stride", "sum:dv.b+dk.b;broadcast:bias.h+k.b+v.b" },
+                                                  { "stride",
+                                                    "sum:dv.b+dk.b;broadcast:bias.h+k.b+v.b" },
                                                   { "lens", "256+0+0/12+1+1" },
                                                   { "lens", "7x4" },
                                                   { "want", "sum_exp+stats" },

@@ -28,7 +28,8 @@ static inline facts_tensor_id owner_of(const facts_problem *p, facts_tensor_id i
     return p->tensor[id].shares ? (facts_tensor_id)(p->tensor[id].shares - 1) : id;
 }
 
-/* Storages of what a call reads, gaps first; those that share one have one. Release with freed(). */
+/* Storages of what a call reads, gaps first; those that share one have one. Release with freed().
+ */
 static inline facts_storages stored(const facts_problem *p)
 {
     facts_storages out = { .oracle = NULL };
@@ -40,7 +41,8 @@ static inline facts_storages stored(const facts_problem *p)
         if (owner == id) {
             int64_t most = 0;
             for (facts_tensor_id other = id; other < FACTS_TENSOR_COUNT; other++)
-                if (p->tensor[other].present && owner_of(p, other) == id && p->tensor[other].elements > most)
+                if (p->tensor[other].present && owner_of(p, other) == id &&
+                    p->tensor[other].elements > most)
                     most = p->tensor[other].elements;
             out.at[id] = calloc((size_t)most + 1, facts_dtype_bytes(t->dtype));
             facts_fill_gaps(p, t->dtype, (void *)(uintptr_t)out.at[id], most);
@@ -59,13 +61,17 @@ static inline void freed(const facts_problem *p, facts_storages *storages)
             free((void *)(uintptr_t)storages->at[id]);
 }
 
-static inline uint32_t code_at(const facts_problem *p, facts_tensor_id id, const void *storage, const int64_t at[4])
+static inline uint32_t code_at(const facts_problem *p, facts_tensor_id id, const void *storage,
+                               const int64_t at[4])
 {
     const facts_tensor *t = &p->tensor[id];
-    return facts_load(t->dtype, storage, facts_row_at(p, id, at[0], at[2]) + at[1] * t->stride[1] + at[3] * t->stride[3]);
+    return facts_load(t->dtype, storage,
+                      facts_row_at(p, id, at[0], at[2]) + at[1] * t->stride[1] +
+                          at[3] * t->stride[3]);
 }
 
-static inline double number_at(const facts_problem *p, facts_tensor_id id, const void *storage, const int64_t at[4])
+static inline double number_at(const facts_problem *p, facts_tensor_id id, const void *storage,
+                               const int64_t at[4])
 {
     return facts_decode(p->tensor[id].dtype, code_at(p, id, storage, at));
 }

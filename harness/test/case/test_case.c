@@ -63,19 +63,23 @@ Test(case, a_value_has_one_spelling)
         { "mod=window:064:inf", "pass=fwd dtype=bf16 mod=window:64:inf" },
         { "mod=document:03 policy=cudnn", "pass=fwd dtype=bf16 mod=document:3" },
         { "policy=guard guards=off", "pass=fwd dtype=bf16 guards=off policy=guard" },
-        { "bias=1hss bias_fill=window:8:inf", "pass=fwd dtype=bf16 bias=1hss bias_fill=window:8:inf" },
-        { "stride=sum:dv.b+dk.b;broadcast:v.b+k.b", "pass=fwd dtype=bf16 stride=broadcast:k.b+v.b;sum:dk.b+dv.b" },
+        { "bias=1hss bias_fill=window:8:inf",
+          "pass=fwd dtype=bf16 bias=1hss bias_fill=window:8:inf" },
+        { "stride=sum:dv.b+dk.b;broadcast:v.b+k.b",
+          "pass=fwd dtype=bf16 stride=broadcast:k.b+v.b;sum:dk.b+dv.b" },
         { "s=64  \t b=1", "pass=fwd dtype=bf16 b=1 s=64" },
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        cr_expect_str_eq(name_of(same[i][0]), same[i][1], "%s: %s", same[i][0], name_of(same[i][0]));
+        cr_expect_str_eq(name_of(same[i][0]), same[i][1], "%s: %s", same[i][0],
+                         name_of(same[i][0]));
 }
 
 Test(case, an_error_says_where_what_is_allowed_and_what_was_meant)
 {
     static const char *const wrong[][2] = {
         { "msk=causal", "case:1:1: msk is not a key; did you mean mask?" },
-        { "b=1 mask=causl", "case:1:10: mask=causl is not a value; allowed: none causal causal_br; did you mean causal?" },
+        { "b=1 mask=causl", "case:1:10: mask=causl is not a value; allowed: none causal causal_br; "
+                            "did you mean causal?" },
         { "pass=fwd zzzzzz=1", "case:1:10: zzzzzz is not a key" },
         { "b=1 b=2", "case:1:5: b= is there twice" },
         { "b", "case:1:1: b is not key=value" },
@@ -96,7 +100,8 @@ Test(case, an_error_says_where_what_is_allowed_and_what_was_meant)
         { "stride=sum:k.b", "case:1:12: stride: not understood: k.b" },
         { "mod=softcap", "case:1:5: mod=softcap is not a value" },
         { "mod=document:0", "case:1:5: mod=document:0 is not a value" },
-        { "policy=gard", "case:1:8: policy=gard is not a value; allowed: cudnn math any guard; did you mean guard?" },
+        { "policy=gard", "case:1:8: policy=gard is not a value; allowed: cudnn math any guard; did "
+                         "you mean guard?" },
         { "layout=bshd_bs3hd", "case:1:8: layout=bshd_bs3hd is not a value" },
         { "dropout=1.5", "case:1:9: dropout=1.5 is not a value" },
         { "scale=nan", "case:1:7: scale=nan is not a value" },
@@ -106,8 +111,8 @@ Test(case, an_error_says_where_what_is_allowed_and_what_was_meant)
         { "\x01=3", "case:1:1: ? is not a key" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        cr_expect(strncmp(error_of(wrong[i][0]), wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s", wrong[i][0],
-                  error_of(wrong[i][0]));
+        cr_expect(strncmp(error_of(wrong[i][0]), wrong[i][1], strlen(wrong[i][1])) == 0,
+                  "%s gives %s", wrong[i][0], error_of(wrong[i][0]));
 }
 
 Test(case, the_default_of_a_key_follows_from_others)
@@ -142,9 +147,12 @@ Test(case, setting_what_get_says_changes_nothing)
             facts_case copy = c;
             char value[FACTS_CASE_TEXT];
             snprintf(value, sizeof value, "%s", facts_case_get(&c, key));
-            bool conflicts = (key == FACTS_KEY_PADDING || key == FACTS_KEY_LENS) && strcmp(value, "none") == 0;
-            cr_assert(facts_case_set(&copy, key, value, NULL) || conflicts, "%s: %s=%s", text, facts_keys[key].word, value);
-            cr_assert_eq(memcmp(&copy, &c, sizeof c), 0, "%s: %s=%s", text, facts_keys[key].word, value);
+            bool conflicts =
+                (key == FACTS_KEY_PADDING || key == FACTS_KEY_LENS) && strcmp(value, "none") == 0;
+            cr_assert(facts_case_set(&copy, key, value, NULL) || conflicts, "%s: %s=%s", text,
+                      facts_keys[key].word, value);
+            cr_assert_eq(memcmp(&copy, &c, sizeof c), 0, "%s: %s=%s", text, facts_keys[key].word,
+                         value);
         }
     }
 }
@@ -161,7 +169,8 @@ Test(case, setting_one_key_keeps_what_the_others_said)
     cr_assert(facts_case_set(&c, FACTS_KEY_WINDOW, "inf:inf", &error));
     cr_expect_str_eq(facts_case_name(&c, name), "pass=fwd dtype=bf16 s=64");
     cr_expect_not(facts_case_set(&c, FACTS_KEY_B, "x", &error));
-    cr_expect_str_eq(facts_case_name(&c, name), "pass=fwd dtype=bf16 s=64", "a failure leaves the case as it was");
+    cr_expect_str_eq(facts_case_name(&c, name), "pass=fwd dtype=bf16 s=64",
+                     "a failure leaves the case as it was");
 }
 
 Test(case, a_name_parses_to_the_same_case)
@@ -250,18 +259,26 @@ Test(case, the_documentation_holds_the_table_that_the_program_prints)
 
 Test(case, what_a_terminal_obeys_does_not_reach_it)
 {
-    char text[] =
-        "a\x1b[31m\x7f\tb \xc2\x9b c \xe2\x80\xae d \xe2\x81\xa6 e \xd8\x9c f \xef\xbb\xbf \xc3\xa4 \xe2\x80\x93 \xd8\xa8";
+    char text[] = "a\x1b[31m\x7f\tb \xc2\x9b c \xe2\x80\xae d \xe2\x81\xa6 e \xd8\x9c f "
+                  "\xef\xbb\xbf \xc3\xa4 \xe2\x80\x93 \xd8\xa8";
     facts_plain(text);
     cr_expect_str_eq(text, "a?[31m??b ?? c ??? d ??? e ?? f ??? \xc3\xa4 \xe2\x80\x93 \xd8\xa8");
-    char unseen[] = "a\xc2\xad\xe2\x80\x8b\xe2\x81\xa0\xef\xbf\xb9\xf3\xa0\x80\x81\xf3\xa0\x81\xbf b \xe2\x80\x8d \xef\xbf\xbd";
+    char unseen[] = "a\xc2\xad\xe2\x80\x8b\xe2\x81\xa0\xef\xbf\xb9\xf3\xa0\x80\x81\xf3\xa0\x81\xbf "
+                    "b \xe2\x80\x8d \xef\xbf\xbd";
     facts_plain(unseen);
-    cr_expect_str_eq(unseen, "a??" "???" "???" "???" "????" "????" " b \xe2\x80\x8d \xef\xbf\xbd");
+    cr_expect_str_eq(unseen, "a??"
+                             "???"
+                             "???"
+                             "???"
+                             "????"
+                             "????"
+                             " b \xe2\x80\x8d \xef\xbf\xbd");
     char cut[] = "\xe2\x80";
     facts_plain(cut);
     cr_expect_str_eq(cut, "??");
-    char stray[] = "\x9b"
-                   "2J \xc0\x80 \xe0\x80\x80 \xed\xa0\x80 \xf4\x90\x80\x80 \xf0\x9f\x98\x80 \xf0\x9f";
+    char stray[] =
+        "\x9b"
+        "2J \xc0\x80 \xe0\x80\x80 \xed\xa0\x80 \xf4\x90\x80\x80 \xf0\x9f\x98\x80 \xf0\x9f";
     facts_plain(stray);
     cr_expect_str_eq(stray, "?2J ?? ??? ??? ???? \xf0\x9f\x98\x80 ??");
 }

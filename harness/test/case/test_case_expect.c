@@ -16,14 +16,18 @@ static bool reads(const char *text)
 Test(expect, the_first_line_that_fits_counts_and_is_marked)
 {
     facts_deviations *list = facts_deviations_create();
-    cr_assert(facts_deviations_read(list,
-                                    "# a comment\n\n2026-11-21 nan pass=bwd & cudnn<9.26.0  owner/project#12 # dQ only\n"
-                                    "2026-11-22 wrong pass=bwd owner/project#13\n2026-11-23 hang s.q=1 https://example.org/x\n",
-                                    "x.expect", &error),
-              "%s", error.text);
+    cr_assert(
+        facts_deviations_read(
+            list,
+            "# a comment\n\n2026-11-21 nan pass=bwd & cudnn<9.26.0  owner/project#12 # dQ only\n"
+            "2026-11-22 wrong pass=bwd owner/project#13\n2026-11-23 hang s.q=1 "
+            "https://example.org/x\n",
+            "x.expect", &error),
+        "%s", error.text);
     facts_case c;
     cr_assert(facts_case_parse(&c, "pass=bwd", &error));
-    const facts_deviation *known = facts_deviations_lookup(list, &(facts_subject){ .c = &c, .cudnn = "9.19.0" });
+    const facts_deviation *known =
+        facts_deviations_lookup(list, &(facts_subject){ .c = &c, .cudnn = "9.19.0" });
     cr_assert_not_null(known);
     cr_expect_str_eq(known->verdict, "nan");
     cr_expect_str_eq(known->date, "2026-11-21");
@@ -42,9 +46,11 @@ Test(expect, a_bad_line_is_named_with_its_place)
     static const char *const wrong[][2] = {
         { "yesterday nan pass=bwd o/p#1\n", "x.expect:1:1: yesterday is not a date" },
         { "2026-13-01 nan pass=bwd o/p#1\n", "x.expect:1:1: 2026-13-01 is not a date" },
-        { "\n2026-11-21 nam pass=bwd o/p#1\n", "x.expect:2:12: nam is not a verdict; did you mean nan?" },
+        { "\n2026-11-21 nam pass=bwd o/p#1\n",
+          "x.expect:2:12: nam is not a verdict; did you mean nan?" },
         { "2026-11-21 nan pass=bwd\n", "x.expect:1:24: the last word must be a link" },
-        { "2026-11-21 nan pass=bwd & mas=causal o/p#1\n", "x.expect:1:27: mas is not a key; did you mean mask?" },
+        { "2026-11-21 nan pass=bwd & mas=causal o/p#1\n",
+          "x.expect:1:27: mas is not a key; did you mean mask?" },
         { "2026-11-21 nan o/p#1\n", "x.expect:1:" },
         { "2026-11-21\n", "x.expect:1:" },
         { "suites:\n", "x.expect:1:1: suites: takes names" },
@@ -59,8 +65,10 @@ Test(expect, a_bad_line_is_named_with_its_place)
 Test(expect, a_question_mark_says_now_and_then)
 {
     facts_deviations *list = facts_deviations_create();
-    cr_assert(facts_deviations_read(list, "2026-11-21 nondeterministic? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n",
-                                    "x.expect", &error),
+    cr_assert(facts_deviations_read(
+                  list,
+                  "2026-11-21 nondeterministic? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n",
+                  "x.expect", &error),
               "%s", error.text);
     cr_expect_str_eq(facts_deviations_at(list, 0)->verdict, "nondeterministic");
     cr_expect(facts_deviations_at(list, 0)->sometimes);
@@ -72,14 +80,18 @@ Test(expect, a_question_mark_says_now_and_then)
 Test(expect, a_line_may_expect_any_of_some_verdicts)
 {
     facts_deviations *list = facts_deviations_create();
-    cr_assert(
-        facts_deviations_read(list, "2026-11-21 wrong/nan? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n", "x.expect", &error),
-        "%s", error.text);
-    const facts_deviation *either = facts_deviations_at(list, 0), *one = facts_deviations_at(list, 1);
+    cr_assert(facts_deviations_read(
+                  list, "2026-11-21 wrong/nan? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n",
+                  "x.expect", &error),
+              "%s", error.text);
+    const facts_deviation *either = facts_deviations_at(list, 0),
+                          *one = facts_deviations_at(list, 1);
     cr_expect_str_eq(either->verdict, "wrong/nan");
     cr_expect(either->sometimes);
-    cr_expect(facts_deviation_names(either, "wrong") && facts_deviation_names(either, "nan") && facts_deviation_names(one, "nan"));
-    cr_expect_not(facts_deviation_names(either, "pass") || facts_deviation_names(either, "wrong/nan") ||
+    cr_expect(facts_deviation_names(either, "wrong") && facts_deviation_names(either, "nan") &&
+              facts_deviation_names(one, "nan"));
+    cr_expect_not(facts_deviation_names(either, "pass") ||
+                  facts_deviation_names(either, "wrong/nan") ||
                   facts_deviation_names(one, "wrong"));
     facts_deviations_destroy(list);
     cr_expect_not(reads("2026-11-21 wrong/none pass=fwd o/p#1\n"), "each is a verdict");
@@ -112,20 +124,22 @@ static facts_deviations *list_of(const char *text)
 /* A pass is no news for a line with a question mark, whichever line explains the result. */
 Test(expect, a_line_that_fits_is_used_though_another_one_is_returned)
 {
-    facts_deviations *list = list_of("2026-11-21 wrong pass=bwd a/b#1 #\n2026-11-21 crash? pass=bwd a/b#2 #\n");
+    facts_deviations *list =
+        list_of("2026-11-21 wrong pass=bwd a/b#1 #\n2026-11-21 crash? pass=bwd a/b#2 #\n");
     facts_case c;
     cr_assert(facts_case_parse(&c, "pass=bwd", &error));
-    const facts_deviation *known =
-        facts_deviations_lookup(list, &(facts_subject){ .c = &c, .cudnn = "9.19.0", .verdict = "wrong" });
-    cr_expect(known == facts_deviations_at(list, 0) && known->used && facts_deviations_at(list, 1)->used);
+    const facts_deviation *known = facts_deviations_lookup(
+        list, &(facts_subject){ .c = &c, .cudnn = "9.19.0", .verdict = "wrong" });
+    cr_expect(known == facts_deviations_at(list, 0) && known->used &&
+              facts_deviations_at(list, 1)->used);
     facts_deviations_destroy(list);
 }
 
 Test(expect, a_line_counts_for_the_suites_that_it_is_about)
 {
-    facts_deviations *list =
-        list_of("2026-11-21 nan pass=fwd o/p#1\nsuites: regress  nightly # both\n2026-11-21 wrong pass=bwd o/p#2\n"
-                "suites: all\n2026-11-21 hang s.q=7 o/p#3\n");
+    facts_deviations *list = list_of("2026-11-21 nan pass=fwd o/p#1\nsuites: regress  nightly # "
+                                     "both\n2026-11-21 wrong pass=bwd o/p#2\n"
+                                     "suites: all\n2026-11-21 hang s.q=7 o/p#3\n");
     cr_expect_str_eq(facts_deviations_at(list, 0)->suites, "");
     cr_expect_str_eq(facts_deviations_at(list, 1)->suites, "regress nightly");
     cr_expect_str_eq(facts_deviations_at(list, 2)->suites, "");
@@ -144,17 +158,21 @@ Test(expect, a_line_counts_for_the_suites_that_it_is_about)
 
 Test(expect, what_is_not_known_yet_may_still_fit)
 {
-    facts_deviations *list = list_of(
-        "2026-11-21 nan pass=bwd & (engine=6 | cudnn<9.26.0) & !(config=1) & sm=90 o/p#1\n2026-11-21 nan s.q=7 & engine=2 o/p#2\n");
+    facts_deviations *list =
+        list_of("2026-11-21 nan pass=bwd & (engine=6 | cudnn<9.26.0) & !(config=1) & sm=90 "
+                "o/p#1\n2026-11-21 nan s.q=7 & engine=2 o/p#2\n");
     facts_case c;
     cr_assert(facts_case_parse(&c, "pass=bwd", &error));
     cr_expect(facts_deviations_possible(list, 0, &(facts_subject){ 0 }));
-    cr_expect(facts_deviations_possible(list, 0, &(facts_subject){ .c = &c, .cudnn = "9.27.0", .sm = "90" }));
+    cr_expect(facts_deviations_possible(
+        list, 0, &(facts_subject){ .c = &c, .cudnn = "9.27.0", .sm = "90" }));
     cr_expect_not(facts_deviations_possible(list, 0, &(facts_subject){ .c = &c, .sm = "100" }));
-    cr_expect_not(facts_deviations_possible(list, 0, &(facts_subject){ .c = &c, .sm = "90", .cudnn = "9.27.0", .engine = "2" }));
+    cr_expect_not(facts_deviations_possible(
+        list, 0, &(facts_subject){ .c = &c, .sm = "90", .cudnn = "9.27.0", .engine = "2" }));
     cr_expect_not(facts_deviations_possible(list, 1, &(facts_subject){ .c = &c }));
     cr_assert(facts_case_parse(&c, "pass=bwd engine=2", &error));
-    cr_expect_not(facts_deviations_possible(list, 0, &(facts_subject){ .c = &c, .cudnn = "9.27.0" }),
-                  "the case pins another engine");
+    cr_expect_not(
+        facts_deviations_possible(list, 0, &(facts_subject){ .c = &c, .cudnn = "9.27.0" }),
+        "the case pins another engine");
     facts_deviations_destroy(list);
 }

@@ -14,7 +14,8 @@ static facts_error error;
 static char *expand(const char *text, const char *where, size_t limit)
 {
     facts_cases *cases;
-    if (facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .where = where, .limit = limit }, &error) != 0)
+    if (facts_cases_expand(&cases, &text, 1, NULL,
+                           &(facts_choice){ .where = where, .limit = limit }, &error) != 0)
         return NULL;
     char *out = calloc(facts_cases_count(cases) + 1, FACTS_NAME_MAX);
     for (size_t i = 0; i < facts_cases_count(cases); i++)
@@ -44,8 +45,10 @@ Test(pattern, ranges_step_and_multiply_also_inside_a_value)
     expands_to("d=16..100*2", "d=16|d=32|d=64|");
     expands_to("s=1/64..192:64", "s=1/64|s=1/128|s=1/192|");
     expands_to("s=1..2/3..4", "s=1/3|s=1/4|s=2/3|s=2/4|");
-    expands_to("window=1..2:0,8..16:8:5,3:1..2", "window=1:0|window=2:0|window=8:5|window=16:5|window=3:1|window=3:2|");
-    expands_to("seed=9223372036854775806..9223372036854775807", "seed=9223372036854775806|seed=9223372036854775807|");
+    expands_to("window=1..2:0,8..16:8:5,3:1..2",
+               "window=1:0|window=2:0|window=8:5|window=16:5|window=3:1|window=3:2|");
+    expands_to("seed=9223372036854775806..9223372036854775807",
+               "seed=9223372036854775806|seed=9223372036854775807|");
 }
 
 Test(pattern, a_name_that_comes_twice_is_kept_once_in_first_place)
@@ -64,7 +67,8 @@ Test(pattern, where_keeps_what_satisfies_it)
 Test(pattern, too_many_is_known_before_anything_is_expanded)
 {
     cr_expect_null(expand("s=1..1000000/1..1000000 d=1..512 seed=1..9000000000000000000", NULL, 0));
-    cr_expect(strstr(error.text, "at least 18446744073709551615 cases, more than 1000000") != NULL, "%s", error.text);
+    cr_expect(strstr(error.text, "at least 18446744073709551615 cases, more than 1000000") != NULL,
+              "%s", error.text);
     cr_expect_null(expand("s=1..11", NULL, 10));
     cr_expect(strstr(error.text, "case:1:1: 11 cases, more than 10") != NULL, "%s", error.text);
     char *got = expand("s=1..10", NULL, 10);
@@ -91,14 +95,16 @@ Test(pattern, an_error_names_its_column)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cr_expect_null(expand(wrong[i][0], NULL, 0), "%s is taken", wrong[i][0]);
-        cr_expect(strncmp(error.text, wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s", wrong[i][0], error.text);
+        cr_expect(strncmp(error.text, wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s",
+                  wrong[i][0], error.text);
     }
 }
 
 Test(pattern, draw_takes_members_without_replacement_and_always_the_same)
 {
     static const char text[] = "draw 90 seed=5 s=1..10/1..10";
-    char *first = expand(text, NULL, 0), *second = expand(text, NULL, 0), *other = expand("draw 90 seed=6 s=1..10/1..10", NULL, 0);
+    char *first = expand(text, NULL, 0), *second = expand(text, NULL, 0),
+         *other = expand("draw 90 seed=6 s=1..10/1..10", NULL, 0);
     size_t bars = 0;
     for (const char *at = first; *at != '\0'; at++)
         bars += *at == '|';
@@ -153,9 +159,12 @@ static int expand_file(facts_cases **out, const char *text)
 Test(suite, groups_carry_why_and_what_is_expected)
 {
     facts_cases *cases;
-    cr_assert_eq(expand_file(&cases, "# a comment\nname: one\nwhy: because of\nwhy: owner/project#12 # a note\nwhere s.q<=s.kv\n"
-                                     "s=1..2/1..2 # trailing\n\nname: two\nexpect: bad_problem h:\nh=8/3\r\n"),
-                 0, "%s", error.text);
+    cr_assert_eq(
+        expand_file(&cases,
+                    "# a comment\nname: one\nwhy: because of\nwhy: owner/project#12 # a "
+                    "note\nwhere s.q<=s.kv\n"
+                    "s=1..2/1..2 # trailing\n\nname: two\nexpect: bad_problem h:\nh=8/3\r\n"),
+        0, "%s", error.text);
     cr_assert_eq(facts_cases_count(cases), 4);
     const facts_planned first = facts_cases_at(cases, 0), last = facts_cases_at(cases, 3);
     cr_expect_str_eq(first.group, "one");
@@ -200,19 +209,24 @@ Test(pattern, with_gives_every_case_what_it_says)
 {
     facts_cases *cases = NULL;
     const char *text = "s=64,128 engine=1,2";
-    cr_assert_eq(facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .with = "engine=all  repeat=3" }, &error), 0, "%s",
-                 error.text);
+    cr_assert_eq(facts_cases_expand(&cases, &text, 1, NULL,
+                                    &(facts_choice){ .with = "engine=all  repeat=3" }, &error),
+                 0, "%s", error.text);
     cr_expect_eq(facts_cases_count(cases), 2, "what became the same is there once");
-    cr_expect_str_eq(facts_cases_at(cases, 1).name, "pass=fwd dtype=bf16 s=128 repeat=3 engine=all");
+    cr_expect_str_eq(facts_cases_at(cases, 1).name,
+                     "pass=fwd dtype=bf16 s=128 repeat=3 engine=all");
     facts_cases_destroy(cases);
-    static const char *const wrong[][2] = { { "engine", "--with:1:1: engine is not key=value" },
-                                            { "repeat=2 engin=all", "--with:1:10: engin is not a key; did you mean engine?" },
-                                            { "engine=every", "engine=every is not a value" },
-                                            { "repeat=2 repeat=3", "--with:1:10: repeat= is there twice" },
-                                            { "=", "--with:1:1:  is not a key" } };
+    static const char *const wrong[][2] = {
+        { "engine", "--with:1:1: engine is not key=value" },
+        { "repeat=2 engin=all", "--with:1:10: engin is not a key; did you mean engine?" },
+        { "engine=every", "engine=every is not a value" },
+        { "repeat=2 repeat=3", "--with:1:10: repeat= is there twice" },
+        { "=", "--with:1:1:  is not a key" }
+    };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        cr_expect_eq(facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .with = wrong[i][0] }, &error), 2, "%s",
-                     wrong[i][0]);
+        cr_expect_eq(facts_cases_expand(&cases, &text, 1, NULL,
+                                        &(facts_choice){ .with = wrong[i][0] }, &error),
+                     2, "%s", wrong[i][0]);
         cr_expect(strstr(error.text, wrong[i][1]) != NULL, "%s: %s", wrong[i][0], error.text);
     }
 }

@@ -24,7 +24,8 @@ static facts_problem problem;
 static facts_resolve_status resolve(const char *name, facts_error *error)
 {
     facts_case c;
-    return facts_case_parse(&c, name, error) ? facts_problem_resolve(&problem, &c, error) : FACTS_BAD_PROBLEM;
+    return facts_case_parse(&c, name, error) ? facts_problem_resolve(&problem, &c, error)
+                                             : FACTS_BAD_PROBLEM;
 }
 
 static void is_implemented(const char *suite, size_t least, size_t most)
@@ -40,8 +41,10 @@ static void is_implemented(const char *suite, size_t least, size_t most)
         facts_case c;
         cr_assert(facts_case_parse(&c, name, &error), "%s: %s", name, error.text);
         cr_expect_str_eq(facts_case_name(&c, again), name);
-        cr_expect_eq(facts_problem_resolve(&problem, &c, &error), FACTS_RESOLVED, "%s: %s", name, error.text);
-        cr_expect(planned.group[0] != '\0' && planned.why[0] != '\0', "%s: a group says its name and why", name);
+        cr_expect_eq(facts_problem_resolve(&problem, &c, &error), FACTS_RESOLVED, "%s: %s", name,
+                     error.text);
+        cr_expect(planned.group[0] != '\0' && planned.why[0] != '\0',
+                  "%s: a group says its name and why", name);
         backward += problem.ask.pass == FATTN_BACKWARD;
     }
     cr_expect(backward * 4 > count, "%s: %zu of %zu backward", suite, backward, count);
@@ -66,11 +69,13 @@ Test(suites, numbers_is_small_and_has_every_fill_and_check)
     for (int fill = 0; fill < FACTS_FILL_OTHER; fill++)
         cr_expect(filled[fill], "fill %d", fill);
     for (int check = 0; check < FACTS_CHECKS; check++)
-        cr_expect(checked[check] || check == FACTS_CHECK_KEEP, "check %d", check); /* keep waits for dropout */
+        cr_expect(checked[check] || check == FACTS_CHECK_KEEP, "check %d",
+                  check); /* keep waits for dropout */
     facts_cases_destroy(cases);
 }
 
-/* Some case has this tensor's elements reach past 2^31, and one the product of batch, heads, rows and keys. */
+/* Some case has this tensor's elements reach past 2^31, and one the product of batch, heads, rows
+ * and keys. */
 Test(suites, big_is_implemented_and_leaves_32_bits)
 {
     is_implemented("big", 80, 200);
@@ -107,8 +112,10 @@ Test(suites, the_surface_and_what_is_made_silently_are_implemented)
 /* A user finds his model by its name. */
 Test(suites, models_are_files_of_a_folder)
 {
-    static const char *const expects[] = { "models/llama-3.1-8b", "models/llama-3.1-405b", "models/qwen-3.5", "models/gpt-oss",
-                                           "models/deepseek-v3",  "models/kimi-k2.6",      "models/glm-4.6",  "models/vision",
+    static const char *const expects[] = { "models/llama-3.1-8b", "models/llama-3.1-405b",
+                                           "models/qwen-3.5",     "models/gpt-oss",
+                                           "models/deepseek-v3",  "models/kimi-k2.6",
+                                           "models/glm-4.6",      "models/vision",
                                            "models/diffusion",    "models/whisper" };
     for (size_t i = 0; i < sizeof expects / sizeof *expects; i++) {
         facts_cases *cases = load(expects[i]);
@@ -120,7 +127,8 @@ Test(suites, models_are_files_of_a_folder)
     for (size_t i = 0; i < count; i++) {
         const facts_planned planned = facts_cases_at(all, i);
         facts_error error = { 0 };
-        cr_expect_eq(resolve(planned.name, &error), FACTS_RESOLVED, "%s: %s", planned.group, error.text);
+        cr_expect_eq(resolve(planned.name, &error), FACTS_RESOLVED, "%s: %s", planned.group,
+                     error.text);
     }
     cr_expect_geq(count, 150);
     facts_cases_destroy(all);
@@ -150,8 +158,9 @@ Test(suites, regress_is_implemented_and_has_titles)
         if (strcmp(planned.group, last) == 0)
             continue;
         last = planned.group;
-        bool controls = strchr(last, '/') != NULL;                           /* a part of the report before it */
-        reports += !controls && planned.why[strlen(planned.why) - 1] == ')'; /* its links; without one it was found here */
+        bool controls = strchr(last, '/') != NULL; /* a part of the report before it */
+        reports += !controls && planned.why[strlen(planned.why) - 1] ==
+                                    ')'; /* its links; without one it was found here */
         cr_expect(*planned.why != '\0', "%s has no title", last);
     }
     cr_expect_geq(reports, 12, "%zu reports", reports);
@@ -168,7 +177,8 @@ Test(suites, regress_runs_negative_lse_backward_where_it_broke)
             const char *name = facts_cases_at(cases, i).name;
             char token[32];
             snprintf(token, sizeof token, " %s ", expects[k]);
-            found = strncmp(name, "pass=bwd", 8) == 0 && strstr(name, "fill=neglse") != NULL && strstr(name, token) != NULL;
+            found = strncmp(name, "pass=bwd", 8) == 0 && strstr(name, "fill=neglse") != NULL &&
+                    strstr(name, token) != NULL;
         }
         cr_expect(found, "%s", expects[k]);
     }
@@ -185,11 +195,13 @@ Test(suites, reject_is_refused_as_it_says)
         facts_error error = { 0 };
         facts_resolve_status status = resolve(planned.name, &error);
         snprintf(class, sizeof class, "%.*s", (int)strcspn(planned.expect, " "), planned.expect);
-        facts_resolve_status expects = strcmp(class, "internal") == 0 ? FACTS_NOT_IMPLEMENTED : FACTS_BAD_PROBLEM;
-        cr_expect(expects == FACTS_NOT_IMPLEMENTED || strcmp(class, "bad_problem") == 0, "%s", planned.expect);
-        cr_expect_eq(status, expects, "%s: %s", planned.name, error.text);
-        cr_expect(strstr(error.text, planned.expect + strlen(class) + 1) != NULL, "%s: %s, not %s", planned.name, error.text,
+        facts_resolve_status expects =
+            strcmp(class, "internal") == 0 ? FACTS_NOT_IMPLEMENTED : FACTS_BAD_PROBLEM;
+        cr_expect(expects == FACTS_NOT_IMPLEMENTED || strcmp(class, "bad_problem") == 0, "%s",
                   planned.expect);
+        cr_expect_eq(status, expects, "%s: %s", planned.name, error.text);
+        cr_expect(strstr(error.text, planned.expect + strlen(class) + 1) != NULL, "%s: %s, not %s",
+                  planned.name, error.text, planned.expect);
     }
     facts_cases_destroy(cases);
 }
@@ -212,13 +224,16 @@ Test(suites, the_expectations_can_be_read)
 {
     facts_error error = { 0 };
     char dir[4096];
-    snprintf(dir, sizeof dir, "%s/../expectations", getenv("FACTS_BIN")); /* the build makes them of cases/known */
+    snprintf(dir, sizeof dir, "%s/../expectations",
+             getenv("FACTS_BIN")); /* the build makes them of cases/known */
     facts_deviations *list = facts_deviations_create();
     cr_expect(facts_deviations_load(list, dir, &error), "%s", error.text);
     cr_expect_geq(facts_deviations_count(list), 3);
     facts_case c;
     cr_assert(facts_case_parse(&c, "pass=bwd b=1 h=1 s=64 d=64 layout=bhsd fill=neglse", &error));
-    facts_subject s = { .c = &c, .cudnn = "9.19.0", .sm = "90", .grade = "measured", .engine = "6" };
+    facts_subject s = {
+        .c = &c, .cudnn = "9.19.0", .sm = "90", .grade = "measured", .engine = "6"
+    };
     const facts_deviation *known = facts_deviations_lookup(list, &s);
     cr_assert_not_null(known);
     cr_expect_str_eq(known->verdict, "nan");

@@ -17,15 +17,19 @@ static facts_case sample_case(void)
 {
     facts_case c;
     facts_error error;
-    cr_assert(facts_case_parse(&c, "pass=bwd s=1/192 h=8/2 d=64/128 window=128:0 fill=neglse scale=0.125", &error), "%s",
-              error.text);
+    cr_assert(
+        facts_case_parse(&c, "pass=bwd s=1/192 h=8/2 d=64/128 window=128:0 fill=neglse scale=0.125",
+                         &error),
+        "%s", error.text);
     return c;
 }
 
 Test(predicate, is_true_of_what_it_says)
 {
     facts_case c = sample_case();
-    facts_subject s = { .c = &c, .cudnn = "9.19.0", .sm = "90", .verdict = "nan", .grade = "measured" };
+    facts_subject s = {
+        .c = &c, .cudnn = "9.19.0", .sm = "90", .verdict = "nan", .grade = "measured"
+    };
     static const char *const yes[] = { "pass=bwd",
                                        "pass!=fwd",
                                        "s.kv%128=64 & s.q=1",
@@ -60,10 +64,11 @@ Test(predicate, is_true_of_what_it_says)
                                        "b in (1, 2, 3)",
                                        "window.left<inf",
                                        "repeat=1" };
-    static const char *const no[] = {
-        "pass=fwd",       "cudnn<9.10.2",           "cudnn>=9.20.0", "sm>90",    "verdict=pass",    "s.kv%128=0", "s.q>=s.kv",
-        "pass=bwd & b=1", "pass=bwd & (b=1 | b=3)", "layout~*2*",    "engine=3", "window.left=inf", "mask=causal"
-    };
+    static const char *const no[] = { "pass=fwd",   "cudnn<9.10.2",   "cudnn>=9.20.0",
+                                      "sm>90",      "verdict=pass",   "s.kv%128=0",
+                                      "s.q>=s.kv",  "pass=bwd & b=1", "pass=bwd & (b=1 | b=3)",
+                                      "layout~*2*", "engine=3",       "window.left=inf",
+                                      "mask=causal" };
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         cr_expect(holds(yes[i], &s), "%s", yes[i]);
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
@@ -106,7 +111,8 @@ Test(predicate, an_error_names_the_column_and_the_nearest_word)
     static const char *const wrong[][2] = {
         { "", "where:1:1: expected a key here" },
         { "pas=fwd", "where:1:1: pas is not a key; did you mean pass?" },
-        { "pass=fwd & mask=cusal", "where:1:17: mask=cusal is not a value; allowed: none causal causal_br; did you mean causal?" },
+        { "pass=fwd & mask=cusal", "where:1:17: mask=cusal is not a value; allowed: none causal "
+                                   "causal_br; did you mean causal?" },
         { "verdict=nam", "where:1:9: nam is not a verdict" },
         { "h>3", "where:1:2: h has no order; its parts have" },
         { "layout<3", "where:1:7: layout has no order" },
@@ -127,7 +133,8 @@ Test(predicate, an_error_names_the_column_and_the_nearest_word)
         facts_error error = { 0 };
         cr_expect_not(facts_predicate_parse(&p, wrong[i][0], &error), "%s is taken", wrong[i][0]);
         cr_expect_null(p);
-        cr_expect(strncmp(error.text, wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s", wrong[i][0], error.text);
+        cr_expect(strncmp(error.text, wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s",
+                  wrong[i][0], error.text);
     }
 }
 
@@ -146,5 +153,6 @@ Test(predicate, depth_and_length_are_bounded)
     strcat(longest, "b=1");
     cr_expect_not(facts_predicate_parse(&p, longest, &error));
     longest[8192 - 1] = '\0';
-    cr_expect_not(facts_predicate_parse(&p, longest, &error), "more tests than a predicate may hold");
+    cr_expect_not(facts_predicate_parse(&p, longest, &error),
+                  "more tests than a predicate may hold");
 }

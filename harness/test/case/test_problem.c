@@ -27,13 +27,15 @@ static int64_t index_of(const facts_tensor *t, int64_t b, int64_t h, int64_t s, 
     return t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
 }
 
-/* The same by hand: a mixed-radix number whose digits are the axes of the word; `slice` is the digit of 2 or 3. */
+/* The same by hand: a mixed-radix number whose digits are the axes of the word; `slice` is the
+ * digit of 2 or 3. */
 static int64_t by_hand(const char *word, const int64_t dim[4], const int64_t at[4], int slice)
 {
     int64_t index = 0;
     for (; *word != '\0' && *word != '_'; word++) {
         const char *place = strchr("bhsd", *word);
-        index = place != NULL ? index * dim[place - "bhsd"] + at[place - "bhsd"] : index * (*word - '0') + slice;
+        index = place != NULL ? index * dim[place - "bhsd"] + at[place - "bhsd"]
+                              : index * (*word - '0') + slice;
     }
     return index;
 }
@@ -47,8 +49,10 @@ static void check_tensor(facts_tensor_id id, const char *word, int slice, unsign
             for (at[2] = 0; at[2] < t->dim[2]; at[2]++)
                 for (at[3] = 0; at[3] < t->dim[3]; at[3]++) {
                     int64_t index = index_of(t, at[0], at[1], at[2], at[3]);
-                    cr_assert_eq(index, by_hand(word, t->dim, at, slice), "%s tensor %d", word, (int)id);
-                    cr_assert(index >= 0 && index < t->elements && !taken[index], "%s tensor %d: outside or twice", word, (int)id);
+                    cr_assert_eq(index, by_hand(word, t->dim, at, slice), "%s tensor %d", word,
+                                 (int)id);
+                    cr_assert(index >= 0 && index < t->elements && !taken[index],
+                              "%s tensor %d: outside or twice", word, (int)id);
                     taken[index] = 1;
                 }
 }
@@ -66,7 +70,8 @@ static void check_three(const char *text, const char *const word[3], const facts
         int64_t all = 0;
         for (int64_t k = 0; k < p.tensor[id[i]].elements; k++)
             all += taken[owner][k];
-        cr_expect(i - owner + 1 < packs || all == p.tensor[id[i]].elements, "%s: a dense storage has no holes", text);
+        cr_expect(i - owner + 1 < packs || all == p.tensor[id[i]].elements,
+                  "%s: a dense storage has no holes", text);
     }
 }
 
@@ -76,8 +81,10 @@ static const facts_tensor_id gradients[3] = { FACTS_TENSOR_DQ, FACTS_TENSOR_DK, 
 Test(problem, every_layout_puts_every_element_where_its_word_says)
 {
     static const char *const one[] = { "bshd", "sbhd", "bhsd", "bs3hd", "sb3hd", "bsh3d", "sbh3d" };
-    static const char *const two[][2] = { { "bshd", "bs2hd" }, { "sbhd", "sb2hd" }, { "bshd", "bsh2d" }, { "sbhd", "sbh2d" },
-                                          { "sbhd", "bshd" },  { "bhsd", "bshd" },  { "bshd", "bhsd" },  { "bhsd", "sb2hd" } };
+    static const char *const two[][2] = { { "bshd", "bs2hd" }, { "sbhd", "sb2hd" },
+                                          { "bshd", "bsh2d" }, { "sbhd", "sbh2d" },
+                                          { "sbhd", "bshd" },  { "bhsd", "bshd" },
+                                          { "bshd", "bhsd" },  { "bhsd", "sb2hd" } };
     char text[256];
     for (size_t i = 0; i < sizeof one / sizeof *one; i++) {
         snprintf(text, sizeof text, "pass=bwd b=2 h=3 s=5 d=8 layout=%s", one[i]);
@@ -85,14 +92,17 @@ Test(problem, every_layout_puts_every_element_where_its_word_says)
         check_three(text, (const char *const[]){ one[i], one[i], one[i] }, gradients);
     }
     for (size_t i = 0; i < sizeof two / sizeof *two; i++) {
-        snprintf(text, sizeof text, "pass=bwd b=2 h=6/3 s=5/7 d=8 layout=%s_%s", two[i][0], two[i][1]);
+        snprintf(text, sizeof text, "pass=bwd b=2 h=6/3 s=5/7 d=8 layout=%s_%s", two[i][0],
+                 two[i][1]);
         check_three(text, (const char *const[]){ two[i][0], two[i][1], two[i][1] }, inputs);
         check_three(text, (const char *const[]){ two[i][0], two[i][1], two[i][1] }, gradients);
     }
-    check_three("pass=bwd b=2 h=6/3/2 s=5/7 d=8/16 q=bhsd k=sbhd v=bshd", (const char *const[]){ "bhsd", "sbhd", "bshd" }, inputs);
-    check_three("pass=bwd b=2 h=3 s=5 d=8 dqkv=sbh3d", (const char *const[]){ "sbh3d", "sbh3d", "sbh3d" }, gradients);
-    check_three("pass=bwd b=2 h=3 s=5/7 d=8 layout=bhsd dqkv=sbhd_bs2hd", (const char *const[]){ "sbhd", "bs2hd", "bs2hd" },
-                gradients);
+    check_three("pass=bwd b=2 h=6/3/2 s=5/7 d=8/16 q=bhsd k=sbhd v=bshd",
+                (const char *const[]){ "bhsd", "sbhd", "bshd" }, inputs);
+    check_three("pass=bwd b=2 h=3 s=5 d=8 dqkv=sbh3d",
+                (const char *const[]){ "sbh3d", "sbh3d", "sbh3d" }, gradients);
+    check_three("pass=bwd b=2 h=3 s=5/7 d=8 layout=bhsd dqkv=sbhd_bs2hd",
+                (const char *const[]){ "sbhd", "bs2hd", "bs2hd" }, gradients);
 }
 
 Test(problem, a_slice_of_a_packed_storage_may_stand_alone)
@@ -122,7 +132,8 @@ Test(problem, gaps_offsets_orders_and_broadcasts_move_addresses_as_they_say)
     cr_expect_eq(p.tensor[FACTS_TENSOR_Q].first, 8);
     cr_expect_eq(p.tensor[FACTS_TENSOR_Q].elements, 240 + 8);
     cr_expect_eq(p.tensor[FACTS_TENSOR_V].skew_bytes, 2);
-    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_O].stride, p.tensor[FACTS_TENSOR_Q].stride, 32, "O follows Q's order");
+    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_O].stride, p.tensor[FACTS_TENSOR_Q].stride, 32,
+                     "O follows Q's order");
     cr_expect_eq(p.tensor[FACTS_TENSOR_O].first, 0);
     resolves("b=1 h=1 s=5 d=8 stride=size1:wild");
     cr_expect_gt(p.tensor[FACTS_TENSOR_Q].stride[0], 1000000);
@@ -141,10 +152,12 @@ Test(problem, statistics_have_their_own_order)
     cr_expect_eq(p.tensor[FACTS_TENSOR_MAX].dtype, FATTN_F32);
     cr_expect_eq(p.ask.outputs, FATTN_WANT_STATS | FATTN_WANT_MAX);
     resolves("pass=bwd");
-    cr_expect(p.tensor[FACTS_TENSOR_STATS].present && p.ask.outputs == 0, "a backward reads its statistics");
+    cr_expect(p.tensor[FACTS_TENSOR_STATS].present && p.ask.outputs == 0,
+              "a backward reads its statistics");
 }
 
-/* Where the case does not say how outputs lie, the library derives the same strides from the inputs. */
+/* Where the case does not say how outputs lie, the library derives the same strides from the
+ * inputs. */
 Test(problem, outputs_follow_inputs_as_the_library_says)
 {
     static const char *const texts[] = { "",
@@ -174,7 +187,8 @@ Test(problem, outputs_follow_inputs_as_the_library_says)
             memset(ask.dv_strides, 0, sizeof ask.dv_strides);
         }
         bool wild = strstr(text, "wild") != NULL;
-        cr_assert_eq(fattn_problem_resolve(&ask, &out), FATTN_OK, "%s: %s", text, fattn_last_error());
+        cr_assert_eq(fattn_problem_resolve(&ask, &out), FATTN_OK, "%s: %s", text,
+                     fattn_last_error());
         if (wild)
             continue; /* outputs of the case are wild too */
         if (strstr(text, "gap") == NULL)
@@ -197,21 +211,25 @@ Test(problem, what_is_resolved_the_library_takes_as_it_is)
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         const char *name = facts_cases_at(cases, i).name;
         facts_case c;
-        cr_assert(facts_case_parse(&c, name, &error) && facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED);
+        cr_assert(facts_case_parse(&c, name, &error) &&
+                  facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED);
         fattn_problem out = FATTN_PROBLEM_INIT;
-        cr_expect_eq(fattn_problem_resolve(&p.ask, &out), FATTN_OK, "%s: %s", name, fattn_last_error());
+        cr_expect_eq(fattn_problem_resolve(&p.ask, &out), FATTN_OK, "%s: %s", name,
+                     fattn_last_error());
         cr_expect_arr_eq(out.q_strides, p.ask.q_strides, 32);
-        cr_expect(p.ask.pass == FATTN_FORWARD || memcmp(out.dk_strides, p.ask.dk_strides, 32) == 0, "%s", name);
+        cr_expect(p.ask.pass == FATTN_FORWARD || memcmp(out.dk_strides, p.ask.dk_strides, 32) == 0,
+                  "%s", name);
     }
     facts_cases_destroy(cases);
 }
 
 Test(problem, bands_types_and_the_rest_reach_the_question)
 {
-    resolves(
-        "pass=bwd dtype=f16 window=128:16 align=br scale=0.25 deterministic=1 guards=off spelling=single impl=composite engine=7 "
-        "fill=stair_dn seed=18446744073 poison=inf repeat=3 grad=f32");
-    cr_expect(p.ask.has_left && p.ask.window_left == 128 && p.ask.has_right && p.ask.window_right == 16);
+    resolves("pass=bwd dtype=f16 window=128:16 align=br scale=0.25 deterministic=1 guards=off "
+             "spelling=single impl=composite engine=7 "
+             "fill=stair_dn seed=18446744073 poison=inf repeat=3 grad=f32");
+    cr_expect(p.ask.has_left && p.ask.window_left == 128 && p.ask.has_right &&
+              p.ask.window_right == 16);
     cr_expect_eq(p.ask.align, FATTN_BOTTOM_RIGHT);
     cr_expect(p.ask.has_attn_scale && p.ask.attn_scale == 0.25);
     cr_expect(p.ask.deterministic && p.ask.guards_off);
@@ -220,13 +238,16 @@ Test(problem, bands_types_and_the_rest_reach_the_question)
     cr_expect_eq(p.ask.dtype, FATTN_F16);
     cr_expect_eq(p.tensor[FACTS_TENSOR_O].dtype, FATTN_F16);
     cr_expect_eq(p.tensor[FACTS_TENSOR_DQ].dtype, FATTN_F32);
-    cr_expect(p.engine == 7 && p.fill == FACTS_FILL_STAIR_DN && p.poison == FACTS_POISON_INF && p.repeat == 3);
+    cr_expect(p.engine == 7 && p.fill == FACTS_FILL_STAIR_DN && p.poison == FACTS_POISON_INF &&
+              p.repeat == 3);
     cr_expect_eq(p.seed, 18446744073);
     resolves("mask=causal engine=all");
-    cr_expect(!p.ask.has_left && p.ask.has_right && p.ask.window_right == 0 && p.ask.align == FATTN_TOP_LEFT);
+    cr_expect(!p.ask.has_left && p.ask.has_right && p.ask.window_right == 0 &&
+              p.ask.align == FATTN_TOP_LEFT);
     cr_expect_eq(p.engine, FACTS_ENGINE_ALL);
     resolves("mask=none");
-    cr_expect(!p.ask.has_left && !p.ask.has_right && !p.ask.has_attn_scale && !p.has_lengths && p.engine == FACTS_ENGINE_AUTO);
+    cr_expect(!p.ask.has_left && !p.ask.has_right && !p.ask.has_attn_scale && !p.has_lengths &&
+              p.engine == FACTS_ENGINE_AUTO);
 }
 
 Test(problem, lengths_are_what_their_word_says)
@@ -270,7 +291,8 @@ Test(problem, what_nothing_implements_is_named_by_its_key)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         cr_expect_eq(resolve(texts[i]), FACTS_NOT_IMPLEMENTED, "%s", texts[i]);
         size_t letters = strcspn(texts[i], "=");
-        cr_expect(strncmp(error.text, texts[i], letters) == 0 && error.text[letters] == ':', "%s: %s", texts[i], error.text);
+        cr_expect(strncmp(error.text, texts[i], letters) == 0 && error.text[letters] == ':',
+                  "%s: %s", texts[i], error.text);
     }
 }
 

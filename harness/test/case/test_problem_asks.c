@@ -1,4 +1,5 @@
-/* What a case says of bias, score modifications, sums, statistics, execution and policy arrives in the problem. */
+/* What a case says of bias, score modifications, sums, statistics, execution and policy arrives in
+ * the problem. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -19,13 +20,15 @@ static void resolves(const char *text)
 {
     fattn_problem full;
     cr_assert_eq(resolve(text), FACTS_RESOLVED, "%s: %s", text, error.text);
-    cr_expect_eq(fattn_problem_resolve(&p.ask, &full), FATTN_OK, "%s: the library takes it: %s", text, fattn_last_error());
+    cr_expect_eq(fattn_problem_resolve(&p.ask, &full), FATTN_OK, "%s: the library takes it: %s",
+                 text, fattn_last_error());
 }
 
 static void refuses(const char *text, const char *key)
 {
     cr_expect_eq(resolve(text), FACTS_BAD_PROBLEM, "%s", text);
-    cr_expect(strncmp(error.text, key, strlen(key)) == 0 && error.text[strlen(key)] == ':', "%s: %s", text, error.text);
+    cr_expect(strncmp(error.text, key, strlen(key)) == 0 && error.text[strlen(key)] == ':',
+              "%s: %s", text, error.text);
 }
 
 #define STRIDES(a, b, c, d) ((int64_t[4]){ a, b, c, d })
@@ -35,13 +38,17 @@ Test(asks, a_bias_has_the_shape_of_its_word)
     static const struct {
         const char *word;
         int64_t dim[4];
-    } shapes[] = { { "11ss", { 1, 1, 5, 7 } }, { "1hss", { 1, 4, 5, 7 } }, { "b1ss", { 2, 1, 5, 7 } }, { "bhss", { 2, 4, 5, 7 } },
-                   { "111s", { 1, 1, 1, 7 } }, { "b11s", { 2, 1, 1, 7 } }, { "bh1s", { 2, 4, 1, 7 } }, { "1h1s", { 1, 4, 1, 7 } } };
+    } shapes[] = { { "11ss", { 1, 1, 5, 7 } }, { "1hss", { 1, 4, 5, 7 } },
+                   { "b1ss", { 2, 1, 5, 7 } }, { "bhss", { 2, 4, 5, 7 } },
+                   { "111s", { 1, 1, 1, 7 } }, { "b11s", { 2, 1, 1, 7 } },
+                   { "bh1s", { 2, 4, 1, 7 } }, { "1h1s", { 1, 4, 1, 7 } } };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         char text[128];
-        snprintf(text, sizeof text, "pass=bwd dtype=f16 b=2 h=4/2 s=5/7 d=8 bias=%s dbias=1", shapes[i].word);
+        snprintf(text, sizeof text, "pass=bwd dtype=f16 b=2 h=4/2 s=5/7 d=8 bias=%s dbias=1",
+                 shapes[i].word);
         resolves(text);
-        const facts_tensor *bias = &p.tensor[FACTS_TENSOR_BIAS], *dbias = &p.tensor[FACTS_TENSOR_DBIAS];
+        const facts_tensor *bias = &p.tensor[FACTS_TENSOR_BIAS],
+                           *dbias = &p.tensor[FACTS_TENSOR_DBIAS];
         cr_expect(bias->present && dbias->present && p.ask.has_bias && p.ask.dbias);
         cr_expect_arr_eq(bias->dim, shapes[i].dim, 32, "%s", text);
         cr_expect_arr_eq(p.ask.bias_dim, shapes[i].dim, 32);
@@ -53,7 +60,8 @@ Test(asks, a_bias_has_the_shape_of_its_word)
     }
     resolves("bias=1hss bias_dtype=f32 bias_fill=window:3:inf");
     cr_expect(p.tensor[FACTS_TENSOR_BIAS].dtype == FATTN_F32 && p.ask.bias_dtype == FATTN_F32);
-    cr_expect(p.bias_fill == FACTS_BIAS_WINDOW && p.bias_parameter[0] == 3 && isinf(p.bias_parameter[1]));
+    cr_expect(p.bias_fill == FACTS_BIAS_WINDOW && p.bias_parameter[0] == 3 &&
+              isinf(p.bias_parameter[1]));
     resolves("bias=1hss bias_fill=finite_min");
     cr_expect_eq(p.bias_fill, FACTS_BIAS_FINITE_MIN);
     refuses("pass=bwd dbias=1", "dbias");
@@ -71,7 +79,8 @@ Test(asks, broadcast_inputs_have_stride_0_and_their_gradients_may_be_sums)
     cr_expect_arr_eq(dv->dim, STRIDES(2, 3, 5, 8), 32, "not asked for: of each element");
     cr_expect_eq(dv->elements, 2 * 3 * 5 * 8);
     cr_expect_eq(p.ask.do_strides[2], 0);
-    resolves("pass=bwd b=2 h=3 s=5 d=8 bias=bhss dbias=1 stride=broadcast:bias.b+bias.h;sum:dbias.b");
+    resolves(
+        "pass=bwd b=2 h=3 s=5 d=8 bias=bhss dbias=1 stride=broadcast:bias.b+bias.h;sum:dbias.b");
     cr_expect_arr_eq(p.tensor[FACTS_TENSOR_BIAS].stride, STRIDES(0, 0, 5, 1), 32);
     cr_expect_arr_eq(p.tensor[FACTS_TENSOR_DBIAS].stride, STRIDES(0, 25, 5, 1), 32);
     cr_expect_arr_eq(p.tensor[FACTS_TENSOR_DBIAS].dim, STRIDES(1, 3, 5, 5), 32);
@@ -107,10 +116,13 @@ Test(asks, one_length_may_stand_for_every_batch_entry)
 Test(asks, how_the_call_is_made)
 {
     resolves("exec=graph_update threads=4 workspace=offset:48 repeat=5");
-    cr_expect(p.exec == FACTS_EXEC_GRAPH_UPDATE && p.ask.capture && p.threads == 4 && p.workspace_offset == 48 && p.repeat == 5);
+    cr_expect(p.exec == FACTS_EXEC_GRAPH_UPDATE && p.ask.capture && p.threads == 4 &&
+              p.workspace_offset == 48 && p.repeat == 5);
     resolves("exec=multi_stream");
-    cr_expect(p.exec == FACTS_EXEC_MULTI_STREAM && !p.ask.capture && p.threads == 1 && p.workspace_offset == 0);
-    static const char *const graphs[] = { "exec=graph", "exec=graph_native", "exec=graph_after_destroy" };
+    cr_expect(p.exec == FACTS_EXEC_MULTI_STREAM && !p.ask.capture && p.threads == 1 &&
+              p.workspace_offset == 0);
+    static const char *const graphs[] = { "exec=graph", "exec=graph_native",
+                                          "exec=graph_after_destroy" };
     for (size_t i = 0; i < 3; i++) {
         resolves(graphs[i]);
         cr_expect(p.ask.capture, "%s", graphs[i]);
@@ -126,13 +138,15 @@ Test(asks, how_the_call_is_made)
     resolves("policy=math");
     cr_expect_eq(p.policy, FACTS_POLICY_MATH);
     resolves("");
-    cr_expect(p.policy == FACTS_POLICY_CUDNN && p.mod == FACTS_MOD_NONE && !p.ask.capture && !p.ask.has_bias);
+    cr_expect(p.policy == FACTS_POLICY_CUDNN && p.mod == FACTS_MOD_NONE && !p.ask.capture &&
+              !p.ask.has_bias);
 }
 
 Test(asks, a_named_modification_brings_its_tensors)
 {
     resolves("mod=softcap:30");
-    cr_expect(p.mod == FACTS_MOD_SOFTCAP && p.mod_parameter[0] == 30 && !p.tensor[FACTS_TENSOR_MOD_A].present);
+    cr_expect(p.mod == FACTS_MOD_SOFTCAP && p.mod_parameter[0] == 30 &&
+              !p.tensor[FACTS_TENSOR_MOD_A].present);
     cr_expect_null(p.ask.score_mod);
     resolves("mod=window:64:inf");
     cr_expect(p.mod == FACTS_MOD_WINDOW && p.mod_parameter[0] == 64 && isinf(p.mod_parameter[1]));

@@ -35,10 +35,18 @@ def scatter(storage, dump, name, about, case, plant):
     value, dim, stride = np.ascontiguousarray(value), about["dim"], about["stride"]
     starts, live = np.arange(dim[0]) * stride[0], np.full(dim[0], dim[2])
     if about["packed"]:
-        offsets = np.load(os.path.join(dump, ("stats" if name in ("max", "sum_exp") else name) + "_offsets.npy")).astype(np.int64)
-        starts, live = offsets[:-1] * (stride[2] if case["ragged_tokens"] else 1), lengths(dump, about, case)
+        offsets = np.load(
+            os.path.join(dump, ("stats" if name in ("max", "sum_exp") else name) + "_offsets.npy")
+        ).astype(np.int64)
+        starts, live = (
+            offsets[:-1] * (stride[2] if case["ragged_tokens"] else 1),
+            lengths(dump, about, case),
+        )
     elements = storage.view(value.dtype)
-    h, s, d = (np.arange(n).reshape([-1 if axis == i else 1 for i in range(3)]) for axis, n in enumerate(dim[1:]))
+    h, s, d = (
+        np.arange(n).reshape([-1 if axis == i else 1 for i in range(3)])
+        for axis, n in enumerate(dim[1:])
+    )
     for b in range(dim[0]):
         at = about["first"] + starts[b] + h * stride[1] + s * stride[2] + d * stride[3]
         elements[at[:, : live[b]]] = value[b, :, : live[b]]
@@ -51,7 +59,10 @@ def array(dump, name, plant):
 
 def put_buffers(out, dump, case, storages, plant):
     for owner, storage in storages.items():
-        np.save(os.path.join(out, f"{owner}.npy"), storage.view(np.load(os.path.join(dump, f"{owner}.npy")).dtype))
+        np.save(
+            os.path.join(out, f"{owner}.npy"),
+            storage.view(np.load(os.path.join(dump, f"{owner}.npy")).dtype),
+        )
     for name, about in case["arrays"].items():
         if about["output"]:
             np.save(os.path.join(out, f"{name}.npy"), array(dump, name, plant))
@@ -62,7 +73,9 @@ def put_bound(out, dump, case, storages, plant):
         name = WORDS.get(binding["slot"], binding["slot"])
         about = case["tensors"].get(name)
         if about and about["output"]:
-            storages[about["storage_of"]][about["first"] * size_of(about) :].tofile(os.path.join(out, f"{binding['uid']}.bin"))
+            storages[about["storage_of"]][about["first"] * size_of(about) :].tofile(
+                os.path.join(out, f"{binding['uid']}.bin")
+            )
         elif name in case["arrays"] and case["arrays"][name]["output"]:
             array(dump, name, plant).tofile(os.path.join(out, f"{binding['uid']}.bin"))
 
@@ -75,7 +88,9 @@ def main(dump, described, out, plant=None):
         if about["output"]:
             owner = about["storage_of"]
             if owner not in storages:
-                storages[owner] = np.full(case["tensors"][owner]["elements"] * size_of(about), 0xFF, np.uint8)
+                storages[owner] = np.full(
+                    case["tensors"][owner]["elements"] * size_of(about), 0xFF, np.uint8
+                )
             scatter(storages[owner], dump, name, about, case, plant == name)
     (put_bound if "graph" in case else put_buffers)(out, dump, case, storages, plant)
 

@@ -4,6 +4,7 @@ usage: between.py FOLDER COMMAND...    FOLDER/when holds one of these; without t
   kill N    kill -9 of the worker, and of this process, instead of request N of each worker; FOLDER/killed has a byte for each
   hold N    request N, counted over all workers, waits as long as FOLDER/held is there, which says that it was reached
 """
+
 import json
 import os
 import signal

@@ -2,6 +2,7 @@
 
 ci/test/needs.py says which builds tests may ask, and skips a test whose build is not installed.
 """
+
 import json
 import os
 import shutil
@@ -11,7 +12,9 @@ import tempfile
 import time
 import unittest
 
-SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
+SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(
+    os.path.join(os.path.dirname(__file__), "../../..")
+)
 BIN = os.environ.get("FACTS_BIN") or os.path.join(SOURCE, "build/release/bin")
 FACTS = os.path.join(BIN, "facts")
 WORKER = os.path.join(BIN, "facts-worker")
@@ -27,7 +30,12 @@ CI_BUILDS = (OLD, NEW)
 
 def environment(**more):
     """Ours, without what would lead a test astray."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("FACTS_FAULT", "FACTS_WORKER", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDNN_LIB_CONFIG")}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if k
+        not in ("FACTS_FAULT", "FACTS_WORKER", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDNN_LIB_CONFIG")
+    }
     kept.setdefault("FACTS_HOME", SOURCE)
     kept["PIP_NO_INDEX"] = "1"  # no test asks a package index
     kept.update(more)
@@ -41,8 +49,17 @@ class Done:
 
 
 def facts(*arguments, timeout=300, cwd=None, **more):
-    return Done(subprocess.run([FACTS, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout, cwd=cwd,
-                               env=environment(**more)))
+    return Done(
+        subprocess.run(
+            [FACTS, *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            cwd=cwd,
+            env=environment(**more),
+        )
+    )
 
 
 def description(name="h100-sxm", without=(), **changes):
@@ -68,30 +85,87 @@ class Answer:
 
 def worker_environment(**more):
     """The supervisor's, for one thread. (Threads that spin while they wait cost several times the work.)"""
-    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1", **more}
+    return {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "OMP_WAIT_POLICY": "passive",
+        "OMP_NUM_THREADS": "1",
+        **more,
+    }
 
 
 def run_on_cpu(dumps):
     """Rows of one worker on the CPU backend; each (case, folder) of `dumps` is dumped into its folder."""
     lines = [json.dumps({"target": {"device": {"kind": "cpu"}, "threads": 1}})]
-    lines += [json.dumps({"id": i, "case": case, "do": "run", "dump": folder}) for i, (case, folder) in enumerate(dumps)]
-    return Answer(subprocess.run([WORKER], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300, env=worker_environment())).rows
+    lines += [
+        json.dumps({"id": i, "case": case, "do": "run", "dump": folder})
+        for i, (case, folder) in enumerate(dumps)
+    ]
+    return Answer(
+        subprocess.run(
+            [WORKER],
+            input="\n".join(lines) + "\n",
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=worker_environment(),
+        )
+    ).rows
 
 
-def ask(build, *cases, do="decide", device=None, gpu=None, explain=False, plan_dir="", standalone="", env=None, **target):
+def ask(
+    build,
+    *cases,
+    do="decide",
+    device=None,
+    gpu=None,
+    explain=False,
+    plan_dir="",
+    standalone="",
+    env=None,
+    **target,
+):
     """Drives a worker with a target line of our own. Its environment is the supervisor's, but for what `env` changes. `standalone`: a folder, or one
     for each case."""
     described = {"kind": "described", "name": "test", "json": json.dumps(device or description())}
-    first = {"cudnn_dir": build.dir, "nvrtc": build.nvrtc, "driver": NULL_DRIVER, "version": build.version, "build": build.name, "threads": 1,
-             "device": described if gpu is None else {"kind": "gpu", "ordinal": gpu}, "trust_plans": True}
+    first = {
+        "cudnn_dir": build.dir,
+        "nvrtc": build.nvrtc,
+        "driver": NULL_DRIVER,
+        "version": build.version,
+        "build": build.name,
+        "threads": 1,
+        "device": described if gpu is None else {"kind": "gpu", "ordinal": gpu},
+        "trust_plans": True,
+    }
     first.update(target)
     lines = [json.dumps({"target": first})]
     folders = [standalone] * len(cases) if isinstance(standalone, str) else standalone
-    lines += [json.dumps({"id": i, "case": c, "do": do, "explain": explain, "plan_dir": plan_dir, "standalone": folders[i]}) for i, c in enumerate(cases)]
+    lines += [
+        json.dumps(
+            {
+                "id": i,
+                "case": c,
+                "do": do,
+                "explain": explain,
+                "plan_dir": plan_dir,
+                "standalone": folders[i],
+            }
+        )
+        for i, c in enumerate(cases)
+    ]
     clean = worker_environment(CUDNN_LIB_CONFIG="GRAPH_JIT_ONLY")
     clean.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
     clean.update(env or {})
-    return Answer(subprocess.run([WORKER], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300, env=clean))
+    return Answer(
+        subprocess.run(
+            [WORKER],
+            input="\n".join(lines) + "\n",
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=clean,
+        )
+    )
 
 
 def some(items, first=0, of=2):
@@ -145,7 +219,16 @@ class Record:
     """A record file, sorted by kind of line."""
 
     def __init__(self, path):
-        self.runs, self.targets, self.starts, self.times, self.rows, self.ends, self.findings, self.bad = [], [], [], [], [], [], [], 0
+        (
+            self.runs,
+            self.targets,
+            self.starts,
+            self.times,
+            self.rows,
+            self.ends,
+            self.findings,
+            self.bad,
+        ) = [], [], [], [], [], [], [], 0
         with open(path, encoding="utf-8", errors="replace") as file:
             for text in file:
                 try:
@@ -153,7 +236,14 @@ class Record:
                 except ValueError:
                     self.bad += 1
                     continue
-                for kind, kept in (("run", self.runs), ("target", self.targets), ("start", self.starts), ("time", self.times), ("end", self.ends), ("finding", self.findings)):
+                for kind, kept in (
+                    ("run", self.runs),
+                    ("target", self.targets),
+                    ("start", self.starts),
+                    ("time", self.times),
+                    ("end", self.ends),
+                    ("finding", self.findings),
+                ):
                     if isinstance(line.get(kind), dict):
                         kept.append(line[kind])
                         break
@@ -168,8 +258,23 @@ def library(folder, name, source="", soname=None):
     """Compiles a small shared library for a test; returns its path."""
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, name)
-    subprocess.run([os.environ.get("FACTS_CC") or "cc", "-shared", "-fPIC", "-x", "c", "-", "-o", path, f"-Wl,-soname,{soname or name}"],
-                   input=source + "\n", text=True, check=True, capture_output=True)
+    subprocess.run(
+        [
+            os.environ.get("FACTS_CC") or "cc",
+            "-shared",
+            "-fPIC",
+            "-x",
+            "c",
+            "-",
+            "-o",
+            path,
+            f"-Wl,-soname,{soname or name}",
+        ],
+        input=source + "\n",
+        text=True,
+        check=True,
+        capture_output=True,
+    )
     return path
 
 

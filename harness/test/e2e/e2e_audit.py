@@ -1,4 +1,5 @@
 """facts audit, as people start it: two real versions, described devices, a few rules."""
+
 import json
 import os
 import re
@@ -46,10 +47,23 @@ class Audit(unittest.TestCase):
             e2e.need(build)
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.rules, cls.asked_record = os.path.join(folder.name, "x.claims"), os.path.join(folder.name, "asked.jsonl")
+        cls.rules, cls.asked_record = (
+            os.path.join(folder.name, "x.claims"),
+            os.path.join(folder.name, "asked.jsonl"),
+        )
         with open(cls.rules, "w", encoding="utf-8") as file:
             file.write(RULES)
-        cls.asked = e2e.facts("audit", cls.rules, "--json", "--cudnn", BUILDS, "--device", "h100-sxm,sm100-spec", "-o", cls.asked_record)
+        cls.asked = e2e.facts(
+            "audit",
+            cls.rules,
+            "--json",
+            "--cudnn",
+            BUILDS,
+            "--device",
+            "h100-sxm,sm100-spec",
+            "-o",
+            cls.asked_record,
+        )
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -58,7 +72,9 @@ class Audit(unittest.TestCase):
         shutil.copy(self.asked_record, self.record)
 
     def audit(self, *more, devices="h100-sxm,sm100-spec"):
-        return e2e.facts("audit", *more, "--cudnn", BUILDS, "--device", devices, "-o", self.record, "--overwrite")
+        return e2e.facts(
+            "audit", *more, "--cudnn", BUILDS, "--device", devices, "-o", self.record, "--overwrite"
+        )
 
     def test_each_rule_gets_the_word_that_the_versions_give_it(self):
         done = self.asked
@@ -91,17 +107,39 @@ class Audit(unittest.TestCase):
         self.assertIn("- **t/loose** (decision): ", done.out)
 
     def test_its_page_has_the_rules_that_disagree_beside_the_decisions(self):
-        done = e2e.facts("audit", self.rules, "--from", self.record, "--page", os.path.join(self.folder.name, "page"))
+        done = e2e.facts(
+            "audit",
+            self.rules,
+            "--from",
+            self.record,
+            "--page",
+            os.path.join(self.folder.name, "page"),
+        )
         self.assertIn(f"page: {self.folder.name}/page/index.html", done.text)
         with open(os.path.join(self.folder.name, "page", "index.html"), encoding="utf-8") as file:
-            data = json.loads(re.search('<script type="application/json" id="data">(.*?)</script>', file.read(), re.S)[1])
+            data = json.loads(
+                re.search(
+                    '<script type="application/json" id="data">(.*?)</script>', file.read(), re.S
+                )[1]
+            )
         found = {(one["id"], one["word"]): len(one["shown"]) for one in data["audit"]}
-        self.assertEqual(found, {("t/strict", "accepted, numbers not known"): 4, ("t/loose", "too loose"): 1})
+        self.assertEqual(
+            found, {("t/strict", "accepted, numbers not known"): 4, ("t/loose", "too loose"): 1}
+        )
 
     def test_a_record_is_judged_as_the_run_that_made_it(self):
         asked, again = self.asked, e2e.facts("audit", self.rules, "--json", "--from", self.record)
-        words = [[{k: x.get(k) for k in ("rule", "device", "first", "last", "verdict", "case", "backend")} for x in map(json.loads, done.out.splitlines())
-                  if x["verdict"] != "untestable"] for done in (asked, again)]
+        words = [
+            [
+                {
+                    k: x.get(k)
+                    for k in ("rule", "device", "first", "last", "verdict", "case", "backend")
+                }
+                for x in map(json.loads, done.out.splitlines())
+                if x["verdict"] != "untestable"
+            ]
+            for done in (asked, again)
+        ]
         self.assertEqual(again.status, asked.status, again.text)
         self.assertEqual(words[0], words[1])
 
@@ -112,38 +150,68 @@ class Audit(unittest.TestCase):
         rows = [line for line in lines if '"verdict"' in line]
         for i, part in enumerate(parts):
             with open(part, "w", encoding="utf-8") as file:
-                file.writelines(line for line in lines if '"verdict"' not in line or rows.index(line) % 2 == i)
+                file.writelines(
+                    line for line in lines if '"verdict"' not in line or rows.index(line) % 2 == i
+                )
         whole = e2e.facts("audit", self.rules, "--json", "--from", self.record)
         again = e2e.facts("audit", self.rules, "--json", "--from", parts[0], "--from", parts[1])
         self.assertEqual((again.status, again.out), (whole.status, whole.out), again.text)
-        self.assertNotEqual(e2e.facts("audit", self.rules, "--json", "--from", parts[1]).out, whole.out)
+        self.assertNotEqual(
+            e2e.facts("audit", self.rules, "--json", "--from", parts[1]).out, whole.out
+        )
 
     def test_what_ran_and_was_right_is_too_strict(self):
         with open(self.record, encoding="utf-8") as file:
-            lines = file.read().replace('"grade":"decided"', '"grade":"measured"').replace(" guards=off", " engine=all guards=off")
+            lines = (
+                file.read()
+                .replace('"grade":"decided"', '"grade":"measured"')
+                .replace(" guards=off", " engine=all guards=off")
+            )
         with open(self.record, "w", encoding="utf-8") as file:
             file.write(lines)
         done = e2e.facts("audit", self.rules, "--from", self.record)
         self.assertEqual(done.status, 1, done.text)
-        self.assertIn("too strict: the rule refuses a case that every offered engine computes right\n  t/strict (decision)", done.out)
+        self.assertIn(
+            "too strict: the rule refuses a case that every offered engine computes right\n  t/strict (decision)",
+            done.out,
+        )
 
     def test_a_record_without_these_rules_or_of_nothing_is_said(self):
         self.assertEqual(e2e.facts("audit", "fe/C12", "--from", self.record).status, 5)
-        self.assertEqual(e2e.facts("audit", self.rules, "--from", self.rules).status, 2)   # no record
+        self.assertEqual(
+            e2e.facts("audit", self.rules, "--from", self.rules).status, 2
+        )  # no record
         self.assertEqual(e2e.facts("audit", "--from", self.record, "--cudnn", e2e.NEW).status, 2)
-        for command in ("audit", "calibrate"):   # as merge, report and diff
+        for command in ("audit", "calibrate"):  # as merge, report and diff
             self.assertEqual(e2e.facts(command, "--from", self.record + ".not").status, 2, command)
 
     def test_bad_input_is_one_line_with_its_place(self):
-        for text, place in (("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: mas=causal\n", ":5:9: mas is not a key; did you mean mask?"),
-                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0 & sm=90 &\n", ":5:28: expected a key here"),
-                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: sm=90\nedge: pass=fwd | d=100 | dd=104\n", ":6:26: dd is not a key"),
-                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd s=1..65 | d=100 | d=104\n",
-                             ":6:1: a rule has at most 64 pairs of cases"),
-                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd | d=100,101 | d=104\n",
-                             ":6:1: both sides of an edge need the same number of cases"),
-                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk>128\nedge: pass=fwd | d=64 | d=32\n",
-                             ":6:1: x/1 has no edge here: pass=fwd dtype=bf16 d=64 is never refused by the rule")):
+        for text, place in (
+            (
+                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: mas=causal\n",
+                ":5:9: mas is not a key; did you mean mask?",
+            ),
+            (
+                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0 & sm=90 &\n",
+                ":5:28: expected a key here",
+            ),
+            (
+                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: sm=90\nedge: pass=fwd | d=100 | dd=104\n",
+                ":6:26: dd is not a key",
+            ),
+            (
+                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd s=1..65 | d=100 | d=104\n",
+                ":6:1: a rule has at most 64 pairs of cases",
+            ),
+            (
+                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd | d=100,101 | d=104\n",
+                ":6:1: both sides of an edge need the same number of cases",
+            ),
+            (
+                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk>128\nedge: pass=fwd | d=64 | d=32\n",
+                ":6:1: x/1 has no edge here: pass=fwd dtype=bf16 d=64 is never refused by the rule",
+            ),
+        ):
             bad = os.path.join(self.folder.name, "x.claims")
             with open(bad, "w", encoding="utf-8") as file:
                 file.write(text)

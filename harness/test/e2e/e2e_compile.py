@@ -1,4 +1,5 @@
 """facts compile and --plan-dir as commands: processes that share a folder, plans that are made ahead, and plans that another user wrote."""
+
 import os
 import re
 import shutil
@@ -18,21 +19,51 @@ class Many(e2e.TestCase):
         """A new cache: each makes the user's key, and one of them wins. Two by day, eight in the night."""
         count = len(e2e.some(range(8), of=4))
         os.makedirs(self.path("cache", "facts"))
-        os.symlink(os.path.dirname(os.path.dirname(e2e.need(e2e.NEW).dir)), self.path("cache", "facts", "cudnn"))
+        os.symlink(
+            os.path.dirname(os.path.dirname(e2e.need(e2e.NEW).dir)),
+            self.path("cache", "facts", "cudnn"),
+        )
         plans, more = self.path("plans"), e2e.environment(XDG_CACHE_HOME=self.path("cache"))
-        words = [e2e.FACTS, "compile", self.CASES, "--cudnn", e2e.NEW, "-j", "1", "--plan-dir", plans]
-        every = [subprocess.Popen([*words, "-o", self.path(f"r{n}")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=more) for n in range(count)]
+        words = [
+            e2e.FACTS,
+            "compile",
+            self.CASES,
+            "--cudnn",
+            e2e.NEW,
+            "-j",
+            "1",
+            "--plan-dir",
+            plans,
+        ]
+        every = [
+            subprocess.Popen(
+                [*words, "-o", self.path(f"r{n}")],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=more,
+            )
+            for n in range(count)
+        ]
         for process in every:
             said = process.communicate(timeout=300)[0]
             self.assertEqual(process.returncode, 0, said)
             self.assertNotIn("could not be used", said)
-        rows = [sorted((row["case"], row["verdict"]) for row in e2e.Record(self.path(f"r{n}")).rows) for n in range(count)]
+        rows = [
+            sorted((row["case"], row["verdict"]) for row in e2e.Record(self.path(f"r{n}")).rows)
+            for n in range(count)
+        ]
         self.assertEqual(len(rows[0]), 4)
         self.assertEqual(rows, count * rows[:1])
-        self.assertEqual(sorted(name.split(".", 1)[1] for name in os.listdir(plans)), 3 * ["plan"] + 2 * ["refusal"],
-                         "one more is of the backward's own forward, and nothing is half written")
+        self.assertEqual(
+            sorted(name.split(".", 1)[1] for name in os.listdir(plans)),
+            3 * ["plan"] + 2 * ["refusal"],
+            "one more is of the backward's own forward, and nothing is half written",
+        )
         self.assertEqual(sorted(os.listdir(self.path("cache", "facts"))), ["cudnn", "plan.key"])
-        done = subprocess.run([*words, "-o", self.path("last")], capture_output=True, text=True, env=more, check=False)
+        done = subprocess.run(
+            [*words, "-o", self.path("last")], capture_output=True, text=True, env=more, check=False
+        )
         self.assertIn("plans: 0 compiled, 2 loaded; refusals loaded: 2", done.stdout + done.stderr)
 
 
@@ -59,7 +90,18 @@ class Compile(e2e.TestCase):
             shutil.copytree(os.path.join(Compile.made, "plans"), self.plans)
 
     def command(self, *more, status=0):
-        done = e2e.facts("compile", self.CASES, "--cudnn", e2e.need(e2e.NEW).name, "--plan-dir", self.plans, "--overwrite", "-o", self.path("r"), *more)
+        done = e2e.facts(
+            "compile",
+            self.CASES,
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            "--plan-dir",
+            self.plans,
+            "--overwrite",
+            "-o",
+            self.path("r"),
+            *more,
+        )
         self.assertStatus(done, status)
         return done
 
@@ -73,21 +115,63 @@ class Compile(e2e.TestCase):
         second = self.command()
         self.assertEqual(self.counts(second), (0, 2, 2))
         self.assertNotIn("before", second.text)
-        own = e2e.facts("compile", self.CASES, "--cudnn", e2e.need(e2e.NEW).name, "--plan-dir", self.path("own"), "--with", "policy=any", "-o", self.path("o"))
-        self.assertEqual(self.counts(own), (2, 0, 0), "a plan of the math backend needs no compiler")
-        later = e2e.facts("decide", self.CASES, "--cudnn", e2e.need(e2e.NEW).name, "--plan", "--plan-dir", self.plans, "--overwrite", "-o", self.path("r"))
+        own = e2e.facts(
+            "compile",
+            self.CASES,
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            "--plan-dir",
+            self.path("own"),
+            "--with",
+            "policy=any",
+            "-o",
+            self.path("o"),
+        )
+        self.assertEqual(
+            self.counts(own), (2, 0, 0), "a plan of the math backend needs no compiler"
+        )
+        later = e2e.facts(
+            "decide",
+            self.CASES,
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            "--plan",
+            "--plan-dir",
+            self.plans,
+            "--overwrite",
+            "-o",
+            self.path("r"),
+        )
         self.assertEqual(self.counts(later), (0, 2, 2))
 
     def test_each_shard_makes_its_part(self):
-        parts = [self.counts(self.command("--shard", f"{i}/2", status=0)) for i in (1, 2) if e2e.facts("list", self.CASES, "--shard", f"{i}/2").out]
+        parts = [
+            self.counts(self.command("--shard", f"{i}/2", status=0))
+            for i in (1, 2)
+            if e2e.facts("list", self.CASES, "--shard", f"{i}/2").out
+        ]
         self.assertEqual(sum(part[0] for part in parts), 2)
         self.assertEqual(self.counts(self.command()), (0, 2, 2))
 
     def test_plans_that_do_not_fit_are_counted(self):
         self.make()
-        done = e2e.facts("compile", "pass=fwd b=1 h=2 s=256 d=64", "--cudnn", e2e.NEW, "--device", "h200-sxm", "--plan-dir", self.plans, "-o", self.path("other"))
+        done = e2e.facts(
+            "compile",
+            "pass=fwd b=1 h=2 s=256 d=64",
+            "--cudnn",
+            e2e.NEW,
+            "--device",
+            "h200-sxm",
+            "--plan-dir",
+            self.plans,
+            "-o",
+            self.path("other"),
+        )
         self.assertEqual(self.counts(done), (1, 0, 0))
-        self.assertIn("the folder had 2 plans before; a plan fits one build of FACTS, one of cuDNN and NVRTC, and one kind of GPU", done.text)
+        self.assertIn(
+            "the folder had 2 plans before; a plan fits one build of FACTS, one of cuDNN and NVRTC, and one kind of GPU",
+            done.text,
+        )
 
     def test_a_damaged_file_is_one_line(self):
         self.make()
@@ -97,8 +181,11 @@ class Compile(e2e.TestCase):
                 os.truncate(self.path("plans", name), 1000)
         done = self.command()
         self.assertEqual(self.counts(done), (1, 0, 1))
-        said, = [line for line in done.err.splitlines() if "--plan-dir" in line]
-        self.assertRegex(said, r"^facts: --plan-dir: 1 file could not be used and was made again; the first: \S+\.plan: is damaged$")
+        (said,) = [line for line in done.err.splitlines() if "--plan-dir" in line]
+        self.assertRegex(
+            said,
+            r"^facts: --plan-dir: 1 file could not be used and was made again; the first: \S+\.plan: is damaged$",
+        )
 
     def test_the_folder_has_to_be_named(self):
         self.assertOneLine(e2e.facts("compile", self.CASES), 2, "--plan-dir")
@@ -121,13 +208,27 @@ class Sealed(e2e.TestCase):
         return self.path(name)
 
     def compile(self, *more, cache=None, folder="--plan-dir"):
-        done = e2e.facts("decide", CASE, "--plan", "--cudnn", e2e.need(e2e.NEW).name, folder, self.plans, "--overwrite", "-o", self.path("r"), *more,
-                         XDG_CACHE_HOME=cache or self.cache)
-        row = (e2e.Record(self.path("r")).rows or [{}])[-1] if os.path.exists(self.path("r")) else {}
+        done = e2e.facts(
+            "decide",
+            CASE,
+            "--plan",
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            folder,
+            self.plans,
+            "--overwrite",
+            "-o",
+            self.path("r"),
+            *more,
+            XDG_CACHE_HOME=cache or self.cache,
+        )
+        row = (
+            (e2e.Record(self.path("r")).rows or [{}])[-1] if os.path.exists(self.path("r")) else {}
+        )
         return done, row
 
     def content(self):
-        name, = os.listdir(self.plans)
+        (name,) = os.listdir(self.plans)
         with open(self.path("plans", name), "rb") as file:
             return name, file.read()
 
@@ -135,25 +236,52 @@ class Sealed(e2e.TestCase):
         self.compile()
         name, good = self.content()
         for at in e2e.some((0, 9, 17, 47, 60, 200, 48, len(good) // 2, len(good) - 1), of=3):
-            bad = good[:at] + bytes([good[at] ^ 4]) + good[at + 1:]
+            bad = good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :]
             with open(self.path("plans", name), "wb") as file:
                 file.write(bad)
             done, row = self.compile()
             self.assertStatus(done, 0)
             self.assertNotIn("plan_loaded", row, at)
             self.assertTrue(row["not_loaded"].startswith(name), at)
-            self.assertEqual(self.content()[1] == bad, at < 16, "mark and key: somebody else's, which we leave alone")
+            self.assertEqual(
+                self.content()[1] == bad,
+                at < 16,
+                "mark and key: somebody else's, which we leave alone",
+            )
         self.assertTrue(self.compile()[1].get("plan_loaded"))
 
     def test_under_another_name_it_is_another_plan(self):
         self.compile()
         name, good = self.content()
         other = CASE.replace("s=128", "s=256")
-        e2e.facts("decide", other, "--plan", "--cudnn", e2e.need(e2e.NEW).name, "--plan-dir", self.plans, "-o", self.path("o"), XDG_CACHE_HOME=self.cache)
-        second, = set(os.listdir(self.plans)) - {name}
+        e2e.facts(
+            "decide",
+            other,
+            "--plan",
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            "--plan-dir",
+            self.plans,
+            "-o",
+            self.path("o"),
+            XDG_CACHE_HOME=self.cache,
+        )
+        (second,) = set(os.listdir(self.plans)) - {name}
         with open(self.path("plans", second), "wb") as file:
             file.write(good)
-        done = e2e.facts("decide", other, "--plan", "--cudnn", e2e.need(e2e.NEW).name, "--plan-dir", self.plans, "--overwrite", "-o", self.path("o"), XDG_CACHE_HOME=self.cache)
+        done = e2e.facts(
+            "decide",
+            other,
+            "--plan",
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            "--plan-dir",
+            self.plans,
+            "--overwrite",
+            "-o",
+            self.path("o"),
+            XDG_CACHE_HOME=self.cache,
+        )
         self.assertStatus(done, 0)
         self.assertIn(second + ": is damaged", e2e.Record(self.path("o")).rows[0]["not_loaded"])
 
@@ -169,7 +297,9 @@ class Sealed(e2e.TestCase):
         done, row = self.compile(folder="--trust-plans")
         self.assertStatus(done, 0)
         self.assertTrue(row["plan_loaded"])
-        self.assertEqual(e2e.Record(self.path("r")).runs[0]["trusted_plans"], os.path.realpath(self.plans))
+        self.assertEqual(
+            e2e.Record(self.path("r")).runs[0]["trusted_plans"], os.path.realpath(self.plans)
+        )
 
     def test_the_key_is_the_users_alone(self):
         self.compile()
@@ -183,7 +313,9 @@ class Sealed(e2e.TestCase):
         self.assertOneLine(self.compile()[0], 3, key)
 
     def test_two_folders_are_bad_input(self):
-        self.assertOneLine(self.compile("--trust-plans", self.path("other"))[0], 2, "give one folder")
+        self.assertOneLine(
+            self.compile("--trust-plans", self.path("other"))[0], 2, "give one folder"
+        )
 
 
 if __name__ == "__main__":

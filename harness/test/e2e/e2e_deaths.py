@@ -1,4 +1,5 @@
 """kill -9 of real workers, and of the supervisor, in the middle of real decisions: it costs the row in hand and nothing else."""
+
 import os
 import stat
 import subprocess
@@ -28,7 +29,9 @@ def is_dead(pid):
 
 
 def answer(row):
-    return row["verdict"], tuple((e["mode"], e["index"], e["config"]) for e in row.get("engines", ()))
+    return row["verdict"], tuple(
+        (e["mode"], e["index"], e["config"]) for e in row.get("engines", ())
+    )
 
 
 class Deaths(e2e.TestCase):
@@ -41,8 +44,27 @@ class Deaths(e2e.TestCase):
             return b'"verdict"' in file.read()
 
     def start(self, *more, **environment):
-        command = [e2e.FACTS, "decide", *e2e.some(["smoke", MORE]), "--cudnn", BUILDS, "--device", "h100-sxm", "-j", "2", "-o", self.path("r"), *more]
-        return subprocess.Popen(command, env=e2e.environment(**environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        command = [
+            e2e.FACTS,
+            "decide",
+            *e2e.some(["smoke", MORE]),
+            "--cudnn",
+            BUILDS,
+            "--device",
+            "h100-sxm",
+            "-j",
+            "2",
+            "-o",
+            self.path("r"),
+            *more,
+        ]
+        return subprocess.Popen(
+            command,
+            env=e2e.environment(**environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def rows(self):
         """By target, case and configuration (none in a row of a death between two); there are no two of one."""
@@ -94,20 +116,27 @@ class Deaths(e2e.TestCase):
         for attempt in range(2):
             size = os.path.getsize(self.path("r")) if attempt else 0
             with self.start(*(["--resume"] if attempt else [])) as program:
-                e2e.wait_for(lambda: os.path.exists(self.path("r")) and self.rows_after(size), program)
+                e2e.wait_for(
+                    lambda: os.path.exists(self.path("r")) and self.rows_after(size), program
+                )
                 workers = children(program.pid)
                 program.kill()
                 program.communicate(timeout=300)
             until = time.monotonic() + 300
             while not all(is_dead(pid) for pid in workers) and time.monotonic() < until:
                 time.sleep(0.02)
-            self.assertTrue(all(is_dead(pid) for pid in workers), "workers outlive their supervisor")
+            self.assertTrue(
+                all(is_dead(pid) for pid in workers), "workers outlive their supervisor"
+            )
         with self.start("--resume") as program:
             out, err = program.communicate(timeout=300)
         self.assertEqual(program.returncode, 0, out[-1500:] + err[-500:])
         record, rows = self.rows()
         self.assertEqual(len(record.runs), 3)
-        self.assertEqual({key: answer(row) for key, row in rows.items()}, {key: answer(row) for key, row in whole.items()})
+        self.assertEqual(
+            {key: answer(row) for key, row in rows.items()},
+            {key: answer(row) for key, row in whole.items()},
+        )
         self.assertIs(record.ends[-1]["complete"], True)
 
 
@@ -119,8 +148,17 @@ class Vanished(e2e.TestCase):
             os.symlink(os.path.join(build.dir, name), os.path.join(folder, name))
         worker = self.write("worker", f"#!/bin/sh\nrm -rf '{folder}'\nexec '{e2e.WORKER}'\n")
         os.chmod(worker, stat.S_IRWXU)
-        done = e2e.facts("decide", "pass=fwd,bwd dtype=bf16 d=64,72,100,256 mask=none,causal", "--device", "h100-sxm", "--cudnn", folder,
-                         "-o", self.path("r"), FACTS_WORKER=worker)
+        done = e2e.facts(
+            "decide",
+            "pass=fwd,bwd dtype=bf16 d=64,72,100,256 mask=none,causal",
+            "--device",
+            "h100-sxm",
+            "--cudnn",
+            folder,
+            "-o",
+            self.path("r"),
+            FACTS_WORKER=worker,
+        )
         self.assertStatus(done, 3)
         rows = e2e.Record(self.path("r")).rows
         self.assertEqual([row["verdict"] for row in rows], ["inconclusive"] * 16)

@@ -71,7 +71,9 @@ class Dump(e2e.TestCase):
         return self.forks.run(os.path.join(folder, "check.py"))
 
     def plant(self, text, *arguments):
-        self.assertStatus(self.forks.run("import sys, numpy as np\n" + text, *arguments, code=True), 0)
+        self.assertStatus(
+            self.forks.run("import sys, numpy as np\n" + text, *arguments, code=True), 0
+        )
 
     def dumps(self, *cases):
         """{case: (its folder, its case.json)}, of one worker."""
@@ -105,7 +107,11 @@ class Dump(e2e.TestCase):
                 done = self.check(folder)
                 self.assertStatus(done, 0)
                 self.assertRegex(done.out, r"PASS\Z|PASS\n\Z")
-                found = [float(line.split(" by ")[1].split()[0]) for line in done.out.splitlines() if "reference results differ" in line]
+                found = [
+                    float(line.split(" by ")[1].split()[0])
+                    for line in done.out.splitlines()
+                    if "reference results differ" in line
+                ]
                 self.assertTrue(found, done.out)
                 self.assertLess(max(found), 1e-9)
 
@@ -124,10 +130,30 @@ class Dump(e2e.TestCase):
                 "np.save(path, x)",
             ]
         )
-        cases = e2e.some((RIGHT[0], RIGHT[2], RIGHT[12], RIGHT[21], RIGHT[23], RIGHT[25], RIGHT[26], RIGHT[29], RIGHT[31]))
+        cases = e2e.some(
+            (
+                RIGHT[0],
+                RIGHT[2],
+                RIGHT[12],
+                RIGHT[21],
+                RIGHT[23],
+                RIGHT[25],
+                RIGHT[26],
+                RIGHT[29],
+                RIGHT[31],
+            )
+        )
         for case, (folder, about) in self.dumps(*cases).items():
-            plants = [(name, kind) for name, t in about["tensors"].items() if t["output"] for kind in ("sign", "heads") if kind == "sign" or t["dim"][1] > 1]
-            plants += [(name, "number") for name, array in about["arrays"].items() if array["output"]]
+            plants = [
+                (name, kind)
+                for name, t in about["tensors"].items()
+                if t["output"]
+                for kind in ("sign", "heads")
+                if kind == "sign" or t["dim"][1] > 1
+            ]
+            plants += [
+                (name, "number") for name, array in about["arrays"].items() if array["output"]
+            ]
             for name, kind in plants:
                 with self.subTest(case=case, name=name, kind=kind):
                     path = os.path.join(folder, name + ".npy")
@@ -167,10 +193,20 @@ class Dump(e2e.TestCase):
                         file.write(kept)
 
     def test_rows_behind_a_length_are_0_or_not_written(self):
-        plant = "x = np.load(sys.argv[1]); x[0, 0, -1] = int(sys.argv[2], 0); np.save(sys.argv[1], x)"
-        for case, name in (("pass=fwd b=2 h=2 s=1/30 d=16 lens=0+1/20+30", "o"), ("pass=bwd b=2 h=2 s=30 d=16 lens=20+30", "dk")):
+        plant = (
+            "x = np.load(sys.argv[1]); x[0, 0, -1] = int(sys.argv[2], 0); np.save(sys.argv[1], x)"
+        )
+        for case, name in (
+            ("pass=fwd b=2 h=2 s=1/30 d=16 lens=0+1/20+30", "o"),
+            ("pass=bwd b=2 h=2 s=30 d=16 lens=20+30", "dk"),
+        ):
             folder, _ = self.dump(case)
-            for code, status in (("0", 0), ("0x7fa5", 0 if name == "o" else 1), ("0x3e9a", 1), ("0x7fc0", 1)):
+            for code, status in (
+                ("0", 0),
+                ("0x7fa5", 0 if name == "o" else 1),
+                ("0x3e9a", 1),
+                ("0x7fc0", 1),
+            ):
                 with self.subTest(case=case, code=code):
                     self.plant(plant, os.path.join(folder, name + ".npy"), code)
                     done = self.check(folder)
@@ -180,19 +216,40 @@ class Dump(e2e.TestCase):
 
     def test_every_tensor_is_there(self):
         self.assertLessEqual(
-            {"q.packed.npy", "o.packed.npy", "q_offsets.npy", "seq_len_kv.npy", "o.want.npy", "case.json", "check.py"},
+            {
+                "q.packed.npy",
+                "o.packed.npy",
+                "q_offsets.npy",
+                "seq_len_kv.npy",
+                "o.want.npy",
+                "case.json",
+                "check.py",
+            },
             self.names("pass=fwd b=3 h=2 s=64 d=16 layout=thd padding=random"),
         )
-        self.assertLessEqual({"page_table_k.npy", "page_table_v.npy", "k.npy"}, self.names("pass=fwd b=2 h=2 s=5/100 d=16 paged=16"))
+        self.assertLessEqual(
+            {"page_table_k.npy", "page_table_v.npy", "k.npy"},
+            self.names("pass=fwd b=2 h=2 s=5/100 d=16 paged=16"),
+        )
         self.assertLessEqual(
             {"sink.npy", "dsink.npy", "dsink.want.npy", "alibi_slopes.npy", "attn_scale.npy"},
             self.names("pass=bwd b=1 h=2 s=32 d=16 softmax=sink dsink=1 alibi=1 scale=tensor"),
         )
-        self.assertLessEqual({"seed.npy", "offset.npy", "keep.npy"}, self.names("pass=fwd b=1 h=2 s=32 d=16 dropout=0.5"))
-        self.assertLessEqual({"descale_q.npy", "scale_s.npy", "amax_o.npy", "amax_o.want.npy"}, self.names("pass=fwd dtype=e4m3 b=1 h=2 s=32 d=16"))
-        self.assertLessEqual({"sf_q.npy", "sf_v.npy"}, self.names("pass=fwd dtype=mxe4m3 b=1 h=2 s=64 d=64"))
         self.assertLessEqual(
-            {"block_mask.npy", "rope_q.npy"}, self.names("pass=fwd b=1 h=2 s=300 d=32 blockmask=random") | self.names("pass=fwd b=1 h=2 s=32 d=32 rope=1")
+            {"seed.npy", "offset.npy", "keep.npy"},
+            self.names("pass=fwd b=1 h=2 s=32 d=16 dropout=0.5"),
+        )
+        self.assertLessEqual(
+            {"descale_q.npy", "scale_s.npy", "amax_o.npy", "amax_o.want.npy"},
+            self.names("pass=fwd dtype=e4m3 b=1 h=2 s=32 d=16"),
+        )
+        self.assertLessEqual(
+            {"sf_q.npy", "sf_v.npy"}, self.names("pass=fwd dtype=mxe4m3 b=1 h=2 s=64 d=64")
+        )
+        self.assertLessEqual(
+            {"block_mask.npy", "rope_q.npy"},
+            self.names("pass=fwd b=1 h=2 s=300 d=32 blockmask=random")
+            | self.names("pass=fwd b=1 h=2 s=32 d=32 rope=1"),
         )
 
     def test_what_it_cannot_say_is_3_with_one_line(self):
@@ -213,7 +270,19 @@ class Dump(e2e.TestCase):
 
     def test_a_file_that_cannot_be_written_is_3_and_no_half_of_it_stays(self):
         folder = self.path("full")
-        limited = ["bash", "-c", 'ulimit -f 128; exec "$@"', "bash", os.path.join(e2e.BIN, "facts"), "repro", "pass=fwd b=1 h=8 s=256 d=64", "--device", "cpu", "--dump", folder]
+        limited = [
+            "bash",
+            "-c",
+            'ulimit -f 128; exec "$@"',
+            "bash",
+            os.path.join(e2e.BIN, "facts"),
+            "repro",
+            "pass=fwd b=1 h=8 s=256 d=64",
+            "--device",
+            "cpu",
+            "--dump",
+            folder,
+        ]
         done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=300)
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn(f"{folder}: q.npy: File too large", done.stderr)
@@ -221,7 +290,9 @@ class Dump(e2e.TestCase):
 
     def test_a_case_that_did_not_run_leaves_no_folder(self):
         folder = self.path("refused")
-        done = e2e.facts("repro", "pass=bwd h=4/2 s=100/300 impl=unified", "--device", "cpu", "--dump", folder)
+        done = e2e.facts(
+            "repro", "pass=bwd h=4/2 s=100/300 impl=unified", "--device", "cpu", "--dump", folder
+        )
         self.assertStatus(done, 3)
         self.assertIn("nothing to dump", done.err)
         self.assertFalse(os.path.exists(folder))
@@ -233,8 +304,17 @@ class Dump(e2e.TestCase):
 
     def test_files_that_cannot_be_read_are_2_with_one_line(self):
         folder, about = self.dump("pass=bwd b=1 h=2 s=32 d=16")
-        wrong = [("heads_k", value) for value in ("2", None, 0, -1, 2.0, True, [2], 3)] + [("scale", value) for value in ("1", None, [0.25], True, {})]
-        wrong += [("tensors", []), ("tensors", {**about["tensors"], "q": 5}), ("arrays", None), ("seq_q", 10**12), ("dtype", "x"), ("dtype", 7)]
+        wrong = [("heads_k", value) for value in ("2", None, 0, -1, 2.0, True, [2], 3)] + [
+            ("scale", value) for value in ("1", None, [0.25], True, {})
+        ]
+        wrong += [
+            ("tensors", []),
+            ("tensors", {**about["tensors"], "q": 5}),
+            ("arrays", None),
+            ("seq_q", 10**12),
+            ("dtype", "x"),
+            ("dtype", 7),
+        ]
         for key, value in wrong:
             with self.subTest(key=key, value=value):
                 with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
@@ -261,7 +341,9 @@ class Dump(e2e.TestCase):
 
     def test_a_folder_that_cannot_be_made_is_3(self):
         self.write("file", "")
-        done = e2e.facts("repro", "pass=fwd b=1 h=1 s=8 d=8", "--device", "cpu", "--dump", self.path("file", "x"))
+        done = e2e.facts(
+            "repro", "pass=fwd b=1 h=1 s=8 d=8", "--device", "cpu", "--dump", self.path("file", "x")
+        )
         self.assertStatus(done, 3)
         self.assertIn("--dump", done.err)
 

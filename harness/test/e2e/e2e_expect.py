@@ -1,4 +1,5 @@
 """Expectations and the golden matrix as a user asks for them, with cases of our own."""
+
 import os
 import shutil
 import subprocess
@@ -6,9 +7,11 @@ import sys
 
 import e2e
 
-CRASH = "pass=bwd dtype=bf16 b=1 h=1 s=1/64 guards=off"   # the planner of 9.26 to 9.28 dies of it
+CRASH = "pass=bwd dtype=bf16 b=1 h=1 s=1/64 guards=off"  # the planner of 9.26 to 9.28 dies of it
 SUITE = f"name: one\nwhy: a crash and a neighbour\n{CRASH}\npass=bwd dtype=bf16 b=1 h=1 s=2/64 guards=off\n"
-LINE = "2026-11-21 crash guards=off & pass=bwd & b=1 & s.q=1 & cudnn>=9.26.0 & cudnn<=9.28.0 a/b#1\n"
+LINE = (
+    "2026-11-21 crash guards=off & pass=bwd & b=1 & s.q=1 & cudnn>=9.26.0 & cudnn<=9.28.0 a/b#1\n"
+)
 
 
 class Expectations(e2e.TestCase):
@@ -22,14 +25,27 @@ class Expectations(e2e.TestCase):
             with open(os.path.join(home, name), "w", encoding="utf-8") as file:
                 file.write(text)
         os.makedirs(os.path.join(home, "cases/known"))
-        os.symlink(os.path.join(e2e.SOURCE, "cases/known/engines.families"), os.path.join(home, "cases/known/engines.families"))
+        os.symlink(
+            os.path.join(e2e.SOURCE, "cases/known/engines.families"),
+            os.path.join(home, "cases/known/engines.families"),
+        )
         for part in ("reports", "ci", "lib"):
             os.symlink(os.path.join(e2e.SOURCE, part), os.path.join(home, part))
         return home
 
     def decide(self, home, build=e2e.NEW, *words):
-        return e2e.facts("decide", *(words or ("tiny",)), "--cudnn", e2e.need(build).name, "--device", "h100-sxm", "-o", self.path("r.jsonl"), "--overwrite",
-                         FACTS_HOME=home)
+        return e2e.facts(
+            "decide",
+            *(words or ("tiny",)),
+            "--cudnn",
+            e2e.need(build).name,
+            "--device",
+            "h100-sxm",
+            "-o",
+            self.path("r.jsonl"),
+            "--overwrite",
+            FACTS_HOME=home,
+        )
 
     def test_a_crash_that_is_known_is_no_finding(self):
         home = self.home("suites: tiny\n" + LINE)
@@ -44,12 +60,19 @@ class Expectations(e2e.TestCase):
         home = self.home("suites: tiny\n" + LINE.replace("s.q=1", "s.q=2"), suite)
         done = self.decide(home)
         self.assertStatus(done, 1)
-        self.assertRegex(done.err, r"x\.expect:2:18: no result needs this expectation any more: of 1 results that it could explain none is crash")
+        self.assertRegex(
+            done.err,
+            r"x\.expect:2:18: no result needs this expectation any more: of 1 results that it could explain none is crash",
+        )
 
     def test_a_run_of_another_version_or_of_one_case_says_nothing_of_a_line(self):
-        home = self.home("suites: tiny\n" + LINE.replace("s.q=1", "s.q=2"), SUITE.replace(CRASH + "\n", ""))
+        home = self.home(
+            "suites: tiny\n" + LINE.replace("s.q=1", "s.q=2"), SUITE.replace(CRASH + "\n", "")
+        )
         self.assertStatus(self.decide(home, e2e.OLD), 0)
-        self.assertStatus(self.decide(home, e2e.NEW, "pass=bwd dtype=bf16 b=1 h=1 s=2/64 guards=off"), 0)
+        self.assertStatus(
+            self.decide(home, e2e.NEW, "pass=bwd dtype=bf16 b=1 h=1 s=2/64 guards=off"), 0
+        )
 
     def test_bad_lines_have_their_place(self):
         done = self.decide(self.home("2026-11-21 crash pas=bwd a/b#1\n"))
@@ -65,12 +88,25 @@ class Expectations(e2e.TestCase):
         self.assertStatus(done, 1)
         self.assertIn("+++ b/cases/known/proposed.known", done.out)
         self.assertIn("+suites: tiny", done.out)
-        self.assertFalse(os.path.exists(os.path.join(home, "cases/known/proposed.known")), "a proposal writes nothing")
+        self.assertFalse(
+            os.path.exists(os.path.join(home, "cases/known/proposed.known")),
+            "a proposal writes nothing",
+        )
         again = e2e.facts("known", "propose", self.path("r.jsonl"), FACTS_HOME=home)
         self.assertEqual(again.out, done.out)
         e2e.facts("known", "propose", self.path("r.jsonl"), "--write", FACTS_HOME=home)
-        subprocess.run([sys.executable, "-B", os.path.join(home, "ci/generate_known.py"), "--folder", os.path.join(home, "cases/known"),
-                        "--expectations", os.path.join(home, "cases/expect/x.expect")], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                "-B",
+                os.path.join(home, "ci/generate_known.py"),
+                "--folder",
+                os.path.join(home, "cases/known"),
+                "--expectations",
+                os.path.join(home, "cases/expect/x.expect"),
+            ],
+            check=True,
+        )
         self.assertStatus(self.decide(home), 0)
 
 

@@ -1,6 +1,7 @@
 """fuzz and shrink as a user runs them: a clean library gives no finding; a liar is found, shrunk and written down so that it can be run again; what is
 killed at any moment goes on and asks nothing twice; bad input is one line.
 """
+
 import collections
 import glob
 import os
@@ -38,16 +39,42 @@ class Fuzz(e2e.TestCase):
         return path
 
     def fuzz(self, *arguments, worker=e2e.WORKER, record="r.jsonl", home=e2e.SOURCE):
-        return e2e.facts("fuzz", "--device", "cpu", "-o", self.path(record), *arguments, FACTS_WORKER=worker, FACTS_HOME=home)
+        return e2e.facts(
+            "fuzz",
+            "--device",
+            "cpu",
+            "-o",
+            self.path(record),
+            *arguments,
+            FACTS_WORKER=worker,
+            FACTS_HOME=home,
+        )
 
     def small(self):
         return "--weights", self.write("small.weights", SMALL)
 
     def test_cases_that_need_a_worker_of_their_own_are_asked_together(self):
         """cuDNN reads the threshold of rescale= once, so a worker of another one starts again."""
-        weights = self.write("rescale.weights", "pass: 1 fwd\ndtype: 1 bf16\nb: 1 {1..3}\nh: 1 {1..8}\ns: 1 {1..300}\nrescale: 7 default, 1 2, 1 8\n")
-        done = e2e.facts("fuzz", "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm", "-j1", "--cases", "150", "--seed", "1", "--weights", weights,
-                         "-o", self.path("r.jsonl"))
+        weights = self.write(
+            "rescale.weights",
+            "pass: 1 fwd\ndtype: 1 bf16\nb: 1 {1..3}\nh: 1 {1..8}\ns: 1 {1..300}\nrescale: 7 default, 1 2, 1 8\n",
+        )
+        done = e2e.facts(
+            "fuzz",
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            "--device",
+            "h100-sxm",
+            "-j1",
+            "--cases",
+            "150",
+            "--seed",
+            "1",
+            "--weights",
+            weights,
+            "-o",
+            self.path("r.jsonl"),
+        )
         self.assertStatus(done, 0)
         asked = [row["case"] for row in e2e.Record(self.path("r.jsonl")).rows]
         self.assertEqual((len(asked), len(set(asked))), (150, 150))
@@ -57,11 +84,16 @@ class Fuzz(e2e.TestCase):
 
     def rows(self, record="r.jsonl"):
         """How often each (case, verdict, group) stands in a record."""
-        return collections.Counter((row["case"], row["verdict"], row["group"]) for row in e2e.Record(self.path(record)).rows)
+        return collections.Counter(
+            (row["case"], row["verdict"], row["group"])
+            for row in e2e.Record(self.path(record)).rows
+        )
 
     def findings(self, record="r"):
         found = {}
-        for path in sorted(glob.glob(self.path(record + ".findings", "*[!w]"))):  # .new: one that is being written
+        for path in sorted(
+            glob.glob(self.path(record + ".findings", "*[!w]"))
+        ):  # .new: one that is being written
             with open(path, encoding="utf-8") as file:
                 found[os.path.basename(path)] = file.read()
         return found
@@ -72,13 +104,35 @@ class Fuzz(e2e.TestCase):
 
     def test_a_crash_of_cudnn_becomes_a_known_failure(self):
         build = e2e.need(e2e.NEW)
-        done = e2e.facts("fuzz", "--cases", "40", "--seed", "4", "--with", "guards=off", "--where", "pass=bwd & s.q=1 & b=1", "--known", "--cudnn", build.name, "--device", "h100-sxm",
-                         "-o", self.path("r.jsonl"))
+        done = e2e.facts(
+            "fuzz",
+            "--cases",
+            "40",
+            "--seed",
+            "4",
+            "--with",
+            "guards=off",
+            "--where",
+            "pass=bwd & s.q=1 & b=1",
+            "--known",
+            "--cudnn",
+            build.name,
+            "--device",
+            "h100-sxm",
+            "-o",
+            self.path("r.jsonl"),
+        )
         self.assertStatus(done, 1)
         (name,) = [name for name in self.findings() if name.endswith(".known")]
         (failure,) = self.known(name).failures
-        self.assertEqual((failure.entry.kind, failure.verdicts, failure.fields["sm"], failure.ranges), ("decision", ["crash"], "90", [(92700, known.NEWEST)]))
-        self.assertEqual(known.Failure.expectations(failure), [(failure.when + " & cudnn>=9.27.0 & sm=90", False)])
+        self.assertEqual(
+            (failure.entry.kind, failure.verdicts, failure.fields["sm"], failure.ranges),
+            ("decision", ["crash"], "90", [(92700, known.NEWEST)]),
+        )
+        self.assertEqual(
+            known.Failure.expectations(failure),
+            [(failure.when + " & cudnn>=9.27.0 & sm=90", False)],
+        )
         listed = e2e.facts("list", self.path("r.findings", name))
         self.assertStatus(listed, 0)
         self.assertEqual(f'case="{listed.out.splitlines()[0]}"', failure.when)
@@ -97,7 +151,14 @@ class Fuzz(e2e.TestCase):
         done = self.fuzz("--cases", "30", *self.small(), worker=liar)
         self.assertStatus(done, 1)
         wrong = int(re.search(r"(\d+) wrong", done.out)[1])
-        counts = [int(n) for n in re.findall(r"^\d+(?:, ordinary)?: wrong \w+ \(\w+\), backend cpu: (\d+) drawn cases?$", done.out, re.M)]
+        counts = [
+            int(n)
+            for n in re.findall(
+                r"^\d+(?:, ordinary)?: wrong \w+ \(\w+\), backend cpu: (\d+) drawn cases?$",
+                done.out,
+                re.M,
+            )
+        ]
         self.assertEqual(sum(counts), wrong, done.out)
         self.assertLess(2 * len(counts), wrong, done.out)
         self.assertEqual(len(self.findings()), 2 * len(counts) + 1)
@@ -105,19 +166,43 @@ class Fuzz(e2e.TestCase):
         self.assertTrue(names)
         for name in names:
             entry, paragraph = self.known(name + ".known"), self.findings()[name + ".md"]
-            self.assertEqual((entry.kind, entry.failures), ("caller", []), "the failure is not cuDNN's")
+            self.assertEqual(
+                (entry.kind, entry.failures), ("caller", []), "the failure is not cuDNN's"
+            )
             smallest = [line for line in entry.groups[0][3] if line]
             self.assertTrue(smallest)
             for case in smallest:
                 self.assertRegex(case, r"^pass=bwd dtype=\w+ b=1 h=1 s=\d(/\d)? d=\d+ mod=\w+:\d+$")
                 self.assertIn(f"facts repro '{case}' --device cpu", paragraph)
-            for words in ("The worst element is d", "failed 2 of 2 times", "facts fuzz --seed 1", "instead of"):
+            for words in (
+                "The worst element is d",
+                "failed 2 of 2 times",
+                "facts fuzz --seed 1",
+                "instead of",
+            ):
                 self.assertIn(words, paragraph)
             file = self.path("r.findings", name + ".known")
-            self.assertStatus(e2e.facts("run", file, "--device", "cpu", "-o", self.path(name + ".with"), FACTS_WORKER=liar), 1)
-            self.assertStatus(e2e.facts("run", file, "--device", "cpu", "-o", self.path(name + ".without")), 0)
+            self.assertStatus(
+                e2e.facts(
+                    "run",
+                    file,
+                    "--device",
+                    "cpu",
+                    "-o",
+                    self.path(name + ".with"),
+                    FACTS_WORKER=liar,
+                ),
+                1,
+            )
+            self.assertStatus(
+                e2e.facts("run", file, "--device", "cpu", "-o", self.path(name + ".without")), 0
+            )
             for row in e2e.Record(self.path(name + ".with")).rows:
-                self.assertEqual(row["verdict"], "pass" if row["group"].endswith("/controls") else "wrong", row["case"])
+                self.assertEqual(
+                    row["verdict"],
+                    "pass" if row["group"].endswith("/controls") else "wrong",
+                    row["case"],
+                )
 
     ROPE = SMALL + "rope: 1 default, 1 1\nordinary pass=bwd\n"
 
@@ -125,20 +210,30 @@ class Fuzz(e2e.TestCase):
         weights = self.write("ranked.weights", self.ROPE)
         done = self.fuzz("--cases", "40", "--weights", weights, worker=self.liar("rope-pair"))
         self.assertStatus(done, 1)
-        listed = [(int(n), bool(ordinary)) for n, ordinary in re.findall(r"^(\d+)(, ordinary)?: wrong", done.out, re.M)]
+        listed = [
+            (int(n), bool(ordinary))
+            for n, ordinary in re.findall(r"^(\d+)(, ordinary)?: wrong", done.out, re.M)
+        ]
         smallest = re.findall(r"^  smallest:\n    facts repro '(.*)' --device cpu$", done.out, re.M)
         self.assertGreater(len(listed), 1, done.out)
         self.assertEqual([n for n, _ in listed], list(range(1, len(listed) + 1)))
         marks = [ordinary for _, ordinary in listed]
         self.assertEqual(marks, sorted(marks, reverse=True), "ordinary ones first")
         self.assertEqual(set(marks), {True, False}, done.out)
-        self.assertRegex(done.out, rf"\n{len(listed)} findings, {sum(marks)} of them ordinary; files for cases/known")
+        self.assertRegex(
+            done.out,
+            rf"\n{len(listed)} findings, {sum(marks)} of them ordinary; files for cases/known",
+        )
         found = e2e.Record(self.path("r.jsonl")).findings
         self.assertEqual([(one["rank"], one["ordinary"]) for one in found], listed)
         self.assertEqual([form["best"] for one in found for form in one["forms"]], smallest)
         page = self.findings()["README.md"]
-        self.assertEqual([int(n) for n in re.findall(r"^\| (\d+) \|", page, re.M)], [n for n, _ in listed])
-        paragraphs = " ".join(said for name, said in self.findings().items() if name.endswith(".md"))
+        self.assertEqual(
+            [int(n) for n in re.findall(r"^\| (\d+) \|", page, re.M)], [n for n, _ in listed]
+        )
+        paragraphs = " ".join(
+            said for name, said in self.findings().items() if name.endswith(".md")
+        )
         self.assertIn(f"Finding 1 of {len(listed)}, an ordinary case.", paragraphs)
 
     def test_a_failure_that_is_known_without_some_features_is_no_finding(self):
@@ -147,17 +242,45 @@ class Fuzz(e2e.TestCase):
         os.makedirs(self.path("home", "cases", "expect"))
         for name in os.listdir(source):
             os.symlink(os.path.join(source, name), self.path("home", "cases", name))
-        self.write("home/cases/expect/mod.expect", "2026-01-01 wrong mask=none & mod!=none https://example.org/1\n")
-        done = self.fuzz("--cases", "20", *self.small(), "--where", "mask=causal", worker=self.liar("mod-no-gradient"), home=self.path("home"))
+        self.write(
+            "home/cases/expect/mod.expect",
+            "2026-01-01 wrong mask=none & mod!=none https://example.org/1\n",
+        )
+        done = self.fuzz(
+            "--cases",
+            "20",
+            *self.small(),
+            "--where",
+            "mask=causal",
+            worker=self.liar("mod-no-gradient"),
+            home=self.path("home"),
+        )
         self.assertStatus(done, 0)
-        self.assertRegex(done.out, r"\nknown: wrong \w+ \(\w+\), backend cpu: [1-9]\d* drawn cases?\n")
-        self.assertRegex(done.out, r"this known failure, which has fewer features, explains it:\n    pass=bwd [^\n]*s=\S+ d=\d mod=\w+:\d  https://example.org/1\n")
-        self.assertIn("more case is a known failure with additional features, not a finding\n0 findings\n", done.out)
+        self.assertRegex(
+            done.out, r"\nknown: wrong \w+ \(\w+\), backend cpu: [1-9]\d* drawn cases?\n"
+        )
+        self.assertRegex(
+            done.out,
+            r"this known failure, which has fewer features, explains it:\n    pass=bwd [^\n]*s=\S+ d=\d mod=\w+:\d  https://example.org/1\n",
+        )
+        self.assertIn(
+            "more case is a known failure with additional features, not a finding\n0 findings\n",
+            done.out,
+        )
         self.assertEqual(list(self.findings()), ["README.md"])
 
     def test_findings_are_written_as_they_are_found(self):
-        process = self.start("--cases", "100000", *self.small(), worker=self.liar("mod-no-gradient"), record="r.jsonl")
-        e2e.wait_for(lambda: any(name.endswith(".md") and name != "README.md" for name in self.findings()), process)
+        process = self.start(
+            "--cases",
+            "100000",
+            *self.small(),
+            worker=self.liar("mod-no-gradient"),
+            record="r.jsonl",
+        )
+        e2e.wait_for(
+            lambda: any(name.endswith(".md") and name != "README.md" for name in self.findings()),
+            process,
+        )
         self.assertIsNone(process.poll())
         process.kill()
         process.communicate()
@@ -165,8 +288,13 @@ class Fuzz(e2e.TestCase):
         self.assertTrue([name for name in self.findings() if name.endswith(".known")])
 
     def start(self, *arguments, worker, record):
-        return subprocess.Popen([e2e.FACTS, "fuzz", "--device", "cpu", "-o", self.path(record), *arguments], stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL, text=True, env=e2e.environment(FACTS_WORKER=worker))
+        return subprocess.Popen(
+            [e2e.FACTS, "fuzz", "--device", "cpu", "-o", self.path(record), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=e2e.environment(FACTS_WORKER=worker),
+        )
 
     def test_killed_at_any_request_it_goes_on_and_asks_nothing_twice(self):
         liar = e2e.Between(self.path("liar"), f"{LIARS} --liar mod-no-gradient")
@@ -180,12 +308,18 @@ class Fuzz(e2e.TestCase):
             process.communicate()
         liar.set()
         arguments = ("--cases", "15", *self.small(), "-j1")  # the seed is the record's
-        self.assertStatus(self.fuzz(*arguments, "--resume", worker=liar.worker, record="killed.jsonl"), 1)
+        self.assertStatus(
+            self.fuzz(*arguments, "--resume", worker=liar.worker, record="killed.jsonl"), 1
+        )
         whole, killed = self.rows("whole.jsonl"), self.rows("killed.jsonl")
-        drawn, drawn_killed = ({row for row in rows if row[2] == "fuzz/drawn"} for rows in (whole, killed))
+        drawn, drawn_killed = (
+            {row for row in rows if row[2] == "fuzz/drawn"} for rows in (whole, killed)
+        )
         self.assertEqual(drawn, drawn_killed)
         for row, times in killed.items():
-            self.assertLessEqual(times, whole[row] if whole[row] else 2, row)  # a first answer, and one repetition
+            self.assertLessEqual(
+                times, whole[row] if whole[row] else 2, row
+            )  # a first answer, and one repetition
         self.assertEqual(self.findings("whole"), self.findings("killed"))
         before = len(e2e.Record(self.path("killed.jsonl")).rows)
         again = self.fuzz(*arguments, "--resume", worker=liar.worker, record="killed.jsonl")
@@ -217,15 +351,28 @@ class Fuzz(e2e.TestCase):
         self.assertRegex(first.out, r"(?m)^ +\d+  kept  wrong +layout default +pass=bwd")
         self.assertRegex(first.out, r"(?m)^ +\d+  -     pass +mod default")
         self.assertRegex(first.out, r"(?m)^pass=bwd dtype=\w+ b=1 h=1 s=1/2 d=\d mod=softcap:1$")
-        self.assertEqual(e2e.facts("shrink", case, "--device", "cpu", "-j1", FACTS_WORKER=liar).out, first.out)
+        self.assertEqual(
+            e2e.facts("shrink", case, "--device", "cpu", "-j1", FACTS_WORKER=liar).out, first.out
+        )
         few = e2e.facts("shrink", case, "--device", "cpu", "--steps", "4", FACTS_WORKER=liar)
         self.assertStatus(few, 1)
         self.assertIn("4 steps", few.out)
         self.assertIn("no steps left", few.out)
-        kept = e2e.facts("shrink", case, "--device", "cpu", "-o", self.path("s.jsonl"), FACTS_WORKER=liar)
+        kept = e2e.facts(
+            "shrink", case, "--device", "cpu", "-o", self.path("s.jsonl"), FACTS_WORKER=liar
+        )
         rows = len(e2e.Record(self.path("s.jsonl")).rows)
         self.assertEqual(kept.out.replace(f"record: {self.path('s.jsonl')}\n", ""), first.out)
-        again = e2e.facts("shrink", case, "--device", "cpu", "-o", self.path("s.jsonl"), "--resume", FACTS_WORKER=liar)
+        again = e2e.facts(
+            "shrink",
+            case,
+            "--device",
+            "cpu",
+            "-o",
+            self.path("s.jsonl"),
+            "--resume",
+            FACTS_WORKER=liar,
+        )
         self.assertStatus(again, 1)
         self.assertEqual(again.out, kept.out)
         self.assertEqual(len(e2e.Record(self.path("s.jsonl")).rows), rows)
@@ -233,11 +380,20 @@ class Fuzz(e2e.TestCase):
     def test_shrink_of_what_does_not_fail_says_so(self):
         done = e2e.facts("shrink", "pass=fwd s=20 d=8 h=1", "--device", "cpu")
         self.assertStatus(done, 0)
-        self.assertEqual(done.out, "the case does not fail here (pass), so there is nothing to shrink\n")
+        self.assertEqual(
+            done.out, "the case does not fail here (pass), so there is nothing to shrink\n"
+        )
 
     def test_shrink_survives_what_kills_its_workers(self):
         build = e2e.need(e2e.NEW)
-        done = e2e.facts("shrink", "pass=bwd dtype=f16 b=1 h=1 s=1/128 d=64 guards=off mask=causal", "--cudnn", build.name, "--device", "h100-sxm")
+        done = e2e.facts(
+            "shrink",
+            "pass=bwd dtype=f16 b=1 h=1 s=1/128 d=64 guards=off mask=causal",
+            "--cudnn",
+            build.name,
+            "--device",
+            "h100-sxm",
+        )
         self.assertStatus(done, 1)
         self.assertIn("\npass=bwd dtype=bf16 b=1 h=1 s=1 d=8 guards=off\n", done.out)
         self.assertIn("**crash", done.out)
@@ -245,32 +401,54 @@ class Fuzz(e2e.TestCase):
 
     def test_a_described_device_is_asked_only(self):
         build = e2e.need(e2e.NEW)
-        done = e2e.facts("fuzz", "--cases", "30", "--cudnn", build.name, "--device", "h100-sxm", "--where", "scale=auto", "-o", self.path("r.jsonl"))
+        done = e2e.facts(
+            "fuzz",
+            "--cases",
+            "30",
+            "--cudnn",
+            build.name,
+            "--device",
+            "h100-sxm",
+            "--where",
+            "scale=auto",
+            "-o",
+            self.path("r.jsonl"),
+        )
         self.assertStatus(done, 0)
-        self.assertEqual({row["grade"] for row in e2e.Record(self.path("r.jsonl")).rows}, {"decided"})
+        self.assertEqual(
+            {row["grade"] for row in e2e.Record(self.path("r.jsonl")).rows}, {"decided"}
+        )
 
     def test_bad_input_is_one_line(self):
         bad = self.write("bad.weights", "pass: 1 fwd\nfil: 1 gauss\n")
         held = self.write("held.jsonl", "{}\n")
         for arguments, words in (
-                (["fuzz", "--device", "cpu"], ["--minutes"]),
-                (["fuzz", "--minutes", "0"], ["--minutes", "above 0"]),
-                (["fuzz", "--cases", "many"], ["--cases"]),
-                (["fuzz", "--cases", "3", "--resume"], ["-o FILE"]),
-                (["fuzz", "--cases", "3", "--device", "cpu", "--weights", bad], ["bad.weights:2:1: fil is no key", "fill?"]),
-                (["fuzz", "--cases", "3", "--device", "cpu", "--weights", self.path("none")], ["none"]),
-                (["fuzz", "--cases", "3", "--device", "cpu", "--where", "d.qk>"], ["where"]),
-                (["fuzz", "--cases", "3", "--device", "cpu", "--with", "engine=some"], ["engine"]),
-                (["fuzz", "--cases", "3", "--device", "cpu", "-o", held], ["held.jsonl", "exists"]),
-                (["fuzz", "smoke", "--cases", "3"], ["smoke"]),
-                (["shrink"], ["CASE is missing"]),
-                (["shrink", "pass=fwd", "s=3"], ["one case"]),
-                (["shrink", "mask=causl", "--device", "cpu"], ["did you mean causal?"]),
-                (["shrink", "pass=fwd", "--device", "cpu", "--steps", "x"], ["--steps"])):
+            (["fuzz", "--device", "cpu"], ["--minutes"]),
+            (["fuzz", "--minutes", "0"], ["--minutes", "above 0"]),
+            (["fuzz", "--cases", "many"], ["--cases"]),
+            (["fuzz", "--cases", "3", "--resume"], ["-o FILE"]),
+            (
+                ["fuzz", "--cases", "3", "--device", "cpu", "--weights", bad],
+                ["bad.weights:2:1: fil is no key", "fill?"],
+            ),
+            (["fuzz", "--cases", "3", "--device", "cpu", "--weights", self.path("none")], ["none"]),
+            (["fuzz", "--cases", "3", "--device", "cpu", "--where", "d.qk>"], ["where"]),
+            (["fuzz", "--cases", "3", "--device", "cpu", "--with", "engine=some"], ["engine"]),
+            (["fuzz", "--cases", "3", "--device", "cpu", "-o", held], ["held.jsonl", "exists"]),
+            (["fuzz", "smoke", "--cases", "3"], ["smoke"]),
+            (["shrink"], ["CASE is missing"]),
+            (["shrink", "pass=fwd", "s=3"], ["one case"]),
+            (["shrink", "mask=causl", "--device", "cpu"], ["did you mean causal?"]),
+            (["shrink", "pass=fwd", "--device", "cpu", "--steps", "x"], ["--steps"]),
+        ):
             self.assertOneLine(e2e.facts(*arguments), 2, *words)
 
     def test_a_record_that_cannot_be_written_is_told_of_alone(self):
-        self.assertOneLine(e2e.facts("fuzz", "--cases", "3", "--device", "cpu", "-o", self.path("none", "r")), 3, self.path("none", "r"))
+        self.assertOneLine(
+            e2e.facts("fuzz", "--cases", "3", "--device", "cpu", "-o", self.path("none", "r")),
+            3,
+            self.path("none", "r"),
+        )
 
 
 if __name__ == "__main__":

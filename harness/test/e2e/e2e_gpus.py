@@ -1,4 +1,5 @@
 """A plan names a GPU by its number, its rows by what it is. The GPU here is told by a worker that only plays one; the programs are real."""
+
 import os
 import re
 import subprocess
@@ -13,31 +14,67 @@ FAKE = os.path.join(e2e.BIN, "facts-fake-worker")
 class Gpu(e2e.TestCase):
     def run_facts(self, *arguments, fault="", status=0, visible="0"):
         device = () if "--device" in arguments else ("--device", "0")
-        done = e2e.facts("run", CASES, "--cudnn", e2e.need(e2e.NEW).name, *device, "-o", self.path("r"), *arguments,
-                         FACTS_WORKER=FAKE, FACTS_FAULT=fault, CUDA_VISIBLE_DEVICES=visible)
+        done = e2e.facts(
+            "run",
+            CASES,
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            *device,
+            "-o",
+            self.path("r"),
+            *arguments,
+            FACTS_WORKER=FAKE,
+            FACTS_FAULT=fault,
+            CUDA_VISIBLE_DEVICES=visible,
+        )
         self.assertStatus(done, status)
 
     def report(self):
         """Exit status of a report: 0 says that the record is complete."""
-        return e2e.facts("report", self.path("r"), "--issue", "pass=fwd dtype=bf16 d=8", FACTS_PYTHON=os.environ.get("FACTS_PYTHON", sys.executable)).status
+        return e2e.facts(
+            "report",
+            self.path("r"),
+            "--issue",
+            "pass=fwd dtype=bf16 d=8",
+            FACTS_PYTHON=os.environ.get("FACTS_PYTHON", sys.executable),
+        ).status
 
     def test_its_target_line_says_which_planned_one_it_is(self):
         self.run_facts()
         record = e2e.Record(self.path("r"))
         self.assertEqual([t["device"] for t in record.runs[0]["targets"]], ["gpu0"])
-        self.assertEqual([(t["device"], t["planned"]) for t in record.targets], [("fake-90", "gpu0")])
+        self.assertEqual(
+            [(t["device"], t["planned"]) for t in record.targets], [("fake-90", "gpu0")]
+        )
         self.assertEqual({row["device"] for row in record.rows}, {"fake-90"})
 
     def test_a_version_that_was_not_measured_says_whose_constants_judge_it(self):
-        done = e2e.facts("run", CASES, "--cudnn", e2e.need(e2e.NEW).name, "--device", "0", "-o", self.path("r"), FACTS_WORKER=FAKE)
-        self.assertEqual(done.err.count("error constants: cuDNN 9.20.0 was not measured, 9.19.0 is the nearest"), 1, done.err)
+        done = e2e.facts(
+            "run",
+            CASES,
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            "--device",
+            "0",
+            "-o",
+            self.path("r"),
+            FACTS_WORKER=FAKE,
+        )
+        self.assertEqual(
+            done.err.count("error constants: cuDNN 9.20.0 was not measured, 9.19.0 is the nearest"),
+            1,
+            done.err,
+        )
         self.assertEqual([t["calibration"] for t in e2e.Record(self.path("r")).targets], ["9.19.0"])
 
     def test_all_gpus_are_one_target_of_one_record(self):
         self.run_facts("--device", "all", "-j", "2", fault="slow", visible="0,1")
         record = e2e.Record(self.path("r"))
         self.assertEqual([t["device"] for t in record.runs[0]["targets"]], ["gpus"])
-        self.assertEqual([(t["device"], t["planned"], t["gpus"]) for t in record.targets], [("fake-90", "gpus", 2)])
+        self.assertEqual(
+            [(t["device"], t["planned"], t["gpus"]) for t in record.targets],
+            [("fake-90", "gpus", 2)],
+        )
         self.assertEqual({row["device"] for row in record.rows}, {"fake-90"})
         self.assertEqual({start["gpu"] for start in record.starts}, {0, 1})
         self.assertEqual(len(record.rows), 12)
@@ -45,9 +82,28 @@ class Gpu(e2e.TestCase):
         self.assertEqual(self.report(), 0)
 
     def test_the_benchmark_of_several_gpus_prints_their_ratio(self):
-        command = [sys.executable, os.path.join(e2e.SOURCE, "ci", "bench_gpus.py"), "--suite", "pass=fwd d=8..1600:8", "--cudnn", e2e.need(e2e.NEW).name, "--jobs", "1", "--turns", "1"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
-                              env=e2e.environment(FACTS_WORKER=FAKE, FACTS_FAULT="slow", CUDA_VISIBLE_DEVICES="0,1", FACTS_BIN=e2e.BIN))
+        command = [
+            sys.executable,
+            os.path.join(e2e.SOURCE, "ci", "bench_gpus.py"),
+            "--suite",
+            "pass=fwd d=8..1600:8",
+            "--cudnn",
+            e2e.need(e2e.NEW).name,
+            "--jobs",
+            "1",
+            "--turns",
+            "1",
+        ]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env=e2e.environment(
+                FACTS_WORKER=FAKE, FACTS_FAULT="slow", CUDA_VISIBLE_DEVICES="0,1", FACTS_BIN=e2e.BIN
+            ),
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"200 rows, 2 GPUs, workers for each: 1")
         spread = re.search(r"--device all: .*; (\d+) on GPU 0, (\d+) on GPU 1\n", done.stdout)
@@ -73,7 +129,9 @@ class Gpu(e2e.TestCase):
         self.run_facts("--resume")
         record = e2e.Record(self.path("r"))
         self.assertEqual(len(record.rows), 12)
-        self.assertStatus(e2e.facts("merge", self.path("r"), "-o", self.path("m"), "--overwrite"), 0)
+        self.assertStatus(
+            e2e.facts("merge", self.path("r"), "-o", self.path("m"), "--overwrite"), 0
+        )
         self.assertEqual(self.report(), 0)
 
 

@@ -1,6 +1,7 @@
 """An engine that is right, and a wrong answer put between it and the judge: each ends in its own verdict, on the cpu here and on a GPU by
 ci/liars_gpu.sh. Without a lie the same worker is green on the same cases.
 """
+
 import json
 import os
 import subprocess
@@ -15,41 +16,104 @@ GAP = [f"pass=fwd {SHAPE} stride=gap:o.s.8", f"pass=bwd {SHAPE} stride=gap:dq.s.
 # What was rounded to bf16 already does not show a thousandth.
 FINE = [FORWARD.replace("bf16", "f16"), BACKWARD.replace("bf16", "f16")]
 SURFACE = "dtype=bf16 b=3 h=4/2 s=64/96 d=32"
-SINK = [f"pass=fwd {SURFACE} softmax=sink want=stats", f"pass=fwd {SURFACE} softmax=off_by_one want=stats", f"pass=bwd {SURFACE} softmax=sink dsink=1"]
-PAGED = [f"pass=fwd {SURFACE} padding=random paged=16", f"pass=fwd {SURFACE} padding=random paged=v:32"]
-RAGGED = [f"pass=fwd {SURFACE} layout=thd padding=random slots=+3", f"pass=bwd {SURFACE} layout=thd padding=random slots=+3 offsets=i64"]
+SINK = [
+    f"pass=fwd {SURFACE} softmax=sink want=stats",
+    f"pass=fwd {SURFACE} softmax=off_by_one want=stats",
+    f"pass=bwd {SURFACE} softmax=sink dsink=1",
+]
+PAGED = [
+    f"pass=fwd {SURFACE} padding=random paged=16",
+    f"pass=fwd {SURFACE} padding=random paged=v:32",
+]
+RAGGED = [
+    f"pass=fwd {SURFACE} layout=thd padding=random slots=+3",
+    f"pass=bwd {SURFACE} layout=thd padding=random slots=+3 offsets=i64",
+]
 DROPPED = [f"pass=fwd {SURFACE} dropout=0.2", f"pass=bwd {SURFACE} dropout=0.2"]
 REPLAYED = [f"{case} exec=graph" for case in DROPPED]
-LENGTHS = [f"pass=fwd {SURFACE} padding=random exec=graph", f"pass=bwd {SURFACE} padding=random exec=graph_update",
-           f"pass=fwd {SURFACE} padding=random cu=both exec=graph_update", f"pass=fwd {SURFACE} layout=thd padding=random exec=graph",
-           f"pass=bwd {SURFACE} layout=thd padding=random exec=graph_update"]
-TABLES = [f"pass=fwd {SURFACE} padding=random paged=16 exec=graph", f"pass=fwd {SURFACE} paged=v:32 exec=graph_update"]
-SCALES = ["pass=fwd dtype=e4m3 b=2 h=2 s=64 d=32 exec=graph", "pass=bwd dtype=e5m2 b=2 h=2 s=64 d=32 scales=odd exec=graph_update",
-          f"pass=fwd {SURFACE} scale=tensor exec=graph", f"pass=bwd {SURFACE} scale=tensor exec=graph_update"]
+LENGTHS = [
+    f"pass=fwd {SURFACE} padding=random exec=graph",
+    f"pass=bwd {SURFACE} padding=random exec=graph_update",
+    f"pass=fwd {SURFACE} padding=random cu=both exec=graph_update",
+    f"pass=fwd {SURFACE} layout=thd padding=random exec=graph",
+    f"pass=bwd {SURFACE} layout=thd padding=random exec=graph_update",
+]
+TABLES = [
+    f"pass=fwd {SURFACE} padding=random paged=16 exec=graph",
+    f"pass=fwd {SURFACE} paged=v:32 exec=graph_update",
+]
+SCALES = [
+    "pass=fwd dtype=e4m3 b=2 h=2 s=64 d=32 exec=graph",
+    "pass=bwd dtype=e5m2 b=2 h=2 s=64 d=32 scales=odd exec=graph_update",
+    f"pass=fwd {SURFACE} scale=tensor exec=graph",
+    f"pass=bwd {SURFACE} scale=tensor exec=graph_update",
+]
 SCALED = ["pass=fwd dtype=e4m3 b=2 h=2 s=64 d=32 scales=odd"]
-BLOCKS = ["pass=fwd dtype=mxe4m3 b=2 h=2 s=128 d=64 want=stats", "pass=fwd dtype=mxe5m2 b=1 h=2 s=64/128 d=128"]
-CASES = {"answer-stats-head": [FORWARD], "answer-gap-byte": GAP, "answer-gain": FINE, "input-sink-dropped": SINK, "input-page-next": PAGED,
-         "input-offsets-late": RAGGED, "input-seed-other": DROPPED, "launch-mask-faults": DROPPED[:1], "replay-seed-captured": REPLAYED,
-         "replay-lengths-captured": LENGTHS, "replay-table-captured": TABLES, "replay-scales-captured": SCALES,
-         "answer-amax-late": SCALED, "input-factor-next": BLOCKS}
+BLOCKS = [
+    "pass=fwd dtype=mxe4m3 b=2 h=2 s=128 d=64 want=stats",
+    "pass=fwd dtype=mxe5m2 b=1 h=2 s=64/128 d=128",
+]
+CASES = {
+    "answer-stats-head": [FORWARD],
+    "answer-gap-byte": GAP,
+    "answer-gain": FINE,
+    "input-sink-dropped": SINK,
+    "input-page-next": PAGED,
+    "input-offsets-late": RAGGED,
+    "input-seed-other": DROPPED,
+    "launch-mask-faults": DROPPED[:1],
+    "replay-seed-captured": REPLAYED,
+    "replay-lengths-captured": LENGTHS,
+    "replay-table-captured": TABLES,
+    "replay-scales-captured": SCALES,
+    "answer-amax-late": SCALED,
+    "input-factor-next": BLOCKS,
+}
 
 
 def ask(cases, *arguments):
     lines = [json.dumps({"target": {"device": {"kind": "cpu"}, "threads": 1}})]
     lines += [json.dumps({"id": i, "case": c, "do": "run"}) for i, c in enumerate(cases)]
-    answer = e2e.Answer(subprocess.run([LIARS, *arguments], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300,
-                                       env=e2e.worker_environment()))
+    answer = e2e.Answer(
+        subprocess.run(
+            [LIARS, *arguments],
+            input="\n".join(lines) + "\n",
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=e2e.worker_environment(),
+        )
+    )
     return answer.rows
 
 
 def interposed():
-    listed = subprocess.run([LIARS, "--interposed"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        [LIARS, "--interposed"], capture_output=True, text=True, check=True
+    ).stdout
     return [line.split("\t") for line in listed.splitlines()]
 
 
 class Interposed(e2e.TestCase):
     def test_without_a_lie_all_is_green(self):
-        for row in ask([FORWARD, BACKWARD, *GAP, *FINE, *SINK, *PAGED, *RAGGED, *DROPPED, *REPLAYED, *LENGTHS, *TABLES, *SCALES, *SCALED, *BLOCKS]):
+        for row in ask(
+            [
+                FORWARD,
+                BACKWARD,
+                *GAP,
+                *FINE,
+                *SINK,
+                *PAGED,
+                *RAGGED,
+                *DROPPED,
+                *REPLAYED,
+                *LENGTHS,
+                *TABLES,
+                *SCALES,
+                *SCALED,
+                *BLOCKS,
+            ]
+        ):
             self.assertEqual(row["verdict"], "pass", row)
 
     def test_every_wrong_answer_ends_in_its_own_verdict(self):
@@ -61,7 +125,9 @@ class Interposed(e2e.TestCase):
             self.assertEqual(len(rows), len(cases), word)
             for row in rows:
                 with self.subTest(word=word, case=row["case"]):
-                    self.assertEqual(row["verdict"], verdict, f"{what}: {row.get('reason')} {row.get('errors')}")
+                    self.assertEqual(
+                        row["verdict"], verdict, f"{what}: {row.get('reason')} {row.get('errors')}"
+                    )
 
     def test_normal_builds_hold_no_trace(self):
         for program in (e2e.WORKER, e2e.FACTS):

@@ -1,4 +1,5 @@
 """Plans that are compiled for a description, and cuDNN's refusals: kept in a folder, found again, and refused where they are damaged or foreign."""
+
 import json
 import os
 import stat
@@ -16,7 +17,20 @@ class Plans(e2e.TestCase):
 
     def compile(self, *more, folder=None, builds=e2e.CI_BUILDS, cwd=None):
         names = ",".join(e2e.need(name).name for name in builds)
-        return e2e.facts("decide", CASE, "--cudnn", names, "--plan", "--plan-dir", folder or self.plans, "--overwrite", "-o", self.path("r"), *more, cwd=cwd)
+        return e2e.facts(
+            "decide",
+            CASE,
+            "--cudnn",
+            names,
+            "--plan",
+            "--plan-dir",
+            folder or self.plans,
+            "--overwrite",
+            "-o",
+            self.path("r"),
+            *more,
+            cwd=cwd,
+        )
 
     def files(self):
         return sorted(os.listdir(self.plans))
@@ -45,16 +59,25 @@ class Plans(e2e.TestCase):
         offered = e2e.ask(build, CASE).rows[-1]["engines"]
         self.assertGreater(len(offered), 1)
         offered = e2e.some(offered, 1)
-        pins = [f"{CASE} engine={engine['index']} knob=" + "+".join(f"{name.lower()}:{value}" for name, value in sorted(engine["knobs"].items())) for engine in offered]
+        pins = [
+            f"{CASE} engine={engine['index']} knob="
+            + "+".join(f"{name.lower()}:{value}" for name, value in sorted(engine["knobs"].items()))
+            for engine in offered
+        ]
         rows = [row for row in e2e.ask(build, *pins, do="plan").rows if not row.get("more")]
         self.assertEqual(len(rows), len(offered))
         for engine, row in zip(offered, rows):
-            self.assertEqual((row["verdict"], row["engine"]), ("supported", engine["index"]), row.get("reason"))
+            self.assertEqual(
+                (row["verdict"], row["engine"]), ("supported", engine["index"]), row.get("reason")
+            )
             self.assertNotIn("config", row, "a pin has no place in the list")
 
     def test_cases_that_differ_in_their_data_alone_share_a_plan(self):
         for data in ("", " fill=needle", " fill=neglse poison=nan"):
-            self.assertEqual(len(e2e.ask(e2e.need(e2e.NEW), CASE + data, do="plan", plan_dir=self.folder).rows), 1)
+            self.assertEqual(
+                len(e2e.ask(e2e.need(e2e.NEW), CASE + data, do="plan", plan_dir=self.folder).rows),
+                1,
+            )
             self.assertEqual(len(os.listdir(self.folder)), 1)
         e2e.ask(e2e.need(e2e.NEW), CASE.replace("d=64", "d=72"), do="plan", plan_dir=self.folder)
         self.assertEqual(len(os.listdir(self.folder)), 2)
@@ -69,15 +92,23 @@ class Plans(e2e.TestCase):
         self.assertOneLine(self.compile(builds=[e2e.NEW]), 3, self.plans, "chmod")
         os.chmod(self.plans, 0o700)
         os.symlink("plans", self.path("link"))
-        self.assertOneLine(self.compile(folder=self.path("link"), builds=[e2e.NEW]), 3, self.path("link"))
+        self.assertOneLine(
+            self.compile(folder=self.path("link"), builds=[e2e.NEW]), 3, self.path("link")
+        )
         self.write("file", "")
-        self.assertOneLine(self.compile(folder=self.path("file"), builds=[e2e.NEW]), 3, self.path("file"))
-        self.assertOneLine(self.compile(folder=self.path("none", "deeper"), builds=[e2e.NEW]), 3, self.path("none", "deeper"))
+        self.assertOneLine(
+            self.compile(folder=self.path("file"), builds=[e2e.NEW]), 3, self.path("file")
+        )
+        self.assertOneLine(
+            self.compile(folder=self.path("none", "deeper"), builds=[e2e.NEW]),
+            3,
+            self.path("none", "deeper"),
+        )
         self.assertEqual(self.files(), [])
 
     def test_a_link_in_the_place_of_a_plan_is_not_written_through(self):
         self.assertStatus(self.compile(builds=[e2e.NEW]), 0)
-        name, = self.files()
+        (name,) = self.files()
         os.unlink(self.path("plans", name))
         os.symlink(self.write("victim", "untouched"), self.path("plans", name))
         self.assertStatus(self.compile(builds=[e2e.NEW]), 0)
@@ -86,13 +117,24 @@ class Plans(e2e.TestCase):
         self.assertFalse(os.path.islink(self.path("plans", name)))
 
 
-REFUSED = (CASE.replace("d=64", "d=100"), CASE.replace("pass=fwd", "pass=bwd").replace("d=64", "d=512"), CASE.replace("pass=fwd dtype=bf16", "pass=bwd dtype=f32"))
+REFUSED = (
+    CASE.replace("d=64", "d=100"),
+    CASE.replace("pass=fwd", "pass=bwd").replace("d=64", "d=512"),
+    CASE.replace("pass=fwd dtype=bf16", "pass=bwd dtype=f32"),
+)
 TIMES = ("decide_us", "plan_ms")
 
 
 def without_times(rows):
     """Rows, but for what may differ between an answer out of the folder and cuDNN's own."""
-    return [{key: value for key, value in row.items() if key not in TIMES and key not in ("plan_loaded", "refusal_loaded", "not_loaded")} for row in rows]
+    return [
+        {
+            key: value
+            for key, value in row.items()
+            if key not in TIMES and key not in ("plan_loaded", "refusal_loaded", "not_loaded")
+        }
+        for row in rows
+    ]
 
 
 class Folder(e2e.TestCase):
@@ -106,8 +148,8 @@ class Folder(e2e.TestCase):
     def has_plan(self):
         """The row of CASE, whose plan is in the folder as one worker left it for all tests."""
         if not Folder.kept:
-            row, = self.ask(CASE)
-            name, = self.files(".plan")
+            (row,) = self.ask(CASE)
+            (name,) = self.files(".plan")
             Folder.kept = row, name, self.read(name)
         else:
             self.put(*Folder.kept[1:])
@@ -132,10 +174,14 @@ class Refusals(Folder):
         first = self.ask(*REFUSED)
         self.assertEqual(len(self.files(".refusal")), len(REFUSED))
         again = self.ask(*REFUSED)
-        self.assertEqual([row.get("refusal_loaded") for row in first + again], [None] * 3 + [True] * 3)
+        self.assertEqual(
+            [row.get("refusal_loaded") for row in first + again], [None] * 3 + [True] * 3
+        )
         self.assertEqual(without_times(first), without_times(plain))
         self.assertEqual(without_times(again), without_times(plain))
-        self.assertEqual([row.get("refusal_loaded") for row in self.ask(*REFUSED, do="decide")], [True] * 3)
+        self.assertEqual(
+            [row.get("refusal_loaded") for row in self.ask(*REFUSED, do="decide")], [True] * 3
+        )
 
     def test_what_is_not_of_the_graph_is_no_part_of_the_key(self):
         self.ask(REFUSED[0])
@@ -146,8 +192,11 @@ class Refusals(Folder):
     def test_another_build_device_or_threshold_is_asked_itself(self):
         case = REFUSED[0]
         self.ask(case)
-        for what, row in (("build", self.ask(case, build=e2e.OLD)[0]), ("device", self.ask(case, device=e2e.description("h200-sxm"))[0]),
-                          ("threshold", self.ask(case + " rescale=8")[0])):
+        for what, row in (
+            ("build", self.ask(case, build=e2e.OLD)[0]),
+            ("device", self.ask(case, device=e2e.description("h200-sxm"))[0]),
+            ("threshold", self.ask(case + " rescale=8")[0]),
+        ):
             self.assertNotIn("refusal_loaded", row, what)
         self.assertEqual(len(self.files(".refusal")), 4)
 
@@ -156,14 +205,23 @@ class Refusals(Folder):
         later = ["smCountOrigin", "oversizedSharedMemoryPerBlock", "memoryBusWidth"]
         for build, without, same in ((e2e.OLD, later, True), (e2e.NEW, later[:1], False)):
             self.ask(REFUSED[0], build=build)
-            row, = self.ask(REFUSED[0], build=build, device=e2e.description(without=without))
+            (row,) = self.ask(REFUSED[0], build=build, device=e2e.description(without=without))
             self.assertIs(row.get("refusal_loaded", False), same, build)
 
     def test_a_refusal_of_ours_is_never_kept(self):
         rows = self.ask(CASE + " stride=gap:4", CASE.replace("h=2", "h=0"), CASE + " d=4000")
         self.assertFalse({"pass", "supported"} & {row["verdict"] for row in rows})
-        self.assertLessEqual({row["reason"]["class"] for row in rows}, {"policy", "bad_problem", "internal", "unsupported"})
-        self.assertEqual(len(self.files(".refusal")), sum(row["reason"]["class"] == "unsupported" and "status" in row["reason"] for row in rows))
+        self.assertLessEqual(
+            {row["reason"]["class"] for row in rows},
+            {"policy", "bad_problem", "internal", "unsupported"},
+        )
+        self.assertEqual(
+            len(self.files(".refusal")),
+            sum(
+                row["reason"]["class"] == "unsupported" and "status" in row["reason"]
+                for row in rows
+            ),
+        )
 
     def test_a_target_that_cannot_be_asked_keeps_nothing(self):
         answer = e2e.ask(e2e.need(e2e.OLD), *REFUSED, do="plan", plan_dir=self.folder, nvrtc="")
@@ -172,12 +230,18 @@ class Refusals(Folder):
 
     def test_a_damaged_one_is_dropped_said_and_asked_again(self):
         plain = self.ask(REFUSED[0])
-        name, = self.files(".refusal")
+        (name,) = self.files(".refusal")
         good = self.read(name)
-        for what, bad in (("empty", b""), ("cut", good[:-1]), ("longer", good + b"x"), ("head", bytes([good[0] ^ 1]) + good[1:]),
-                          ("status", good[:16] + bytes([good[16] ^ 1]) + good[17:]), ("words", good[:-20] + bytes([good[-20] ^ 1]) + good[-19:])):
+        for what, bad in (
+            ("empty", b""),
+            ("cut", good[:-1]),
+            ("longer", good + b"x"),
+            ("head", bytes([good[0] ^ 1]) + good[1:]),
+            ("status", good[:16] + bytes([good[16] ^ 1]) + good[17:]),
+            ("words", good[:-20] + bytes([good[-20] ^ 1]) + good[-19:]),
+        ):
             self.put(name, bad)
-            row, = self.ask(REFUSED[0])
+            (row,) = self.ask(REFUSED[0])
             self.assertNotIn("refusal_loaded", row, what)
             self.assertEqual(row["not_loaded"], name + ": the kept refusal is damaged")
             self.assertEqual(without_times([row]), without_times(plain))
@@ -189,30 +253,52 @@ class Damage(Folder):
     """A plan that is damaged or foreign is refused before cuDNN sees it, said once, and made again."""
 
     def assertRefused(self, bad, text, **more):
-        name, = self.files(".plan")
+        (name,) = self.files(".plan")
         self.put(name, bad)
-        row, = self.ask(CASE, **more)
+        (row,) = self.ask(CASE, **more)
         self.assertEqual(row["verdict"], "supported")
         self.assertNotIn("plan_loaded", row, text)
         self.assertIn(text, row["not_loaded"])
         self.assertTrue(row["not_loaded"].startswith(name))
 
     def assertMadeAgain(self):
-        row, = self.ask(CASE)
+        (row,) = self.ask(CASE)
         self.assertTrue(row["plan_loaded"])
         self.assertNotIn("not_loaded", row)
         return row
 
     def test_in_each_region_of_the_file(self):
         first = self.has_plan()
-        name, = self.files(".plan")
+        (name,) = self.files(".plan")
         good = self.read(name)
         json_at = good.index(b'{"cudnnVersion"')
-        flipped = lambda at: good[:at] + bytes([good[at] ^ 4]) + good[at + 1:]
-        for at, text in ((0, "not a saved plan"), (8, "format"), (20, "header is damaged"), *e2e.some(((len(good) - 1, "is damaged"), (json_at - 300, "header is damaged"),
-                         (json_at - 1, "header is damaged"), (json_at, "is damaged"), (json_at + (len(good) - json_at) // 2, "is damaged")), of=5)):
+        flipped = lambda at: good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :]
+        for at, text in (
+            (0, "not a saved plan"),
+            (8, "format"),
+            (20, "header is damaged"),
+            *e2e.some(
+                (
+                    (len(good) - 1, "is damaged"),
+                    (json_at - 300, "header is damaged"),
+                    (json_at - 1, "header is damaged"),
+                    (json_at, "is damaged"),
+                    (json_at + (len(good) - json_at) // 2, "is damaged"),
+                ),
+                of=5,
+            ),
+        ):
             self.assertRefused(flipped(at), text)
-        for bad, text in e2e.some(((good[:-1], "holds"), (good[:json_at], "holds"), (good[:json_at - 8], "cut off"), (b"", "not a saved plan"), (good + b" ", "holds")), of=2):
+        for bad, text in e2e.some(
+            (
+                (good[:-1], "holds"),
+                (good[:json_at], "holds"),
+                (good[: json_at - 8], "cut off"),
+                (b"", "not a saved plan"),
+                (good + b" ", "holds"),
+            ),
+            of=2,
+        ):
             self.assertRefused(bad, text)
         self.assertEqual(without_times([self.assertMadeAgain()]), without_times([first]))
 
@@ -220,14 +306,16 @@ class Damage(Folder):
         """What would lie there for another target or case."""
         with tempfile.TemporaryDirectory() as folder:
             e2e.ask(e2e.need(more.pop("build", e2e.NEW)), case, do="plan", plan_dir=folder, **more)
-            name, = os.listdir(folder)
+            (name,) = os.listdir(folder)
             with open(os.path.join(folder, name), "rb") as file:
                 return file.read()
 
     def test_of_another_build_device_or_case(self):
         self.has_plan()
         self.assertRefused(self.plan_of(build=e2e.OLD), "is of cuDNN 92000, this is 92700")
-        for name, words in e2e.some((("h200-sxm", "for another device: NVIDIA H200"), ("sm100-spec", "sm_100"))):
+        for name, words in e2e.some(
+            (("h200-sxm", "for another device: NVIDIA H200"), ("sm100-spec", "sm_100"))
+        ):
             self.assertRefused(self.plan_of(device=e2e.description(name)), words)
         self.assertRefused(self.plan_of(CASE.replace("s=128", "s=256")), "another problem")
         self.assertMadeAgain()
@@ -240,16 +328,19 @@ class Damage(Folder):
             if ".so" in name:
                 e2e.copy_file(os.path.join(build.dir, name), folder)
         self.has_plan()
-        same, = e2e.ask(build, CASE, do="plan", plan_dir=self.folder, cudnn_dir=folder).rows
+        (same,) = e2e.ask(build, CASE, do="plan", plan_dir=self.folder, cudnn_dir=folder).rows
         self.assertTrue(same["plan_loaded"], "the same libraries in another folder")
         e2e.library(folder, "libcudnn_more.so.9")
-        other, = e2e.ask(build, CASE, do="plan", plan_dir=self.folder, cudnn_dir=folder).rows
+        (other,) = e2e.ask(build, CASE, do="plan", plan_dir=self.folder, cudnn_dir=folder).rows
         self.assertNotIn("plan_loaded", other)
         one, two = self.files(".plan")
         self.put(one, self.read(two))
         self.put(two, self.read(one))
-        row, = self.ask(CASE)
-        self.assertTrue("another build of cuDNN 92700" in row.get("not_loaded", "") or row.get("plan_loaded"), row)
+        (row,) = self.ask(CASE)
+        self.assertTrue(
+            "another build of cuDNN 92700" in row.get("not_loaded", "") or row.get("plan_loaded"),
+            row,
+        )
 
 
 class Keys(Folder):
@@ -259,16 +350,50 @@ class Keys(Folder):
         self.has_plan()
         self.ask(CASE, REFUSED[0])
         before = sorted(os.listdir(self.folder))
-        rows = self.ask(CASE, REFUSED[0], device=e2e.description(pciDeviceId=77, cudaDeviceId=5, driverVer=13010, totalGlobalMem=85017493504, smClockRateKHz=1755000))
+        rows = self.ask(
+            CASE,
+            REFUSED[0],
+            device=e2e.description(
+                pciDeviceId=77,
+                cudaDeviceId=5,
+                driverVer=13010,
+                totalGlobalMem=85017493504,
+                smClockRateKHz=1755000,
+            ),
+        )
         self.assertTrue(rows[0]["plan_loaded"])
         self.assertNotIn("refusal_loaded", rows[1])
-        self.assertEqual([name for name in sorted(os.listdir(self.folder)) if name not in before], [name for name in self.files(".refusal") if name not in before])
-        self.assertTrue(self.ask(REFUSED[0], device=e2e.description(pciDeviceId=77, cudaDeviceId=5))[0]["refusal_loaded"])
+        self.assertEqual(
+            [name for name in sorted(os.listdir(self.folder)) if name not in before],
+            [name for name in self.files(".refusal") if name not in before],
+        )
+        self.assertTrue(
+            self.ask(REFUSED[0], device=e2e.description(pciDeviceId=77, cudaDeviceId=5))[0][
+                "refusal_loaded"
+            ]
+        )
 
     def test_rules_that_choose_an_engine_have_plans_of_their_own(self):
         self.has_plan()
-        rows = e2e.ask(e2e.need(e2e.NEW), CASE + " policy=guard", do="plan", plan_dir=self.folder,
-                       errata=json.dumps({"rules": [{"rule_id": "not this", "operation": "SDPA", "engine": 2, "cudnn_version_start": 0, "cudnn_version_end": -1}]})).rows
+        rows = e2e.ask(
+            e2e.need(e2e.NEW),
+            CASE + " policy=guard",
+            do="plan",
+            plan_dir=self.folder,
+            errata=json.dumps(
+                {
+                    "rules": [
+                        {
+                            "rule_id": "not this",
+                            "operation": "SDPA",
+                            "engine": 2,
+                            "cudnn_version_start": 0,
+                            "cudnn_version_end": -1,
+                        }
+                    ]
+                }
+            ),
+        ).rows
         self.assertNotIn("plan_loaded", rows[0])
 
     def test_a_backward_brings_the_plans_that_its_run_needs(self):

@@ -129,12 +129,19 @@ class Answers(Compiling):
             data = [os.path.join(folders[case], "data") for case in asked]
             if not asked:
                 continue
-            rows = e2e.ask(self.build, *(case + " guards=off" for case in asked), device=e2e.description(device), standalone=data).rows
+            rows = e2e.ask(
+                self.build,
+                *(case + " guards=off" for case in asked),
+                device=e2e.description(device),
+                standalone=data,
+            ).rows
             self.assertEqual(len(rows), len(asked))
             for place, row in zip(data, rows):
                 with open(os.path.join(place, "rows.jsonl"), "w", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
-        rows = e2e.run_on_cpu([(case, os.path.join(folder, "dump")) for case, folder in folders.items()])
+        rows = e2e.run_on_cpu(
+            [(case, os.path.join(folder, "dump")) for case, folder in folders.items()]
+        )
         self.assertEqual([row["verdict"] for row in rows], ["pass"] * len(cases))
         for folder in folders.values():
             self.script("harness/repro/standalone.py", folder, "--keep", *more)
@@ -144,15 +151,35 @@ class Answers(Compiling):
         fake = self.path("fake_cudnn.o")
         if not os.path.exists(fake):
             self.compile(self.build, [os.path.join(SHIMS, "fake_cudnn.c")], fake, "-c")
-        return self.compile(self.build, [os.path.join(folder, "repro.c"), fake], os.path.join(folder, "repro"), "-lm", "-fopenmp")
+        return self.compile(
+            self.build,
+            [os.path.join(folder, "repro.c"), fake],
+            os.path.join(folder, "repro"),
+            "-lm",
+            "-fopenmp",
+        )
 
     def run_program(self, folder):
         env = {**os.environ, "FAKE_ANSWERS": os.path.join(folder, "answers")}
-        return e2e.Done(subprocess.run([os.path.join(folder, "repro")], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False))
+        return e2e.Done(
+            subprocess.run(
+                [os.path.join(folder, "repro")],
+                cwd=folder,
+                env=env,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+        )
 
     def answered(self, folder, plant=None):
         """What the program says of the CPU backend's answers; `plant`: an output with one wrong sign."""
-        words = [os.path.join(folder, "dump"), os.path.join(folder, "data", "case.json"), os.path.join(folder, "answers")]
+        words = [
+            os.path.join(folder, "dump"),
+            os.path.join(folder, "data", "case.json"),
+            os.path.join(folder, "answers"),
+        ]
         self.script("harness/test/e2e/answers.py", *words, *(["--plant", plant] if plant else []))
         return self.run_program(folder)
 
@@ -193,7 +220,9 @@ class Answers(Compiling):
                 self.assertTrue(done.out.endswith("\nFAIL\n"), done.out)
 
     def test_what_is_not_written_or_is_written_behind_the_lengths_fails(self):
-        dense, ragged = self.made(["pass=fwd b=2 h=4 s=64 d=16", "pass=fwd b=3 h=2 s=64 d=16 lens=64+20+40"]).values()
+        dense, ragged = self.made(
+            ["pass=fwd b=2 h=4 s=64 d=16", "pass=fwd b=3 h=2 s=64 d=16 lens=64+20+40"]
+        ).values()
         for folder in (dense, ragged):
             self.program(folder)
             self.assertStatus(self.answered(folder), 0)
@@ -208,7 +237,10 @@ class Answers(Compiling):
             file.write(b"\x80\x3f" * 3)
         done = self.run_program(ragged)
         self.assertStatus(done, 1)
-        self.assertRegex(done.out, r"(?m)^o +3 elements in rows past the lengths are neither 0 nor unchanged: FAIL$")
+        self.assertRegex(
+            done.out,
+            r"(?m)^o +3 elements in rows past the lengths are neither 0 nor unchanged: FAIL$",
+        )
 
     # ---- cudnn-frontend
 
@@ -224,10 +256,23 @@ class Answers(Compiling):
     }
 
     def test_the_script_of_the_frontend_repeats_the_call_and_compares_bits(self):
-        for case, runs in (("pass=fwd b=1 h=2 s=64 d=64 repeat=60", 50), ("pass=fwd b=1 h=2 s=64 d=64", 1)):
+        for case, runs in (
+            ("pass=fwd b=1 h=2 s=64 d=64 repeat=60", 50),
+            ("pass=fwd b=1 h=2 s=64 d=64", 1),
+        ):
             folder = self.path("script")
             shutil.rmtree(folder, ignore_errors=True)
-            done = e2e.facts("repro", case + " guards=off", "--cudnn", self.build.version, "--device", "h100-sxm", "--standalone", folder, "--frontend")
+            done = e2e.facts(
+                "repro",
+                case + " guards=off",
+                "--cudnn",
+                self.build.version,
+                "--device",
+                "h100-sxm",
+                "--standalone",
+                folder,
+                "--frontend",
+            )
             self.assertIn("repro.py", done.err)
             for name, text in FAKES.items():
                 with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
@@ -238,10 +283,19 @@ class Answers(Compiling):
                     bad = bool(other) and runs > 1
                     self.assertStatus(done, int(bad))
                     self.assertIn(f"{runs} calls", done.err)
-                    self.assertEqual(f"o            run {int(other or 0) + 1} differs from the first in 1 bytes: FAIL\n" in done.out, bad, done.out)
+                    self.assertEqual(
+                        f"o            run {int(other or 0) + 1} differs from the first in 1 bytes: FAIL\n"
+                        in done.out,
+                        bad,
+                        done.out,
+                    )
             with open(os.path.join(folder, "README.md"), encoding="utf-8") as file:
                 said = file.read()
-            self.assertIn("Expected: every output is within the tolerance" + (", and 50 runs give the same bits.\n" if runs > 1 else ".\n"), said)
+            self.assertIn(
+                "Expected: every output is within the tolerance"
+                + (", and 50 runs give the same bits.\n" if runs > 1 else ".\n"),
+                said,
+            )
             for name in ("README.md", "repro.py"):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
                     self.assertNotRegex(file.read(), "(?i)facts|guards=")
@@ -257,7 +311,13 @@ class Answers(Compiling):
                     self.assertNotRegex(file.read(), "(?i)facts")
                 for plant in (None, self.FRONTEND[case]):
                     data = os.path.join(folder, "data")
-                    self.script("harness/test/e2e/answers.py", os.path.join(folder, "dump"), os.path.join(data, "case.json"), data, *(["--plant", plant] if plant else []))
+                    self.script(
+                        "harness/test/e2e/answers.py",
+                        os.path.join(folder, "dump"),
+                        os.path.join(data, "case.json"),
+                        data,
+                        *(["--plant", plant] if plant else []),
+                    )
                     done = self.forks.run(os.path.join(folder, "check.py"), data)
                     self.assertStatus(done, int(bool(plant)))
                     if plant:

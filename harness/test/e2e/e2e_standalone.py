@@ -30,17 +30,55 @@ class Plans(programs.Compiling):
         shim = self.path("described.so")
         if not os.path.exists(shim):
             subprocess.run(
-                [programs.CC, "-shared", "-fPIC", "-I", include, "-I", self.cuda, "-o", shim, os.path.join(programs.SHIMS, "described_cudnn.c"), "-ldl"],
+                [
+                    programs.CC,
+                    "-shared",
+                    "-fPIC",
+                    "-I",
+                    include,
+                    "-I",
+                    self.cuda,
+                    "-o",
+                    shim,
+                    os.path.join(programs.SHIMS, "described_cudnn.c"),
+                    "-ldl",
+                ],
                 check=True,
                 capture_output=True,
             )
         program = self.compile(
-            build, [os.path.join(folder, "repro.c")], os.path.join(folder, "repro"), shim, "-L", build.dir, "-l:libcudnn.so.9", "-lm", "-fopenmp"
+            build,
+            [os.path.join(folder, "repro.c")],
+            os.path.join(folder, "repro"),
+            shim,
+            "-L",
+            build.dir,
+            "-l:libcudnn.so.9",
+            "-lm",
+            "-fopenmp",
         )
         text = os.path.join(folder, "plan.json")
-        libraries = [os.path.dirname(e2e.NULL_DRIVER), build.dir] + ([os.path.dirname(build.nvrtc)] if build.nvrtc else [])
-        env = {**os.environ, "DESCRIBED_DEVICE": device, "DESCRIBED_PLAN": text, "CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY", "LD_LIBRARY_PATH": ":".join(libraries)}
-        done = e2e.Done(subprocess.run([program], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False))
+        libraries = [os.path.dirname(e2e.NULL_DRIVER), build.dir] + (
+            [os.path.dirname(build.nvrtc)] if build.nvrtc else []
+        )
+        env = {
+            **os.environ,
+            "DESCRIBED_DEVICE": device,
+            "DESCRIBED_PLAN": text,
+            "CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY",
+            "LD_LIBRARY_PATH": ":".join(libraries),
+        }
+        done = e2e.Done(
+            subprocess.run(
+                [program],
+                cwd=folder,
+                env=env,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+        )
         if not os.path.exists(text):
             return done, None
         with open(text, encoding="utf-8") as file:
@@ -54,21 +92,50 @@ class Plans(programs.Compiling):
         folders = [self.path(f"{build.name}-{number}") for number in range(len(cases))]
         for folder in folders:
             os.makedirs(os.path.join(folder, "data"))
-        rows = [row for row in e2e.ask(build, *cases, do="plan", plan_dir=plans, standalone=[os.path.join(folder, "data") for folder in folders]).rows if not row.get("more")]
+        rows = [
+            row
+            for row in e2e.ask(
+                build,
+                *cases,
+                do="plan",
+                plan_dir=plans,
+                standalone=[os.path.join(folder, "data") for folder in folders],
+            ).rows
+            if not row.get("more")
+        ]
         self.assertEqual(len(rows), len(cases))
         kept = []
         for path in glob.glob(os.path.join(plans, "*.plan")):
             with open(path, "rb") as file:
                 text = file.read()
-            kept.append(without_addresses(json.JSONDecoder().raw_decode(text[text.index(b'{"cudnnVersion"') :].decode("latin-1"))[0]))
+            kept.append(
+                without_addresses(
+                    json.JSONDecoder().raw_decode(
+                        text[text.index(b'{"cudnnVersion"') :].decode("latin-1")
+                    )[0]
+                )
+            )
         for case, folder, row in zip(cases, folders, rows):
             with self.subTest(case):
-                with open(os.path.join(folder, "data", "rows.jsonl"), "w", encoding="utf-8") as file:
+                with open(
+                    os.path.join(folder, "data", "rows.jsonl"), "w", encoding="utf-8"
+                ) as file:
                     file.write(json.dumps(row) + "\n")
-                subprocess.run([sys.executable, "-B", os.path.join(e2e.SOURCE, "harness/repro/standalone.py"), folder], check=True, capture_output=True)
+                subprocess.run(
+                    [
+                        sys.executable,
+                        "-B",
+                        os.path.join(e2e.SOURCE, "harness/repro/standalone.py"),
+                        folder,
+                    ],
+                    check=True,
+                    capture_output=True,
+                )
                 said, plan = self.plan(build, folder, self.path("device.json"))
                 self.assertEqual(said.status, 0, said.text)
-                self.assertTrue(without_addresses(plan) in kept, "no plan of the library is this plan")
+                self.assertTrue(
+                    without_addresses(plan) in kept, "no plan of the library is this plan"
+                )
 
     def test_programs_of_known_failures_make_the_plans_of_the_library(self):
         """Graph, engine, knobs and compiled kernels."""
@@ -88,29 +155,49 @@ class Plans(programs.Compiling):
             "fp8-backward-packed",
         }
         with open(ALL_LISTED, encoding="utf-8") as file:
-            listed = [line.strip().split(" ", 1) for line in file if line.strip() and not line.startswith("#")]
+            listed = [
+                line.strip().split(" ", 1)
+                for line in file
+                if line.strip() and not line.startswith("#")
+            ]
         self.assertLessEqual(ids, {name for name, _ in listed})
         cases = [case.replace(" engine=all", "") for name, case in listed if name in ids]
         for number, name in enumerate(e2e.CI_BUILDS):
             self.expect_the_same_plans(e2e.need(name), e2e.some(cases[number::2], of=4))
 
     def test_programs_of_the_unified_operation_too(self):
-        self.expect_the_same_plans(e2e.need(e2e.NEW), (
-            "pass=fwd b=3 h=4/2 s=200 d=64 impl=unified layout=thd padding=random mask=causal want=stats guards=off",
-            "pass=fwd b=2 h=4/2 s=100 d=64 paged=16 padding=random impl=unified guards=off",
-            "pass=fwd b=2 h=4/2 s=200 d=64 impl=unified alibi=1 window=64:0 want=max+sum_exp guards=off",
-        ))
+        self.expect_the_same_plans(
+            e2e.need(e2e.NEW),
+            (
+                "pass=fwd b=3 h=4/2 s=200 d=64 impl=unified layout=thd padding=random mask=causal want=stats guards=off",
+                "pass=fwd b=2 h=4/2 s=100 d=64 paged=16 padding=random impl=unified guards=off",
+                "pass=fwd b=2 h=4/2 s=200 d=64 impl=unified alibi=1 window=64:0 want=max+sum_exp guards=off",
+            ),
+        )
 
     def test_a_plan_that_does_not_build_and_a_planner_that_ends_the_process(self):
         build = e2e.need(e2e.NEW)
         for case, status, words in (
-            ("pass=fwd dtype=e4m3 s=512 d=128 softmax=sink guards=off", 1, "cudnnBackendFinalize(plan): CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED"),
+            (
+                "pass=fwd dtype=e4m3 s=512 d=128 softmax=sink guards=off",
+                1,
+                "cudnnBackendFinalize(plan): CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED",
+            ),
             ("pass=fwd dtype=f32 h=8 s=512 impl=unified guards=off", 1, "cuDNN offers no engine"),
             ("pass=fwd h=4/2 s=130/200 d=64 bias=bool:11ss guards=off", -6, ""),
         ):
             with self.subTest(case):
                 shutil.rmtree(self.path("program"), ignore_errors=True)
-                e2e.facts("repro", case, "--cudnn", build.version, "--device", "h100-sxm", "--standalone", self.path("program"))
+                e2e.facts(
+                    "repro",
+                    case,
+                    "--cudnn",
+                    build.version,
+                    "--device",
+                    "h100-sxm",
+                    "--standalone",
+                    self.path("program"),
+                )
                 said, plan = self.plan(build, self.path("program"), self.described())
                 self.assertEqual((said.status, plan), (status, None), said.text)
                 self.assertIn(words, said.text)
@@ -121,14 +208,27 @@ class Plans(programs.Compiling):
                     self.assertIn("\n- cuDNN ended the process while it decided (SIGABRT)", readme)
                     self.assertIn("\nExpected: a plan or a refusal.\n", readme)
                 else:
-                    self.assertIn("\nExpected: every output is within the tolerance, and nothing is written outside a tensor.\n", readme)
+                    self.assertIn(
+                        "\nExpected: every output is within the tolerance, and nothing is written outside a tensor.\n",
+                        readme,
+                    )
 
 
 class Words(e2e.TestCase):
     """What is written, and what is refused with one line."""
 
     def refused(self, case, *words, more=()):
-        done = e2e.facts("repro", case, "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm", "--standalone", self.path("p"), *more)
+        done = e2e.facts(
+            "repro",
+            case,
+            "--cudnn",
+            e2e.need(e2e.NEW).version,
+            "--device",
+            "h100-sxm",
+            "--standalone",
+            self.path("p"),
+            *more,
+        )
         self.assertEqual(done.status, 3, done.text)
         line = [line for line in done.err.splitlines() if "--standalone" in line]
         self.assertEqual(len(line), 1, done.err)
@@ -148,9 +248,22 @@ class Words(e2e.TestCase):
         os.makedirs(self.path("p", "data"))
         for name in ("mine.txt", "mine.npy"):
             self.write(os.path.join("p", "data", name), "mine")
-        for case, more in (("exec=aot", ()), ("dropout=0.5", ()), ("mod=softcap:5", ("--frontend",))):
-            done = e2e.facts("repro", f"pass=fwd b=1 h=2 s=64 d=64 {case}", "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm",
-                             "--standalone", self.path("p"), *more)
+        for case, more in (
+            ("exec=aot", ()),
+            ("dropout=0.5", ()),
+            ("mod=softcap:5", ("--frontend",)),
+        ):
+            done = e2e.facts(
+                "repro",
+                f"pass=fwd b=1 h=2 s=64 d=64 {case}",
+                "--cudnn",
+                e2e.need(e2e.NEW).version,
+                "--device",
+                "h100-sxm",
+                "--standalone",
+                self.path("p"),
+                *more,
+            )
             self.assertEqual(done.status, 3, done.text)
             self.assertLessEqual({"mine.txt", "mine.npy"}, set(os.listdir(self.path("p", "data"))))
 
@@ -168,19 +281,37 @@ class Words(e2e.TestCase):
         folders = [self.path(f"program{number}") for number in range(len(words))]
         for folder in folders:
             os.makedirs(os.path.join(folder, "data"))
-        rows = e2e.ask(e2e.need(e2e.NEW), *words, standalone=[os.path.join(folder, "data") for folder in folders]).rows
+        rows = e2e.ask(
+            e2e.need(e2e.NEW),
+            *words,
+            standalone=[os.path.join(folder, "data") for folder in folders],
+        ).rows
         for (case, word), folder, row in zip(words.items(), folders, rows, strict=True):
             with self.subTest(case):
-                with open(os.path.join(folder, "data", "rows.jsonl"), "w", encoding="utf-8") as file:
+                with open(
+                    os.path.join(folder, "data", "rows.jsonl"), "w", encoding="utf-8"
+                ) as file:
                     file.write(json.dumps(row) + "\n")
-                script = [sys.executable, "-B", os.path.join(e2e.SOURCE, "harness/repro/standalone.py"), folder, "--frontend"]
+                script = [
+                    sys.executable,
+                    "-B",
+                    os.path.join(e2e.SOURCE, "harness/repro/standalone.py"),
+                    folder,
+                    "--frontend",
+                ]
                 done = e2e.Done(subprocess.run(script, capture_output=True, text=True, check=False))
                 self.assertOneLine(done, 3, "cudnn-frontend", word)
                 self.assertFalse(os.path.exists(os.path.join(folder, "repro.py")))
-        self.refused("pass=bwd b=2 h=2 s=64 d=64 guards=off stride=broadcast:k.b;sum:dk.b", "summed", more=["--frontend"])
+        self.refused(
+            "pass=bwd b=2 h=2 s=64 d=64 guards=off stride=broadcast:k.b;sum:dk.b",
+            "summed",
+            more=["--frontend"],
+        )
 
     def test_one_build_and_one_gpu(self):
-        done = e2e.facts("repro", "pass=fwd b=1 h=1 s=64 d=64", "--device", "cpu", "--standalone", self.path("p"))
+        done = e2e.facts(
+            "repro", "pass=fwd b=1 h=1 s=64 d=64", "--device", "cpu", "--standalone", self.path("p")
+        )
         self.assertOneLine(done, 2, "--standalone")
         done = e2e.facts("repro", "pass=fwd b=1 h=1 s=64 d=64", "--device", "cpu", "--frontend")
         self.assertOneLine(done, 2, "--frontend")
@@ -198,21 +329,49 @@ class Words(e2e.TestCase):
 
     def test_the_folder_has_what_it_needs_and_nothing_of_ours(self):
         done = e2e.facts(
-            "repro", "pass=bwd b=1 h=2 s=64 d=64", "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm", "--standalone", self.path("a", "p")
+            "repro",
+            "pass=bwd b=1 h=2 s=64 d=64",
+            "--cudnn",
+            e2e.need(e2e.NEW).version,
+            "--device",
+            "h100-sxm",
+            "--standalone",
+            self.path("a", "p"),
         )
         self.assertStatus(done, 0)
-        self.assertEqual(set(os.listdir(self.path("a", "p"))), {"repro.c", "Makefile", "README.md", "data"})
-        self.assertEqual(set(os.listdir(self.path("a", "p", "data"))), {name + ".npy" for name in ("q", "k", "v", "o", "do", "stats")})
+        self.assertEqual(
+            set(os.listdir(self.path("a", "p"))), {"repro.c", "Makefile", "README.md", "data"}
+        )
+        self.assertEqual(
+            set(os.listdir(self.path("a", "p", "data"))),
+            {name + ".npy" for name in ("q", "k", "v", "o", "do", "stats")},
+        )
         with open(self.path("a", "p", "repro.c"), encoding="utf-8") as file:
             text = file.read()
         self.assertNotRegex(text, r"fattn|facts_|@\{")
         self.assertEqual(
             set(re.findall(r"#include [<\"](.*?)[>\"]", text)),
-            {"cuda_runtime_api.h", "cudnn.h", "math.h", "stdbool.h", "stdint.h", "stdio.h", "stdlib.h", "string.h"},
+            {
+                "cuda_runtime_api.h",
+                "cudnn.h",
+                "math.h",
+                "stdbool.h",
+                "stdint.h",
+                "stdio.h",
+                "stdlib.h",
+                "string.h",
+            },
         )
         with open(self.path("a", "p", "README.md"), encoding="utf-8") as file:
             readme = file.read()
-        for words in ("cuDNN 9.27.0", "h100-sxm", "sm_90", "Engine: engine ", "nothing ran", "make run"):
+        for words in (
+            "cuDNN 9.27.0",
+            "h100-sxm",
+            "sm_90",
+            "Engine: engine ",
+            "nothing ran",
+            "make run",
+        ):
             self.assertIn(words, readme)
 
 

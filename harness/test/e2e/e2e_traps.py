@@ -1,4 +1,5 @@
 """The traps of asking cuDNN without a GPU, each of which gives wrong answers silently, with the two builds that CI installs."""
+
 import os
 import re
 import shutil
@@ -13,30 +14,51 @@ class WithoutNvrtc(e2e.TestCase):
         self.assertEnvironment(e2e.ask(e2e.need(e2e.OLD), e2e.CONTROL, nvrtc=""), "NVRTC")
 
     def test_a_path_that_holds_no_nvrtc_is_the_environment(self):
-        self.assertEnvironment(e2e.ask(e2e.need(e2e.OLD), e2e.CONTROL, nvrtc=self.path("libnvrtc.so.13")), self.path("libnvrtc.so.13"))
+        self.assertEnvironment(
+            e2e.ask(e2e.need(e2e.OLD), e2e.CONTROL, nvrtc=self.path("libnvrtc.so.13")),
+            self.path("libnvrtc.so.13"),
+        )
 
     def test_from_9_21_on_none_is_needed(self):
         answer = e2e.ask(e2e.need(e2e.NEW), e2e.CONTROL, nvrtc="", do="plan")
         self.assertEqual([row["verdict"] for row in answer.rows], ["supported"])
 
-    def test_nvrtc_of_another_cuda_major_is_refused_even_where_the_loader_would_find_a_right_one(self):
+    def test_nvrtc_of_another_cuda_major_is_refused_even_where_the_loader_would_find_a_right_one(
+        self,
+    ):
         build = e2e.need(e2e.OLD)
-        other = e2e.library(self.folder, "libnvrtc.so.12", "int nvrtcVersion(int *a, int *b) { *a = 12; *b = 9; return 0; }")
-        e2e.library(self.folder, "libnvrtc-builtins.so.12.9", "int __nvrtc_builtins__12_9_getArchBuiltins;")
-        answer = e2e.ask(build, e2e.CONTROL, nvrtc=other, env={"LD_LIBRARY_PATH": os.path.dirname(build.nvrtc)})
+        other = e2e.library(
+            self.folder,
+            "libnvrtc.so.12",
+            "int nvrtcVersion(int *a, int *b) { *a = 12; *b = 9; return 0; }",
+        )
+        e2e.library(
+            self.folder, "libnvrtc-builtins.so.12.9", "int __nvrtc_builtins__12_9_getArchBuiltins;"
+        )
+        answer = e2e.ask(
+            build, e2e.CONTROL, nvrtc=other, env={"LD_LIBRARY_PATH": os.path.dirname(build.nvrtc)}
+        )
         self.assertEnvironment(answer, "12.9", "13")
 
     def test_nvrtc_without_its_builtins_is_the_environment_before_anything_is_compiled(self):
         build = e2e.need(e2e.OLD)
         lonely = e2e.copy_file(build.nvrtc, self.path("nvrtc"))
-        self.assertEnvironment(e2e.ask(build, e2e.CONTROL, nvrtc=lonely, do="plan"), "builtins", self.path("nvrtc"))
+        self.assertEnvironment(
+            e2e.ask(build, e2e.CONTROL, nvrtc=lonely, do="plan"), "builtins", self.path("nvrtc")
+        )
 
     def test_a_compile_that_fails_with_broken_builtins_is_the_environment_and_no_build_fail(self):
         build = e2e.need(e2e.OLD)
         nvrtc = e2e.copy_file(build.nvrtc, self.path("nvrtc"))
-        name = next(n for n in os.listdir(os.path.dirname(build.nvrtc)) if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", n))
+        name = next(
+            n
+            for n in os.listdir(os.path.dirname(build.nvrtc))
+            if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", n)
+        )
         e2e.library(self.path("nvrtc"), name)
-        answer = e2e.ask(build, e2e.CONTROL, nvrtc=nvrtc, do="plan", env={"LD_LIBRARY_PATH": self.path("nvrtc")})
+        answer = e2e.ask(
+            build, e2e.CONTROL, nvrtc=nvrtc, do="plan", env={"LD_LIBRARY_PATH": self.path("nvrtc")}
+        )
         self.assertEqual([row["verdict"] for row in answer.rows], ["inconclusive"])
         self.assertEqual(answer.rows[0]["reason"]["class"], "environment")
         self.assertIn("builtins", answer.rows[0]["reason"]["text"])
@@ -47,10 +69,14 @@ class WithoutDriver(e2e.TestCase):
         for name in e2e.CI_BUILDS:
             with self.subTest(build=name):
                 missing = self.path("libcuda.so.1")
-                self.assertEnvironment(e2e.ask(e2e.need(name), e2e.CONTROL, driver=missing), missing)
+                self.assertEnvironment(
+                    e2e.ask(e2e.need(name), e2e.CONTROL, driver=missing), missing
+                )
 
     def test_a_driver_that_lacks_functions_is_the_environment(self):
-        poor = e2e.library(self.folder, "libcuda.so.1", "int cuInit(unsigned flags) { return flags != 0; }")
+        poor = e2e.library(
+            self.folder, "libcuda.so.1", "int cuInit(unsigned flags) { return flags != 0; }"
+        )
         for name in e2e.CI_BUILDS:
             with self.subTest(build=name):
                 self.assertEnvironment(e2e.ask(e2e.need(name), e2e.CONTROL, driver=poor))
@@ -63,8 +89,19 @@ class WithoutDriver(e2e.TestCase):
 class Description(e2e.TestCase):
     def test_without_memory_bus_width_9_27_is_inconclusive_by_name_and_9_20_answers(self):
         e2e.need(e2e.OLD), e2e.need(e2e.NEW)
-        device = self.write("narrow.json", {"name": "narrow", "device": e2e.description(without=["memoryBusWidth"])})
-        done = e2e.facts("decide", e2e.CONTROL, "--cudnn", f"{e2e.OLD},{e2e.NEW}", "--device", device, "-o", self.path("r"))
+        device = self.write(
+            "narrow.json", {"name": "narrow", "device": e2e.description(without=["memoryBusWidth"])}
+        )
+        done = e2e.facts(
+            "decide",
+            e2e.CONTROL,
+            "--cudnn",
+            f"{e2e.OLD},{e2e.NEW}",
+            "--device",
+            device,
+            "-o",
+            self.path("r"),
+        )
         self.assertStatus(done, 3)
         rows = e2e.Record(self.path("r")).by("build")
         self.assertEqual(rows[e2e.OLD,]["verdict"], "supported")
@@ -76,7 +113,9 @@ class Description(e2e.TestCase):
     def test_a_field_that_no_version_knows_is_no_reason_to_refuse(self):
         for name in e2e.CI_BUILDS:
             with self.subTest(build=name):
-                self.assertIsNotNone(e2e.ask(e2e.need(name), device=e2e.description(fieldOfTheFuture=1)).ready)
+                self.assertIsNotNone(
+                    e2e.ask(e2e.need(name), device=e2e.description(fieldOfTheFuture=1)).ready
+                )
 
 
 STRANGER = "libcudnn_engines_precompiled.so.9"
@@ -98,14 +137,31 @@ class Contamination(e2e.TestCase):
         for name in e2e.CI_BUILDS:
             with self.subTest(build=name):
                 search = f"{self.path('strangers')}:{other[name].dir}"
-                done = e2e.facts("decide", e2e.CONTROL, "--cudnn", name, "--device", "h100-sxm", "-o", self.path(name), LD_LIBRARY_PATH=search)
+                done = e2e.facts(
+                    "decide",
+                    e2e.CONTROL,
+                    "--cudnn",
+                    name,
+                    "--device",
+                    "h100-sxm",
+                    "-o",
+                    self.path(name),
+                    LD_LIBRARY_PATH=search,
+                )
                 self.assertStatus(done, 0)
                 libraries = e2e.Record(self.path(name)).targets[0]["libraries"]
-                cudnn = [lib for lib in libraries if os.path.basename(lib["path"]).startswith("libcudnn")]
+                cudnn = [
+                    lib for lib in libraries if os.path.basename(lib["path"]).startswith("libcudnn")
+                ]
                 self.assertEqual(len(cudnn), 3)
                 for lib in cudnn:
-                    self.assertEqual((os.path.dirname(lib["path"]), lib["in_build"], lib["record"]), (e2e.need(name).dir, True, "ok"))
-                others = {os.path.basename(lib["path"]).split(".so")[0] for lib in libraries} - {os.path.basename(lib["path"]).split(".so")[0] for lib in cudnn}
+                    self.assertEqual(
+                        (os.path.dirname(lib["path"]), lib["in_build"], lib["record"]),
+                        (e2e.need(name).dir, True, "ok"),
+                    )
+                others = {os.path.basename(lib["path"]).split(".so")[0] for lib in libraries} - {
+                    os.path.basename(lib["path"]).split(".so")[0] for lib in cudnn
+                }
                 self.assertLessEqual(others, {"libcuda", "libnvrtc", "libnvrtc-builtins"})
 
     def test_a_stranger_that_was_mapped_is_never_answered_with(self):
@@ -113,7 +169,11 @@ class Contamination(e2e.TestCase):
         for name in e2e.CI_BUILDS:
             with self.subTest(build=name):
                 # As if the supervisor forgot that this is a three-library set.
-                answer = e2e.ask(e2e.need(name), e2e.CONTROL, env={"CUDNN_LIB_CONFIG": "", "LD_LIBRARY_PATH": self.path("strangers")})
+                answer = e2e.ask(
+                    e2e.need(name),
+                    e2e.CONTROL,
+                    env={"CUDNN_LIB_CONFIG": "", "LD_LIBRARY_PATH": self.path("strangers")},
+                )
                 if answer.ready:
                     self.assertNotIn(stranger, [lib["path"] for lib in answer.ready["libraries"]])
                 else:
@@ -125,11 +185,23 @@ class Contamination(e2e.TestCase):
     def test_a_folder_with_the_graph_library_of_another_version_is_refused_before_any_verdict(self):
         folder = self.mixed(e2e.need(e2e.OLD), e2e.need(e2e.NEW))
         self.assertEnvironment(e2e.ask(e2e.need(e2e.OLD), e2e.CONTROL, cudnn_dir=folder), folder)
-        done = e2e.facts("decide", "pass=fwd d=64,128", "--cudnn", folder, "--device", "h100-sxm", "-o", self.path("r"))
+        done = e2e.facts(
+            "decide",
+            "pass=fwd d=64,128",
+            "--cudnn",
+            folder,
+            "--device",
+            "h100-sxm",
+            "-o",
+            self.path("r"),
+        )
         self.assertStatus(done, 3)
         self.assertIn(folder, done.err)
         rows = e2e.Record(self.path("r")).rows
-        self.assertEqual([(row["verdict"], row["reason"]["class"]) for row in rows], [("inconclusive", "environment")] * 2)
+        self.assertEqual(
+            [(row["verdict"], row["reason"]["class"]) for row in rows],
+            [("inconclusive", "environment")] * 2,
+        )
 
     def test_the_other_way_round_it_is_refused_too(self):
         folder = self.mixed(e2e.need(e2e.NEW), e2e.need(e2e.OLD))
@@ -137,7 +209,9 @@ class Contamination(e2e.TestCase):
 
     def test_a_folder_of_links_to_one_build_is_that_build(self):
         folder = self.mixed(e2e.need(e2e.NEW), e2e.need(e2e.NEW))
-        done = e2e.facts("decide", e2e.CONTROL, "--cudnn", folder, "--device", "h100-sxm", "-o", self.path("r"))
+        done = e2e.facts(
+            "decide", e2e.CONTROL, "--cudnn", folder, "--device", "h100-sxm", "-o", self.path("r")
+        )
         self.assertStatus(done, 0)
         self.assertEqual(e2e.Record(self.path("r")).rows[0]["build"], e2e.NEW)
 
@@ -150,19 +224,37 @@ class SameRelease(e2e.TestCase):
         folder = self.path("system")
         os.makedirs(folder, exist_ok=True)
         for library in ("graph", "engines_runtime_compiled"):
-            shutil.copyfile(os.path.join(build.dir, f"libcudnn_{library}.so.9"), os.path.join(folder, f"libcudnn_{library}.so.{build.version}"))
+            shutil.copyfile(
+                os.path.join(build.dir, f"libcudnn_{library}.so.9"),
+                os.path.join(folder, f"libcudnn_{library}.so.{build.version}"),
+            )
         return folder
 
     def worker(self, folder, before=""):
         """A worker whose loader finds the folder after everything that the supervisor named: as a system folder is found."""
-        path = self.write("worker", f'#!/bin/sh\nexport LD_LIBRARY_PATH="${{LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}}{folder}"\n{before}\nexec {e2e.WORKER}\n')
+        path = self.write(
+            "worker",
+            f'#!/bin/sh\nexport LD_LIBRARY_PATH="${{LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}}{folder}"\n{before}\nexec {e2e.WORKER}\n',
+        )
         os.chmod(path, 0o755)
         return path
 
     def decide(self, build, worker, *more):
         os.makedirs(self.path("tmp"), exist_ok=True)
-        done = e2e.facts("decide", "pass=fwd,bwd d=64,128", "--cudnn", build, "--device", "h100-sxm,sm80-spec", "--overwrite", "-o", self.path("r"), *more,
-                         FACTS_WORKER=worker, TMPDIR=self.path("tmp"))
+        done = e2e.facts(
+            "decide",
+            "pass=fwd,bwd d=64,128",
+            "--cudnn",
+            build,
+            "--device",
+            "h100-sxm,sm80-spec",
+            "--overwrite",
+            "-o",
+            self.path("r"),
+            *more,
+            FACTS_WORKER=worker,
+            TMPDIR=self.path("tmp"),
+        )
         self.assertEqual(os.listdir(self.path("tmp")), [], "the links are removed")
         return done
 
@@ -172,28 +264,59 @@ class SameRelease(e2e.TestCase):
             with self.subTest(build=name):
                 self.assertStatus(self.decide(name, self.worker(self.system(build)), "-j2"), 0)
                 for target in e2e.Record(self.path("r")).targets:
-                    cudnn = [lib for lib in target["libraries"] if os.path.basename(lib["path"]).startswith("libcudnn")]
-                    self.assertEqual([(os.path.dirname(lib["path"]), lib["in_build"], lib["record"]) for lib in cudnn], [(build.dir, True, "ok")] * 3)
+                    cudnn = [
+                        lib
+                        for lib in target["libraries"]
+                        if os.path.basename(lib["path"]).startswith("libcudnn")
+                    ]
+                    self.assertEqual(
+                        [
+                            (os.path.dirname(lib["path"]), lib["in_build"], lib["record"])
+                            for lib in cudnn
+                        ],
+                        [(build.dir, True, "ok")] * 3,
+                    )
 
     def test_a_folder_that_nobody_may_write_to_answers_too(self):
         build = e2e.need(e2e.OLD)
-        for library in ("libcudnn.so.9", "libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9"):
+        for library in (
+            "libcudnn.so.9",
+            "libcudnn_graph.so.9",
+            "libcudnn_engines_runtime_compiled.so.9",
+        ):
             e2e.copy_file(os.path.join(build.dir, library), self.path("read-only"))
         os.chmod(self.path("read-only"), 0o555)
         self.assertStatus(self.decide(self.path("read-only"), self.worker(self.system(build))), 0)
-        cudnn = [lib["path"] for lib in e2e.Record(self.path("r")).targets[0]["libraries"] if "libcudnn" in os.path.basename(lib["path"])]
+        cudnn = [
+            lib["path"]
+            for lib in e2e.Record(self.path("r")).targets[0]["libraries"]
+            if "libcudnn" in os.path.basename(lib["path"])
+        ]
         self.assertEqual({os.path.dirname(path) for path in cudnn}, {self.path("read-only")})
 
     def test_the_links_are_removed_after_a_worker_was_killed(self):
-        worker = self.worker(self.system(e2e.need(e2e.NEW)), before='test -d "${LD_LIBRARY_PATH%%:*}" && : >"$0.linked"; kill -9 $$')
+        worker = self.worker(
+            self.system(e2e.need(e2e.NEW)),
+            before='test -d "${LD_LIBRARY_PATH%%:*}" && : >"$0.linked"; kill -9 $$',
+        )
         self.assertStatus(self.decide(e2e.NEW, worker), 3)
         self.assertTrue(os.path.exists(worker + ".linked"), "the worker had links")
 
     def test_the_links_of_a_run_that_was_killed_are_removed_by_the_next(self):
         os.makedirs(self.path("tmp"))
         worker = self.worker(self.system(e2e.need(e2e.NEW)), before="kill -9 $PPID; sleep 1")
-        e2e.facts("decide", e2e.CONTROL, "--cudnn", e2e.NEW, "--device", "h100-sxm", "-o", self.path("killed"), FACTS_WORKER=worker,
-                  TMPDIR=self.path("tmp"))
+        e2e.facts(
+            "decide",
+            e2e.CONTROL,
+            "--cudnn",
+            e2e.NEW,
+            "--device",
+            "h100-sxm",
+            "-o",
+            self.path("killed"),
+            FACTS_WORKER=worker,
+            TMPDIR=self.path("tmp"),
+        )
         self.assertEqual(len(os.listdir(self.path("tmp"))), 1)
         self.assertStatus(self.decide(e2e.NEW, self.worker(self.path("system"))), 0)
 
@@ -203,7 +326,9 @@ class SameRelease(e2e.TestCase):
             with self.subTest(build=name):
                 folder = self.system(build)
                 answer = e2e.ask(build, e2e.CONTROL, env={"LD_LIBRARY_PATH": folder})
-                self.assertEnvironment(answer, f"{folder}/libcudnn_graph.so.{build.version}", build.dir)
+                self.assertEnvironment(
+                    answer, f"{folder}/libcudnn_graph.so.{build.version}", build.dir
+                )
 
 
 class Engines(e2e.TestCase):
@@ -221,7 +346,9 @@ class Engines(e2e.TestCase):
                 self.assertIn("multiple of 8", every[0]["reason"]["text"])
                 self.assertIn("A", {engine["mode"] for engine in every[1]["engines"]})
                 self.assertGreater(len(every[1]["engines"]), len(plain[1]["engines"]))
-                self.assertEqual([e for e in every[1]["engines"] if e["mode"] == "A"], plain[1]["engines"])
+                self.assertEqual(
+                    [e for e in every[1]["engines"] if e["mode"] == "A"], plain[1]["engines"]
+                )
                 self.assertEqual(every[1]["engine"], plain[1]["engine"])
 
     def test_an_empty_fallback_list_does_not_turn_yes_into_no(self):
@@ -230,7 +357,14 @@ class Engines(e2e.TestCase):
         self.assertEqual((row["verdict"], row["supported"]), ("supported", True))
 
     def test_engine_numbers_come_with_their_version(self):
-        done = e2e.facts("decide", self.YES, "--cudnn", f"{e2e.need(e2e.OLD).name},{e2e.need(e2e.NEW).name}", "-o", self.path("r"))
+        done = e2e.facts(
+            "decide",
+            self.YES,
+            "--cudnn",
+            f"{e2e.need(e2e.OLD).name},{e2e.need(e2e.NEW).name}",
+            "-o",
+            self.path("r"),
+        )
         self.assertStatus(done, 0)
         for row in e2e.Record(self.path("r")).rows:
             self.assertIsInstance(row["engine"], int)

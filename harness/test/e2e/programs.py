@@ -19,7 +19,10 @@ def cuda_headers():
         *glob.glob(os.path.join(cache, "facts/nvcc/*/include")),
         *glob.glob(os.path.join(cache, "facts/*/nvcc/*/include")),
     ]
-    return next((place for place in places if os.path.exists(os.path.join(place, "cuda_runtime_api.h"))), None)
+    return next(
+        (place for place in places if os.path.exists(os.path.join(place, "cuda_runtime_api.h"))),
+        None,
+    )
 
 
 class Compiling(e2e.TestCase):
@@ -29,14 +32,32 @@ class Compiling(e2e.TestCase):
         super().setUp()
         self.cuda = cuda_headers()
         if not self.cuda:
-            self.skipTest("no headers of the CUDA runtime: install a CUDA toolkit, or set CUDA_HOME")
+            self.skipTest(
+                "no headers of the CUDA runtime: install a CUDA toolkit, or set CUDA_HOME"
+            )
 
     def compile(self, build, sources, out, *more):
         """Compiles C without one warning."""
         include = os.path.join(os.path.dirname(os.path.realpath(build.dir)), "include")
         done = e2e.Done(
             subprocess.run(
-                [CC, "-O1", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-I", include, "-I", self.cuda, "-o", out, *sources, *more],
+                [
+                    CC,
+                    "-O1",
+                    "-std=gnu11",
+                    "-Wall",
+                    "-Wextra",
+                    "-Wno-unused-parameter",
+                    "-Werror",
+                    "-I",
+                    include,
+                    "-I",
+                    self.cuda,
+                    "-o",
+                    out,
+                    *sources,
+                    *more,
+                ],
                 capture_output=True,
                 text=True,
                 check=False,

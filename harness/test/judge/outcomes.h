@@ -30,54 +30,61 @@ static inline outcome run_on(facts_worker *worker, const facts_problem *asked)
     facts_trial_options options = { .worker = worker, .problem = &problem, .stage = no_stage };
     cr_assert_eq(facts_mod_create(&mod, &problem), FATTN_OK, "%s", fattn_last_error());
     problem.ask.score_mod = mod;
-    cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem.ask, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem.ask, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     facts_trial_run(&out.trial, &reference, &plan, &options);
     out.oracle = facts_reference_oracle(&reference);
     cr_assert(out.trial.prepared, "%s", out.trial.text);
     cr_expect(!out.trial.facts_failed, "%s", out.trial.text);
-    cr_expect_eq(strcmp(out.trial.oracle, "both") == 0, worker->oracle == FACTS_ORACLE_BOTH && reference.memory.gpu);
+    cr_expect_eq(strcmp(out.trial.oracle, "both") == 0,
+                 worker->oracle == FACTS_ORACLE_BOTH && reference.memory.gpu);
     fattn_plan_destroy(plan);
     facts_reference_destroy(&reference);
     fattn_score_mod_destroy(mod);
     return out;
 }
 
-/* How far a GPU's sigmas and bounds, which may lie above the C ones (docs/numerics.md, section 2), move a ratio; then another
- * element, or another gate, may be the worst. 0: they are the C ones. */
+/* How far a GPU's sigmas and bounds, which may lie above the C ones (docs/numerics.md, section 2),
+ * move a ratio; then another element, or another gate, may be the worst. 0: they are the C ones. */
 #ifndef RATIOS_APART
 #define RATIOS_APART 0.0
 #endif
 
-static inline void same_outcome(const char *text, const facts_problem *p, const outcome *here, const outcome *there)
+static inline void same_outcome(const char *text, const facts_problem *p, const outcome *here,
+                                const outcome *there)
 {
     const facts_trial *a = &here->trial, *b = &there->trial;
-    cr_expect(a->status == b->status && a->verdict == b->verdict, "%s: %s %s, %s", text, facts_verdict_name(b->verdict), b->text,
-              a->text);
+    cr_expect(a->status == b->status && a->verdict == b->verdict, "%s: %s %s, %s", text,
+              facts_verdict_name(b->verdict), b->text, a->text);
     const facts_held *left = &a->check.held, *right = &b->check.held;
-    cr_expect_eq(a->check.runs, b->check.runs, "%s: %d runs, %d: %s %s", text, a->check.runs, b->check.runs, b->check.skipped, b->text);
-    cr_expect(left->compared == right->compared && left->wrong == right->wrong && left->bits == right->bits, "%s: %s", text,
-              b->check.skipped);
-    cr_expect_float_eq(left->ratio, right->ratio, 1e-9 + RATIOS_APART * fabs(left->ratio), "%s: %g, %g", text, left->ratio,
-                       right->ratio);
+    cr_expect_eq(a->check.runs, b->check.runs, "%s: %d runs, %d: %s %s", text, a->check.runs,
+                 b->check.runs, b->check.skipped, b->text);
+    cr_expect(left->compared == right->compared && left->wrong == right->wrong &&
+                  left->bits == right->bits,
+              "%s: %s", text, b->check.skipped);
+    cr_expect_float_eq(left->ratio, right->ratio, 1e-9 + RATIOS_APART * fabs(left->ratio),
+                       "%s: %g, %g", text, left->ratio, right->ratio);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         const facts_judgement *x = &a->judgement[id], *y = &b->judgement[id];
         if (!facts_tensor_is_output(p, id))
             continue;
         cr_expect(a->judged[id] && b->judged[id], "%s: %s", text, facts_tensor_word(id));
         cr_expect_eq(a->bits[id], b->bits[id], "%s: %s", text, facts_tensor_word(id));
-        cr_expect_float_eq(x->ratio, y->ratio, 1e-9 + RATIOS_APART * fabs(x->ratio), "%s: %s: %g, %g", text, facts_tensor_word(id),
-                           x->ratio, y->ratio);
-        cr_expect(x->checked == y->checked && x->wrong == y->wrong && x->overrun == y->overrun, "%s: %s", text,
-                  facts_tensor_word(id));
+        cr_expect_float_eq(x->ratio, y->ratio, 1e-9 + RATIOS_APART * fabs(x->ratio),
+                           "%s: %s: %g, %g", text, facts_tensor_word(id), x->ratio, y->ratio);
+        cr_expect(x->checked == y->checked && x->wrong == y->wrong && x->overrun == y->overrun,
+                  "%s: %s", text, facts_tensor_word(id));
         if (RATIOS_APART > 0.0)
             continue;
         cr_expect(x->gate == y->gate, "%s: %s", text, facts_tensor_word(id));
-        cr_expect(memcmp(x->worst, y->worst, sizeof x->worst) == 0, "%s: %s", text, facts_tensor_word(id));
+        cr_expect(memcmp(x->worst, y->worst, sizeof x->worst) == 0, "%s: %s", text,
+                  facts_tensor_word(id));
     }
 }
 
 /* `oracle`: who must have computed what is due. */
-static inline void compare_case(facts_worker base, facts_gpu *gpu, const char *text, const char *oracle)
+static inline void compare_case(facts_worker base, facts_gpu *gpu, const char *text,
+                                const char *oracle)
 {
     static facts_problem p;
     facts_case c;
@@ -95,7 +102,8 @@ static inline void compare_case(facts_worker base, facts_gpu *gpu, const char *t
 }
 
 /* As compare_case, with what is due in slabs there; of a sample only its own rows are judged. */
-static inline void compare_slabs(facts_worker base, facts_gpu *gpu, const char *text, const facts_slab_limits *limits)
+static inline void compare_slabs(facts_worker base, facts_gpu *gpu, const char *text,
+                                 const facts_slab_limits *limits)
 {
     static facts_problem p;
     facts_case c;
@@ -113,12 +121,13 @@ static inline void compare_slabs(facts_worker base, facts_gpu *gpu, const char *
         same_outcome(text, &p, &here, &there);
         return;
     }
-    cr_expect(there.trial.status == FATTN_OK && there.trial.verdict == FACTS_VERDICT_PASS, "%s: %s %s", text,
-              facts_verdict_name(there.trial.verdict), there.trial.text);
+    cr_expect(there.trial.status == FATTN_OK && there.trial.verdict == FACTS_VERDICT_PASS,
+              "%s: %s %s", text, facts_verdict_name(there.trial.verdict), there.trial.text);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(&p, id)) {
             const facts_judgement *x = &here.trial.judgement[id], *y = &there.trial.judgement[id];
-            cr_expect(y->checked > 0 && y->checked <= x->checked && y->gates[FACTS_GATE_T1] <= x->gates[FACTS_GATE_T1] + 1e-9,
+            cr_expect(y->checked > 0 && y->checked <= x->checked &&
+                          y->gates[FACTS_GATE_T1] <= x->gates[FACTS_GATE_T1] + 1e-9,
                       "%s: %s", text, facts_tensor_word(id));
         }
 }

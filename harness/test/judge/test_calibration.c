@@ -32,25 +32,37 @@ Test(calibration, the_table_in_the_program_can_be_read)
 
 Test(calibration, what_is_not_in_the_table_starts_as_the_reference_does)
 {
-    const facts_who nobody = { .sm = 12, .backend = FATTN_BACKEND_CUDNN, .dtype = FATTN_BF16, .engine = 77 };
+    const facts_who nobody = {
+        .sm = 12, .backend = FATTN_BACKEND_CUDNN, .dtype = FATTN_BF16, .engine = 77
+    };
     facts_constants c = facts_constants_of(&nobody);
     fref_rounding start = fref_rounding_of(FREF_BF16, FREF_BF16), applied = start;
-    applied.ua = applied.chunk = applied.cw = applied.cl = applied.acc_pv = applied.eps_exp = applied.thr = 99;
+    applied.ua = applied.chunk = applied.cw = applied.cl = applied.acc_pv = applied.eps_exp =
+        applied.thr = 99;
     applied.partials_cast = !start.partials_cast, applied.p_normalised = !start.p_normalised;
     facts_constants_apply(&applied, &c);
-    cr_expect(applied.ua == start.ua && applied.chunk == start.chunk && applied.cw == start.cw && applied.cl == start.cl);
-    cr_expect(applied.acc_pv == start.acc_pv && applied.eps_exp == start.eps_exp && applied.thr == start.thr);
-    cr_expect(applied.partials_cast == start.partials_cast && applied.p_normalised == start.p_normalised);
+    cr_expect(applied.ua == start.ua && applied.chunk == start.chunk && applied.cw == start.cw &&
+              applied.cl == start.cl);
+    cr_expect(applied.acc_pv == start.acc_pv && applied.eps_exp == start.eps_exp &&
+              applied.thr == start.thr);
+    cr_expect(applied.partials_cast == start.partials_cast &&
+              applied.p_normalised == start.p_normalised);
     cr_expect_not(c.calibrated);
 }
 
 Test(calibration, the_first_row_that_fits_counts)
 {
-    facts_calibration *table = read_table("{\"sm\":90,\"backend\":\"cudnn\",\"dtype\":\"bf16\",\"pass\":\"fwd\",\"engine\":5,"
-                                          "\"constants\":{\"eps_exp\":5e-6,\"partials_cast\":false}},"
-                                          "{\"sm\":90,\"dtype\":\"bf16\",\"constants\":{\"cl\":2}}");
-    facts_who who = { .sm = 90, .backend = FATTN_BACKEND_CUDNN, .dtype = FATTN_BF16, .pass = FATTN_FORWARD, .engine = 5 };
-    facts_constants c = facts_calibration_find(table, &who), start = facts_constants_start(FATTN_BF16);
+    facts_calibration *table = read_table(
+        "{\"sm\":90,\"backend\":\"cudnn\",\"dtype\":\"bf16\",\"pass\":\"fwd\",\"engine\":5,"
+        "\"constants\":{\"eps_exp\":5e-6,\"partials_cast\":false}},"
+        "{\"sm\":90,\"dtype\":\"bf16\",\"constants\":{\"cl\":2}}");
+    facts_who who = { .sm = 90,
+                      .backend = FATTN_BACKEND_CUDNN,
+                      .dtype = FATTN_BF16,
+                      .pass = FATTN_FORWARD,
+                      .engine = 5 };
+    facts_constants c = facts_calibration_find(table, &who),
+                    start = facts_constants_start(FATTN_BF16);
     cr_expect_float_eq(c.eps_exp, 5e-6, 0);
     cr_expect(!c.partials_cast && c.cl == start.cl);
     cr_expect_not(facts_constants_agree(&c, &start));
@@ -88,16 +100,20 @@ Test(calibration, a_row_says_where_it_comes_from_and_stays_below_what_a_liar_nee
     refuse("{\"version\":1,\"rows\":[{\"engine\":\"5\"}]}", "engine");
     refuse("{\"version\":1,\"rows\":[{\"constants\":{\"eps\":1}}]}", "eps");
     refuse("{\"version\":1,\"rows\":[{},{\"constants\":{\"eps_exp\":0.1}}]}", "row 2: eps_exp");
-    refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"constants\":{\"acc_pv\":0.005}}]}", "acc_pv");
-    refuse("{\"version\":1,\"rows\":[{\"constants\":{\"acc_pv\":0.005}}]}", "acc_pv"); /* of any type is of 16 bits too */
+    refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"constants\":{\"acc_pv\":0.005}}]}",
+           "acc_pv");
+    refuse("{\"version\":1,\"rows\":[{\"constants\":{\"acc_pv\":0.005}}]}",
+           "acc_pv"); /* of any type is of 16 bits too */
     refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"constants\":{\"chunk\":8}}]}", "chunk");
-    refuse("{\"version\":1,\"rows\":[{\"dtype\":\"e4m3\",\"constants\":{\"partials_cast\":true}}]}", "partials_cast");
-    facts_calibration_destroy(read_table("{\"dtype\":\"e4m3\",\"constants\":{\"acc_pv\":0.0001,\"partials_cast\":false}}"));
+    refuse("{\"version\":1,\"rows\":[{\"dtype\":\"e4m3\",\"constants\":{\"partials_cast\":true}}]}",
+           "partials_cast");
+    facts_calibration_destroy(read_table(
+        "{\"dtype\":\"e4m3\",\"constants\":{\"acc_pv\":0.0001,\"partials_cast\":false}}"));
     refuse("{\"version\":1,\"rows\":[{\"constants\":{\"partials_cast\":1}}]}", "partials_cast");
     refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"calibrated\":true}]}", "cudnn");
-    facts_calibration *table =
-        read_table("{\"dtype\":\"bf16\",\"calibrated\":true,\"cudnn\":[\"9.19.0\"],\"device\":\"h100\",\"date\":\"2026-11-21\","
-                   "\"cases\":200,\"rms\":{},\"largest\":{}}");
+    facts_calibration *table = read_table("{\"dtype\":\"bf16\",\"calibrated\":true,\"cudnn\":[\"9."
+                                          "19.0\"],\"device\":\"h100\",\"date\":\"2026-11-21\","
+                                          "\"cases\":200,\"rms\":{},\"largest\":{}}");
     const facts_who who = { .dtype = FATTN_BF16, .backend = FATTN_BACKEND_CUDNN, .cudnn = 91900 };
     cr_expect(facts_calibration_find(table, &who).calibrated);
     facts_calibration_destroy(table);
@@ -106,7 +122,8 @@ Test(calibration, a_row_says_where_it_comes_from_and_stays_below_what_a_liar_nee
 Test(calibration, a_row_is_assumed_for_a_version_that_was_not_measured)
 {
     facts_calibration *table = read_table(
-        "{\"dtype\":\"bf16\",\"calibrated\":true,\"cudnn\":[\"9.14.0\",\"9.28.0\"],\"device\":\"x\",\"date\":\"x\",\"cases\":1,"
+        "{\"dtype\":\"bf16\",\"calibrated\":true,\"cudnn\":[\"9.14.0\",\"9.28.0\"],\"device\":"
+        "\"x\",\"date\":\"x\",\"cases\":1,"
         "\"rms\":{},\"largest\":{},\"constants\":{\"cl\":2}},"
         "{\"dtype\":\"f16\",\"calibrated\":false,\"cudnn\":[\"9.14.0\"],\"constants\":{\"cl\":2}}");
     facts_who who = { .dtype = FATTN_BF16, .backend = FATTN_BACKEND_CUDNN, .cudnn = 91400 };
@@ -115,7 +132,8 @@ Test(calibration, a_row_is_assumed_for_a_version_that_was_not_measured)
     who.cudnn = 92801;
     const facts_constants other = facts_calibration_find(table, &who);
     cr_expect(!other.calibrated && other.assumed == 92800, "%d", other.assumed);
-    cr_expect(facts_constants_agree(&c, &other), "what is judged stays the same but for T1's factor");
+    cr_expect(facts_constants_agree(&c, &other),
+              "what is judged stays the same but for T1's factor");
     who.cudnn = 91600;
     cr_expect_eq(facts_calibration_find(table, &who).assumed, 91400);
     who.backend = FATTN_BACKEND_MATH;
@@ -131,9 +149,12 @@ Test(calibration, what_no_row_says_lies_within_the_limits)
 {
     static const int32_t types[] = { FATTN_BF16, FATTN_F16, FATTN_F32, FATTN_E4M3, FATTN_E5M2 };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        const facts_constants start = facts_constants_start(types[i]), limit = facts_constants_limit(types[i]);
-#define AS_TEST(field, narrowest, ...)                                                                                             \
-    cr_expect(start.field >= fmin(narrowest, limit.field) && start.field <= fmax(narrowest, limit.field), #field);
+        const facts_constants start = facts_constants_start(types[i]),
+                              limit = facts_constants_limit(types[i]);
+#define AS_TEST(field, narrowest, ...)                                                             \
+    cr_expect(start.field >= fmin(narrowest, limit.field) &&                                       \
+                  start.field <= fmax(narrowest, limit.field),                                     \
+              #field);
         FACTS_CONSTANT_LIST(AS_TEST)
 #undef AS_TEST
 #define AS_TEST(field, ...) cr_expect(limit.field || !start.field, #field);
@@ -144,29 +165,37 @@ Test(calibration, what_no_row_says_lies_within_the_limits)
 
 Test(calibration, the_widest_of_a_type_is_each_constant_where_it_is_widest)
 {
-    facts_calibration *table =
-        read_table("{\"dtype\":\"bf16\",\"engine\":5,\"constants\":{\"cl\":2,\"chunk\":32,\"partials_cast\":false}},"
-                   "{\"dtype\":\"bf16\",\"constants\":{\"eps_exp\":5e-6}},{\"dtype\":\"e4m3\",\"constants\":{\"ua\":1e-6}}");
-    const facts_constants c = facts_calibration_widest(table, FATTN_BF16), start = facts_constants_start(FATTN_BF16);
+    facts_calibration *table = read_table("{\"dtype\":\"bf16\",\"engine\":5,\"constants\":{\"cl\":"
+                                          "2,\"chunk\":32,\"partials_cast\":false}},"
+                                          "{\"dtype\":\"bf16\",\"constants\":{\"eps_exp\":5e-6}},{"
+                                          "\"dtype\":\"e4m3\",\"constants\":{\"ua\":1e-6}}");
+    const facts_constants c = facts_calibration_widest(table, FATTN_BF16),
+                          start = facts_constants_start(FATTN_BF16);
     cr_expect(c.cl == 2 && c.eps_exp == 5e-6);
-    cr_expect(c.chunk == start.chunk && c.ua == start.ua && c.partials_cast, "what the other row leaves");
-    const facts_constants f16 = facts_calibration_widest(table, FATTN_F16), start_f16 = facts_constants_start(FATTN_F16);
+    cr_expect(c.chunk == start.chunk && c.ua == start.ua && c.partials_cast,
+              "what the other row leaves");
+    const facts_constants f16 = facts_calibration_widest(table, FATTN_F16),
+                          start_f16 = facts_constants_start(FATTN_F16);
     cr_expect(facts_constants_agree(&f16, &start_f16));
     facts_calibration_destroy(table);
 }
 
 Test(calibration, a_version_that_was_not_measured_gets_the_nearest_on_its_architecture)
 {
-    static const char ROWS[] =
-        "{\"sm\":90,\"backend\":\"cudnn\",\"engine\":5,\"calibrated\":true,\"cudnn\":[\"9.14.0\",\"9.28.0\"],\"device\":\"x\","
-        "\"date\":\"x\",\"cases\":1,\"rms\":{},\"largest\":{}},"
-        "{\"sm\":90,\"backend\":\"math\",\"calibrated\":true,\"cudnn\":[\"9.20.0\"],\"device\":\"x\",\"date\":\"x\",\"cases\":1,"
-        "\"rms\":{},\"largest\":{}},"
-        "{\"sm\":90,\"backend\":\"cudnn\",\"engine\":6,\"calibrated\":false,\"cudnn\":[\"9.19.0\"]}";
+    static const char ROWS[] = "{\"sm\":90,\"backend\":\"cudnn\",\"engine\":5,\"calibrated\":true,"
+                               "\"cudnn\":[\"9.14.0\",\"9.28.0\"],\"device\":\"x\","
+                               "\"date\":\"x\",\"cases\":1,\"rms\":{},\"largest\":{}},"
+                               "{\"sm\":90,\"backend\":\"math\",\"calibrated\":true,\"cudnn\":[\"9."
+                               "20.0\"],\"device\":\"x\",\"date\":\"x\",\"cases\":1,"
+                               "\"rms\":{},\"largest\":{}},"
+                               "{\"sm\":90,\"backend\":\"cudnn\",\"engine\":6,\"calibrated\":false,"
+                               "\"cudnn\":[\"9.19.0\"]}";
     facts_calibration *table = read_table(ROWS);
     char used[16];
-    cr_expect(facts_calibration_nearest(used, table, 90, 92801) && strcmp(used, "9.28.0") == 0, "%s", used);
-    cr_expect(facts_calibration_nearest(used, table, 90, 91400) && strcmp(used, "9.14.0") == 0, "%s", used);
+    cr_expect(facts_calibration_nearest(used, table, 90, 92801) && strcmp(used, "9.28.0") == 0,
+              "%s", used);
+    cr_expect(facts_calibration_nearest(used, table, 90, 91400) && strcmp(used, "9.14.0") == 0,
+              "%s", used);
     cr_expect(facts_calibration_nearest(used, table, 90, 92000) && strcmp(used, "9.14.0") == 0,
               "rows of another backend, and rows that are not calibrated, do not count: %s", used);
     cr_expect(!facts_calibration_nearest(used, table, 100, 92801) && !used[0]);

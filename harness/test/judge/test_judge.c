@@ -9,7 +9,8 @@
 #define D 16
 #define N (B * H * S * D)
 
-/* A right answer, its rule, and room to spoil it. The storage has gaps of 4 elements between tokens. */
+/* A right answer, its rule, and room to spoil it. The storage has gaps of 4 elements between
+ * tokens. */
 typedef struct scene {
     facts_tensor tensor;
     facts_image image;
@@ -28,7 +29,8 @@ static void put(scene *x, int64_t b, int64_t h, int64_t s, int64_t d, double val
 {
     const facts_tensor *t = &x->tensor;
     int64_t at = b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d;
-    facts_store(t->dtype, facts_image_storage(&x->image, x->bytes), at, facts_encode(t->dtype, value));
+    facts_store(t->dtype, facts_image_storage(&x->image, x->bytes), at,
+                facts_encode(t->dtype, value));
 }
 
 static void restore(scene *x, facts_pattern pattern)
@@ -36,7 +38,8 @@ static void restore(scene *x, facts_pattern pattern)
     x->rule.pattern = pattern;
     facts_image_poison(&x->image, pattern, x->bytes);
     for (int64_t i = 0; i < N; i++) {
-        double noise = (double)facts_uniform(facts_draw_at(5, FACTS_STREAM_BIAS, FACTS_LANE_VALUE, (uint64_t)i));
+        double noise = (double)facts_uniform(
+            facts_draw_at(5, FACTS_STREAM_BIAS, FACTS_LANE_VALUE, (uint64_t)i));
         int64_t b = i / (H * S * D), h = i / (S * D) % H, s = i / D % S;
         if (x->expects[b * S + s] == FACTS_EXPECTS_VALUE)
             put(x, b, h, s, i % D, x->want[i] + noise * x->sigma[i]);
@@ -54,7 +57,9 @@ static scene *scene_of(facts_pattern pattern)
     x->expects[S + 22] = x->expects[S + 23] = FACTS_EXPECTS_ZERO_OR_POISON;
     for (int64_t i = 0; i < N; i++) {
         bool dead = i / (H * S * D) == 0 && i / D % S == 0;
-        x->want[i] = dead ? 0 : (double)facts_normal(facts_draw_at(3, FACTS_STREAM_V, FACTS_LANE_VALUE, (uint64_t)i));
+        x->want[i] = dead ? 0
+                          : (double)facts_normal(
+                                facts_draw_at(3, FACTS_STREAM_V, FACTS_LANE_VALUE, (uint64_t)i));
         x->sigma[i] = dead ? 0 : 0x1p-9 * fabs(x->want[i]) + 0x1p-10;
         x->bound[i] = 4 * x->sigma[i];
     }
@@ -65,7 +70,8 @@ static scene *scene_of(facts_pattern pattern)
 
 static facts_judgement judge(scene *x)
 {
-    facts_judgement j = facts_judge_tensor(&x->tensor, facts_image_storage(&x->image, x->bytes), &x->rule);
+    facts_judgement j =
+        facts_judge_tensor(&x->tensor, facts_image_storage(&x->image, x->bytes), &x->rule);
     facts_judgement_overrun(&j, facts_image_overrun(&x->image, x->rule.pattern, x->bytes));
     return j;
 }
@@ -144,7 +150,9 @@ Test(judge, no_finite_number_is_right_where_the_value_leaves_the_type)
     static const int32_t dtypes[] = { FATTN_BF16, FATTN_F16, FATTN_F32 };
     for (int i = 0; i < 3; i++)
         for (int sign = -1; sign <= 1; sign += 2) {
-            const double most = facts_dtype_max(dtypes[i]), u = i == 0 ? 0x1p-8 : i == 1 ? 0x1p-11 : 0x1p-24;
+            const double most = facts_dtype_max(dtypes[i]), u = i == 0   ? 0x1p-8
+                                                                : i == 1 ? 0x1p-11
+                                                                         : 0x1p-24;
             const double want = sign * most * (1 + 4 * u), sigma = u * most, bound = 2 * u * most;
             facts_tensor t = { 0 };
             set_tensor(&t, dtypes[i], BSHD, 1, 1, 1, 1, 0);
@@ -154,8 +162,9 @@ Test(judge, no_finite_number_is_right_where_the_value_leaves_the_type)
                 uint32_t storage = 0;
                 facts_store(dtypes[i], &storage, 0, facts_encode(dtypes[i], answers[n]));
                 facts_judgement j = facts_judge_tensor(&t, &storage, &rule);
-                cr_expect_eq(facts_judgement_verdict(&j), n == 3 ? FACTS_VERDICT_PASS : FACTS_VERDICT_WRONG, "type %d: %g for %g",
-                             i, answers[n], want);
+                cr_expect_eq(facts_judgement_verdict(&j),
+                             n == 3 ? FACTS_VERDICT_PASS : FACTS_VERDICT_WRONG,
+                             "type %d: %g for %g", i, answers[n], want);
             }
         }
 }
@@ -166,12 +175,14 @@ Test(judge, poison_that_survived_is_unwritten_and_comes_before_nan)
         scene *x = scene_of(p);
         put(x, 0, 0, 9, 1, NAN);
         int64_t at = x->tensor.stride[2] * 11 + 4;
-        facts_store(FATTN_BF16, facts_image_storage(&x->image, x->bytes), at, facts_pattern_code(FATTN_BF16, p, at));
+        facts_store(FATTN_BF16, facts_image_storage(&x->image, x->bytes), at,
+                    facts_pattern_code(FATTN_BF16, p, at));
         facts_judgement j = judge(x);
         cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_UNWRITTEN);
         cr_expect_eq(j.gate, FACTS_GATE_POISON);
         cr_expect(j.unwritten == 1 && j.not_finite == 1);
-        cr_expect(j.worst[2] == 11 && j.worst[3] == 4, "the unwritten element is shown, not the NaN");
+        cr_expect(j.worst[2] == 11 && j.worst[3] == 4,
+                  "the unwritten element is shown, not the NaN");
         leave(x);
     }
 }
@@ -269,7 +280,8 @@ Test(judge, equal_rows_are_told_apart_by_their_channels)
     cr_expect(facts_judge_trusts(&x->tensor, &x->rule));
     for (int64_t i = 0; i < N; i++)
         if (x->sigma[i] > 0)
-            x->bound[i] = x->sigma[i] = 1.0 + (double)(i % D) / 4; /* tells zero, does not tell a neighbour */
+            x->bound[i] = x->sigma[i] =
+                1.0 + (double)(i % D) / 4; /* tells zero, does not tell a neighbour */
     for (int64_t i = 0; i < N; i++)
         x->want[i] = x->sigma[i] == 0 ? 0 : 100.0 + 0.01 * (double)(i % D);
     cr_expect_not(facts_judge_trusts(&x->tensor, &x->rule));
@@ -279,9 +291,11 @@ Test(judge, equal_rows_are_told_apart_by_their_channels)
 Test(judge, a_second_run_must_give_the_same_bits)
 {
     scene *x = scene_of(FACTS_PATTERN_A), *y = scene_of(FACTS_PATTERN_B);
-    const void *a = facts_image_storage(&x->image, x->bytes), *b = facts_image_storage(&y->image, y->bytes);
+    const void *a = facts_image_storage(&x->image, x->bytes),
+               *b = facts_image_storage(&y->image, y->bytes);
     int64_t first[4] = { 0 };
-    cr_expect_eq(facts_judge_repeat(&x->tensor, a, b, x->expects, first), 0, "padded rows differ and do not count");
+    cr_expect_eq(facts_judge_repeat(&x->tensor, a, b, x->expects, first), 0,
+                 "padded rows differ and do not count");
     put(y, 1, 1, 2, 3, 1.0);
     cr_expect_eq(facts_judge_repeat(&x->tensor, a, b, x->expects, first), 1);
     cr_expect(first[0] == 1 && first[1] == 1 && first[2] == 2 && first[3] == 3);
@@ -291,8 +305,10 @@ Test(judge, a_second_run_must_give_the_same_bits)
 
 Test(judge, the_worse_verdict_wins)
 {
-    cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_PASS, FACTS_VERDICT_NONDETERMINISTIC), FACTS_VERDICT_NONDETERMINISTIC);
+    cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_PASS, FACTS_VERDICT_NONDETERMINISTIC),
+                 FACTS_VERDICT_NONDETERMINISTIC);
     cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_NAN, FACTS_VERDICT_WRONG), FACTS_VERDICT_NAN);
-    cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_UNWRITTEN, FACTS_VERDICT_OVERRUN), FACTS_VERDICT_OVERRUN);
+    cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_UNWRITTEN, FACTS_VERDICT_OVERRUN),
+                 FACTS_VERDICT_OVERRUN);
     cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_PASS, FACTS_VERDICT_PASS), FACTS_VERDICT_PASS);
 }

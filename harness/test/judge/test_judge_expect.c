@@ -65,11 +65,13 @@ Test(expect, what_padded_rows_owe)
     cr_expect(isinf(x.e.answer[FACTS_TENSOR_STATS].want[24 * 2 + 5]), "-inf is due");
     leave(&x);
     expect(&x, 91301);
-    cr_expect_eq(x.e.expects[FACTS_TENSOR_STATS][24 + 5], FACTS_EXPECTS_ANYTHING, "unspecified before 9.14");
+    cr_expect_eq(x.e.expects[FACTS_TENSOR_STATS][24 + 5], FACTS_EXPECTS_ANYTHING,
+                 "unspecified before 9.14");
     leave(&x);
 }
 
-/* A kernel that reports a maximum `below` under the true one, with the Sum_exp that belongs to it times `factor`. */
+/* A kernel that reports a maximum `below` under the true one, with the Sum_exp that belongs to it
+ * times `factor`. */
 static void lazy(const scene *x, double below, double factor, float *max, float *sum)
 {
     for (int64_t i = 0; i < 2 * 2 * 24; i++) {
@@ -107,17 +109,20 @@ static void check_lazy(double thr, const lazy_case *cases, size_t count)
 
 Test(expect, a_lazy_maximum_passes_with_the_sum_that_belongs_to_it)
 {
-    static const lazy_case cases[] = { { 0, 1, PASS, PASS },        { 2.7, 1, PASS, PASS },   { 0, 1.001, PASS, WRONG },
-                                       { 2.7, 1.001, PASS, WRONG }, { 2.8, 1, WRONG, WRONG }, /* 4 ln 2 is 2.773 */
-                                       { 9, 1, WRONG, WRONG },      { -1, 1, WRONG, WRONG },  { 0, 1, PASS, PASS } };
+    static const lazy_case cases[] = { { 0, 1, PASS, PASS },      { 2.7, 1, PASS, PASS },
+                                       { 0, 1.001, PASS, WRONG }, { 2.7, 1.001, PASS, WRONG },
+                                       { 2.8, 1, WRONG, WRONG }, /* 4 ln 2 is 2.773 */
+                                       { 9, 1, WRONG, WRONG },    { -1, 1, WRONG, WRONG },
+                                       { 0, 1, PASS, PASS } };
     check_lazy(4, cases, sizeof cases / sizeof *cases);
 }
 
 Test(expect, a_kernel_that_is_not_lazy_owes_the_true_maximum)
 {
-    static const lazy_case cases[] = {
-        { 0, 1, PASS, PASS }, { 0.001, 1, WRONG, WRONG }, { 3, 1, WRONG, WRONG }, { 0, 1, PASS, PASS }
-    };
+    static const lazy_case cases[] = { { 0, 1, PASS, PASS },
+                                       { 0.001, 1, WRONG, WRONG },
+                                       { 3, 1, WRONG, WRONG },
+                                       { 0, 1, PASS, PASS } };
     check_lazy(0, cases, sizeof cases / sizeof *cases);
 }
 
@@ -135,7 +140,8 @@ static double rms_of(const char *text, const facts_kernel *kernel, const facts_c
     return rms;
 }
 
-/* What Hopper's 14 bits lose where V has a mean: nothing that counts in runs of 128 keys, 14 % in one run of 8192. */
+/* What Hopper's 14 bits lose where V has a mean: nothing that counts in runs of 128 keys, 14 % in
+ * one run of 8192. */
 Test(expect, a_sum_of_thousands_of_keys_in_14_bits_is_wrong)
 {
     for (int moves = 0; moves < 2; moves++) {
@@ -145,17 +151,18 @@ Test(expect, a_sum_of_thousands_of_keys_in_14_bits_is_wrong)
         world_fill(&w);
         world_given(&w);
         world_answer(&w, &kernel);
-        const facts_rule rule = facts_expectation_rule(&w.expectation, FACTS_TENSOR_O, FACTS_PATTERN_A);
+        const facts_rule rule =
+            facts_expectation_rule(&w.expectation, FACTS_TENSOR_O, FACTS_PATTERN_A);
         const facts_tensor o = facts_tensor_seen(&w.p, FACTS_TENSOR_O);
         const facts_judgement j = facts_judge_tensor(&o, w.view.at[FACTS_TENSOR_O], &rule);
-        cr_expect_eq(facts_judgement_verdict(&j), moves ? FACTS_VERDICT_PASS : FACTS_VERDICT_WRONG, "ratio %g by %s", j.ratio,
-                     facts_gate_words[j.gate]);
+        cr_expect_eq(facts_judgement_verdict(&j), moves ? FACTS_VERDICT_PASS : FACTS_VERDICT_WRONG,
+                     "ratio %g by %s", j.ratio, facts_gate_words[j.gate]);
         world_leave(&w);
     }
 }
 
-/* Engine 2 of 9.19.0 has these rms on an H100, in its two configurations. The oracle on a GPU has sigmas that are up to 0.4 %
- * wider. */
+/* Engine 2 of 9.19.0 has these rms on an H100, in its two configurations. The oracle on a GPU has
+ * sigmas that are up to 0.4 % wider. */
 Test(expect, an_8_bit_engine_of_cudnn_casts_p_without_a_threshold)
 {
     static const struct {
@@ -163,9 +170,12 @@ Test(expect, an_8_bit_engine_of_cudnn_casts_p_without_a_threshold)
         double rms[2]; /* tiles of 128 keys; of 256 */
     } seen[] = { { "pass=fwd dtype=e4m3 h=4 s=256 d=64", { 0.680643, 0.688224 } },
                  { "pass=fwd dtype=e4m3 h=4 s=256 mask=causal_br", { 0.661014, 0.663922 } } };
-    const facts_who who = {
-        .sm = 90, .backend = FATTN_BACKEND_CUDNN, .dtype = FATTN_E4M3, .pass = FATTN_FORWARD, .engine = 2, .cudnn = 92800
-    };
+    const facts_who who = { .sm = 90,
+                            .backend = FATTN_BACKEND_CUDNN,
+                            .dtype = FATTN_E4M3,
+                            .pass = FATTN_FORWARD,
+                            .engine = 2,
+                            .cudnn = 92800 };
     const facts_constants constants = facts_constants_of(&who);
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
         for (int wide = 0; wide < 2; wide++) {
@@ -174,7 +184,8 @@ Test(expect, an_8_bit_engine_of_cudnn_casts_p_without_a_threshold)
             const double rms = rms_of(seen[i].text, &kernel, &constants);
             cr_expect_float_eq(rms, seen[i].rms[wide], 0.004 * rms, "%s: %g", seen[i].text, rms);
             kernel.lazy = 4;
-            cr_expect_gt(rms_of(seen[i].text, &kernel, &constants), 1.2 * rms, "a threshold of 2^4 shows");
+            cr_expect_gt(rms_of(seen[i].text, &kernel, &constants), 1.2 * rms,
+                         "a threshold of 2^4 shows");
         }
     cr_expect_eq(constants.thr, 0);
 }
@@ -245,8 +256,10 @@ static uint32_t sum_of_parts(const world *parts, int64_t i, int64_t half, uint32
 {
     double sum = 0.0;
     for (int n = 0; n < 2; n++)
-        sum +=
-            facts_decode(FATTN_F16, facts_encode(FATTN_F16, parts->expectation.answer[FACTS_TENSOR_DQ].want[i + n * half]) + steps);
+        sum += facts_decode(
+            FATTN_F16,
+            facts_encode(FATTN_F16, parts->expectation.answer[FACTS_TENSOR_DQ].want[i + n * half]) +
+                steps);
     return facts_encode(FATTN_F16, sum);
 }
 
@@ -265,7 +278,8 @@ Test(expect, parts_of_a_sum_may_each_differ_by_their_own_step)
             x[i] = (uint16_t)sum_of_parts(&parts, i, half, 0);
             y[i] = (uint16_t)sum_of_parts(&parts, i, half, steps);
         }
-        const facts_slack slack = { a->bound, 0x1p-10, a->parts }, without = { a->bound, 0x1p-10, NULL };
+        const facts_slack slack = { a->bound, 0x1p-10, a->parts },
+                          without = { a->bound, 0x1p-10, NULL };
         far = facts_judge_repeat_close(t, x, y, NULL, &slack, at);
         cr_expect(steps == 1 ? far == 0 : far > 0, "%u steps: %ld", steps, (long)far);
         cr_expect_gt(facts_judge_repeat_close(t, x, y, NULL, &without, at), 0);
@@ -283,7 +297,8 @@ Test(expect, only_roundings_that_are_independent_are_dense)
     cr_expect(x.e.dense);
     cr_expect_float_eq(x.e.gain, 0x1p-13 + 0x1p-29 * (double)x.p.ask.seq_kv, 0);
     facts_rule rule = facts_expectation_rule(&x.e, FACTS_TENSOR_O, FACTS_PATTERN_A);
-    cr_expect(rule.dense && rule.gain > 0 && rule.expected.nu && rule.expected.nu[5] > 0 && rule.expected.neff[5] > 1);
+    cr_expect(rule.dense && rule.gain > 0 && rule.expected.nu && rule.expected.nu[5] > 0 &&
+              rule.expected.neff[5] > 1);
     cr_expect_null(facts_expectation_rule(&x.e, FACTS_TENSOR_STATS, FACTS_PATTERN_A).expected.nu);
     leave(&x);
     x.p.ask.attn_scale = 1e-3;
@@ -310,12 +325,14 @@ static double gain_of(const char *name)
     return e.gain;
 }
 
-/* Our own backward of these 2,048 keys was called wrong: nearly every P is below half of e4m3's smallest step of 2^-9. */
+/* Our own backward of these 2,048 keys was called wrong: nearly every P is below half of e4m3's
+ * smallest step of 2^-9. */
 Test(expect, no_gain_is_judged_where_p_of_a_backward_becomes_zero)
 {
     cr_expect_eq(gain_of("pass=bwd dtype=e4m3 s=2048"), 0);
     cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=1024"), 0);
-    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=2048 mask=causal"), 0, "a row sees half of the keys");
+    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=2048 mask=causal"), 0,
+                 "a row sees half of the keys");
     cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=2048 scales=odd"), 0, "scale_s keeps P up");
     cr_expect_gt(gain_of("pass=bwd dtype=e5m2 s=2048"), 0, "its smallest step is 2^-16");
     cr_expect_gt(gain_of("pass=fwd dtype=e4m3 s=2048"), 0, "the largest P of a row is 1");
@@ -354,7 +371,8 @@ Test(expect, constants_of_an_engine_move_what_is_due_of_it)
 {
     scene x = { .p = problem_of(small, BHSD, 0, false, FACTS_FILL_GAUSS) };
     expect(&x, 0);
-    double tau = x.e.answer[FACTS_TENSOR_STATS].bound[7], want = x.e.answer[FACTS_TENSOR_STATS].want[7];
+    double tau = x.e.answer[FACTS_TENSOR_STATS].bound[7],
+           want = x.e.answer[FACTS_TENSOR_STATS].want[7];
     cr_expect_not(facts_expectation_rule(&x.e, FACTS_TENSOR_O, FACTS_PATTERN_A).calibrated);
     leave(&x);
     facts_constants constants = facts_constants_start(FATTN_BF16);

@@ -24,11 +24,13 @@ static double normal(uint64_t seed, int32_t stream, int64_t i)
     return (double)facts_normal(facts_draw_at(seed, stream, FACTS_LANE_VALUE, (uint64_t)i));
 }
 
-/* A model pass: every error is sigma times a normal number, so a row of D channels has D degrees of freedom. */
+/* A model pass: every error is sigma times a normal number, so a row of D channels has D degrees of
+ * freedom. */
 static void answer(scene *x, uint64_t seed, double louder, double gain)
 {
     for (int64_t i = 0; i < N; i++)
-        x->got[i] = (float)(x->want[i] * (1 + gain) + louder * normal(seed, FACTS_STREAM_BIAS, i) * x->sigma[i]);
+        x->got[i] = (float)(x->want[i] * (1 + gain) +
+                            louder * normal(seed, FACTS_STREAM_BIAS, i) * x->sigma[i]);
 }
 
 static scene *scene_of(void)
@@ -42,7 +44,9 @@ static scene *scene_of(void)
     }
     for (int64_t i = 0; i < ROWS; i++)
         x->nu[i] = D, x->neff[i] = 30;
-    x->rule = (facts_rule){ .expected = { x->want, x->sigma, x->bound, x->nu, x->neff }, .dense = true, .gain = 0x1p-13 };
+    x->rule = (facts_rule){ .expected = { x->want, x->sigma, x->bound, x->nu, x->neff },
+                            .dense = true,
+                            .gain = 0x1p-13 };
     answer(x, 1, 1, 0);
     return x;
 }
@@ -59,7 +63,8 @@ static void expect_only(const scene *x, facts_gate gate, const char *what)
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG, "%s", what);
     cr_expect_eq(j.gate, gate, "%s: %s", what, facts_gate_words[j.gate]);
     for (facts_gate g = FACTS_GATE_T1; g <= FACTS_GATE_TG; g++)
-        cr_expect((j.gates[g] > 1) == (g == gate), "%s: %s %g", what, facts_gate_words[g], j.gates[g]);
+        cr_expect((j.gates[g] > 1) == (g == gate), "%s: %s %g", what, facts_gate_words[g],
+                  j.gates[g]);
 }
 
 Test(judge_gates, right_answers_pass_every_gate)
@@ -68,10 +73,10 @@ Test(judge_gates, right_answers_pass_every_gate)
     for (uint64_t seed = 1; seed <= 200; seed++) {
         answer(x, seed, 1, 0);
         facts_judgement j = judge(x);
-        cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS, "seed %d: %s %g", (int)seed, facts_gate_words[j.gate],
-                     j.ratio);
-        cr_expect(j.gates[FACTS_GATE_T1] > 0.3 && j.gates[FACTS_GATE_T2] > 0.3 && j.gates[FACTS_GATE_T3] > 0.8 &&
-                  j.gates[FACTS_GATE_TG] > 0);
+        cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS, "seed %d: %s %g", (int)seed,
+                     facts_gate_words[j.gate], j.ratio);
+        cr_expect(j.gates[FACTS_GATE_T1] > 0.3 && j.gates[FACTS_GATE_T2] > 0.3 &&
+                  j.gates[FACTS_GATE_T3] > 0.8 && j.gates[FACTS_GATE_TG] > 0);
         cr_expect_float_eq(j.rms, 1.0, 0.05);
     }
     free(x);
@@ -87,13 +92,14 @@ Test(judge_gates, a_rows_degrees_of_freedom_are_believed)
         for (int64_t i = 0; i < N; i++)
             x->got[i] = (float)(x->want[i] + normal(seed, FACTS_STREAM_BIAS, i / D) * x->sigma[i]);
         facts_judgement j = judge(x);
-        cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS, "seed %d: %s %g", (int)seed, facts_gate_words[j.gate],
-                     j.ratio);
+        cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS, "seed %d: %s %g", (int)seed,
+                     facts_gate_words[j.gate], j.ratio);
     }
     for (int64_t i = 0; i < ROWS; i++)
         x->nu[i] = D;
     facts_judgement j = judge(x);
-    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG, "with D of them such rows are too far out");
+    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG,
+                 "with D of them such rows are too far out");
     free(x);
 }
 
@@ -112,8 +118,8 @@ Test(judge_gates, t1_finds_one_element)
 Test(judge_gates, t1_is_strict_once_calibrated)
 {
     scene *x = scene_of();
-    x->got[5] =
-        (float)(x->want[5] + 7.7 * x->sigma[5]); /* z is 7.53 here, 7.91 with the factor of constants that are not calibrated */
+    x->got[5] = (float)(x->want[5] + 7.7 * x->sigma[5]); /* z is 7.53 here, 7.91 with the factor of
+                                                            constants that are not calibrated */
     facts_judgement j = judge(x);
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS);
     x->rule.calibrated = true;
@@ -130,7 +136,8 @@ Test(judge_gates, t2_finds_one_row)
     }
     expect_only(x, FACTS_GATE_T2, "one row");
     facts_judgement j = judge(x);
-    cr_expect(j.worst[0] == 0 && j.worst[1] == 1 && j.worst[2] == 33, "an element of that row is shown");
+    cr_expect(j.worst[0] == 0 && j.worst[1] == 1 && j.worst[2] == 33,
+              "an element of that row is shown");
     cr_expect_eq(j.wrong, 0, "none of its elements is wrong by itself");
     free(x);
 }
@@ -185,7 +192,8 @@ Test(judge_gates, ts_finds_errors_of_one_sign)
     x->rule.means = 1;
     x->rule.shared = 0x1p-5;
     facts_judgement j = judge(x);
-    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS, "rows that share a cast err alike");
+    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS,
+                 "rows that share a cast err alike");
     free(x);
 }
 
@@ -196,7 +204,8 @@ Test(judge_gates, tg_allows_more_where_rows_share_the_last_cast)
     x->rule.means = 4;
     cr_expect_gt(judge(x).gates[FACTS_GATE_TG], 1.0);
     x->rule.shared = 2e-4 * sqrt(D);
-    cr_expect_lt(judge(x).gates[FACTS_GATE_TG], 1.0, "8 times its rms over D channels, and half of that over 4 D");
+    cr_expect_lt(judge(x).gates[FACTS_GATE_TG], 1.0,
+                 "8 times its rms over D channels, and half of that over 4 D");
     free(x);
 }
 
@@ -219,7 +228,8 @@ Test(judge_gates, tg_wants_many_rows_with_many_keys_and_an_allowance)
     free(x);
 }
 
-/* An H200's dQ of f16 under a sink that takes nearly all of P: every dS below 2^-25 is cast to 0, so that whole rows are. */
+/* An H200's dQ of f16 under a sink that takes nearly all of P: every dS below 2^-25 is cast to 0,
+ * so that whole rows are. */
 Test(judge_gates, tg_and_ts_leave_out_what_f16_rounds_to_zero)
 {
     scene *x = scene_of();
@@ -283,7 +293,8 @@ Test(judge_gates, eight_bit_answers_are_judged_in_real_units)
 {
     facts_tensor t;
     unsigned char got[4];
-    double want[4] = { 1.0, 2.0, 896.0, 896.0 }, sigma[4] = { 0.05, 0.05, 1, 1 }, bound[4] = { 0.2, 0.2, 1, 1 };
+    double want[4] = { 1.0, 2.0, 896.0, 896.0 }, sigma[4] = { 0.05, 0.05, 1, 1 },
+           bound[4] = { 0.2, 0.2, 1, 1 };
     set_tensor(&t, FATTN_E4M3, BHSD, 1, 1, 1, 4, 0);
     facts_rule rule = { .expected = { .want = want, .sigma = sigma, .bound = bound }, .unit = 2.0 };
     for (int i = 0; i < 4; i++)
@@ -292,9 +303,11 @@ Test(judge_gates, eight_bit_answers_are_judged_in_real_units)
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS);
     got[0] = (unsigned char)facts_encode(FATTN_E4M3, 1.0);
     j = facts_judge_tensor(&t, got, &rule);
-    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG, "the code itself is not the value");
+    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG,
+                 "the code itself is not the value");
     cr_expect_float_eq(j.got, 2.0, 0);
-    got[0] = (unsigned char)facts_encode(FATTN_E4M3, 0.5), got[3] = (unsigned char)facts_dtype_nan(FATTN_E4M3);
+    got[0] = (unsigned char)facts_encode(FATTN_E4M3, 0.5),
+    got[3] = (unsigned char)facts_dtype_nan(FATTN_E4M3);
     rule.pattern = FACTS_PATTERN_B;
     j = facts_judge_tensor(&t, got, &rule);
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_NAN, "an 8 bit type saturates");
@@ -319,7 +332,9 @@ Test(gates, any_number_of_threads_says_the_same)
         nu[i] = D, nu[MANY + i] = 30;
     }
     const facts_tensor tensor = { .present = true, .dim = { 2, SLICES / 2, OF_SLICE, D } };
-    const facts_rule rule = { .expected = { .nu = nu, .neff = nu + MANY }, .dense = true, .gain = 0x1p-13 };
+    const facts_rule rule = { .expected = { .nu = nu, .neff = nu + MANY },
+                              .dense = true,
+                              .gain = 0x1p-13 };
     for (int i = 0; i < 2; i++) {
         omp_set_num_threads(1 + 2 * i);
         reported[i] = facts_judge_rows(&tensor, &rule, rows);

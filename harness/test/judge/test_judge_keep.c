@@ -6,7 +6,8 @@
 
 static facts_problem dropped(void)
 {
-    facts_problem p = problem_of((shape){ FATTN_BF16, 2, 2, 2, 2, 5, 7, 8, 8 }, BSHD, 0, true, FACTS_FILL_GAUSS);
+    facts_problem p =
+        problem_of((shape){ FATTN_BF16, 2, 2, 2, 2, 5, 7, 8, 8 }, BSHD, 0, true, FACTS_FILL_GAUSS);
     set_tensor(&p.tensor[FACTS_TENSOR_RNG_DUMP], FATTN_F32, BHSD, 2, 2, 5, 7, 0);
     p.ask.dropout = 0.5;
     return p;
@@ -37,7 +38,8 @@ Test(judge_keep, bits_are_held_where_a_row_has_keys)
     dump[7] = 1.0f;
     keep[7] = 0;
     j = facts_judge_keep(&p, dump, NULL, FACTS_PATTERN_A);
-    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG, "without a mask all of them are kept");
+    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG,
+                 "without a mask all of them are kept");
 }
 
 Test(judge_keep, a_rate_is_as_asked_or_in_sixteenths_or_neither)
@@ -45,7 +47,8 @@ Test(judge_keep, a_rate_is_as_asked_or_in_sixteenths_or_neither)
     cr_expect_eq(facts_rate_of(0.1, 900000, 1000000), FACTS_RATE_AS_ASKED);
     cr_expect_eq(facts_rate_of(0.1, 875000, 1000000), FACTS_RATE_QUANTISED, "2/16");
     cr_expect_eq(facts_rate_of(0.1, 890000, 1000000), FACTS_RATE_NEITHER);
-    cr_expect_eq(facts_rate_of(0.0625, 981784, 1048576), FACTS_RATE_EITHER, "cuDNN's draws in fours: 2.5 standard deviations");
+    cr_expect_eq(facts_rate_of(0.0625, 981784, 1048576), FACTS_RATE_EITHER,
+                 "cuDNN's draws in fours: 2.5 standard deviations");
     cr_expect_eq(facts_rate_of(0.0625, 980500, 1048576), FACTS_RATE_NEITHER);
     cr_expect_eq(facts_rate_of(0.1, 89, 100), FACTS_RATE_EITHER, "too few to tell");
     cr_expect_eq(facts_rate_of(0.125, 875000, 1000000), FACTS_RATE_EITHER);

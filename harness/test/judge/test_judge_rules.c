@@ -32,27 +32,34 @@ Test(judge_rules, sums_in_any_order_may_differ_by_a_step_and_their_share)
     cr_expect_eq(facts_judge_repeat(&t, a, b, NULL, first), 1);
     cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 0, "one step");
     b[1] = b[3] = (uint16_t)facts_encode(FATTN_BF16, 1.0 + 0x1p-6);
-    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 1, "two: where the terms are large they may");
+    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 1,
+                 "two: where the terms are large they may");
     cr_expect(first[2] == 0 && first[3] == 1);
     b[1] = a[1], b[2] = (uint16_t)facts_dtype_nan(FATTN_BF16);
-    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 1, "a NaN in one of them");
+    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 1,
+                 "a NaN in one of them");
     const facts_row_expects expects[2] = { FACTS_EXPECTS_VALUE, FACTS_EXPECTS_ZERO_OR_POISON };
-    cr_expect_eq(facts_judge_repeat_close(&t, a, b, expects, &slack, first), 0, "nothing is due there");
+    cr_expect_eq(facts_judge_repeat_close(&t, a, b, expects, &slack, first), 0,
+                 "nothing is due there");
 }
 
 /* ---- verdicts ---- */
 
 Test(judge_rules, verdicts_stand_in_one_order)
 {
-    const facts_verdict chain[] = { FACTS_VERDICT_OVERRUN,      FACTS_VERDICT_UNWRITTEN,      FACTS_VERDICT_NAN,
-                                    FACTS_VERDICT_WRONG,        FACTS_VERDICT_GRAPH_MISMATCH, FACTS_VERDICT_NONDETERMINISTIC,
-                                    FACTS_VERDICT_INCONCLUSIVE, FACTS_VERDICT_MISTRUSTED,     FACTS_VERDICT_PASS };
+    const facts_verdict chain[] = {
+        FACTS_VERDICT_OVERRUN,      FACTS_VERDICT_UNWRITTEN,      FACTS_VERDICT_NAN,
+        FACTS_VERDICT_WRONG,        FACTS_VERDICT_GRAPH_MISMATCH, FACTS_VERDICT_NONDETERMINISTIC,
+        FACTS_VERDICT_INCONCLUSIVE, FACTS_VERDICT_MISTRUSTED,     FACTS_VERDICT_PASS
+    };
     for (size_t i = 0; i < sizeof chain / sizeof *chain; i++)
         for (size_t k = i; k < sizeof chain / sizeof *chain; k++) {
             cr_expect_eq(facts_verdict_worse(chain[i], chain[k]), chain[i]);
             cr_expect_eq(facts_verdict_worse(chain[k], chain[i]), chain[i]);
         }
-    facts_judgement j = { .overrun = 1, .unwritten = 1, .not_finite = 1, .wrong = 1, .ratio = INFINITY };
+    facts_judgement j = {
+        .overrun = 1, .unwritten = 1, .not_finite = 1, .wrong = 1, .ratio = INFINITY
+    };
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_OVERRUN);
     j.overrun = 0;
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_UNWRITTEN);
@@ -61,7 +68,8 @@ Test(judge_rules, verdicts_stand_in_one_order)
     j.not_finite = 0;
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG);
     j.wrong = 0, j.ratio = 1.01;
-    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG, "a gate of rows, where no element is wrong by itself");
+    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_WRONG,
+                 "a gate of rows, where no element is wrong by itself");
     j.ratio = 1;
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS);
     j.no_memory = true;
@@ -83,15 +91,19 @@ static facts_verdict verdict_of_amax(facts_amax rule, double got)
 
 Test(judge_rules, amax_lies_between_what_a_right_kernel_may_say)
 {
-    const facts_amax rule = { .want = 4.0, .least = 3.99, .most = 4.02, .stored = NAN, .u = 0x1p-4 };
+    const facts_amax rule = {
+        .want = 4.0, .least = 3.99, .most = 4.02, .stored = NAN, .u = 0x1p-4
+    };
     cr_expect_eq(verdict_of_amax(rule, 4.0), FACTS_VERDICT_PASS);
     cr_expect_eq(verdict_of_amax(rule, 4.0195), FACTS_VERDICT_PASS);
     cr_expect_eq(verdict_of_amax(rule, 4.03), FACTS_VERDICT_WRONG);
-    cr_expect_eq(verdict_of_amax(rule, 3.985), FACTS_VERDICT_WRONG, "the larger side does not lend");
+    cr_expect_eq(verdict_of_amax(rule, 3.985), FACTS_VERDICT_WRONG,
+                 "the larger side does not lend");
     cr_expect_float_eq(amax(rule, 4.01).ratio, 0.5, 1e-4);
     cr_expect_eq(amax(rule, 4.01).gate, FACTS_GATE_AMAX);
     cr_expect_eq(verdict_of_amax(rule, INFINITY), FACTS_VERDICT_NAN);
-    cr_expect_eq(verdict_of_amax((facts_amax){ .stored = NAN }, 0.0), FACTS_VERDICT_PASS, "of a tensor of zeros");
+    cr_expect_eq(verdict_of_amax((facts_amax){ .stored = NAN }, 0.0), FACTS_VERDICT_PASS,
+                 "of a tensor of zeros");
     cr_expect_eq(verdict_of_amax((facts_amax){ .stored = NAN }, 0x1p-100), FACTS_VERDICT_WRONG);
 }
 
@@ -101,7 +113,8 @@ Test(judge_rules, amax_agrees_with_what_is_stored)
     cr_expect_eq(verdict_of_amax(rule, 4.2), FACTS_VERDICT_PASS);
     cr_expect_eq(verdict_of_amax(rule, 4.4), FACTS_VERDICT_WRONG);
     rule.stored = 8.0; /* as an engine that stores more than it counts */
-    cr_expect_float_eq(amax(rule, 4.0).want, 8.0, 0, "what it disagrees with is named, not what it agrees with");
+    cr_expect_float_eq(amax(rule, 4.0).want, 8.0, 0,
+                       "what it disagrees with is named, not what it agrees with");
     cr_expect_float_eq(amax(rule, 4.0).bound, 0.25, 0);
     rule.stored = 4.0;
     rule.saturated = true;
@@ -110,7 +123,12 @@ Test(judge_rules, amax_agrees_with_what_is_stored)
 
 Test(judge_rules, amax_of_what_is_too_small_to_be_stored)
 {
-    facts_amax rule = { .want = 0x1p-11, .least = 0x1p-12, .most = 0x1p-9, .stored = 0.0, .u = 0x1p-4, .half = 0x1p-10 };
+    facts_amax rule = { .want = 0x1p-11,
+                        .least = 0x1p-12,
+                        .most = 0x1p-9,
+                        .stored = 0.0,
+                        .u = 0x1p-4,
+                        .half = 0x1p-10 };
     cr_expect_eq(verdict_of_amax(rule, 0x1p-11), FACTS_VERDICT_PASS, "half a step is stored as 0");
     cr_expect_eq(verdict_of_amax(rule, 0x1.8p-10), FACTS_VERDICT_WRONG, "more is not");
 }
@@ -142,8 +160,10 @@ Test(judge_rules, the_largest_is_of_rows_that_owe_a_value)
     cr_expect(saturated);
     uint16_t half[8] = { 0 };
     set_tensor(&t, FATTN_F16, BHSD, 1, 2, 2, 2, 0);
-    half[2] = (uint16_t)facts_encode(FATTN_F16, 7.0), half[6] = (uint16_t)facts_dtype_inf(FATTN_F16);
-    cr_expect_float_eq(facts_judge_largest(&t, half, NULL, 1.0, NULL), 7.0, 0, "Inf is told of elsewhere");
+    half[2] = (uint16_t)facts_encode(FATTN_F16, 7.0),
+    half[6] = (uint16_t)facts_dtype_inf(FATTN_F16);
+    cr_expect_float_eq(facts_judge_largest(&t, half, NULL, 1.0, NULL), 7.0, 0,
+                       "Inf is told of elsewhere");
 }
 
 /* ---- Stats in base 2 ---- */
@@ -156,7 +176,8 @@ Test(judge_rules, base_2_stats_are_natural_ones_converted)
     set_tensor(&t, FATTN_F32, BHSD, 1, 1, 2, 1, 0);
     facts_answer_to_log2(&a, 2);
     facts_rule rule = { .expected = { .want = want, .bound = bound } };
-    float right[2] = { (float)(3.0 / 0.69314718055994531), -INFINITY }, natural[2] = { 3.0f, -INFINITY };
+    float right[2] = { (float)(3.0 / 0.69314718055994531), -INFINITY },
+          natural[2] = { 3.0f, -INFINITY };
     facts_judgement j = facts_judge_tensor(&t, right, &rule);
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS);
     j = facts_judge_tensor(&t, natural, &rule);
@@ -197,7 +218,8 @@ Test(judge_rules, what_lies_between_packed_sequences_must_not_change)
             int64_t at = token * x.storage.stride[2] + h * x.storage.stride[1] + 3;
             uint32_t before = facts_load(FATTN_F16, storage, at);
             facts_store(FATTN_F16, storage, at, 0);
-            cr_expect_eq(facts_image_overrun(&x.image, FACTS_PATTERN_A, x.bytes), of_one ? 0 : 1, "token %d", (int)token);
+            cr_expect_eq(facts_image_overrun(&x.image, FACTS_PATTERN_A, x.bytes), of_one ? 0 : 1,
+                         "token %d", (int)token);
             facts_store(FATTN_F16, storage, at, before);
         }
     }
@@ -222,7 +244,8 @@ Test(judge_rules, a_packed_row_is_judged_where_it_lies)
         int64_t d = i % 4, s = i / 4 % 3, h = i / 12 % 2, b = i / 24;
         want[i] = (double)i, sigma[i] = 0.01, bound[i] = 0.1;
         if (facts_row_exists(&t, b, s))
-            facts_store(FATTN_F16, storage, facts_row_place(&t, b, h, s) + d, facts_encode(FATTN_F16, (double)i));
+            facts_store(FATTN_F16, storage, facts_row_place(&t, b, h, s) + d,
+                        facts_encode(FATTN_F16, (double)i));
     }
     facts_rule rule = { .expected = { .want = want, .sigma = sigma, .bound = bound } };
     facts_judgement j = facts_judge_tensor(&t, storage, &rule);

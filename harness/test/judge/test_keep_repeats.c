@@ -88,11 +88,13 @@ Test(keep_repeats, chance_is_never_called_a_repeat)
                     mask m = mask_of(shapes[s], n, chances[c], how, straight),
                          other = mask_of(shapes[s], n + 1000, chances[c], how, straight);
                     const facts_repeat within = facts_repeat_within(&m.p, m.bit),
-                                       between = facts_repeat_between(&m.p, m.bit, other.bit, "seeds");
+                                       between =
+                                           facts_repeat_between(&m.p, m.bit, other.bit, "seeds");
                     worst = within.ratio > worst.ratio ? within : worst;
                     worst = between.ratio > worst.ratio ? between : worst;
-                    cr_expect(within.ratio <= 1.0 && between.ratio <= 1.0, "%s, %g, sharing %d: %s %g, seeds %g", shapes[s],
-                              chances[c], (int)how, within.what, within.ratio, between.ratio);
+                    cr_expect(within.ratio <= 1.0 && between.ratio <= 1.0,
+                              "%s, %g, sharing %d: %s %g, seeds %g", shapes[s], chances[c],
+                              (int)how, within.what, within.ratio, between.ratio);
                     free(m.bit);
                     free(other.bit);
                 }
@@ -100,7 +102,8 @@ Test(keep_repeats, chance_is_never_called_a_repeat)
     cr_log_info("%d masks, the worst %s, %g", masks, worst.what, worst.ratio);
 }
 
-/* ---- mistakes ------------------------------------------------------------------------------------------------------------------
+/* ---- mistakes
+ * ------------------------------------------------------------------------------------------------------------------
  */
 
 static void one_batch(int64_t at[4])
@@ -151,11 +154,15 @@ Test(keep_repeats, each_mistake_is_found_and_named)
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
         for (size_t c = 0; c < 3; c++)
             for (sharing how = ALONE; how <= FOUR_ROWS; how++) {
-                mask m = mask_of("pass=fwd b=2 h=4/2 s=80/200 d=8 dropout=0.1", i, chances[c], how, lies[i].from);
+                mask m = mask_of("pass=fwd b=2 h=4/2 s=80/200 d=8 dropout=0.1", i, chances[c], how,
+                                 lies[i].from);
                 const facts_repeat found = facts_repeat_within(&m.p, m.bit);
-                cr_expect(found.ratio > 1.0, "lie %d, %g, sharing %d: %g", (int)i, chances[c], (int)how, found.ratio);
-                cr_expect(strncmp(found.what, lies[i].axis, strlen(lies[i].axis)) == 0 && found.agree >= lies[i].agree,
-                          "lie %d, %g, sharing %d: %s agree in %g", (int)i, chances[c], (int)how, found.what, found.agree);
+                cr_expect(found.ratio > 1.0, "lie %d, %g, sharing %d: %g", (int)i, chances[c],
+                          (int)how, found.ratio);
+                cr_expect(strncmp(found.what, lies[i].axis, strlen(lies[i].axis)) == 0 &&
+                              found.agree >= lies[i].agree,
+                          "lie %d, %g, sharing %d: %s agree in %g", (int)i, chances[c], (int)how,
+                          found.what, found.agree);
                 free(m.bit);
             }
 }
@@ -163,15 +170,18 @@ Test(keep_repeats, each_mistake_is_found_and_named)
 Test(keep_repeats, an_ignored_seed_is_found)
 {
     for (size_t c = 0; c < 3; c++) {
-        mask m = mask_of("pass=fwd b=2 h=4/2 s=40/200 d=8 dropout=0.1", 5, chances[c], FOUR_ROWS, straight);
+        mask m = mask_of("pass=fwd b=2 h=4/2 s=40/200 d=8 dropout=0.1", 5, chances[c], FOUR_ROWS,
+                         straight);
         const facts_repeat found = facts_repeat_between(&m.p, m.bit, m.bit, "seeds 1 apart");
-        cr_expect(found.ratio > 1.0 && found.agree == 1.0 && found.pairs == 2 * 4 * 40 * 200, "%g: %g", chances[c], found.ratio);
+        cr_expect(found.ratio > 1.0 && found.agree == 1.0 && found.pairs == 2 * 4 * 40 * 200,
+                  "%g: %g", chances[c], found.ratio);
         cr_expect_str_eq(found.what, "seeds 1 apart");
         free(m.bit);
     }
 }
 
-/* Where all bits are equal, more pairs than docs/numerics.md says; a quarter of them says nothing. */
+/* Where all bits are equal, more pairs than docs/numerics.md says; a quarter of them says nothing.
+ */
 Test(keep_repeats, few_pairs_say_nothing)
 {
     static const struct {
@@ -181,11 +191,12 @@ Test(keep_repeats, few_pairs_say_nothing)
     for (size_t c = 0; c < 3; c++)
         for (int few = 0; few < 2; few++) {
             char text[120];
-            snprintf(text, sizeof text, "pass=fwd b=1 h=2 s=10/%d d=8 dropout=0.1", (int)(from[c].pairs / 10 / (1 + 3 * few)));
+            snprintf(text, sizeof text, "pass=fwd b=1 h=2 s=10/%d d=8 dropout=0.1",
+                     (int)(from[c].pairs / 10 / (1 + 3 * few)));
             mask m = mask_of(text, 3, from[c].chance, ALONE, one_head);
             const facts_repeat found = facts_repeat_within(&m.p, m.bit);
-            cr_expect(few ? found.ratio <= 1.0 : found.ratio > 1.0, "%s of %g: %s %g", text, from[c].chance, found.what,
-                      found.ratio);
+            cr_expect(few ? found.ratio <= 1.0 : found.ratio > 1.0, "%s of %g: %s %g", text,
+                      from[c].chance, found.what, found.ratio);
             free(m.bit);
         }
 }

@@ -15,7 +15,8 @@ typedef bool where(int64_t b, int64_t h, int64_t s, int64_t d);
 static facts_marks marks_of(where *is_wrong)
 {
     for (int64_t i = 0; i < B * H * S * D; i++)
-        marked[i] = is_wrong(i / (H * S * D), i / (S * D) % H, i / D % S, i % D) ? FACTS_OFF : FACTS_RIGHT;
+        marked[i] =
+            is_wrong(i / (H * S * D), i / (S * D) % H, i / D % S, i % D) ? FACTS_OFF : FACTS_RIGHT;
     return (facts_marks){ { B, H, S, D }, marked, false };
 }
 
@@ -26,11 +27,11 @@ static void expect_name(where *is_wrong, const char *name)
     cr_expect_str_eq(facts_picture_name(&m, got), name, "%s", got);
 }
 
-#define WHERE(name, condition)                                                                                                     \
-    static bool name(int64_t b, int64_t h, int64_t s, int64_t d)                                                                   \
-    {                                                                                                                              \
-        (void)b, (void)h, (void)s, (void)d;                                                                                        \
-        return condition;                                                                                                          \
+#define WHERE(name, condition)                                                                     \
+    static bool name(int64_t b, int64_t h, int64_t s, int64_t d)                                   \
+    {                                                                                              \
+        (void)b, (void)h, (void)s, (void)d;                                                        \
+        return condition;                                                                          \
     }
 
 WHERE(nowhere, false)
@@ -85,7 +86,8 @@ Test(picture, gradients_of_keys_have_keys)
     char got[FACTS_PICTURE_NAME];
     facts_marks m = marks_of(in_the_last_tile);
     m.keys = true;
-    cr_expect_str_eq(facts_picture_name(&m, got), "the last, partial tile of 128 (keys 128 to 199)");
+    cr_expect_str_eq(facts_picture_name(&m, got),
+                     "the last, partial tile of 128 (keys 128 to 199)");
 }
 
 Test(picture, the_maps_show_the_place)
@@ -100,7 +102,9 @@ Test(picture, the_maps_show_the_place)
     m = marks_of(at_one_element);
     cr_expect(strstr(facts_picture_draw(&m, text), "1 |..-.|\n"), "%s", text);
     marked[5] = FACTS_NOT_FINITE, marked[6] = FACTS_UNWRITTEN;
-    cr_expect(strstr(facts_picture_draw(&m, text), "3 of 153600 elements, 1 of them NaN or Inf, 1 never written"), "%s", text);
+    cr_expect(strstr(facts_picture_draw(&m, text),
+                     "3 of 153600 elements, 1 of them NaN or Inf, 1 never written"),
+              "%s", text);
     m = marks_of(nowhere);
     cr_expect_null(strchr(facts_picture_draw(&m, text), '|'));
 }
@@ -116,12 +120,15 @@ Test(picture, elements_are_marked_as_they_are_judged)
     set_tensor(&t, FATTN_F32, BHSD, 1, 2, 2, 2, 0);
     for (int i = 0; i < 8; i++)
         sigma[i] = 0.01, bound[i] = 0.1;
-    facts_rule rule = { .expected = { .want = want, .sigma = sigma, .bound = bound }, .expects = expects };
+    facts_rule rule = { .expected = { .want = want, .sigma = sigma, .bound = bound },
+                        .expects = expects };
     uint32_t poison = facts_pattern_code(FATTN_F32, FACTS_PATTERN_A, 6);
     memcpy(&got[6], &poison, sizeof poison);
     got[1] = 2.5f;
     facts_judge_marks(&t, got, &rule, &m);
-    const unsigned char expected[8] = { FACTS_RIGHT, FACTS_OFF,        FACTS_RIGHT,     FACTS_RIGHT,
-                                        FACTS_RIGHT, FACTS_NOT_FINITE, FACTS_UNWRITTEN, FACTS_RIGHT };
+    const unsigned char expected[8] = {
+        FACTS_RIGHT, FACTS_OFF,        FACTS_RIGHT,     FACTS_RIGHT,
+        FACTS_RIGHT, FACTS_NOT_FINITE, FACTS_UNWRITTEN, FACTS_RIGHT
+    };
     cr_expect(memcmp(at, expected, 8) == 0);
 }

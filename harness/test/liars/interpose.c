@@ -13,7 +13,10 @@
 #define TILE 128
 
 #define AS_ENUM(symbol, word, what, verdict) FACTS_INTERPOSED_##symbol,
-typedef enum interposed { FACTS_INTERPOSED_NONE, FACTS_INTERPOSED_LIST(AS_ENUM) FACTS_INTERPOSED_COUNT } interposed;
+typedef enum interposed {
+    FACTS_INTERPOSED_NONE,
+    FACTS_INTERPOSED_LIST(AS_ENUM) FACTS_INTERPOSED_COUNT
+} interposed;
 #undef AS_ENUM
 
 #define AS_ROW(symbol, word, what, verdict) { word, what, FACTS_VERDICT_##verdict },
@@ -38,7 +41,8 @@ bool facts_interpose_take(const char *word)
 void facts_interpose_print(FILE *out)
 {
     for (int i = 1; i < FACTS_INTERPOSED_COUNT; i++)
-        fprintf(out, "%s\t%s\t%s\n", rows[i].word, facts_verdict_name(rows[i].verdict), rows[i].what);
+        fprintf(out, "%s\t%s\t%s\n", rows[i].word, facts_verdict_name(rows[i].verdict),
+                rows[i].what);
 }
 
 /* The image of one tensor, brought here, bent and put back. */
@@ -52,7 +56,8 @@ typedef struct answer {
 static int64_t place(const answer *a, int64_t s, int64_t d)
 {
     const facts_tensor *t = a->tensor; /* of the last head of the last batch entry */
-    return t->first + (t->dim[0] - 1) * t->stride[0] + (t->dim[1] - 1) * t->stride[1] + s * t->stride[2] + d * t->stride[3];
+    return t->first + (t->dim[0] - 1) * t->stride[0] + (t->dim[1] - 1) * t->stride[1] +
+           s * t->stride[2] + d * t->stride[3];
 }
 
 static void *storage(const answer *a)
@@ -82,22 +87,25 @@ static void bend_all(const answer *a, double factor)
 {
     const facts_tensor *t = a->tensor;
     for (int64_t n = 0; n < t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]; n++) {
-        int64_t d = n % t->dim[3], row = n / t->dim[3], s = row % t->dim[2], h = row / t->dim[2] % t->dim[1],
-                b = row / (t->dim[2] * t->dim[1]);
-        int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
+        int64_t d = n % t->dim[3], row = n / t->dim[3], s = row % t->dim[2],
+                h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
+        int64_t at =
+            t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
         put(a, at, factor * get(a, at));
     }
 }
 
 static void bend_row(const answer *a)
 {
-    const int64_t rows_here = a->tensor->dim[2], s = rows_here / 2, other = s + 1 < rows_here ? s + 1 : 0;
+    const int64_t rows_here = a->tensor->dim[2], s = rows_here / 2,
+                  other = s + 1 < rows_here ? s + 1 : 0;
     for (int64_t d = 0; d < a->tensor->dim[3]; d++) {
         int64_t at = place(a, s, d);
         if (now == FACTS_INTERPOSED_ROW_NEIGHBOUR)
             put(a, at, get(a, place(a, other, d)));
         else
-            facts_store(a->tensor->dtype, storage(a), at, facts_pattern_code(a->tensor->dtype, a->pattern, at));
+            facts_store(a->tensor->dtype, storage(a), at,
+                        facts_pattern_code(a->tensor->dtype, a->pattern, at));
     }
 }
 
@@ -146,7 +154,8 @@ static void bend(const answer *a)
         bend_all(a, 1.001);
         break;
     case FACTS_INTERPOSED_NAN:
-        facts_store(a->tensor->dtype, storage(a), place(a, 0, 0), facts_dtype_nan(a->tensor->dtype));
+        facts_store(a->tensor->dtype, storage(a), place(a, 0, 0),
+                    facts_dtype_nan(a->tensor->dtype));
         break;
     case FACTS_INTERPOSED_GUARD:
         a->bytes[a->image.front - 1] ^= 0xFF;
@@ -174,7 +183,8 @@ static facts_tensor_id target(const facts_problem *p)
     return backward ? FACTS_TENSOR_DQ : FACTS_TENSOR_O;
 }
 
-/* ---- arrays -------------------------------------------------------------------------------------------------------------------
+/* ---- arrays
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 /* The array that a lie is about; FACTS_ARRAY_COUNT: none. */
@@ -184,7 +194,8 @@ static facts_array_id array_of(const facts_problem *p)
     case FACTS_INTERPOSED_SINK_DROPPED:
         return FACTS_ARRAY_SINK;
     case FACTS_INTERPOSED_PAGE_NEXT:
-        return p->array[FACTS_ARRAY_PAGE_TABLE_K].count ? FACTS_ARRAY_PAGE_TABLE_K : FACTS_ARRAY_PAGE_TABLE_V;
+        return p->array[FACTS_ARRAY_PAGE_TABLE_K].count ? FACTS_ARRAY_PAGE_TABLE_K
+                                                        : FACTS_ARRAY_PAGE_TABLE_V;
     case FACTS_INTERPOSED_OFFSETS_LATE:
         return FACTS_ARRAY_Q_OFFSETS;
     case FACTS_INTERPOSED_FACTOR_NEXT:
@@ -256,7 +267,8 @@ static void keep_captured(facts_memory *m)
         free(captured[id]);
         captured[id] = size > 0 ? malloc(size) : NULL;
         if (captured[id])
-            fattn_buffer_read(m->worker->context, captured[id], facts_memory_array_address(m, id), size);
+            fattn_buffer_read(m->worker->context, captured[id], facts_memory_array_address(m, id),
+                              size);
     }
 }
 
@@ -271,7 +283,8 @@ static bool is_captured(facts_array_id id)
     case FACTS_INTERPOSED_TABLE_CAPTURED:
         return id == FACTS_ARRAY_PAGE_TABLE_K || id == FACTS_ARRAY_PAGE_TABLE_V;
     case FACTS_INTERPOSED_SCALES_CAPTURED:
-        return id == FACTS_ARRAY_ATTN_SCALE || (id >= FACTS_ARRAY_DESCALE_Q && id <= FACTS_ARRAY_SCALE_DV);
+        return id == FACTS_ARRAY_ATTN_SCALE ||
+               (id >= FACTS_ARRAY_DESCALE_Q && id <= FACTS_ARRAY_SCALE_DV);
     default:
         return false;
     }
@@ -286,7 +299,8 @@ static void bend_replay(facts_memory *m, bool lie)
 {
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
         if (is_captured(id) && captured[id] && m->array[id])
-            fattn_buffer_write(m->worker->context, facts_memory_array_address(m, id), lie ? captured[id] : m->array[id],
+            fattn_buffer_write(m->worker->context, facts_memory_array_address(m, id),
+                               lie ? captured[id] : m->array[id],
                                facts_array_bytes(&m->problem->array[id]));
 }
 
@@ -294,7 +308,8 @@ static void scale_amax(facts_memory *m)
 {
     float amax;
     void *there = facts_memory_array_address(m, FACTS_ARRAY_AMAX_O);
-    if (!m->array[FACTS_ARRAY_AMAX_O] || fattn_buffer_read(m->worker->context, &amax, there, sizeof amax) != FATTN_OK)
+    if (!m->array[FACTS_ARRAY_AMAX_O] ||
+        fattn_buffer_read(m->worker->context, &amax, there, sizeof amax) != FATTN_OK)
         return;
     amax *= (float)facts_array_scalar(m->problem, FACTS_ARRAY_SCALE_O);
     fattn_buffer_write(m->worker->context, there, &amax, sizeof amax);
@@ -313,26 +328,31 @@ static void bend_answers(facts_memory *m, facts_pattern pattern)
     facts_tensor_id id = target(m->problem);
     const facts_tensor *t = &m->problem->tensor[id];
     int32_t owner = t->shares ? t->shares - 1 : (int32_t)id;
-    if (now == FACTS_INTERPOSED_NONE || !t->present || (now == FACTS_INTERPOSED_SECOND_BIT && pattern == FACTS_PATTERN_A))
+    if (now == FACTS_INTERPOSED_NONE || !t->present ||
+        (now == FACTS_INTERPOSED_SECOND_BIT && pattern == FACTS_PATTERN_A))
         return;
     if (now == FACTS_INTERPOSED_STATS_HEAD && m->problem->ask.pass == FATTN_BACKWARD)
         return;
     if (now == FACTS_INTERPOSED_WORKSPACE) {
         const unsigned char other = 0;
-        fattn_buffer_write(context, (unsigned char *)m->set->workspace + m->problem->workspace_offset + m->workspace_bytes, &other,
-                           1);
+        fattn_buffer_write(context,
+                           (unsigned char *)m->set->workspace + m->problem->workspace_offset +
+                               m->workspace_bytes,
+                           &other, 1);
         return;
     }
     answer a = { .tensor = t, .image = m->block[owner].image, .pattern = pattern };
     a.bytes = malloc(a.image.bytes);
-    if (a.bytes && fattn_buffer_read(context, a.bytes, m->set->device[owner], a.image.bytes) == FATTN_OK) {
+    if (a.bytes &&
+        fattn_buffer_read(context, a.bytes, m->set->device[owner], a.image.bytes) == FATTN_OK) {
         bend(&a);
         fattn_buffer_write(context, m->set->device[owner], a.bytes, a.image.bytes);
     }
     free(a.bytes);
 }
 
-/* ---- what the linker calls instead --------------------------------------------------------------------------------------------
+/* ---- what the linker calls instead
+ * --------------------------------------------------------------------------------------------
  */
 
 fattn_status __real_facts_seam_run(facts_memory *memory, facts_call *call);
@@ -345,11 +365,16 @@ fattn_status __wrap_facts_seam_run(facts_memory *memory, facts_call *call)
     return status;
 }
 
-fattn_status __real_fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
-fattn_status __wrap_fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
-fattn_status __wrap_fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+fattn_status __real_fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
+                                  struct CUstream_st *stream);
+fattn_status __wrap_fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
+                                  struct CUstream_st *stream);
+fattn_status __wrap_fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
+                                  struct CUstream_st *stream)
 {
-    return now == FACTS_INTERPOSED_MASK_FAULT && tensors->rng_dump ? FATTN_DEVICE_FAULT : __real_fattn_forward(plan, tensors, stream);
+    return now == FACTS_INTERPOSED_MASK_FAULT && tensors->rng_dump
+               ? FATTN_DEVICE_FAULT
+               : __real_fattn_forward(plan, tensors, stream);
 }
 
 fattn_status __real_facts_seam_mislead(facts_memory *memory);
@@ -371,9 +396,12 @@ fattn_status __wrap_facts_seam_replay(facts_memory *memory, const fattn_graph *g
     return status;
 }
 
-fattn_status __real_facts_seam_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES]);
-fattn_status __wrap_facts_seam_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES]);
-fattn_status __wrap_facts_seam_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES])
+fattn_status __real_facts_seam_fetch(facts_memory *memory, facts_pattern pattern,
+                                     int64_t overrun[FACTS_PLACES]);
+fattn_status __wrap_facts_seam_fetch(facts_memory *memory, facts_pattern pattern,
+                                     int64_t overrun[FACTS_PLACES]);
+fattn_status __wrap_facts_seam_fetch(facts_memory *memory, facts_pattern pattern,
+                                     int64_t overrun[FACTS_PLACES])
 {
     bend_answers(memory, pattern);
     return __real_facts_seam_fetch(memory, pattern, overrun);

@@ -1,6 +1,7 @@
 /* facts-worker-liars: facts-worker over a library that lies on demand. For tests, never shipped.
  *
- *   --liars | --interposed   lists the lies of the library (lib/src/liars), or those between engine and judge (interpose.h)
+ *   --liars | --interposed   lists the lies of the library (lib/src/liars), or those between engine
+ * and judge (interpose.h)
  *   --liar WORD              tells that lie from then on, and answers requests */
 #include "liars/lies.h"
 
@@ -22,8 +23,10 @@ int main(int argc, char **argv)
         facts_interpose_print(stdout);
         return EXIT_SUCCESS;
     }
-    if (argc == 1 || (argc == 3 && strcmp(argv[1], "--liar") == 0 && (fattn__liar_take(argv[2]) || facts_interpose_take(argv[2]))))
+    if (argc == 1 || (argc == 3 && strcmp(argv[1], "--liar") == 0 &&
+                      (fattn__liar_take(argv[2]) || facts_interpose_take(argv[2]))))
         return facts_worker_run();
-    fprintf(stderr, "facts-worker-liars: --liars, --interposed, or --liar and one of their words\n");
+    fprintf(stderr,
+            "facts-worker-liars: --liars, --interposed, or --liar and one of their words\n");
     return EXIT_BAD_INPUT;
 }

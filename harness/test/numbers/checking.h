@@ -47,7 +47,8 @@ static inline void world_fill(world *w)
         w->view.at[id] = malloc((size_t)t->elements * facts_dtype_bytes(t->dtype) + 1);
         memset(w->view.at[id], 0xFF, (size_t)t->elements * facts_dtype_bytes(t->dtype));
         bool given = id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS;
-        cr_assert(given || facts_tensor_is_output(&w->p, id) || facts_fill_tensor(&w->p, id, w->view.at[id]));
+        cr_assert(given || facts_tensor_is_output(&w->p, id) ||
+                  facts_fill_tensor(&w->p, id, w->view.at[id]));
     }
 }
 
@@ -73,26 +74,32 @@ static inline void world_keep(world *w)
         *bit++ = facts_view_get(&w->view, FACTS_TENSOR_DROPOUT_MASK, at.at) != 0;
 }
 
-/* Call it once all else is written, before the kernel runs: what the case's mask keeps; of a backward O and Stats of the reference.
+/* Call it once all else is written, before the kernel runs: what the case's mask keeps; of a
+ * backward O and Stats of the reference.
  */
 static inline void world_given(world *w)
 {
     world_keep(w);
     facts_storages in = world_storages(w);
     if (w->p.ask.pass == FATTN_BACKWARD)
-        cr_assert_eq(facts_expect_inputs(&w->p, &in, w->view.at[FACTS_TENSOR_O], w->view.at[FACTS_TENSOR_STATS]), 0);
+        cr_assert_eq(facts_expect_inputs(&w->p, &in, w->view.at[FACTS_TENSOR_O],
+                                         w->view.at[FACTS_TENSOR_STATS]),
+                     0);
 }
 
 static inline void world_slots(world *w, facts_launch *launch)
 {
-    static const facts_tensor_id slots[] = { FACTS_TENSOR_O,  FACTS_TENSOR_STATS, FACTS_TENSOR_MAX, FACTS_TENSOR_SUM_EXP,
-                                             FACTS_TENSOR_DQ, FACTS_TENSOR_DK,    FACTS_TENSOR_DV,  FACTS_TENSOR_DBIAS };
+    static const facts_tensor_id slots[] = { FACTS_TENSOR_O,   FACTS_TENSOR_STATS,
+                                             FACTS_TENSOR_MAX, FACTS_TENSOR_SUM_EXP,
+                                             FACTS_TENSOR_DQ,  FACTS_TENSOR_DK,
+                                             FACTS_TENSOR_DV,  FACTS_TENSOR_DBIAS };
     for (int i = 0; i < 8; i++) {
         const facts_tensor *t = &w->p.tensor[slots[i]];
         facts_slot *out = &launch->out[i];
         if (!facts_tensor_is_output(&w->p, slots[i]))
             continue;
-        *out = (facts_slot){ .data = (unsigned char *)w->view.at[slots[i]] + t->first * (int64_t)facts_dtype_bytes(t->dtype) };
+        *out = (facts_slot){ .data = (unsigned char *)w->view.at[slots[i]] +
+                                     t->first * (int64_t)facts_dtype_bytes(t->dtype) };
         facts_oracle_type(&out->type, t->dtype);
         memcpy(out->dim, t->dim, sizeof out->dim);
         memcpy(out->stride, t->stride, sizeof out->stride);
@@ -108,8 +115,9 @@ static inline void world_answer(world *w, const facts_kernel *kernel)
     facts_storages in = world_storages(w);
     bool backward = w->p.ask.pass == FATTN_BACKWARD;
     facts_whole whole;
-    cr_assert_eq(
-        backward ? facts_expect_backward(&w->expectation, &w->p, &in) : facts_expect_forward(&w->expectation, &w->p, &in, 0), 0);
+    cr_assert_eq(backward ? facts_expect_backward(&w->expectation, &w->p, &in)
+                          : facts_expect_forward(&w->expectation, &w->p, &in, 0),
+                 0);
     cr_assert_eq(facts_whole_make(&whole, &w->p, &in), 0);
     fref_tensor *t = whole.tensor;
     if (w->keep) {
@@ -131,7 +139,8 @@ static inline void world_answer(world *w, const facts_kernel *kernel)
     size_t room = facts_emulation_workspace(&whole.problem);
     launch.workspace = malloc(room + 1);
     memset(launch.workspace, 0x3C, room); /* ordinary numbers */
-    cr_assert(backward ? facts_emulate_backward(kernel, &launch) : facts_emulate_forward(kernel, &launch));
+    cr_assert(backward ? facts_emulate_backward(kernel, &launch)
+                       : facts_emulate_forward(kernel, &launch));
     free(launch.workspace);
     facts_whole_destroy(&whole);
 }
@@ -140,7 +149,8 @@ static inline void world_answer(world *w, const facts_kernel *kernel)
 static inline double world_ratio(world *w)
 {
     double worst = 0.0;
-    if (facts_tensor_is_output(&w->p, FACTS_TENSOR_MAX)) /* a lazy kernel's Max may lie below the true one */
+    if (facts_tensor_is_output(
+            &w->p, FACTS_TENSOR_MAX)) /* a lazy kernel's Max may lie below the true one */
         facts_expect_pair(&w->expectation, &w->p, w->view.at[FACTS_TENSOR_MAX]);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         if (!facts_tensor_is_output(&w->p, id))

@@ -1,4 +1,5 @@
-/* Problems for the tests of the numbers: small, dense, made by hand so that they do not depend on the case language. */
+/* Problems for the tests of the numbers: small, dense, made by hand so that they do not depend on
+ * the case language. */
 #ifndef FACTS_TEST_NUMBERS_H
 #define FACTS_TEST_NUMBERS_H
 
@@ -14,7 +15,8 @@
 
 typedef enum order { BSHD, BHSD, SBHD } order;
 
-static inline void set_tensor(facts_tensor *t, int32_t dtype, order o, int64_t b, int64_t h, int64_t s, int64_t d, int64_t gap)
+static inline void set_tensor(facts_tensor *t, int32_t dtype, order o, int64_t b, int64_t h,
+                              int64_t s, int64_t d, int64_t gap)
 {
     *t = (facts_tensor){ .present = true, .dtype = dtype, .dim = { b, h, s, d } };
     static const int inner_first[3][4] = { { 3, 1, 2, 0 }, { 3, 2, 1, 0 }, { 3, 1, 0, 2 } };
@@ -29,7 +31,8 @@ static inline void set_tensor(facts_tensor *t, int32_t dtype, order o, int64_t b
     t->elements = step;
 }
 
-/* Of 2 batches, 3 heads, 7 rows and 8 channels, with gaps, an offset and a start that is not aligned. */
+/* Of 2 batches, 3 heads, 7 rows and 8 channels, with gaps, an offset and a start that is not
+ * aligned. */
 static inline facts_tensor gappy(int32_t dtype, int64_t skew)
 {
     facts_tensor t;
@@ -65,9 +68,11 @@ static inline facts_problem problem_of(shape n, order o, int64_t gap, bool causa
     return p;
 }
 
-static inline double value_at(const facts_tensor *t, const void *storage, int64_t b, int64_t h, int64_t s, int64_t d)
+static inline double value_at(const facts_tensor *t, const void *storage, int64_t b, int64_t h,
+                              int64_t s, int64_t d)
 {
-    int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
+    int64_t at =
+        t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
     return facts_decode(t->dtype, facts_load(t->dtype, storage, at));
 }
 

@@ -14,9 +14,12 @@ Test(arrays, their_words_are_the_fields_of_a_call)
 
 Test(arrays, offsets_count_elements_or_tokens)
 {
-    facts_problem *p = resolved("pass=bwd b=2 h=4/2 s=9 d=8 layout=thd lens=5+7/3+9 slots=+1 stats=ht1 stride=gap:k.s.16");
-    int32_t *q = made(p, FACTS_ARRAY_Q_OFFSETS), *k = made(p, FACTS_ARRAY_K_OFFSETS), *stats = made(p, FACTS_ARRAY_STATS_OFFSETS);
-    cr_expect(p->array[FACTS_ARRAY_Q_OFFSETS].count == 3 && q[0] == 0 && q[1] == 6 * 32 && q[2] == 14 * 32);
+    facts_problem *p = resolved(
+        "pass=bwd b=2 h=4/2 s=9 d=8 layout=thd lens=5+7/3+9 slots=+1 stats=ht1 stride=gap:k.s.16");
+    int32_t *q = made(p, FACTS_ARRAY_Q_OFFSETS), *k = made(p, FACTS_ARRAY_K_OFFSETS),
+            *stats = made(p, FACTS_ARRAY_STATS_OFFSETS);
+    cr_expect(p->array[FACTS_ARRAY_Q_OFFSETS].count == 3 && q[0] == 0 && q[1] == 6 * 32 &&
+              q[2] == 14 * 32);
     cr_expect(k[1] == 4 * 32 && k[2] == 14 * 32, "two heads of 8 and a gap of 16");
     cr_expect(stats[1] == 6 && stats[2] == 14, "head by head: a token is one number");
     free(q), free(k), free(stats), free(p);
@@ -30,7 +33,8 @@ Test(arrays, lengths_may_be_prefix_sums)
 {
     facts_problem *p = resolved("b=3 s=9 lens=5+0+7/3+9+1 cu=kv");
     int32_t *q = made(p, FACTS_ARRAY_SEQ_LEN_Q), *kv = made(p, FACTS_ARRAY_SEQ_LEN_KV);
-    cr_expect(q[0] == 5 && q[1] == 0 && q[2] == 7 && kv[0] == 0 && kv[1] == 3 && kv[2] == 12 && kv[3] == 13);
+    cr_expect(q[0] == 5 && q[1] == 0 && q[2] == 7 && kv[0] == 0 && kv[1] == 3 && kv[2] == 12 &&
+              kv[3] == 13);
     free(q), free(kv), free(p);
 }
 
@@ -38,8 +42,10 @@ Test(arrays, the_lengths_of_an_unused_sequence_are_minus_one_and_it_has_no_token
 {
     facts_problem *p = resolved("b=4 s=9 layout=thd lens=5+-1+7+-1/3+-1+9+-1");
     int32_t *q = made(p, FACTS_ARRAY_SEQ_LEN_Q), *kv = made(p, FACTS_ARRAY_SEQ_LEN_KV);
-    cr_expect(q[0] == 5 && q[1] == -1 && q[2] == 7 && q[3] == -1 && kv[0] == 3 && kv[1] == -1 && kv[2] == 9 && kv[3] == -1);
-    cr_expect(p->len_q[1] == 0 && p->len_kv[3] == 0 && p->start_q[2] == p->start_q[1] && p->start_kv[4] == 12);
+    cr_expect(q[0] == 5 && q[1] == -1 && q[2] == 7 && q[3] == -1 && kv[0] == 3 && kv[1] == -1 &&
+              kv[2] == 9 && kv[3] == -1);
+    cr_expect(p->len_q[1] == 0 && p->len_kv[3] == 0 && p->start_q[2] == p->start_q[1] &&
+              p->start_kv[4] == 12);
     free(q), free(kv), free(p);
 }
 
@@ -47,8 +53,10 @@ Test(arrays, the_lengths_of_an_unused_sequence_are_minus_one_and_it_has_no_token
 static void check_table(const char *text, facts_tensor_id id, bool shares)
 {
     facts_problem *p = resolved(text);
-    const facts_array_id array = id == FACTS_TENSOR_K ? FACTS_ARRAY_PAGE_TABLE_K : FACTS_ARRAY_PAGE_TABLE_V;
-    const int64_t pages = p->tensor[id].pages, each = id == FACTS_TENSOR_K ? p->ask.table_k : p->ask.table_v;
+    const facts_array_id array =
+        id == FACTS_TENSOR_K ? FACTS_ARRAY_PAGE_TABLE_K : FACTS_ARRAY_PAGE_TABLE_V;
+    const int64_t pages = p->tensor[id].pages,
+                  each = id == FACTS_TENSOR_K ? p->ask.table_k : p->ask.table_v;
     int32_t *table = made(p, array), *named = calloc((size_t)pages, sizeof *named);
     for (int64_t b = 0; b < p->ask.batch; b++)
         for (int64_t n = 0; n < each && !p->ask.packed_table; n++) {
@@ -58,7 +66,8 @@ static void check_table(const char *text, facts_tensor_id id, bool shares)
         }
     int64_t at = 0, offset = 0;
     for (int64_t b = 0; b < p->ask.batch && p->ask.packed_table; b++) {
-        int32_t *offsets = made(p, id == FACTS_TENSOR_K ? FACTS_ARRAY_TABLE_OFFSETS_K : FACTS_ARRAY_TABLE_OFFSETS_V);
+        int32_t *offsets = made(p, id == FACTS_TENSOR_K ? FACTS_ARRAY_TABLE_OFFSETS_K
+                                                        : FACTS_ARRAY_TABLE_OFFSETS_V);
         cr_expect_eq(offsets[b], offset);
         for (int64_t n = 0; n < facts_pages_of_entry(p, id, b); n++, offset++)
             named[table[at++]]++;
@@ -66,8 +75,10 @@ static void check_table(const char *text, facts_tensor_id id, bool shares)
         free(offsets);
     }
     for (int64_t page = 0; page < pages; page++) {
-        cr_expect_eq(named[page] > 0, facts_page_used(p, id, page), "%s: page %ld", text, (long)page);
-        cr_expect(named[page] <= 1 || shares, "%s: page %ld is named %d times", text, (long)page, named[page]);
+        cr_expect_eq(named[page] > 0, facts_page_used(p, id, page), "%s: page %ld", text,
+                     (long)page);
+        cr_expect(named[page] <= 1 || shares, "%s: page %ld is named %d times", text, (long)page,
+                  named[page]);
     }
     free(table), free(named), free(p);
 }
@@ -117,16 +128,20 @@ Test(arrays, odd_scales_are_odd)
         const double scale = facts_array_scalar(p, id);
         cr_expect(scale > 0 && frexp(scale, &exponent) != 0.5, "%s", facts_array_words[id]);
         for (int i = 0; i < count; i++)
-            cr_expect(seen[i] != scale && (fabs(seen[i] * scale - 1) > 1e-3 || id == FACTS_ARRAY_DESCALE_O), "%s",
-                      facts_array_words[id]);
+            cr_expect(seen[i] != scale &&
+                          (fabs(seen[i] * scale - 1) > 1e-3 || id == FACTS_ARRAY_DESCALE_O),
+                      "%s", facts_array_words[id]);
         seen[count++] = scale;
     }
-    cr_expect_float_eq(facts_array_scalar(p, FACTS_ARRAY_DESCALE_O) * facts_array_scalar(p, FACTS_ARRAY_SCALE_O), 1.0, 1e-6);
+    cr_expect_float_eq(facts_array_scalar(p, FACTS_ARRAY_DESCALE_O) *
+                           facts_array_scalar(p, FACTS_ARRAY_SCALE_O),
+                       1.0, 1e-6);
     free(p);
     p = resolved("pass=bwd dtype=e4m3 scales=pow2");
     for (facts_array_id id = FACTS_ARRAY_DESCALE_Q; id <= FACTS_ARRAY_SCALE_DV; id++)
-        cr_expect(frexp(facts_array_scalar(p, id), &exponent) == 0.5 && facts_array_scalar(p, id) != 1.0, "%s",
-                  facts_array_words[id]);
+        cr_expect(frexp(facts_array_scalar(p, id), &exponent) == 0.5 &&
+                      facts_array_scalar(p, id) != 1.0,
+                  "%s", facts_array_words[id]);
     free(p);
 }
 
@@ -148,11 +163,13 @@ Test(arrays, slopes_and_sinks)
     float *slopes = made(p, FACTS_ARRAY_ALIBI_SLOPES), *sink = made(p, FACTS_ARRAY_SINK);
     const double expects[] = { 0x1p-2, 0x1p-4, 0x1p-6, 0x1p-8, 0x1p-1, 0x1p-3 };
     for (int h = 0; h < 6; h++)
-        cr_expect(slopes[h] == (float)expects[h] && sink[h] == 0.0f, "head %d: %g", h, (double)slopes[h]);
+        cr_expect(slopes[h] == (float)expects[h] && sink[h] == 0.0f, "head %d: %g", h,
+                  (double)slopes[h]);
     free(slopes), free(sink), free(p);
     p = resolved("h=8 s=512 alibi=custom softmax=sink");
     slopes = made(p, FACTS_ARRAY_ALIBI_SLOPES), sink = made(p, FACTS_ARRAY_SINK);
-    cr_expect(slopes[0] != slopes[1] && fabsf(sink[0]) < 5.0f && sink[3] > 15.0f && sink[2] < -15.0f);
+    cr_expect(slopes[0] != slopes[1] && fabsf(sink[0]) < 5.0f && sink[3] > 15.0f &&
+              sink[2] < -15.0f);
     free(slopes), free(sink), free(p);
 }
 
@@ -177,7 +194,8 @@ Test(arrays, a_bit_for_each_tile)
             kept += here;
             empty += here == 0;
         }
-        cr_expect(kept > 60 && kept < 18 * 12 && empty == (w == 2 ? 6 : 0), "%s: %d kept, %d empty", words[w], kept, empty);
+        cr_expect(kept > 60 && kept < 18 * 12 && empty == (w == 2 ? 6 : 0), "%s: %d kept, %d empty",
+                  words[w], kept, empty);
         free(bits), free(p);
     }
 }
@@ -187,7 +205,8 @@ Test(arrays, angles_rise_with_the_row)
     facts_problem *p = resolved("s=5/9 d=8 rope=1");
     float *q = made(p, FACTS_ARRAY_ROPE_Q), *k = made(p, FACTS_ARRAY_ROPE_K);
     cr_expect(p->array[FACTS_ARRAY_ROPE_Q].count == 40 && p->array[FACTS_ARRAY_ROPE_K].count == 72);
-    cr_expect(q[0] == 0.0f && q[8] == 1.0f && q[3 * 8 + 4] == 3.0f && fabsf(k[8 + 1] - 0.1f) < 1e-6f && k[8 + 1] == k[8 + 5]);
+    cr_expect(q[0] == 0.0f && q[8] == 1.0f && q[3 * 8 + 4] == 3.0f &&
+              fabsf(k[8 + 1] - 0.1f) < 1e-6f && k[8 + 1] == k[8 + 5]);
     free(q), free(k), free(p);
 }
 
@@ -195,8 +214,10 @@ Test(arrays, and_tensors_are_the_same_on_any_number_of_threads)
 {
     static const char *const texts[] = {
         "pass=bwd dtype=e4m3 scales=odd h=4/2 s=70 d=32 layout=thd padding=random",
-        "h=4/2 s=20/70 d=32 paged=8 table=shared padding=random poison=nan", "pass=bwd dtype=mxe4m3 h=4/2 s=70 d=48",
-        "rope=1 s=40 d=32 alibi=1 softmax=sink dropout=0.1 dropout_mask=1 bias=bool:bhss blockmask=random"
+        "h=4/2 s=20/70 d=32 paged=8 table=shared padding=random poison=nan",
+        "pass=bwd dtype=mxe4m3 h=4/2 s=70 d=48",
+        "rope=1 s=40 d=32 alibi=1 softmax=sink dropout=0.1 dropout_mask=1 bias=bool:bhss "
+        "blockmask=random"
     };
     const int most = omp_get_max_threads();
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -207,7 +228,9 @@ Test(arrays, and_tensors_are_the_same_on_any_number_of_threads)
         facts_storages three = stored(p);
         for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
             if (one.at[id])
-                cr_expect_arr_eq(one.at[id], three.at[id], (size_t)p->tensor[id].elements * facts_dtype_bytes(p->tensor[id].dtype),
+                cr_expect_arr_eq(one.at[id], three.at[id],
+                                 (size_t)p->tensor[id].elements *
+                                     facts_dtype_bytes(p->tensor[id].dtype),
                                  "%s: tensor %d", texts[i], (int)id);
         for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
             if (p->array[id].count == 0 || p->array[id].output)
@@ -216,7 +239,8 @@ Test(arrays, and_tensors_are_the_same_on_any_number_of_threads)
             omp_set_num_threads(1);
             void *a = made(p, id);
             omp_set_num_threads(3);
-            cr_expect_arr_eq(a, b, facts_array_bytes(&p->array[id]), "%s: %s", texts[i], facts_array_words[id]);
+            cr_expect_arr_eq(a, b, facts_array_bytes(&p->array[id]), "%s: %s", texts[i],
+                             facts_array_words[id]);
             free(a), free(b);
         }
         freed(p, &one), freed(p, &three), free(p);

@@ -1,9 +1,10 @@
-/* Probes, laws and identities: honest kernels keep them, and each catches the mistake that it is there for, with the judge left
- * aside. */
+/* Probes, laws and identities: honest kernels keep them, and each catches the mistake that it is
+ * there for, with the judge left aside. */
 #include "case/problem/valid_checks.h"
 #include "checking.h"
 
-#ifdef __SANITIZE_ADDRESS__ /* every check once and every fourth lie: the numbers are the same there, and take ten times as long   \
+#ifdef __SANITIZE_ADDRESS__ /* every check once and every fourth lie: the numbers are the same     \
+                             * there, and take ten times as long                                   \
                              */
 enum { STEP = 2, STEP_OF_LIES = 4 };
 #else
@@ -87,18 +88,23 @@ static const char *const backward_cases[] = {
     "check=identities mod=softcap:5",
 };
 
-static const facts_kernel honest[] = { { .tile = 128 }, { .tile = 64, .reversed = true, .lazy = 8 }, { .tile = 64, .splits = 3 } };
+static const facts_kernel honest[] = { { .tile = 128 },
+                                       { .tile = 64, .reversed = true, .lazy = 8 },
+                                       { .tile = 64, .splits = 3 } };
 
 static void keeps(const char *pass, const char *what, const char *dtype, const facts_kernel *kernel)
 {
     char text[300];
     bool size_given = strstr(what, "d=24") != NULL;
-    snprintf(text, sizeof text, "pass=%s dtype=%s b=2 h=4/2 s=66/136 %s %s %s", pass, dtype, size_given ? "" : "d=32",
-             strcmp(pass, "fwd") == 0 ? "want=stats+max+sum_exp" : "", what);
+    snprintf(text, sizeof text, "pass=%s dtype=%s b=2 h=4/2 s=66/136 %s %s %s", pass, dtype,
+             size_given ? "" : "d=32", strcmp(pass, "fwd") == 0 ? "want=stats+max+sum_exp" : "",
+             what);
     outcome o = check_case(text, kernel);
-    cr_expect(o.held.wrong == 0 && o.held.compared > 50, "%s: %s: %s at %d %d %d %d: %.9g, not %.9g within %g (%d of %d)", text,
-              o.held.law, facts_tensor_word(o.held.id), (int)o.held.at[0], (int)o.held.at[1], (int)o.held.at[2], (int)o.held.at[3],
-              o.held.got, o.held.want, o.held.bound, (int)o.held.wrong, (int)o.held.compared);
+    cr_expect(o.held.wrong == 0 && o.held.compared > 50,
+              "%s: %s: %s at %d %d %d %d: %.9g, not %.9g within %g (%d of %d)", text, o.held.law,
+              facts_tensor_word(o.held.id), (int)o.held.at[0], (int)o.held.at[1], (int)o.held.at[2],
+              (int)o.held.at[3], o.held.got, o.held.want, o.held.bound, (int)o.held.wrong,
+              (int)o.held.compared);
     cr_expect(o.judged <= 1.0 && o.base <= 1.0, "%s: judged %g and %g", text, o.base, o.judged);
 }
 
@@ -186,15 +192,16 @@ Test(checks, each_finds_its_lie_between_its_runs)
         snprintf(text, sizeof text, "%s dtype=bf16 b=2 h=4/2 s=66/136 d=32 %s", found[i].text,
                  strstr(found[i].text, "fwd") ? "want=stats" : "");
         outcome o = check_case(text, &kernel);
-        cr_expect(o.held.wrong > 0, "%s: %s is not found: ratio %g, %s", text, facts_liar_words[found[i].liar], o.held.ratio,
-                  o.held.law);
+        cr_expect(o.held.wrong > 0, "%s: %s is not found: ratio %g, %s", text,
+                  facts_liar_words[found[i].liar], o.held.ratio, o.held.law);
     }
 }
 
 Test(checks, every_check_finds_a_lie)
 {
     for (facts_check check = FACTS_CHECK_NONE + 1; check < FACTS_CHECKS; check++) {
-        bool listed = check == FACTS_CHECK_KEEP || check == FACTS_CHECK_NONFINITE; /* test_probe.c; records alone */
+        bool listed = check == FACTS_CHECK_KEEP ||
+                      check == FACTS_CHECK_NONFINITE; /* test_probe.c; records alone */
         for (size_t i = 0; i < sizeof found / sizeof *found && !listed; i++) {
             char expects[40];
             snprintf(expects, sizeof expects, "check=%s", facts_check_words[check]);
@@ -207,68 +214,74 @@ Test(checks, every_check_finds_a_lie)
 
 Test(checks, what_says_nothing_is_refused_by_name)
 {
-    static const char *const texts[] = { "pass=bwd check=count",
-                                         "pass=fwd check=ds",
-                                         "pass=fwd check=count bias=1hss",
-                                         "pass=fwd check=shift mod=softcap:5",
-                                         "pass=bwd check=shift stats_dtype=f16",
-                                         "pass=fwd check=window scale=tensor",
-                                         "pass=fwd check=repeat_heads",
-                                         "pass=fwd check=key_order mask=causal",
-                                         "pass=fwd check=split",
-                                         "pass=fwd want=stats check=split mask=causal",
-                                         "pass=fwd check=prefix",
-                                         "pass=fwd check=length",
-                                         "pass=fwd check=identities fill=needle",
-                                         "pass=bwd check=sum_rows",
-                                         "pass=fwd check=off_by_one",
-                                         "pass=fwd softmax=sink mask=causal check=off_by_one",
-                                         "pass=fwd softmax=sink alibi=1 check=off_by_one",
-                                         "pass=fwd softmax=sink s=40/1 check=off_by_one",
-                                         "pass=fwd check=dropout_zero",
-                                         "pass=fwd check=ragged",
-                                         "pass=fwd check=paged",
-                                         "pass=fwd layout=thd padding=random check=paged",
-                                         "pass=fwd layout=thd padding=random dropout=0.1 check=ragged",
-                                         "pass=fwd dtype=e4m3 layout=thd padding=random check=ragged",
-                                         "pass=fwd softmax=sink check=nonfinite",
-                                         "pass=fwd layout=thd padding=random check=count",
-                                         "pass=fwd b=1 h=1 check=others",
-                                         "pass=fwd b=1 h=4/1 check=permute",
-                                         "pass=fwd check=linear stride=broadcast:k.b" };
+    static const char *const texts[] = {
+        "pass=bwd check=count",
+        "pass=fwd check=ds",
+        "pass=fwd check=count bias=1hss",
+        "pass=fwd check=shift mod=softcap:5",
+        "pass=bwd check=shift stats_dtype=f16",
+        "pass=fwd check=window scale=tensor",
+        "pass=fwd check=repeat_heads",
+        "pass=fwd check=key_order mask=causal",
+        "pass=fwd check=split",
+        "pass=fwd want=stats check=split mask=causal",
+        "pass=fwd check=prefix",
+        "pass=fwd check=length",
+        "pass=fwd check=identities fill=needle",
+        "pass=bwd check=sum_rows",
+        "pass=fwd check=off_by_one",
+        "pass=fwd softmax=sink mask=causal check=off_by_one",
+        "pass=fwd softmax=sink alibi=1 check=off_by_one",
+        "pass=fwd softmax=sink s=40/1 check=off_by_one",
+        "pass=fwd check=dropout_zero",
+        "pass=fwd check=ragged",
+        "pass=fwd check=paged",
+        "pass=fwd layout=thd padding=random check=paged",
+        "pass=fwd layout=thd padding=random dropout=0.1 check=ragged",
+        "pass=fwd dtype=e4m3 layout=thd padding=random check=ragged",
+        "pass=fwd softmax=sink check=nonfinite",
+        "pass=fwd layout=thd padding=random check=count",
+        "pass=fwd b=1 h=1 check=others",
+        "pass=fwd b=1 h=4/1 check=permute",
+        "pass=fwd check=linear stride=broadcast:k.b"
+    };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         static facts_problem p;
         facts_case c;
         facts_error error = { 0 };
         cr_assert(facts_case_parse(&c, texts[i], &error), "%s: %s", texts[i], error.text);
-        cr_expect_eq(facts_problem_resolve(&p, &c, &error), FACTS_BAD_PROBLEM, "%s: %s", texts[i], error.text);
+        cr_expect_eq(facts_problem_resolve(&p, &c, &error), FACTS_BAD_PROBLEM, "%s: %s", texts[i],
+                     error.text);
         cr_expect_eq(strncmp(error.text, "check: ", 7), 0, "%s: %s", texts[i], error.text);
     }
 }
 
-/* 0 times Inf is NaN: a kernel that multiplies what a mask hides by a P or dS of 0 spreads it to rows that do not read it. That is
- * recorded. */
+/* 0 times Inf is NaN: a kernel that multiplies what a mask hides by a P or dS of 0 spreads it to
+ * rows that do not read it. That is recorded. */
 Test(checks, a_row_shows_what_it_reads_that_is_not_finite)
 {
     for (int pass = 0; pass < 2; pass++) {
         char text[200];
-        snprintf(text, sizeof text, "pass=%s dtype=bf16 b=2 h=4/2 s=130/200 d=32 mask=causal padding=random check=nonfinite",
+        snprintf(text, sizeof text,
+                 "pass=%s dtype=bf16 b=2 h=4/2 s=130/200 d=32 mask=causal padding=random "
+                 "check=nonfinite",
                  pass ? "bwd" : "fwd");
         outcome o = check_case(text, &honest[0]);
         const facts_spread *key = &o.held.spread[0], *value = &o.held.spread[1];
         cr_expect(o.held.wrong == 0 && o.held.compared > 0 && o.held.ratio == 0.0, "%s", text);
-        cr_expect(key->readers > 100 && key->reached == key->readers, "%s: NaN reached %d of %d", text, (int)key->reached,
-                  (int)key->readers);
-        cr_expect(key->others > 100 && key->strayed == (pass ? key->others : 0), "%s: NaN strayed into %d of %d", text,
-                  (int)key->strayed, (int)key->others);
-        cr_expect(value->readers == key->readers && value->reached == value->readers, "%s: Inf reached %d of %d", text,
-                  (int)value->reached, (int)value->readers);
-        cr_expect(value->others == key->others && value->strayed == (pass ? 0 : value->others), "%s: Inf strayed into %d of %d",
-                  text, (int)value->strayed, (int)value->others);
+        cr_expect(key->readers > 100 && key->reached == key->readers, "%s: NaN reached %d of %d",
+                  text, (int)key->reached, (int)key->readers);
+        cr_expect(key->others > 100 && key->strayed == (pass ? key->others : 0),
+                  "%s: NaN strayed into %d of %d", text, (int)key->strayed, (int)key->others);
+        cr_expect(value->readers == key->readers && value->reached == value->readers,
+                  "%s: Inf reached %d of %d", text, (int)value->reached, (int)value->readers);
+        cr_expect(value->others == key->others && value->strayed == (pass ? 0 : value->others),
+                  "%s: Inf strayed into %d of %d", text, (int)value->strayed, (int)value->others);
     }
 }
 
-/* The case's own answers, which are finite, in the place of those that a NaN and an Inf were planted in. */
+/* The case's own answers, which are finite, in the place of those that a NaN and an Inf were
+ * planted in. */
 static facts_held finite_answers(const char *text)
 {
     world w = { .p = case_of(text) };
@@ -285,7 +298,9 @@ Test(checks, a_row_that_swallows_what_is_not_finite_is_wrong)
 {
     for (int pass = 0; pass < 2; pass++) {
         char text[200];
-        snprintf(text, sizeof text, "pass=%s dtype=f16 b=2 h=4/2 s=40/56 d=32 mask=causal check=nonfinite", pass ? "bwd" : "fwd");
+        snprintf(text, sizeof text,
+                 "pass=%s dtype=f16 b=2 h=4/2 s=40/56 d=32 mask=causal check=nonfinite",
+                 pass ? "bwd" : "fwd");
         facts_held held = finite_answers(text);
         cr_expect_eq(held.wrong, held.spread[0].readers + held.spread[1].readers, "%s", text);
         cr_expect(held.wrong > 100 && isinf(held.ratio) && isnan(held.want), "%s", text);

@@ -12,7 +12,8 @@ Test(dtype, every_f16_code_decodes_as_the_compiler_does)
         _Float16 half;
         memcpy(&half, &bits, sizeof half);
         double want = (double)half, got = facts_decode(FATTN_F16, code);
-        cr_assert(isnan(want) ? isnan(got) : memcmp(&want, &got, sizeof want) == 0, "%04x: %g, want %g", code, got, want);
+        cr_assert(isnan(want) ? isnan(got) : memcmp(&want, &got, sizeof want) == 0,
+                  "%04x: %g, want %g", code, got, want);
     }
 }
 #endif
@@ -24,7 +25,8 @@ Test(dtype, every_bf16_code_is_the_upper_half_of_a_float)
         float f;
         memcpy(&f, &bits, sizeof f);
         double want = (double)f, got = facts_decode(FATTN_BF16, code);
-        cr_assert(isnan(want) ? isnan(got) : memcmp(&want, &got, sizeof want) == 0, "%04x: %g, want %g", code, got, want);
+        cr_assert(isnan(want) ? isnan(got) : memcmp(&want, &got, sizeof want) == 0,
+                  "%04x: %g, want %g", code, got, want);
     }
 }
 
@@ -35,7 +37,8 @@ static void survives(int32_t dtype, uint32_t codes)
         if (isnan(value))
             cr_assert(isnan(facts_decode(dtype, facts_encode(dtype, value))));
         else if (!(isinf(value) && dtype == FATTN_E5M2))
-            cr_assert_eq(facts_encode(dtype, value), code, "dtype %d code %x became %x", dtype, code, facts_encode(dtype, value));
+            cr_assert_eq(facts_encode(dtype, value), code, "dtype %d code %x became %x", dtype,
+                         code, facts_encode(dtype, value));
     }
 }
 
@@ -51,8 +54,10 @@ Test(dtype, every_code_survives_the_way_there_and_back)
 static void rounds(int32_t dtype, uint32_t largest)
 {
     for (uint32_t code = 0; code < largest; code++) {
-        double low = facts_decode(dtype, code), high = facts_decode(dtype, code + 1), middle = (low + high) / 2;
-        cr_assert_eq(facts_encode(dtype, middle), code + (code & 1), "dtype %d middle above %x", dtype, code);
+        double low = facts_decode(dtype, code), high = facts_decode(dtype, code + 1),
+               middle = (low + high) / 2;
+        cr_assert_eq(facts_encode(dtype, middle), code + (code & 1), "dtype %d middle above %x",
+                     dtype, code);
         cr_assert_eq(facts_encode(dtype, nextafter(middle, 0)), code);
         cr_assert_eq(facts_encode(dtype, nextafter(middle, INFINITY)), code + 1);
         cr_assert_eq(facts_encode(dtype, -middle) & largest, (code + (code & 1)) & largest);

@@ -39,7 +39,8 @@ static void make(room *x, const char *text)
         if (!t->present || facts_tensor_is_output(&x->p, id))
             continue;
         x->at[id] = calloc((size_t)t->elements + 1, facts_dtype_bytes(t->dtype));
-        cr_assert(id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS || facts_fill_tensor(&x->p, id, x->at[id]));
+        cr_assert(id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS ||
+                  facts_fill_tensor(&x->p, id, x->at[id]));
     }
 }
 
@@ -114,14 +115,16 @@ Test(expect_big, a_huge_forward_is_due_a_sample_of_its_rows_and_numbers_elsewher
     for (int64_t s = 0; s < 70000; s++) {
         const bool looked_at = x.e.expects[FACTS_TENSOR_O][s] == FACTS_EXPECTS_VALUE;
         values += looked_at;
-        cr_expect(looked_at || x.e.answer[FACTS_TENSOR_O].want[s * 8] == 0, "row %d of head 0", (int)s);
+        cr_expect(looked_at || x.e.answer[FACTS_TENSOR_O].want[s * 8] == 0, "row %d of head 0",
+                  (int)s);
     }
     cr_expect_eq(values, count);
     for (int64_t n = 0; n < count; n += 7) {
         double lse, o = plain_row(&x, 3, at[n], &lse);
         int64_t row = 3 * 70000 + at[n];
         cr_expect_eq(x.e.expects[FACTS_TENSOR_O][at[n]], FACTS_EXPECTS_VALUE);
-        cr_expect_float_eq(x.e.answer[FACTS_TENSOR_STATS].want[row], lse, 1e-9, "row %d", (int)at[n]);
+        cr_expect_float_eq(x.e.answer[FACTS_TENSOR_STATS].want[row], lse, 1e-9, "row %d",
+                           (int)at[n]);
         cr_expect_float_eq(x.e.answer[FACTS_TENSOR_O].want[row * 8], o, 1e-9, "row %d", (int)at[n]);
         cr_expect_gt(x.e.answer[FACTS_TENSOR_O].bound[row * 8], 0);
     }
@@ -139,8 +142,8 @@ Test(expect_big, a_row_outside_the_sample_has_to_be_written_and_finite)
     facts_rule rule = facts_expectation_rule(&x.e, FACTS_TENSOR_O, FACTS_PATTERN_A);
     facts_round_into(t, x.e.answer[FACTS_TENSOR_O].want, 1.0, storage);
     facts_judgement right = facts_judge_tensor(t, storage, &rule);
-    cr_expect_eq(facts_judgement_verdict(&right), FACTS_VERDICT_PASS, "ratio %g, gate %s", right.ratio,
-                 facts_gate_words[right.gate]);
+    cr_expect_eq(facts_judgement_verdict(&right), FACTS_VERDICT_PASS, "ratio %g, gate %s",
+                 right.ratio, facts_gate_words[right.gate]);
     int64_t row = 66666, place = t->first + 5 * t->stride[1] + row * t->stride[2];
     cr_assert_eq(x.e.expects[FACTS_TENSOR_O][row], FACTS_EXPECTS_NUMBER);
     facts_store(FATTN_F32, storage, place, 0x7F800000u);
@@ -160,15 +163,18 @@ Test(expect_big, a_huge_backward_reads_its_own_forward_and_is_due_samples_of_row
     make(&x, "pass=bwd b=1 h=4 s=60000 d=8 dtype=f32");
     cr_assert(facts_is_huge(&x.p) && x.p.own_forward);
     for (int64_t i = 0; i < 60000 * 4; i++)
-        ((float *)x.at[FACTS_TENSOR_STATS])[i] = 11.5F; /* about ln(60000) + 1/2: whatever was given is what counts */
+        ((float *)x.at[FACTS_TENSOR_STATS])[i] =
+            11.5F; /* about ln(60000) + 1/2: whatever was given is what counts */
     facts_storages in = storages_of(&x);
     cr_assert_eq(facts_expect_backward(&x.e, &x.p, &in), 0);
     int64_t count, *at = facts_big_sample(&x.p, true, &count);
     for (int64_t n = 0; n < count; n += 31) { /* dV_j0 = sum_i exp(s_ij - Stats_i) dO_i0 */
         double sum = 0.0;
         for (int64_t i = 0; i < 60000; i++)
-            sum += exp(score(&x, 2, i, at[n]) - 11.5) * value_at(&x.p.tensor[FACTS_TENSOR_DO], x.at[FACTS_TENSOR_DO], 0, 2, i, 0);
-        cr_expect_float_eq(x.e.answer[FACTS_TENSOR_DV].want[(2 * 60000 + at[n]) * 8], sum, 1e-9, "key %d", (int)at[n]);
+            sum += exp(score(&x, 2, i, at[n]) - 11.5) *
+                   value_at(&x.p.tensor[FACTS_TENSOR_DO], x.at[FACTS_TENSOR_DO], 0, 2, i, 0);
+        cr_expect_float_eq(x.e.answer[FACTS_TENSOR_DV].want[(2 * 60000 + at[n]) * 8], sum, 1e-9,
+                           "key %d", (int)at[n]);
         cr_expect_eq(x.e.expects[FACTS_TENSOR_DV][at[n]], FACTS_EXPECTS_VALUE);
     }
     cr_expect_eq(x.e.expects[FACTS_TENSOR_DK][44444], FACTS_EXPECTS_NUMBER);
@@ -178,7 +184,8 @@ Test(expect_big, a_huge_backward_reads_its_own_forward_and_is_due_samples_of_row
 
 Test(expect_big, small_problems_are_no_sample)
 {
-    facts_problem small = case_of("pass=bwd b=2 h=8 s=2048 d=128"), window = case_of("pass=fwd b=1 h=1 s=131072 d=64 window=128:0"),
+    facts_problem small = case_of("pass=bwd b=2 h=8 s=2048 d=128"),
+                  window = case_of("pass=fwd b=1 h=1 s=131072 d=64 window=128:0"),
                   whole = case_of("pass=fwd b=1 h=1 s=131072 d=64");
     cr_expect(!facts_is_huge(&small) && !facts_is_huge(&window));
     cr_expect(facts_is_huge(&whole));

@@ -28,8 +28,10 @@ Test(copies, of_rows_are_summed_by_dk_and_dv)
     expect_coherent("pass=bwd h=2 s=130 d=64 stride=broadcast:q.s+do.s", "dk dv");
     expect_coherent("pass=bwd h=2 s=130 d=64 stride=broadcast:do.s scale=0", "dk dv");
     expect_coherent("pass=bwd h=2 s=130 d=64 stride=broadcast:do.b+do.h fill=needle", "");
-    expect_coherent("pass=bwd h=2 s=130 d=64 bias=11ss dbias=1 stride=broadcast:do.s fill=needle", "dk dv");
-    expect_coherent("pass=bwd h=2 s=130 d=64 bias=bhss dbias=1 stride=broadcast:bias.s+do.s;sum:dbias.s fill=needle",
+    expect_coherent("pass=bwd h=2 s=130 d=64 bias=11ss dbias=1 stride=broadcast:do.s fill=needle",
+                    "dk dv");
+    expect_coherent("pass=bwd h=2 s=130 d=64 bias=bhss dbias=1 "
+                    "stride=broadcast:bias.s+do.s;sum:dbias.s fill=needle",
                     "dk dv dbias");
 }
 
@@ -37,7 +39,8 @@ Test(copies, of_rows_are_summed_by_dk_and_dv)
 Test(copies, of_rows_are_made_by_one_key)
 {
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/1 d=64 fill=offset_v", "dv");
-    expect_coherent("pass=bwd dtype=e4m3 b=2 h=2 s=130 d=64 lens=130+130/130+1 fill=offset_v", "dv");
+    expect_coherent("pass=bwd dtype=e4m3 b=2 h=2 s=130 d=64 lens=130+130/130+1 fill=offset_v",
+                    "dv");
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/2 d=64 fill=offset_v", "");
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/1 d=64", "");
 }
@@ -57,13 +60,18 @@ Test(copies, of_heads_and_entries_are_summed_by_groups_sums_and_dbias)
     expect_coherent("pass=bwd h=8/2 s=130 d=64 stride=broadcast:q.h", "");
     expect_coherent("pass=bwd h=8/2 s=130 d=64 stride=broadcast:do.h fill=needle", "dk dv");
     expect_coherent("pass=bwd h=2 s=130 d=64 stride=broadcast:do.h fill=needle", "");
-    expect_coherent("pass=bwd h=8/2 s=130 d=64 bias=11ss dbias=1 stride=broadcast:do.h fill=needle", "dk dv dbias");
-    expect_coherent("pass=bwd h=2 s=130 d=64 bias=11ss dbias=1 stride=broadcast:do.b fill=needle", "");
-    expect_coherent("pass=bwd h=2 s=130 d=64 bias=11ss dbias=1 stride=broadcast:do.b+v.b fill=needle", "dbias");
+    expect_coherent("pass=bwd h=8/2 s=130 d=64 bias=11ss dbias=1 stride=broadcast:do.h fill=needle",
+                    "dk dv dbias");
+    expect_coherent("pass=bwd h=2 s=130 d=64 bias=11ss dbias=1 stride=broadcast:do.b fill=needle",
+                    "");
+    expect_coherent(
+        "pass=bwd h=2 s=130 d=64 bias=11ss dbias=1 stride=broadcast:do.b+v.b fill=needle", "dbias");
     expect_coherent("pass=bwd h=2 s=130 d=64 bias=11ss dbias=1 stride=broadcast:q.b+k.b+v.b", "");
-    expect_coherent("pass=bwd h=2 s=130 d=64 bias=b1ss dbias=1 stride=broadcast:do.b+v.b fill=needle", "");
+    expect_coherent(
+        "pass=bwd h=2 s=130 d=64 bias=b1ss dbias=1 stride=broadcast:do.b+v.b fill=needle", "");
     expect_coherent("pass=bwd h=2 s=130 d=64 stride=broadcast:q.b+k.b+v.b;sum:dq.b+dk.b+dv.b", "");
-    expect_coherent("pass=bwd h=2 s=130 d=64 stride=broadcast:q.b+k.b+v.b+do.b;sum:dq.b+dk.b+dv.b", "dq dk dv");
+    expect_coherent("pass=bwd h=2 s=130 d=64 stride=broadcast:q.b+k.b+v.b+do.b;sum:dq.b+dk.b+dv.b",
+                    "dq dk dv");
 }
 
 static void answer(world *w, const char *text, const facts_kernel *kernel)
@@ -97,10 +105,11 @@ Test(copies, break_z_sigma_and_not_the_bound)
             world w;
             snprintf(text, sizeof text, NEEDLE " seed=%zu", types[type], n + 1);
             answer(&w, text, &kernels[n]);
-            facts_judgement as_if = judge(&w, FACTS_TENSOR_DK, false), dk = judge(&w, FACTS_TENSOR_DK, true),
+            facts_judgement as_if = judge(&w, FACTS_TENSOR_DK, false),
+                            dk = judge(&w, FACTS_TENSOR_DK, true),
                             dv = judge(&w, FACTS_TENSOR_DV, true);
-            printf("%s, kernel %zu: dK %.3f of z sigma, %.3f of its bound; dV %.3f\n", types[type], n, as_if.ratio, dk.ratio,
-                   dv.ratio);
+            printf("%s, kernel %zu: dK %.3f of z sigma, %.3f of its bound; dV %.3f\n", types[type],
+                   n, as_if.ratio, dk.ratio, dv.ratio);
             of_sigma = fmax(of_sigma, as_if.ratio);
             cr_expect_leq(dk.ratio, 1.0);
             cr_expect_leq(dv.ratio, 1.0);
@@ -124,7 +133,8 @@ Test(copies, give_no_lie_away)
         world w;
         answer(&w, text, &(facts_kernel){ .liar = lies[i].liar, .tile = 64 });
         facts_judgement j = judge(&w, lies[i].id, true);
-        printf("%s: %s %.3g\n", facts_liar_words[lies[i].liar], facts_tensor_word(lies[i].id), j.ratio);
+        printf("%s: %s %.3g\n", facts_liar_words[lies[i].liar], facts_tensor_word(lies[i].id),
+               j.ratio);
         cr_expect_gt(j.ratio, 1.0);
         world_leave(&w);
     }

@@ -72,27 +72,33 @@ Test(sums, are_those_of_the_elements_and_a_part_is_told_apart)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[200];
         scene each, sum;
-        snprintf(text, sizeof text, "pass=bwd b=3 h=4 s=24/40 d=16 bias=bhss dbias=1 stride=%s", rows[i].each);
+        snprintf(text, sizeof text, "pass=bwd b=3 h=4 s=24/40 d=16 bias=bhss dbias=1 stride=%s",
+                 rows[i].each);
         enter(&each, text);
-        snprintf(text, sizeof text, "pass=bwd b=3 h=4 s=24/40 d=16 bias=bhss dbias=1 stride=%s", rows[i].sum);
+        snprintf(text, sizeof text, "pass=bwd b=3 h=4 s=24/40 d=16 bias=bhss dbias=1 stride=%s",
+                 rows[i].sum);
         enter(&sum, text);
         const facts_tensor *t = &sum.p.tensor[rows[i].id], *whole = &each.p.tensor[rows[i].id];
         cr_assert_eq(t->dim[rows[i].axis], 1);
-        double *by_hand = calloc((size_t)count_of(t), sizeof *by_hand), *part = calloc((size_t)count_of(t), sizeof *part);
+        double *by_hand = calloc((size_t)count_of(t), sizeof *by_hand),
+               *part = calloc((size_t)count_of(t), sizeof *part);
         for (int64_t n = 0; n < count_of(whole); n++) {
             int64_t at[4] = { n / (whole->dim[3] * whole->dim[2] * whole->dim[1]),
-                              n / (whole->dim[3] * whole->dim[2]) % whole->dim[1], n / whole->dim[3] % whole->dim[2],
-                              n % whole->dim[3] };
+                              n / (whole->dim[3] * whole->dim[2]) % whole->dim[1],
+                              n / whole->dim[3] % whole->dim[2], n % whole->dim[3] };
             bool last = at[rows[i].axis] == whole->dim[rows[i].axis] - 1;
             at[rows[i].axis] = 0;
             int64_t to = ((at[0] * t->dim[1] + at[1]) * t->dim[2] + at[2]) * t->dim[3] + at[3];
-            double value =
-                facts_decode(whole->dtype, facts_encode(whole->dtype, each.e.answer[rows[i].id].want[n])); /* a rounded partial */
+            double value = facts_decode(
+                whole->dtype,
+                facts_encode(whole->dtype,
+                             each.e.answer[rows[i].id].want[n])); /* a rounded partial */
             by_hand[to] += value;
             part[to] += last ? 0.0 : value;
         }
         cr_expect_eq(judge(&sum, rows[i].id, by_hand), FACTS_VERDICT_PASS, "%s", rows[i].sum);
-        cr_expect_eq(judge(&sum, rows[i].id, part), FACTS_VERDICT_WRONG, "%s: the last one is missing", rows[i].sum);
+        cr_expect_eq(judge(&sum, rows[i].id, part), FACTS_VERDICT_WRONG,
+                     "%s: the last one is missing", rows[i].sum);
         free(by_hand);
         free(part);
         leave(&each);
@@ -102,14 +108,18 @@ Test(sums, are_those_of_the_elements_and_a_part_is_told_apart)
 
 Test(dbias, is_due_in_its_own_type_and_a_scaled_one_is_wrong)
 {
-    static const char *const shapes[] = { "11ss", "1hss", "b1ss", "bhss", "111s", "b11s", "bh1s", "1h1s" };
+    static const char *const shapes[] = { "11ss", "1hss", "b1ss", "bhss",
+                                          "111s", "b11s", "bh1s", "1h1s" };
     for (size_t i = 0; i < 8; i++) {
         char text[200];
         scene x;
-        snprintf(text, sizeof text, "pass=bwd b=2 h=4/2 s=24/40 d=16 mask=causal bias=%s dbias=1 bias_dtype=f16", shapes[i]);
+        snprintf(text, sizeof text,
+                 "pass=bwd b=2 h=4/2 s=24/40 d=16 mask=causal bias=%s dbias=1 bias_dtype=f16",
+                 shapes[i]);
         enter(&x, text);
         const facts_tensor *t = &x.p.tensor[FACTS_TENSOR_DBIAS];
-        double *want = x.e.answer[FACTS_TENSOR_DBIAS].want, *scaled = calloc((size_t)count_of(t), sizeof *scaled);
+        double *want = x.e.answer[FACTS_TENSOR_DBIAS].want,
+               *scaled = calloc((size_t)count_of(t), sizeof *scaled);
         for (int64_t n = 0; n < count_of(t); n++)
             scaled[n] = want[n] * 0.3;
         cr_expect_eq(judge(&x, FACTS_TENSOR_DBIAS, want), FACTS_VERDICT_PASS, "%s", text);
@@ -167,7 +177,8 @@ Test(poison, of_a_shared_place_lies_only_where_no_batch_entry_reads)
     scene x;
     enter(&x, "pass=bwd b=2 h=1 s=24/40 d=16 lens=5+20/7+30 poison=nan stride=broadcast:k.b");
     const facts_tensor *k = &x.p.tensor[FACTS_TENSOR_K];
-    cr_expect(isfinite(value_at(k, x.in.at[FACTS_TENSOR_K], 0, 0, 29, 0)), "the second entry reads it");
+    cr_expect(isfinite(value_at(k, x.in.at[FACTS_TENSOR_K], 0, 0, 29, 0)),
+              "the second entry reads it");
     cr_expect(isnan(value_at(k, x.in.at[FACTS_TENSOR_K], 0, 0, 30, 0)));
     leave(&x);
 }

@@ -49,10 +49,12 @@ static void check_same(const char *text, const char *other, double relative)
         const int64_t *dim = p->tensor[id].dim;
         for (int64_t n = 0; x && n < dim[0] * dim[1] * dim[2] * dim[3]; n++) {
             const bool keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
-            if (n / dim[3] % dim[2] >= (keys ? facts_live_kv : facts_live_q)(p, n / (dim[1] * dim[2] * dim[3])))
+            if (n / dim[3] % dim[2] >=
+                (keys ? facts_live_kv : facts_live_q)(p, n / (dim[1] * dim[2] * dim[3])))
                 continue;
-            cr_assert(x[n] == y[n] || fabs(x[n] - y[n]) <= relative * (fabs(y[n]) + 1e-3), "%s: %s [%ld]: %.17g, %.17g", text,
-                      facts_tensor_word(id), (long)n, x[n], y[n]);
+            cr_assert(x[n] == y[n] || fabs(x[n] - y[n]) <= relative * (fabs(y[n]) + 1e-3),
+                      "%s: %s [%ld]: %.17g, %.17g", text, facts_tensor_word(id), (long)n, x[n],
+                      y[n]);
         }
     }
     done(&a), done(&b);
@@ -64,14 +66,14 @@ Test(surface, packed_is_padded)
                "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats", 0);
     check_same("pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+-1+7/3+-1+12 layout=thd",
                "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+0+12", 0);
-    check_same("b=3 h=4 s=33 d=16 lens=20+0+7 want=stats+max layout=t3hd stats=ht1", "b=3 h=4 s=33 d=16 lens=20+0+7 want=stats+max",
-               0);
+    check_same("b=3 h=4 s=33 d=16 lens=20+0+7 want=stats+max layout=t3hd stats=ht1",
+               "b=3 h=4 s=33 d=16 lens=20+0+7 want=stats+max", 0);
     check_same("pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 layout=thd_t2hd tail=3",
                "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12", 0);
 }
 
-/* Behind a length a packed K has no row, and what is not there has no gradient: a dense dK may stay there as it was. Of a dense K
- * it is 0. */
+/* Behind a length a packed K has no row, and what is not there has no gradient: a dense dK may stay
+ * there as it was. Of a dense K it is 0. */
 Test(surface, a_dense_gradient_of_packed_keys_owes_nothing_behind_a_length)
 {
     expects packed = expects_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7 layout=thd dqkv=bshd", NULL),
@@ -93,10 +95,14 @@ Test(surface, a_backward_of_8_bits_is_given_o_in_its_scale)
     const double unit = facts_array_scalar(bwd.problem, FACTS_ARRAY_DESCALE_O);
     for (int64_t row = 0; row < o->dim[1] * o->dim[2]; row++)
         for (int64_t d = 0; d < o->dim[3]; d++) {
-            const int64_t at = facts_row_place(o, 0, row / o->dim[2], row % o->dim[2]) + d * o->stride[3];
+            const int64_t at =
+                facts_row_place(o, 0, row / o->dim[2], row % o->dim[2]) + d * o->stride[3];
             const double want = fwd.e.answer[FACTS_TENSOR_O].want[row * o->dim[3] + d],
-                         given = unit * facts_decode(o->dtype, facts_load(o->dtype, bwd.in.at[FACTS_TENSOR_O], at));
-            cr_assert_float_eq(given, want, 0x1p-4 * fabs(want) + 0x1p-10 * unit, "%g, not %g", given, want);
+                         given = unit *
+                                 facts_decode(o->dtype,
+                                              facts_load(o->dtype, bwd.in.at[FACTS_TENSOR_O], at));
+            cr_assert_float_eq(given, want, 0x1p-4 * fabs(want) + 0x1p-10 * unit, "%g, not %g",
+                               given, want);
         }
     done(&bwd);
     done(&fwd);
@@ -107,15 +113,20 @@ Test(surface, paged_is_contiguous)
     static const char *const tables[] = { "shuffled", "identity", "linspace", "packed" };
     for (int i = 0; i < 4; i++) {
         char text[160];
-        snprintf(text, sizeof text, "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats paged=8 poison=nan table=%s", tables[i]);
+        snprintf(
+            text, sizeof text,
+            "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats paged=8 poison=nan table=%s",
+            tables[i]);
         check_same(text, "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats", 0);
     }
 }
 
 Test(surface, a_boolean_mask_is_a_bias_of_minus_infinity)
 {
-    check_same("b=2 h=2 s=40/50 d=16 want=stats bias=bool:1hss", "b=2 h=2 s=40/50 d=16 want=stats bias=1hss bias_fill=random", 0);
-    check_same("pass=bwd b=2 h=2 s=40/50 d=16 bias=bool:b1ss", "pass=bwd b=2 h=2 s=40/50 d=16 bias=b1ss bias_fill=random", 0);
+    check_same("b=2 h=2 s=40/50 d=16 want=stats bias=bool:1hss",
+               "b=2 h=2 s=40/50 d=16 want=stats bias=1hss bias_fill=random", 0);
+    check_same("pass=bwd b=2 h=2 s=40/50 d=16 bias=bool:b1ss",
+               "pass=bwd b=2 h=2 s=40/50 d=16 bias=b1ss bias_fill=random", 0);
 }
 
 Test(surface, a_first_tile_masked_is_a_shift_of_the_keys)
@@ -125,7 +136,8 @@ Test(surface, a_first_tile_masked_is_a_shift_of_the_keys)
     expects all = expects_of("b=1 h=1 s=3/300 d=16 want=stats", NULL),
             head = expects_of("b=1 h=1 s=3/300 d=16 want=stats lens=3/128", NULL);
     for (int i = 0; i < 3; i++) {
-        const double parts = exp(all.e.answer[FACTS_TENSOR_STATS].want[i]) - exp(head.e.answer[FACTS_TENSOR_STATS].want[i]);
+        const double parts = exp(all.e.answer[FACTS_TENSOR_STATS].want[i]) -
+                             exp(head.e.answer[FACTS_TENSOR_STATS].want[i]);
         cr_expect_float_eq(log(parts), lse[i], 1e-9, "%g, %g", log(parts), lse[i]);
     }
     done(&d), done(&all), done(&head);
@@ -137,10 +149,12 @@ Test(surface, a_sink_joins_the_denominator)
             none = expects_of("b=1 h=4 s=9/50 d=16 want=stats", NULL);
     float *sink = made(with.problem, FACTS_ARRAY_SINK);
     for (int row = 0; row < 36; row++) {
-        const double lse = none.e.answer[FACTS_TENSOR_STATS].want[row], due_lse = log(exp(lse) + exp((double)sink[row / 9]));
+        const double lse = none.e.answer[FACTS_TENSOR_STATS].want[row],
+                     due_lse = log(exp(lse) + exp((double)sink[row / 9]));
         cr_expect_float_eq(with.e.answer[FACTS_TENSOR_STATS].want[row], due_lse, 1e-12);
         cr_expect_float_eq(with.e.answer[FACTS_TENSOR_O].want[row * 16],
-                           none.e.answer[FACTS_TENSOR_O].want[row * 16] * exp(lse - due_lse), 1e-12);
+                           none.e.answer[FACTS_TENSOR_O].want[row * 16] * exp(lse - due_lse),
+                           1e-12);
     }
     free(sink), done(&with), done(&none);
 }
@@ -165,7 +179,8 @@ Test(surface, what_is_dropped_is_gone_and_the_rest_is_larger)
         keep[i] = i % 7 == 3; /* key 3 alone */
     expects d = expects_of("b=1 h=2 s=5/7 d=16 dropout=0.25 dropout_mask=1 fill=unip", keep);
     for (int row = 0; row < 10; row++) {
-        const double v = number_at(d.problem, FACTS_TENSOR_V, d.in.at[FACTS_TENSOR_V], (const int64_t[4]){ 0, row / 5, 3, 2 });
+        const double v = number_at(d.problem, FACTS_TENSOR_V, d.in.at[FACTS_TENSOR_V],
+                                   (const int64_t[4]){ 0, row / 5, 3, 2 });
         cr_expect_float_eq(d.e.answer[FACTS_TENSOR_O].want[row * 16 + 2], v / 7 / 0.75, 1e-7);
     }
     done(&d);
@@ -175,11 +190,13 @@ Test(surface, scales_of_8_bit_types_cancel_but_for_gamma)
 {
     expects odd = expects_of("b=1 h=2 s=9/50 d=16 dtype=e4m3 scales=odd want=stats", NULL);
     const facts_problem *p = odd.problem;
-    const double gamma = facts_array_scalar(p, FACTS_ARRAY_SCALE_S) * facts_array_scalar(p, FACTS_ARRAY_DESCALE_S);
+    const double gamma =
+        facts_array_scalar(p, FACTS_ARRAY_SCALE_S) * facts_array_scalar(p, FACTS_ARRAY_DESCALE_S);
     expects exact = expects_of("b=1 h=2 s=9/50 d=16 dtype=f32 want=stats", NULL);
     double far = 0;
     for (int i = 0; i < 2 * 9 * 16; i++)
-        far = fmax(far, fabs(odd.e.answer[FACTS_TENSOR_O].want[i] / gamma - exact.e.answer[FACTS_TENSOR_O].want[i]));
+        far = fmax(far, fabs(odd.e.answer[FACTS_TENSOR_O].want[i] / gamma -
+                             exact.e.answer[FACTS_TENSOR_O].want[i]));
     cr_expect(far < 0.1 && far > 1e-4 && fabs(gamma - 1) > 0.01, "%g, %g", far, gamma);
     cr_expect_gt(odd.e.array[FACTS_ARRAY_AMAX_S][0], 0.0);
     done(&odd), done(&exact);
@@ -187,10 +204,12 @@ Test(surface, scales_of_8_bit_types_cancel_but_for_gamma)
 
 Test(surface, base_two_statistics_are_natural_ones_times_log2_e)
 {
-    expects two = expects_of("b=1 h=2 s=9/50 d=16 want=stats2", NULL), natural = expects_of("b=1 h=2 s=9/50 d=16 want=stats", NULL);
+    expects two = expects_of("b=1 h=2 s=9/50 d=16 want=stats2", NULL),
+            natural = expects_of("b=1 h=2 s=9/50 d=16 want=stats", NULL);
     for (int i = 0; i < 18; i++)
         cr_expect_float_eq(two.e.answer[FACTS_TENSOR_STATS].want[i],
-                           natural.e.answer[FACTS_TENSOR_STATS].want[i] * 1.4426950408889634, 1e-12);
+                           natural.e.answer[FACTS_TENSOR_STATS].want[i] * 1.4426950408889634,
+                           1e-12);
     done(&two), done(&natural);
 }
 
@@ -198,10 +217,12 @@ Test(surface, a_rotation_keeps_lengths_and_sees_distances_alone)
 {
     facts_problem *p = resolved("b=1 h=1 s=40 d=16 dtype=f32 rope=1 fill=unip");
     const facts_tensor *k = &p->tensor[FACTS_TENSOR_K];
-    float *angles = made(p, FACTS_ARRAY_ROPE_K), *same = malloc(40 * 16 * sizeof *same), *out = malloc(40 * 16 * sizeof *out);
+    float *angles = made(p, FACTS_ARRAY_ROPE_K), *same = malloc(40 * 16 * sizeof *same),
+          *out = malloc(40 * 16 * sizeof *out);
     for (int s = 0; s < 40; s++)
         for (int c = 0; c < 16; c++)
-            same[k->first + s * k->stride[2] + c] = (float)(c % 5) - 1.5f; /* one vector in every row */
+            same[k->first + s * k->stride[2] + c] =
+                (float)(c % 5) - 1.5f; /* one vector in every row */
     facts_rope_rotate(p, FACTS_TENSOR_K, same, angles, out, NULL);
     double at[2] = { 0, 0 }, length = 0, before = 0;
     for (int c = 0; c < 16; c++) {
@@ -221,14 +242,16 @@ Test(surface, a_rotation_keeps_lengths_and_sees_distances_alone)
     facts_rope_back(p, FACTS_TENSOR_DK, angles, back, NULL, NULL, parts);
     for (int i = 0; i < 40 * 16; i++) {
         cr_expect_float_eq(back[i], (double)same[i], 1e-4);
-        cr_expect_geq(parts[i] * (1 + 0x1p-20),
-                      2 * 0x1p-24 * fabs(back[i])); /* a step of what was cast is no less than one of what came of it */
+        cr_expect_geq(
+            parts[i] * (1 + 0x1p-20),
+            2 * 0x1p-24 *
+                fabs(back[i])); /* a step of what was cast is no less than one of what came of it */
     }
     free(angles), free(same), free(out), free(p);
 }
 
-/* What fp32 makes of it is the reference's cast, or as many steps beside it as are told; and they are told where a midpoint is near
- * alone. */
+/* What fp32 makes of it is the reference's cast, or as many steps beside it as are told; and they
+ * are told where a midpoint is near alone. */
 Test(surface, a_rotated_cast_differs_by_the_step_that_is_told_or_not_at_all)
 {
     facts_problem *p = resolved("b=1 h=2 s=300 d=64 dtype=bf16 rope=1");
@@ -241,17 +264,20 @@ Test(surface, a_rotated_cast_differs_by_the_step_that_is_told_or_not_at_all)
     facts_rope_rotate(p, FACTS_TENSOR_Q, in, angles, out, step);
     int64_t reported = 0, differ = 0;
     for (int64_t n = 0; n < rows * 64; n++) {
-        const int64_t h = n / 64 / 300, s = n / 64 % 300, c = n % 64, other = c < 32 ? c + 32 : c - 32,
+        const int64_t h = n / 64 / 300, s = n / 64 % 300, c = n % 64,
+                      other = c < 32 ? c + 32 : c - 32,
                       row = q->first + h * q->stride[1] + s * q->stride[2];
-        const float x = (float)facts_decode(FATTN_BF16, in[row + c]), y = (float)facts_decode(FATTN_BF16, in[row + other]),
+        const float x = (float)facts_decode(FATTN_BF16, in[row + c]),
+                    y = (float)facts_decode(FATTN_BF16, in[row + other]),
                     angle = angles[s * 64 + c % 32];
         const float turned = x * cosf(angle) + (c < 32 ? -y : y) * sinf(angle);
-        const double got = facts_decode(FATTN_BF16, facts_encode(FATTN_BF16, (double)turned)), off = fabs(got - (double)out[n]);
+        const double got = facts_decode(FATTN_BF16, facts_encode(FATTN_BF16, (double)turned)),
+                     off = fabs(got - (double)out[n]);
         cr_assert_leq(off, (double)step[n], "row %ld, channel %ld", (long)(n / 64), (long)c);
         reported += step[n] != 0.0f, differ += off > 0.0;
     }
-    cr_expect(reported > 0 && reported * 20 < rows * 64, "%ld of %ld are told, %ld differ", (long)reported, (long)rows * 64,
-              (long)differ);
+    cr_expect(reported > 0 && reported * 20 < rows * 64, "%ld of %ld are told, %ld differ",
+              (long)reported, (long)rows * 64, (long)differ);
     free(angles), free(out), free(step), free(in), free(p);
 }
 
@@ -264,15 +290,18 @@ Test(surface, a_step_of_a_rotated_cast_may_move_a_weight_by_its_exponential)
     facts_rope rope;
     facts_rope_weigh(&rope, p, rotated, step, uncertain, NULL, NULL);
     const fref_modified out = facts_rope_at(&rope, 16.0, (int64_t[4]){ 0 });
-    cr_expect_geq(out.rounded * 0x1p-23, expm1(0.25 * 8), "the weight is exp(2) times as large: %g", out.rounded * 0x1p-23);
+    cr_expect_geq(out.rounded * 0x1p-23, expm1(0.25 * 8), "the weight is exp(2) times as large: %g",
+                  out.rounded * 0x1p-23);
     cr_expect_leq(out.rounded * 0x1p-23, 1.0001 * expm1(0.25 * 8));
     free(p);
 }
 
 Test(surface, a_rotation_of_the_last_channels_leaves_the_others)
 {
-    facts_problem *p = resolved("b=1 h=1 s=40 d=16 dtype=f32 rope=6"), *small = resolved("b=1 h=1 s=40 d=6 dtype=f32 rope=1");
-    float *angles = made(p, FACTS_ARRAY_ROPE_Q), in[40 * 16], out[40 * 16], tail[40 * 6], turned[40 * 6];
+    facts_problem *p = resolved("b=1 h=1 s=40 d=16 dtype=f32 rope=6"),
+                  *small = resolved("b=1 h=1 s=40 d=6 dtype=f32 rope=1");
+    float *angles = made(p, FACTS_ARRAY_ROPE_Q), in[40 * 16], out[40 * 16], tail[40 * 6],
+          turned[40 * 6];
     for (int i = 0; i < 40 * 16; i++)
         in[p->tensor[FACTS_TENSOR_Q].first + i] = (float)(i % 7) - 3;
     for (int i = 0; i < 40 * 6; i++)
@@ -280,13 +309,15 @@ Test(surface, a_rotation_of_the_last_channels_leaves_the_others)
     facts_rope_rotate(p, FACTS_TENSOR_Q, in, angles, out, NULL);
     facts_rope_rotate(small, FACTS_TENSOR_Q, tail, angles, turned, NULL);
     for (int i = 0; i < 40 * 16; i++)
-        cr_expect_eq(out[i], i % 16 < 10 ? in[i] : turned[i / 16 * 6 + i % 16 - 10], "row %d, channel %d", i / 16, i % 16);
+        cr_expect_eq(out[i], i % 16 < 10 ? in[i] : turned[i / 16 * 6 + i % 16 - 10],
+                     "row %d, channel %d", i / 16, i % 16);
     free(angles), free(p), free(small);
 }
 
 Test(surface, a_block_scaled_backward_is_near_the_exact_one)
 {
-    /* biglogit is no noise that gets steps of its own: both cases have the same numbers but for the quantisation */
+    /* biglogit is no noise that gets steps of its own: both cases have the same numbers but for the
+     * quantisation */
     expects mx = expects_of("pass=bwd b=2 h=4/2 s=40/70 d=32 dtype=mxe4m3 fill=biglogit", NULL),
             exact = expects_of("pass=bwd b=2 h=4/2 s=40/70 d=32 dtype=f32 fill=biglogit", NULL);
     static const facts_tensor_id ids[] = { FACTS_TENSOR_DQ, FACTS_TENSOR_DK, FACTS_TENSOR_DV };
@@ -297,7 +328,8 @@ Test(surface, a_block_scaled_backward_is_near_the_exact_one)
             wrong += pow(mx.e.answer[ids[i]].want[n] - exact.e.answer[ids[i]].want[n], 2);
             size += pow(exact.e.answer[ids[i]].want[n], 2);
         }
-        cr_expect(sqrt(wrong / size) > 1e-3 && sqrt(wrong / size) < 0.4, "%s: %g", facts_tensor_word(ids[i]), sqrt(wrong / size));
+        cr_expect(sqrt(wrong / size) > 1e-3 && sqrt(wrong / size) < 0.4, "%s: %g",
+                  facts_tensor_word(ids[i]), sqrt(wrong / size));
     }
     cr_expect(mx.e.array[FACTS_ARRAY_AMAX_DQ][1] <= mx.e.array[FACTS_ARRAY_AMAX_DQ][0] &&
               mx.e.array[FACTS_ARRAY_AMAX_DQ][0] <= mx.e.array[FACTS_ARRAY_AMAX_DQ][2]);

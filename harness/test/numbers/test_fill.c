@@ -21,7 +21,8 @@ Test(philox, the_known_sums_of_seed_1)
 {
     const int32_t want[4] = { -229926, 79108, -66480, 130046 };
     for (uint64_t e = 0; e < 4; e++)
-        cr_expect_eq(facts_normal_sum(facts_draw_at(1, FACTS_STREAM_K, FACTS_LANE_VALUE, e)), want[e]);
+        cr_expect_eq(facts_normal_sum(facts_draw_at(1, FACTS_STREAM_K, FACTS_LANE_VALUE, e)),
+                     want[e]);
 }
 
 Test(philox, near_normal_has_mean_0_and_variance_1)
@@ -41,7 +42,8 @@ static void same_values(const facts_problem *a, const facts_problem *b, facts_te
     void *one = filled(a, id), *two = filled(b, id);
     const facts_tensor *t = &a->tensor[id], *u = &b->tensor[id];
     for (int64_t n = 0; n < t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]; n++) {
-        int64_t d = n % t->dim[3], s = n / t->dim[3] % t->dim[2], h = n / (t->dim[3] * t->dim[2]) % t->dim[1];
+        int64_t d = n % t->dim[3], s = n / t->dim[3] % t->dim[2],
+                h = n / (t->dim[3] * t->dim[2]) % t->dim[1];
         int64_t batch = n / (t->dim[3] * t->dim[2] * t->dim[1]);
         cr_assert_float_eq(value_at(t, one, batch, h, s, d), value_at(u, two, batch, h, s, d), 0);
     }
@@ -52,7 +54,8 @@ static void same_values(const facts_problem *a, const facts_problem *b, facts_te
 Test(fill, layout_gaps_and_offset_change_nothing)
 {
     for (facts_fill fill = FACTS_FILL_GAUSS; fill < FACTS_FILL_OTHER; fill++) {
-        facts_problem a = problem_of(small, BSHD, 0, true, fill), b = problem_of(small, BHSD, 5, true, fill);
+        facts_problem a = problem_of(small, BSHD, 0, true, fill),
+                      b = problem_of(small, BHSD, 5, true, fill);
         b.tensor[FACTS_TENSOR_K].first = 16;
         b.tensor[FACTS_TENSOR_K].elements += 16;
         same_values(&a, &b, FACTS_TENSOR_Q);
@@ -88,12 +91,14 @@ Test(fill, a_broadcast_place_holds_the_first_of_those_that_share_it)
     free(shared);
 }
 
-static double score(const facts_problem *p, const void *q, const void *k, int64_t b, int64_t h, int64_t i, int64_t j)
+static double score(const facts_problem *p, const void *q, const void *k, int64_t b, int64_t h,
+                    int64_t i, int64_t j)
 {
     double sum = 0;
     int64_t group = p->ask.heads_q / p->ask.heads_k;
     for (int64_t d = 0; d < p->ask.dim_qk; d++)
-        sum += value_at(&p->tensor[FACTS_TENSOR_Q], q, b, h, i, d) * value_at(&p->tensor[FACTS_TENSOR_K], k, b, h / group, j, d);
+        sum += value_at(&p->tensor[FACTS_TENSOR_Q], q, b, h, i, d) *
+               value_at(&p->tensor[FACTS_TENSOR_K], k, b, h / group, j, d);
     return sum * p->ask.attn_scale;
 }
 
@@ -106,8 +111,8 @@ static void needle_dominates(facts_problem *p)
                 int64_t best = 0, t = facts_needle_key(p, b, h, i);
                 for (int64_t j = 1; j < p->ask.seq_kv; j++)
                     best = score(p, q, k, b, h, i, j) > score(p, q, k, b, h, i, best) ? j : best;
-                cr_assert_eq(best, t, "b %d h %d row %d: key %d is largest, needle at %d", (int)b, (int)h, (int)i, (int)best,
-                             (int)t);
+                cr_assert_eq(best, t, "b %d h %d row %d: key %d is largest, needle at %d", (int)b,
+                             (int)h, (int)i, (int)best, (int)t);
             }
     free(q);
     free(k);
@@ -117,7 +122,8 @@ Test(fill, needle_is_the_largest_score_of_its_row)
 {
     facts_problem p = problem_of(small, BSHD, 0, true, FACTS_FILL_NEEDLE);
     needle_dominates(&p);
-    p.tensor[FACTS_TENSOR_K].stride[0] = 0; /* shared keys: the needle points at what is really there */
+    p.tensor[FACTS_TENSOR_K].stride[0] =
+        0; /* shared keys: the needle points at what is really there */
     needle_dominates(&p);
     p = problem_of(small, BHSD, 0, false, FACTS_FILL_NEEDLE);
     p.has_lengths = true;
@@ -153,7 +159,8 @@ Test(fill, needles_point_at_both_edges_of_the_mask_and_over_them)
             first += t == 0;
             elsewhere += t > 0 && t != i && t != i + 1;
         }
-    cr_expect(at_edge > 30 && over > 10 && first > 20 && elsewhere > 10, "%d %d %d %d", at_edge, over, first, elsewhere);
+    cr_expect(at_edge > 30 && over > 10 && first > 20 && elsewhere > 10, "%d %d %d %d", at_edge,
+              over, first, elsewhere);
 }
 
 Test(fill, the_needle_gain_is_the_least_that_lifts_it_by_5)
@@ -167,7 +174,8 @@ Test(fill, the_needle_gain_is_the_least_that_lifts_it_by_5)
 Test(fill, neglse_has_every_far_score_between_minus_200_and_minus_490)
 {
     for (int64_t d = 32; d <= 256; d *= 2) {
-        facts_problem p = problem_of((shape){ FATTN_F16, 1, 2, 1, 1, 40, 50, d, d }, BSHD, 0, false, FACTS_FILL_NEGLSE);
+        facts_problem p = problem_of((shape){ FATTN_F16, 1, 2, 1, 1, 40, 50, d, d }, BSHD, 0, false,
+                                     FACTS_FILL_NEGLSE);
         void *q = filled(&p, FACTS_TENSOR_Q), *k = filled(&p, FACTS_TENSOR_K);
         int far = 0;
         for (int64_t i = 0; i < 40; i++) {
@@ -187,7 +195,8 @@ Test(fill, neglse_has_every_far_score_between_minus_200_and_minus_490)
 
 static void stair_rises(facts_fill fill, int32_t dtype, double scale, double sign)
 {
-    facts_problem p = problem_of((shape){ dtype, 1, 1, 1, 1, 4, 200, 64, 64 }, BSHD, 0, false, fill);
+    facts_problem p =
+        problem_of((shape){ dtype, 1, 1, 1, 1, 4, 200, 64, 64 }, BSHD, 0, false, fill);
     p.ask.attn_scale = scale;
     void *q = filled(&p, FACTS_TENSOR_Q), *k = filled(&p, FACTS_TENSOR_K);
     double climb = (score(&p, q, k, 0, 0, 1, 199) - score(&p, q, k, 0, 0, 1, 0)) * sign;

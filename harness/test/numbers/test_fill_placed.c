@@ -15,14 +15,17 @@ static void check_same(const char *text, const char *plain)
 {
     facts_problem *p = resolved(text), *q = resolved(plain);
     facts_storages a = stored(p), b = stored(q);
-    static const facts_tensor_id ids[] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V, FACTS_TENSOR_DO };
+    static const facts_tensor_id ids[] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V,
+                                           FACTS_TENSOR_DO };
     for (size_t i = 0; i < 4; i++) {
         const int64_t *dim = p->tensor[ids[i]].dim;
-        for (int64_t n = 0; p->tensor[ids[i]].present && n < dim[0] * dim[1] * dim[2] * dim[3]; n++) {
-            const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1], n / dim[3] % dim[2],
-                                    n % dim[3] };
+        for (int64_t n = 0; p->tensor[ids[i]].present && n < dim[0] * dim[1] * dim[2] * dim[3];
+             n++) {
+            const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1],
+                                    n / dim[3] % dim[2], n % dim[3] };
             if (at[2] < (is_keyed(ids[i]) ? p->len_kv : p->len_q)[at[0]])
-                cr_assert_eq(code_at(p, ids[i], a.at[ids[i]], at), code_at(q, ids[i], b.at[ids[i]], at), "%s: tensor %d", text,
+                cr_assert_eq(code_at(p, ids[i], a.at[ids[i]], at),
+                             code_at(q, ids[i], b.at[ids[i]], at), "%s: tensor %d", text,
                              (int)ids[i]);
         }
     }
@@ -34,10 +37,12 @@ Test(placed, where_a_row_lies_changes_no_bit)
     static const char *const fills[] = { "gauss", "needle", "neglse" };
     for (int i = 0; i < 3; i++) {
         char text[240], plain[160];
-        snprintf(plain, sizeof plain, "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 fill=%s", fills[i]);
+        snprintf(plain, sizeof plain, "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 fill=%s",
+                 fills[i]);
         snprintf(text, sizeof text, "%s layout=thd_t2hd slots=+3 tail=5", plain);
         check_same(text, plain);
-        snprintf(plain, sizeof plain, "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 fill=%s", fills[i]);
+        snprintf(plain, sizeof plain, "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 fill=%s",
+                 fills[i]);
         snprintf(text, sizeof text, "%s paged=5", plain);
         check_same(text, plain);
         snprintf(text, sizeof text, "%s paged=v:8 table=packed", plain);
@@ -57,11 +62,12 @@ static void check_poison(const char *text)
             for (int64_t b = 0; owner_of(p, other) == owner_of(p, id) && b < t->dim[0]; b++)
                 for (int64_t s = 0; s < (is_keyed(other) ? p->len_kv : p->len_q)[b]; s++)
                     for (int64_t n = 0; n < p->tensor[other].dim[1] * t->dim[3]; n++)
-                        live[facts_row_at(p, other, b, s) + n / t->dim[3] * p->tensor[other].stride[1] + n % t->dim[3]] = 1;
+                        live[facts_row_at(p, other, b, s) +
+                             n / t->dim[3] * p->tensor[other].stride[1] + n % t->dim[3]] = 1;
         int64_t dead = 0;
         for (int64_t i = 0; i < t->elements; i++) {
-            cr_assert_eq(isnan(facts_decode(t->dtype, facts_load(t->dtype, in.at[id], i))) != 0, !live[i],
-                         "%s: tensor %d, element %ld", text, (int)id, (long)i);
+            cr_assert_eq(isnan(facts_decode(t->dtype, facts_load(t->dtype, in.at[id], i))) != 0,
+                         !live[i], "%s: tensor %d, element %ld", text, (int)id, (long)i);
             dead += !live[i];
         }
         cr_expect(dead > 0, "%s: tensor %d", text, (int)id);
@@ -72,21 +78,25 @@ static void check_poison(const char *text)
 
 Test(placed, what_nobody_reads_is_poison)
 {
-    check_poison("b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 layout=thd slots=+3 tail=5 poison=nan");
+    check_poison(
+        "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 layout=thd slots=+3 tail=5 poison=nan");
     check_poison("b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 layout=thd_th2d slots=+1 poison=nan");
     check_poison("b=3 h=2 s=20 d=16 lens=20+0+7 layout=t3hd tail=2 poison=nan");
     check_poison("b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 paged=5 poison=nan");
-    check_poison("b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 paged=5 table=packed layout=bhsd poison=nan");
+    check_poison(
+        "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 paged=5 table=packed layout=bhsd poison=nan");
 }
 
 Test(placed, shared_pages_are_live_for_everybody)
 {
-    facts_problem *p = resolved("b=3 h=4/2 s=20/64 d=16 lens=20+0+7/3+64+40 paged=8 table=shared poison=nan");
+    facts_problem *p =
+        resolved("b=3 h=4/2 s=20/64 d=16 lens=20+0+7/3+64+40 paged=8 table=shared poison=nan");
     facts_storages in = stored(p);
     for (int64_t b = 0; b < 3; b++)
         for (int64_t s = 0; s < p->len_kv[b]; s++)
-            cr_assert(isfinite(number_at(p, FACTS_TENSOR_K, in.at[FACTS_TENSOR_K], (const int64_t[4]){ b, 1, s, 3 })), "%ld %ld",
-                      (long)b, (long)s);
+            cr_assert(isfinite(number_at(p, FACTS_TENSOR_K, in.at[FACTS_TENSOR_K],
+                                         (const int64_t[4]){ b, 1, s, 3 })),
+                      "%ld %ld", (long)b, (long)s);
     freed(p, &in), free(p);
 }
 
@@ -110,8 +120,8 @@ Test(placed, a_code_times_its_descale_is_the_value)
                 const int64_t at[4] = { 1, 1, s, 5 };
                 const double value = number_at(p, rows[r].id, in.at[rows[r].id], at) * descale,
                              expects = number_at(wide, rows[r].id, exact.at[rows[r].id], at);
-                cr_assert(fabs(value - expects) <= fabs(expects) * 0x1p-4 + 0x1p-10 * descale, "%s: %g for %g", text, value,
-                          expects);
+                cr_assert(fabs(value - expects) <= fabs(expects) * 0x1p-4 + 0x1p-10 * descale,
+                          "%s: %g for %g", text, value, expects);
             }
         }
         freed(p, &in), freed(wide, &exact), free(p), free(wide);
@@ -123,7 +133,8 @@ Test(placed, a_backward_of_a_wider_type_reads_narrow_values)
     facts_problem *p = resolved("pass=bwd b=2 h=2 s=40 d=16 dtype=e5m2 bwd_dtype=high");
     facts_storages in = stored(p);
     for (int64_t i = 0; i < p->tensor[FACTS_TENSOR_K].elements; i++) {
-        const double value = facts_decode(FATTN_BF16, facts_load(FATTN_BF16, in.at[FACTS_TENSOR_K], i));
+        const double value =
+            facts_decode(FATTN_BF16, facts_load(FATTN_BF16, in.at[FACTS_TENSOR_K], i));
         cr_assert_eq(facts_decode(FATTN_E5M2, facts_encode(FATTN_E5M2, value)), value);
     }
     freed(p, &in), free(p);
@@ -131,7 +142,8 @@ Test(placed, a_backward_of_a_wider_type_reads_narrow_values)
 
 Test(placed, a_boolean_mask_hides_what_the_bias_of_its_name_does)
 {
-    static const char *const fills[] = { "random", "rows_masked", "window:5:3", "all_true", "minus_inf" };
+    static const char *const fills[] = { "random", "rows_masked", "window:5:3", "all_true",
+                                         "minus_inf" };
     for (int i = 0; i < 5; i++) {
         char text[120];
         snprintf(text, sizeof text, "b=2 h=2 s=40/50 bias=bool:bhss bias_fill=%s", fills[i]);
@@ -142,11 +154,16 @@ Test(placed, a_boolean_mask_hides_what_the_bias_of_its_name_does)
         int64_t hidden = 0, count = p->tensor[FACTS_TENSOR_BIAS].elements;
         for (int64_t n = 0; n < count; n++) {
             const unsigned char bit = ((const unsigned char *)a.at[FACTS_TENSOR_BIAS])[n];
-            const double value = facts_decode(FATTN_BF16, facts_load(FATTN_BF16, b.at[FACTS_TENSOR_BIAS], n));
-            cr_assert((bit == 1 && value == 0) || (bit == 0 && value == -(double)INFINITY), "%s: %d for %g", text, bit, value);
+            const double value =
+                facts_decode(FATTN_BF16, facts_load(FATTN_BF16, b.at[FACTS_TENSOR_BIAS], n));
+            cr_assert((bit == 1 && value == 0) || (bit == 0 && value == -(double)INFINITY),
+                      "%s: %d for %g", text, bit, value);
             hidden += !bit;
         }
-        cr_expect(i == 3 ? hidden == 0 : i == 4 ? hidden == count : hidden > 0 && hidden < count, "%s: %ld", text, (long)hidden);
+        cr_expect(i == 3   ? hidden == 0
+                  : i == 4 ? hidden == count
+                           : hidden > 0 && hidden < count,
+                  "%s: %ld", text, (long)hidden);
         freed(p, &a), freed(q, &b), free(p), free(q);
     }
 }
@@ -157,11 +174,13 @@ Test(placed, a_given_mask_drops_as_many_as_it_says)
     facts_storages in = stored(p);
     int64_t count = p->tensor[FACTS_TENSOR_DROPOUT_MASK].elements, kept = 0;
     for (int64_t n = 0; n < count; n++) {
-        const double bit = facts_decode(FATTN_F16, facts_load(FATTN_F16, in.at[FACTS_TENSOR_DROPOUT_MASK], n));
+        const double bit =
+            facts_decode(FATTN_F16, facts_load(FATTN_F16, in.at[FACTS_TENSOR_DROPOUT_MASK], n));
         cr_assert(bit == 0.0 || bit == 1.0);
         kept += bit != 0;
     }
     const double sd = sqrt((double)count * 0.3 * 0.7);
-    cr_expect(fabs((double)kept - 0.7 * (double)count) < 5 * sd, "%ld of %ld", (long)kept, (long)count);
+    cr_expect(fabs((double)kept - 0.7 * (double)count) < 5 * sd, "%ld of %ld", (long)kept,
+              (long)count);
     freed(p, &in), free(p);
 }

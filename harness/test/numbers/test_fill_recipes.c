@@ -1,4 +1,5 @@
-/* What the fills beside the usual four promise: the numbers themselves. What each shows of a lying kernel is in test_fill_shows.c.
+/* What the fills beside the usual four promise: the numbers themselves. What each shows of a lying
+ * kernel is in test_fill_shows.c.
  */
 #include <criterion/criterion.h>
 
@@ -60,17 +61,18 @@ Test(fill_recipes, logits_are_as_large_as_their_name_says)
     static const struct {
         facts_fill fill;
         double size;
-    } expects[] = {
-        { FACTS_FILL_GAUSS, 1.0 }, { FACTS_FILL_BIGLOGIT, 8.0 }, { FACTS_FILL_HUGELOGIT, 1000.0 }, { FACTS_FILL_TE, 0.01 }
-    };
+    } expects[] = { { FACTS_FILL_GAUSS, 1.0 },
+                    { FACTS_FILL_BIGLOGIT, 8.0 },
+                    { FACTS_FILL_HUGELOGIT, 1000.0 },
+                    { FACTS_FILL_TE, 0.01 } };
     for (size_t k = 0; k < sizeof expects / sizeof *expects; k++) {
         inputs in = make(small, expects[k].fill, 1);
         double squares = 0.0;
         for (int64_t j = 0; j < 270; j++)
             squares += score(&in, 0, 1, j % 40, j) * score(&in, 0, 1, j % 40, j);
         double size = sqrt(squares / 270);
-        cr_expect(size > 0.8 * expects[k].size && size < 1.25 * expects[k].size, "fill %d: %g, not %g", (int)expects[k].fill, size,
-                  expects[k].size);
+        cr_expect(size > 0.8 * expects[k].size && size < 1.25 * expects[k].size,
+                  "fill %d: %g, not %g", (int)expects[k].fill, size, expects[k].size);
         leave(&in);
     }
 }
@@ -84,7 +86,8 @@ Test(fill_recipes, offset_keys_have_a_mean_and_twice_the_direction_is_taken_off_
             mean += k_at(&in, 1, 1, j, d) / 270;
         cr_expect(fabs(fabs(mean) - 2.0) < 0.3, "channel %d: %g", (int)d, mean);
         double moved = k_at(&plain, 1, 1, 7, d) + copysign(2.0, mean);
-        cr_expect_eq(k_at(&in, 1, 1, 7, d), facts_decode(FATTN_BF16, facts_encode(FATTN_BF16, moved)));
+        cr_expect_eq(k_at(&in, 1, 1, 7, d),
+                     facts_decode(FATTN_BF16, facts_encode(FATTN_BF16, moved)));
     }
     leave(&in);
     leave(&plain);
@@ -148,7 +151,8 @@ Test(fill_recipes, poslse_has_rows_whose_scores_are_all_above_200)
 {
     inputs in = make(small, FACTS_FILL_POSLSE, 1);
     for (int64_t j = 0; j < 270; j++)
-        cr_assert(score(&in, 0, 1, 0, j) > 200 && score(&in, 0, 1, 0, j) < 490, "%g", score(&in, 0, 1, 0, j));
+        cr_assert(score(&in, 0, 1, 0, j) > 200 && score(&in, 0, 1, 0, j) < 490, "%g",
+                  score(&in, 0, 1, 0, j));
     leave(&in);
 }
 
@@ -174,7 +178,8 @@ Test(fill_recipes, bias_needle_has_one_needle_a_row_where_the_row_may_look)
     cr_expect(at_edge > 40 && over > 20, "%d %d", at_edge, over);
     for (int64_t j = 0; j < 270; j++)
         for (int64_t d = 0; d < 64; d++)
-            cr_assert_eq(value_at(&p.tensor[FACTS_TENSOR_V], v, 1, 1, j, d), d == (j + 5 + 11) % 64);
+            cr_assert_eq(value_at(&p.tensor[FACTS_TENSOR_V], v, 1, 1, j, d),
+                         d == (j + 5 + 11) % 64);
     free(bias);
     free(v);
 }
@@ -183,17 +188,22 @@ Test(fill_recipes, amax_plant_plants_in_turn_with_either_sign_and_padding_is_lar
 {
     static const struct {
         int64_t b, h, row, channel;
-    } expects[5] = { { 0, 0, 249, 0 }, { 0, 3, 249, 0 }, { 1, 0, 99, 0 }, { 0, 0, 249, 63 }, { 0, 0, 0, 0 } };
+    } expects[5] = {
+        { 0, 0, 249, 0 }, { 0, 3, 249, 0 }, { 1, 0, 99, 0 }, { 0, 0, 249, 63 }, { 0, 0, 0, 0 }
+    };
     for (uint64_t seed = 0; seed < 10; seed++) {
         facts_problem p = problem_of(small, BSHD, 0, true, FACTS_FILL_AMAX_PLANT);
         p.seed = seed;
         p.has_lengths = true;
         p.len_q[0] = 250, p.len_kv[0] = 200, p.len_q[1] = 100, p.len_kv[1] = 270;
-        int64_t b = expects[seed / 2].b, h = expects[seed / 2].h, row = expects[seed / 2].row, first, last;
+        int64_t b = expects[seed / 2].b, h = expects[seed / 2].h, row = expects[seed / 2].row,
+                first, last;
         facts_oracle_keys_of_row(&p, b, row, &first, &last);
-        void *q = filled(&p, FACTS_TENSOR_Q), *k = filled(&p, FACTS_TENSOR_K), *v = filled(&p, FACTS_TENSOR_V);
+        void *q = filled(&p, FACTS_TENSOR_Q), *k = filled(&p, FACTS_TENSOR_K),
+             *v = filled(&p, FACTS_TENSOR_V);
         inputs in = { .p = p, .q = q, .k = k, .v = v };
-        cr_expect_eq(v_at(&in, b, h / 2, last - 1, expects[seed / 2].channel), seed % 2 ? -16 : 16, "seed %d", (int)seed);
+        cr_expect_eq(v_at(&in, b, h / 2, last - 1, expects[seed / 2].channel), seed % 2 ? -16 : 16,
+                     "seed %d", (int)seed);
         double best = score(&in, b, h, row, last - 1), padded = 0.0;
         for (int64_t j = first; j < last - 1; j++)
             cr_assert(score(&in, b, h, row, j) < best - 1, "seed %d key %d", (int)seed, (int)j);
@@ -219,7 +229,8 @@ Test(fill_recipes, pad_garbage_is_large_in_padded_rows_and_gauss_elsewhere)
             double x = value_at(&p.tensor[FACTS_TENSOR_K], k, 0, 1, s, d);
             negative += x < 0 && s >= 200;
             cr_assert_eq(s < 200 ? x : fabs(x),
-                         s < 200 ? value_at(&g.tensor[FACTS_TENSOR_K], plain, 0, 1, s, d) : 4096.0 + 64.0 * (double)(s % 16));
+                         s < 200 ? value_at(&g.tensor[FACTS_TENSOR_K], plain, 0, 1, s, d)
+                                 : 4096.0 + 64.0 * (double)(s % 16));
         }
     cr_expect(negative > 1000 && negative < 3500);
     free(k);

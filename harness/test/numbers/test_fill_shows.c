@@ -1,16 +1,22 @@
-/* Each fill makes one class of mistake visible: a kernel with that mistake stands out on it, and less, or not at all, on ordinary
- * noise. Ratios of what was measured to what is allowed; above 1 is caught. */
+/* Each fill makes one class of mistake visible: a kernel with that mistake stands out on it, and
+ * less, or not at all, on ordinary noise. Ratios of what was measured to what is allowed; above 1
+ * is caught. */
 #include "checking.h"
 #include "numbers/fill/scalars.h"
 
-typedef enum gates { ALL_GATES, ELEMENTS /* T0, T1 and TL: what does not ask for dense data */ } gates;
+typedef enum gates {
+    ALL_GATES,
+    ELEMENTS /* T0, T1 and TL: what does not ask for dense data */
+} gates;
 
 static double ratio_of(const char *text, const facts_kernel *kernel, gates which)
 {
     char whole[300];
     world w;
-    bool own_bias = strstr(text, "bias_needle") || strstr(text, "bias="), sized = strstr(text, " s=") != NULL;
-    snprintf(whole, sizeof whole, "dtype=bf16 b=2 %s %s d=32 %s", own_bias ? "h=4" : "h=4/2", sized ? "" : "s=130/200", text);
+    bool own_bias = strstr(text, "bias_needle") || strstr(text, "bias="),
+         sized = strstr(text, " s=") != NULL;
+    snprintf(whole, sizeof whole, "dtype=bf16 b=2 %s %s d=32 %s", own_bias ? "h=4" : "h=4/2",
+             sized ? "" : "s=130/200", text);
     w = (world){ .p = case_of(whole) };
     world_fill(&w);
     world_given(&w);
@@ -45,7 +51,8 @@ static const struct {
     { "unip", "pass=fwd want=stats", FACTS_LIAR_TAIL_ZERO, ELEMENTS, 0, 1.2 },
     { "bias_needle", "pass=fwd want=stats bias=1hss", FACTS_LIAR_BIAS_T, ELEMENTS, 0, 2 },
     { "bias_needle", "pass=fwd want=stats bias=bhss", FACTS_LIAR_BIAS_H0, ELEMENTS, 0, 2 },
-    { "pad_garbage", "pass=fwd want=stats lens=130+77/200+123", FACTS_LIAR_LEN_PLUS_1, ELEMENTS, 0, 1e3 },
+    { "pad_garbage", "pass=fwd want=stats lens=130+77/200+123", FACTS_LIAR_LEN_PLUS_1, ELEMENTS, 0,
+      1e3 },
 };
 
 Test(fill_shows, what_each_fill_is_there_for)
@@ -56,10 +63,11 @@ Test(fill_shows, what_each_fill_is_there_for)
                      honest = { .tile = 64, .splits = shown[i].splits };
         snprintf(on_fill, sizeof on_fill, "%s fill=%s", shown[i].text, shown[i].fill);
         snprintf(on_gauss, sizeof on_gauss, "%s fill=gauss", shown[i].text);
-        double caught = ratio_of(on_fill, &kernel, shown[i].gates), plain = ratio_of(on_gauss, &kernel, shown[i].gates),
+        double caught = ratio_of(on_fill, &kernel, shown[i].gates),
+               plain = ratio_of(on_gauss, &kernel, shown[i].gates),
                right = ratio_of(on_fill, &honest, ALL_GATES);
-        cr_expect(caught > 1.0 && caught > shown[i].more * plain, "%s, %s: %g, and %g on gauss", on_fill,
-                  facts_liar_words[shown[i].liar], caught, plain);
+        cr_expect(caught > 1.0 && caught > shown[i].more * plain, "%s, %s: %g, and %g on gauss",
+                  on_fill, facts_liar_words[shown[i].liar], caught, plain);
         cr_expect_leq(right, 1.0, "%s: a right kernel has %g", on_fill, right);
     }
 }
@@ -74,7 +82,8 @@ Test(fill_shows, sparse_int_and_te_hide_what_gauss_shows)
         facts_kernel truncates = { .tile = 64, .liar = FACTS_LIAR_P_TRUNC };
         cr_expect_lt(ratio_of(text, &truncates, ALL_GATES), 1.0, "%s", weak[i]);
     }
-    cr_expect_gt(ratio_of("pass=fwd want=stats fill=gauss", &(facts_kernel){ .tile = 64, .liar = FACTS_LIAR_P_TRUNC }, ALL_GATES),
+    cr_expect_gt(ratio_of("pass=fwd want=stats fill=gauss",
+                          &(facts_kernel){ .tile = 64, .liar = FACTS_LIAR_P_TRUNC }, ALL_GATES),
                  5.0);
 }
 
@@ -92,11 +101,15 @@ static double worst_without_maximum(const char *text)
         for (int64_t j = 0; j < w.p.ask.seq_kv; j++) {
             double s = 0.0;
             for (int64_t c = 0; c < w.p.ask.dim_qk; c++)
-                s += facts_view_get(&w.view, FACTS_TENSOR_Q, (const int64_t[4]){ at.at[0], at.at[1], at.at[2], c }) *
-                     facts_view_get(&w.view, FACTS_TENSOR_K, (const int64_t[4]){ at.at[0], facts_key_head(&w.p, at.at[1]), j, c });
+                s += facts_view_get(&w.view, FACTS_TENSOR_Q,
+                                    (const int64_t[4]){ at.at[0], at.at[1], at.at[2], c }) *
+                     facts_view_get(
+                         &w.view, FACTS_TENSOR_K,
+                         (const int64_t[4]){ at.at[0], facts_key_head(&w.p, at.at[1]), j, c });
             sum += expf((float)(s * facts_oracle_scale(&w.p)));
         }
-        worst = fmax(worst, fabs((double)logf(sum) - facts_view_want(&w.view, FACTS_TENSOR_STATS, at.at)));
+        worst = fmax(worst,
+                     fabs((double)logf(sum) - facts_view_want(&w.view, FACTS_TENSOR_STATS, at.at)));
     }
     world_leave(&w);
     return worst;
@@ -104,20 +117,26 @@ static double worst_without_maximum(const char *text)
 
 Test(fill_shows, poslse_overflows_a_softmax_without_its_maximum)
 {
-    cr_expect_lt(worst_without_maximum("pass=fwd b=1 h=2 s=40/50 d=32 want=stats fill=gauss"), 1e-5);
-    cr_expect_eq(worst_without_maximum("pass=fwd b=1 h=2 s=40/50 d=32 want=stats fill=poslse"), INFINITY);
+    cr_expect_lt(worst_without_maximum("pass=fwd b=1 h=2 s=40/50 d=32 want=stats fill=gauss"),
+                 1e-5);
+    cr_expect_eq(worst_without_maximum("pass=fwd b=1 h=2 s=40/50 d=32 want=stats fill=poslse"),
+                 INFINITY);
 }
 
-/* The largest answer is where it was planted, in each of the places in turn, and no amax that leaves the place out can have found
- * it. */
+/* The largest answer is where it was planted, in each of the places in turn, and no amax that
+ * leaves the place out can have found it. */
 Test(fill_shows, amax_plant_puts_the_largest_answer_where_it_was_planted)
 {
     static const struct {
         int64_t b, h, row, channel;
-    } expects[5] = { { 0, 0, 129, 0 }, { 0, 3, 129, 0 }, { 1, 0, 76, 0 }, { 0, 0, 129, 31 }, { 0, 0, 0, 0 } };
+    } expects[5] = {
+        { 0, 0, 129, 0 }, { 0, 3, 129, 0 }, { 1, 0, 76, 0 }, { 0, 0, 129, 31 }, { 0, 0, 0, 0 }
+    };
     for (int seed = 0; seed < 10; seed++) {
         char text[200];
-        snprintf(text, sizeof text, "pass=fwd b=2 h=4/2 s=130/200 d=32 lens=130+77/200+123 fill=amax_plant seed=%d", seed);
+        snprintf(text, sizeof text,
+                 "pass=fwd b=2 h=4/2 s=130/200 d=32 lens=130+77/200+123 fill=amax_plant seed=%d",
+                 seed);
         world w = { .p = case_of(text) };
         world_fill(&w);
         world_answer(&w, &(facts_kernel){ .tile = 64 });
@@ -133,9 +152,10 @@ Test(fill_shows, amax_plant_puts_the_largest_answer_where_it_was_planted)
                 second = fabs(x);
             }
         }
-        cr_expect(most * (seed % 2 ? -1 : 1) > 12 && second < 8, "seed %d: %g, then %g", seed, most, second);
-        cr_expect(at[0] == expects[seed / 2].b && at[1] == expects[seed / 2].h && at[2] == expects[seed / 2].row &&
-                      at[3] == expects[seed / 2].channel,
+        cr_expect(most * (seed % 2 ? -1 : 1) > 12 && second < 8, "seed %d: %g, then %g", seed, most,
+                  second);
+        cr_expect(at[0] == expects[seed / 2].b && at[1] == expects[seed / 2].h &&
+                      at[2] == expects[seed / 2].row && at[3] == expects[seed / 2].channel,
                   "seed %d: at %d %d %d %d", seed, (int)at[0], (int)at[1], (int)at[2], (int)at[3]);
         world_leave(&w);
     }

@@ -18,9 +18,12 @@ Test(image, poison_is_what_section_8_says)
     cr_expect_eq(facts_pattern_code(FATTN_F32, FACTS_PATTERN_A, -3), 0x7FA5A5A5);
     cr_expect_eq(facts_pattern_code(FATTN_E5M2, FACTS_PATTERN_A, 0), 0x7F);
     cr_expect(isnan(facts_decode(FATTN_F16, 0x7FA5)) && isnan(facts_decode(FATTN_BF16, 0x7FA5)));
-    cr_expect_float_eq(facts_decode(FATTN_F32, facts_pattern_code(FATTN_F32, FACTS_PATTERN_B, 13)), 1030.0, 0);
-    cr_expect_float_eq(facts_decode(FATTN_F32, facts_pattern_code(FATTN_F32, FACTS_PATTERN_B, -1)), 1030.0, 0);
-    cr_expect_float_eq(facts_decode(FATTN_E4M3, facts_pattern_code(FATTN_E4M3, FACTS_PATTERN_B, 0)), 64.0, 0);
+    cr_expect_float_eq(facts_decode(FATTN_F32, facts_pattern_code(FATTN_F32, FACTS_PATTERN_B, 13)),
+                       1030.0, 0);
+    cr_expect_float_eq(facts_decode(FATTN_F32, facts_pattern_code(FATTN_F32, FACTS_PATTERN_B, -1)),
+                       1030.0, 0);
+    cr_expect_float_eq(facts_decode(FATTN_E4M3, facts_pattern_code(FATTN_E4M3, FACTS_PATTERN_B, 0)),
+                       64.0, 0);
 }
 
 Test(image, guards_are_512_elements_and_1_KiB_at_least)

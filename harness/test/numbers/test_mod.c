@@ -1,4 +1,5 @@
-/* The closed forms of the named modifications: against libfattn's recordings, against differences, against the rows' own keys. */
+/* The closed forms of the named modifications: against libfattn's recordings, against differences,
+ * against the rows' own keys. */
 #include <criterion/criterion.h>
 
 #include "case/language/case.h"
@@ -10,9 +11,11 @@
 #include "numbers/fill/places.h"
 
 static facts_problem p;
-static const char *const texts[] = { "mod=causal",    "mod=window:5:2",      "mod=window:inf:3", "mod=window:4:inf",
-                                     "mod=softcap:3", "mod=temperature:0.7", "mod=prefix:6",     "mod=post_scale_bias",
-                                     "mod=relpos",    "mod=document:3" };
+static const char *const texts[] = { "mod=causal",       "mod=window:5:2",
+                                     "mod=window:inf:3", "mod=window:4:inf",
+                                     "mod=softcap:3",    "mod=temperature:0.7",
+                                     "mod=prefix:6",     "mod=post_scale_bias",
+                                     "mod=relpos",       "mod=document:3" };
 #define TEXTS (sizeof texts / sizeof *texts)
 
 static void resolve(const char *mod, const char *rest)
@@ -49,7 +52,8 @@ static void end_world(world *w)
 
 static int64_t pick(uint64_t n, int lane, int64_t most)
 {
-    return facts_pick(facts_draw_at(9, FACTS_STREAM_ROW, FACTS_LANE_VALUE, n).r[lane], (uint32_t)most);
+    return facts_pick(facts_draw_at(9, FACTS_STREAM_ROW, FACTS_LANE_VALUE, n).r[lane],
+                      (uint32_t)most);
 }
 
 Test(mod, closed_forms_are_what_the_library_records)
@@ -59,17 +63,23 @@ Test(mod, closed_forms_are_what_the_library_records)
         world w = make_world();
         fattn_score_mod *mod = NULL;
         cr_assert_eq(facts_mod_create(&mod, &p), FATTN_OK, "%s: %s", texts[i], fattn_last_error());
-        cr_assert_eq(fattn_score_mod_tensor_count(mod), (size_t)((w.a != NULL) + (w.b != NULL)), "%s", texts[i]);
+        cr_assert_eq(fattn_score_mod_tensor_count(mod), (size_t)((w.a != NULL) + (w.b != NULL)),
+                     "%s", texts[i]);
         const void *tensors[] = { w.a, w.b };
         for (uint64_t n = 0; n < 500; n++) {
             const int64_t at[4] = { pick(n, 0, 2), pick(n, 1, 6), pick(n, 2, 13), pick(n, 3, 17) };
-            double score = 4.0 * (double)facts_normal(facts_draw_at(9, FACTS_STREAM_Q, FACTS_LANE_VALUE, n)), value, slope;
-            cr_assert_eq(fattn_score_mod_evaluate(mod, score, at, tensors, &value, &slope), FATTN_OK, "%s", fattn_last_error());
+            double score = 4.0 * (double)facts_normal(
+                                     facts_draw_at(9, FACTS_STREAM_Q, FACTS_LANE_VALUE, n)),
+                   value, slope;
+            cr_assert_eq(fattn_score_mod_evaluate(mod, score, at, tensors, &value, &slope),
+                         FATTN_OK, "%s", fattn_last_error());
             const fref_modified own = facts_mod_at(&w.owner, score, at);
             bool hidden = isinf(own.value);
-            cr_assert(hidden ? value < -1e30 : fabs(own.value - value) <= 1e-6 * (1.0 + fabs(value)), "%s: %g, recorded %g",
-                      texts[i], own.value, value);
-            cr_assert(fabs(own.slope - slope) <= 1e-6, "%s: slope %g, recorded %g", texts[i], own.slope, slope);
+            cr_assert(hidden ? value < -1e30
+                             : fabs(own.value - value) <= 1e-6 * (1.0 + fabs(value)),
+                      "%s: %g, recorded %g", texts[i], own.value, value);
+            cr_assert(fabs(own.slope - slope) <= 1e-6, "%s: slope %g, recorded %g", texts[i],
+                      own.slope, slope);
         }
         fattn_score_mod_destroy(mod);
         end_world(&w);
@@ -84,10 +94,13 @@ Test(mod, slope_and_curvature_are_derivatives)
         world w = make_world();
         for (double s = -6.0; s < 6.0; s += 0.37) {
             const double step = 1e-5;
-            const fref_modified here = facts_mod_at(&w.owner, s, at), above = facts_mod_at(&w.owner, s + step, at),
+            const fref_modified here = facts_mod_at(&w.owner, s, at),
+                                above = facts_mod_at(&w.owner, s + step, at),
                                 below = facts_mod_at(&w.owner, s - step, at);
-            cr_expect(fabs((above.value - below.value) / (2 * step) - here.slope) < 1e-8, "%s at %g", texts[i], s);
-            cr_expect(fabs((above.slope - below.slope) / (2 * step) - here.curvature) < 1e-8, "%s at %g", texts[i], s);
+            cr_expect(fabs((above.value - below.value) / (2 * step) - here.slope) < 1e-8,
+                      "%s at %g", texts[i], s);
+            cr_expect(fabs((above.slope - below.slope) / (2 * step) - here.curvature) < 1e-8,
+                      "%s at %g", texts[i], s);
         }
         end_world(&w);
     }
@@ -108,13 +121,15 @@ Test(mod, the_keys_of_a_row_are_those_that_are_not_minus_infinity)
                     fref_keys_of_row(&oracle, b, row, &full_first, &full_last);
                     facts_oracle_keys_of_row(&p, b, row, &first, &last);
                     for (int64_t j = 0; j < 17; j++) {
-                        bool seen = j >= full_first && j < full_last &&
-                                    !isinf(facts_mod_at(&w.owner, 0.0, (int64_t[]){ b, 0, row, j }).value);
-                        cr_assert_eq(j >= first && j < last, seen, "%s %s: %ld, %ld, %ld", texts[i], lengths[k], (long)b, (long)row,
-                                     (long)j);
+                        bool seen =
+                            j >= full_first && j < full_last &&
+                            !isinf(facts_mod_at(&w.owner, 0.0, (int64_t[]){ b, 0, row, j }).value);
+                        cr_assert_eq(j >= first && j < last, seen, "%s %s: %ld, %ld, %ld", texts[i],
+                                     lengths[k], (long)b, (long)row, (long)j);
                     }
                     bool document = strncmp(texts[i], "mod=document", 12) == 0 && k < 2;
-                    cr_expect(!document || first < last, "every live row has a key of its document");
+                    cr_expect(!document || first < last,
+                              "every live row has a key of its document");
                 }
             end_world(&w);
         }

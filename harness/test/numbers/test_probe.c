@@ -1,4 +1,5 @@
-/* P3: dropout's mask read out of the answers of a kernel that was given one; and the windows that read-outs look through. */
+/* P3: dropout's mask read out of the answers of a kernel that was given one; and the windows that
+ * read-outs look through. */
 #include "case/problem/philox.h"
 #include "checking.h"
 #include "numbers/check/probe.h"
@@ -11,7 +12,8 @@ static uint8_t *make_mask(const facts_problem *p, uint64_t seed)
     int64_t n = p->ask.batch * p->ask.heads_q * p->ask.seq_q * p->ask.seq_kv;
     uint8_t *keep = malloc((size_t)n);
     for (int64_t e = 0; e < n; e++)
-        keep[e] = facts_draw_at(seed, FACTS_STREAM_KEEP, FACTS_LANE_VALUE, (uint64_t)e).r[0] >= P * 0x1p32;
+        keep[e] = facts_draw_at(seed, FACTS_STREAM_KEEP, FACTS_LANE_VALUE, (uint64_t)e).r[0] >=
+                  P * 0x1p32;
     return keep;
 }
 
@@ -29,7 +31,8 @@ static mask_read read_mask(const char *text, const facts_kernel *kernel, double 
     uint8_t *mask = make_mask(&w.p, w.p.seed);
     bool backward = w.p.ask.pass == FATTN_BACKWARD;
     int64_t n = w.p.ask.batch * w.p.ask.heads_q * w.p.ask.seq_q * w.p.ask.seq_kv;
-    mask_read out = { .keep = { .dim = { w.p.ask.batch, w.p.ask.heads_q, w.p.ask.seq_q, w.p.ask.seq_kv } } };
+    mask_read out = { .keep = { .dim = { w.p.ask.batch, w.p.ask.heads_q, w.p.ask.seq_q,
+                                         w.p.ask.seq_kv } } };
     out.keep.bit = malloc((size_t)n);
     memset(out.keep.bit, 7, (size_t)n);
     w.keep = mask;
@@ -59,15 +62,16 @@ Test(probe, a_mask_is_read_bit_for_bit_forward_and_backward)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mask_read r = read_mask(cases[i], &(facts_kernel){ .tile = 64 }, P);
-        cr_expect(r.differ == 0 && r.held.wrong == 0, "%s: %d bits differ, %d values: %s ratio %g", cases[i], (int)r.differ,
-                  (int)r.held.wrong, r.held.law, r.held.ratio);
-        cr_expect(r.keep.seen > 5000 && facts_keep_is_likely(&r.keep, P), "%s: %d of %d kept", cases[i], (int)r.keep.kept,
-                  (int)r.keep.seen);
+        cr_expect(r.differ == 0 && r.held.wrong == 0, "%s: %d bits differ, %d values: %s ratio %g",
+                  cases[i], (int)r.differ, (int)r.held.wrong, r.held.law, r.held.ratio);
+        cr_expect(r.keep.seen > 5000 && facts_keep_is_likely(&r.keep, P), "%s: %d of %d kept",
+                  cases[i], (int)r.keep.kept, (int)r.keep.seen);
         cr_expect_not(facts_keep_is_likely(&r.keep, P + 0.1), "%s", cases[i]);
     }
 }
 
-/* cuDNN decides the fate of four scores at once: six deviations of a binomial are three of its own. */
+/* cuDNN decides the fate of four scores at once: six deviations of a binomial are three of its own.
+ */
 Test(probe, scores_that_share_their_fate_in_fours_are_no_fault)
 {
     cr_expect(facts_keep_is_likely(&(facts_keep){ .seen = 10000, .kept = 9000 - 180 }, P));
@@ -77,11 +81,13 @@ Test(probe, scores_that_share_their_fate_in_fours_are_no_fault)
 Test(probe, another_mask_and_another_scale_are_seen)
 {
     mask_read stale = read_mask(cases[0], &(facts_kernel){ .liar = FACTS_LIAR_DROPOUT_STALE }, P);
-    mask_read unscaled = read_mask(cases[0], &(facts_kernel){ .liar = FACTS_LIAR_DROPOUT_NOSCALE }, P);
+    mask_read unscaled =
+        read_mask(cases[0], &(facts_kernel){ .liar = FACTS_LIAR_DROPOUT_NOSCALE }, P);
     mask_read back = read_mask(cases[2], &(facts_kernel){ .liar = FACTS_LIAR_B_DROPOUT_STALE }, P);
     cr_expect_gt(stale.differ, 100);
     cr_expect_gt(back.differ, 100);
-    cr_expect(unscaled.differ == 0 && unscaled.held.wrong > 100, "%d %d", (int)unscaled.differ, (int)unscaled.held.wrong);
+    cr_expect(unscaled.differ == 0 && unscaled.held.wrong > 100, "%d %d", (int)unscaled.differ,
+              (int)unscaled.held.wrong);
 }
 
 /* Whether every key is seen through the windows of four runs, for one head. */
@@ -110,5 +116,6 @@ Test(probe, windows_cover_all_keys_where_four_can_and_edges_where_not)
     cr_expect_eq(facts_window_start(1000, 900, 64, 3, 0), 836, "the end that the length makes");
     cr_expect_eq(facts_window_start(1000, 900, 64, 3, 1), 96, "around the first tile's edge");
     cr_expect_eq(facts_window_start(1000, 900, 64, 3, 2), 864, "around the last tile's edge");
-    cr_expect_neq(facts_window_start(1000, 900, 64, 3, 3), facts_window_start(1000, 900, 64, 4, 3), "other heads look elsewhere");
+    cr_expect_neq(facts_window_start(1000, 900, 64, 3, 3), facts_window_start(1000, 900, 64, 4, 3),
+                  "other heads look elsewhere");
 }

@@ -21,23 +21,27 @@ static size_t unread(const facts_import *m)
     return total;
 }
 
-/* A node of cudnn-frontend 1.18 with Q, K, V, O of sizes 2,H,S,64; `node`, `q` and `k` go into it. */
+/* A node of cudnn-frontend 1.18 with Q, K, V, O of sizes 2,H,S,64; `node`, `q` and `k` go into it.
+ */
 static char *frontend(const char *node, const char *q_stride, const char *k_stride)
 {
     static char text[8000];
     static const char tensor[] =
-        "\"%s\":{\"data_type\":null,\"dim\":[2,4,256,64],\"stride\":[%s],\"is_virtual\":false,\"is_pass_by_value\":false,"
+        "\"%s\":{\"data_type\":null,\"dim\":[2,4,256,64],\"stride\":[%s],\"is_virtual\":false,\"is_"
+        "pass_by_value\":false,"
         "\"name\":\"%s\",\"pass_by_value\":null,\"reordering_type\":\"NONE\",\"uid\":1}";
-    size_t n = (size_t)snprintf(
-        text, sizeof text,
-        "{\"context\":{\"io_data_type\":\"HALF\"},\"cudnn_backend_version\":\"9.19.0\",\"cudnn_frontend_version\":11800,"
-        "\"nodes\":[{\"attn_scale_value\":0.125,\"inputs\":{\"Q\":\"q\",\"K\":\"k\",\"V\":\"v\"},\"outputs\":{\"O\":\"o\"},%"
-        "s\"tag\":\"SDPA_FWD\"}],\"tensors\":{",
-        node);
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "{\"context\":{\"io_data_type\":\"HALF\"},\"cudnn_backend_"
+                                "version\":\"9.19.0\",\"cudnn_frontend_version\":11800,"
+                                "\"nodes\":[{\"attn_scale_value\":0.125,\"inputs\":{\"Q\":\"q\","
+                                "\"K\":\"k\",\"V\":\"v\"},\"outputs\":{\"O\":\"o\"},%"
+                                "s\"tag\":\"SDPA_FWD\"}],\"tensors\":{",
+                                node);
     const char *names[] = { "q", "k", "v", "o" };
     for (int i = 0; i < 4; i++) {
         n += (size_t)snprintf(text + n, sizeof text - n, "%s", i ? "," : "");
-        n += (size_t)snprintf(text + n, sizeof text - n, tensor, names[i], i == 1 || i == 2 ? k_stride : q_stride, names[i]);
+        n += (size_t)snprintf(text + n, sizeof text - n, tensor, names[i],
+                              i == 1 || i == 2 ? k_stride : q_stride, names[i]);
     }
     snprintf(text + n, sizeof text - n, "}}\n");
     return text;
@@ -57,20 +61,28 @@ static void expect_case(const char *log, const char *name)
 Test(import, a_node_of_the_frontend_is_its_case)
 {
     expect_case(frontend("", BSHD, BSHD), "pass=fwd dtype=f16 h=4 s=256 d=64");
-    expect_case(frontend("\"causal_mask\":true,\"right_bound\":0,", BSHD, BSHD), "pass=fwd dtype=f16 h=4 s=256 d=64 mask=causal");
-    expect_case(frontend("\"left_bound\":33,\"right_bound\":2,\"diagonal_alignment\":\"BOTTOM_RIGHT\",", BSHD, BSHD),
-                "pass=fwd dtype=f16 h=4 s=256 d=64 window=33:2 align=br");
+    expect_case(frontend("\"causal_mask\":true,\"right_bound\":0,", BSHD, BSHD),
+                "pass=fwd dtype=f16 h=4 s=256 d=64 mask=causal");
+    expect_case(
+        frontend("\"left_bound\":33,\"right_bound\":2,\"diagonal_alignment\":\"BOTTOM_RIGHT\",",
+                 BSHD, BSHD),
+        "pass=fwd dtype=f16 h=4 s=256 d=64 window=33:2 align=br");
     expect_case(frontend("\"implementation\":\"UNIFIED\",\"alibi_mask\":true,", BSHD, BSHD),
                 "pass=fwd dtype=f16 h=4 s=256 d=64 alibi=1 impl=unified");
 }
 
 Test(import, strides_become_layouts_or_forms)
 {
-    expect_case(frontend("", "65536,16384,64,1", "65536,16384,64,1"), "pass=fwd dtype=f16 h=4 s=256 d=64 layout=bhsd");
-    expect_case(frontend("", "65536,64,256,1", "65536,16384,64,1"), "pass=fwd dtype=f16 h=4 s=256 d=64 layout=bshd_bhsd");
-    expect_case(frontend("", BSHD, "0,64,256,1"), "pass=fwd dtype=f16 h=4 s=256 d=64 stride=broadcast:k.b+v.b");
-    expect_case(frontend("", "69632,64,272,1", "69632,64,272,1"), "pass=fwd dtype=f16 h=4 s=256 d=64 stride=gap:16");
-    expect_case(frontend("", BSHD, "64,32768,128,1"), "pass=fwd dtype=f16 h=4 s=256 d=64 stride=perm:k.hsbd+v.hsbd");
+    expect_case(frontend("", "65536,16384,64,1", "65536,16384,64,1"),
+                "pass=fwd dtype=f16 h=4 s=256 d=64 layout=bhsd");
+    expect_case(frontend("", "65536,64,256,1", "65536,16384,64,1"),
+                "pass=fwd dtype=f16 h=4 s=256 d=64 layout=bshd_bhsd");
+    expect_case(frontend("", BSHD, "0,64,256,1"),
+                "pass=fwd dtype=f16 h=4 s=256 d=64 stride=broadcast:k.b+v.b");
+    expect_case(frontend("", "69632,64,272,1", "69632,64,272,1"),
+                "pass=fwd dtype=f16 h=4 s=256 d=64 stride=gap:16");
+    expect_case(frontend("", BSHD, "64,32768,128,1"),
+                "pass=fwd dtype=f16 h=4 s=256 d=64 stride=perm:k.hsbd+v.hsbd");
 }
 
 Test(import, what_no_layout_has_is_said_and_not_guessed)
@@ -97,7 +109,8 @@ Test(import, repeated_graphs_are_counted_and_failures_stand_beside_them)
     char text[20000] = "";
     strcat(text, frontend("", BSHD, BSHD));
     strcat(text, frontend("", BSHD, BSHD));
-    strcat(text, "[cudnn_frontend] ERROR: No engine configs \x01 at here\n[cudnn_frontend] INFO: CUDNN_STATUS_SUCCESS\n");
+    strcat(text, "[cudnn_frontend] ERROR: No engine configs \x01 at here\n[cudnn_frontend] INFO: "
+                 "CUDNN_STATUS_SUCCESS\n");
     facts_import *m = read_text(text);
     cr_assert_eq(facts_import_count(m), 1);
     const facts_imported *p = facts_import_at(m, 0);
@@ -109,26 +122,31 @@ Test(import, repeated_graphs_are_counted_and_failures_stand_beside_them)
 
 Test(import, threads_are_told_apart)
 {
-#define GRAPH(n, tail)                                                                                                             \
-    "I! CuDNN (v92000 48) function cudnnBackendFinalizeGraphVisualize() called:\ni!     apiLog: type=json; "                       \
-    "val={\"cudnnVersion\":92000,"                                                                                                 \
-    "\"operationGraph\":{\"tensors\":[{\"name\":\"1\",\"dataType\":\"CUDNN_DATA_BFLOAT16\",\"dim\":[1,1," n                        \
-    ",64],\"stride\":[0,0,64,1]},"                                                                                                 \
-    "{\"name\":\"2\",\"dataType\":\"CUDNN_DATA_BFLOAT16\",\"dim\":[1,1," n                                                         \
-    ",64],\"stride\":[0,0,64,1]}],\"nodes\":[{\"operation\":"                                                                      \
-    "\"CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR\",\"Q\":\"1\",\"K\":\"1\",\"V\":\"1\",\"O\":\"2\"}]}};\ni! Process=1; "         \
+#define GRAPH(n, tail)                                                                             \
+    "I! CuDNN (v92000 48) function cudnnBackendFinalizeGraphVisualize() called:\ni!     apiLog: "  \
+    "type=json; "                                                                                  \
+    "val={\"cudnnVersion\":92000,"                                                                 \
+    "\"operationGraph\":{\"tensors\":[{\"name\":\"1\",\"dataType\":\"CUDNN_DATA_BFLOAT16\","       \
+    "\"dim\":[1,1," n ",64],\"stride\":[0,0,64,1]},"                                               \
+    "{\"name\":\"2\",\"dataType\":\"CUDNN_DATA_BFLOAT16\",\"dim\":[1,1," n                         \
+    ",64],\"stride\":[0,0,64,1]}],\"nodes\":[{\"operation\":"                                      \
+    "\"CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR\",\"Q\":\"1\",\"K\":\"1\",\"V\":\"1\",\"O\":"   \
+    "\"2\"}]}};\ni! Process=1; "                                                                   \
     "Thread=" tail "; GPU=NULL; Handle=NULL; StreamId=NULL.\n\n"
-#define NOBODY(tail)                                                                                                               \
-    "W! CuDNN (v92000 48) function x_support_checks() called:\nw!     Warning: No viable engine configs\nw!     engineConfig: "    \
-    "type=json; val={};\n"                                                                                                         \
-    "w!     Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: of " tail                                                           \
-    "\nw!     Warning: CUDNN_STATUS_NOT_SUPPORTED; Reason: the way out\n"                                                          \
+#define NOBODY(tail)                                                                               \
+    "W! CuDNN (v92000 48) function x_support_checks() called:\nw!     Warning: No viable engine "  \
+    "configs\nw!     engineConfig: "                                                               \
+    "type=json; val={};\n"                                                                         \
+    "w!     Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: of " tail                           \
+    "\nw!     Warning: CUDNN_STATUS_NOT_SUPPORTED; Reason: the way out\n"                          \
     "w! Process=1; Thread=" tail "; GPU=NULL; Handle=NULL; StreamId=NULL.\n\n"
     facts_import *m = read_text(GRAPH("16", "7") GRAPH("32", "8") NOBODY("7"));
     cr_assert_eq(facts_import_count(m), 2);
     cr_expect_eq(facts_import_at(m, 1)->log_count, 0);
-    cr_assert_eq(facts_import_at(m, 0)->log_count, 1, "the reason alone, without what follows from it");
-    cr_expect_str_eq(facts_import_at(m, 0)->log_text[0], "Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: of 7");
+    cr_assert_eq(facts_import_at(m, 0)->log_count, 1,
+                 "the reason alone, without what follows from it");
+    cr_expect_str_eq(facts_import_at(m, 0)->log_text[0],
+                     "Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: of 7");
     facts_import_destroy(m);
 }
 
@@ -147,13 +165,16 @@ Test(import, hostile_logs_are_counted_by_their_line)
         "a line\n{\"context\":{\"io_data_type\":\"HALF\"},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inp",
         "a line\n{\"context\":1,\"nodes\":[],\"tensors\":7}",
         "a "
-        "line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],\"tensors\":{\"q\":{\"dim\":[1,2,"
+        "line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],"
+        "\"tensors\":{\"q\":{\"dim\":[1,2,"
         "99999999999999999999],\"stride\":[1]}}}",
         "a "
-        "line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],\"tensors\":{\"q\":{\"dim\":[-1],"
+        "line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],"
+        "\"tensors\":{\"q\":{\"dim\":[-1],"
         "\"stride\":[1]}}}",
         "a "
-        "line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],\"tensors\":{\"q\":{\"dim\":[1,1,1,1],"
+        "line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],"
+        "\"tensors\":{\"q\":{\"dim\":[1,1,1,1],"
         "\"stride\":[1,1,1,1]}}}",
     };
     for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
@@ -161,7 +182,8 @@ Test(import, hostile_logs_are_counted_by_their_line)
         size_t total;
         cr_expect_eq(facts_import_count(m), 0);
         cr_assert_eq(unread(m), 1, "%zu", i);
-        cr_expect_not_null(strstr(facts_import_unread(m, 0, &total), "log:2: "), "%s", facts_import_unread(m, 0, &total));
+        cr_expect_not_null(strstr(facts_import_unread(m, 0, &total), "log:2: "), "%s",
+                           facts_import_unread(m, 0, &total));
         facts_import_destroy(m);
     }
 }
@@ -178,7 +200,9 @@ Test(import, deep_json_and_huge_sizes_are_no_harm)
     facts_import_destroy(m);
     free(deep);
     char huge[8000];
-    snprintf(huge, sizeof huge, "%s", frontend("", "70368744177664,64,256,1", "70368744177664,70368744177664,70368744177664,1"));
+    snprintf(
+        huge, sizeof huge, "%s",
+        frontend("", "70368744177664,64,256,1", "70368744177664,70368744177664,70368744177664,1"));
     m = read_text(huge);
     cr_expect_eq(facts_import_count(m) + unread(m), 1);
     facts_import_destroy(m);

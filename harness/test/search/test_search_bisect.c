@@ -1,5 +1,6 @@
-/* Bisecting: the edge of a row of made-up answers must be found, whatever is silent or fickle on the way, with as few questions as
- * a binary search needs, and the same with answers that come late. */
+/* Bisecting: the edge of a row of made-up answers must be found, whatever is silent or fickle on
+ * the way, with as few questions as a binary search needs, and the same with answers that come
+ * late. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -62,7 +63,8 @@ static void expect_edge(const facts_bisect_result *r, size_t before, size_t afte
     cr_assert_eq(r->whole, whole);
 }
 
-static const facts_bisect_order by_verdict = { .good = 'p' }, by_engine = { .good = FACTS_BISECT_NO_VALUE },
+static const facts_bisect_order by_verdict = { .good = 'p' },
+                                by_engine = { .good = FACTS_BISECT_NO_VALUE },
                                 every = { .good = 'p', .all = true };
 
 Test(search_bisect, every_single_edge_is_found_with_few_questions)
@@ -248,44 +250,50 @@ static void expect_value(const facts_reported *reported, facts_by by, const char
 
 Test(search_said, what_is_compared_is_what_by_names)
 {
-    facts_reported yes = read_row(
-        "{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":[{\"mode\":\"A\",\"index\":8},"
-        "{\"mode\":\"A\",\"index\":8},{\"mode\":\"A\",\"index\":10},{\"mode\":\"B\",\"index\":3}]}");
+    facts_reported yes = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\","
+                                  "\"engine\":8,\"engines\":[{\"mode\":\"A\",\"index\":8},"
+                                  "{\"mode\":\"A\",\"index\":8},{\"mode\":\"A\",\"index\":10},{"
+                                  "\"mode\":\"B\",\"index\":3}]}");
     expect_value(&yes, FACTS_BY_VERDICT, "pass");
     expect_value(&yes, FACTS_BY_CLASS, "pass");
     expect_value(&yes, FACTS_BY_ENGINE, "engine 8");
     expect_value(&yes, FACTS_BY_ENGINES, "engines 8 10");
     expect_value(&yes, FACTS_BY_REASON, "pass");
-    facts_reported no =
-        read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":\"cudnn\",\"reason\":{\"class\":\"policy\","
-                 "\"text\":\"why\\nnot\"}}");
+    facts_reported no = read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":"
+                                 "\"cudnn\",\"reason\":{\"class\":\"policy\","
+                                 "\"text\":\"why\\nnot\"}}");
     expect_value(&no, FACTS_BY_CLASS, "unsupported policy");
     expect_value(&no, FACTS_BY_ENGINES, "unsupported");
     expect_value(&no, FACTS_BY_REASON, "unsupported: why not");
-    facts_reported math = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
+    facts_reported math =
+        read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
     expect_value(&math, FACTS_BY_ENGINE, "math");
 }
 
 Test(search_said, knobs_are_those_of_the_configuration_and_in_one_order)
 {
-    facts_reported first =
-        read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":["
-                 "{\"mode\":\"A\",\"index\":8,\"config\":0,\"knobs\":{\"TILE_N\":2,\"KERNEL_CFG\":-1,\"TILE\":0}},"
-                 "{\"mode\":\"A\",\"index\":8,\"config\":1,\"knobs\":{}}]}");
+    facts_reported first = read_row(
+        "{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":["
+        "{\"mode\":\"A\",\"index\":8,\"config\":0,\"knobs\":{\"TILE_N\":2,\"KERNEL_CFG\":-1,"
+        "\"TILE\":0}},"
+        "{\"mode\":\"A\",\"index\":8,\"config\":1,\"knobs\":{}}]}");
     expect_value(&first, FACTS_BY_KNOBS, "engine 8 KERNEL_CFG=-1 TILE=0 TILE_N=2");
     facts_reported second =
-        read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":9,\"config\":1,\"engines\":["
+        read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":9,"
+                 "\"config\":1,\"engines\":["
                  "{\"mode\":\"A\",\"index\":8,\"config\":0,\"knobs\":{\"TILE_N\":2}},"
                  "{\"mode\":\"A\",\"index\":9,\"config\":1,\"knobs\":{}}]}");
     expect_value(&second, FACTS_BY_KNOBS, "engine 9 without knobs");
     cr_expect(facts_reported_has(&second, FACTS_BY_KNOBS));
-    facts_reported lacks = read_row(
-        "{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":[{\"mode\":\"A\",\"index\":8}]}");
+    facts_reported lacks = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\","
+                                    "\"engine\":8,\"engines\":[{\"mode\":\"A\",\"index\":8}]}");
     cr_expect_not(facts_reported_has(&lacks, FACTS_BY_KNOBS));
     cr_expect(facts_reported_has(&lacks, FACTS_BY_ENGINES));
-    facts_reported no = read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":\"cudnn\"}");
+    facts_reported no =
+        read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":\"cudnn\"}");
     expect_value(&no, FACTS_BY_KNOBS, "unsupported");
-    facts_reported math = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
+    facts_reported math =
+        read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
     expect_value(&math, FACTS_BY_KNOBS, "math");
     cr_expect(facts_reported_has(&no, FACTS_BY_KNOBS) && facts_reported_has(&math, FACTS_BY_KNOBS));
 }
@@ -295,9 +303,12 @@ Test(search_said, what_could_not_be_asked_or_told_is_no_answer)
     static const struct {
         const char *row;
         bool answers;
-    } rows[] = { { "{\"case\":\"a\",\"verdict\":\"pass\"}", true },          { "{\"case\":\"a\",\"verdict\":\"crash\"}", true },
-                 { "{\"case\":\"a\",\"verdict\":\"inconclusive\"}", false }, { "{\"case\":\"a\",\"verdict\":\"not_run\"}", false },
-                 { "{\"case\":\"a\",\"verdict\":\"mistrusted\"}", false },   { "{\"case\":\"a\"}", false } };
+    } rows[] = { { "{\"case\":\"a\",\"verdict\":\"pass\"}", true },
+                 { "{\"case\":\"a\",\"verdict\":\"crash\"}", true },
+                 { "{\"case\":\"a\",\"verdict\":\"inconclusive\"}", false },
+                 { "{\"case\":\"a\",\"verdict\":\"not_run\"}", false },
+                 { "{\"case\":\"a\",\"verdict\":\"mistrusted\"}", false },
+                 { "{\"case\":\"a\"}", false } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         facts_reported reported = read_row(rows[i].row);
         cr_expect_eq(facts_reported_answers(&reported), rows[i].answers, "%s", rows[i].row);

@@ -1,5 +1,5 @@
-/* Drawing: what comes out of a weights file is a case, the same one for the same seed, as often as its weights say, and near the
- * edges. */
+/* Drawing: what comes out of a weights file is a case, the same one for the same seed, as often as
+ * its weights say, and near the edges. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static facts_weights *shipped(void)
 static facts_case draw(const facts_weights *weights, uint64_t seed, uint64_t index)
 {
     facts_case c;
-    cr_assert(facts_weights_draw(weights, seed, index, NULL, &c), "nothing for %llu", (unsigned long long)index);
+    cr_assert(facts_weights_draw(weights, seed, index, NULL, &c), "nothing for %llu",
+              (unsigned long long)index);
     return c;
 }
 
@@ -56,12 +57,15 @@ Test(search_draw, every_case_is_canonical_and_computable_and_small_enough)
         char name[FACTS_NAME_MAX], again[FACTS_NAME_MAX];
         facts_error error = { 0 };
         facts_case c = draw(weights, 3, i), parsed;
-        cr_assert(facts_case_parse(&parsed, facts_case_name(&c, name), &error), "%s: %s", name, error.text);
+        cr_assert(facts_case_parse(&parsed, facts_case_name(&c, name), &error), "%s: %s", name,
+                  error.text);
         cr_assert_str_eq(facts_case_name(&parsed, again), name);
-        cr_assert_eq(facts_problem_resolve(problem, &c, &error), FACTS_RESOLVED, "%s: %s", name, error.text);
+        cr_assert_eq(facts_problem_resolve(problem, &c, &error), FACTS_RESOLVED, "%s: %s", name,
+                     error.text);
         const fattn_problem *ask = &problem->ask;
-        cr_assert_leq((double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv *
-                          (double)(ask->dim_qk + ask->dim_v) * problem->repeat,
+        cr_assert_leq((double)ask->batch * (double)ask->heads_q * (double)ask->seq_q *
+                          (double)ask->seq_kv * (double)(ask->dim_qk + ask->dim_v) *
+                          problem->repeat,
                       60e6, "%s", name);
     }
     free(problem);
@@ -89,9 +93,9 @@ Test(search_draw, the_same_seed_and_index_give_the_same_case_in_any_order)
 
 Test(search_draw, values_come_as_often_as_their_weights_say)
 {
-    facts_weights *weights =
-        read_text("pass: 1 fwd, 3 bwd\ndtype when pass=bwd: 1 f16\ndtype: 1 f32\nfill: 0 spiky, 1 needle, 9 default\n"
-                  "number n: 3 10, 1 20..21\nb: 1 {n}\n");
+    facts_weights *weights = read_text("pass: 1 fwd, 3 bwd\ndtype when pass=bwd: 1 f16\ndtype: 1 "
+                                       "f32\nfill: 0 spiky, 1 needle, 9 default\n"
+                                       "number n: 3 10, 1 20..21\nb: 1 {n}\n");
     int bwd = 0, needle = 0, ten = 0;
     for (uint64_t i = 0; i < 4000; i++) {
         facts_case c = draw(weights, 1, i);
@@ -167,7 +171,8 @@ Test(search_draw, the_shipped_weights_reach_edges_and_features)
     facts_weights_destroy(weights);
 }
 
-/* Not drawn on purpose: guards=off asks for what is known to end the process; spelling is another way to ask the same. */
+/* Not drawn on purpose: guards=off asks for what is known to end the process; spelling is another
+ * way to ask the same. */
 static bool left_out(facts_key key)
 {
     return key == FACTS_KEY_GUARDS || key == FACTS_KEY_SPELLING;
@@ -187,7 +192,8 @@ Test(search_draw, every_key_is_drawn)
     }
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
         if (!left_out(key))
-            cr_expect(seen[key], "%s= is never drawn: give it a line in cases/fuzz.weights", facts_keys[key].word);
+            cr_expect(seen[key], "%s= is never drawn: give it a line in cases/fuzz.weights",
+                      facts_keys[key].word);
     facts_weights_destroy(weights);
 }
 
@@ -216,8 +222,9 @@ Test(search_draw, where_keeps_and_with_sets)
 
 Test(search_draw, what_contradicts_is_taken_back)
 {
-    facts_weights *weights =
-        read_text("pass: 1 fwd\nbias: 1 1hss\ndbias: 1 1\nh: 1 {3..5}/2\n"); /* a forward has no dBias; 2 divides 4 only */
+    facts_weights *weights = read_text(
+        "pass: 1 fwd\nbias: 1 1hss\ndbias: 1 1\nh: 1 {3..5}/2\n"); /* a forward has no dBias; 2
+                                                                      divides 4 only */
     for (uint64_t i = 0; i < 50; i++) {
         facts_case c = draw(weights, 1, i);
         cr_assert(holds("dbias=0 & (h=4/2 | h=8)", &c));
@@ -239,7 +246,8 @@ Test(search_draw, bad_input_is_named_with_its_place)
         const char *text, *says;
     } bad[] = {
         { "", "1:1: no key has a line" },
-        { "pass: 1 fwd\nfil: 1 gauss\n", "2:1: fil is no key of the case language; did you mean fill?" },
+        { "pass: 1 fwd\nfil: 1 gauss\n",
+          "2:1: fil is no key of the case language; did you mean fill?" },
         { "pass 1 fwd\n", "1:1: want KEY: WEIGHT VALUE" },
         { "pass: fwd\n", "1:7: want WEIGHT VALUE" },
         { "pass: 1 fwd, 2\n", "1:14: the value after the weight is missing" },

@@ -9,7 +9,9 @@
 #include "search/buckets.h"
 #include "search/findings.h"
 
-/* ---- a made-up library ----------------------------------------------------------------------------------------------------- */
+/* ---- a made-up library
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 typedef struct bug {
     const char *where;
@@ -40,7 +42,9 @@ static bool holds(const char *where, const facts_case *c)
 
 static facts_answer answer_of(world *w, const facts_case *c)
 {
-    facts_answer answer = { .verdict = FACTS_VERDICT_PASS, .failing = w->symptom, .evidence = w->evidence };
+    facts_answer answer = { .verdict = FACTS_VERDICT_PASS,
+                            .failing = w->symptom,
+                            .evidence = w->evidence };
     for (size_t i = 0; i < w->bug_count; i++)
         if (holds(w->bugs[i].where, c) && (!w->bugs[i].every || w->times % w->bugs[i].every == 0)) {
             answer.verdict = w->bugs[i].symptom.verdict;
@@ -71,7 +75,8 @@ static bool ask(void *context, const facts_case *c, int attempt, bool alone, fac
     return true;
 }
 
-static facts_findings *hunt_with(world *w, const char *const *drawn, size_t count, const facts_findings_limits *limits)
+static facts_findings *hunt_with(world *w, const char *const *drawn, size_t count,
+                                 const facts_findings_limits *limits)
 {
     facts_findings *f = facts_findings_new(limits);
     const facts_asker asker = { w, ask };
@@ -115,18 +120,23 @@ static bool has_form(const facts_bucket *bucket, const char *name)
     return false;
 }
 
-static const facts_symptom wrong_dq = {
-    .verdict = FACTS_VERDICT_WRONG, .engine = 6, .backend = "cudnn", .tensors = "dq dk", .gate = "t1"
-};
+static const facts_symptom wrong_dq = { .verdict = FACTS_VERDICT_WRONG,
+                                        .engine = 6,
+                                        .backend = "cudnn",
+                                        .tensors = "dq dk",
+                                        .gate = "t1" };
 static const facts_symptom nan_dv = {
     .verdict = FACTS_VERDICT_NAN, .engine = 7, .backend = "cudnn", .tensors = "dv", .gate = "t0"
 };
 
 Test(search_findings, each_way_to_fail_is_one_bucket_with_a_count)
 {
-    const bug bugs[] = { { "pass=bwd & s.kv%64=1", wrong_dq, 0 }, { "mod~softcap:* & d.qk>64", nan_dv, 0 } };
-    static const char *const drawn[] = { "pass=bwd s=65 d=64 fill=spiky", "pass=bwd s=100/129 h=4/2 mask=causal",
-                                         "pass=fwd mod=softcap:5 s=100", "pass=bwd s=20/193 b=3 layout=bhsd",
+    const bug bugs[] = { { "pass=bwd & s.kv%64=1", wrong_dq, 0 },
+                         { "mod~softcap:* & d.qk>64", nan_dv, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 d=64 fill=spiky",
+                                         "pass=bwd s=100/129 h=4/2 mask=causal",
+                                         "pass=fwd mod=softcap:5 s=100",
+                                         "pass=bwd s=20/193 b=3 layout=bhsd",
                                          "pass=bwd s=70/65 mod=softcap:30 d=96" };
     static world w;
     w.bugs = bugs;
@@ -154,8 +164,11 @@ Test(search_findings, smallest_cases_of_the_same_keys_are_forms_of_one_finding)
     facts_symptom at_other_gate = wrong_dq;
     strcpy(at_other_gate.gate, "t2");
     strcpy(at_other_gate.tensors, "dk dq");
-    const bug bugs[] = { { "pass=bwd & fill=spiky", wrong_dq, 0 }, { "pass=bwd & fill=needle", at_other_gate, 0 } };
-    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=30 fill=needle b=3", "pass=bwd s=9 fill=spiky" };
+    const bug bugs[] = { { "pass=bwd & fill=spiky", wrong_dq, 0 },
+                         { "pass=bwd & fill=needle", at_other_gate, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky",
+                                         "pass=bwd s=30 fill=needle b=3",
+                                         "pass=bwd s=9 fill=spiky" };
     static world w;
     w.bugs = bugs;
     w.bug_count = 2;
@@ -176,7 +189,8 @@ Test(search_findings, other_keys_engines_and_types_are_other_findings)
     other_engine.engine = 7;
     const bug bugs[] = { { "pass=bwd & (fill=spiky | mask=causal | dtype=e4m3)", wrong_dq, 0 },
                          { "pass=bwd & fill=spiky", other_engine, 0 } };
-    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=65 mask=causal", "pass=bwd s=65 dtype=e4m3" };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=65 mask=causal",
+                                         "pass=bwd s=65 dtype=e4m3" };
     static world w;
     w.bugs = bugs;
     w.bug_count = 2;
@@ -207,7 +221,9 @@ Test(search_findings, neighbours_set_the_same_keys_or_one_covers_the_other)
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         facts_case a, b;
         facts_error error;
-        cr_assert(facts_case_parse(&a, pairs[i].a, &error) && facts_case_parse(&b, pairs[i].b, &error), "%zu", i);
+        cr_assert(facts_case_parse(&a, pairs[i].a, &error) &&
+                      facts_case_parse(&b, pairs[i].b, &error),
+                  "%zu", i);
         cr_expect_eq(facts_case_neighbours(&a, &b), pairs[i].neighbours, "%zu", i);
         cr_expect_eq(facts_case_neighbours(&b, &a), pairs[i].neighbours, "%zu", i);
     }
@@ -215,8 +231,10 @@ Test(search_findings, neighbours_set_the_same_keys_or_one_covers_the_other)
 
 Test(search_findings, a_smaller_form_makes_one_finding_of_two)
 {
-    const bug bugs[] = { { "pass=bwd", wrong_dq, 100 } }; /* what does not fail again is not shrunk */
-    static const char *const drawn[] = { "pass=bwd s=9 fill=spiky", "pass=bwd s=9 mask=causal", "pass=bwd s=8" };
+    const bug bugs[] = { { "pass=bwd", wrong_dq,
+                           100 } }; /* what does not fail again is not shrunk */
+    static const char *const drawn[] = { "pass=bwd s=9 fill=spiky", "pass=bwd s=9 mask=causal",
+                                         "pass=bwd s=8" };
     static world w;
     w.bugs = bugs;
     w.bug_count = 1;
@@ -252,12 +270,18 @@ Test(search_findings, ordinary_findings_come_first_then_those_of_fewest_features
     const bug bugs[] = {
         { "pass=bwd & s.kv>=100 & mask=causal", wrong_dq, 0 },
         { "pass=bwd & fill=spiky & mod~softcap:*", nan_dv, 0 },
-        { "pass=bwd & layout=bhsd", { .verdict = FACTS_VERDICT_UNWRITTEN, .engine = 6, .backend = "cudnn", .tensors = "dv" }, 0 },
-        { "pass=bwd & poison=nan", { .verdict = FACTS_VERDICT_OVERRUN, .engine = 6, .backend = "cudnn", .tensors = "dv" }, 0 }
+        { "pass=bwd & layout=bhsd",
+          { .verdict = FACTS_VERDICT_UNWRITTEN, .engine = 6, .backend = "cudnn", .tensors = "dv" },
+          0 },
+        { "pass=bwd & poison=nan",
+          { .verdict = FACTS_VERDICT_OVERRUN, .engine = 6, .backend = "cudnn", .tensors = "dv" },
+          0 }
     };
     static const char *const drawn[] = { "pass=bwd s=200 mask=causal", "pass=bwd s=20 layout=bhsd",
-                                         "pass=bwd s=30 fill=spiky mod=softcap:5", "pass=bwd s=40 layout=bhsd poison=nan" };
-    static const facts_verdict order[] = { FACTS_VERDICT_OVERRUN, FACTS_VERDICT_NAN, FACTS_VERDICT_UNWRITTEN, FACTS_VERDICT_WRONG };
+                                         "pass=bwd s=30 fill=spiky mod=softcap:5",
+                                         "pass=bwd s=40 layout=bhsd poison=nan" };
+    static const facts_verdict order[] = { FACTS_VERDICT_OVERRUN, FACTS_VERDICT_NAN,
+                                           FACTS_VERDICT_UNWRITTEN, FACTS_VERDICT_WRONG };
     static world w;
     w.bugs = bugs;
     w.bug_count = 4;
@@ -278,7 +302,8 @@ Test(search_findings, ordinary_cases_are_shrunk_first)
     static world w;
     w.bugs = bugs;
     w.bug_count = 1;
-    facts_findings *f = facts_findings_new(&(facts_findings_limits){ .lookahead = 1, .ordinary = below_64 });
+    facts_findings *f =
+        facts_findings_new(&(facts_findings_limits){ .lookahead = 1, .ordinary = below_64 });
     for (size_t i = 0; i < 2; i++) {
         facts_case c;
         facts_error error;
@@ -299,7 +324,8 @@ Test(search_findings, what_is_known_without_some_features_is_no_finding)
     known.known = true;
     const bug bugs[] = { { "pass=bwd & fill=spiky & mask=none", known, 0 },
                          { "pass=bwd & fill=spiky & mask=causal", wrong_dq, 0 } };
-    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky mask=causal b=3", "pass=bwd s=70 fill=spiky mask=causal h=4/2" };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky mask=causal b=3",
+                                         "pass=bwd s=70 fill=spiky mask=causal h=4/2" };
     static world w;
     w.bugs = bugs;
     w.bug_count = 2;
@@ -310,8 +336,10 @@ Test(search_findings, what_is_known_without_some_features_is_no_finding)
     cr_expect(bucket->explained);
     cr_expect_eq(bucket->cases, 2);
     char name[FACTS_NAME_MAX];
-    cr_expect_str_eq(facts_case_name(&bucket->form[0].best, name), "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 mask=causal fill=spiky");
-    cr_expect_str_eq(facts_case_name(&bucket->form[0].known, name), "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 fill=spiky");
+    cr_expect_str_eq(facts_case_name(&bucket->form[0].best, name),
+                     "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 mask=causal fill=spiky");
+    cr_expect_str_eq(facts_case_name(&bucket->form[0].known, name),
+                     "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 fill=spiky");
     facts_findings_free(f);
     close_world(&w);
 }
@@ -320,7 +348,8 @@ Test(search_findings, a_known_failure_at_other_sizes_explains_nothing)
 {
     facts_symptom known = wrong_dq;
     known.known = true;
-    const bug bugs[] = { { "pass=bwd & mod~softcap:* & s.q=1", known, 0 }, { "pass=bwd & mod~softcap:* & s.q>1", wrong_dq, 0 } };
+    const bug bugs[] = { { "pass=bwd & mod~softcap:* & s.q=1", known, 0 },
+                         { "pass=bwd & mod~softcap:* & s.q>1", wrong_dq, 0 } };
     static const char *const drawn[] = { "pass=bwd s=65 mod=softcap:5 b=3" };
     static world w;
     w.bugs = bugs;
@@ -335,7 +364,8 @@ Test(search_findings, a_known_failure_at_other_sizes_explains_nothing)
 Test(search_findings, what_a_form_explains_is_not_shrunk_again)
 {
     const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
-    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=300 h=4/2 mask=causal" };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky",
+                                         "pass=bwd s=300 h=4/2 mask=causal" };
     static world w;
     w.bugs = bugs;
     w.bug_count = 1;
@@ -353,7 +383,8 @@ Test(search_findings, what_a_form_explains_is_not_shrunk_again)
 Test(search_findings, another_type_is_shrunk_once_and_counted_from_then_on)
 {
     const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
-    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd dtype=e4m3 s=300 h=4/2 mask=causal",
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky",
+                                         "pass=bwd dtype=e4m3 s=300 h=4/2 mask=causal",
                                          "pass=bwd dtype=e5m2 s=200 b=3 mask=causal" };
     size_t asked[4] = { 0 };
     static world w;
@@ -398,7 +429,9 @@ Test(search_findings, known_failures_are_left_out_unless_wanted)
     facts_error error;
     cr_assert(facts_case_parse(&c, "pass=bwd", &error));
     const facts_evidence_text evidence = { .cudnn = "9.19.0" };
-    const facts_answer answer = { .verdict = FACTS_VERDICT_WRONG, .count = 1, .failing = &known, .evidence = &evidence };
+    const facts_answer answer = {
+        .verdict = FACTS_VERDICT_WRONG, .count = 1, .failing = &known, .evidence = &evidence
+    };
     cr_assert(facts_findings_add(f, &c, &answer, false));
     cr_expect_eq(facts_findings_open(f), 0);
     cr_assert(facts_findings_add(f, &c, &answer, true));
@@ -408,13 +441,17 @@ Test(search_findings, known_failures_are_left_out_unless_wanted)
 
 Test(search_findings, what_the_data_could_not_tell_is_no_finding)
 {
-    const facts_symptom unsure = { .verdict = FACTS_VERDICT_MISTRUSTED, .engine = 6, .backend = "cudnn" };
+    const facts_symptom unsure = { .verdict = FACTS_VERDICT_MISTRUSTED,
+                                   .engine = 6,
+                                   .backend = "cudnn" };
     facts_findings *f = facts_findings_new(&(facts_findings_limits){ 0 });
     facts_case c;
     facts_error error;
     cr_assert(facts_case_parse(&c, "pass=bwd", &error));
     const facts_evidence_text evidence = { .cudnn = "9.19.0" };
-    const facts_answer answer = { .verdict = FACTS_VERDICT_MISTRUSTED, .count = 1, .failing = &unsure, .evidence = &evidence };
+    const facts_answer answer = {
+        .verdict = FACTS_VERDICT_MISTRUSTED, .count = 1, .failing = &unsure, .evidence = &evidence
+    };
     cr_assert(facts_findings_add(f, &c, &answer, true));
     cr_expect_eq(facts_findings_open(f), 0);
     facts_findings_free(f);

@@ -1,5 +1,5 @@
-/* What a search remembers when it asks for ever: the failures, and of the rest only that they were asked; and the record that it
- * is read back from. */
+/* What a search remembers when it asks for ever: the failures, and of the rest only that they were
+ * asked; and the record that it is read back from. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,9 @@ static facts_memo_id answer(facts_memo *memo, int i, const char *verdict)
 {
     facts_line line;
     char row[100];
-    snprintf(row, sizeof row, "{\"case\":\"%s\",\"build\":\"none\",\"device\":\"cpu\",\"verdict\":\"%s\"}", name_of(i), verdict);
+    snprintf(row, sizeof row,
+             "{\"case\":\"%s\",\"build\":\"none\",\"device\":\"cpu\",\"verdict\":\"%s\"}",
+             name_of(i), verdict);
     facts_memo_id id = facts_memo_ask(memo, name_of(i), 1);
     cr_assert_neq(id, FACTS_MEMO_NONE);
     facts_line_parse(&line, row, strlen(row));
@@ -48,7 +50,8 @@ Test(memo, forgets_what_passed_and_needs_no_more_room)
     cr_expect_eq(facts_memo_answered(memo), CASES);
     for (int i = 0; i < CASES; i++) {
         bool in_hand = i >= CASES - IN_HAND;
-        cr_expect_eq(state_of(memo, i), in_hand ? FACTS_MEMO_ANSWERED : FACTS_MEMO_UNKNOWN, "%d", i);
+        cr_expect_eq(state_of(memo, i), in_hand ? FACTS_MEMO_ANSWERED : FACTS_MEMO_UNKNOWN, "%d",
+                     i);
         cr_expect_eq(facts_memo_forgot(memo, name_of(i)), !in_hand, "%d", i);
         cr_expect_not(facts_memo_forgot(memo, name_of(CASES + i)), "%d was never asked", CASES + i);
     }
@@ -66,7 +69,8 @@ Test(memo, finds_the_others_after_some_are_forgotten)
         if (i % 3)
             facts_memo_forget(memo, ids[i]);
     for (int i = 0; i < CASES; i++)
-        cr_expect_eq(state_of(memo, i), i % 3 && i % 5 ? FACTS_MEMO_UNKNOWN : FACTS_MEMO_ANSWERED, "%d", i);
+        cr_expect_eq(state_of(memo, i), i % 3 && i % 5 ? FACTS_MEMO_UNKNOWN : FACTS_MEMO_ANSWERED,
+                     "%d", i);
     facts_memo_free(memo);
 }
 
@@ -81,7 +85,8 @@ Test(memo, does_not_forget_a_question_without_its_answer)
     facts_memo_free(memo);
 }
 
-/* ---- the record that is read back ------------------------------------------------------------------------------------------ */
+/* ---- the record that is read back
+ * ------------------------------------------------------------------------------------------ */
 
 #define OF_TARGET "\"build\":\"none\",\"device\":\"cpu\""
 
@@ -92,7 +97,8 @@ static void load(facts_memo_load *l, const char *text)
     cr_assert(facts_memo_load_line(l, &line));
 }
 
-static void count_drawn(void *context, const char *name, const facts_answer *answer, facts_verdict before)
+static void count_drawn(void *context, const char *name, const facts_answer *answer,
+                        facts_verdict before)
 {
     (void)before;
     (void)name;
@@ -105,16 +111,20 @@ Test(memo, a_record_answers_what_it_holds_and_nothing_else)
     int drawn = 0;
     facts_answer answer;
     facts_memo *memo = facts_memo_new();
-    facts_memo_load l = {
-        .memo = memo, .build = "none", .device = "cpu", .group = "fuzz/drawn", .context = &drawn, .drawn = count_drawn
-    };
+    facts_memo_load l = { .memo = memo,
+                          .build = "none",
+                          .device = "cpu",
+                          .group = "fuzz/drawn",
+                          .context = &drawn,
+                          .drawn = count_drawn };
     load(&l, "{\"start\":{\"case\":\"a\"," OF_TARGET "}}");
     load(&l, "{\"case\":\"a\",\"verdict\":\"pass\",\"group\":\"fuzz/drawn\"," OF_TARGET "}");
-    load(&l,
-         "{\"case\":\"b\",\"verdict\":\"wrong\",\"group\":\"fuzz/"
-         "drawn\",\"backend\":\"cpu\",\"errors\":{\"o\":{\"ratio\":0.5},\"stats\":{\"ratio\":7,\"gate\":\"t1\"}}," OF_TARGET "}");
+    load(&l, "{\"case\":\"b\",\"verdict\":\"wrong\",\"group\":\"fuzz/"
+             "drawn\",\"backend\":\"cpu\",\"errors\":{\"o\":{\"ratio\":0.5},\"stats\":{\"ratio\":7,"
+             "\"gate\":\"t1\"}}," OF_TARGET "}");
     load(&l, "{\"case\":\"b\",\"verdict\":\"pass\",\"group\":\"fuzz/asked\"," OF_TARGET "}");
-    load(&l, "{\"case\":\"c\",\"verdict\":\"inconclusive\",\"group\":\"fuzz/drawn\"," OF_TARGET "}");
+    load(&l,
+         "{\"case\":\"c\",\"verdict\":\"inconclusive\",\"group\":\"fuzz/drawn\"," OF_TARGET "}");
     load(&l, "{\"case\":\"d\",\"verdict\":\"pass\",\"build\":\"none\",\"device\":\"other\"}");
     load(&l, "{\"start\":{\"case\":\"e\"," OF_TARGET "}}");
     load(&l, "not a line of ours");
@@ -126,10 +136,12 @@ Test(memo, a_record_answers_what_it_holds_and_nothing_else)
     cr_assert_eq(answer.count, 1);
     cr_expect_str_eq(answer.failing[0].tensors, "stats");
     cr_expect_str_eq(answer.failing[0].gate, "t1");
-    cr_expect_eq(facts_memo_get(memo, "b", 2, &answer), FACTS_MEMO_ANSWERED, "a repeat is an attempt of its own");
+    cr_expect_eq(facts_memo_get(memo, "b", 2, &answer), FACTS_MEMO_ANSWERED,
+                 "a repeat is an attempt of its own");
     cr_expect_eq(answer.verdict, FACTS_VERDICT_PASS);
     cr_expect_eq(facts_memo_get(memo, "b", 3, &answer), FACTS_MEMO_UNKNOWN);
-    cr_expect_eq(facts_memo_get(memo, "c", 1, &answer), FACTS_MEMO_UNKNOWN, "what could not be asked is asked again");
+    cr_expect_eq(facts_memo_get(memo, "c", 1, &answer), FACTS_MEMO_UNKNOWN,
+                 "what could not be asked is asked again");
     cr_expect_eq(facts_memo_get(memo, "d", 1, &answer), FACTS_MEMO_UNKNOWN, "another target");
     cr_expect_eq(facts_memo_get(memo, "e", 1, &answer), FACTS_MEMO_UNKNOWN, "started, killed");
     facts_memo_free(memo);
@@ -138,13 +150,14 @@ Test(memo, a_record_answers_what_it_holds_and_nothing_else)
 Test(memo, by_reason_every_answer_is_told_apart_by_its_sentence)
 {
     static const char *const rows[] = {
-        "{\"case\":\"a\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"d 100 is odd\"}," OF_TARGET
+        "{\"case\":\"a\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\","
+        "\"text\":\"d 100 is odd\"}," OF_TARGET "}",
+        "{\"case\":\"b\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\","
+        "\"text\":\"d 36 is odd\"}," OF_TARGET "}",
+        "{\"case\":\"c\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\","
+        "\"text\":\"s 36 is odd\"}," OF_TARGET "}",
+        "{\"case\":\"d\",\"verdict\":\"pass\",\"engines\":[{\"mode\":\"A\",\"index\":4}]," OF_TARGET
         "}",
-        "{\"case\":\"b\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"d 36 is odd\"}," OF_TARGET
-        "}",
-        "{\"case\":\"c\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"s 36 is odd\"}," OF_TARGET
-        "}",
-        "{\"case\":\"d\",\"verdict\":\"pass\",\"engines\":[{\"mode\":\"A\",\"index\":4}]," OF_TARGET "}",
     };
     facts_memo *memo = facts_memo_new();
     facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "" };
@@ -153,10 +166,12 @@ Test(memo, by_reason_every_answer_is_told_apart_by_its_sentence)
     for (size_t i = 0; i < 4; i++)
         load(&l, rows[i]);
     for (size_t i = 0; i < 4; i++) {
-        cr_assert_eq(facts_memo_get(memo, (const char *[]){ "a", "b", "c", "d" }[i], 1, &answer[i]), FACTS_MEMO_ANSWERED);
+        cr_assert_eq(facts_memo_get(memo, (const char *[]){ "a", "b", "c", "d" }[i], 1, &answer[i]),
+                     FACTS_MEMO_ANSWERED);
         cr_assert_eq(answer[i].count, 1);
     }
-    cr_expect_not_null(facts_answer_find(&answer[1], &answer[0].failing[0]), "numbers in a reason do not count");
+    cr_expect_not_null(facts_answer_find(&answer[1], &answer[0].failing[0]),
+                       "numbers in a reason do not count");
     cr_expect_null(facts_answer_find(&answer[2], &answer[0].failing[0]));
     cr_expect_null(facts_answer_find(&answer[3], &answer[0].failing[0]));
     cr_expect_str_eq(answer[0].evidence[0].reason, "unsupported: d 100 is odd");
@@ -169,7 +184,8 @@ Test(memo, with_engine_all_it_goes_on_after_the_last_row)
     facts_memo *memo = facts_memo_new();
     facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "" };
     load(&l, "{\"case\":\"a\",\"verdict\":\"pass\",\"config\":0,\"more\":true," OF_TARGET "}");
-    load(&l, "{\"case\":\"a\",\"verdict\":\"nan\",\"config\":1,\"engine\":6,\"backend\":\"cudnn\",\"more\":true," OF_TARGET "}");
+    load(&l, "{\"case\":\"a\",\"verdict\":\"nan\",\"config\":1,\"engine\":6,\"backend\":\"cudnn\","
+             "\"more\":true," OF_TARGET "}");
     facts_memo_load_end(memo, 3);
     cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_UNKNOWN);
     facts_memo_id id = facts_memo_ask(memo, "a", 1);

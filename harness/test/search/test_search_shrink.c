@@ -1,5 +1,5 @@
-/* Shrinking: a made-up failure (a predicate) must come down to the smallest case that has it, by the same path each time, each
- * question once. */
+/* Shrinking: a made-up failure (a predicate) must come down to the smallest case that has it, by
+ * the same path each time, each question once. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static world *open_world(const char *fails)
 {
     facts_error error = { 0 };
     world *w = calloc(1, sizeof *w);
-    w->symptom = (facts_symptom){ .verdict = FACTS_VERDICT_WRONG, .engine = -1, .tensors = "dq dk" };
+    w->symptom =
+        (facts_symptom){ .verdict = FACTS_VERDICT_WRONG, .engine = -1, .tensors = "dq dk" };
     cr_assert(facts_predicate_parse(&w->fails, fails, &error), "%s", error.text);
     return w;
 }
@@ -78,16 +79,20 @@ static void step(void *context, const facts_shrink_step *s)
         return;
     w->reported = s->number;
     char line[FACTS_NAME_MAX + 100], name[FACTS_NAME_MAX];
-    snprintf(line, sizeof line, "%d %d %s %s\n", s->number, s->kept, s->what, facts_case_name(s->c, name));
+    snprintf(line, sizeof line, "%d %d %s %s\n", s->number, s->kept, s->what,
+             facts_case_name(s->c, name));
     strncat(w->path, line, sizeof w->path - strlen(w->path) - 1);
 }
 
 static facts_shrink_result shrink_with(world *w, const char *start, int lookahead, int most_steps)
 {
     facts_error error = { 0 };
-    facts_shrink_order order = {
-        .symptom = w->symptom, .lookahead = lookahead, .most_steps = most_steps, .context = w, .ask = ask, .step = step
-    };
+    facts_shrink_order order = { .symptom = w->symptom,
+                                 .lookahead = lookahead,
+                                 .most_steps = most_steps,
+                                 .context = w,
+                                 .ask = ask,
+                                 .step = step };
     facts_shrink_result result;
     cr_assert(facts_case_parse(&order.start, start, &error), "%s", error.text);
     for (;;) {
@@ -109,19 +114,23 @@ static void expect_smallest(const char *fails, const char *start, const char *sm
     char name[FACTS_NAME_MAX];
     world *w = open_world(fails);
     facts_shrink_result r = shrink_with(w, start, 1, 0);
-    cr_expect_str_eq(facts_case_name(&r.best, name), smallest, "of %s: %s\nnot     %s\n%s", fails, name, smallest, w->path);
+    cr_expect_str_eq(facts_case_name(&r.best, name), smallest, "of %s: %s\nnot     %s\n%s", fails,
+                     name, smallest, w->path);
     close_world(w);
 }
 
-#define LOADED                                                                                                                     \
-    "pass=bwd dtype=f16 b=3 h=8/2 s=300/448 d=192/128 layout=sbhd stride=gap:q.s.8+k.s.16 window=100:7 bias=1hss dbias=1 "         \
+#define LOADED                                                                                     \
+    "pass=bwd dtype=f16 b=3 h=8/2 s=300/448 d=192/128 layout=sbhd stride=gap:q.s.8+k.s.16 "        \
+    "window=100:7 bias=1hss dbias=1 "                                                              \
     "deterministic=1 fill=needle seed=4"
 
 Test(search_shrink, comes_down_to_what_the_failure_needs)
 {
-    expect_smallest("d.qk>64 & s.kv%128=64 & pass=bwd", LOADED, "pass=bwd dtype=bf16 b=1 h=1 s=1/64 d=65");
+    expect_smallest("d.qk>64 & s.kv%128=64 & pass=bwd", LOADED,
+                    "pass=bwd dtype=bf16 b=1 h=1 s=1/64 d=65");
     expect_smallest("dbias=1", LOADED, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 bias=11ss dbias=1");
-    expect_smallest("dtype=f16 & fill=needle", LOADED, "pass=fwd dtype=f16 b=1 h=1 s=1 d=1 fill=needle");
+    expect_smallest("dtype=f16 & fill=needle", LOADED,
+                    "pass=fwd dtype=f16 b=1 h=1 s=1 d=1 fill=needle");
     expect_smallest("h.q>h.kv", LOADED, "pass=fwd dtype=bf16 b=1 h=2/1 s=1 d=1");
     expect_smallest("s.kv%128=64 & s.kv>128", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=1/192 d=1");
     expect_smallest("s.q>=300 | s.kv>=448", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=300/1 d=1");
@@ -131,15 +140,21 @@ Test(search_shrink, comes_down_to_what_the_failure_needs)
 
 Test(search_shrink, values_lose_what_is_not_needed)
 {
-    expect_smallest("stride~*k.s.*", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 stride=gap:k.s.1");
+    expect_smallest("stride~*k.s.*", LOADED,
+                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 stride=gap:k.s.1");
     expect_smallest("window.left<inf", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 window=1:inf");
     expect_smallest("window.left>=5 & window.left<inf & window.right>=3", LOADED,
                     "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 window=5:inf");
-    expect_smallest("mod~softcap:*", "pass=fwd mod=softcap:37 want=stats+max", "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 mod=softcap:1");
-    expect_smallest("want~*max*", "pass=fwd want=stats+max+sum_exp", "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 want=max");
-    expect_smallest("repeat>=7", "pass=fwd repeat=50", "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 repeat=7");
-    expect_smallest("mask!=none", "pass=fwd mask=causal_br", "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 mask=causal");
-    expect_smallest("v=sbhd", "pass=fwd v=sbhd q=bhsd", "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 v=sbhd");
+    expect_smallest("mod~softcap:*", "pass=fwd mod=softcap:37 want=stats+max",
+                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 mod=softcap:1");
+    expect_smallest("want~*max*", "pass=fwd want=stats+max+sum_exp",
+                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 want=max");
+    expect_smallest("repeat>=7", "pass=fwd repeat=50",
+                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 repeat=7");
+    expect_smallest("mask!=none", "pass=fwd mask=causal_br",
+                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 mask=causal");
+    expect_smallest("v=sbhd", "pass=fwd v=sbhd q=bhsd",
+                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 v=sbhd");
 }
 
 /* Some batch entry has queries and no key. */
@@ -164,7 +179,8 @@ Test(search_shrink, one_batch_entry_stays_with_its_lengths)
         world *w = open_world("b>=1");
         w->fails_too = has_empty_entry;
         facts_shrink_result r = shrink_with(w, starts[i], 1, 0);
-        cr_expect_str_eq(facts_case_name(&r.best, name), "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 lens=1/0", "%s\n%s", name, w->path);
+        cr_expect_str_eq(facts_case_name(&r.best, name),
+                         "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 lens=1/0", "%s\n%s", name, w->path);
         close_world(w);
     }
 }
@@ -175,14 +191,16 @@ Test(search_shrink, lengths_shrink_with_the_batch_they_need)
     world *w = open_world("b>=2");
     w->fails_too = has_empty_entry;
     facts_shrink_result r = shrink_with(w, "pass=fwd b=5 s=40 lens=40+3+40+9+8/40+7+0+0+3", 1, 0);
-    cr_expect_not_null(strstr(facts_case_name(&r.best, name), "h=1 s=1 d=1 lens=1+"), "%s\n%s", name, w->path);
+    cr_expect_not_null(strstr(facts_case_name(&r.best, name), "h=1 s=1 d=1 lens=1+"), "%s\n%s",
+                       name, w->path);
     cr_expect_null(strstr(name, " b="), "two entries, the default: %s", name);
     close_world(w);
 }
 
 Test(search_shrink, the_path_is_the_same_however_late_the_answers_come)
 {
-    static const char *const fails[] = { "d.qk>64 & s.kv%128=64 & pass=bwd", "window.left>=5 & window.left<inf & b>1",
+    static const char *const fails[] = { "d.qk>64 & s.kv%128=64 & pass=bwd",
+                                         "window.left>=5 & window.left<inf & b>1",
                                          "h.q>h.kv & stride~*k.s*" };
     for (size_t i = 0; i < sizeof fails / sizeof *fails; i++) {
         world *first = open_world(fails[i]);
@@ -216,12 +234,15 @@ Test(search_shrink, another_tensor_engine_or_a_known_failure_is_not_the_same)
     char name[FACTS_NAME_MAX];
     facts_error error;
     world *w = open_world("s.kv>=8");
-    cr_assert(facts_predicate_parse(&w->known, "s.kv<64", &error)); /* smaller ones are a known failure */
+    cr_assert(
+        facts_predicate_parse(&w->known, "s.kv<64", &error)); /* smaller ones are a known failure */
     facts_shrink_result r = shrink_with(w, "pass=fwd s=512", 1, 0);
     cr_expect_str_eq(facts_case_name(&r.best, name), "pass=fwd dtype=bf16 b=1 h=1 s=1/64 d=1");
     close_world(w);
 
-    const facts_symptom wanted = { .verdict = FACTS_VERDICT_WRONG, .engine = 6, .backend = "cudnn", .tensors = "dq" };
+    const facts_symptom wanted = {
+        .verdict = FACTS_VERDICT_WRONG, .engine = 6, .backend = "cudnn", .tensors = "dq"
+    };
     facts_symptom other = wanted;
     cr_expect(facts_symptom_same(&wanted, &other));
     snprintf(other.tensors, sizeof other.tensors, "dk dq");
@@ -239,10 +260,12 @@ Test(search_shrink, another_tensor_engine_or_a_known_failure_is_not_the_same)
 Test(search_shrink, the_engine_that_fails_is_kept)
 {
     char name[FACTS_NAME_MAX];
-    world *w = open_world("s.kv>3 & (engine=6 | engine=all)"); /* the heuristics would choose another */
+    world *w =
+        open_world("s.kv>3 & (engine=6 | engine=all)"); /* the heuristics would choose another */
     w->symptom.engine = 6;
     facts_shrink_result r = shrink_with(w, "pass=bwd s=100 engine=all fill=spiky", 1, 0);
-    cr_expect_str_eq(facts_case_name(&r.best, name), "pass=fwd dtype=bf16 b=1 h=1 s=1/4 d=1 engine=6");
+    cr_expect_str_eq(facts_case_name(&r.best, name),
+                     "pass=fwd dtype=bf16 b=1 h=1 s=1/4 d=1 engine=6");
     close_world(w);
     w = open_world("s.kv>3");
     w->symptom.engine = 6;
@@ -283,7 +306,8 @@ Test(search_shrink, controls_are_one_key_away_and_right)
 {
     char name[FACTS_NAME_MAX];
     world *w = open_world("d.qk>64 & s.kv%128=64 & pass=bwd & fill=neglse");
-    facts_shrink_result r = shrink_with(w, "pass=bwd dtype=f16 s=320 d=128 fill=neglse mask=causal", 1, 0);
+    facts_shrink_result r =
+        shrink_with(w, "pass=bwd dtype=f16 s=320 d=128 fill=neglse mask=causal", 1, 0);
     cr_assert_geq(r.controls, 3);
     for (size_t i = 0; i < r.controls; i++) {
         int keys = 0;

@@ -1,6 +1,6 @@
-/* A worker that misbehaves on demand. It speaks PROTOCOL.md; the target's "fault" says where it goes wrong: rules joined by ';',
- * each WHAT or WHAT@PART, where PART is a piece of a case's name ("" fits all). Deterministic: the same case goes wrong in every
- * process. */
+/* A worker that misbehaves on demand. It speaks PROTOCOL.md; the target's "fault" says where it
+ * goes wrong: rules joined by ';', each WHAT or WHAT@PART, where PART is a piece of a case's name
+ * ("" fits all). Deterministic: the same case goes wrong in every process. */
 #include <glob.h>
 #include <jansson.h>
 #include <signal.h>
@@ -39,7 +39,9 @@ static bool has_rule(const char *what, const char *name)
 
 static void nap(double seconds)
 {
-    nanosleep(&(struct timespec){ (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) }, NULL);
+    nanosleep(
+        &(struct timespec){ (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) },
+        NULL);
 }
 
 static void say(const char *text)
@@ -81,12 +83,14 @@ static void touch(const char *name)
         fclose(file);
 }
 
-/* Tests wait for moments and not for times. What waits here for another worker gives up after a minute, and the test fails. */
-#define MINUTE(condition)                                                                                                          \
-    for (int waited = 0; waited < 12000 && !(condition); waited++)                                                                 \
+/* Tests wait for moments and not for times. What waits here for another worker gives up after a
+ * minute, and the test fails. */
+#define MINUTE(condition)                                                                          \
+    for (int waited = 0; waited < 12000 && !(condition); waited++)                                 \
     nap(0.005)
 
-/* A GPU with room for one worker: each has a file while it lives. One that was killed leaves it, and takes no room. */
+/* A GPU with room for one worker: each has a file while it lives. One that was killed leaves it,
+ * and takes no room. */
 static void be_alive(void)
 {
     atexit(be_gone);
@@ -129,7 +133,8 @@ static long counted(const char *word, int of)
     return stat(name, &info) == 0 ? (long)info.st_size : 0;
 }
 
-/* Another process takes the GPU's memory when the first worker has ended; the third that starts then finds room. */
+/* Another process takes the GPU's memory when the first worker has ended; the third that starts
+ * then finds room. */
 static bool is_taken(void)
 {
     const long count = count_in("starts", gpu);
@@ -146,15 +151,18 @@ static void start(const json_t *target)
         exit(9);
     }
     if (has_rule("failed", NULL)) {
-        say("{\"failed\":{\"class\":\"environment\",\"text\":\"no driver\",\"remedy\":\"install one\"}}\n");
+        say("{\"failed\":{\"class\":\"environment\",\"text\":\"no driver\",\"remedy\":\"install "
+            "one\"}}\n");
         exit(3);
     }
-    if (has_rule("room_for_one", NULL) || has_rule("start_for_one", NULL) || strstr(fault, "refuse_late"))
+    if (has_rule("room_for_one", NULL) || has_rule("start_for_one", NULL) ||
+        strstr(fault, "refuse_late"))
         be_alive();
     ordinal = count_in("born", gpu);
     if (has_rule("start_for_none", NULL) || (has_rule("start_after_pauses", NULL) && is_taken()) ||
         (has_rule("start_for_one", NULL) && has_company())) {
-        say("{\"failed\":{\"class\":\"no_memory\",\"text\":\"no GPU 0: out of memory\",\"remedy\":\"\"}}\n");
+        say("{\"failed\":{\"class\":\"no_memory\",\"text\":\"no GPU 0: out of "
+            "memory\",\"remedy\":\"\"}}\n");
         exit(3);
     }
     if (has_rule("noise_at_start", NULL))
@@ -179,10 +187,14 @@ static void start(const json_t *target)
 static void flood(void)
 {
     for (int i = 0; i < 20000; i++)
-        fprintf(stderr, "line %d of a flood that nobody asked for, and that must not fill anybody's memory\n", i);
+        fprintf(
+            stderr,
+            "line %d of a flood that nobody asked for, and that must not fill anybody's memory\n",
+            i);
 }
 
-/* The first case of a worker waits until two workers of one GPU are in a case. With meet_later the very first worker does not. */
+/* The first case of a worker waits until two workers of one GPU are in a case. With meet_later the
+ * very first worker does not. */
 static void meet(void)
 {
     static bool met;
@@ -200,13 +212,15 @@ static void take_the_case(void)
         count_in("asked", gpu);
         MINUTE(counted("asked", 1 - gpu) >= counted("asked", gpu));
     }
-    if (has_rule("gpu1_last", NULL)) { /* GPU 1 is busy with one of twelve cases until GPU 0 has the others */
+    if (has_rule("gpu1_last",
+                 NULL)) { /* GPU 1 is busy with one of twelve cases until GPU 0 has the others */
         count_in("asked", gpu);
         MINUTE(gpu == 0 || counted("asked", 0) == 11);
     }
 }
 
-/* FOLDER/held has the names of these cases. Each waits until the test makes FOLDER/go, or kills this worker. */
+/* FOLDER/held has the names of these cases. Each waits until the test makes FOLDER/go, or kills
+ * this worker. */
 static void hold(const char *name)
 {
     FILE *file = fopen("held", "a");
@@ -242,7 +256,8 @@ static void misbehave(const char *name, int64_t id, int served)
     if (has_rule("hang", name))
         hang();
     if (has_rule("nonsense", name)) {
-        fprintf(replies, "{\"id\":%lld,\"row\":{\"colour\":\"blue\"},\"last\":true}\n", (long long)id);
+        fprintf(replies, "{\"id\":%lld,\"row\":{\"colour\":\"blue\"},\"last\":true}\n",
+                (long long)id);
         fflush(replies);
     }
     if (has_rule("long", name)) {
@@ -277,7 +292,8 @@ static void answer(const char *name, int64_t id, int config, bool last, bool bye
     if (has_rule("no_room", name) || (has_rule("room_for_one", name) && has_company()) ||
         (config == 0 && has_rule("refuse_late", name) && lost_company())) {
         fprintf(replies,
-                "{\"id\":%lld,\"row\":{\"verdict\":\"inconclusive\",\"reason\":{\"class\":\"no_memory\",\"text\":\"no "
+                "{\"id\":%lld,\"row\":{\"verdict\":\"inconclusive\",\"reason\":{\"class\":\"no_"
+                "memory\",\"text\":\"no "
                 "memory\"}}%s%s}\n",
                 (long long)id, last ? ",\"last\":true" : "", bye ? ",\"bye\":true" : "");
         fflush(replies);
@@ -286,16 +302,19 @@ static void answer(const char *name, int64_t id, int config, bool last, bool bye
     const bool refuses = has_rule("refuse", name) || (fresh && has_rule("refuse_fresh", name));
     const char *verdict = has_rule("wrong", name) ? "wrong" : refuses ? "unsupported" : "pass";
     fprintf(replies,
-            "{\"id\":%lld,\"row\":{\"backend\":\"cudnn\",\"verdict\":\"%s\",\"supported\":true,\"engine\":%d,\"config\":%d,"
+            "{\"id\":%lld,\"row\":{\"backend\":\"cudnn\",\"verdict\":\"%s\",\"supported\":true,"
+            "\"engine\":%d,\"config\":%d,"
             "\"engines\":[{\"mode\":"
-            "\"A\",\"index\":6,\"config\":0}],\"reason\":{\"class\":\"%s\",\"text\":\"because\"}}%s%s}\n",
-            (long long)id, verdict, config, config, strcmp(verdict, "unsupported") == 0 ? "unsupported" : "none",
+            "\"A\",\"index\":6,\"config\":0}],\"reason\":{\"class\":\"%s\",\"text\":\"because\"}}%"
+            "s%s}\n",
+            (long long)id, verdict, config, config,
+            strcmp(verdict, "unsupported") == 0 ? "unsupported" : "none",
             last ? ",\"last\":true" : "", bye ? ",\"bye\":true" : "");
     fflush(replies);
 }
 
-/* One turn: every configuration takes 100 us, 2 % more or less from launch to launch; with slow_build@VERSION those of that version
- * half as much again. */
+/* One turn: every configuration takes 100 us, 2 % more or less from launch to launch; with
+ * slow_build@VERSION those of that version half as much again. */
 static void take_turn(const char *name, int64_t id)
 {
     static unsigned state = 1;
@@ -328,7 +347,8 @@ static void all_configs(const char *name, int64_t id, int from)
         fflush(replies);
         snprintf(rule, sizeof rule, "late_config%d", config);
         if (has_rule(rule, name)) {
-            fprintf(replies, "{\"id\":%lld,\"stage\":\"judge\",\"config\":%d}\n", (long long)id, config);
+            fprintf(replies, "{\"id\":%lld,\"stage\":\"judge\",\"config\":%d}\n", (long long)id,
+                    config);
             fflush(replies);
             hang();
         }

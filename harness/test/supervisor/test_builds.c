@@ -1,4 +1,5 @@
-/* Builds: what a folder holds, what a user's words mean, whether a file is what its package shipped. */
+/* Builds: what a folder holds, what a user's words mean, whether a file is what its package
+ * shipped. */
 #include <criterion/criterion.h>
 #include <ftw.h>
 #include <stdarg.h>
@@ -48,7 +49,8 @@ static void make_bare(const char *folder, int minor, int patch, int cuda, bool f
     char engines[512];
     snprintf(engines, sizeof engines,
              "\x7f"
-             "ELF... cudnn_version != (9 * 10000 + %d * 100 + %d) ... --ext-desc-file=\"/usr/local/cuda-%d.1/bin/ptxExtDesc.txt\" "
+             "ELF... cudnn_version != (9 * 10000 + %d * 100 + %d) ... "
+             "--ext-desc-file=\"/usr/local/cuda-%d.1/bin/ptxExtDesc.txt\" "
              "%0100d",
              minor, patch, cuda, 0);
     put(at("%s/libcudnn.so.9", folder), "main");
@@ -66,7 +68,9 @@ static void make_installed(const char *name, const char *package, const char *ve
     make_bare(lib, 1, 0, 13, false);
     struct stat info;
     cr_assert_eq(stat(at("%s/libcudnn_engines_runtime_compiled.so.9", lib), &info), 0);
-    snprintf(text, sizeof text, "Metadata-Version: 2.1\nName: %s\nVersion: %s\n\nText\nVersion: 1.0.0\n", package, version);
+    snprintf(text, sizeof text,
+             "Metadata-Version: 2.1\nName: %s\nVersion: %s\n\nText\nVersion: 1.0.0\n", package,
+             version);
     put(at("cache/facts/cudnn/%s/METADATA", name), text);
     snprintf(text, sizeof text,
              "nvidia/cudnn_jit/lib/libcudnn.so.9,sha256=%s,4\nnvidia/cudnn_jit/lib/"
@@ -100,9 +104,12 @@ static void set_up(void)
     unsetenv("FACTS_PYTHON");
     put(at("home/ci/cudnn.lock"),
         "# comment\n"
-        "nvidia-cudnn-jit-cu13 9.27.0.42 4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 74360782 w.whl\n"
-        "nvidia-cudnn-jit-cu13 9.21.1.3 4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 65027521 w.whl\n"
-        "nvidia-cudnn-cu12 9.9.0.52 4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 781418458 w.whl\n");
+        "nvidia-cudnn-jit-cu13 9.27.0.42 "
+        "4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 74360782 w.whl\n"
+        "nvidia-cudnn-jit-cu13 9.21.1.3 "
+        "4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 65027521 w.whl\n"
+        "nvidia-cudnn-cu12 9.9.0.52 "
+        "4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 781418458 w.whl\n");
 }
 
 static void tear_down(void)
@@ -147,7 +154,8 @@ Test(builds, metadata_is_believed_only_when_its_record_names_the_library_that_is
     cr_expect_str_eq(b.name, "9.11.0-full-cu12");
     cr_expect_str_eq(b.full_version, "9.11.0.98");
     cr_expect(b.three_libraries, "a full build kept for attention only has three libraries");
-    make_bare("cache/facts/cudnn/x/lib", 15, 1, 13, false); /* replaced behind the metadata's back: other bytes, other size */
+    make_bare("cache/facts/cudnn/x/lib", 15, 1, 13,
+              false); /* replaced behind the metadata's back: other bytes, other size */
     FILE *file = fopen(at("cache/facts/cudnn/x/lib/libcudnn_engines_runtime_compiled.so.9"), "a");
     fputs("more", file);
     fclose(file);
@@ -178,10 +186,12 @@ Test(builds, discovery_orders_newest_first_and_jit_before_full)
     make_three();
     make_bare("toolkit/lib64", 20, 0, 13, true);
     cr_assert_eq(facts_builds_discover(&found, &m), 0, "%s", m.text);
-    const char *expected[] = { "9.24.1-jit-cu13", "9.20.0-jit-cu13", "9.20.0-jit-cu12", "9.20.0-full-cu13" };
+    const char *expected[] = { "9.24.1-jit-cu13", "9.20.0-jit-cu13", "9.20.0-jit-cu12",
+                               "9.20.0-full-cu13" };
     size_t seen = 0;
     for (size_t i = 0; i < found.count; i++)
-        if (strncmp(found.at[i].dir, root, strlen(root)) == 0) { /* the machine's own builds lie elsewhere */
+        if (strncmp(found.at[i].dir, root, strlen(root)) ==
+            0) { /* the machine's own builds lie elsewhere */
             cr_assert_lt(seen, 4);
             cr_expect_str_eq(found.at[i].name, expected[seen]);
             seen++;
@@ -194,7 +204,8 @@ Test(builds, nvrtc_is_of_the_build_s_cuda_major_and_has_its_builtins)
 {
     char path[FACTS_PATH];
     make_nvrtc("cache/facts/nvrtc/12.4.127/lib", "12.4");
-    cr_expect_null(facts_nvrtc_find(12, NULL, path), "12.4 decides yes for Blackwell and cannot compile");
+    cr_expect_null(facts_nvrtc_find(12, NULL, path),
+                   "12.4 decides yes for Blackwell and cannot compile");
     put(at("cache/facts/nvrtc/none/lib/libnvrtc.so.12"), "");
     cr_expect_null(facts_nvrtc_find(12, NULL, path), "no builtins: every compile fails");
     make_nvrtc("cache/facts/nvrtc/12.9.86/lib", "12.9");
@@ -202,7 +213,8 @@ Test(builds, nvrtc_is_of_the_build_s_cuda_major_and_has_its_builtins)
     cr_expect_str_eq(path, at("cache/facts/nvrtc/12.9.86/lib/libnvrtc.so.12"));
 }
 
-static int resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *m)
+static int resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note,
+                   facts_error *m)
 {
     *note = *m = (facts_error){ 0 };
     return facts_builds_resolve(out, spec, flags, note, m);
@@ -216,7 +228,8 @@ Test(builds, a_version_alone_says_which_build_was_taken)
     cr_assert_eq(resolve(&b, "9.20.0", 0, &note, &m), 0, "%s", m.text);
     cr_assert_eq(b.count, 1);
     cr_expect_str_eq(b.at[0].name, "9.20.0-jit-cu13");
-    cr_expect(strstr(note.text, "took 9.20.0-jit-cu13") && strstr(note.text, "9.20.0-jit-cu12"), "%s", note.text);
+    cr_expect(strstr(note.text, "took 9.20.0-jit-cu13") && strstr(note.text, "9.20.0-jit-cu12"),
+              "%s", note.text);
     facts_builds_free(&b);
     cr_assert_eq(resolve(&b, "9.20.0-jit-cu12", 0, &note, &m), 0, "%s", m.text);
     cr_expect_str_eq(b.at[0].name, "9.20.0-jit-cu12");
@@ -273,7 +286,8 @@ Test(builds, what_is_unknown_or_absent_gets_its_remedy)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         facts_builds b;
         facts_error note, m;
-        cr_expect_eq(resolve(&b, CASES[i].spec, 0, &note, &m), CASES[i].status, "%s: %s", CASES[i].spec, m.text);
+        cr_expect_eq(resolve(&b, CASES[i].spec, 0, &note, &m), CASES[i].status, "%s: %s",
+                     CASES[i].spec, m.text);
         cr_expect(strstr(m.text, CASES[i].says), "%s: %s", CASES[i].spec, m.text);
         cr_expect_eq(b.count, 0);
         facts_builds_free(&b);
@@ -290,7 +304,8 @@ Test(builds, latest_without_the_index_is_the_newest_of_the_lock)
     cr_expect_str_eq(b.at[0].name, "9.27.0-jit-cu13");
     cr_expect(strstr(note.text, "the newest in ci/cudnn.lock"), "%s", note.text);
     facts_builds_free(&b);
-    cr_expect_eq(resolve(&b, "latest", FACTS_RESOLVE_PINNED, &note, &m), 3, "what is older and here is not taken for it");
+    cr_expect_eq(resolve(&b, "latest", FACTS_RESOLVE_PINNED, &note, &m), 3,
+                 "what is older and here is not taken for it");
     cr_expect(strstr(m.text, "./facts cudnn install 9.27.0.42-jit-cu13"), "%s", m.text);
 }
 
@@ -300,7 +315,8 @@ Test(builds, pinned_only_takes_of_our_cache_what_the_lock_has)
     facts_error note, m;
     make_three();
     make_installed("9.27.0-jit-cu13", "nvidia-cudnn-jit-cu13", "9.27.0.42");
-    make_installed("9.21.1-jit-cu13", "nvidia-cudnn-jit-cu13", "9.21.1.4"); /* the lock has 9.21.1.3 */
+    make_installed("9.21.1-jit-cu13", "nvidia-cudnn-jit-cu13",
+                   "9.21.1.4"); /* the lock has 9.21.1.3 */
     cr_assert_eq(resolve(&b, "9.27.0.42", FACTS_RESOLVE_PINNED, &note, &m), 0, "%s", m.text);
     facts_builds_free(&b);
     static const char *const UNKNOWN[] = { "9.24.1", "9.21.1", "9.33.0", "9.24..9.27" };
@@ -340,7 +356,8 @@ Test(builds, a_library_is_compared_with_its_package_s_record)
     facts_join(library, b.dir, "libcudnn.so.9");
     cr_expect_eq(facts_library_check(&b, library, NULL), FACTS_INTEGRITY_OK);
     facts_join(library, b.dir, "libcudnn_graph.so.9");
-    cr_expect_eq(facts_library_check(&b, library, NULL), FACTS_INTEGRITY_UNKNOWN, "the RECORD does not name it");
+    cr_expect_eq(facts_library_check(&b, library, NULL), FACTS_INTEGRITY_UNKNOWN,
+                 "the RECORD does not name it");
     facts_join(library, b.dir, "libcudnn.so.9");
     put(library, "Main");
     cr_expect_eq(facts_library_check(&b, library, NULL), FACTS_INTEGRITY_MISMATCH);

@@ -11,7 +11,8 @@
 Test(device, every_shipped_description_loads_and_says_where_it_was_read)
 {
     char names[512], *rest = names;
-    cr_assert(strlen(facts_device_names(names, sizeof names)) > 0, "FACTS_HOME must be the sources");
+    cr_assert(strlen(facts_device_names(names, sizeof names)) > 0,
+              "FACTS_HOME must be the sources");
     for (char *name; (name = strsep(&rest, ",")) != NULL;) {
         facts_device d;
         facts_error m = { 0 };
@@ -45,7 +46,8 @@ Test(device, broken_files_are_bad_input_with_one_line)
     } CASES[] = {
         { "", "device.json:1:" },
         { "{\"device\":{\"deviceVer\":900,", "device.json:1:" },
-        { "{\"a\": \"x\n\x1b[31m\"}", "device.json:1:" }, /* a control character would reach the terminal */
+        { "{\"a\": \"x\n\x1b[31m\"}",
+          "device.json:1:" }, /* a control character would reach the terminal */
         { "[1]", "object" },
         { "{\"device\":3}", "\"device\"" },
         { "{\"deviceVer\":900}", "multiProcessorCount" },
@@ -82,7 +84,10 @@ Test(device, a_name_that_is_not_there_lists_those_that_are)
     for (int i = 0; i < 2; i++) {
         snprintf(path[i], sizeof path[i], "%s/%s.json", devices, i ? "sm90-big" : "sm90-small");
         FILE *file = fopen(path[i], "w");
-        fprintf(file, "{\"source\":\"a Hopper %s\",\"device\":{\"deviceVer\":900,\"multiProcessorCount\":1}}", i ? "B7" : "S3");
+        fprintf(
+            file,
+            "{\"source\":\"a Hopper %s\",\"device\":{\"deviceVer\":900,\"multiProcessorCount\":1}}",
+            i ? "B7" : "S3");
         fclose(file);
     }
     setenv("FACTS_HOME", folder, 1);
@@ -90,7 +95,8 @@ Test(device, a_name_that_is_not_there_lists_those_that_are)
     cr_expect_eq(facts_device_load(&d, "small", &m), 2);
     cr_expect(strstr(m.text, "did you mean sm90-small?"), "%s", m.text);
     cr_expect_eq(facts_device_load(&d, "b7", &m), 2);
-    cr_expect(strstr(m.text, "did you mean sm90-big?"), "by the product that it was read from: %s", m.text);
+    cr_expect(strstr(m.text, "did you mean sm90-big?"), "by the product that it was read from: %s",
+              m.text);
     cr_expect_eq(facts_device_load(&d, "nothing", &m), 2);
     cr_expect(strstr(m.text, "or one of: sm90-big, sm90-small"), "%s", m.text);
     cr_expect_eq(facts_device_load(&d, "../../ci/cudnn.lock", &m), 2);

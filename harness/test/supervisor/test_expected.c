@@ -1,5 +1,5 @@
-/* What the expectations say of a row: what is known is no finding, a known failure that passes is one, and a refusal says nothing
- * of numbers. */
+/* What the expectations say of a row: what is known is no finding, a known failure that passes is
+ * one, and a refusal says nothing of numbers. */
 #include "../worker/running.h"
 
 #include "commands/session/expected.h"
@@ -20,7 +20,8 @@ static void begin(void)
     set_up();
     put_folder("cases");
     put_folder("cases/expect");
-    put("cases/expect/x.expect", "2026-11-22 nan pass=bwd & engine=6 & grade=measured a/b#1 # dQ\n");
+    put("cases/expect/x.expect",
+        "2026-11-22 nan pass=bwd & engine=6 & grade=measured a/b#1 # dQ\n");
     setenv("FACTS_HOME", folder, 1);
     load("");
 }
@@ -52,7 +53,8 @@ static facts_expected_row judged(facts_verdict verdict)
 Test(expected, a_known_failure_is_no_finding)
 {
     facts_expected_row row = judged(FACTS_VERDICT_NAN);
-    cr_expect(!row.unexpected && strstr(row.json, "\"met\":true") && strstr(row.json, "a/b#1"), "%s", row.json);
+    cr_expect(!row.unexpected && strstr(row.json, "\"met\":true") && strstr(row.json, "a/b#1"),
+              "%s", row.json);
 }
 
 Test(expected, a_known_failure_that_passes_is_a_finding)
@@ -70,7 +72,8 @@ Test(expected, a_refusal_does_not_contradict_a_known_failure)
 /* The same key may be a padded one in a case of the suite, and none in another case. */
 Test(expected, a_failure_of_a_suite_is_certain_only_there)
 {
-    put("cases/expect/x.expect", "suites: smoke core\n2026-11-22 nan pass=bwd & engine=6 a/b#1 # dQ\n");
+    put("cases/expect/x.expect",
+        "suites: smoke core\n2026-11-22 nan pass=bwd & engine=6 a/b#1 # dQ\n");
     load("");
     cr_expect(!judged(FACTS_VERDICT_PASS).unexpected);
     cr_expect(!judged(FACTS_VERDICT_NAN).unexpected, "it explains a failure everywhere");
@@ -87,5 +90,7 @@ Test(expected, a_known_hang_of_cudnn_is_no_finding)
     put("cases/expect/x.expect", "2026-11-22 hang pass=bwd & backend=cudnn a/b#1 # never ends\n");
     load("");
     cr_expect(!judged_row(FACTS_VERDICT_HANG, "{\"verdict\":\"hang\"}").unexpected);
-    cr_expect(judged_row(FACTS_VERDICT_HANG, "{\"verdict\":\"hang\",\"backend\":\"math\"}").unexpected, "a row says it better");
+    cr_expect(
+        judged_row(FACTS_VERDICT_HANG, "{\"verdict\":\"hang\",\"backend\":\"math\"}").unexpected,
+        "a row says it better");
 }

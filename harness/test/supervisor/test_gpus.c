@@ -13,7 +13,9 @@ typedef struct one_gpu {
 
 static void prepare(one_gpu *x, int jobs)
 {
-    *x = (one_gpu){ .order = { .jobs = jobs }, .target = { .kind = FACTS_TARGET_GPU, .gpus = 1 }, .state = { .todo = 1000 } };
+    *x = (one_gpu){ .order = { .jobs = jobs },
+                    .target = { .kind = FACTS_TARGET_GPU, .gpus = 1 },
+                    .state = { .todo = 1000 } };
     x->state.target = &x->target;
     x->run = (facts_supervision){ .order = &x->order, .gpus = &x->gpu, .gpu_count = 1 };
 }

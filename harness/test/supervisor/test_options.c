@@ -18,8 +18,9 @@ static bool parse(facts_options *out, facts_command command, int argc, char **ar
     return ok;
 }
 
-#define PARSE(out, command, ...)                                                                                                   \
-    parse(out, FACTS_COMMAND_##command, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)), (char *[]){ __VA_ARGS__ })
+#define PARSE(out, command, ...)                                                                   \
+    parse(out, FACTS_COMMAND_##command, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)), \
+          (char *[]){ __VA_ARGS__ })
 
 /* A line as a shell takes it: words, and words in single quotes. */
 static int split(char *line, char *words[32])
@@ -43,7 +44,8 @@ static void expect_parsed(const char *example)
     int count = split(line, words);
     cr_assert_str_eq(words[0], "facts");
     facts_command command = facts_command_parse(words[1], stderr);
-    if (command == FACTS_COMMAND_CUDNN || command == FACTS_COMMAND_REPORT || command == FACTS_COMMAND_ADOPT)
+    if (command == FACTS_COMMAND_CUDNN || command == FACTS_COMMAND_REPORT ||
+        command == FACTS_COMMAND_ADOPT)
         return; /* their own parsers */
     cr_expect(facts_options_parse(&o, command, count - 2, words + 2, stderr), "%s", example);
     facts_options_free(&o);
@@ -52,8 +54,8 @@ static void expect_parsed(const char *example)
 Test(options, values_come_beside_or_behind_an_equals_sign)
 {
     facts_options o;
-    cr_assert(PARSE(&o, DECIDE, "smoke", "--cudnn=9.20.0", "--device", "h100-sxm", "-o", "r", "-j4", "--shard", "2/3", "--timeout",
-                    "1.5"));
+    cr_assert(PARSE(&o, DECIDE, "smoke", "--cudnn=9.20.0", "--device", "h100-sxm", "-o", "r", "-j4",
+                    "--shard", "2/3", "--timeout", "1.5"));
     cr_expect_str_eq(o.words[0], "smoke");
     cr_expect_str_eq(o.cudnn, "9.20.0");
     cr_expect_str_eq(o.device, "h100-sxm");
@@ -83,12 +85,15 @@ Test(options, an_option_of_another_command_is_unknown)
 
 Test(options, wrong_values_say_what_is_allowed)
 {
-    static char *const wrong[][2] = { { "--jobs", "0" },     { "--jobs", "x" },  { "--jobs", "1000" },  { "--shard", "4/3" },
-                                      { "--shard", "0/3" },  { "--shard", "1" }, { "--timeout", "-1" }, { "--timeout", "nan" },
+    static char *const wrong[][2] = { { "--jobs", "0" },     { "--jobs", "x" },
+                                      { "--jobs", "1000" },  { "--shard", "4/3" },
+                                      { "--shard", "0/3" },  { "--shard", "1" },
+                                      { "--timeout", "-1" }, { "--timeout", "nan" },
                                       { "--timeout", "1x" }, { "--cudnn", "" } };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         facts_options o;
-        cr_expect_not(PARSE(&o, DECIDE, "smoke", wrong[i][0], wrong[i][1]), "%s %s", wrong[i][0], wrong[i][1]);
+        cr_expect_not(PARSE(&o, DECIDE, "smoke", wrong[i][0], wrong[i][1]), "%s %s", wrong[i][0],
+                      wrong[i][1]);
         cr_expect(strstr(reported, "allowed is") != NULL, "%s", reported);
         facts_options_free(&o);
     }
@@ -155,13 +160,18 @@ Test(nearest, fewest_mistakes_win_and_what_is_not_near_is_not_named)
 {
     static const struct {
         const char *asked, *near;
-    } words[] = { { "lst", "list" },      { "docter", "doctor" }, { "maks", "mask" }, { "gaet", "gate" }, { "bweditch", NULL },
-                  { "foo", NULL },        { "", NULL },           { "x", NULL },      { "retry", NULL },  { "decdie", "decide" },
-                  { "decode", "decide" }, { "dcoide", "decide" }, { "pasm", "pass" }, { "runn", "run" } };
-    static const char *const known[] = { "decide", "doctor", "list", "pass", "mask", "gate", "run", "o", "where" };
+    } words[] = { { "lst", "list" },      { "docter", "doctor" }, { "maks", "mask" },
+                  { "gaet", "gate" },     { "bweditch", NULL },   { "foo", NULL },
+                  { "", NULL },           { "x", NULL },          { "retry", NULL },
+                  { "decdie", "decide" }, { "decode", "decide" }, { "dcoide", "decide" },
+                  { "pasm", "pass" },     { "runn", "run" } };
+    static const char *const known[] = { "decide", "doctor", "list", "pass", "mask",
+                                         "gate",   "run",    "o",    "where" };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        const char *near = facts_nearest_word(words[i].asked, known, sizeof known / sizeof known[0]);
-        cr_expect(near == words[i].near || (near && words[i].near && strcmp(near, words[i].near) == 0), "%s: %s", words[i].asked,
-                  near ? near : "none");
+        const char *near =
+            facts_nearest_word(words[i].asked, known, sizeof known / sizeof known[0]);
+        cr_expect(near == words[i].near ||
+                      (near && words[i].near && strcmp(near, words[i].near) == 0),
+                  "%s: %s", words[i].asked, near ? near : "none");
     }
 }

@@ -1,4 +1,5 @@
-/* In which order workers take the cases of several queues, and how often they start again for it. */
+/* In which order workers take the cases of several queues, and how often they start again for it.
+ */
 #include <criterion/criterion.h>
 
 #include "supervisor/supervision.h"
@@ -16,7 +17,8 @@ typedef struct plan {
 static void prepare(plan *p, const size_t todo[FACTS_QUEUES])
 {
     *p = (plan){ .order = { .task = FACTS_TASK_RUN },
-                 .state = { .ready = true, .start_ms = START_MS, .answers = 1, .busy_ms = CASE_MS } };
+                 .state = {
+                     .ready = true, .start_ms = START_MS, .answers = 1, .busy_ms = CASE_MS } };
     p->run = (facts_supervision){ .order = &p->order };
     for (int i = 0; i < FACTS_QUEUES; i++)
         p->state.queues[i].todo = todo[i];
@@ -33,7 +35,8 @@ static int next_of(const plan *p, int own)
     return from;
 }
 
-/* How long the run takes, and how often a worker starts again. The worker that is free first takes the next case. */
+/* How long the run takes, and how often a worker starts again. The worker that is free first takes
+ * the next case. */
 static double simulate(plan *p, int workers, int *restarts)
 {
     double free_at[WORKERS] = { 0 }, end = 0;
@@ -73,7 +76,8 @@ Test(queues, each_other_threshold_costs_one_start)
         prepare(&p, (const size_t[FACTS_QUEUES]){ 2000, 80, 80, 80 });
         const double ms = simulate(&p, workers, &restarts), least = 2240 * CASE_MS / workers;
         cr_expect_leq(restarts, 4, "%d workers: %d restarts", workers, restarts);
-        cr_expect_leq(ms, least + 2 * START_MS, "%d workers: %g ms, and %g without a start", workers, ms, least);
+        cr_expect_leq(ms, least + 2 * START_MS, "%d workers: %g ms, and %g without a start",
+                      workers, ms, least);
     }
 }
 
@@ -97,7 +101,8 @@ Test(queues, a_little_work_is_worth_no_start)
     cr_expect_eq(facts_queue_next(&p.run, &p.state, false, NULL), 1);
     p.state.queues[1].todo = 1;
     p.state.queues[1].workers = 0;
-    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, NULL), 1, "a queue without a worker needs one");
+    cr_expect_eq(facts_queue_next(&p.run, &p.state, false, NULL), 1,
+                 "a queue without a worker needs one");
 }
 
 /* What had no memory waits for a worker that has its GPU alone. */

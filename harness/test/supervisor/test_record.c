@@ -71,9 +71,11 @@ Test(scan, takes_what_a_json_library_takes_and_nothing_else)
     facts_member members[8];
     size_t count;
     for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++)
-        cr_expect(facts_scan_object(objects[i], strlen(objects[i]), members, 8, &count), "%s", objects[i]);
+        cr_expect(facts_scan_object(objects[i], strlen(objects[i]), members, 8, &count), "%s",
+                  objects[i]);
     for (size_t i = 0; i < sizeof not_objects / sizeof not_objects[0]; i++) {
-        cr_expect_not(facts_scan_object(not_objects[i], strlen(not_objects[i]), members, 8, &count), "%s", not_objects[i]);
+        cr_expect_not(facts_scan_object(not_objects[i], strlen(not_objects[i]), members, 8, &count),
+                      "%s", not_objects[i]);
         json_t *json = json_loads(not_objects[i], 0, NULL);
         cr_expect(json == NULL || !json_is_object(json), "%s", not_objects[i]);
         json_decref(json);
@@ -112,9 +114,12 @@ Test(scan, more_members_than_room_are_counted_not_written)
 
 Test(scan, strings_come_back_as_they_were)
 {
-    const char *texts[] = {
-        "", "plain", "quote \" back \\ slash", "tab\tline\nend", "\x01\x1f\x7f", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"
-    };
+    const char *texts[] = { "",
+                            "plain",
+                            "quote \" back \\ slash",
+                            "tab\tline\nend",
+                            "\x01\x1f\x7f",
+                            "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80" };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         facts_text text = { 0 };
         char back[128];
@@ -163,9 +168,9 @@ Test(record, lines_know_their_kind)
 {
     size_t kinds[FACTS_LINE_BAD + 1] = { 0 };
     facts_read_counts counts;
-    write_text(path,
-               "{\"run\":{\"id\":\"1\"}}\n{\"target\":{}}\n{\"start\":{}}\n{\"case\":\"a\",\"verdict\":\"pass\",\"run\":\"1\"}\n"
-               "{\"end\":{}}\n{\"later\":1}\nnot json\n\n{\"case\":\"b\",\"verd");
+    write_text(path, "{\"run\":{\"id\":\"1\"}}\n{\"target\":{}}\n{\"start\":{}}\n{\"case\":\"a\","
+                     "\"verdict\":\"pass\",\"run\":\"1\"}\n"
+                     "{\"end\":{}}\n{\"later\":1}\nnot json\n\n{\"case\":\"b\",\"verd");
     cr_assert(facts_record_read(path, count_rows, kinds, &counts));
     cr_expect_eq(kinds[FACTS_LINE_RUN], 1);
     cr_expect_eq(kinds[FACTS_LINE_TARGET], 1);
@@ -230,7 +235,8 @@ Test(record, a_last_line_without_its_newline_stays_where_it_is_whole_or_not_ours
     }
 }
 
-/* What is no record is refused by who reads it, and by who would go on with it; a first line that a kill tore off is one. */
+/* What is no record is refused by who reads it, and by who would go on with it; a first line that a
+ * kill tore off is one. */
 Test(record, what_is_no_record_says_so)
 {
     static const struct {
@@ -261,7 +267,8 @@ Test(record, a_full_device_is_an_error_that_names_the_path)
     facts_writer *writer;
     cr_assert_eq(facts_writer_open(&writer, "/dev/full", FACTS_OPEN_NEW, &error), 0);
     cr_expect_not(facts_writer_line(writer, "{}", 2));
-    cr_expect(strstr(facts_writer_error(writer), "/dev/full: No space left") != NULL, "%s", facts_writer_error(writer));
+    cr_expect(strstr(facts_writer_error(writer), "/dev/full: No space left") != NULL, "%s",
+              facts_writer_error(writer));
     cr_expect_not(facts_writer_line(writer, "{}", 2), "nothing more is written");
     facts_writer_close(writer, &error);
 }
@@ -276,7 +283,8 @@ Test(record, a_short_write_is_an_error)
     bool written = facts_writer_line(writer, "{\"case\":\"a\",\"verdict\":\"pass\"}", 29);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
     cr_expect_not(written);
-    cr_expect(strstr(facts_writer_error(writer), "short write") != NULL, "%s", facts_writer_error(writer));
+    cr_expect(strstr(facts_writer_error(writer), "short write") != NULL, "%s",
+              facts_writer_error(writer));
     facts_writer_close(writer, &error);
 }
 

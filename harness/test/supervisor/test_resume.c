@@ -7,7 +7,8 @@
 #include "supervisor/resume.h"
 
 #define WHO "\"case\":\"pass=fwd engine=all\",\"build\":\"b\",\"device\":\"cpu\","
-#define LATE "{" WHO "\"verdict\":\"inconclusive\",\"stage\":\"reference\",\"config\":0,\"more\":true}\n"
+#define LATE                                                                                       \
+    "{" WHO "\"verdict\":\"inconclusive\",\"stage\":\"reference\",\"config\":0,\"more\":true}\n"
 #define FIRST "{" WHO "\"verdict\":\"pass\",\"config\":0,\"more\":true}\n"
 #define LAST "{" WHO "\"verdict\":\"pass\",\"config\":1}\n"
 
@@ -30,7 +31,8 @@ static facts_resume_state state_of(const char *record)
 Test(resume, a_configuration_that_timed_out_in_facts_is_asked_again_whatever_the_others_answered)
 {
     facts_resume_state state = state_of(LATE LAST);
-    cr_expect(!state.done && state.from_config == 0, "done %d, from %d", state.done, state.from_config);
+    cr_expect(!state.done && state.from_config == 0, "done %d, from %d", state.done,
+              state.from_config);
     cr_expect(state_of(FIRST LAST).done);
     cr_expect(state_of(LATE LAST FIRST LAST).done, "the second answer counts alone");
 }
@@ -38,5 +40,6 @@ Test(resume, a_configuration_that_timed_out_in_facts_is_asked_again_whatever_the
 Test(resume, a_case_goes_on_at_its_first_configuration_without_a_row)
 {
     facts_resume_state state = state_of(FIRST);
-    cr_expect(!state.done && state.from_config == 1, "done %d, from %d", state.done, state.from_config);
+    cr_expect(!state.done && state.from_config == 1, "done %d, from %d", state.done,
+              state.from_config);
 }

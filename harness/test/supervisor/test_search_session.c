@@ -1,12 +1,12 @@
-/* Work that is made as the answers come, against a worker that misbehaves on demand: nothing is lost, asked twice or waited for in
- * vain. */
+/* Work that is made as the answers come, against a worker that misbehaves on demand: nothing is
+ * lost, asked twice or waited for in vain. */
 #include "../worker/running.h"
 
 static void begin(void)
 {
     set_up();
-    put("w",
-        "b: 1 {1..9}\nh: 1 {1..4}\ns: 1 {1..200}\nd: 1 {1..64}\nmask: 2 default, 1 causal\nfill: 3 gauss, 1 uniform, 1 needle\n");
+    put("w", "b: 1 {1..9}\nh: 1 {1..4}\ns: 1 {1..200}\nd: 1 {1..64}\nmask: 2 default, 1 "
+             "causal\nfill: 3 gauss, 1 uniform, 1 needle\n");
 }
 
 TestSuite(search, .init = begin, .fini = tear_down, .timeout = 300);
@@ -22,7 +22,8 @@ static bool hunt_line(void *context, const facts_line *line)
     search *h = context;
     char name[1500];
     sum_line(&h->all, line);
-    if (line->kind != FACTS_LINE_ROW || !facts_json_is(facts_line_get(line, "group"), "fuzz/drawn") ||
+    if (line->kind != FACTS_LINE_ROW ||
+        !facts_json_is(facts_line_get(line, "group"), "fuzz/drawn") ||
         facts_line_get(line, "verdict_before").at)
         return true; /* the second of a case: its worker ended badly after the row was told */
     cr_assert(facts_json_string(facts_line_get(line, "case"), name, sizeof name));
@@ -66,7 +67,8 @@ Test(search, a_case_that_kills_its_worker_is_shrunk_while_others_go_on)
     cr_expect_eq(h->drawn, 60);
     cr_expect_eq(h->all.starts, h->all.rows);
     cr_expect(h->all.complete);
-    cr_expect(output_says("facts repro 'pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 fill=needle' --device cpu"));
+    cr_expect(
+        output_says("facts repro 'pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 fill=needle' --device cpu"));
     cr_expect(output_says("1 finding, 0 of them ordinary;"));
 }
 
@@ -91,7 +93,8 @@ Test(search, a_bad_end_is_found_though_workers_wait_for_more)
     cr_expect_eq(facts(FUZZ "--cases 3 -j1 --where 'fill=gauss & mask=none' --steps 12"), 1);
     cr_expect(output_says("exit_crash"));
     const search *h = hunted();
-    cr_expect_eq(h->all.verdicts[FACTS_VERDICT_PASS], 3, "those before the end was seen: %zu", h->all.verdicts[FACTS_VERDICT_PASS]);
+    cr_expect_eq(h->all.verdicts[FACTS_VERDICT_PASS], 3, "those before the end was seen: %zu",
+                 h->all.verdicts[FACTS_VERDICT_PASS]);
     cr_expect_gt(h->all.verdicts[FACTS_VERDICT_EXIT_CRASH], 2);
 }
 
@@ -100,7 +103,8 @@ Test(search, with_engine_all_a_death_costs_one_configuration)
     setenv("FACTS_FAULT", "crash_config2@fill=needle", 1);
     cr_expect_eq(facts(FUZZ "--cases 20 -j2 --with engine=all"), 1);
     cr_expect(output_says("crash"));
-    cr_expect(output_says("fill=needle engine=all' --device cpu") || output_says("engine=all fill=needle' --device cpu"));
+    cr_expect(output_says("fill=needle engine=all' --device cpu") ||
+              output_says("engine=all fill=needle' --device cpu"));
 }
 
 Test(search, a_target_that_cannot_be_asked_is_exit_3)

@@ -1,4 +1,5 @@
-/* The promises of the supervisor, kept against a worker that misbehaves on demand (fake_worker.c). */
+/* The promises of the supervisor, kept against a worker that misbehaves on demand (fake_worker.c).
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -118,7 +119,8 @@ Test(supervisor, resume_asks_again_what_was_late_through_us)
     cr_expect_eq(late.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
     cr_expect(lines_with("r", "the reference was not ready in time") == 1);
     setenv("FACTS_FAULT", "refuse@d=40", 1);
-    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0, "what was asked again counts alone");
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0,
+                 "what was asked again counts alone");
     summary s = sum_up("r");
     cr_expect(s.rows == 13 && s.names == 12 && s.complete, "%zu rows", s.rows);
     cr_expect_eq(s.verdicts[FACTS_VERDICT_UNSUPPORTED], 1);
@@ -145,7 +147,8 @@ Test(supervisor, resume_goes_on_at_the_first_configuration_without_a_row)
     char command[256];
     cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu -o whole"), 0);
     /* run, start, target and the rows of configurations 0 and 1 */
-    snprintf(command, sizeof command, "cd %s && grep -v '\"config\":[23],\"engines\\|{\"end\"' whole >r", folder);
+    snprintf(command, sizeof command,
+             "cd %s && grep -v '\"config\":[23],\"engines\\|{\"end\"' whole >r", folder);
     cr_assert_eq(system(command), 0);
     cr_assert_eq(sum_up("r").rows, 2);
     cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
@@ -158,12 +161,14 @@ Test(supervisor, a_row_with_an_unknown_verdict_is_asked_again)
 {
     char command[256];
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
-    snprintf(command, sizeof command, "cd %s && sed -i '0,/\"verdict\":\"pass\"/s//\"verdict\":\"banana\"/' r", folder);
+    snprintf(command, sizeof command,
+             "cd %s && sed -i '0,/\"verdict\":\"pass\"/s//\"verdict\":\"banana\"/' r", folder);
     cr_assert_eq(system(command), 0);
     cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_COUNT], 1);
     cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0);
     summary s = sum_up("r");
-    cr_expect(s.rows == 13 && s.names == 12 && s.verdicts[FACTS_VERDICT_PASS] == 12, "%zu rows", s.rows);
+    cr_expect(s.rows == 13 && s.names == 12 && s.verdicts[FACTS_VERDICT_PASS] == 12, "%zu rows",
+              s.rows);
 }
 
 Test(supervisor, resume_of_another_suite_is_refused)
@@ -211,7 +216,8 @@ static bool has_handled_signals(pid_t pid)
     return !(pending >> (SIGINT - 1) & 1);
 }
 
-/* If it waited for what is in flight, the suite's time-out would end it: a case has 1000 seconds here. */
+/* If it waited for what is in flight, the suite's time-out would end it: a case has 1000 seconds
+ * here. */
 Test(supervisor, a_second_signal_ends_it_at_once)
 {
     setenv("FACTS_FAULT", "hang", 1);
@@ -231,7 +237,9 @@ Test(supervisor, a_full_disk_stops_it_with_the_path_and_loses_nothing)
 {
     char command[1024];
     const char *bin = getenv("FACTS_BIN");
-    snprintf(command, sizeof command, "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY "' --device cpu -o r >/dev/null 2>&1",
+    snprintf(command, sizeof command,
+             "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY
+             "' --device cpu -o r >/dev/null 2>&1",
              folder, bin);
     int status = system(command);
     cr_expect_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 3);
@@ -250,7 +258,9 @@ Test(supervisor, what_no_record_can_take_is_not_asked)
     char command[1024];
     put("go", "");
     setenv("FACTS_FAULT", "hold@d=1600", 1);
-    snprintf(command, sizeof command, "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY "' --device cpu -o r >/dev/null 2>&1",
+    snprintf(command, sizeof command,
+             "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY
+             "' --device cpu -o r >/dev/null 2>&1",
              folder, getenv("FACTS_BIN"));
     int status = system(command);
     cr_expect_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 3);
@@ -311,14 +321,16 @@ Test(supervisor, shards_are_disjoint_and_merge_to_the_whole)
 
 Test(supervisor, a_record_of_a_newer_facts_is_refused_in_one_line)
 {
-    put("newer",
-        "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":2}}\n{\"case\":\"pass=fwd dtype=bf16\",\"verdict\":\"splendid\"}\n");
+    put("newer", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":2}}\n{\"case\":\"pass=fwd "
+                 "dtype=bf16\",\"verdict\":\"splendid\"}\n");
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o newer --resume"), 2);
     cr_expect_eq(facts("calibrate --from newer"), 2);
     cr_expect(output_says("newer: was written by a newer FACTS (format 2; this version reads 1)"));
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o a"), 0);
-    put("same", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":1}}\n{\"end\":{\"run\":\"x\",\"complete\":true}}\n");
-    cr_expect_eq(facts("merge -o both same a --force"), 0, "a newer program that writes the same lines is read");
+    put("same", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":1}}\n{\"end\":{\"run\":"
+                "\"x\",\"complete\":true}}\n");
+    cr_expect_eq(facts("merge -o both same a --force"), 0,
+                 "a newer program that writes the same lines is read");
 }
 
 Test(supervisor, a_half_written_record_is_not_called_whole)
@@ -377,7 +389,8 @@ Test(supervisor, the_run_says_why_each_group_exists)
 }
 
 /* ---- thresholds
- * ------------------------------------------------------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct changes {
     char last[16];
@@ -388,7 +401,8 @@ static bool see_threshold(void *context, const facts_line *line)
 {
     changes *c = context;
     char name[1500], now[16] = "";
-    if (line->kind != FACTS_LINE_ROW || !facts_json_string(facts_line_get(line, "case"), name, sizeof name))
+    if (line->kind != FACTS_LINE_ROW ||
+        !facts_json_string(facts_line_get(line, "case"), name, sizeof name))
         return true;
     const char *at = strstr(name, " rescale=");
     if (at)
@@ -398,7 +412,8 @@ static bool see_threshold(void *context, const facts_line *line)
     return true;
 }
 
-/* A worker starts again for another threshold of rescale=: whatever their order, cases of one threshold are asked together. */
+/* A worker starts again for another threshold of rescale=: whatever their order, cases of one
+ * threshold are asked together. */
 Test(supervisor, a_worker_keeps_its_threshold_as_long_as_it_has_cases)
 {
     static const char *const thresholds[] = { "auto,8,2", "1,2,3,4,5,6,7,8,9,10,11,auto" };
@@ -407,7 +422,8 @@ Test(supervisor, a_worker_keeps_its_threshold_as_long_as_it_has_cases)
         char command[256], path[128];
         facts_read_counts counts;
         changes c = { .rows = 0 };
-        snprintf(command, sizeof command, "decide 'pass=fwd d=8..64:8 rescale=%s' --device cpu -j 1 --overwrite -o r",
+        snprintf(command, sizeof command,
+                 "decide 'pass=fwd d=8..64:8 rescale=%s' --device cpu -j 1 --overwrite -o r",
                  thresholds[i]);
         cr_expect_eq(facts(command), 0);
         snprintf(path, sizeof path, "%s/r", folder);
@@ -426,7 +442,9 @@ Test(supervisor, every_case_of_every_threshold_has_its_row)
         char path[128];
         facts_read_counts counts;
         changes c = { .rows = 0 };
-        facts("decide 'pass=fwd d=8..64:8 engine=all rescale=auto,8,2' --device cpu -j %d --overwrite -o r", jobs);
+        facts("decide 'pass=fwd d=8..64:8 engine=all rescale=auto,8,2' --device cpu -j %d "
+              "--overwrite -o r",
+              jobs);
         snprintf(path, sizeof path, "%s/r", folder);
         cr_assert(facts_record_read(path, see_threshold, &c, &counts));
         cr_expect_eq(c.rows, 24 * 4, "%d: %zu", jobs, c.rows);

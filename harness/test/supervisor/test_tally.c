@@ -1,4 +1,5 @@
-/* The summary at the end of a run: what nobody expected comes first, with its repro; what is known is counted, with its links. */
+/* The summary at the end of a run: what nobody expected comes first, with its repro; what is known
+ * is counted, with its links. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,13 +7,19 @@
 
 #include "commands/session/tally.h"
 
-#define KNOWN "{\"verdict\":\"nan\",\"met\":true,\"date\":\"2026-11-21\",\"link\":\"NVIDIA/cudnn-frontend#1072\"}"
-#define UNMET "{\"verdict\":\"nan\",\"met\":false,\"date\":\"2026-11-21\",\"link\":\"NVIDIA/cudnn-frontend#1072\"}"
-#define NAN_ROW                                                                                                                    \
-    "{\"case\":\"x\",\"verdict\":\"nan\",\"errors\":{\"dq\":{\"ratio\":\"inf\"},\"dk\":{\"ratio\":0.5},\"dv\":{\"ratio\":7.5}}}"
+#define KNOWN                                                                                      \
+    "{\"verdict\":\"nan\",\"met\":true,\"date\":\"2026-11-21\",\"link\":\"NVIDIA/"                 \
+    "cudnn-frontend#1072\"}"
+#define UNMET                                                                                      \
+    "{\"verdict\":\"nan\",\"met\":false,\"date\":\"2026-11-21\",\"link\":\"NVIDIA/"                \
+    "cudnn-frontend#1072\"}"
+#define NAN_ROW                                                                                    \
+    "{\"case\":\"x\",\"verdict\":\"nan\",\"errors\":{\"dq\":{\"ratio\":\"inf\"},\"dk\":{"          \
+    "\"ratio\":0.5},\"dv\":{\"ratio\":7.5}}}"
 #define PASS_ROW "{\"case\":\"x\",\"verdict\":\"pass\"}"
 
-static const facts_work work[] = { { .name = "a", .group = "", .expect = "" }, { .name = "b", .group = "", .expect = "" } };
+static const facts_work work[] = { { .name = "a", .group = "", .expect = "" },
+                                   { .name = "b", .group = "", .expect = "" } };
 static facts_target targets[3];
 static facts_tally tally;
 static char *reported;
@@ -24,7 +31,8 @@ static void set_up(void)
         targets[t] = (facts_target){ .kind = FACTS_TARGET_GPU };
         strcpy(targets[t].device, "h100");
         strcpy(targets[t].build.version, versions[t]);
-        sscanf(versions[t], "%d.%d.%d", &targets[t].build.major, &targets[t].build.minor, &targets[t].build.patch);
+        sscanf(versions[t], "%d.%d.%d", &targets[t].build.major, &targets[t].build.minor,
+               &targets[t].build.patch);
         snprintf(targets[t].build.name, sizeof targets[t].build.name, "%s-jit-cu13", versions[t]);
     }
     cr_assert(facts_tally_init(&tally, targets, 3, work, 2));
@@ -38,7 +46,8 @@ static void tear_down(void)
 
 TestSuite(tally, .init = set_up, .fini = tear_down);
 
-static void add(size_t target, size_t case_, const char *row, facts_verdict verdict, const char *expectation, bool unexpected)
+static void add(size_t target, size_t case_, const char *row, facts_verdict verdict,
+                const char *expectation, bool unexpected)
 {
     facts_line line;
     facts_expected_row expected = { .unexpected = unexpected };
@@ -69,8 +78,9 @@ Test(tally, a_case_that_several_builds_fail_alike_is_told_once)
 {
     for (size_t t = 0; t < 3; t++)
         add(t, 0, NAN_ROW, FACTS_VERDICT_NAN, "", true);
-    cr_expect_str_eq(findings(20), "\n3 findings:\n  nan: dq, dv\n    9.14.0 9.19.0 9.27.0 on h100\n"
-                                   "    facts repro 'a' --cudnn 9.14.0-jit-cu13 --device 0\n");
+    cr_expect_str_eq(findings(20),
+                     "\n3 findings:\n  nan: dq, dv\n    9.14.0 9.19.0 9.27.0 on h100\n"
+                     "    facts repro 'a' --cudnn 9.14.0-jit-cu13 --device 0\n");
 }
 
 Test(tally, what_is_known_is_counted_after_what_is_not)
@@ -90,16 +100,19 @@ Test(tally, news_of_one_configuration_is_not_hidden_by_what_is_known_of_another)
     add(0, 0, NAN_ROW, FACTS_VERDICT_NAN, KNOWN, false);
     add(0, 0, PASS_ROW, FACTS_VERDICT_PASS, UNMET, true);
     cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_NAN);
-    cr_expect(strstr(findings(20), "  pass: expected nan (NVIDIA/cudnn-frontend#1072)\n") != NULL, "%s", reported);
+    cr_expect(strstr(findings(20), "  pass: expected nan (NVIDIA/cudnn-frontend#1072)\n") != NULL,
+              "%s", reported);
 }
 
-#define ROW(verdict, attempt, more) "{\"case\":\"x\",\"verdict\":\"" verdict "\",\"attempt\":" attempt more "}"
+#define ROW(verdict, attempt, more)                                                                \
+    "{\"case\":\"x\",\"verdict\":\"" verdict "\",\"attempt\":" attempt more "}"
 
 Test(tally, what_is_asked_again_counts_alone)
 {
     add(0, 0, ROW("inconclusive", "1", ",\"more\":true"), FACTS_VERDICT_INCONCLUSIVE, "", true);
     add(0, 0, ROW("pass", "2", ""), FACTS_VERDICT_PASS, "", false);
-    cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_INCONCLUSIVE, "another worker went on behind it");
+    cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_INCONCLUSIVE,
+                 "another worker went on behind it");
     add(0, 0, ROW("not_run", "2", ""), FACTS_VERDICT_NOT_RUN, "", false);
     add(0, 0, ROW("pass", "3", ",\"more\":true"), FACTS_VERDICT_PASS, "", false);
     add(0, 0, ROW("unsupported", "4", ""), FACTS_VERDICT_UNSUPPORTED, "", false);
@@ -120,14 +133,20 @@ Test(tally, what_does_not_fit_is_counted)
 Test(tally, changes_are_counted_from_each_build_to_the_next_older_one)
 {
     add(2, 0, PASS_ROW, FACTS_VERDICT_PASS, "", false);
-    cr_expect_str_eq(changes(), "\nnothing changed between the builds\n", "a case without a row has not changed");
+    cr_expect_str_eq(changes(), "\nnothing changed between the builds\n",
+                     "a case without a row has not changed");
     free(reported);
     for (size_t t = 0; t < 3; t++)
-        add(t, 0, t == 1 ? NAN_ROW : PASS_ROW, t == 1 ? FACTS_VERDICT_NAN : FACTS_VERDICT_PASS, "", false);
+        add(t, 0, t == 1 ? NAN_ROW : PASS_ROW, t == 1 ? FACTS_VERDICT_NAN : FACTS_VERDICT_PASS, "",
+            false);
     for (size_t t = 0; t < 3; t++)
-        add(t, 1, t == 0 ? ENGINES(ENGINE("6")) : ENGINES(ENGINE("6") "," ENGINE("8")), FACTS_VERDICT_PASS, "", false);
+        add(t, 1, t == 0 ? ENGINES(ENGINE("6")) : ENGINES(ENGINE("6") "," ENGINE("8")),
+            FACTS_VERDICT_PASS, "", false);
     cr_expect_str_eq(changes(), "\nchanged between builds:\n"
-                                "  9.14.0-jit-cu13 -> 9.19.0-jit-cu13 on h100: 1 case with another verdict, 1 with other engines\n"
-                                "  9.19.0-jit-cu13 -> 9.27.0-jit-cu13 on h100: 1 case with another verdict, 0 with other engines\n"
-                                "  which cases: facts diff r.jsonl --baseline 9.14.0-jit-cu13 --candidate 9.19.0-jit-cu13\n");
+                                "  9.14.0-jit-cu13 -> 9.19.0-jit-cu13 on h100: 1 case with another "
+                                "verdict, 1 with other engines\n"
+                                "  9.19.0-jit-cu13 -> 9.27.0-jit-cu13 on h100: 1 case with another "
+                                "verdict, 0 with other engines\n"
+                                "  which cases: facts diff r.jsonl --baseline 9.14.0-jit-cu13 "
+                                "--candidate 9.19.0-jit-cu13\n");
 }

@@ -49,16 +49,19 @@ Test(turns, two_targets_are_timed_in_turns_and_in_the_opposite_order_every_other
     cr_assert_geq(t->count, 2 * 2 * FACTS_ROUNDS_LEAST);
     for (size_t i = 0; i < t->count; i++) {
         const size_t place = i % 2;
-        cr_expect_eq(t->at[i].side, t->at[i].round % 2 ? 1 - (int64_t)place : (int64_t)place, "turn %zu", i);
-        cr_expect_eq(t->at[i].dim, t->row_before[i] == 2 ? 40 : 64, "turn %zu: the case's rows are there first, the next one's not",
-                     i);
+        cr_expect_eq(t->at[i].side, t->at[i].round % 2 ? 1 - (int64_t)place : (int64_t)place,
+                     "turn %zu", i);
+        cr_expect_eq(t->at[i].dim, t->row_before[i] == 2 ? 40 : 64,
+                     "turn %zu: the case's rows are there first, the next one's not", i);
     }
     cr_expect(sum_up("r").complete);
 }
 
 Test(turns, rounds_can_be_counted)
 {
-    cr_expect_eq(facts("bench 'pass=fwd d=40,64' --with engine=auto --device cpu --twice --rounds 3 -o r"), 0);
+    cr_expect_eq(
+        facts("bench 'pass=fwd d=40,64' --with engine=auto --device cpu --twice --rounds 3 -o r"),
+        0);
     cr_expect_eq(turns_of("r")->count, 2 * 2 * 3);
 }
 
@@ -67,7 +70,8 @@ Test(turns, a_death_in_a_turn_is_a_row_and_the_others_go_on)
     setenv("FACTS_FAULT", "crash_turn@d=40", 1);
     facts("bench 'pass=fwd d=40,64' --with engine=auto --device cpu --twice -o r");
     const turns *t = turns_of("r");
-    cr_expect_eq(t->rows, 6, "two rows of each case, and of the first the deaths of both sides: %zu", t->rows);
+    cr_expect_eq(t->rows, 6,
+                 "two rows of each case, and of the first the deaths of both sides: %zu", t->rows);
     cr_assert_geq(t->count, 2 * FACTS_ROUNDS_LEAST);
     for (size_t i = 0; i < t->count; i++)
         cr_expect_eq(t->at[i].dim, 64);
@@ -80,7 +84,8 @@ Test(turns, nothing_that_can_be_timed_is_exit_3)
     cr_expect_eq(facts("bench 'pass=fwd d=40' --with engine=auto --device cpu -o r"), 3);
     cr_expect(output_says("nothing was timed"));
     put_build();
-    cr_expect_eq(facts("bench 'pass=fwd d=40' --device h100-sxm --cudnn ./build --overwrite -o r"), 2);
+    cr_expect_eq(facts("bench 'pass=fwd d=40' --device h100-sxm --cudnn ./build --overwrite -o r"),
+                 2);
     cr_expect(output_says("a described device runs nothing"));
 }
 
@@ -91,8 +96,10 @@ Test(turns, the_interval_of_a_median_is_of_order_statistics)
         many[i] = 100 + (i * 7 % 16);
         same[i] = 100;
     }
-    cr_expect_float_eq(facts_median_uncertainty(few, 5), 1, 0, "5 values have no interval of 95 %%");
+    cr_expect_float_eq(facts_median_uncertainty(few, 5), 1, 0,
+                       "5 values have no interval of 95 %%");
     cr_expect_float_eq(facts_median_uncertainty(six, 6), 2.5 / 3.5, 1e-12, "6 have: all of them");
-    cr_expect_float_eq(facts_median_uncertainty(many, 16), 4.5 / 107.5, 1e-12, "16: from the fourth to the thirteenth");
+    cr_expect_float_eq(facts_median_uncertainty(many, 16), 4.5 / 107.5, 1e-12,
+                       "16: from the fourth to the thirteenth");
     cr_expect_float_eq(facts_median_uncertainty(same, 16), 0, 0);
 }

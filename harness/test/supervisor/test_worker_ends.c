@@ -1,4 +1,5 @@
-/* How a worker ends, and what its row says: deaths, hangs, starts that fail, lack of memory. The worker is fake_worker.c. */
+/* How a worker ends, and what its row says: deaths, hangs, starts that fail, lack of memory. The
+ * worker is fake_worker.c. */
 #include <sys/stat.h>
 
 #include "../worker/running.h"
@@ -23,7 +24,8 @@ Test(worker_ends, a_death_costs_the_row_in_flight_and_no_other)
 {
     for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++) {
         setenv("FACTS_FAULT", deaths[i].fault, 1);
-        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 2 --overwrite -o r"), 1, "%s", deaths[i].fault);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 2 --overwrite -o r"), 1, "%s",
+                     deaths[i].fault);
         summary s = sum_up("r");
         cr_expect_eq(s.rows, 12, "%s: %zu rows", deaths[i].fault, s.rows);
         cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11, "%s", deaths[i].fault);
@@ -37,7 +39,8 @@ Test(worker_ends, a_death_is_explained_by_its_signal_and_its_last_words)
         setenv("FACTS_FAULT", deaths[i].fault, 1);
         cr_expect_eq(facts("decide 'pass=fwd d=40' --device cpu --overwrite -o r"), 1);
         summary s = sum_up("r");
-        cr_expect(strstr(s.last_reason, deaths[i].reason) != NULL, "%s: %s", deaths[i].fault, s.last_reason);
+        cr_expect(strstr(s.last_reason, deaths[i].reason) != NULL, "%s: %s", deaths[i].fault,
+                  s.last_reason);
     }
 }
 
@@ -79,14 +82,18 @@ Test(worker_ends, a_start_in_the_middle_has_the_time_of_a_start)
     cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_PASS], 1);
 }
 
-Test(worker_ends, a_worker_that_lacks_memory_or_its_channel_says_nothing_of_the_engine_and_is_asked_again)
+Test(worker_ends,
+     a_worker_that_lacks_memory_or_its_channel_says_nothing_of_the_engine_and_is_asked_again)
 {
-    static const char *const faults[][2] = { { "no_memory@d=40", "the worker ran out of memory" },
-                                             { "no_channel@d=40",
-                                               "a request or an answer of the worker could not be read or written" } };
+    static const char *const faults[][2] = {
+        { "no_memory@d=40", "the worker ran out of memory" },
+        { "no_channel@d=40",
+          "a request or an answer of the worker could not be read or written" }
+    };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         setenv("FACTS_FAULT", faults[i][0], 1);
-        cr_expect_eq(facts("decide '" FEW "' --device cpu --overwrite -o r"), 3, "%s", faults[i][0]);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu --overwrite -o r"), 3, "%s",
+                     faults[i][0]);
         summary s = sum_up("r");
         cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
         cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
@@ -105,17 +112,21 @@ Test(worker_ends, an_engine_has_all_of_its_time_after_a_reference_that_took_long
     cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 1);
 }
 
-/* The libraries were replaced while the run goes on, and a worker ended: its successor loads the new ones. */
+/* The libraries were replaced while the run goes on, and a worker ended: its successor loads the
+ * new ones. */
 Test(worker_ends, a_later_worker_of_another_cudnn_ends_the_target)
 {
-    static const char *const faults[][2] = { { "later_version;bye@d=40", "cuDNN changed during the run: from 9.20.0 to 9.19.1" },
-                                             { "later_file;bye@d=40", "a library changed during the run: /a/libcudnn.so.9" } };
+    static const char *const faults[][2] = {
+        { "later_version;bye@d=40", "cuDNN changed during the run: from 9.20.0 to 9.19.1" },
+        { "later_file;bye@d=40", "a library changed during the run: /a/libcudnn.so.9" }
+    };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         char once[128];
         snprintf(once, sizeof once, "%s/ready.once", folder);
         unlink(once);
         setenv("FACTS_FAULT", faults[i][0], 1);
-        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --overwrite -o r"), 3, "%s", faults[i][0]);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --overwrite -o r"), 3, "%s",
+                     faults[i][0]);
         summary s = sum_up("r");
         cr_expect_eq(s.rows, 12);
         cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 5, "of the first worker");
@@ -149,7 +160,8 @@ Test(worker_ends, a_bad_end_after_the_last_row_is_a_finding)
     static const char *const faults[] = { "exit_crash", "exit_status", "exit_hang" };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         setenv("FACTS_FAULT", faults[i], 1);
-        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --timeout 3 --overwrite -o r"), 1, "%s", faults[i]);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --timeout 3 --overwrite -o r"), 1,
+                     "%s", faults[i]);
         summary s = sum_up("r");
         cr_expect_eq(s.rows, 12, "%s: %zu rows", faults[i], s.rows);
         cr_expect_eq(s.verdicts[FACTS_VERDICT_EXIT_CRASH], 1);
@@ -184,7 +196,8 @@ Test(worker_ends, with_engine_all_a_death_costs_one_configuration)
 
 Test(worker_ends, with_engine_all_a_leave_costs_no_configuration)
 {
-    static const char *const faults[] = { "bye_config0", "bye_config1", "bye_config3", "bye_config0;bye_config1" };
+    static const char *const faults[] = { "bye_config0", "bye_config1", "bye_config3",
+                                          "bye_config0;bye_config1" };
     for (size_t i = 0; i < 4; i++)
         expect_four_rows(faults[i], 0, FACTS_VERDICT_PASS, 4);
 }
@@ -199,8 +212,8 @@ Test(worker_ends, what_died_before_it_began_is_asked_of_another_worker)
     cr_expect(s.complete);
 }
 
-/* A second worker that has run other cases would die as the first did, if the case itself is the cause. The fake worker refuses
- * each case whose request has "fresh". */
+/* A second worker that has run other cases would die as the first did, if the case itself is the
+ * cause. The fake worker refuses each case whose request has "fresh". */
 Test(worker_ends, a_case_after_again_and_no_other_is_asked_fresh)
 {
     setenv("FACTS_FAULT", "again@d=40;refuse_fresh", 1);
@@ -212,7 +225,8 @@ Test(worker_ends, a_case_after_again_and_no_other_is_asked_fresh)
     cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
     setenv("FACTS_FAULT", "again@d=40;refuse_fresh@d=40", 1);
     cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --overwrite -o r"), 0);
-    cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_UNSUPPORTED], 1, "the case that was asked again is the fresh one");
+    cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_UNSUPPORTED], 1,
+                 "the case that was asked again is the fresh one");
 }
 
 Test(worker_ends, a_worker_that_takes_its_leave_is_replaced)

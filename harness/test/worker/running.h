@@ -1,4 +1,5 @@
-/* `facts` as people start it, with the worker that misbehaves on demand, in a folder of its own; and what its record says. */
+/* `facts` as people start it, with the worker that misbehaves on demand, in a folder of its own;
+ * and what its record says. */
 #ifndef FACTS_TEST_RUNNING_H
 #define FACTS_TEST_RUNNING_H
 
@@ -58,7 +59,8 @@ static inline void put_folder(const char *name)
     cr_assert_eq(mkdir(path, 0755), 0, "%s", path);
 }
 
-/* A cuDNN in FOLDER/build, as far as the front door looks at one: 9.27.0, which brings its own NVRTC. */
+/* A cuDNN in FOLDER/build, as far as the front door looks at one: 9.27.0, which brings its own
+ * NVRTC. */
 static inline void put_build(void)
 {
     put_folder("build");
@@ -66,8 +68,10 @@ static inline void put_build(void)
     put("build/libcudnn_graph.so.9", "graph");
     put("build/libcudnn_engines_runtime_compiled.so.9",
         "\x7f"
-        "ELF... cudnn_version != (9 * 10000 + 27 * 100 + 0) ... --ext-desc-file=\"/usr/local/cuda-13.1/bin/ptxExtDesc.txt\" "
-        "0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000");
+        "ELF... cudnn_version != (9 * 10000 + 27 * 100 + 0) ... "
+        "--ext-desc-file=\"/usr/local/cuda-13.1/bin/ptxExtDesc.txt\" "
+        "000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
+        "0000000000");
 }
 
 /* Starts `facts ARGS` by the shell (exec: its pid is facts'); output goes to FOLDER/out. */
@@ -79,7 +83,8 @@ static inline pid_t start(const char *format, ...)
     vsnprintf(arguments, sizeof arguments, format, args);
     va_end(args);
     const char *bin = getenv("FACTS_BIN");
-    snprintf(command, sizeof command, "cd %s && exec %s/facts %s >>out 2>&1", folder, bin ? bin : "bin", arguments);
+    snprintf(command, sizeof command, "cd %s && exec %s/facts %s >>out 2>&1", folder,
+             bin ? bin : "bin", arguments);
     pid_t child = fork();
     if (child == 0) {
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -122,7 +127,8 @@ static inline bool sum_line(void *context, const facts_line *line)
     }
     int64_t gpu;
     s->starts += line->kind == FACTS_LINE_START;
-    if (line->kind == FACTS_LINE_START && facts_json_int(facts_line_get(line, "gpu"), &gpu) && gpu >= 0 && gpu < 3)
+    if (line->kind == FACTS_LINE_START && facts_json_int(facts_line_get(line, "gpu"), &gpu) &&
+        gpu >= 0 && gpu < 3)
         s->on_gpu[gpu]++;
     if (line->kind != FACTS_LINE_ROW)
         return true;
@@ -136,7 +142,8 @@ static inline bool sum_line(void *context, const facts_line *line)
     facts_member members[16];
     size_t count;
     if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count))
-        facts_json_string(facts_member_find(members, count, "text"), s->last_reason, sizeof s->last_reason);
+        facts_json_string(facts_member_find(members, count, "text"), s->last_reason,
+                          sizeof s->last_reason);
     return true;
 }
 
@@ -184,7 +191,8 @@ static inline size_t lines_with(const char *name, const char *words)
     return count;
 }
 
-/* Waits until FOLDER/NAME has so many lines with these words. Without end: the suite's time-out is the limit. */
+/* Waits until FOLDER/NAME has so many lines with these words. Without end: the suite's time-out is
+ * the limit. */
 static inline void until_lines(const char *name, const char *words, size_t count)
 {
     while (lines_with(name, words) < count)

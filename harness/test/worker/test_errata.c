@@ -37,12 +37,14 @@ static size_t chosen(const facts_errata *errata, const char *text, fattn_rule ou
 
 Test(errata, our_form_has_every_key)
 {
-    facts_errata *errata = taken(
-        RULES("{\"name\":\"n\",\"why\":\"w\",\"link\":\"l\",\"remedy\":\"r\",\"deny\":\"cudnn\",\"pass\":\"bwd\",\"engine\":7,"
-              "\"knobs\":{\"TILE_M\":2,\"k3\":5},\"cudnn\":\"9.14.0..9.25.1\",\"sm\":\"90..100\",\"when\":\"s.kv%128!=0\"},"
-              "{\"name\":\"m\",\"pin\":\"math\",\"cudnn\":\"..9.15\",\"sm\":90},"
-              "{\"name\":\"o\",\"deny\":\"cudnn\",\"cudnn\":\"9.26..\",\"sm\":\"..89\",\"unasked\":true},"
-              "{\"name\":\"p\",\"deny\":\"cpu\",\"cudnn\":\"9.26.1\"}"));
+    facts_errata *errata = taken(RULES(
+        "{\"name\":\"n\",\"why\":\"w\",\"link\":\"l\",\"remedy\":\"r\",\"deny\":\"cudnn\",\"pass\":"
+        "\"bwd\",\"engine\":7,"
+        "\"knobs\":{\"TILE_M\":2,\"k3\":5},\"cudnn\":\"9.14.0..9.25.1\",\"sm\":\"90..100\","
+        "\"when\":\"s.kv%128!=0\"},"
+        "{\"name\":\"m\",\"pin\":\"math\",\"cudnn\":\"..9.15\",\"sm\":90},"
+        "{\"name\":\"o\",\"deny\":\"cudnn\",\"cudnn\":\"9.26..\",\"sm\":\"..89\",\"unasked\":true},"
+        "{\"name\":\"p\",\"deny\":\"cpu\",\"cudnn\":\"9.26.1\"}"));
     fattn_rule r[MOST];
     cr_assert_eq(facts_errata_count(errata), 4);
     cr_assert_eq(chosen(errata, "pass=bwd s=512/100", r), 4);
@@ -51,14 +53,21 @@ Test(errata, our_form_has_every_key)
     cr_expect_str_eq(r[0].link, "l");
     cr_expect_str_eq(r[0].remedy, "r");
     cr_expect(!r[0].when && !r[0].holds && !r[0].say, "the condition was asked about the case");
-    cr_expect(r[0].action == FATTN_DENY && r[0].backend == FATTN_BACKEND_CUDNN && r[0].pass == FATTN_BACKWARD && r[0].engine == 7);
-    cr_expect(r[0].cudnn_from == 91400 && r[0].cudnn_to == 92501 && r[0].sm_from == 90 && r[0].sm_to == 100);
+    cr_expect(r[0].action == FATTN_DENY && r[0].backend == FATTN_BACKEND_CUDNN &&
+              r[0].pass == FATTN_BACKWARD && r[0].engine == 7);
+    cr_expect(r[0].cudnn_from == 91400 && r[0].cudnn_to == 92501 && r[0].sm_from == 90 &&
+              r[0].sm_to == 100);
     cr_assert_eq(r[0].knob_count, 2);
-    cr_expect(r[0].knobs[0].type == 40 && r[0].knobs[0].value == 2 && r[0].knobs[1].type == 3 && r[0].knobs[1].value == 5);
-    cr_expect(r[1].action == FATTN_PIN && r[1].backend == FATTN_BACKEND_MATH && r[1].pass == FATTN_ANY && r[1].engine == FATTN_ANY);
-    cr_expect(r[1].cudnn_from == 0 && r[1].cudnn_to == 91599 && r[1].sm_from == 90 && r[1].sm_to == 90);
-    cr_expect(r[2].cudnn_from == 92600 && r[2].cudnn_to == 0 && r[2].sm_from == 0 && r[2].sm_to == 89 && r[2].unasked == 1);
-    cr_expect(r[3].backend == FATTN_BACKEND_CPU && r[3].cudnn_from == 92601 && r[3].cudnn_to == 92601);
+    cr_expect(r[0].knobs[0].type == 40 && r[0].knobs[0].value == 2 && r[0].knobs[1].type == 3 &&
+              r[0].knobs[1].value == 5);
+    cr_expect(r[1].action == FATTN_PIN && r[1].backend == FATTN_BACKEND_MATH &&
+              r[1].pass == FATTN_ANY && r[1].engine == FATTN_ANY);
+    cr_expect(r[1].cudnn_from == 0 && r[1].cudnn_to == 91599 && r[1].sm_from == 90 &&
+              r[1].sm_to == 90);
+    cr_expect(r[2].cudnn_from == 92600 && r[2].cudnn_to == 0 && r[2].sm_from == 0 &&
+              r[2].sm_to == 89 && r[2].unasked == 1);
+    cr_expect(r[3].backend == FATTN_BACKEND_CPU && r[3].cudnn_from == 92601 &&
+              r[3].cudnn_to == 92601);
     cr_assert_eq(chosen(errata, "pass=bwd s=512/128", r), 3);
     cr_expect_str_eq(r[0].name, "m");
     facts_errata_destroy(errata);
@@ -71,26 +80,30 @@ static bool holds(const fattn_rule *rule, int32_t pass, int32_t version)
     return fattn_rule_holds(rule, &p, version, 90);
 }
 
-/* The end of cudnn-frontend's range is the first version that is right again. Graphs of other operations do not concern attention.
+/* The end of cudnn-frontend's range is the first version that is right again. Graphs of other
+ * operations do not concern attention.
  */
 Test(errata, the_frontends_form_means_what_its_source_does)
 {
-    facts_errata *errata =
-        taken(RULES("{\"rule_id\":\"ConvFwd_eng999\",\"operation\":\"ConvFwd\",\"engine\":999,\"knob\":[],\"cudnn_"
-                    "version_start\":8000,\"cudnn_version_end\":-1},"
-                    "{\"rule_id\":\"mha\",\"operation\":\"Matmul_Mul_Matmul\",\"engine\":2,\"knob\":[\"k31=7\","
-                    "\"k3=1\"],\"cudnn_version_start\":91400,"
-                    "\"cudnn_version_end\":92600,\"arch\":\"90\",\"comment\":\"free text\"},"
-                    "{\"rule_id\":\"mha_bwd\",\"operation\":\"Matmul_Sub_Matmul_Mul_Matmul_Matmul_Matmul\","
-                    "\"engine\":\"6\",\"knob\":{\"k31\":\"7\"}}"));
+    facts_errata *errata = taken(RULES(
+        "{\"rule_id\":\"ConvFwd_eng999\",\"operation\":\"ConvFwd\",\"engine\":999,\"knob\":[],"
+        "\"cudnn_"
+        "version_start\":8000,\"cudnn_version_end\":-1},"
+        "{\"rule_id\":\"mha\",\"operation\":\"Matmul_Mul_Matmul\",\"engine\":2,\"knob\":[\"k31=7\","
+        "\"k3=1\"],\"cudnn_version_start\":91400,"
+        "\"cudnn_version_end\":92600,\"arch\":\"90\",\"comment\":\"free text\"},"
+        "{\"rule_id\":\"mha_bwd\",\"operation\":\"Matmul_Sub_Matmul_Mul_Matmul_Matmul_Matmul\","
+        "\"engine\":\"6\",\"knob\":{\"k31\":\"7\"}}"));
     fattn_rule r[MOST];
     cr_assert_eq(facts_errata_count(errata), 2, "a convolution is left out");
     cr_assert_eq(chosen(errata, "pass=fwd", r), 2);
     cr_expect_str_eq(r[0].name, "mha");
-    cr_expect(r[0].action == FATTN_DENY && r[0].backend == FATTN_BACKEND_CUDNN && r[0].engine == 2 && r[0].pass == FATTN_FORWARD);
+    cr_expect(r[0].action == FATTN_DENY && r[0].backend == FATTN_BACKEND_CUDNN &&
+              r[0].engine == 2 && r[0].pass == FATTN_FORWARD);
     cr_expect(r[1].engine == 6 && r[1].pass == FATTN_BACKWARD);
     cr_assert_eq(r[0].knob_count, 2);
-    cr_expect(r[0].knobs[0].type == 31 && r[0].knobs[0].value == 7 && r[0].knobs[1].type == 3 && r[0].knobs[1].value == 1);
+    cr_expect(r[0].knobs[0].type == 31 && r[0].knobs[0].value == 7 && r[0].knobs[1].type == 3 &&
+              r[0].knobs[1].value == 1);
     cr_expect(holds(&r[0], FATTN_FORWARD, 91400));
     cr_expect(holds(&r[0], FATTN_FORWARD, 92599));
     cr_expect_not(holds(&r[0], FATTN_FORWARD, 92600), "the end does not belong to the range");
@@ -111,46 +124,63 @@ Test(errata, what_is_wrong_is_said_with_the_rule)
         { RULES("3"), "rule 0 (no name): a rule: expected an object" },
         { RULES("{\"deny\":\"cudnn\"}"), "rule 0 (no name): name: is missing" },
         { RULES("{\"name\":\"n\"}"), "rule 0 (n): deny, pin: expected exactly one" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"pin\":\"math\"}"), "rule 0 (n): deny, pin: expected exactly one" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cuda\"}"), "rule 0 (n): deny: expected cudnn, math or cpu" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"pin\":\"math\"}"),
+          "rule 0 (n): deny, pin: expected exactly one" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cuda\"}"),
+          "rule 0 (n): deny: expected cudnn, math or cpu" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.x\"}"),
           "rule 0 (n): cudnn: expected a range such as \"9.14.0..9.25.1\"" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.1.2.3\"}"), "rule 0 (n): cudnn: expected a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"..\"}"), "rule 0 (n): cudnn: expected a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9\"}"), "rule 0 (n): cudnn: expected a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"sm\":\"sm_90\"}"), "rule 0 (n): sm: expected a range such as \"90\"" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.1.2.3\"}"),
+          "rule 0 (n): cudnn: expected a range" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"..\"}"),
+          "rule 0 (n): cudnn: expected a range" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9\"}"),
+          "rule 0 (n): cudnn: expected a range" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"sm\":\"sm_90\"}"),
+          "rule 0 (n): sm: expected a range such as \"90\"" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.20.0..9.14.0\"}"),
           "rule 0 (n): cudnn_from, cudnn_to: not a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"engine\":2,\"unasked\":true}"), "rule 0 (n): unasked: " },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"pass\":\"both\"}"), "rule 0 (n): pass: expected fwd or bwd" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"engine\":\"two\"}"), "rule 0 (n): engine: expected a number" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"knobs\":{\"TILE_X\":1}}"), "rule 0 (n): knobs: no knob has this name" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"knob\":[]}"), "rule 0 (n): knob: no such key" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"engine\":2,\"unasked\":true}"),
+          "rule 0 (n): unasked: " },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"pass\":\"both\"}"),
+          "rule 0 (n): pass: expected fwd or bwd" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"engine\":\"two\"}"),
+          "rule 0 (n): engine: expected a number" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"knobs\":{\"TILE_X\":1}}"),
+          "rule 0 (n): knobs: no knob has this name" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"knob\":[]}"),
+          "rule 0 (n): knob: no such key" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":\"pass=fwd & sk=1\"}"),
           "rule 0 (n): when: column 12: sk is not a key" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":\"dtype=half\"}"),
           "rule 0 (n): when: column 7: dtype=half is not a value" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":\"s.q=1 & cudnn<9.20\"}"),
           "rule 0 (n): when: cudnn is not a key of a case" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":\"s.q=sm\"}"), "rule 0 (n): when: sm is not a key of a case" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":7}"), "rule 0 (n): when: expected a text" },
-        { RULES("{\"name\":\"a\",\"deny\":\"cudnn\"},{\"name\":\"n\",\"deny\":1}"), "rule 1 (n): deny: expected a text" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":\"s.q=sm\"}"),
+          "rule 0 (n): when: sm is not a key of a case" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":7}"),
+          "rule 0 (n): when: expected a text" },
+        { RULES("{\"name\":\"a\",\"deny\":\"cudnn\"},{\"name\":\"n\",\"deny\":1}"),
+          "rule 1 (n): deny: expected a text" },
         { RULES("{\"name\":\"a\\nb\",\"deny\":\"x\"}"), "rule 0 (a?b): deny: expected" },
         { RULES("{\"name\":\"n\",\"d\\u00e9ny\":\"x\"}"), "rule 0 (n): d??ny: no such key" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"name\":\"m\"}"), "line 1, column " },
-        { RULES("{\"operation\":\"Matmul_Matmul\"}"), "rule 0 ((no rule_id)): engine: expected a number" },
+        { RULES("{\"operation\":\"Matmul_Matmul\"}"),
+          "rule 0 ((no rule_id)): engine: expected a number" },
         { RULES("{\"operation\":\"Matmul_Matmul\",\"engine\":1,\"knob\":[\"31=7\"]}"),
           "rule 0 ((no rule_id)): knobs: no knob has this name" },
         { RULES("{\"operation\":\"Matmul_Matmul\",\"engine\":1,\"knob\":[\"k31\"]}"),
           "rule 0 ((no rule_id)): knob: expected a text such as \"k40=2\"" },
-        { RULES("{\"operation\":7,\"engine\":1}"), "rule 0 ((no rule_id)): operation: expected a text" },
+        { RULES("{\"operation\":7,\"engine\":1}"),
+          "rule 0 ((no rule_id)): operation: expected a text" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         facts_errata *errata = (facts_errata *)&rows;
         facts_error error = { 0 };
         cr_expect_not(facts_errata_read(&errata, rows[i].json, &error), "%s", rows[i].json);
         cr_expect_null(errata);
-        cr_expect_eq(strncmp(error.text, rows[i].wrong, strlen(rows[i].wrong)), 0, "%s\n  '%s'", rows[i].json, error.text);
+        cr_expect_eq(strncmp(error.text, rows[i].wrong, strlen(rows[i].wrong)), 0, "%s\n  '%s'",
+                     rows[i].json, error.text);
         cr_expect_eq(fattn_policy_depth(), 0);
     }
     facts_errata_destroy(NULL);
@@ -167,7 +197,8 @@ Test(errata, no_rules_are_fine)
 Test(errata, a_case_pushes_the_rules_that_hold_for_it)
 {
     facts_worker gpu = { .device = FACTS_DEVICE_GPU };
-    gpu.errata = taken(RULES("{\"name\":\"short\",\"deny\":\"cudnn\",\"when\":\"s.q<128\"},{\"name\":\"wide\",\"deny\":\"cudnn\","
+    gpu.errata = taken(RULES("{\"name\":\"short\",\"deny\":\"cudnn\",\"when\":\"s.q<128\"},{"
+                             "\"name\":\"wide\",\"deny\":\"cudnn\","
                              "\"when\":\"d.qk>128\"}"));
     fattn_rule r[MOST];
     cr_assert_eq(chosen(gpu.errata, "pass=fwd s=64 d=64", r), 1);
@@ -178,7 +209,8 @@ Test(errata, a_case_pushes_the_rules_that_hold_for_it)
     const facts_case c = parsed("pass=fwd s=64 d=64");
     facts_error error = { 0 };
     int depth;
-    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, &error), FATTN_OK, "%s", error.text);
+    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, &error), FATTN_OK, "%s",
+                 error.text);
     cr_expect_eq(fattn_policy_depth(), 1);
     facts_policy_end(depth);
     cr_expect_eq(fattn_policy_depth(), 0);
@@ -204,7 +236,8 @@ Test(errata, the_projects_own_can_be_read)
     cr_expect_not(holds(&r[0], FATTN_FORWARD, 92100));
     cr_expect_eq(chosen(errata, "pass=fwd h=8/2 d=256 bias=1hss padding=random", r), 2);
     cr_expect_eq(chosen(errata, "pass=fwd b=2 h=8/2 d=256 bias=1hss lens=7+9", r), 2);
-    cr_expect_eq(chosen(errata, "pass=fwd h=8/2 d=256 bias=1hss want=stats", r), 0, "training writes Stats");
+    cr_expect_eq(chosen(errata, "pass=fwd h=8/2 d=256 bias=1hss want=stats", r), 0,
+                 "training writes Stats");
     cr_expect_eq(chosen(errata, "pass=fwd h=8/2 d=256", r), 0);
     facts_errata_destroy(errata);
 }

@@ -1,4 +1,5 @@
-/* The worker's GPU: inputs made there, answers judged there, against the same here. Skipped where there is no GPU. */
+/* The worker's GPU: inputs made there, answers judged there, against the same here. Skipped where
+ * there is no GPU. */
 #include "../../../lib/test/support/described_h100.h"
 #define RATIOS_APART 0.02
 #include "../judge/outcomes.h"
@@ -38,26 +39,33 @@ static void same_inputs(facts_worker *worker, const char *text)
     facts_memory here, there;
     facts_error error;
     p = resolved(text);
-    cr_assert_eq(facts_memory_create(&there, worker, &p, false, &error), FATTN_OK, "%s: %s", text, error.text);
-    cr_assert_eq(facts_memory_create(&here, worker, &p, true, &error), FATTN_OK, "%s: %s", text, error.text);
+    cr_assert_eq(facts_memory_create(&there, worker, &p, false, &error), FATTN_OK, "%s: %s", text,
+                 error.text);
+    cr_assert_eq(facts_memory_create(&here, worker, &p, true, &error), FATTN_OK, "%s: %s", text,
+                 error.text);
     cr_assert_eq(facts_memory_fill(&there, &error), FATTN_OK, "%s: %s", text, error.text);
     cr_assert_eq(facts_memory_fill(&here, &error), FATTN_OK, "%s: %s", text, error.text);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (p.tensor[id].present && !facts_tensor_is_output(&p, id) && id != FACTS_TENSOR_O && id != FACTS_TENSOR_STATS)
-            cr_expect(memcmp(facts_memory_storage(&here, id, FACTS_PATTERN_A), facts_memory_storage(&there, id, FACTS_PATTERN_A),
-                             (size_t)p.tensor[id].elements * facts_dtype_bytes(p.tensor[id].dtype)) == 0,
-                      "%s: %s", text, facts_tensor_word(id));
+        if (p.tensor[id].present && !facts_tensor_is_output(&p, id) && id != FACTS_TENSOR_O &&
+            id != FACTS_TENSOR_STATS)
+            cr_expect(
+                memcmp(facts_memory_storage(&here, id, FACTS_PATTERN_A),
+                       facts_memory_storage(&there, id, FACTS_PATTERN_A),
+                       (size_t)p.tensor[id].elements * facts_dtype_bytes(p.tensor[id].dtype)) == 0,
+                "%s: %s", text, facts_tensor_word(id));
     facts_memory_destroy(&here);
     facts_memory_destroy(&there);
 }
 
 Test(gpu, every_fill_has_the_bits_of_the_C_one)
 {
-    static const char *const shapes[] = { "dtype=bf16 b=2 h=4/2 s=200/136 d=64",
-                                          "dtype=f16 b=2 h=2 s=129 d=64 layout=sbhd stride=gap:q.s.8",
-                                          "dtype=f32 b=1 h=2 s=65 d=32 mask=causal",
-                                          "dtype=f16 b=3 h=2 s=96 d=64 lens=70+96+1 poison=nan",
-                                          "dtype=bf16 b=2 h=2 s=64/40 d=64 bias=bhss bias_fill=random" };
+    static const char *const shapes[] = {
+        "dtype=bf16 b=2 h=4/2 s=200/136 d=64",
+        "dtype=f16 b=2 h=2 s=129 d=64 layout=sbhd stride=gap:q.s.8",
+        "dtype=f32 b=1 h=2 s=65 d=32 mask=causal",
+        "dtype=f16 b=3 h=2 s=96 d=64 lens=70+96+1 poison=nan",
+        "dtype=bf16 b=2 h=2 s=64/40 d=64 bias=bhss bias_fill=random"
+    };
 #define AS_WORD(symbol, word) word,
     static const char *const fills[] = { FACTS_FILL_LIST(AS_WORD) };
 #undef AS_WORD
@@ -69,7 +77,8 @@ Test(gpu, every_fill_has_the_bits_of_the_C_one)
             facts_error error = { 0 };
             static facts_problem p;
             snprintf(text, sizeof text, "pass=bwd %s fill=%s seed=%zu", shapes[s], fills[f], f + 1);
-            if (facts_case_parse(&c, text, &error) && facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED)
+            if (facts_case_parse(&c, text, &error) &&
+                facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED)
                 same_inputs(&worker, text);
         }
     facts_target_close(&worker);
@@ -91,7 +100,9 @@ Test(gpu, answers_are_judged_as_they_are_here)
     const facts_slab_limits slabs = { 0, 600000, 1e30 }, sample = { 0, 600000, 0 };
     facts_worker worker = open_worker();
     compare(&worker, "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 want=stats", NULL);
-    compare(&worker, "pass=fwd dtype=f16 b=2 h=2 s=200 d=128 mask=causal layout=sbhd want=max+sum_exp", NULL);
+    compare(&worker,
+            "pass=fwd dtype=f16 b=2 h=2 s=200 d=128 mask=causal layout=sbhd want=max+sum_exp",
+            NULL);
     compare(&worker, "pass=bwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 deterministic=1", NULL);
     compare(&worker, "pass=bwd dtype=f16 b=3 h=2 s=128 d=64 lens=77+128+1 deterministic=1", NULL);
     compare(&worker, "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 want=stats", &slabs);
@@ -104,13 +115,15 @@ Test(gpu, answers_are_judged_as_they_are_here)
 /* The data of a check is changed on the host, and judged where it is. */
 Test(gpu, a_check_finds_the_same_there)
 {
-    static const char *const cases[] = { "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 want=stats check=linear",
-                                         "pass=fwd dtype=f16 b=2 h=2 s=200 d=128 mask=causal check=others",
-                                         "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 check=readout",
-                                         "pass=bwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 deterministic=1 check=linear",
-                                         "pass=bwd dtype=f16 b=2 h=2 s=200 d=64 mask=causal deterministic=1 check=ds",
-                                         "pass=bwd dtype=bf16 b=3 h=2 s=128 d=64 padding=random deterministic=1 check=length",
-                                         "pass=bwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 deterministic=1 check=identities" };
+    static const char *const cases[] = {
+        "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 want=stats check=linear",
+        "pass=fwd dtype=f16 b=2 h=2 s=200 d=128 mask=causal check=others",
+        "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 check=readout",
+        "pass=bwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 deterministic=1 check=linear",
+        "pass=bwd dtype=f16 b=2 h=2 s=200 d=64 mask=causal deterministic=1 check=ds",
+        "pass=bwd dtype=bf16 b=3 h=2 s=128 d=64 padding=random deterministic=1 check=length",
+        "pass=bwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 deterministic=1 check=identities"
+    };
     facts_worker worker = open_worker();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         compare(&worker, cases[i], NULL);

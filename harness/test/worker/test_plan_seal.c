@@ -22,7 +22,8 @@ static void write_file(void)
 
 TestSuite(plan_seal, .init = write_file);
 
-/* RFC 4231 has no key of 32 bytes: this is python3's hmac.new(bytes(range(32)), b"a.plan\0bytes", "sha256"). */
+/* RFC 4231 has no key of 32 bytes: this is python3's hmac.new(bytes(range(32)), b"a.plan\0bytes",
+ * "sha256"). */
 Test(plan_seal, is_an_hmac)
 {
     static const unsigned char expects[4] = { 0xf0, 0xf8, 0xc4, 0x54 };
@@ -33,7 +34,9 @@ Test(plan_seal, is_an_hmac)
 Test(plan_seal, each_byte_counts)
 {
     for (size_t i = 0; i < sizeof file; i++) {
-        const facts_seal expects = i < 8 ? FACTS_SEAL_NONE : i < 16 ? FACTS_SEAL_FOREIGN : FACTS_SEAL_BROKEN;
+        const facts_seal expects = i < 8    ? FACTS_SEAL_NONE
+                                   : i < 16 ? FACTS_SEAL_FOREIGN
+                                            : FACTS_SEAL_BROKEN;
         file[i] ^= 1;
         cr_expect_eq(facts_seal_check(key, "a.plan", file, sizeof file), expects, "byte %zu", i);
         file[i] ^= 1;
@@ -51,7 +54,8 @@ static size_t below(size_t n)
     return (size_t)(x >> 33) % n;
 }
 
-/* What a plan may become on a disk, or by somebody's hand: other bytes at a few places, an end that is missing, more bytes. */
+/* What a plan may become on a disk, or by somebody's hand: other bytes at a few places, an end that
+ * is missing, more bytes. */
 Test(plan_seal, none_of_10000_changed_plans_is_ours)
 {
     enum { PLAN = 4000, MORE = 100, PLACES = 4 };
@@ -70,8 +74,10 @@ Test(plan_seal, none_of_10000_changed_plans_is_ours)
         else if (way == 1)
             count += 1 + below(MORE);
         else
-            for (size_t i = 0; i < places; i++) /* one place after the other: none is changed back */
-                changed[i * (sizeof whole / PLACES) + below(sizeof whole / PLACES)] ^= (char)(1 + below(255));
+            for (size_t i = 0; i < places;
+                 i++) /* one place after the other: none is changed back */
+                changed[i * (sizeof whole / PLACES) + below(sizeof whole / PLACES)] ^=
+                    (char)(1 + below(255));
         ours += facts_seal_check(key, "a.plan", changed, count) == FACTS_SEAL_OURS;
     }
     cr_expect_eq(ours, 0, "%zu", ours);
@@ -88,7 +94,8 @@ Test(plan_seal, a_key_is_64_hexadecimal_digits)
 {
     cr_expect_not(facts_seal_key(key, ""));
     cr_expect_not(facts_seal_key(key, "0001"));
-    cr_expect_not(facts_seal_key(key, "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"));
+    cr_expect_not(
+        facts_seal_key(key, "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"));
 }
 
 /* Opened as a file is, a FIFO would wait for its writer for ever. */

@@ -9,8 +9,9 @@ static void begin(void)
 
 TestSuite(room, .init = begin, .fini = tear_down, .timeout = 300);
 
-/* Several workers of a `run` start at once, for its cases are expected to be long. The second of a `decide` starts when the first is
- * ready, if that was soon: such a test may not wait for company. */
+/* Several workers of a `run` start at once, for its cases are expected to be long. The second of a
+ * `decide` starts when the first is ready, if that was soon: such a test may not wait for company.
+ */
 
 static void remove_marks(void)
 {
@@ -27,7 +28,8 @@ static size_t expect_rows_pass(const char *fault, const char *command, size_t ro
     cr_expect_eq(facts(command), 0, "%s", fault);
     summary s = sum_up("r");
     cr_expect_eq(s.rows, rows, "%s: %zu rows", fault, s.rows);
-    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], rows, "%s: %zu", fault, s.verdicts[FACTS_VERDICT_PASS]);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], rows, "%s: %zu", fault,
+                 s.verdicts[FACTS_VERDICT_PASS]);
     cr_expect(s.complete);
     return s.starts;
 }
@@ -44,24 +46,28 @@ static void expect_all_pass_at_last(const char *fault, const char *command)
     cr_expect_gt(starts, 12, "%s: %zu", fault, starts);
 }
 
-/* A worker alone has room. With company most are refused at first; each is asked again when the others have gone. */
+/* A worker alone has room. With company most are refused at first; each is asked again when the
+ * others have gone. */
 Test(room, what_has_no_room_on_a_shared_gpu_is_asked_again_alone)
 {
     static const char *const faults[] = { "room_for_one;meet", "room_for_one;meet;bye@d=40" };
     for (size_t i = 0; i < 2; i++)
-        expect_all_pass_at_last(faults[i], "run '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r");
+        expect_all_pass_at_last(faults[i],
+                                "run '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r");
 }
 
 /* The memory was another worker's, which has ended when the refusal is read. */
 Test(room, what_had_no_room_beside_a_worker_that_has_gone_is_asked_again)
 {
-    expect_all_pass_at_last("refuse_late@d=40", "run '" FEW "' --device 0 --cudnn ./build -j 2 -o r");
+    expect_all_pass_at_last("refuse_late@d=40",
+                            "run '" FEW "' --device 0 --cudnn ./build -j 2 -o r");
 }
 
 /* The first of a case's configurations may find no room where the last one does. */
 Test(room, every_configuration_of_a_case_without_room_is_asked_again_alone)
 {
-    expect_rows_pass("refuse_late@d=40", "run '" FEW " engine=all' --device 0 --cudnn ./build -j 2 -o r", 48);
+    expect_rows_pass("refuse_late@d=40",
+                     "run '" FEW " engine=all' --device 0 --cudnn ./build -j 2 -o r", 48);
 }
 
 Test(room, what_has_no_room_alone_either_is_inconclusive)
@@ -80,7 +86,8 @@ Test(room, a_worker_without_memory_to_start_in_costs_the_target_nothing)
 {
     static const char *const faults[] = { "start_for_one;slow", "start_for_one;slow;bye@d=40" };
     for (size_t i = 0; i < 2; i++)
-        expect_all_pass(faults[i], "decide '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r");
+        expect_all_pass(faults[i],
+                        "decide '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r");
 }
 
 Test(room, a_worker_without_memory_to_start_in_alone_gives_the_target_up)
@@ -95,25 +102,28 @@ Test(room, a_worker_without_memory_to_start_in_alone_gives_the_target_up)
 /* Another process takes the memory between two workers, for less than a minute. */
 Test(room, a_gpu_that_others_fill_for_a_while_is_waited_for)
 {
-    expect_all_pass("start_after_pauses;bye@d=40", "decide '" FEW "' --device 0 --cudnn ./build -j 1 -o r");
+    expect_all_pass("start_after_pauses;bye@d=40",
+                    "decide '" FEW "' --device 0 --cudnn ./build -j 1 -o r");
 }
 
-/* Without -j a GPU has as many workers as its free memory allows: here one, so that no case finds company. With -j it has what is
- * asked for. */
+/* Without -j a GPU has as many workers as its free memory allows: here one, so that no case finds
+ * company. With -j it has what is asked for. */
 Test(room, a_small_gpu_has_few_workers)
 {
     setenv("FACTS_FAULT", "small_gpu;room_for_one;slow", 1);
     cr_expect_eq(facts("decide 'pass=fwd d=8..400:8' --device 0 --cudnn ./build -o r"), 0);
     summary s = sum_up("r");
     cr_expect_eq(s.starts, 50, "%zu", s.starts);
-    setenv("FACTS_FAULT", "small_gpu;room_for_one;slow_first;bye@d=16;meet_later", 1); /* two workers follow the first */
+    setenv("FACTS_FAULT", "small_gpu;room_for_one;slow_first;bye@d=16;meet_later",
+           1); /* two workers follow the first */
     remove_marks();
     cr_expect_eq(facts("decide '" MANY "' --device 0 --cudnn ./build -j 2 --overwrite -o r"), 0);
     s = sum_up("r");
     cr_expect_gt(s.starts, 200, "%zu: there was one worker at a time", s.starts);
 }
 
-/* ---- several GPUs, one target ---------------------------------------------------------------------------------------------- */
+/* ---- several GPUs, one target
+ * ---------------------------------------------------------------------------------------------- */
 
 /* Two, as far as CUDA_VISIBLE_DEVICES says. */
 static void begin_two(void)
@@ -161,8 +171,10 @@ Test(gpus, what_has_no_room_is_asked_again_alone_on_one_of_them)
 {
     static const char *const faults[] = { "room_for_one;meet", "room_for_one;meet;bye@d=40" };
     for (size_t i = 0; i < 2; i++)
-        expect_all_pass_at_last(faults[i], "run '" FEW "' --device all --cudnn ./build -j 5 --overwrite -o r");
-    expect_all_pass("start_for_one;slow", "decide '" FEW "' --device all --cudnn ./build -j 5 --overwrite -o r");
+        expect_all_pass_at_last(faults[i],
+                                "run '" FEW "' --device all --cudnn ./build -j 5 --overwrite -o r");
+    expect_all_pass("start_for_one;slow",
+                    "decide '" FEW "' --device all --cudnn ./build -j 5 --overwrite -o r");
 }
 
 Test(gpus, gpus_of_different_kinds_are_refused_before_anything_is_asked)
@@ -172,8 +184,10 @@ Test(gpus, gpus_of_different_kinds_are_refused_before_anything_is_asked)
     summary s = sum_up("r");
     cr_expect_eq(s.starts, 0, "%zu", s.starts);
     cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 12);
-    cr_expect_str_eq(s.last_reason, "--device all: the GPUs are of different kinds, GPU 1 is fake-80");
-    cr_expect(output_says("on fake-90: --device all: the GPUs are of different kinds, GPU 1 is fake-80; give numbers"));
+    cr_expect_str_eq(s.last_reason,
+                     "--device all: the GPUs are of different kinds, GPU 1 is fake-80");
+    cr_expect(output_says("on fake-90: --device all: the GPUs are of different kinds, GPU 1 is "
+                          "fake-80; give numbers"));
 }
 
 Test(gpus, one_visible_gpu_is_all_of_them)

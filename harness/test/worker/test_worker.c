@@ -71,7 +71,8 @@ static const char *text_at(const answer *a, const char *key)
 
 static const char *reason(const answer *a, const char *key)
 {
-    const char *text = json_string_value(json_object_get(json_object_get(json_object_get(a->last, "row"), "reason"), key));
+    const char *text = json_string_value(
+        json_object_get(json_object_get(json_object_get(a->last, "row"), "reason"), key));
     return text ? text : "";
 }
 
@@ -142,8 +143,11 @@ Test(worker, a_bad_problem_is_unsupported_and_says_why)
 
 Test(worker, nothing_left_of_all_configurations_is_said)
 {
-    answer a = say(TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 engine=all\",\"do\":\"decide\",\"from_config\":99}\n");
-    cr_expect(json_is_true(json_object_get(a.last, "none")) && json_is_true(json_object_get(a.last, "last")), "%s", a.out);
+    answer a = say(TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 "
+                          "engine=all\",\"do\":\"decide\",\"from_config\":99}\n");
+    cr_expect(json_is_true(json_object_get(a.last, "none")) &&
+                  json_is_true(json_object_get(a.last, "last")),
+              "%s", a.out);
     leave(&a);
 }
 
@@ -157,7 +161,8 @@ Test(worker, no_requests_is_a_clean_end)
 
 Test(worker, garbage_ends_it_with_2)
 {
-    static const char *const bad[] = { "", "hello\n", "{\"target\":7}\n", TARGET "what?\n", TARGET "{\"id\":1}\n" };
+    static const char *const bad[] = { "", "hello\n", "{\"target\":7}\n", TARGET "what?\n",
+                                       TARGET "{\"id\":1}\n" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         answer a = say(bad[i]);
         cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) == 2, "%s: %d", bad[i], a.status);
@@ -187,7 +192,9 @@ Test(worker, dump_writes_what_it_names)
     char folder[] = "/tmp/facts-dump-XXXXXX", input[600], path[700];
     cr_assert(mkdtemp(folder));
     snprintf(input, sizeof input,
-             TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 b=1 h=1 s=8 d=8\",\"do\":\"run\",\"dump\":\"%s\"}\n", folder);
+             TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 b=1 h=1 s=8 "
+                    "d=8\",\"do\":\"run\",\"dump\":\"%s\"}\n",
+             folder);
     answer a = say(input);
     json_t *names = json_object_get(json_object_get(a.last, "row"), "dumped");
     bool has_o = false, has_want = false;

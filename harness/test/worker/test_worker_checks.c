@@ -1,5 +1,5 @@
-/* The further runs of a check, as the worker makes them on the cpu: what a row says of them, and that a broken law is a wrong
- * answer. */
+/* The further runs of a check, as the worker makes them on the cpu: what a row says of them, and
+ * that a broken law is a wrong answer. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -39,10 +39,14 @@ static void begin(scene *s, const char *text)
     cr_assert(facts_target_open(&s->worker, &request, &reply));
     json_decref(reply);
     cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
-    cr_assert_eq(facts_problem_resolve(&s->p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    cr_assert_eq(facts_trial_prepare(&s->reference, &(facts_making){ .worker = &s->worker, .problem = &s->p }, NULL, &why), FATTN_OK,
-                 "%s", why.text);
-    cr_assert_eq(fattn_plan_create(&s->plan, s->worker.context, &s->p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(facts_problem_resolve(&s->p, &c, &error), FACTS_RESOLVED, "%s: %s", text,
+                 error.text);
+    cr_assert_eq(facts_trial_prepare(&s->reference,
+                                     &(facts_making){ .worker = &s->worker, .problem = &s->p },
+                                     NULL, &why),
+                 FATTN_OK, "%s", why.text);
+    cr_assert_eq(fattn_plan_create(&s->plan, s->worker.context, &s->p.ask, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     s->trial.verdict = FACTS_VERDICT_PASS;
     s->options = (facts_trial_options){ .worker = &s->worker, .problem = &s->p, .stage = no_stage };
     s->runs = (facts_runs){ .out = &s->trial,
@@ -52,7 +56,8 @@ static void begin(scene *s, const char *text)
                             .memory = &s->reference.memory,
                             .worker = &s->worker,
                             .plan = &s->plan };
-    cr_assert_eq(facts_memory_workspace(&s->reference.memory, fattn_plan_workspace_bytes(s->plan)), FATTN_OK);
+    cr_assert_eq(facts_memory_workspace(&s->reference.memory, fattn_plan_workspace_bytes(s->plan)),
+                 FATTN_OK);
     s->runs.call = facts_call_now(&s->runs);
     cr_assert(facts_runs_once(&s->runs, &s->runs.call, FACTS_PATTERN_A), "%s", s->trial.text);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
@@ -66,12 +71,14 @@ static void end(scene *s)
     facts_target_close(&s->worker);
 }
 
-/* Bends one element of an answer by a few steps of its type: less than the judge can see is enough where bits are asked for. */
+/* Bends one element of an answer by a few steps of its type: less than the judge can see is enough
+ * where bits are asked for. */
 static void bend(scene *s, facts_tensor_id id, uint32_t steps)
 {
     const facts_tensor *t = &s->p.tensor[id];
     void *storage = facts_memory_storage(&s->reference.memory, id, FACTS_PATTERN_A);
-    facts_store(t->dtype, storage, t->first + 5, facts_load(t->dtype, storage, t->first + 5) + steps);
+    facts_store(t->dtype, storage, t->first + 5,
+                facts_load(t->dtype, storage, t->first + 5) + steps);
 }
 
 /* The further runs, which have to end so. */
@@ -79,7 +86,8 @@ static void check(scene *s, facts_verdict expects)
 {
     facts_checks_run(&s->runs);
     cr_expect_eq(s->trial.status, FATTN_OK, "%s", s->trial.text);
-    cr_expect_eq(s->trial.verdict, expects, "%s: %s", facts_verdict_name(s->trial.verdict), s->trial.text);
+    cr_expect_eq(s->trial.verdict, expects, "%s: %s", facts_verdict_name(s->trial.verdict),
+                 s->trial.text);
 }
 
 #define SHAPE "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "
@@ -102,15 +110,22 @@ Test(worker_checks, a_broken_law_is_wrong_and_named)
     } broken[] = {
         { "pass=fwd " SHAPE "want=stats check=others", "cannot matter", FACTS_TENSOR_O, 1 },
         { "pass=fwd " SHAPE "want=stats check=sum_rows", "own channel", FACTS_TENSOR_STATS, 1 },
-        { "pass=fwd " SHAPE "want=stats check=split", "denominators add up", FACTS_TENSOR_STATS, 1000 },
-        { "pass=fwd " SHAPE "want=stats check=key_order", "the order of a sum does not matter", FACTS_TENSOR_O, 300 },
+        { "pass=fwd " SHAPE "want=stats check=split", "denominators add up", FACTS_TENSOR_STATS,
+          1000 },
+        { "pass=fwd " SHAPE "want=stats check=key_order", "the order of a sum does not matter",
+          FACTS_TENSOR_O, 300 },
         { "pass=fwd " SHAPE "check=repeat_heads", "repeated heads", FACTS_TENSOR_O, 300 },
         { "pass=bwd " SHAPE "check=others", "cannot matter", FACTS_TENSOR_DV, 1 },
-        { "pass=fwd " SHAPE "softmax=off_by_one want=stats check=off_by_one", "a key of zeros", FACTS_TENSOR_STATS, 1000 },
-        { "pass=bwd " SHAPE "softmax=off_by_one check=off_by_one", "a key of zeros", FACTS_TENSOR_DK, 3000 },
-        { "pass=fwd " SHAPE "dropout=0.1 want=stats check=dropout_zero", "dropout does not change statistics", FACTS_TENSOR_STATS, 1000 },
-        { "pass=fwd " SHAPE "layout=thd padding=random check=ragged", "ragged sequences equal padded ones", FACTS_TENSOR_O, 300 },
-        { "pass=bwd " SHAPE "layout=thd padding=random check=ragged", "ragged sequences equal padded ones", FACTS_TENSOR_DK, 3000 },
+        { "pass=fwd " SHAPE "softmax=off_by_one want=stats check=off_by_one", "a key of zeros",
+          FACTS_TENSOR_STATS, 1000 },
+        { "pass=bwd " SHAPE "softmax=off_by_one check=off_by_one", "a key of zeros",
+          FACTS_TENSOR_DK, 3000 },
+        { "pass=fwd " SHAPE "dropout=0.1 want=stats check=dropout_zero",
+          "dropout does not change statistics", FACTS_TENSOR_STATS, 1000 },
+        { "pass=fwd " SHAPE "layout=thd padding=random check=ragged",
+          "ragged sequences equal padded ones", FACTS_TENSOR_O, 300 },
+        { "pass=bwd " SHAPE "layout=thd padding=random check=ragged",
+          "ragged sequences equal padded ones", FACTS_TENSOR_DK, 3000 },
         { "pass=fwd " SHAPE "paged=16 check=paged", "keys in pages", FACTS_TENSOR_O, 300 },
         { "pass=bwd " SHAPE "check=identities", "I1", FACTS_TENSOR_DV, 3000 },
     };
@@ -119,14 +134,17 @@ Test(worker_checks, a_broken_law_is_wrong_and_named)
         begin(&s, broken[i].text);
         bend(&s, broken[i].id, broken[i].steps);
         check(&s, FACTS_VERDICT_WRONG);
-        cr_expect(strncmp(s.trial.text, "check=", 6) == 0 && strstr(s.trial.text, broken[i].law) != NULL, "%s: %s", broken[i].text,
-                  s.trial.text);
-        cr_expect_eq(s.trial.judgement[s.trial.check.held.id].gate, FACTS_GATE_CHECK, "%s", broken[i].text);
+        cr_expect(strncmp(s.trial.text, "check=", 6) == 0 &&
+                      strstr(s.trial.text, broken[i].law) != NULL,
+                  "%s: %s", broken[i].text, s.trial.text);
+        cr_expect_eq(s.trial.judgement[s.trial.check.held.id].gate, FACTS_GATE_CHECK, "%s",
+                     broken[i].text);
         end(&s);
     }
 }
 
-/* FACTS writes the arrays of a call. A huge 8-bit backward without its forward's scale_o was "unsupported", version after version. */
+/* FACTS writes the arrays of a call. A huge 8-bit backward without its forward's scale_o was
+ * "unsupported", version after version. */
 Test(worker_checks, a_call_that_lacks_an_array_is_a_failure_of_facts)
 {
     scene s;
@@ -201,7 +219,8 @@ Test(worker_checks, a_row_has_what_the_check_found)
     cr_expect_eq(json_integer_value(json_object_get(check, "runs")), 3);
     cr_expect_gt(json_integer_value(json_object_get(check, "compared")), 1000);
     cr_expect(json_real_value(json_object_get(check, "ratio")) < 1.0);
-    cr_expect_str_eq(json_string_value(json_object_get(check, "law")), "gradients are linear in dO");
+    cr_expect_str_eq(json_string_value(json_object_get(check, "law")),
+                     "gradients are linear in dO");
     json_decref(row);
     end(&s);
 }
@@ -211,7 +230,8 @@ Test(worker_checks, the_largest_overrun_of_all_runs_is_kept)
 {
     scene s;
     begin(&s, "pass=fwd " SHAPE);
-    ((unsigned char *)s.reference.memory.set->device[FACTS_TENSOR_O])[3] ^= 1; /* before the tensor */
+    ((unsigned char *)s.reference.memory.set->device[FACTS_TENSOR_O])[3] ^=
+        1; /* before the tensor */
     cr_assert(facts_runs_fetch(&s.runs, FACTS_PATTERN_A), "%s", s.trial.text);
     cr_expect_eq(s.runs.overrun[FACTS_TENSOR_O], 1);
     cr_assert(facts_runs_once(&s.runs, &s.runs.call, FACTS_PATTERN_B), "%s", s.trial.text);

@@ -1,4 +1,5 @@
-/* How a call is made, through the real worker on the cpu; and the problem of the forward that goes before a captured backward. */
+/* How a call is made, through the real worker on the cpu; and the problem of the forward that goes
+ * before a captured backward. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -41,12 +42,14 @@ static json_t *run(const char *name)
     return row;
 }
 
-static void expect(const char *name, const char *verdict, const char *reason_class, const char *word)
+static void expect(const char *name, const char *verdict, const char *reason_class,
+                   const char *word)
 {
     json_t *row = run(name), *reason = json_object_get(row, "reason");
     const char *text = json_string_value(json_object_get(reason, "text")),
                *found = json_string_value(json_object_get(reason, "class"));
-    cr_expect_str_eq(json_string_value(json_object_get(row, "verdict")), verdict, "%s: %s", name, text ? text : "");
+    cr_expect_str_eq(json_string_value(json_object_get(row, "verdict")), verdict, "%s: %s", name,
+                     text ? text : "");
     if (reason_class)
         cr_expect_str_eq(found ? found : "", reason_class, "%s", name);
     if (word)
@@ -111,7 +114,8 @@ Test(exec, what_the_cpu_has_not_is_refused_by_name)
 {
     expect("pass=fwd " SMALL "exec=graph", "unsupported", "unsupported", "CUDA graphs");
     expect("pass=bwd " SMALL "exec=graph_update", "unsupported", "unsupported", "CUDA graphs");
-    expect("pass=fwd " SMALL "exec=graph_after_destroy", "unsupported", "unsupported", "CUDA graphs");
+    expect("pass=fwd " SMALL "exec=graph_after_destroy", "unsupported", "unsupported",
+           "CUDA graphs");
     expect("pass=fwd " SMALL "exec=graph_native", "unsupported", "unsupported", "graphs");
     expect("pass=fwd " SMALL "exec=aot", "unsupported", "unsupported", "saved");
     expect("pass=fwd " SMALL "exec=override_shape", "unsupported", "unsupported", "other shapes");
@@ -156,15 +160,18 @@ Test(exec, below_9_28_a_replay_after_the_plans_end_is_refused_by_policy)
 
 Test(exec, the_forward_of_a_backward_is_a_problem_of_its_own)
 {
-    facts_problem p = resolved("pass=bwd " SMALL "mask=causal_br bias=1hss dbias=1 deterministic=1 exec=graph");
+    facts_problem p =
+        resolved("pass=bwd " SMALL "mask=causal_br bias=1hss dbias=1 deterministic=1 exec=graph");
     fattn_problem forward = facts_own_forward(&p.ask), out;
     cr_assert_eq(fattn_problem_resolve(&forward, &out), FATTN_OK, "%s", fattn_last_error());
-    cr_expect(out.pass == FATTN_FORWARD && out.outputs == FATTN_WANT_STATS && !out.deterministic && !out.dbias);
+    cr_expect(out.pass == FATTN_FORWARD && out.outputs == FATTN_WANT_STATS && !out.deterministic &&
+              !out.dbias);
     cr_expect_eq(memcmp(out.o_strides, p.ask.o_strides, sizeof out.o_strides), 0);
     cr_expect_eq(memcmp(out.stats_strides, p.ask.stats_strides, sizeof out.stats_strides), 0);
     cr_expect(facts_has_own_forward(&p));
     p.check = FACTS_CHECK_OTHERS;
-    cr_expect_not(facts_has_own_forward(&p), "the check's runs read the reference's O and Stats, and must give the same bits");
+    cr_expect_not(facts_has_own_forward(&p),
+                  "the check's runs read the reference's O and Stats, and must give the same bits");
     p.check = FACTS_CHECK_NONE;
     p.exec = FACTS_EXEC_EAGER;
     cr_expect_not(facts_has_own_forward(&p));
@@ -197,11 +204,13 @@ Test(exec, guard_without_its_rules_cannot_be_asked_and_leaves_no_policy)
     int depth;
     facts_case c;
     cr_assert(facts_case_parse(&c, "pass=fwd " SMALL, NULL));
-    cr_expect_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, &error), FATTN_ENVIRONMENT);
+    cr_expect_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, &error),
+                 FATTN_ENVIRONMENT);
     cr_expect_str_eq(error.text, "there are none");
     facts_policy_end(depth);
     cr_expect_eq(fattn_policy_depth(), 0);
-    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_ANY, &c, &error), FATTN_OK, "%s", error.text);
+    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_ANY, &c, &error), FATTN_OK, "%s",
+                 error.text);
     cr_expect_eq(fattn_policy_depth(), 1);
     facts_policy_end(depth);
     cr_expect_eq(fattn_policy_depth(), 0);
@@ -209,10 +218,12 @@ Test(exec, guard_without_its_rules_cannot_be_asked_and_leaves_no_policy)
 
 Test(exec, derived_layouts_are_checked_where_a_stride_is_0)
 {
-    static const char *const names[] = { "pass=fwd " SMALL, "pass=fwd " SMALL "stride=broadcast:q.b",
-                                         "pass=fwd " SMALL "stride=broadcast:q.s",
-                                         "pass=bwd " SMALL "stride=broadcast:q.h+k.s+v.b layout=sbhd",
-                                         "pass=fwd dtype=f16 b=1 h=1 s=1/40 d=64 stride=broadcast:k.h+v.s" };
+    static const char *const names[] = {
+        "pass=fwd " SMALL, "pass=fwd " SMALL "stride=broadcast:q.b",
+        "pass=fwd " SMALL "stride=broadcast:q.s",
+        "pass=bwd " SMALL "stride=broadcast:q.h+k.s+v.b layout=sbhd",
+        "pass=fwd dtype=f16 b=1 h=1 s=1/40 d=64 stride=broadcast:k.h+v.s"
+    };
     facts_error why = { 0 };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         facts_problem p = resolved(names[i]);
@@ -223,8 +234,8 @@ Test(exec, derived_layouts_are_checked_where_a_stride_is_0)
 /* Lengths and offsets of single queries that are packed can be nothing else. */
 static bool is_fixed(const facts_problem *p, facts_array_id id)
 {
-    const bool of_queries = id == FACTS_ARRAY_Q_OFFSETS || id == FACTS_ARRAY_O_OFFSETS || id == FACTS_ARRAY_STATS_OFFSETS ||
-                            id == FACTS_ARRAY_SEQ_LEN_Q;
+    const bool of_queries = id == FACTS_ARRAY_Q_OFFSETS || id == FACTS_ARRAY_O_OFFSETS ||
+                            id == FACTS_ARRAY_STATS_OFFSETS || id == FACTS_ARRAY_SEQ_LEN_Q;
     return of_queries && p->ask.seq_q == 1;
 }
 
@@ -236,17 +247,21 @@ static void expect_other_contents(fattn_context *context, const char *text)
     facts_error error = { 0 };
     fattn_plan *plan = NULL;
     p = resolved(text);
-    cr_assert_eq(facts_memory_create(&memory, &worker, &p, true, &error), FATTN_OK, "%s: %s", text, error.text);
-    cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s: %s", text, fattn_last_error());
+    cr_assert_eq(facts_memory_create(&memory, &worker, &p, true, &error), FATTN_OK, "%s: %s", text,
+                 error.text);
+    cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s: %s", text,
+                 fattn_last_error());
     cr_assert_eq(facts_memory_workspace(&memory, fattn_plan_workspace_bytes(plan)), FATTN_OK);
     cr_assert_eq(facts_memory_mislead(&memory), FATTN_OK);
     const fattn_tensors tensors = facts_memory_tensors(&memory);
-    cr_expect_eq(fattn_call_check(plan, &tensors, NULL, NULL), FATTN_OK, "%s: %s", text, fattn_last_error());
+    cr_expect_eq(fattn_call_check(plan, &tensors, NULL, NULL), FATTN_OK, "%s: %s", text,
+                 fattn_last_error());
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
         const size_t bytes = facts_array_bytes(&p.array[id]);
         if (bytes == 0 || p.array[id].output)
             continue;
-        const bool same = memcmp(memory.array[id], facts_memory_array_address(&memory, id), bytes) == 0;
+        const bool same =
+            memcmp(memory.array[id], facts_memory_array_address(&memory, id), bytes) == 0;
         cr_expect_eq(same, is_fixed(&p, id), "%s: %s", text, facts_array_words[id]);
     }
     facts_memory_destroy(&memory);
@@ -263,14 +278,19 @@ Test(exec, while_a_graph_is_recorded_the_arrays_hold_another_legal_call)
     expect_other_contents(context, "pass=bwd b=4 h=2 s=40 d=32 lens=1+40+0+2/1+40+0+1");
     expect_other_contents(context, "pass=fwd " SMALL "padding=full cu=both");
     expect_other_contents(context, "pass=fwd " SMALL "padding=one lens_shape=bcast");
-    expect_other_contents(context, "pass=bwd b=4 h=2 s=40 d=32 layout=thd lens=7+-1+40+1/9+-1+33+2 slots=+3");
-    expect_other_contents(context, "pass=bwd " SMALL "layout=thd padding=random offsets=i64 rmult=tokens");
+    expect_other_contents(
+        context, "pass=bwd b=4 h=2 s=40 d=32 layout=thd lens=7+-1+40+1/9+-1+33+2 slots=+3");
+    expect_other_contents(context,
+                          "pass=bwd " SMALL "layout=thd padding=random offsets=i64 rmult=tokens");
     expect_other_contents(context, "pass=fwd b=3 h=2 s=1/40 d=32 q=thd o=thd padding=random");
     expect_other_contents(context, "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=16");
-    expect_other_contents(context, "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=16 table=packed");
-    expect_other_contents(context, "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=v:32 table=shared");
+    expect_other_contents(context,
+                          "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=16 table=packed");
+    expect_other_contents(context,
+                          "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=v:32 table=shared");
     expect_other_contents(context, "pass=fwd " SMALL "scale=tensor softmax=sink alibi=1");
-    expect_other_contents(context, "pass=bwd " SMALL "softmax=off_by_one dropout=0.1 rng_dtype=i32");
+    expect_other_contents(context,
+                          "pass=bwd " SMALL "softmax=off_by_one dropout=0.1 rng_dtype=i32");
     expect_other_contents(context, "pass=bwd " SMALL "dropout=0.1 dropout_mask=1");
     expect_other_contents(context, "pass=fwd b=1 h=2 s=100/280 d=32 blockmask=random rope=1");
     expect_other_contents(context, "pass=bwd dtype=e4m3 b=2 h=2 s=64 d=32 scales=pow2");
@@ -289,8 +309,10 @@ Test(exec, dropout_of_a_backward_with_16_bit_stats_is_shown_by_its_forward)
     options.device_kind = FATTN_DEVICE_CPU;
     cr_assert_eq(fattn_context_create(&worker.context, &options), FATTN_OK);
     const facts_problem p = resolved("pass=bwd " SMALL "dropout=0.1 stats_dtype=bf16");
-    cr_assert_eq(facts_kept_plan(&plan, &asked, &worker, &p, FATTN_BACKEND_CPU, true), FATTN_OK, "%s", fattn_last_error());
-    cr_expect(asked.ask.pass == FATTN_FORWARD && asked.tensor[FACTS_TENSOR_STATS].dtype == FATTN_F32);
+    cr_assert_eq(facts_kept_plan(&plan, &asked, &worker, &p, FATTN_BACKEND_CPU, true), FATTN_OK,
+                 "%s", fattn_last_error());
+    cr_expect(asked.ask.pass == FATTN_FORWARD &&
+              asked.tensor[FACTS_TENSOR_STATS].dtype == FATTN_F32);
     fattn_plan_destroy(plan);
     fattn_context_destroy(worker.context);
 }

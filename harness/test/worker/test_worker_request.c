@@ -21,13 +21,13 @@ Test(request, a_target_is_read_whole)
 {
     facts_target_request t;
     facts_error error = { 0 };
-    cr_assert(
-        target(
-            &t,
-            "{\"target\":{\"cudnn_dir\":\"/a\",\"nvrtc\":\"\",\"driver\":\"/d\",\"version\":\"9.20.0\",\"build\":\"x\",\"device\":"
-            "{\"kind\":\"described\",\"ordinal\":0,\"name\":\"h\",\"json\":\"{}\"},\"threads\":2,\"supervisor\":7,\"fault\":\"\"}}",
-            &error),
-        "%s", error.text);
+    cr_assert(target(&t,
+                     "{\"target\":{\"cudnn_dir\":\"/a\",\"nvrtc\":\"\",\"driver\":\"/"
+                     "d\",\"version\":\"9.20.0\",\"build\":\"x\",\"device\":"
+                     "{\"kind\":\"described\",\"ordinal\":0,\"name\":\"h\",\"json\":\"{}\"},"
+                     "\"threads\":2,\"supervisor\":7,\"fault\":\"\"}}",
+                     &error),
+              "%s", error.text);
     cr_expect_str_eq(t.cudnn_dir, "/a");
     cr_expect_str_eq(t.nvrtc, "");
     cr_expect_str_eq(t.driver, "/d");
@@ -41,13 +41,15 @@ Test(request, a_request_is_read_whole)
     facts_request r;
     facts_error error = { 0 };
     cr_assert(
-        request(&r,
-                "{\"id\":7,\"case\":\"pass=fwd dtype=bf16\",\"do\":\"run\",\"explain\":true,\"from_config\":2,\"plan_dir\":\"/p\","
-                "\"dump\":\"/q\",\"trace\":true,\"first_bad_only\":true,\"keep\":true,\"fresh\":true}",
-                &error),
+        request(
+            &r,
+            "{\"id\":7,\"case\":\"pass=fwd "
+            "dtype=bf16\",\"do\":\"run\",\"explain\":true,\"from_config\":2,\"plan_dir\":\"/p\","
+            "\"dump\":\"/q\",\"trace\":true,\"first_bad_only\":true,\"keep\":true,\"fresh\":true}",
+            &error),
         "%s", error.text);
-    cr_expect(r.keep && r.fresh && r.id == 7 && r.what == FACTS_DO_RUN && r.explain && r.trace && r.first_bad_only &&
-              r.from_config == 2);
+    cr_expect(r.keep && r.fresh && r.id == 7 && r.what == FACTS_DO_RUN && r.explain && r.trace &&
+              r.first_bad_only && r.from_config == 2);
     cr_expect_str_eq(r.text, "pass=fwd dtype=bf16");
     cr_expect_str_eq(r.plan_dir, "/p");
     cr_expect_str_eq(r.dump, "/q");
@@ -58,7 +60,8 @@ Test(request, what_is_not_said_is_the_default)
     facts_request r;
     facts_error error = { 0 };
     cr_assert(request(&r, "{\"id\":0,\"case\":\"pass=fwd\",\"do\":\"decide\"}", &error));
-    cr_expect(!r.explain && !r.trace && !r.first_bad_only && !r.fresh && r.from_config == 0 && r.dump[0] == '\0');
+    cr_expect(!r.explain && !r.trace && !r.first_bad_only && !r.fresh && r.from_config == 0 &&
+              r.dump[0] == '\0');
 }
 
 Test(request, garbage_is_refused_with_one_line)
@@ -121,7 +124,8 @@ Test(request, a_case_longer_than_any_name_is_refused)
 Test(request, another_threshold_needs_another_process)
 {
     facts_worker gpu = { .device = FACTS_DEVICE_GPU }, cpu = { .device = FACTS_DEVICE_CPU };
-    facts_request plain = { .text = "pass=fwd dtype=bf16" }, two = { .text = "pass=fwd dtype=bf16 rescale=2" };
+    facts_request plain = { .text = "pass=fwd dtype=bf16" },
+                  two = { .text = "pass=fwd dtype=bf16 rescale=2" };
     unsetenv(FACTS_RESCALE);
     cr_expect_not(facts_replace_now(&gpu, &plain));
     cr_expect(facts_replace_now(&gpu, &two));
@@ -134,9 +138,11 @@ Test(request, another_threshold_needs_another_process)
 
 Test(request, a_fresh_process_is_needed_only_after_an_engine_ran)
 {
-    facts_worker used = { .device = FACTS_DEVICE_GPU, .ran = true }, new = { .device = FACTS_DEVICE_GPU },
+    facts_worker used = { .device = FACTS_DEVICE_GPU, .ran = true },
+                 new = { .device = FACTS_DEVICE_GPU },
                  cpu = { .device = FACTS_DEVICE_CPU, .ran = true };
-    facts_request plain = { .text = "pass=fwd dtype=bf16" }, fresh = { .text = "pass=fwd dtype=bf16", .fresh = true };
+    facts_request plain = { .text = "pass=fwd dtype=bf16" },
+                  fresh = { .text = "pass=fwd dtype=bf16", .fresh = true };
     unsetenv(FACTS_RESCALE);
     cr_expect(facts_replace_now(&used, &fresh));
     cr_expect_not(facts_replace_now(&new, &fresh), "it would start again for ever");
@@ -144,21 +150,26 @@ Test(request, a_fresh_process_is_needed_only_after_an_engine_ran)
     cr_expect_not(facts_replace_now(&cpu, &fresh), "the cpu has no context");
 }
 
-/* A worker that starts itself again has a case in hand. If it finds its target no more, as on a GPU without free memory, that says
- * nothing of the case. */
+/* A worker that starts itself again has a case in hand. If it finds its target no more, as on a GPU
+ * without free memory, that says nothing of the case. */
 Test(request, a_worker_that_cannot_start_again_answers_what_is_in_hand)
 {
     char command[600], answer[2000] = "";
     const char *bin = getenv("FACTS_BIN");
-    snprintf(command, sizeof command,
-             "printf '%%s\\n%%s\\n' '{\"target\":{\"cudnn_dir\":\"/nowhere\",\"device\":{\"kind\":\"gpu\",\"ordinal\":0}}}' "
-             "'{\"id\":7,\"case\":\"pass=fwd dtype=bf16\",\"do\":\"run\"}' | " FACTS_REPLACED "=5 %s/facts-worker 5<&0 </dev/null",
-             bin ? bin : "bin");
+    snprintf(
+        command, sizeof command,
+        "printf '%%s\\n%%s\\n' "
+        "'{\"target\":{\"cudnn_dir\":\"/nowhere\",\"device\":{\"kind\":\"gpu\",\"ordinal\":0}}}' "
+        "'{\"id\":7,\"case\":\"pass=fwd dtype=bf16\",\"do\":\"run\"}' | " FACTS_REPLACED
+        "=5 %s/facts-worker 5<&0 </dev/null",
+        bin ? bin : "bin");
     FILE *worker = popen(command, "r");
     cr_assert_not_null(worker);
     const size_t length = fread(answer, 1, sizeof answer - 1, worker);
     answer[length] = '\0';
     cr_expect_eq(pclose(worker), 0);
-    cr_expect(strstr(answer, "\"id\":7") && strstr(answer, "\"inconclusive\"") && strstr(answer, "\"bye\":true"), "%s", answer);
+    cr_expect(strstr(answer, "\"id\":7") && strstr(answer, "\"inconclusive\"") &&
+                  strstr(answer, "\"bye\":true"),
+              "%s", answer);
     cr_expect_not(strstr(answer, "\"failed\""), "%s", answer);
 }

@@ -1,5 +1,5 @@
-/* What a worker says it is doing is whose fault a deadline is: the engine's, whose plans and calls hang, or ours
- * (supervisor/death.c). */
+/* What a worker says it is doing is whose fault a deadline is: the engine's, whose plans and calls
+ * hang, or ours (supervisor/death.c). */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -37,11 +37,14 @@ static uint64_t expect_stages(const char *text, facts_device device, const char 
     json_decref(reply);
     cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    cr_assert_eq(fattn_plan_create(&plan, worker.context, &p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&plan, worker.context, &p.ask, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     worker.device = device;
     facts_trial_run(&trial, &reference, &plan,
-                    &(facts_trial_options){ .worker = &worker, .problem = &p, .stage = note, .owner = reported });
-    cr_expect(trial.status == FATTN_OK && trial.verdict == FACTS_VERDICT_PASS, "%s: %s", text, trial.text);
+                    &(facts_trial_options){
+                        .worker = &worker, .problem = &p, .stage = note, .owner = reported });
+    cr_expect(trial.status == FATTN_OK && trial.verdict == FACTS_VERDICT_PASS, "%s: %s", text,
+              trial.text);
     cr_expect_str_eq(reported + (reported[0] == ' '), expects, "%s: %s", text, reported);
     const uint64_t fetches = reference.memory.fetches;
     fattn_plan_destroy(plan);
@@ -68,7 +71,8 @@ Test(worker_stages, a_forward_before_its_backward_is_built_and_looked_at)
         cr_assert(facts_case_parse(&c, text, &error));
         cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED);
     }
-    expect_stages(text, FACTS_DEVICE_CPU, "reference build exec reference exec reference exec judge");
+    expect_stages(text, FACTS_DEVICE_CPU,
+                  "reference build exec reference exec reference exec judge");
 }
 
 /* Of the timed launches the last is looked at, after a run over other memory. */
@@ -77,19 +81,22 @@ Test(worker_stages, a_gpu_makes_more_runs_and_all_are_looked_at)
     static const char text[] = "pass=fwd b=2 h=2 s=20 d=16", stages[] = "reference exec judge";
     cr_expect_eq(expect_stages(text, FACTS_DEVICE_CPU, stages), 2);
     cr_expect_eq(expect_stages(text, FACTS_DEVICE_GPU, stages), FACTS_RUNS_ON_A_GPU + 2);
-    cr_expect_eq(expect_stages("pass=fwd b=2 h=2 s=20 d=16 repeat=9", FACTS_DEVICE_GPU, stages), 9 + 2);
+    cr_expect_eq(expect_stages("pass=fwd b=2 h=2 s=20 d=16 repeat=9", FACTS_DEVICE_GPU, stages),
+                 9 + 2);
 }
 
 static void expect_calibration(bool calibrated, int32_t assumed, const char *reported)
 {
     facts_problem p = { .ask = { .pass = FATTN_FORWARD } };
-    const facts_reference reference = { .memory = { .problem = &p },
-                                        .constants = { .calibrated = calibrated, .assumed = assumed } };
+    const facts_reference reference = {
+        .memory = { .problem = &p }, .constants = { .calibrated = calibrated, .assumed = assumed }
+    };
     const facts_trial trial = { .prepared = true, .oracle = "cpu" };
     json_t *row = json_object();
     facts_row_trial(row, &trial, &reference);
     const char *text = json_string_value(json_object_get(row, "calibration"));
-    cr_expect((text == NULL) == (reported == NULL) && (text == NULL || strcmp(text, reported) == 0), "%s", text ? text : "nothing");
+    cr_expect((text == NULL) == (reported == NULL) && (text == NULL || strcmp(text, reported) == 0),
+              "%s", text ? text : "nothing");
     json_decref(row);
 }
 

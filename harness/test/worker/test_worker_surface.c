@@ -1,5 +1,5 @@
-/* The rest of the attention surface through the real worker on the cpu: each feature is run and judged, and a row tells what it has
- * to. */
+/* The rest of the attention surface through the real worker on the cpu: each feature is run and
+ * judged, and a row tells what it has to. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -49,28 +49,33 @@ static void expect_pass(const char *const names[], const char *const judged[], s
     for (size_t i = 0; i < count; i++) {
         const json_t *row = json_array_get(rows, i), *errors = json_object_get(row, "errors");
         char words[100], *rest = words, *word;
-        cr_expect_str_eq(text_at(row, "verdict"), "pass", "%s: %s", names[i], text_at(json_object_get(row, "reason"), "text"));
+        cr_expect_str_eq(text_at(row, "verdict"), "pass", "%s: %s", names[i],
+                         text_at(json_object_get(row, "reason"), "text"));
         snprintf(words, sizeof words, "%s", judged[i]);
         while ((word = strsep(&rest, "+")) && *word)
-            cr_expect(json_integer_value(json_object_get(json_object_get(errors, word), "checked")) > 0, "%s: %s", names[i], word);
+            cr_expect(
+                json_integer_value(json_object_get(json_object_get(errors, word), "checked")) > 0,
+                "%s: %s", names[i], word);
     }
     json_decref(rows);
 }
 
-#define EXPECT_PASS(cases)                                                                                                         \
-    do {                                                                                                                           \
-        const char *names[sizeof cases / sizeof *cases], *judged[sizeof cases / sizeof *cases];                                    \
-        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)                                                                  \
-            names[i] = cases[i][0], judged[i] = cases[i][1];                                                                       \
-        expect_pass(names, judged, sizeof cases / sizeof *cases);                                                                  \
+#define EXPECT_PASS(cases)                                                                         \
+    do {                                                                                           \
+        const char *names[sizeof cases / sizeof *cases], *judged[sizeof cases / sizeof *cases];    \
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)                                  \
+            names[i] = cases[i][0], judged[i] = cases[i][1];                                       \
+        expect_pass(names, judged, sizeof cases / sizeof *cases);                                  \
     } while (0)
 
 Test(surface, packed_and_paged_sequences_pass)
 {
     static const char *const cases[][2] = {
-        { "pass=fwd " SMALL "layout=thd lens=7+20+0/36+3+20 slots=+3 tail=5 want=stats", "o+stats" },
+        { "pass=fwd " SMALL "layout=thd lens=7+20+0/36+3+20 slots=+3 tail=5 want=stats",
+          "o+stats" },
         { "pass=bwd " SMALL "layout=thd lens=7+20+0/36+3+20", "dq+dk+dv" },
-        { "pass=fwd dtype=f16 b=3 h=2 s=20 d=32 layout=t3hd padding=random stats=ht1 offsets=i64 want=max+sum_exp",
+        { "pass=fwd dtype=f16 b=3 h=2 s=20 d=32 layout=t3hd padding=random stats=ht1 offsets=i64 "
+          "want=max+sum_exp",
           "o+max+sum_exp" },
         { "pass=bwd dtype=f16 b=3 h=2 s=20 d=32 layout=th3d padding=random", "dq+dk+dv" },
         { "pass=fwd " SMALL "padding=random paged=16 poison=nan", "o" },
@@ -99,7 +104,8 @@ Test(surface, eight_bit_types_pass_with_their_largest_magnitudes)
     static const char *const cases[][2] = {
         { "pass=fwd dtype=e4m3 b=2 h=2 s=40 d=32 scales=odd want=stats", "o+stats+amax_s+amax_o" },
         { "pass=fwd dtype=e5m2 out=bf16 b=2 h=2 s=40 d=32 scales=pow2", "o+amax_s" },
-        { "pass=bwd dtype=e4m3 b=2 h=2 s=40 d=32 scales=odd", "dq+dk+dv+amax_dp+amax_dq+amax_dk+amax_dv" },
+        { "pass=bwd dtype=e4m3 b=2 h=2 s=40 d=32 scales=odd",
+          "dq+dk+dv+amax_dp+amax_dq+amax_dk+amax_dv" },
         { "pass=bwd dtype=e4m3 out=bf16 do_dtype=e5m2 grad=e5m2 b=2 h=2 s=40 d=32 scales=odd",
           "dq+dk+dv+amax_dp+amax_dq+amax_dk+amax_dv" },
         { "pass=bwd dtype=e5m2 do_dtype=e4m3 b=2 h=2 s=40 d=32 scales=odd", "dq+dk+dv+amax_dp" },
@@ -111,14 +117,16 @@ Test(surface, eight_bit_types_pass_with_their_largest_magnitudes)
 
 Test(surface, dropout_passes_and_tells_what_was_kept)
 {
-    static const char *const names[] = { "pass=fwd " SMALL "dropout=0.2 want=rng_dump", "pass=bwd " SMALL "dropout=0.2",
+    static const char *const names[] = { "pass=fwd " SMALL "dropout=0.2 want=rng_dump",
+                                         "pass=bwd " SMALL "dropout=0.2",
                                          "pass=fwd " SMALL "dropout=0.25 dropout_mask=1",
                                          "pass=fwd " SMALL "dropout=0.2 rng=7:3 rng_dtype=i32" };
     int64_t kept[4];
     json_t *rows = run(names, 4);
     for (size_t i = 0; i < 4; i++) {
         const json_t *row = json_array_get(rows, i), *dropout = json_object_get(row, "dropout");
-        cr_expect_str_eq(text_at(row, "verdict"), "pass", "%s: %s", names[i], text_at(json_object_get(row, "reason"), "text"));
+        cr_expect_str_eq(text_at(row, "verdict"), "pass", "%s: %s", names[i],
+                         text_at(json_object_get(row, "reason"), "text"));
         kept[i] = json_integer_value(json_object_get(dropout, "kept"));
         cr_expect_eq(json_integer_value(json_object_get(dropout, "of")), 3 * 4 * 20 * 36);
         cr_expect(kept[i] > 5000 && kept[i] < 8640);
@@ -139,8 +147,8 @@ Test(surface, dropout_does_not_hide_why_an_address_is_refused)
                                          "pass=bwd " SMALL "dropout=0.2 stride=offset:9" };
     json_t *rows = run(names, 2);
     for (size_t i = 0; i < 2; i++)
-        cr_expect_str_eq(text_at(json_array_get(rows, i), "verdict"), "unsupported", "%s: what is drawn depends on no address",
-                         names[i]);
+        cr_expect_str_eq(text_at(json_array_get(rows, i), "verdict"), "unsupported",
+                         "%s: what is drawn depends on no address", names[i]);
     json_decref(rows);
 }
 
@@ -148,11 +156,13 @@ Test(surface, what_dropout_kept_is_read_out_of_answers)
 {
     static const char *const names[] = { "pass=fwd " SMALL "dropout=0.2 check=keep",
                                          "pass=bwd " SMALL "dropout=0.2 check=keep mask=causal",
-                                         "pass=fwd " SMALL "dropout=0.25 dropout_mask=1 check=keep padding=random" };
+                                         "pass=fwd " SMALL
+                                         "dropout=0.25 dropout_mask=1 check=keep padding=random" };
     json_t *rows = run(names, 3);
     for (size_t i = 0; i < 3; i++) {
         const json_t *row = json_array_get(rows, i), *check = json_object_get(row, "check");
-        cr_expect_str_eq(text_at(row, "verdict"), "pass", "%s: %s", names[i], text_at(json_object_get(row, "reason"), "text"));
+        cr_expect_str_eq(text_at(row, "verdict"), "pass", "%s: %s", names[i],
+                         text_at(json_object_get(row, "reason"), "text"));
         cr_expect_str_eq(text_at(check, "skipped"), "", "%s", names[i]);
         cr_expect(json_integer_value(json_object_get(check, "compared")) > 1000, "%s", names[i]);
     }

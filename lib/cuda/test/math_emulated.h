@@ -1,4 +1,5 @@
-/* A context whose GPU is emulated (lib/gpu/test): device memory is the host's, kernels run as C++. */
+/* A context whose GPU is emulated (lib/gpu/test): device memory is the host's, kernels run as C++.
+ */
 #ifndef FATTN_TEST_MATH_EMULATED_H
 #define FATTN_TEST_MATH_EMULATED_H
 

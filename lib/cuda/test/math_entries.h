@@ -17,9 +17,12 @@ static void call_kernel(void (*kernel)(const fattn__dump_call), void **a)
 {
     kernel(*(const fattn__dump_call *)a[0]);
 }
-static void call_kernel(void (*kernel)(const fattn__call, const fattn__program, const fattn__program_tensors), void **a)
+static void call_kernel(void (*kernel)(const fattn__call, const fattn__program,
+                                       const fattn__program_tensors),
+                        void **a)
 {
-    kernel(*(const fattn__call *)a[0], *(const fattn__program *)a[1], *(const fattn__program_tensors *)a[2]);
+    kernel(*(const fattn__call *)a[0], *(const fattn__program *)a[1],
+           *(const fattn__program_tensors *)a[2]);
 }
 
 const emulated_entry emulated_entries[] = {

@@ -2,15 +2,18 @@
 
 inline float from_f16(uint16_t x)
 {
-    const uint32_t exponent = x >> 10 & 31, fraction = x & 1023, sign = (uint32_t)(x & 0x8000) << 16;
+    const uint32_t exponent = x >> 10 & 31, fraction = x & 1023,
+                   sign = (uint32_t)(x & 0x8000) << 16;
     if (exponent == 0)
         return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
-    return __uint_as_float(sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | fraction << 13);
+    return __uint_as_float(sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) |
+                           fraction << 13);
 }
 
 inline uint32_t to_f16(float x)
 {
-    const uint32_t bits = __float_as_uint(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+    const uint32_t bits = __float_as_uint(x), sign = bits >> 16 & 0x8000,
+                   magnitude = bits & 0x7fffffff;
     if (magnitude > 0x7f800000u)
         return 0x7fff;
     if (magnitude >= 0x477ff000u)
@@ -46,7 +49,8 @@ inline float larger(float a, float b)
 
 template <int BYTES> inline void copy_async(void *to, const void *from, int bytes)
 {
-    if ((uintptr_t)to % BYTES != 0 || (bytes > 0 && (uintptr_t)from % BYTES != 0) || bytes < 0 || bytes > BYTES)
+    if ((uintptr_t)to % BYTES != 0 || (bytes > 0 && (uintptr_t)from % BYTES != 0) || bytes < 0 ||
+        bytes > BYTES)
         abort();
     memset(to, 0, BYTES);
     memcpy(to, from, (size_t)bytes);
@@ -80,10 +84,10 @@ template <bool TRANSPOSED> inline void load_matrices(uint32_t out[4], const uint
         for (int l = 0; l < 32; l++)
             for (int m = 0; m < 4; m++) {
                 const int a = l / 4, b = l % 4 * 2;
-                const uint32_t low =
-                    TRANSPOSED ? (*w.given<const uint16_t *>(m * 8 + b))[a] : (*w.given<const uint16_t *>(m * 8 + a))[b];
-                const uint32_t high =
-                    TRANSPOSED ? (*w.given<const uint16_t *>(m * 8 + b + 1))[a] : (*w.given<const uint16_t *>(m * 8 + a))[b + 1];
+                const uint32_t low = TRANSPOSED ? (*w.given<const uint16_t *>(m * 8 + b))[a]
+                                                : (*w.given<const uint16_t *>(m * 8 + a))[b];
+                const uint32_t high = TRANSPOSED ? (*w.given<const uint16_t *>(m * 8 + b + 1))[a]
+                                                 : (*w.given<const uint16_t *>(m * 8 + a))[b + 1];
                 w.taken<uint32_t>(l)[m] = low | high << 16;
             }
     });
@@ -102,7 +106,8 @@ template <class T> inline void multiply_warp(emulate::warp &w)
     for (int l = 0; l < 32; l++)
         for (int i = 0; i < 2; i++) {
             for (int r = 0; r < 4; r++)
-                a[l / 4 + r % 2 * 8][l % 4 * 2 + i + r / 2 * 8] = half_of<T>(w.given<uint32_t>(l)[r], i);
+                a[l / 4 + r % 2 * 8][l % 4 * 2 + i + r / 2 * 8] =
+                    half_of<T>(w.given<uint32_t>(l)[r], i);
             for (int r = 0; r < 2; r++)
                 b[l % 4 * 2 + i + r * 8][l / 4] = half_of<T>(w.given<uint32_t>(l)[4 + r], i);
         }
@@ -145,7 +150,8 @@ inline void multiply_split_warp(emulate::warp &w)
     for (int l = 0; l < 32; l++)
         for (int part = 0; part < 2; part++) {
             for (int r = 0; r < 4; r++)
-                a[part][l / 4 + r % 2 * 8][l % 4 + r / 2 * 4] = tf32_of(w.given<uint32_t>(l)[part * 4 + r]);
+                a[part][l / 4 + r % 2 * 8][l % 4 + r / 2 * 4] =
+                    tf32_of(w.given<uint32_t>(l)[part * 4 + r]);
             for (int r = 0; r < 2; r++)
                 b[part][l % 4 + r * 4][l / 4] = tf32_of(w.given<uint32_t>(l)[8 + part * 2 + r]);
         }
@@ -163,8 +169,8 @@ inline void multiply_split_warp(emulate::warp &w)
         }
 }
 
-inline void multiply_split(float c[4], const uint32_t a_high[4], const uint32_t a_low[4], const uint32_t b_high[2],
-                           const uint32_t b_low[2])
+inline void multiply_split(float c[4], const uint32_t a_high[4], const uint32_t a_low[4],
+                           const uint32_t b_high[2], const uint32_t b_low[2])
 {
     uint32_t *given = emulate::given<uint32_t>();
     memcpy(given, a_high, 16);

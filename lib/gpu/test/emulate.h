@@ -1,6 +1,7 @@
-/* CUDA C without a GPU: the kernels as C++, a block's threads as fibers on one thread, blocks one after the other. A thread that
- * waits for others (at a barrier, a shuffle, a matrix instruction) gives way until they have come. Slow, exact about who waits for
- * whom and about alignment; it knows no races, no caches and no time. Included before the kernels; emulated.cmake does that. */
+/* CUDA C without a GPU: the kernels as C++, a block's threads as fibers on one thread, blocks one
+ * after the other. A thread that waits for others (at a barrier, a shuffle, a matrix instruction)
+ * gives way until they have come. Slow, exact about who waits for whom and about alignment; it
+ * knows no races, no caches and no time. Included before the kernels; emulated.cmake does that. */
 #ifndef GPU_EMULATE_H
 #define GPU_EMULATE_H
 
@@ -108,7 +109,8 @@ struct dimension {
     unsigned x, y, z;
 };
 
-/* The places where a warp's lanes leave values for each other: as an array of T, one lane after the other. */
+/* The places where a warp's lanes leave values for each other: as an array of T, one lane after the
+ * other. */
 struct warp {
     int arrived;
     unsigned generation;

@@ -1,4 +1,5 @@
-/* emulate.h's blocks, a block's threads as fibers, and emulated_driver.h's driver, which launches them. */
+/* emulate.h's blocks, a block's threads as fibers, and emulated_driver.h's driver, which launches
+ * them. */
 #include "emulate.h"
 
 #include <pthread.h>
@@ -24,7 +25,8 @@ static void **body_arguments;
 
 static void thread();
 
-/* Not by swapcontext, which asks the system for the signal mask each time: most of the time there is. */
+/* Not by swapcontext, which asks the system for the signal mask each time: most of the time there
+ * is. */
 static void change(int from, int to)
 {
     if (_setjmp(contexts[from]) != 0)
@@ -144,11 +146,14 @@ static int context_device(int *out)
 }
 static int device_attribute(int *out, int attribute, int)
 {
-    *out = attribute == GPU_SHARED_OF_BLOCK ? SHARED : attribute == GPU_MULTIPROCESSORS ? 5 : 0; /* some problems have more tiles */
+    *out = attribute == GPU_SHARED_OF_BLOCK   ? SHARED
+           : attribute == GPU_MULTIPROCESSORS ? 5
+                                              : 0; /* some problems have more tiles */
     return 0;
 }
 
-/* ---- device memory: pages of its own, out of the host's reach except in a call if it is hidden ---- */
+/* ---- device memory: pages of its own, out of the host's reach except in a call if it is hidden
+ * ---- */
 
 bool emulated_memory_is_hidden;
 
@@ -278,15 +283,16 @@ static int function_set(struct CUfunc_st *, int, int)
 {
     return 0;
 }
-static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
-                  unsigned shared_bytes, struct CUstream_st *, void **arguments, void **)
+static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                  unsigned, unsigned, unsigned shared_bytes, struct CUstream_st *, void **arguments,
+                  void **)
 {
     const emulated_entry *e = (const emulated_entry *)function;
     const unsigned grid[3] = { x, y, z };
     if (emulated_kernel_fails && strcmp(emulated_kernel_fails, e->name) == 0)
         return LAUNCH_FAILED;
-    if (shared_bytes != e->shared_bytes || shared_bytes > SHARED || x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535 ||
-        threads > emulate::MOST_THREADS)
+    if (shared_bytes != e->shared_bytes || shared_bytes > SHARED || x == 0 || y == 0 || z == 0 ||
+        y > 65535 || z > 65535 || threads > emulate::MOST_THREADS)
         return GPU_INVALID_VALUE;
     emulated_launches++;
     const emulated_in_reach now;

@@ -10,6 +10,7 @@
 
 A failure is a fattn.Error with the library's sentence and `.status`. fattn.h is the manual; Problem has the fields of problem.h.
 """
+
 from . import score_mod
 from .context import Context, default_context
 from .decision import Decision, Engine, Neighbour, Refusal, decide, explain
@@ -19,6 +20,24 @@ from .policy import policy
 from .problem import Problem
 from .score_mod import ScoreMod, where
 
-__all__ = ["Context", "Decision", "Engine", "Error", "Neighbour", "Plan", "Problem", "Refusal", "ScoreMod", "attention", "attention_backward", "decide",
-           "default_context", "explain", "plan", "policy", "score_mod", "where"]
+__all__ = [
+    "Context",
+    "Decision",
+    "Engine",
+    "Error",
+    "Neighbour",
+    "Plan",
+    "Problem",
+    "Refusal",
+    "ScoreMod",
+    "attention",
+    "attention_backward",
+    "decide",
+    "default_context",
+    "explain",
+    "plan",
+    "policy",
+    "score_mod",
+    "where",
+]
 __version__ = "1.0.0"

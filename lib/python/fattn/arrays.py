@@ -2,6 +2,7 @@
 
 The package imports neither NumPy nor PyTorch: an output is made by the library that the inputs came from.
 """
+
 import ctypes
 import sys
 from typing import Any, Optional, Sequence
@@ -10,20 +11,53 @@ from .library import refuse
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 READ_ONLY = 1
-DTYPES = {(0, 8): "i8", (0, 32): "i32", (0, 64): "i64", (1, 8): "u8", (2, 16): "f16", (2, 32): "f32", (2, 64): "f64", (4, 16): "bf16", (6, 8): "bool",
-          (10, 8): "e4m3", (12, 8): "e5m2"}  # (DLDataTypeCode, bits)
-NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "u8": "uint8"}  # of NumPy, PyTorch and CuPy
+DTYPES = {
+    (0, 8): "i8",
+    (0, 32): "i32",
+    (0, 64): "i64",
+    (1, 8): "u8",
+    (2, 16): "f16",
+    (2, 32): "f32",
+    (2, 64): "f64",
+    (4, 16): "bf16",
+    (6, 8): "bool",
+    (10, 8): "e4m3",
+    (12, 8): "e5m2",
+}  # (DLDataTypeCode, bits)
+NAMES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+    "u8": "uint8",
+}  # of NumPy, PyTorch and CuPy
 
 
 class DLTensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
-                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-                ("byte_offset", ctypes.c_uint64)]
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
 
 
 class DLManagedTensorVersioned(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64),
-                ("tensor", DLTensor)]
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", DLTensor),
+    ]
 
 
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
@@ -39,14 +73,20 @@ class Array:
 
     def __init__(self, name: str, owner: Any):
         if not hasattr(owner, "__dlpack__") or not hasattr(owner, "__dlpack_device__"):
-            refuse(f"{name}: a {type(owner).__name__}; an array with __dlpack__ is needed (NumPy, PyTorch, CuPy)")
-        self.owner = owner.detach() if hasattr(owner, "detach") else owner  # PyTorch exports no tensor that requires a gradient
+            refuse(
+                f"{name}: a {type(owner).__name__}; an array with __dlpack__ is needed (NumPy, PyTorch, CuPy)"
+            )
+        self.owner = (
+            owner.detach() if hasattr(owner, "detach") else owner
+        )  # PyTorch exports no tensor that requires a gradient
         self.capsule = _capsule(name, self.owner)
         tensor, flags = _tensor(self.capsule)
         self.address = (tensor.data or 0) + tensor.byte_offset
-        self.shape = tuple(tensor.shape[:tensor.ndim])
-        self.strides = tuple(tensor.strides[:tensor.ndim]) if tensor.strides else dense(self.shape)
-        self.dtype = DTYPES.get((tensor.code, tensor.bits), f"type {tensor.code} of {tensor.bits} bits")
+        self.shape = tuple(tensor.shape[: tensor.ndim])
+        self.strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else dense(self.shape)
+        self.dtype = DTYPES.get(
+            (tensor.code, tensor.bits), f"type {tensor.code} of {tensor.bits} bits"
+        )
         self.device = (tensor.device_type, tensor.device_id)
         self.writable = not flags & READ_ONLY
 
@@ -94,7 +134,13 @@ def module_of(owner: Any) -> Any:
     return sys.modules.get(name) if name in ("numpy", "torch", "cupy") else None
 
 
-def empty(name: str, like: Array, shape: Sequence[int], dtype: str, strides: Optional[Sequence[int]] = None) -> Any:
+def empty(
+    name: str,
+    like: Array,
+    shape: Sequence[int],
+    dtype: str,
+    strides: Optional[Sequence[int]] = None,
+) -> Any:
     """A new array on the device of `like`, made by its library, with these strides (in elements, of a dense tensor in any order).
 
     Arrays of a library that is not known here, JAX for example, get arrays of NumPy on the cpu.
@@ -102,7 +148,9 @@ def empty(name: str, like: Array, shape: Sequence[int], dtype: str, strides: Opt
     module = module_of(like.owner) or (sys.modules.get("numpy") if like.on_cpu else None)
     kind = getattr(module, NAMES.get(dtype, ""), None)
     if kind is None:
-        refuse(f"{name}: {type(like.owner).__module__.partition('.')[0]} has no array of {dtype} that can be made here; give {name}=")
+        refuse(
+            f"{name}: {type(like.owner).__module__.partition('.')[0]} has no array of {dtype} that can be made here; give {name}="
+        )
     strides = tuple(strides or dense(shape))
     order = sorted(range(len(shape)), key=lambda i: (shape[i] > 1, -strides[i]))
     extents = [shape[i] for i in order]
@@ -126,13 +174,27 @@ def current_stream(like: Array, stream: Any) -> Optional[int]:
         return int(stream)
     module = module_of(like.owner)
     if module is None:
-        refuse(f"stream: the current stream of {type(like.owner).__module__.partition('.')[0]} is not known; give stream=")
-    return int(module.cuda.current_stream(like.device[1]).cuda_stream if module.__name__ == "torch" else module.cuda.get_current_stream().ptr)
+        refuse(
+            f"stream: the current stream of {type(like.owner).__module__.partition('.')[0]} is not known; give stream="
+        )
+    return int(
+        module.cuda.current_stream(like.device[1]).cuda_stream
+        if module.__name__ == "torch"
+        else module.cuda.get_current_stream().ptr
+    )
 
 
 def workspace(like: Array, count: int, stream: Any) -> Any:
     """Bytes that live until the work on `stream` is done. Allocators of PyTorch and CuPy reuse memory in the order of the stream that it was made on."""
     made = empty("workspace", like, [count], "u8")
-    if stream is not None and not like.on_cpu and getattr(module_of(like.owner), "__name__", "") == "torch":
-        made.record_stream(sys.modules["torch"].cuda.ExternalStream(current_stream(like, stream), device=made.device))
+    if (
+        stream is not None
+        and not like.on_cpu
+        and getattr(module_of(like.owner), "__name__", "") == "torch"
+    ):
+        made.record_stream(
+            sys.modules["torch"].cuda.ExternalStream(
+                current_stream(like, stream), device=made.device
+            )
+        )
     return made

@@ -1,4 +1,5 @@
 """One cuDNN on one device."""
+
 import ctypes
 import functools
 import os
@@ -15,9 +16,16 @@ def description(name: str) -> pathlib.Path:
     if name.endswith(".json") or os.sep in name:
         found: Optional[pathlib.Path] = pathlib.Path(name)
     else:
-        found = shared(f"wheel:devices/{name}.json", f"prefix:share/fattn/devices/{name}.json", f"source:devices/{name}.json")
+        found = shared(
+            f"wheel:devices/{name}.json",
+            f"prefix:share/fattn/devices/{name}.json",
+            f"source:devices/{name}.json",
+        )
     if found is None or not found.is_file():
-        raise Error("environment", f"device {name!r}: \"cpu\", a GPU's number, or a description (its path, or a name such as \"h100-sxm\")")
+        raise Error(
+            "environment",
+            f'device {name!r}: "cpu", a GPU\'s number, or a description (its path, or a name such as "h100-sxm")',
+        )
     return found
 
 
@@ -36,9 +44,21 @@ class Context:
                CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY in the environment, which this module does not set.
     """
 
-    def __init__(self, device: Union[str, int] = "cpu", cudnn_dir: Optional[str] = None, *, nvrtc: Optional[str] = None, driver: Optional[str] = None, threads: int = 0):
+    def __init__(
+        self,
+        device: Union[str, int] = "cpu",
+        cudnn_dir: Optional[str] = None,
+        *,
+        nvrtc: Optional[str] = None,
+        driver: Optional[str] = None,
+        threads: int = 0,
+    ):
         kind = "CPU" if device == "cpu" else "GPU" if isinstance(device, int) else "DESCRIBED"
-        options = abi.fattn_context_options(struct_size=ctypes.sizeof(abi.fattn_context_options), device_kind=abi.CONSTANTS[f"FATTN_DEVICE_{kind}"], threads=threads)
+        options = abi.fattn_context_options(
+            struct_size=ctypes.sizeof(abi.fattn_context_options),
+            device_kind=abi.CONSTANTS[f"FATTN_DEVICE_{kind}"],
+            threads=threads,
+        )
         if isinstance(device, int):
             options.ordinal = device
         elif kind == "DESCRIBED":
@@ -58,19 +78,30 @@ class Context:
         info = abi.fattn_context_info(struct_size=ctypes.sizeof(abi.fattn_context_info))
         call("fattn_context_info_get", self.handle, ctypes.byref(info))
         names = [field[0] for field in info._fields_]
-        values = {name: getattr(info, name) for name in names if name not in ("struct_size", "reserved")}
-        return {name: text(value) if isinstance(value, bytes) else value for name, value in values.items()}
+        values = {
+            name: getattr(info, name) for name in names if name not in ("struct_size", "reserved")
+        }
+        return {
+            name: text(value) if isinstance(value, bytes) else value
+            for name, value in values.items()
+        }
 
     @property
     def kind(self) -> str:
         """What computes: "cpu", "gpu" or "described"."""
-        return "cpu" if self.device == "cpu" else "gpu" if isinstance(self.device, int) else "described"
+        return (
+            "cpu"
+            if self.device == "cpu"
+            else "gpu"
+            if isinstance(self.device, int)
+            else "described"
+        )
 
     def libraries(self) -> list[str]:
         """Paths of the cuDNN, NVRTC, cuBLASLt and driver libraries that are mapped now."""
         mapped = (abi.fattn_library * 256)()
         count = library().fattn_context_libraries(self.handle, mapped, len(mapped))
-        return [text(one.path) for one in mapped[:min(count, len(mapped))]]
+        return [text(one.path) for one in mapped[: min(count, len(mapped))]]
 
     def verify(self) -> None:
         """Proves that every cuDNN library of the process came from cudnn_dir. Raises Error with status "environment" otherwise."""
@@ -84,8 +115,12 @@ class Context:
 
 
 def _null_driver() -> Optional[str]:
-    found = shared("wheel:bin/nulldriver/libcuda.so.1", "lib:fattn/nulldriver/libcuda.so.1", "build:bin/nulldriver/libcuda.so.1",
-                   "bundle:bin/nulldriver/libcuda.so.1")
+    found = shared(
+        "wheel:bin/nulldriver/libcuda.so.1",
+        "lib:fattn/nulldriver/libcuda.so.1",
+        "build:bin/nulldriver/libcuda.so.1",
+        "bundle:bin/nulldriver/libcuda.so.1",
+    )
     return str(found) if found else None
 
 

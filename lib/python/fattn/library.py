@@ -1,4 +1,5 @@
 """libfattn.so in this process: where it is, its functions with their types, and its failures as exceptions."""
+
 import ctypes
 import functools
 import os
@@ -39,7 +40,10 @@ def library() -> ctypes.CDLL:
     try:
         loaded = ctypes.CDLL(path())
     except OSError as why:
-        raise Error("environment", f"libfattn cannot be loaded: {why}; set FATTN_LIBRARY to the path of libfattn.so") from None
+        raise Error(
+            "environment",
+            f"libfattn cannot be loaded: {why}; set FATTN_LIBRARY to the path of libfattn.so",
+        ) from None
     for name, (result, arguments) in abi.FUNCTIONS.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
@@ -49,7 +53,10 @@ def library() -> ctypes.CDLL:
 def check(status: int) -> None:
     """Raises the failure that the library has just reported on this thread."""
     if status:
-        raise Error(library().fattn_status_name(status).decode(), library().fattn_last_error().decode(errors="replace"))
+        raise Error(
+            library().fattn_status_name(status).decode(),
+            library().fattn_last_error().decode(errors="replace"),
+        )
 
 
 def call(name: str, *arguments: Any) -> None:
@@ -64,8 +71,14 @@ def text(raw: Optional[bytes]) -> str:
 def shared(*choices: str) -> Optional[pathlib.Path]:
     """The first of these files that exists: in a wheel, beside an installed library, in the sources and their build."""
     beside = pathlib.Path(path()).resolve().parent
-    roots = {"wheel": PACKAGE.parent / "facts_cudnn/tree", "prefix": beside.parent, "lib": beside, "source": PACKAGE.parent.parent, "build": beside.parent,
-             "bundle": PACKAGE.parent.parent.parent}
+    roots = {
+        "wheel": PACKAGE.parent / "facts_cudnn/tree",
+        "prefix": beside.parent,
+        "lib": beside,
+        "source": PACKAGE.parent.parent,
+        "build": beside.parent,
+        "bundle": PACKAGE.parent.parent.parent,
+    }
     for choice in choices:
         root, _, name = choice.partition(":")
         if (roots[root] / name).is_file():

@@ -1,4 +1,5 @@
 """Which backends may compute, on this thread."""
+
 import contextlib
 import ctypes
 from typing import Iterator
@@ -19,8 +20,11 @@ def policy(*order: str) -> Iterator[None]:
         refuse(f"policy: {unknown[0]!r}: one of {', '.join(words)}")
     if len(order) > len(words):
         refuse(f"policy: {len(order)} backends; at most {len(words)}, each once")
-    pushed, depth = abi.fattn_policy(struct_size=ctypes.sizeof(abi.fattn_policy), order_count=len(order)), ctypes.c_int()
-    pushed.order[:len(order)] = [words[word] for word in order]
+    pushed, depth = (
+        abi.fattn_policy(struct_size=ctypes.sizeof(abi.fattn_policy), order_count=len(order)),
+        ctypes.c_int(),
+    )
+    pushed.order[: len(order)] = [words[word] for word in order]
     call("fattn_policy_push", ctypes.byref(pushed), ctypes.byref(depth))
     try:
         yield

@@ -1,4 +1,5 @@
 """One attention problem: the fields of fattn_problem (problem.h) as keyword arguments."""
+
 import ctypes
 import difflib
 import functools
@@ -9,10 +10,29 @@ from .arrays import Array
 from .library import call, refuse
 from .score_mod import Number, ScoreMod
 
-FIELDS: dict[str, Any] = {field[0]: field[1] for field in abi.fattn_problem._fields_ if field[0] not in ("struct_size", "reserved")}
-BITS = {"outputs": "FATTN_WANT_", "ragged": "FATTN_RAGGED_", "cumulative": "FATTN_CUMULATIVE_"}  # sets of words
-IMPLIED = {"attn_scale": "has_attn_scale", "window_left": "has_left", "window_right": "has_right"}  # a given value is one to be read
-SHORT = {"b": "batch", "h": "heads_q or heads_k", "s": "seq_q or seq_kv", "d": "dim_qk or dim_v", "mask": "causal or window", "scale": "attn_scale"}  # of a case
+FIELDS: dict[str, Any] = {
+    field[0]: field[1]
+    for field in abi.fattn_problem._fields_
+    if field[0] not in ("struct_size", "reserved")
+}
+BITS = {
+    "outputs": "FATTN_WANT_",
+    "ragged": "FATTN_RAGGED_",
+    "cumulative": "FATTN_CUMULATIVE_",
+}  # sets of words
+IMPLIED = {
+    "attn_scale": "has_attn_scale",
+    "window_left": "has_left",
+    "window_right": "has_right",
+}  # a given value is one to be read
+SHORT = {
+    "b": "batch",
+    "h": "heads_q or heads_k",
+    "s": "seq_q or seq_kv",
+    "d": "dim_qk or dim_v",
+    "mask": "causal or window",
+    "scale": "attn_scale",
+}  # of a case
 Value = Union[int, float, str, Sequence[int], Sequence[str], ScoreMod, None]
 
 
@@ -21,10 +41,15 @@ def words_of(field: str) -> Optional[Mapping[str, int]]:
     """{"bf16": 1} for dtype, o_dtype, ...; None: the field is a number."""
     for name, words in abi.WORDS.items():
         if (field == name or field.endswith(f"_{name}")) and FIELDS.get(field) is ctypes.c_int32:
-            return {**words, "bool": abi.CONSTANTS["FATTN_BOOL"]} if field == "bias_dtype" else words
+            return (
+                {**words, "bool": abi.CONSTANTS["FATTN_BOOL"]} if field == "bias_dtype" else words
+            )
     if prefix := BITS.get(field):
-        return {name.removeprefix(prefix).lower(): bit for name, bit in abi.CONSTANTS.items()
-                if name.startswith(prefix) and name != "FATTN_RAGGED_TENSORS"}
+        return {
+            name.removeprefix(prefix).lower(): bit
+            for name, bit in abi.CONSTANTS.items()
+            if name.startswith(prefix) and name != "FATTN_RAGGED_TENSORS"
+        }
     return None
 
 
@@ -58,32 +83,50 @@ class Problem:
     Equal   two problems are equal when their fields are.
     """
 
-    __slots__ = {"struct": "the fattn_problem of the C library", "score_mod": "the fattn.ScoreMod that changes the scores, or None"}
+    __slots__ = {
+        "struct": "the fattn_problem of the C library",
+        "score_mod": "the fattn.ScoreMod that changes the scores, or None",
+    }
 
-    def __init__(self, *, causal: bool = False, window: Optional[tuple[Optional[int], Optional[int]]] = None,
-                 score_mod: Union[ScoreMod, Callable[..., Number], None] = None, **fields: Value):
+    def __init__(
+        self,
+        *,
+        causal: bool = False,
+        window: Optional[tuple[Optional[int], Optional[int]]] = None,
+        score_mod: Union[ScoreMod, Callable[..., Number], None] = None,
+        **fields: Value,
+    ):
         self.struct = abi.fattn_problem(struct_size=ctypes.sizeof(abi.fattn_problem))
         if score_mod is not None and not isinstance(score_mod, ScoreMod):
             if not callable(score_mod):
-                raise TypeError(f"score_mod: {score_mod!r}: a fattn.ScoreMod or a function of score, batch, head, query and key is needed")
+                raise TypeError(
+                    f"score_mod: {score_mod!r}: a fattn.ScoreMod or a function of score, batch, head, query and key is needed"
+                )
             score_mod = ScoreMod(score_mod)
         self.score_mod = score_mod
         if score_mod is not None:
             self.struct.score_mod = score_mod.handle
         if window is not None and not (isinstance(window, (tuple, list)) and len(window) == 2):
-            raise TypeError(f"window: {window!r}: a pair (left, right) is needed; None in it is an open side")
+            raise TypeError(
+                f"window: {window!r}: a pair (left, right) is needed; None in it is an open side"
+            )
         left, right = window or (None, None)
         if causal and right is not None:
             refuse("causal: the window has a right bound already")
         given = {"window_left": left, "window_right": 0 if causal else right}
-        for name, value in {**{name: value for name, value in given.items() if value is not None}, **fields}.items():
+        for name, value in {
+            **{name: value for name, value in given.items() if value is not None},
+            **fields,
+        }.items():
             self._set("pass" if name == "pass_" else name, value)
 
     def _set(self, name: str, value: Value) -> None:
         if name not in FIELDS or name == "score_mod":
             known = ["causal", "window", *FIELDS]
             near = SHORT.get(name) or next(iter(difflib.get_close_matches(name, known, 1)), None)
-            refuse(f"{name}: not a field of a problem; {f'did you mean {near}? ' if near else ''}docs/api.md lists the fields (fattn_problem)")
+            refuse(
+                f"{name}: not a field of a problem; {f'did you mean {near}? ' if near else ''}docs/api.md lists the fields (fattn_problem)"
+            )
         if value is None:
             return
         try:
@@ -107,13 +150,21 @@ class Problem:
         if words is None or (not value and 0 not in words.values()):
             return value
         if name in BITS:
-            return tuple(word for word, bit in words.items() if value & bit == bit and word != "all")
+            return tuple(
+                word for word, bit in words.items() if value & bit == bit and word != "all"
+            )
         return next((word for word, number_ in words.items() if number_ == value), value)
 
     def fields(self) -> dict[str, Any]:
         """The fields that are not 0, as keywords of Problem."""
         out = {name: getattr(self, name) for name in FIELDS if name != "score_mod"}
-        out = {name: value for name, value in out.items() if value and any(value if isinstance(value, tuple) else (1,)) and getattr(self.struct, name) != 0}
+        out = {
+            name: value
+            for name, value in out.items()
+            if value
+            and any(value if isinstance(value, tuple) else (1,))
+            and getattr(self.struct, name) != 0
+        }
         for name, has in IMPLIED.items():
             if out.pop(has, None):
                 out.setdefault(name, getattr(self, name))
@@ -154,14 +205,29 @@ def of_arrays(given: Mapping[str, Array], fields: Mapping[str, Any]) -> Problem:
     q, k, v = (given[name] for name in "qkv")
     for name, array in (("q", q), ("k", k), ("v", v)):
         if len(array.shape) != 4:
-            refuse(f"{name}: shape {array.shape}; four extents are needed: batch, heads, sequence, channels")
+            refuse(
+                f"{name}: shape {array.shape}; four extents are needed: batch, heads, sequence, channels"
+            )
     if k.dtype != q.dtype or v.dtype != q.dtype or q.dtype not in abi.WORDS["dtype"]:
-        refuse(f"q, k, v are of {q.dtype}, {k.dtype}, {v.dtype}; one of {', '.join(abi.WORDS['dtype'])} is needed for all three")
+        refuse(
+            f"q, k, v are of {q.dtype}, {k.dtype}, {v.dtype}; one of {', '.join(abi.WORDS['dtype'])} is needed for all three"
+        )
     for name, one, other, axis in (("k", k, q, 0), ("v", v, q, 0), ("k", k, q, 3), ("v", v, k, 2)):
         if one.shape[axis] != other.shape[axis]:
-            refuse(f"{name}: shape {one.shape} does not fit q {q.shape}, k {k.shape}: extent {axis} differs")
-    found = dict(dtype=q.dtype, batch=q.shape[0], heads_q=q.shape[1], heads_k=k.shape[1], heads_v=v.shape[1], seq_q=q.shape[2], seq_kv=k.shape[2],
-                 dim_qk=q.shape[3], dim_v=v.shape[3])
+            refuse(
+                f"{name}: shape {one.shape} does not fit q {q.shape}, k {k.shape}: extent {axis} differs"
+            )
+    found = dict(
+        dtype=q.dtype,
+        batch=q.shape[0],
+        heads_q=q.shape[1],
+        heads_k=k.shape[1],
+        heads_v=v.shape[1],
+        seq_q=q.shape[2],
+        seq_kv=k.shape[2],
+        dim_qk=q.shape[3],
+        dim_v=v.shape[3],
+    )
     for name, array in given.items():
         field = {"out": "o", "d_out": "do"}.get(name, name) + "_strides"
         if field in FIELDS and len(array.shape) == 4:

@@ -6,6 +6,7 @@
 The function gets values, not numbers. Operators and the functions of this module (fattn.score_mod.tanh, exp, max, ...; OPERATIONS has all) record what
 becomes of them. `if` cannot be recorded: use fattn.where.
 """
+
 import ctypes
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
@@ -27,7 +28,9 @@ class Value:
         self.recorder, self.number = recorder, number
 
     def __bool__(self) -> bool:
-        refuse("score_mod: a recorded value is neither true nor false: use fattn.where(condition, a, b), and & | ~ for and, or, not")
+        refuse(
+            "score_mod: a recorded value is neither true nor false: use fattn.where(condition, a, b), and & | ~ for and, or, not"
+        )
 
     if TYPE_CHECKING:  # _operators makes them
 
@@ -35,7 +38,9 @@ class Value:
         def __eq__(self, other: Number) -> "Value": ...  # type: ignore[override]
         def __neg__(self) -> "Value": ...
 
-        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __add__
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
+            __pow__
+        ) = __rpow__ = __mod__ = __rmod__ = __add__
         __and__ = __rand__ = __or__ = __ror__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
         __ne__ = __eq__  # type: ignore[assignment]
         __abs__ = __invert__ = __neg__
@@ -46,7 +51,12 @@ def record(op: str, *values: Number) -> Value:
     if recorder is None:
         refuse(f"score_mod: {op} of plain numbers: at least one recorded value is needed")
     numbers = [_value(recorder, value).number for value in values]
-    return Value(recorder, library().fattn_record(recorder, abi.WORDS["mod_op"][op], *numbers, *[0] * (3 - len(numbers))))
+    return Value(
+        recorder,
+        library().fattn_record(
+            recorder, abi.WORDS["mod_op"][op], *numbers, *[0] * (3 - len(numbers))
+        ),
+    )
 
 
 def _value(recorder: int, value: Number) -> Value:
@@ -102,25 +112,51 @@ class ScoreMod:
     Errors     Error with status "bad_problem" names the operation; an exception of the function passes through.
     """
 
-    def __init__(self, function: Callable[..., Number], *, gradient: Optional[Callable[..., Number]] = None, tensors: Optional[Mapping[str, Any]] = None):
+    def __init__(
+        self,
+        function: Callable[..., Number],
+        *,
+        gradient: Optional[Callable[..., Number]] = None,
+        tensors: Optional[Mapping[str, Any]] = None,
+    ):
         self.tensors = {name: _signature(name, given) for name, given in (tensors or {}).items()}
         raised: list[BaseException] = []
-        forward = abi.fattn_score_mod_callback(lambda recorder, score, _: self._record(function, recorder, [score], raised))
-        backward = abi.fattn_score_mod_gradient_callback(lambda recorder, score, slope, _: self._record(gradient, recorder, [score, slope], raised))
+        forward = abi.fattn_score_mod_callback(
+            lambda recorder, score, _: self._record(function, recorder, [score], raised)
+        )
+        backward = abi.fattn_score_mod_gradient_callback(
+            lambda recorder, score, slope, _: self._record(
+                gradient, recorder, [score, slope], raised
+            )
+        )
         self.handle = ctypes.c_void_p()
-        status = library().fattn_score_mod_create(ctypes.byref(self.handle), forward, backward if gradient else abi.fattn_score_mod_gradient_callback(), None)
+        status = library().fattn_score_mod_create(
+            ctypes.byref(self.handle),
+            forward,
+            backward if gradient else abi.fattn_score_mod_gradient_callback(),
+            None,
+        )
         if raised:
             library().fattn_score_mod_destroy(self.handle)
             raise raised[0]
         if status:
-            raise Error(library().fattn_status_name(status).decode(), library().fattn_last_error().decode())
+            raise Error(
+                library().fattn_status_name(status).decode(), library().fattn_last_error().decode()
+            )
         weakref.finalize(self, library().fattn_score_mod_destroy, self.handle).atexit = False
 
-    def _record(self, function: Any, recorder: int, first: Sequence[int], raised: list[BaseException]) -> int:
+    def _record(
+        self, function: Any, recorder: int, first: Sequence[int], raised: list[BaseException]
+    ) -> int:
         try:
             tensors = {name: Value(recorder, self._tensor(recorder, name)) for name in self.tensors}
-            places = [Value(recorder, library().fattn_record_index(recorder, axis)) for axis in range(4)]
-            return _value(recorder, function(*(Value(recorder, number) for number in first), *places, **tensors)).number
+            places = [
+                Value(recorder, library().fattn_record_index(recorder, axis)) for axis in range(4)
+            ]
+            return _value(
+                recorder,
+                function(*(Value(recorder, number) for number in first), *places, **tensors),
+            ).number
         except BaseException as why:  # it may not leave through C
             raised.append(why)
             return -1
@@ -128,16 +164,34 @@ class ScoreMod:
     def _tensor(self, recorder: int, name: str) -> int:
         dtype, shape, strides = self.tensors[name]
         four = ctypes.c_int64 * 4
-        return int(library().fattn_record_tensor(recorder, name.encode(), abi.WORDS["dtype"][dtype], four(*shape), four(*strides) if strides else None))
+        return int(
+            library().fattn_record_tensor(
+                recorder,
+                name.encode(),
+                abi.WORDS["dtype"][dtype],
+                four(*shape),
+                four(*strides) if strides else None,
+            )
+        )
 
     def evaluate(self, score: float, at: Sequence[int] = (0, 0, 0, 0)) -> tuple[float, float]:
         """The new score and its slope at one place (batch, head, query, key), in double; for modifications without tensors."""
         value, slope = ctypes.c_double(), ctypes.c_double()
-        call("fattn_score_mod_evaluate", self.handle, score, (ctypes.c_int64 * 4)(*at), None, ctypes.byref(value), ctypes.byref(slope))
+        call(
+            "fattn_score_mod_evaluate",
+            self.handle,
+            score,
+            (ctypes.c_int64 * 4)(*at),
+            None,
+            ctypes.byref(value),
+            ctypes.byref(slope),
+        )
         return value.value, slope.value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ScoreMod) and bool(library().fattn_score_mod_same(self.handle, other.handle))
+        return isinstance(other, ScoreMod) and bool(
+            library().fattn_score_mod_same(self.handle, other.handle)
+        )
 
     def __hash__(self) -> int:
         out = (ctypes.c_uint64 * 2)()
@@ -161,5 +215,7 @@ def _signature(name: str, given: Any) -> tuple[str, tuple[int, ...], Optional[tu
         array = Array(name, given)
         dtype, shape, strides = array.dtype, array.shape, array.strides
     if dtype not in abi.WORDS["dtype"] or len(shape) != 4:
-        refuse(f"score_mod: tensor {name}: {dtype} {shape}: bf16, f16 or f32 with four extents is needed")
+        refuse(
+            f"score_mod: tensor {name}: {dtype} {shape}: bf16, f16 or f32 with four extents is needed"
+        )
     return dtype, shape, strides

@@ -1,4 +1,5 @@
 """Attention in NumPy float64, as in a textbook: what the tests hold the module against. Shares nothing with the module."""
+
 import numpy as np
 
 
@@ -39,8 +40,10 @@ def attention(q, k, v, seen=None, scale=None, bias=None, change=None):
 
 def slope(inputs, which, direction, d_out, step=1e-5, **options):
     """d(sum(out * d_out)) along `direction` of one input, by a central difference."""
+
     def loss(sign):
         moved = {name: np.asarray(x, np.float64) for name, x in inputs.items()}
         moved[which] = moved[which] + sign * step * direction
         return float((attention(**moved, **options)[0] * d_out).sum())
+
     return (loss(1) - loss(-1)) / (2 * step)

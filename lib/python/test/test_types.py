@@ -1,4 +1,5 @@
 """A program with types passes a type checker, and runs: fattn has `py.typed`."""
+
 import os
 import pathlib
 import shutil
@@ -14,7 +15,7 @@ except ImportError:
     sys.exit(0)
 
 HOME = pathlib.Path(__file__).resolve().parents[3]
-PROGRAM = '''
+PROGRAM = """
 from typing import Any, Optional
 import fattn
 from fattn.score_mod import Value
@@ -34,7 +35,7 @@ def both(q: Any) -> Any:
 asked = fattn.Problem(score_mod=near)
 engine = first(fattn.decide(fattn.Problem(dtype="f32", batch=1, heads_q=2, seq_q=16, seq_kv=16, dim_qk=32)))
 number: int = engine.number if engine else -1
-'''
+"""
 
 
 class Types(unittest.TestCase):
@@ -42,21 +43,34 @@ class Types(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder, "program.py")
             source.write_text(text)
-            return subprocess.run(["mypy", "--follow-imports=silent", "--cache-dir", folder, source], capture_output=True, text=True, check=False,
-                                  env={**os.environ, "MYPYPATH": str(HOME / "lib/python")})
+            return subprocess.run(
+                ["mypy", "--follow-imports=silent", "--cache-dir", folder, source],
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, "MYPYPATH": str(HOME / "lib/python")},
+            )
 
     def test_a_program_with_types(self):
         done = self.check(PROGRAM)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         wrong = PROGRAM
-        for right, other in {"engine.number": "engine.nummer", "score / 20": 'score / "20"', "** 2": "** None", 'Context("cpu")': "Context(1.5)"}.items():
+        for right, other in {
+            "engine.number": "engine.nummer",
+            "score / 20": 'score / "20"',
+            "** 2": "** None",
+            'Context("cpu")': "Context(1.5)",
+        }.items():
             wrong = wrong.replace(right, other)
         self.assertGreaterEqual(self.check(wrong).stdout.count("error:"), 4)
 
     def test_the_program_runs(self):
         names = {}
         exec(PROGRAM, names)
-        self.assertEqual((names["both"](numpy.ones((1, 2, 16, 32), "float32")).shape, names["number"]), ((1, 2, 16, 32), 0))
+        self.assertEqual(
+            (names["both"](numpy.ones((1, 2, 16, 32), "float32")).shape, names["number"]),
+            ((1, 2, 16, 32), 0),
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #include "arguments.h"
 
+#include <gpu/gpu_driver.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <gpu/gpu_driver.h>
 #include <xxhash.h>
 
 #include "error.h"
@@ -12,7 +12,9 @@
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 
-/* ---- where bytes lie ------------------------------------------------------------------------------------------------------------ */
+/* ---- where bytes lie
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static void add_axis(fattn__footprint *out, int64_t count, int64_t stride)
 {
@@ -36,7 +38,8 @@ static void join_rows(fattn__footprint *out)
     }
 }
 
-void fattn__footprint_of(fattn__footprint *out, const int64_t dim[4], const int64_t strides[4], int64_t element_bytes)
+void fattn__footprint_of(fattn__footprint *out, const int64_t dim[4], const int64_t strides[4],
+                         int64_t element_bytes)
 {
     int64_t elements;
     *out = (fattn__footprint){ .span = INT64_MAX, .row = element_bytes };
@@ -48,7 +51,8 @@ void fattn__footprint_of(fattn__footprint *out, const int64_t dim[4], const int6
     join_rows(out);
 }
 
-/* One step of the search for a byte that two tensors share: a multiple of `stride` between -least and most. */
+/* One step of the search for a byte that two tensors share: a multiple of `stride` between -least
+ * and most. */
 typedef struct step {
     int64_t stride, least, most;
     int64_t reach_down, reach_up; /* the largest distance that all later steps can cover */
@@ -113,7 +117,8 @@ bool fattn__footprints_meet(const fattn__footprint *a, const fattn__footprint *b
         return false;
     if (a->span == INT64_MAX || b->span == INT64_MAX)
         return true;
-    /* A byte i*s + r of a is the byte distance + j*t + q of b: i*s - j*t = distance + (q - r), with q below b's row and r below a's. */
+    /* A byte i*s + r of a is the byte distance + j*t + q of b: i*s - j*t = distance + (q - r), with
+     * q below b's row and r below a's. */
     search s = { .budget = 4096, .below = -b->row, .above = a->row };
     add_steps(&s, a, true);
     add_steps(&s, b, false);
@@ -124,24 +129,31 @@ bool fattn__footprints_meet(const fattn__footprint *a, const fattn__footprint *b
     return reaches(&s, 0, distance);
 }
 
-/* ---- what a problem needs --------------------------------------------------------------------------------------------------------- */
+/* ---- what a problem needs
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static fattn__argument *add(fattn__arguments *out, const char *name, size_t offset, bool written)
 {
     fattn__argument *argument = &out->at[out->count++];
-    *argument = (fattn__argument){ .name = name, .offset = (int32_t)offset, .place = -1, .written = written };
+    *argument = (fattn__argument){
+        .name = name, .offset = (int32_t)offset, .place = -1, .written = written
+    };
     return argument;
 }
 
-static void add_bytes(fattn__arguments *out, const char *name, size_t offset, bool written, size_t bytes)
+static void add_bytes(fattn__arguments *out, const char *name, size_t offset, bool written,
+                      size_t bytes)
 {
     const int64_t row = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
     add(out, name, offset, written)->footprint = (fattn__footprint){ .span = row, .row = row };
 }
 
-static void add_tensor(fattn__arguments *out, const char *name, size_t offset, bool written, const fattn__shape *shape)
+static void add_tensor(fattn__arguments *out, const char *name, size_t offset, bool written,
+                       const fattn__shape *shape)
 {
-    fattn__footprint_of(&add(out, name, offset, written)->footprint, shape->dim, shape->strides, fattn__dtype_bytes(shape->dtype));
+    fattn__footprint_of(&add(out, name, offset, written)->footprint, shape->dim, shape->strides,
+                        fattn__dtype_bytes(shape->dtype));
 }
 
 static void add_tensors(fattn__arguments *out, const fattn_problem *p)
@@ -152,8 +164,8 @@ static void add_tensors(fattn__arguments *out, const fattn_problem *p)
         fattn__role role;
     } table[] = {
 #define AS_ROW(field, role) { #field, offsetof(fattn_tensors, field), FATTN__ROLE_##role },
-        AS_ROW(q, Q) AS_ROW(k, K) AS_ROW(v, V) AS_ROW(o, O) AS_ROW(d_o, DO) AS_ROW(dq, DQ) AS_ROW(dk, DK) AS_ROW(dv, DV)
-            AS_ROW(bias, BIAS) AS_ROW(dbias, DBIAS)
+        AS_ROW(q, Q) AS_ROW(k, K) AS_ROW(v, V) AS_ROW(o, O) AS_ROW(d_o, DO) AS_ROW(dq, DQ)
+            AS_ROW(dk, DK) AS_ROW(dv, DV) AS_ROW(bias, BIAS) AS_ROW(dbias, DBIAS)
 #undef AS_ROW
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -176,7 +188,8 @@ static void add_auxiliaries(fattn__arguments *out, const fattn_problem *p)
     for (fattn__auxiliary which = 0; which < FATTN__AUXILIARY_COUNT; which++) {
         const int64_t bytes = fattn__auxiliary_bytes(p, which);
         if (bytes > 0)
-            add_bytes(out, fattn__auxiliary_name(which), fattn__auxiliary_place(which), fattn__auxiliary_written(which), (size_t)bytes);
+            add_bytes(out, fattn__auxiliary_name(which), fattn__auxiliary_place(which),
+                      fattn__auxiliary_written(which), (size_t)bytes);
     }
 }
 
@@ -185,14 +198,17 @@ static void add_modification(fattn__arguments *out, const fattn_problem *p)
     const size_t count = p->score_mod != NULL ? fattn_score_mod_tensor_count(p->score_mod) : 0;
     for (size_t i = 0; i < count; i++) {
         const fattn_mod_tensor *tensor = fattn_score_mod_tensor(p->score_mod, i);
-        fattn__argument *argument = add(out, "mod_tensors", offsetof(fattn_tensors, mod_tensors), false);
+        fattn__argument *argument =
+            add(out, "mod_tensors", offsetof(fattn_tensors, mod_tensors), false);
         argument->place = (int32_t)i;
-        fattn__footprint_of(&argument->footprint, tensor->dim, tensor->strides, fattn__dtype_bytes(tensor->dtype));
+        fattn__footprint_of(&argument->footprint, tensor->dim, tensor->strides,
+                            fattn__dtype_bytes(tensor->dtype));
         if ((p->mod_gradients >> i & 1u) == 0)
             continue;
         argument = add(out, "mod_gradients", offsetof(fattn_tensors, mod_gradients), true);
         argument->place = (int32_t)i;
-        fattn__footprint_of(&argument->footprint, tensor->dim, tensor->strides, fattn__dtype_bytes(FATTN_F32));
+        fattn__footprint_of(&argument->footprint, tensor->dim, tensor->strides,
+                            fattn__dtype_bytes(FATTN_F32));
     }
 }
 
@@ -214,7 +230,9 @@ void fattn__arguments_of(fattn__arguments *out, const fattn_problem *p, size_t w
         add_bytes(out, "workspace", offsetof(fattn_tensors, workspace), true, workspace_bytes);
 }
 
-/* ---- checked ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- checked
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_status refuse(const fattn__argument *argument, const char *what)
 {
@@ -226,7 +244,8 @@ static fattn_status refuse(const fattn__argument *argument, const char *what)
 static fattn_status refuse_misaligned(const fattn__argument *argument, uintptr_t address)
 {
     char what[96];
-    snprintf(what, sizeof what, "is not aligned to 16 bytes: its address is %u past a multiple", (unsigned)(address % 16));
+    snprintf(what, sizeof what, "is not aligned to 16 bytes: its address is %u past a multiple",
+             (unsigned)(address % 16));
     return refuse(argument, what);
 }
 
@@ -236,7 +255,8 @@ static fattn_status refuse_meeting(const fattn__argument *one, const fattn__argu
     if (other->place < 0)
         snprintf(what, sizeof what, "shares memory with %s, and the call writes it", other->name);
     else
-        snprintf(what, sizeof what, "shares memory with %s[%d], and the call writes it", other->name, other->place);
+        snprintf(what, sizeof what, "shares memory with %s[%d], and the call writes it",
+                 other->name, other->place);
     return refuse(one, what);
 }
 
@@ -244,17 +264,22 @@ static const void *address_of(const fattn__argument *argument, const fattn_tenso
 {
     const void *address;
     memcpy(&address, (const char *)tensors + argument->offset, sizeof address);
-    return argument->place >= 0 && address != NULL ? ((const void *const *)address)[argument->place] : address;
+    return argument->place >= 0 && address != NULL ? ((const void *const *)address)[argument->place]
+                                                   : address;
 }
 
 /* Pinned host memory is allowed, because the GPU reaches it by the same address. */
-static fattn_status check_device(const fattn__argument *argument, uintptr_t address, const struct gpu_driver *cuda, int device)
+static fattn_status check_device(const fattn__argument *argument, uintptr_t address,
+                                 const struct gpu_driver *cuda, int device)
 {
     int ordinal = -1;
     const int result = cuda->pointer_attribute(&ordinal, GPU_ORDINAL_OF_POINTER, address);
     if (result != 0 && result != GPU_INVALID_VALUE) /* the driver fails: no mistake of the caller */
-        return fattn__fail(FATTN_DEVICE_FAULT, "%s: the driver does not know its address: %s", argument->name, gpu_driver_text(cuda, result));
-    return result == 0 && ordinal == device ? FATTN_OK : refuse(argument, "is not an address of the plan's GPU");
+        return fattn__fail(FATTN_DEVICE_FAULT, "%s: the driver does not know its address: %s",
+                           argument->name, gpu_driver_text(cuda, result));
+    return result == 0 && ordinal == device
+               ? FATTN_OK
+               : refuse(argument, "is not an address of the plan's GPU");
 }
 
 static fattn_status check_meetings(const fattn__arguments *a, const uintptr_t *from)
@@ -274,7 +299,8 @@ static fattn_status check_meetings(const fattn__arguments *a, const uintptr_t *f
     return FATTN_OK;
 }
 
-static fattn_status check_set(const fattn__arguments *a, const uintptr_t *from, const struct gpu_driver *cuda, int device)
+static fattn_status check_set(const fattn__arguments *a, const uintptr_t *from,
+                              const struct gpu_driver *cuda, int device)
 {
     for (int i = 0; i < a->count; i++)
         if (from[i] % 16 != 0)
@@ -284,8 +310,8 @@ static fattn_status check_set(const fattn__arguments *a, const uintptr_t *from, 
     return check_meetings(a, from);
 }
 
-fattn_status fattn__arguments_check(fattn__arguments *a, const fattn_tensors *tensors, bool trusting,
-                                    const struct gpu_driver *cuda, int device)
+fattn_status fattn__arguments_check(fattn__arguments *a, const fattn_tensors *tensors,
+                                    bool trusting, const struct gpu_driver *cuda, int device)
 {
     uintptr_t from[FATTN__MAX_ARGUMENTS] = { 0 };
     for (int i = 0; i < a->count; i++) {
@@ -294,8 +320,8 @@ fattn_status fattn__arguments_check(fattn__arguments *a, const fattn_tensors *te
             return refuse(&a->at[i], "is NULL");
     }
     if (tensors->workspace_bytes < a->workspace_bytes)
-        return fattn__fail(FATTN_BAD_PROBLEM, "the workspace has %zu bytes, the plan needs %zu", tensors->workspace_bytes,
-                           a->workspace_bytes);
+        return fattn__fail(FATTN_BAD_PROBLEM, "the workspace has %zu bytes, the plan needs %zu",
+                           tensors->workspace_bytes, a->workspace_bytes);
     if (trusting)
         return FATTN_OK;
     const uint64_t name = XXH3_64bits(from, (size_t)a->count * sizeof *from) | 1u;

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "fattn/device.h"
 #include "context.h"
 #include "error.h"
+#include "fattn/device.h"
 
 enum { BUFFER_ALIGNMENT = 256 };
 
@@ -14,8 +14,10 @@ static fattn_status check(const fattn_context *context, int result, const char *
     enum { CAPTURE_FIRST = 900, CAPTURE_LAST = 908 };
     if (result == 0)
         return FATTN_OK;
-    if (result >= CAPTURE_FIRST && result <= CAPTURE_LAST) /* the caller's mistake; the device works */
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s: not while a stream is captured: %s", what, gpu_driver_text(context->cuda, result));
+    if (result >= CAPTURE_FIRST &&
+        result <= CAPTURE_LAST) /* the caller's mistake; the device works */
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s: not while a stream is captured: %s", what,
+                           gpu_driver_text(context->cuda, result));
     return fattn__fail(FATTN_DEVICE_FAULT, "%s: %s", what, gpu_driver_text(context->cuda, result));
 }
 
@@ -34,8 +36,10 @@ fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t byte
         bytes = 1;
     if (context->cuda == NULL) {
         if (bytes <= SIZE_MAX - BUFFER_ALIGNMENT)
-            *out = aligned_alloc(BUFFER_ALIGNMENT, (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT);
-        return *out != NULL ? FATTN_OK : fattn__fail(FATTN_NO_MEMORY, "no memory for %zu bytes", bytes);
+            *out = aligned_alloc(BUFFER_ALIGNMENT, (bytes + BUFFER_ALIGNMENT - 1) /
+                                                       BUFFER_ALIGNMENT * BUFFER_ALIGNMENT);
+        return *out != NULL ? FATTN_OK
+                            : fattn__fail(FATTN_NO_MEMORY, "no memory for %zu bytes", bytes);
     }
     struct CUctx_st *previous;
     TRY(fattn__enter(context, &previous));
@@ -62,7 +66,8 @@ void fattn_buffer_destroy(fattn_context *context, void *buffer)
 }
 
 /* Between the host and the device, which are the same on the cpu. */
-static fattn_status copy(fattn_context *context, void *to, const void *from, size_t bytes, bool to_device)
+static fattn_status copy(fattn_context *context, void *to, const void *from, size_t bytes,
+                         bool to_device)
 {
     const char *what = to_device ? "copy to the GPU" : "copy from the GPU";
     struct CUctx_st *previous;
@@ -74,21 +79,24 @@ static fattn_status copy(fattn_context *context, void *to, const void *from, siz
         return FATTN_OK;
     }
     TRY(fattn__enter(context, &previous));
-    int result = to_device ? context->cuda->copy_to_device((gpu_address)(uintptr_t)to, from, bytes) :
-                             context->cuda->copy_to_host(to, (gpu_address)(uintptr_t)from, bytes);
-    /* Pageable memory: the copy may return before its last part has arrived, and our streams do not wait for the default stream. */
+    int result = to_device ? context->cuda->copy_to_device((gpu_address)(uintptr_t)to, from, bytes)
+                           : context->cuda->copy_to_host(to, (gpu_address)(uintptr_t)from, bytes);
+    /* Pageable memory: the copy may return before its last part has arrived, and our streams do not
+     * wait for the default stream. */
     if (result == 0 && to_device)
         result = context->cuda->stream_synchronize(NULL);
     fattn__leave(context, previous);
     return check(context, result, what);
 }
 
-fattn_status fattn_buffer_write(fattn_context *context, void *to, const void *from_host, size_t bytes)
+fattn_status fattn_buffer_write(fattn_context *context, void *to, const void *from_host,
+                                size_t bytes)
 {
     return copy(context, to, from_host, bytes, true);
 }
 
-fattn_status fattn_buffer_read(fattn_context *context, void *to_host, const void *from, size_t bytes)
+fattn_status fattn_buffer_read(fattn_context *context, void *to_host, const void *from,
+                               size_t bytes)
 {
     return copy(context, to_host, from, bytes, false);
 }
@@ -101,7 +109,8 @@ fattn_status fattn_stream_create(struct CUstream_st **out, fattn_context *contex
     struct CUctx_st *previous;
     fattn_status st = fattn__enter(context, &previous);
     if (st == FATTN_OK) {
-        st = check(context, context->cuda->stream_create(out, GPU_STREAM_NON_BLOCKING), "create a stream");
+        st = check(context, context->cuda->stream_create(out, GPU_STREAM_NON_BLOCKING),
+                   "create a stream");
         fattn__leave(context, previous);
     }
     return st;
@@ -139,7 +148,9 @@ void fattn_context_leave(fattn_context *context, struct CUctx_st *previous)
     fattn__leave(context, previous);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------------------ */
+/* ---- time
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef fattn_status launcher(void *argument, struct CUstream_st *stream);
 
@@ -151,12 +162,14 @@ static fattn_status time_on_cpu(launcher *launch, void *argument, int repeats, d
     for (int i = 0; i < repeats && st == FATTN_OK; i++)
         st = launch(argument, NULL);
     clock_gettime(CLOCK_MONOTONIC, &end);
-    *out_us = ((double)(end.tv_sec - start.tv_sec) * 1e6 + (double)(end.tv_nsec - start.tv_nsec) * 1e-3) / repeats;
+    *out_us =
+        ((double)(end.tv_sec - start.tv_sec) * 1e6 + (double)(end.tv_nsec - start.tv_nsec) * 1e-3) /
+        repeats;
     return st;
 }
 
-static fattn_status time_on_gpu(fattn_context *context, struct CUstream_st *stream, launcher *launch, void *argument, int repeats,
-                                double *out_us)
+static fattn_status time_on_gpu(fattn_context *context, struct CUstream_st *stream,
+                                launcher *launch, void *argument, int repeats, double *out_us)
 {
     const gpu_driver *cuda = context->cuda;
     struct CUevent_st *start = NULL, *end = NULL;
@@ -182,8 +195,8 @@ static fattn_status time_on_gpu(fattn_context *context, struct CUstream_st *stre
     return st;
 }
 
-fattn_status fattn_stream_time(fattn_context *context, struct CUstream_st *stream, launcher *launch, void *argument, int repeats,
-                               double *out_us)
+fattn_status fattn_stream_time(fattn_context *context, struct CUstream_st *stream, launcher *launch,
+                               void *argument, int repeats, double *out_us)
 {
     *out_us = 0;
     if (repeats < 1)

@@ -1,7 +1,8 @@
-/* The process-wide cache of plans. One lock, which is never held while a plan is built or destroyed.
+/* The process-wide cache of plans. One lock, which is never held while a plan is built or
+ * destroyed.
  *
- * Two images of its problem find an entry: the resolved problem, and the problem as it was last given. Resolving a problem takes
- * longer than all other work of a hit. */
+ * Two images of its problem find an entry: the resolved problem, and the problem as it was last
+ * given. Resolving a problem takes longer than all other work of a hit. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,9 @@ static struct {
     fattn_cache_counters counters;
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER, .limits = FATTN_CACHE_LIMITS_INIT };
 
-/* ---- the table; the lock is held ------------------------------------------------------------------------------------------------ */
+/* ---- the table; the lock is held
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static uint64_t hash_of(const target *t, const fattn_problem *image)
 {
@@ -78,7 +81,8 @@ static entry *find(const target *t, const fattn_problem *image, uint64_t hash)
     if (cache.bucket_count == 0)
         return NULL;
     for (node *n = cache.buckets[hash & (cache.bucket_count - 1)]; n != NULL; n = n->next) {
-        if (n->hash == hash && memcmp(&n->entry->target, t, sizeof *t) == 0 && fattn__problem_same(&n->image, image))
+        if (n->hash == hash && memcmp(&n->entry->target, t, sizeof *t) == 0 &&
+            fattn__problem_same(&n->image, image))
             return n->entry;
     }
     return NULL;
@@ -129,7 +133,8 @@ static void unlink_node(node *n)
     fattn__score_mod_release(n->image.score_mod);
 }
 
-/* ---- least recently used; the lock is held --------------------------------------------------------------------------------------- */
+/* ---- least recently used; the lock is held
+ * --------------------------------------------------------------------------------------- */
 
 static void leave_list(entry *e)
 {
@@ -175,7 +180,8 @@ static void drop(entry *e, leaving *out)
 
 static void evict(leaving *out)
 {
-    while (cache.oldest != NULL && (cache.counters.entries > cache.limits.entries || cache.counters.bytes > cache.limits.bytes)) {
+    while (cache.oldest != NULL && (cache.counters.entries > cache.limits.entries ||
+                                    cache.counters.bytes > cache.limits.bytes)) {
         cache.counters.evictions++;
         drop(cache.oldest, out);
     }
@@ -191,7 +197,9 @@ static void destroy_all(leaving *out)
     }
 }
 
-/* ---- one question ----------------------------------------------------------------------------------------------------------------- */
+/* ---- one question
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct question {
     target target;
@@ -203,8 +211,8 @@ typedef struct question {
     uint64_t given_hash;
 } question;
 
-/* Copies the fields of the caller's version of the struct; the rest is 0. The size stays the caller's, because absent fields may
- * have a meaning of their own. */
+/* Copies the fields of the caller's version of the struct; the rest is 0. The size stays the
+ * caller's, because absent fields may have a meaning of their own. */
 static bool take_given(fattn_problem *out, const fattn_problem *problem)
 {
     size_t size;
@@ -216,19 +224,25 @@ static bool take_given(fattn_problem *out, const fattn_problem *problem)
     return true;
 }
 
-static fattn_status ask(question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options)
+static fattn_status ask(question *q, fattn_context *context, const fattn_problem *problem,
+                        const fattn_plan_options *options)
 {
     if (problem == NULL || context == NULL)
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s: NULL is not allowed", problem == NULL ? "problem" : "context");
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s: NULL is not allowed",
+                           problem == NULL ? "problem" : "context");
     TRY(fattn__plan_options_read(&q->options, options));
     q->context = context;
     q->problem = problem;
-    q->target = (target){ .context = context->id, .engine = q->options.engine, .config = (uint64_t)(int64_t)q->options.config };
+    q->target = (target){ .context = context->id,
+                          .engine = q->options.engine,
+                          .config = (uint64_t)(int64_t)q->options.config };
     if (q->options.config != FATTN_ENGINE_AUTO)
         q->target.engine = FATTN_ENGINE_AUTO; /* not read then */
     q->target.overrides = (uint64_t)q->options.override_shapes;
     if (q->options.knobs != NULL)
-        q->target.pin = XXH3_64bits(q->options.knobs, (size_t)q->options.knob_count * sizeof *q->options.knobs) | 1u;
+        q->target.pin = XXH3_64bits(q->options.knobs,
+                                    (size_t)q->options.knob_count * sizeof *q->options.knobs) |
+                        1u;
     fattn__policy_hash(q->target.policy);
     q->has_given = take_given(&q->given, problem);
     if (q->has_given)
@@ -294,7 +308,8 @@ static void publish(entry *e, fattn_plan *plan, fattn_status st, const question 
     let_go(e, left);
 }
 
-static fattn_status build(fattn_plan **out, entry *e, const question *q, const fattn_problem *resolved)
+static fattn_status build(fattn_plan **out, entry *e, const question *q,
+                          const fattn_problem *resolved)
 {
     leaving left = { 0 };
     fattn_status st = fattn__plan_build(out, q->context, resolved, &q->options);
@@ -349,7 +364,8 @@ static fattn_status get_resolved(fattn_plan **out, const question *q)
     return build(out, e, q, &resolved);
 }
 
-fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options)
+fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
+                            const fattn_plan_options *options)
 {
     question q;
     leaving left = { 0 };
@@ -368,14 +384,17 @@ fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fatt
     return e != NULL ? st : get_resolved(out, &q);
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 fattn_status fattn_cache_limit(const fattn_cache_limits *limits)
 {
     fattn_cache_limits l = FATTN_CACHE_LIMITS_INIT;
     leaving left = { 0 };
     if (limits == NULL || !fattn__read_sized(&l, sizeof l, limits))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_cache_limits: struct_size is wrong or an unknown field is set");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_cache_limits: struct_size is wrong or an unknown field is set");
     pthread_mutex_lock(&cache.lock);
     cache.limits = l;
     evict(&left);

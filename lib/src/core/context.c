@@ -33,7 +33,9 @@ void fattn__leave(const fattn_context *context, struct CUctx_st *previous)
         context->cuda->context_set(previous);
 }
 
-/* ---- create ---------------------------------------------------------------------------------------------------------------- */
+/* ---- create
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 /* Returns the driver's first error: a GPU that is half known would be taken for another one. */
 static int read_gpu_info(const gpu_driver *cuda, int device, fattn_context_info *info)
@@ -57,7 +59,8 @@ static int read_gpu_info(const gpu_driver *cuda, int device, fattn_context_info 
     info->driver_version = driver;
     char *at = info->device_uuid + snprintf(info->device_uuid, sizeof info->device_uuid, "GPU-");
     for (int i = 0; i < 16; i++)
-        at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned)uuid.bytes[i]);
+        at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                      (unsigned)uuid.bytes[i]);
     return 0;
 }
 
@@ -78,7 +81,8 @@ static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
     if (result == 0)
         result = cuda->primary_retain(&context->primary, context->device);
     if (result != 0)
-        return fattn__fail(result == GPU_OUT_OF_MEMORY ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT, "no GPU %d: %s", ordinal, gpu_driver_text(cuda, result));
+        return fattn__fail(result == GPU_OUT_OF_MEMORY ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT,
+                           "no GPU %d: %s", ordinal, gpu_driver_text(cuda, result));
     context->cuda = cuda;
     result = cuda->context_id(context->primary, &context->primary_id);
     if (result == 0)
@@ -86,19 +90,23 @@ static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
     if (result == 0)
         result = read_gpu_info(cuda, context->device, &context->info);
     if (result != 0)
-        return fattn__fail(FATTN_ENVIRONMENT, "GPU %d cannot be used: %s", ordinal, gpu_driver_text(cuda, result));
+        return fattn__fail(FATTN_ENVIRONMENT, "GPU %d cannot be used: %s", ordinal,
+                           gpu_driver_text(cuda, result));
     context->handles = calloc(1, sizeof *context->handles);
     if (context->handles == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a context");
     return fattn__handles_init(context->handles, context->api);
 }
 
-/* The cuDNN and the NVRTC that this process has mapped, for example PyTorch's. The folder is that of the link, not of its
- * target. */
-static fattn_status use_mapped(fattn_context_options *options, char dir[PATH_MAX], char nvrtc[PATH_MAX])
+/* The cuDNN and the NVRTC that this process has mapped, for example PyTorch's. The folder is that
+ * of the link, not of its target. */
+static fattn_status use_mapped(fattn_context_options *options, char dir[PATH_MAX],
+                               char nvrtc[PATH_MAX])
 {
     if (!fattn__mapped_library("libcudnn.so.9", dir))
-        return fattn__fail(FATTN_ENVIRONMENT, "this process has mapped no libcudnn.so.9: name its folder in cudnn_dir");
+        return fattn__fail(
+            FATTN_ENVIRONMENT,
+            "this process has mapped no libcudnn.so.9: name its folder in cudnn_dir");
     *strrchr(dir, '/') = '\0';
     options->cudnn_dir = dir;
     if (options->nvrtc == NULL && fattn__mapped_library("libnvrtc.so", nvrtc))
@@ -123,7 +131,8 @@ static fattn_status open_build(fattn_context *context, const fattn_context_optio
     if (context->kind == FATTN_DEVICE_GPU)
         st = open_gpu(context, options->ordinal);
     else
-        st = fattn__device_describe(&context->description, &context->info, context->api, options->device_json);
+        st = fattn__device_describe(&context->description, &context->info, context->api,
+                                    options->device_json);
     return st == FATTN_OK ? fattn__device_identify(context) : st;
 }
 
@@ -149,9 +158,13 @@ fattn_status fattn_context_create(fattn_context **out, const fattn_context_optio
     fattn_context_options o = FATTN_CONTEXT_OPTIONS_INIT;
     *out = NULL;
     if (options == NULL || !fattn__read_sized(&o, sizeof o, options) || o.reserved != 0)
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_context_options: struct_size is wrong or an unknown field is set");
+        return fattn__fail(
+            FATTN_BAD_PROBLEM,
+            "fattn_context_options: struct_size is wrong or an unknown field is set");
     if (o.device_kind < FATTN_DEVICE_GPU || o.device_kind > FATTN_DEVICE_CPU || o.threads < 0)
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_context_options: device_kind must be 0..2 and threads not negative");
+        return fattn__fail(
+            FATTN_BAD_PROBLEM,
+            "fattn_context_options: device_kind must be 0..2 and threads not negative");
     fattn_context *context = calloc(1, sizeof *context);
     if (context == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a context");
@@ -177,14 +190,18 @@ fattn_status fattn_context_keep_refusals(fattn_context *context, const fattn_ref
 {
     fattn_refusal_store s = FATTN_REFUSAL_STORE_INIT;
     if (store != NULL && !fattn__read_sized(&s, sizeof s, store))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_refusal_store: struct_size is wrong or an unknown field is set");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_refusal_store: struct_size is wrong or an unknown field is set");
     if ((s.find == NULL) != (s.keep == NULL))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_refusal_store: set both find and keep, or neither");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_refusal_store: set both find and keep, or neither");
     context->refusals = s;
     return FATTN_OK;
 }
 
-/* ---- end ------------------------------------------------------------------------------------------------------------------- */
+/* ---- end
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 bool fattn__context_alive(const fattn_context *context)
 {

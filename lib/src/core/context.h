@@ -1,6 +1,6 @@
-/* One build on one device. Members that are fixed at creation are read without a lock; each other member stands beside its lock.
- * The caller holds one reference, and each plan holds one: a context lives as long as its plans, in whatever order they are
- * destroyed. */
+/* One build on one device. Members that are fixed at creation are read without a lock; each other
+ * member stands beside its lock. The caller holds one reference, and each plan holds one: a context
+ * lives as long as its plans, in whatever order they are destroyed. */
 #ifndef FATTN_CONTEXT_H
 #define FATTN_CONTEXT_H
 
@@ -22,14 +22,14 @@
 struct fattn_context {
     _Atomic int references;
     _Atomic bool abandoned; /* objects of cuDNN and of the driver must not be touched any more */
-    uint64_t id;            /* unique in the life of the process; an address is not: it may be used again */
+    uint64_t id; /* unique in the life of the process; an address is not: it may be used again */
     fattn_device_kind kind;
     int threads; /* cpu backend; 0: all */
     fattn_context_info info;
-    char *nvrtc;             /* real path; NULL: none was given */
-    const fattn__cudnn *api; /* NULL on the cpu */
-    fattn__desc description; /* DEVICEPROP; NULL unless described */
-    uint64_t description_id; /* as info.device_id, with the driver in it */
+    char *nvrtc;                  /* real path; NULL: none was given */
+    const fattn__cudnn *api;      /* NULL on the cpu */
+    fattn__desc description;      /* DEVICEPROP; NULL unless described */
+    uint64_t description_id;      /* as info.device_id, with the driver in it */
     fattn_refusal_store refusals; /* the caller's; its functions are NULL where there is none */
 
     const gpu_driver *cuda; /* NULL unless a GPU, like the next members */
@@ -44,16 +44,17 @@ struct fattn_context {
     size_t path_count;
 };
 
-/* Makes the GPU's primary context current on this thread; *previous is for fattn__leave. Nothing to do on other devices.
- * Returns FATTN_OK; FATTN_DEVICE_FAULT. */
+/* Makes the GPU's primary context current on this thread; *previous is for fattn__leave. Nothing to
+ * do on other devices. Returns FATTN_OK; FATTN_DEVICE_FAULT. */
 fattn_status fattn__enter(const fattn_context *context, struct CUctx_st **previous);
 void fattn__leave(const fattn_context *context, struct CUctx_st *previous);
 
 fattn_context *fattn__context_retain(fattn_context *context);
 void fattn__context_release(fattn_context *context);
 
-/* May objects of this context still be destroyed? Not after fattn_context_abandon, a device reset, or the end of the driver at
- * exit: the objects of cuDNN and of the driver are then gone, or must be leaked. */
+/* May objects of this context still be destroyed? Not after fattn_context_abandon, a device reset,
+ * or the end of the driver at exit: the objects of cuDNN and of the driver are then gone, or must
+ * be leaked. */
 bool fattn__context_alive(const fattn_context *context);
 
 #endif

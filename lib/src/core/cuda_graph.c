@@ -10,19 +10,21 @@
 struct fattn_graph {
     fattn_context *context; /* a reference */
     const gpu_driver *driver;
-    struct CUgraph_st *recorded; /* kept, because it holds the objects that its nodes refer to (cuDNN's plans, from 9.28 on) */
+    struct CUgraph_st *recorded; /* kept, because it holds the objects that its nodes refer to
+                                    (cuDNN's plans, from 9.28 on) */
     struct CUgraphExec_st *executable;
     bool native;
 };
 
-/* The functions that capture and replay on this device. The tests' library, which can lie, records calls of the cpu backend.
- * Returns FATTN_OK; FATTN_UNSUPPORTED (the cpu, a described device); FATTN_ENVIRONMENT (the driver is too old: names what it
- * lacks). */
+/* The functions that capture and replay on this device. The tests' library, which can lie, records
+ * calls of the cpu backend. Returns FATTN_OK; FATTN_UNSUPPORTED (the cpu, a described device);
+ * FATTN_ENVIRONMENT (the driver is too old: names what it lacks). */
 static fattn_status driver_of(const gpu_driver **out, const fattn_context *context)
 {
     *out = context->cuda;
     if (context->kind == FATTN_DEVICE_DESCRIBED)
-        return fattn__fail(FATTN_UNSUPPORTED, "a described device runs nothing, and has no CUDA graphs");
+        return fattn__fail(FATTN_UNSUPPORTED,
+                           "a described device runs nothing, and has no CUDA graphs");
 #ifdef FATTN_LIARS
     if (*out == NULL)
         *out = fattn__emulator_functions();
@@ -31,19 +33,21 @@ static fattn_status driver_of(const gpu_driver **out, const fattn_context *conte
         return fattn__fail(FATTN_UNSUPPORTED, "the cpu has no CUDA graphs");
     const char *missing = gpu_driver_lacks_graphs(*out);
     if (missing != NULL)
-        return fattn__fail(FATTN_ENVIRONMENT, "the CUDA driver has no %s: it is too old for CUDA graphs", missing);
+        return fattn__fail(FATTN_ENVIRONMENT,
+                           "the CUDA driver has no %s: it is too old for CUDA graphs", missing);
     return FATTN_OK;
 }
 
-/* Keeps "what: the driver's words". A call that is not allowed while a stream is captured is the program's own mistake and harms
- * nothing (FATTN_BAD_PROBLEM); an executable that cannot take an update is FATTN_UNSUPPORTED; without memory it is FATTN_NO_MEMORY;
- * the rest is FATTN_DEVICE_FAULT. */
+/* Keeps "what: the driver's words". A call that is not allowed while a stream is captured is the
+ * program's own mistake and harms nothing (FATTN_BAD_PROBLEM); an executable that cannot take an
+ * update is FATTN_UNSUPPORTED; without memory it is FATTN_NO_MEMORY; the rest is
+ * FATTN_DEVICE_FAULT. */
 static fattn_status failure(const fattn_context *context, int result, const char *what)
 {
     enum { ILLEGAL_STATE = 401, CAPTURE_FIRST = 900, CAPTURE_LAST = 908, UPDATE_FAILURE = 910 };
     const char *text = context->cuda != NULL ? gpu_driver_text(context->cuda, result) : "no driver";
-    const bool misused =
-        result == ILLEGAL_STATE || result == GPU_INVALID_VALUE || (result >= CAPTURE_FIRST && result <= CAPTURE_LAST);
+    const bool misused = result == ILLEGAL_STATE || result == GPU_INVALID_VALUE ||
+                         (result >= CAPTURE_FIRST && result <= CAPTURE_LAST);
     return fattn__fail(misused                       ? FATTN_BAD_PROBLEM
                        : result == UPDATE_FAILURE    ? FATTN_UNSUPPORTED
                        : result == GPU_OUT_OF_MEMORY ? FATTN_NO_MEMORY
@@ -54,7 +58,8 @@ static fattn_status failure(const fattn_context *context, int result, const char
 static fattn_status instantiate(fattn_graph *graph)
 {
     int result = graph->driver->graph_instantiate(&graph->executable, graph->recorded, 0);
-    return result == 0 ? FATTN_OK : failure(graph->context, result, "the graph cannot be made executable");
+    return result == 0 ? FATTN_OK
+                       : failure(graph->context, result, "the graph cannot be made executable");
 }
 
 static void forget(fattn_graph *graph)
@@ -85,7 +90,9 @@ static fattn_graph *allocate(fattn_context *context, const gpu_driver *driver)
     return graph;
 }
 
-/* ---- stream capture -------------------------------------------------------------------------------------------------------- */
+/* ---- stream capture
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_status check_stream(const fattn_context *context, const struct CUstream_st *stream)
 {
@@ -93,11 +100,13 @@ static fattn_status check_stream(const fattn_context *context, const struct CUst
     if (context->cuda == NULL)
         return FATTN_OK; /* no streams there */
     if (stream == NULL || (uintptr_t)stream == LEGACY)
-        return fattn__fail(FATTN_BAD_PROBLEM, "stream: the NULL stream cannot be captured; give one of your own");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "stream: the NULL stream cannot be captured; give one of your own");
     return FATTN_OK;
 }
 
-/* Making a cuDNN handle allocates, which would end a capture. So the handle of this stream is made before. */
+/* Making a cuDNN handle allocates, which would end a capture. So the handle of this stream is made
+ * before. */
 static fattn_status prepare_handle(fattn_context *context, struct CUstream_st *stream)
 {
     fattn__handle_slot *slot;
@@ -109,10 +118,10 @@ static fattn_status prepare_handle(fattn_context *context, struct CUstream_st *s
     return st;
 }
 
-/* The needs of both ends of a capture: the driver's functions, a stream that can be captured, and the GPU's context, which is
- * left again. */
-static fattn_status enter_capture(const gpu_driver **driver, struct CUctx_st **previous, fattn_context *context,
-                                  const struct CUstream_st *stream)
+/* The needs of both ends of a capture: the driver's functions, a stream that can be captured, and
+ * the GPU's context, which is left again. */
+static fattn_status enter_capture(const gpu_driver **driver, struct CUctx_st **previous,
+                                  fattn_context *context, const struct CUstream_st *stream)
 {
     fattn_status st = driver_of(driver, context);
     if (st == FATTN_OK)
@@ -131,7 +140,8 @@ fattn_status fattn_capture_begin(fattn_context *context, struct CUstream_st *str
     return result == 0 ? st : failure(context, result, "the capture cannot begin");
 }
 
-fattn_status fattn_capture_end(fattn_graph **out, fattn_context *context, struct CUstream_st *stream)
+fattn_status fattn_capture_end(fattn_graph **out, fattn_context *context,
+                               struct CUstream_st *stream)
 {
     const gpu_driver *driver;
     struct CUctx_st *previous;
@@ -167,16 +177,20 @@ static fattn_status lay_over(fattn_graph *graph, struct CUgraph_st *recorded)
     if (FATTN__LIE(CAPTURE_STALE))
         return FATTN_OK;
     int result = graph->driver->graph_update(graph->executable, recorded, &found);
-    return result == 0 ? FATTN_OK : failure(graph->context, result, "the executable cannot take the new graph");
+    return result == 0
+               ? FATTN_OK
+               : failure(graph->context, result, "the executable cannot take the new graph");
 }
 
 fattn_status fattn_graph_capture_update(fattn_graph *graph, fattn_graph *newer)
 {
     struct CUctx_st *previous;
-    if (graph == NULL || newer == NULL || graph == newer || graph->context != newer->context || graph->native || newer->native) {
+    if (graph == NULL || newer == NULL || graph == newer || graph->context != newer->context ||
+        graph->native || newer->native) {
         if (newer != graph)
             fattn_graph_destroy(newer);
-        return fattn__fail(FATTN_BAD_PROBLEM, "newer: an update needs two captured graphs of one context");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "newer: an update needs two captured graphs of one context");
     }
     fattn_status st = fattn__enter(graph->context, &previous);
     if (st == FATTN_OK) {
@@ -192,16 +206,21 @@ fattn_status fattn_graph_capture_update(fattn_graph *graph, fattn_graph *newer)
     return st;
 }
 
-/* ---- cuDNN's own ----------------------------------------------------------------------------------------------------------- */
+/* ---- cuDNN's own
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_status check_native(const fattn_plan *plan)
 {
     if (plan->engine != &fattn__cudnn_engine)
-        return fattn__fail(FATTN_UNSUPPORTED, "the %s backend has no native graphs: capture a stream", plan->engine->name);
+        return fattn__fail(FATTN_UNSUPPORTED,
+                           "the %s backend has no native graphs: capture a stream",
+                           plan->engine->name);
     return FATTN_OK;
 }
 
-fattn_status fattn_graph_native(fattn_graph **out, const fattn_plan *plan, const fattn_tensors *tensors)
+fattn_status fattn_graph_native(fattn_graph **out, const fattn_plan *plan,
+                                const fattn_tensors *tensors)
 {
     const gpu_driver *driver;
     struct CUctx_st *previous;
@@ -238,7 +257,8 @@ fattn_status fattn_graph_native(fattn_graph **out, const fattn_plan *plan, const
     return st;
 }
 
-fattn_status fattn_graph_native_update(fattn_graph *graph, const fattn_plan *plan, const fattn_tensors *tensors)
+fattn_status fattn_graph_native_update(fattn_graph *graph, const fattn_plan *plan,
+                                       const fattn_tensors *tensors)
 {
     struct CUctx_st *previous;
     fattn_tensors checked;
@@ -258,7 +278,9 @@ fattn_status fattn_graph_native_update(fattn_graph *graph, const fattn_plan *pla
     return st;
 }
 
-/* ---- use ------------------------------------------------------------------------------------------------------------------- */
+/* ---- use
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 fattn_status fattn_graph_launch(const fattn_graph *graph, struct CUstream_st *stream)
 {
@@ -284,7 +306,8 @@ void fattn_graph_destroy(fattn_graph *graph)
     struct CUctx_st *previous;
     if (graph == NULL)
         return;
-    if (!fattn__context_alive(graph->context) || fattn__enter(graph->context, &previous) != FATTN_OK) {
+    if (!fattn__context_alive(graph->context) ||
+        fattn__enter(graph->context, &previous) != FATTN_OK) {
         forget(graph); /* the device's context is gone, with all objects that were made in it */
         return;
     }

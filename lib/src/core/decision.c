@@ -12,7 +12,8 @@
 
 const fattn__engine *fattn__engine_for(const fattn_context *context, fattn_backend backend)
 {
-    static const fattn__engine *const engines[] = { &fattn__cudnn_engine, &fattn__math_engine, &fattn__cpu_engine };
+    static const fattn__engine *const engines[] = { &fattn__cudnn_engine, &fattn__math_engine,
+                                                    &fattn__cpu_engine };
     const bool on_cpu = context->kind == FATTN_DEVICE_CPU;
     for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++)
         if (engines[i]->backend == backend && on_cpu == (backend == FATTN_BACKEND_CPU))
@@ -25,19 +26,22 @@ const fattn__engine *fattn__engine_of(const fattn_context *context)
     return context->kind == FATTN_DEVICE_CPU ? &fattn__cpu_engine : &fattn__cudnn_engine;
 }
 
-/* ---- what helps ------------------------------------------------------------------------------------------------------------ */
+/* ---- what helps
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
-/* Remedies: a part of cuDNN's sentence or condition, and the advice for it. The first that fits counts. X("part of the
- * sentence", "advice") */
-#define HELP_LIST(X)                                                                                                               \
-    X("multiple of 8", "pad the head dimension to a multiple of 8 with zeros, or allow the math backend with a policy")            \
-    X("s_q == 1", "give two query rows, or allow the math backend with a policy")                                                  \
+/* Remedies: a part of cuDNN's sentence or condition, and the advice for it. The first that fits
+ * counts. X("part of the sentence", "advice") */
+#define HELP_LIST(X)                                                                               \
+    X("multiple of 8", "pad the head dimension to a multiple of 8 with zeros, or allow the math "  \
+                       "backend with a policy")                                                    \
+    X("s_q == 1", "give two query rows, or allow the math backend with a policy")                  \
     X("eterministic", "ask without deterministic, or allow the math backend with a policy")
 
 static const char *general_help(fattn_reason reason, const char *text)
 {
-#define AS_HELP(part, help)                                                                                                        \
-    if (strstr(text, part) != NULL)                                                                                                \
+#define AS_HELP(part, help)                                                                        \
+    if (strstr(text, part) != NULL)                                                                \
         return help;
     switch (reason) {
     case FATTN_REASON_NONE:
@@ -46,19 +50,23 @@ static const char *general_help(fattn_reason reason, const char *text)
         return "correct the field that the text names";
     case FATTN_REASON_UNSUPPORTED:
         HELP_LIST(AS_HELP)
-        return "fattn_explain finds the nearest problems that are accepted; a policy can allow the math backend";
+        return "fattn_explain finds the nearest problems that are accepted; a policy can allow the "
+               "math backend";
     case FATTN_REASON_ENVIRONMENT:
         return "ask the control case first: this target cannot be asked";
     case FATTN_REASON_POLICY:
         return "allow another backend with a policy, or set guards_off to ask cuDNN anyway";
     case FATTN_REASON_INTERNAL:
-        return "leave the field that the text names at its default: this library does not build it yet";
+        return "leave the field that the text names at its default: this library does not build it "
+               "yet";
     }
 #undef AS_HELP
     return "";
 }
 
-/* ---- the two answers ------------------------------------------------------------------------------------------------------- */
+/* ---- the two answers
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 /* One line, cut at the capacity. */
 static void keep(char *out, size_t capacity, const char *text)
@@ -77,8 +85,8 @@ void fattn__accept(fattn_decision *out, fattn_backend backend)
     out->message.status[0] = out->message.text[0] = out->message.remedy[0] = '\0';
 }
 
-fattn_status fattn__refuse(fattn_decision *out, fattn_backend backend, fattn_reason reason, const char *status, const char *text,
-                           const char *remedy)
+fattn_status fattn__refuse(fattn_decision *out, fattn_backend backend, fattn_reason reason,
+                           const char *status, const char *text, const char *remedy)
 {
     out->backend = backend;
     out->reason = reason;
@@ -95,8 +103,8 @@ void fattn__note_rule(fattn_decision *out, const fattn_rule *rule)
         keep(out->message.rule, sizeof out->message.rule, rule->name);
 }
 
-fattn_status fattn__refuse_by_rule(fattn_decision *out, fattn_backend backend, const fattn_rule *rule,
-                                   const fattn_problem *resolved)
+fattn_status fattn__refuse_by_rule(fattn_decision *out, fattn_backend backend,
+                                   const fattn_rule *rule, const fattn_problem *resolved)
 {
     char text[sizeof out->message.text];
     fattn__rule_text(text, sizeof text, rule, resolved);
@@ -119,7 +127,9 @@ fattn_status fattn__add_engine(fattn_decision *out, fattn_mode mode, const fattn
     return FATTN_OK;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- asking
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 static _Thread_local uint64_t asked[2];
 
@@ -134,7 +144,8 @@ void fattn__count_asked(fattn_pass pass)
 }
 
 /* Refuses an impossible problem, for which no backend is needed. */
-static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend, const fattn_problem *problem, fattn_problem *resolved)
+static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend,
+                               const fattn_problem *problem, fattn_problem *resolved)
 {
     const fattn_status st = fattn_problem_resolve(problem, resolved);
     fattn__accept(out, backend);
@@ -146,10 +157,11 @@ static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend, const
 }
 
 /* The cuDNN engine asks the rules itself, before and after cuDNN. */
-static fattn_status ask_one(fattn_decision *out, fattn_context *context, fattn_backend backend, const fattn_problem *resolved,
-                            uint32_t ask)
+static fattn_status ask_one(fattn_decision *out, fattn_context *context, fattn_backend backend,
+                            const fattn_problem *resolved, uint32_t ask)
 {
-    const fattn_rule *rule = backend != FATTN_BACKEND_CUDNN ? fattn__policy_denies(context, resolved, backend) : NULL;
+    const fattn_rule *rule =
+        backend != FATTN_BACKEND_CUDNN ? fattn__policy_denies(context, resolved, backend) : NULL;
     if (rule != NULL)
         return fattn__refuse_by_rule(out, backend, rule, resolved);
     const fattn__engine *engine = fattn__engine_for(context, backend);
@@ -166,8 +178,9 @@ static void record(fattn_decision *out, const fattn_decision *one)
     const size_t i = out->answer_count++;
     out->answer_texts[i] = one->message;
     const fattn__answer_text *m = &out->answer_texts[i];
-    out->answers[i] =
-        (fattn_answer){ (int32_t)one->backend, (int32_t)one->reason, m->status, m->text, m->remedy, m->rule };
+    out->answers[i] = (fattn_answer){
+        (int32_t)one->backend, (int32_t)one->reason, m->status, m->text, m->remedy, m->rule
+    };
 }
 
 static void release(fattn_decision *decision)
@@ -182,7 +195,8 @@ static void release(fattn_decision *decision)
 static void settle(fattn_decision *out, fattn_decision *one)
 {
     record(out, one);
-    const bool first = out->answer_count == 1, better = out->reason != FATTN_REASON_NONE && one->reason == FATTN_REASON_NONE;
+    const bool first = out->answer_count == 1,
+               better = out->reason != FATTN_REASON_NONE && one->reason == FATTN_REASON_NONE;
     if (!first && !better) {
         release(one);
         return;
@@ -197,11 +211,13 @@ static void settle(fattn_decision *out, fattn_decision *one)
     memcpy(out->modes, one->modes, sizeof out->modes);
 }
 
-static fattn_status ask_all(fattn_decision *out, fattn_context *context, const fattn_problem *resolved, uint32_t ask,
-                            const int32_t *order, int count)
+static fattn_status ask_all(fattn_decision *out, fattn_context *context,
+                            const fattn_problem *resolved, uint32_t ask, const int32_t *order,
+                            int count)
 {
     fattn_decision *one = malloc(sizeof *one);
-    fattn_status st = one != NULL ? FATTN_OK : fattn__fail(FATTN_NO_MEMORY, "no memory for a decision");
+    fattn_status st =
+        one != NULL ? FATTN_OK : fattn__fail(FATTN_NO_MEMORY, "no memory for a decision");
     for (int i = 0; i < count && st == FATTN_OK; i++) {
         memset(one, 0, sizeof *one);
         st = ask_one(one, context, (fattn_backend)order[i], resolved, ask);
@@ -214,7 +230,8 @@ static fattn_status ask_all(fattn_decision *out, fattn_context *context, const f
     return st;
 }
 
-fattn_status fattn_decide(fattn_decision **out, fattn_context *context, const fattn_problem *problem, uint32_t ask)
+fattn_status fattn_decide(fattn_decision **out, fattn_context *context,
+                          const fattn_problem *problem, uint32_t ask)
 {
     *out = NULL;
     fattn_decision *decision = calloc(1, sizeof *decision);
@@ -244,7 +261,9 @@ void fattn_decision_destroy(fattn_decision *decision)
     free(decision);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 bool fattn_decision_supported(const fattn_decision *decision)
 {

@@ -1,5 +1,5 @@
-/* The answer to "may this target run this problem?". Two functions give it: fattn__accept, and fattn__refuse, which requires a
- * reason. */
+/* The answer to "may this target run this problem?". Two functions give it: fattn__accept, and
+ * fattn__refuse, which requires a reason. */
 #ifndef FATTN_DECISION_H
 #define FATTN_DECISION_H
 
@@ -13,8 +13,8 @@ typedef struct fattn__engine_list {
     size_t count;
 } fattn__engine_list;
 
-/* The answer of one backend. The decision owns the strings, because the policy that they come from may be popped while the decision
- * lives. */
+/* The answer of one backend. The decision owns the strings, because the policy that they come from
+ * may be popped while the decision lives. */
 typedef struct fattn__answer_text {
     char status[96];
     char text[768];
@@ -39,18 +39,22 @@ struct fattn_decision {
 
 /* Answers yes. */
 void fattn__accept(fattn_decision *out, fattn_backend backend);
-/* Answers no. `status` is cuDNN's name of the status, or "". `remedy` may be NULL or "": the decision then gives the general advice
- * for the reason. The strings are copied. Returns FATTN_OK: the question was answered. */
-fattn_status fattn__refuse(fattn_decision *out, fattn_backend backend, fattn_reason reason, const char *status, const char *text,
-                           const char *remedy);
+/* Answers no. `status` is cuDNN's name of the status, or "". `remedy` may be NULL or "": the
+ * decision then gives the general advice for the reason. The strings are copied. Returns FATTN_OK:
+ * the question was answered. */
+fattn_status fattn__refuse(fattn_decision *out, fattn_backend backend, fattn_reason reason,
+                           const char *status, const char *text, const char *remedy);
 /* Answers no because of a rule. The decision names the rule. */
-fattn_status fattn__refuse_by_rule(fattn_decision *out, fattn_backend backend, const fattn_rule *rule, const fattn_problem *resolved);
+fattn_status fattn__refuse_by_rule(fattn_decision *out, fattn_backend backend,
+                                   const fattn_rule *rule, const fattn_problem *resolved);
 /* Records that a rule removed a configuration. The answer, yes or no, names the first such rule. */
 void fattn__note_rule(fattn_decision *out, const fattn_rule *rule);
-/* Appends a configuration to a mode's list and sets its `mode` and `config`. Returns FATTN_OK or FATTN_NO_MEMORY. */
+/* Appends a configuration to a mode's list and sets its `mode` and `config`. Returns FATTN_OK or
+ * FATTN_NO_MEMORY. */
 fattn_status fattn__add_engine(fattn_decision *out, fattn_mode mode, const fattn_engine *engine);
 
-/* How often this thread has asked cuDNN, for each pass. Tests use it to measure what a decision costs. */
+/* How often this thread has asked cuDNN, for each pass. Tests use it to measure what a decision
+ * costs. */
 uint64_t fattn__asked(fattn_pass pass);
 void fattn__count_asked(fattn_pass pass);
 

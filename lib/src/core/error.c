@@ -27,8 +27,10 @@ const char *fattn_last_error(void)
 
 const char *fattn_status_name(fattn_status status)
 {
-    static const char *const names[] = { "ok",       "bad_problem", "unsupported",  "environment",  "policy",
-                                         "internal", "no_memory",   "build_failed", "device_fault", "bad_plan" };
+    static const char *const names[] = { "ok",          "bad_problem",  "unsupported",
+                                         "environment", "policy",       "internal",
+                                         "no_memory",   "build_failed", "device_fault",
+                                         "bad_plan" };
     return (size_t)status < sizeof names / sizeof *names ? names[status] : "?";
 }
 

@@ -1,4 +1,5 @@
-/* The message of this thread's last failure. Status codes are for programs; the message is for people. */
+/* The message of this thread's last failure. Status codes are for programs; the message is for
+ * people. */
 #ifndef FATTN_ERROR_H
 #define FATTN_ERROR_H
 
@@ -7,16 +8,17 @@
 /* Keeps the message (one line; cut at 1023 bytes) for fattn_last_error(). */
 void fattn__keep_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* fattn__fail(status, format, ...) keeps the message and evaluates to `status`, so that a failure is one statement. It is a macro,
- * so that compilers and analyzers see that a failure is never FATTN_OK. */
+/* fattn__fail(status, format, ...) keeps the message and evaluates to `status`, so that a failure
+ * is one statement. It is a macro, so that compilers and analyzers see that a failure is never
+ * FATTN_OK. */
 #define fattn__fail(status, ...) (fattn__keep_sentence(__VA_ARGS__), (status))
 
 /* Returns from the caller if the expression fails. */
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        const fattn_status status_ = (expr);                                                                                       \
-        if (status_ != FATTN_OK)                                                                                                   \
-            return status_;                                                                                                        \
+#define TRY(expr)                                                                                  \
+    do {                                                                                           \
+        const fattn_status status_ = (expr);                                                       \
+        if (status_ != FATTN_OK)                                                                   \
+            return status_;                                                                        \
     } while (0)
 
 #endif

@@ -1,5 +1,5 @@
-/* Finds accepted neighbours of a refused problem. It asks the target and has no rules of its own. A table lists the possible
- * changes, nearest first. */
+/* Finds accepted neighbours of a refused problem. It asks the target and has no rules of its own. A
+ * table lists the possible changes, nearest first. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,14 +35,18 @@ typedef struct change {
     const char *text; /* NULL: "field new instead of old" */
 } change;
 
-#define FIELD_32(kind, field, argument, text) { kind, WORD_32, offsetof(fattn_problem, field), argument, #field, text },
-#define FIELD_64(kind, field, argument, text) { kind, WORD_64, offsetof(fattn_problem, field), argument, #field, text },
-#define DIMS(multiple) { BOTH_DIMS, WORD_64, offsetof(fattn_problem, dim_qk), multiple, "dim_qk and dim_v", NULL },
+#define FIELD_32(kind, field, argument, text)                                                      \
+    { kind, WORD_32, offsetof(fattn_problem, field), argument, #field, text },
+#define FIELD_64(kind, field, argument, text)                                                      \
+    { kind, WORD_64, offsetof(fattn_problem, field), argument, #field, text },
+#define DIMS(multiple)                                                                             \
+    { BOTH_DIMS, WORD_64, offsetof(fattn_problem, dim_qk), multiple, "dim_qk and dim_v", NULL },
 #define WHOLE(kind, text) { kind, WORD_32, 0, 0, "", text },
 
-/* First changes that cost the caller nothing, then changes that can be undone (a tail that is cut off, full lengths, another
- * form of the same lengths), then changes that lose something. */
+/* First changes that cost the caller nothing, then changes that can be undone (a tail that is cut
+ * off, full lengths, another form of the same lengths), then changes that lose something. */
 static const change changes[] = {
+    /* clang-format off */
     FIELD_32(SET, spelling, FATTN_SPELLING_AUTO, "spelling auto")
     FIELD_32(SET, impl, FATTN_IMPL_AUTO, "impl auto")
     FIELD_32(SET, determinism, FATTN_DETERMINISM_AUTO, "determinism auto")
@@ -105,10 +109,13 @@ static const change changes[] = {
     FIELD_64(SET, score_mod, 0, "without score_mod")
     FIELD_64(ROUND_DOWN, dim_qk, 64, NULL)
     FIELD_64(ROUND_DOWN, dim_v, 64, NULL)
+    /* clang-format on */
 };
 enum { CHANGES = sizeof changes / sizeof *changes, DEFAULT_BUDGET = 200 };
 
-/* ---- one change ------------------------------------------------------------------------------------------------------------ */
+/* ---- one change
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static int64_t read_field(const fattn_problem *p, const change *c)
 {
@@ -137,7 +144,9 @@ static int64_t changed_value(const change *c, int64_t value)
         return value & ~c->argument;
     case ROUND_UP:
     case BOTH_DIMS:
-        return value > INT64_MAX - c->argument ? value : (value + c->argument - 1) / c->argument * c->argument;
+        return value > INT64_MAX - c->argument
+                   ? value
+                   : (value + c->argument - 1) / c->argument * c->argument;
     case ROUND_DOWN:
         return value > c->argument ? value / c->argument * c->argument : value;
     case ATLEAST:
@@ -147,14 +156,14 @@ static int64_t changed_value(const change *c, int64_t value)
     }
 }
 
-/* After a change of extents or types: strides keep their order, a bias of the size of the scores keeps that size, and dO keeps
- * the type of O if it had it. */
+/* After a change of extents or types: strides keep their order, a bias of the size of the scores
+ * keeps that size, and dO keeps the type of O if it had it. */
 static void follow(fattn_problem *p, const fattn_problem *before)
 {
     const int64_t was[4] = { before->batch, before->heads_q, before->seq_q, before->seq_kv };
     const int64_t is[4] = { p->batch, p->heads_q, p->seq_q, p->seq_kv };
-    bool moved =
-        p->dim_qk != before->dim_qk || p->dim_v != before->dim_v || p->heads_k != before->heads_k || p->heads_v != before->heads_v;
+    bool moved = p->dim_qk != before->dim_qk || p->dim_v != before->dim_v ||
+                 p->heads_k != before->heads_k || p->heads_v != before->heads_v;
     for (int axis = 0; axis < 4; axis++) {
         moved = moved || was[axis] != is[axis];
         if (p->has_bias && p->bias_dim[axis] == was[axis])
@@ -189,7 +198,9 @@ static void tidy(fattn_problem *p)
     p->dsink = p->sink ? p->dsink : 0;
     p->rope_dim = p->rope ? p->rope_dim : 0;
     p->bias_dtype = p->has_bias ? p->bias_dtype : FATTN_DTYPE_DEFAULT;
-    p->do_dtype = fattn__dtype_is_fp8(p->dtype) || fattn__dtype_is_mx(p->dtype) ? p->do_dtype : FATTN_DTYPE_DEFAULT;
+    p->do_dtype = fattn__dtype_is_fp8(p->dtype) || fattn__dtype_is_mx(p->dtype)
+                      ? p->do_dtype
+                      : FATTN_DTYPE_DEFAULT;
     p->dbias = p->has_bias ? p->dbias : 0;
     p->mod_gradients = p->score_mod != NULL ? p->mod_gradients : 0;
     p->outputs |= p->pass == FATTN_FORWARD && p->training ? FATTN_WANT_STATS : 0;
@@ -225,17 +236,20 @@ static bool apply(fattn_problem *p, const change *c, char *text, size_t capacity
     follow(p, &before);
     tidy(p);
     fattn_problem was, is;
-    if (fattn_problem_resolve(&before, &was) != FATTN_OK || fattn_problem_resolve(p, &is) != FATTN_OK ||
-        fattn__problem_same(&was, &is))
+    if (fattn_problem_resolve(&before, &was) != FATTN_OK ||
+        fattn_problem_resolve(p, &is) != FATTN_OK || fattn__problem_same(&was, &is))
         return false;
     if (c->text != NULL)
         snprintf(text, capacity, "%s", c->text);
     else
-        snprintf(text, capacity, "%s %" PRId64 " instead of %" PRId64, c->field, changed_value(c, value), value);
+        snprintf(text, capacity, "%s %" PRId64 " instead of %" PRId64, c->field,
+                 changed_value(c, value), value);
     return true;
 }
 
-/* ---- the search ------------------------------------------------------------------------------------------------------------ */
+/* ---- the search
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct search {
     fattn_context *context;
@@ -282,19 +296,22 @@ static void search_one(search *s)
     for (int i = 0; i < CHANGES; i++) {
         fattn_problem p = *s->problem;
         char text[48];
-        if (apply(&p, &changes[i], text, sizeof text) && !try_one(s, &p, text, changes[i].kind == BOTH_DIMS ? 2 : 1))
+        if (apply(&p, &changes[i], text, sizeof text) &&
+            !try_one(s, &p, text, changes[i].kind == BOTH_DIMS ? 2 : 1))
             return;
     }
 }
 
-/* Pairs in the order of the sum of their positions: two near changes come before a near and a far one. */
+/* Pairs in the order of the sum of their positions: two near changes come before a near and a far
+ * one. */
 static void search_two(search *s)
 {
     for (int sum = 1; sum < 2 * CHANGES; sum++) {
         for (int i = sum < CHANGES ? 0 : sum - CHANGES + 1; 2 * i < sum; i++) {
             fattn_problem p = *s->problem;
             char first[44], second[44], text[96];
-            if (!apply(&p, &changes[i], first, sizeof first) || !apply(&p, &changes[sum - i], second, sizeof second))
+            if (!apply(&p, &changes[i], first, sizeof first) ||
+                !apply(&p, &changes[sum - i], second, sizeof second))
                 continue;
             snprintf(text, sizeof text, "%s, %s", first, second);
             if (!try_one(s, &p, text, 2))
@@ -303,12 +320,14 @@ static void search_two(search *s)
     }
 }
 
-fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem, int budget, fattn_neighbour *out, size_t *count)
+fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem, int budget,
+                           fattn_neighbour *out, size_t *count)
 {
     fattn_problem resolved;
     *count = 0;
     if (budget < 0)
-        return fattn__fail(FATTN_BAD_PROBLEM, "budget: %d is not allowed; want 0 (%d) or more", budget, DEFAULT_BUDGET);
+        return fattn__fail(FATTN_BAD_PROBLEM, "budget: %d is not allowed; want 0 (%d) or more",
+                           budget, DEFAULT_BUDGET);
     TRY(fattn_problem_resolve(problem, &resolved));
     search s = { context, &resolved, out, 0, budget > 0 ? budget : DEFAULT_BUDGET, FATTN_OK };
     search_one(&s);

@@ -30,9 +30,10 @@ static bool is_same_file(const char *path, const char *dir)
     const char *name = base_name(path), *end = strstr(name, ending);
     if (end == NULL)
         return false;
-    const int n = snprintf(own, sizeof own, "%s/%.*s", dir, (int)(end - name) + (int)sizeof ending - 1, name);
-    return n < (int)sizeof own && stat(path, &file) == 0 && stat(own, &own_file) == 0 && file.st_dev == own_file.st_dev &&
-           file.st_ino == own_file.st_ino;
+    const int n =
+        snprintf(own, sizeof own, "%s/%.*s", dir, (int)(end - name) + (int)sizeof ending - 1, name);
+    return n < (int)sizeof own && stat(path, &file) == 0 && stat(own, &own_file) == 0 &&
+           file.st_dev == own_file.st_dev && file.st_ino == own_file.st_ino;
 }
 
 bool fattn__in_folder(const char *path, const char *dir)
@@ -46,7 +47,9 @@ bool fattn__in_folder(const char *path, const char *dir)
     return (realpath(folder, real) != NULL && strcmp(real, dir) == 0) || is_same_file(path, dir);
 }
 
-/* ---- strangers ------------------------------------------------------------------------------------------------------------- */
+/* ---- strangers
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct search {
     const char *dir;  /* libcudnn* must lie here */
@@ -93,7 +96,8 @@ static int is_mapped(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
     const mapped *m = user;
-    return starts_with(base_name(info->dlpi_name), m->prefix) && snprintf(m->out, PATH_MAX, "%s", info->dlpi_name) < PATH_MAX;
+    return starts_with(base_name(info->dlpi_name), m->prefix) &&
+           snprintf(m->out, PATH_MAX, "%s", info->dlpi_name) < PATH_MAX;
 }
 
 bool fattn__mapped_library(const char *prefix, char out[PATH_MAX])
@@ -103,8 +107,10 @@ bool fattn__mapped_library(const char *prefix, char out[PATH_MAX])
 
 fattn_status fattn__fail_mixed(const char *foreign, const char *dir)
 {
-    return fattn__fail(FATTN_ENVIRONMENT,
-                       "two cuDNN builds are mixed: the loader mapped %s, but cuDNN's libraries must come from %s", foreign, dir);
+    return fattn__fail(
+        FATTN_ENVIRONMENT,
+        "two cuDNN builds are mixed: the loader mapped %s, but cuDNN's libraries must come from %s",
+        foreign, dir);
 }
 
 fattn_status fattn_context_verify(fattn_context *context)
@@ -117,14 +123,19 @@ fattn_status fattn_context_verify(fattn_context *context)
     /* From 9.21 on NVRTC is linked into cuDNN, so another mapped NVRTC does not matter. */
     if (context->api->version < FATTN__NVRTC_INSIDE) {
         if (context->nvrtc == NULL)
-            return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d needs NVRTC and none was given", context->api->version);
+            return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d needs NVRTC and none was given",
+                               context->api->version);
         if (fattn__foreign_nvrtc(context->nvrtc, path, sizeof path))
-            return fattn__fail(FATTN_ENVIRONMENT, "mixed NVRTC libraries: %s is mapped, %s was given", path, context->nvrtc);
+            return fattn__fail(FATTN_ENVIRONMENT,
+                               "mixed NVRTC libraries: %s is mapped, %s was given", path,
+                               context->nvrtc);
     }
     return FATTN_OK;
 }
 
-/* ---- the list -------------------------------------------------------------------------------------------------------------- */
+/* ---- the list
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct listing {
     fattn_context *context;
@@ -155,8 +166,8 @@ static int list_one(struct dl_phdr_info *info, size_t size, void *user)
     (void)size;
     listing *l = user;
     const char *name = base_name(info->dlpi_name);
-    if (!starts_with(name, "libcudnn") && !starts_with(name, "libnvrtc") && !starts_with(name, "libcublasLt") &&
-        !starts_with(name, "libcuda.so"))
+    if (!starts_with(name, "libcudnn") && !starts_with(name, "libnvrtc") &&
+        !starts_with(name, "libcublasLt") && !starts_with(name, "libcuda.so"))
         return 0;
     if (l->count < l->capacity) {
         struct stat st;
@@ -165,7 +176,8 @@ static int list_one(struct dl_phdr_info *info, size_t size, void *user)
         l->out[l->count] = (fattn_library){
             .path = keep_path(l->context, path),
             .bytes = stat(path, &st) == 0 ? st.st_size : -1,
-            .in_build = l->context->api != NULL && fattn__in_folder(info->dlpi_name, l->context->api->dir),
+            .in_build =
+                l->context->api != NULL && fattn__in_folder(info->dlpi_name, l->context->api->dir),
         };
     }
     l->count++;

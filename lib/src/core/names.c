@@ -35,7 +35,8 @@ bool fattn_knob_find(int32_t *type, const char *word)
     for (size_t i = 0; word != NULL && i < sizeof knobs / sizeof *knobs; i++) {
         const char *name = knobs[i].name + prefix;
         size_t at = 0;
-        while (name[at] != '\0' && word[at] == (name[at] >= 'A' && name[at] <= 'Z' ? name[at] - 'A' + 'a' : name[at]))
+        while (name[at] != '\0' &&
+               word[at] == (name[at] >= 'A' && name[at] <= 'Z' ? name[at] - 'A' + 'a' : name[at]))
             at++;
         if (name[at] == '\0' && word[at] == '\0') {
             *type = knobs[i].value;
@@ -47,10 +48,12 @@ bool fattn_knob_find(int32_t *type, const char *word)
 
 const char *fattn_numerical_note_name(int32_t bit)
 {
-    return find(numerical_notes, sizeof numerical_notes / sizeof *numerical_notes, bit, "NUMERICAL_NOTE_");
+    return find(numerical_notes, sizeof numerical_notes / sizeof *numerical_notes, bit,
+                "NUMERICAL_NOTE_");
 }
 
 const char *fattn_behavior_note_name(int32_t bit)
 {
-    return find(behavior_notes, sizeof behavior_notes / sizeof *behavior_notes, bit, "BEHAVIOR_NOTE_");
+    return find(behavior_notes, sizeof behavior_notes / sizeof *behavior_notes, bit,
+                "BEHAVIOR_NOTE_");
 }

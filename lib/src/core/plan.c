@@ -25,7 +25,8 @@ static uint64_t next_id(void)
 }
 
 /* A plan without its engine's part. `problem` is resolved. */
-static fattn_status begin(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn__engine *engine)
+static fattn_status begin(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
+                          const fattn__engine *engine)
 {
     fattn_plan *plan = calloc(1, sizeof *plan);
     *out = plan;
@@ -61,15 +62,19 @@ static fattn_status settle(fattn_plan **out, fattn_plan *plan, fattn_status st)
 
 static fattn_status check_pin(const fattn_plan_options *o)
 {
-    if (o->knob_count < 0 || o->knob_count > FATTN_MAX_KNOBS || (o->knobs == NULL && o->knob_count != 0))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knob_count: %d is not allowed; want 0 to %d knobs",
+    if (o->knob_count < 0 || o->knob_count > FATTN_MAX_KNOBS ||
+        (o->knobs == NULL && o->knob_count != 0))
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_plan_options: knob_count: %d is not allowed; want 0 to %d knobs",
                            o->knob_count, FATTN_MAX_KNOBS);
     if (o->knobs != NULL && (o->engine == FATTN_ENGINE_AUTO || o->config != FATTN_ENGINE_AUTO))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs need an engine, and no config");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_plan_options: knobs need an engine, and no config");
     for (int i = 0; i < o->knob_count; i++)
         for (int j = 0; j < i; j++)
             if (o->knobs[i].type == o->knobs[j].type)
-                return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs: %s is given twice",
+                return fattn__fail(FATTN_BAD_PROBLEM,
+                                   "fattn_plan_options: knobs: %s is given twice",
                                    fattn_knob_name(o->knobs[i].type));
     return FATTN_OK;
 }
@@ -78,18 +83,23 @@ fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_
 {
     *out = (fattn_plan_options)FATTN_PLAN_OPTIONS_INIT;
     if (given != NULL && (!fattn__read_sized(out, sizeof *out, given) || out->reserved != 0))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: struct_size is wrong or an unknown field is set");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_plan_options: struct_size is wrong or an unknown field is set");
     if (out->engine < FATTN_ENGINE_AUTO || out->config < FATTN_ENGINE_AUTO)
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: engine and config must not be below -1");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_plan_options: engine and config must not be below -1");
     if (out->override_shapes != 0 && out->override_shapes != 1)
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: override_shapes: %d is not allowed; want 0 or 1",
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_plan_options: override_shapes: %d is not allowed; want 0 or 1",
                            out->override_shapes);
     return check_pin(out);
 }
 
-/* ---- along the policy's order ---------------------------------------------------------------------------------------------- */
+/* ---- along the policy's order
+ * ---------------------------------------------------------------------------------------------- */
 
-static fattn_status build_with(fattn_plan **out, fattn_context *context, const fattn_problem *resolved, fattn_backend backend,
+static fattn_status build_with(fattn_plan **out, fattn_context *context,
+                               const fattn_problem *resolved, fattn_backend backend,
                                const fattn_plan_options *options)
 {
     fattn_plan *plan;
@@ -98,11 +108,14 @@ static fattn_status build_with(fattn_plan **out, fattn_context *context, const f
     if (engine == NULL)
         return fattn__fail(FATTN_UNSUPPORTED, "the context's device has no such backend");
     /* The cuDNN engine asks the rules itself, because its own refusal comes before most rules. */
-    const fattn_rule *rule = engine != &fattn__cudnn_engine ? fattn__policy_denies(context, resolved, backend) : NULL;
+    const fattn_rule *rule =
+        engine != &fattn__cudnn_engine ? fattn__policy_denies(context, resolved, backend) : NULL;
     if (rule != NULL)
-        return fattn__fail(FATTN_POLICY, "%s: the rule %s denies it: %s", engine->name, rule->name, rule->why);
+        return fattn__fail(FATTN_POLICY, "%s: the rule %s denies it: %s", engine->name, rule->name,
+                           rule->why);
     if (engine != &fattn__cudnn_engine && (options->knobs != NULL || options->override_shapes))
-        return fattn__fail(FATTN_UNSUPPORTED, "the %s backend has neither knobs nor override_shapes", engine->name);
+        return fattn__fail(FATTN_UNSUPPORTED,
+                           "the %s backend has neither knobs nor override_shapes", engine->name);
     const char *missing = fattn__features_missing(resolved, engine->features);
     if (missing != NULL)
         return fattn__fail(FATTN_INTERNAL, "not implemented: %s", missing);
@@ -116,12 +129,13 @@ static bool is_final(fattn_status st)
     return st == FATTN_OK || st == FATTN_NO_MEMORY || st == FATTN_DEVICE_FAULT;
 }
 
-fattn_status fattn__plan_build(fattn_plan **out, fattn_context *context, const fattn_problem *resolved,
-                               const fattn_plan_options *options)
+fattn_status fattn__plan_build(fattn_plan **out, fattn_context *context,
+                               const fattn_problem *resolved, const fattn_plan_options *options)
 {
     int32_t order[FATTN_BACKEND_COUNT];
     const int count = fattn__policy_order(context, order);
-    fattn_status first = build_with(out, context, resolved, (fattn_backend)order[0], options), st = first;
+    fattn_status first = build_with(out, context, resolved, (fattn_backend)order[0], options),
+                 st = first;
     char why[1024];
     snprintf(why, sizeof why, "%s", fattn_last_error());
     for (int i = 1; i < count && !is_final(st); i++)
@@ -131,8 +145,8 @@ fattn_status fattn__plan_build(fattn_plan **out, fattn_context *context, const f
     return fattn__fail(first, "%s", why);
 }
 
-fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
-                               const fattn_plan_options *options)
+fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context,
+                               const fattn_problem *problem, const fattn_plan_options *options)
 {
     fattn_plan_options o;
     fattn_problem resolved;
@@ -177,12 +191,14 @@ double fattn_plan_ms(const fattn_plan *plan)
     return plan->ms;
 }
 
-/* Fields that the pass of the problem does not read are taken from the plan, so they make no difference. */
+/* Fields that the pass of the problem does not read are taken from the plan, so they make no
+ * difference. */
 static void overlook_unread(fattn_problem *p, const fattn_problem *plan)
 {
-    const uint32_t backward_alone = FATTN_RAGGED_DO | FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV;
-#define OVERLOOK(symbol, name)                                                                                                     \
-    if (!fattn__problem_shape(p, FATTN__ROLE_##symbol).used)                                                                       \
+    const uint32_t backward_alone =
+        FATTN_RAGGED_DO | FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV;
+#define OVERLOOK(symbol, name)                                                                     \
+    if (!fattn__problem_shape(p, FATTN__ROLE_##symbol).used)                                       \
         memcpy(p->name##_strides, plan->name##_strides, sizeof p->name##_strides);
     FATTN__ROLE_LIST(OVERLOOK)
 #undef OVERLOOK
@@ -200,30 +216,36 @@ static void overlook_unread(fattn_problem *p, const fattn_problem *plan)
 bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem)
 {
     fattn_problem resolved;
-    if (fattn_problem_resolve(problem, &resolved) != FATTN_OK || resolved.pass != plan->problem.pass)
+    if (fattn_problem_resolve(problem, &resolved) != FATTN_OK ||
+        resolved.pass != plan->problem.pass)
         return false;
     overlook_unread(&resolved, &plan->problem);
     resolved.capture = plan->problem.capture;
-    if (!resolved.deterministic) { /* a plan that repeats may serve a problem that need not repeat */
+    if (!resolved
+             .deterministic) { /* a plan that repeats may serve a problem that need not repeat */
         resolved.deterministic = plan->problem.deterministic;
         resolved.determinism = plan->problem.determinism;
     }
     return fattn__problem_same(&plan->problem, &resolved);
 }
 
-/* ---- saved ----------------------------------------------------------------------------------------------------------------- */
+/* ---- saved
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 /* 0 for the cpu. */
 static fattn_status build_of(uint64_t *out, const fattn_context *context)
 {
     *out = context->api != NULL ? fattn__cudnn_build(context->api) : 0;
     if (*out == 0 && context->api != NULL)
-        return fattn__fail(FATTN_ENVIRONMENT, "the libraries of %s were changed after this process had mapped them",
+        return fattn__fail(FATTN_ENVIRONMENT,
+                           "the libraries of %s were changed after this process had mapped them",
                            context->api->dir);
     return FATTN_OK;
 }
 
-fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33])
+fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem,
+                            const fattn_plan_options *options, char key[33])
 {
     fattn_plan_options o;
     fattn_problem resolved;
@@ -241,7 +263,9 @@ fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem
                 fattn__code_id(),
                 context->info.device_id,
                 fattn__policy_choice(context, &resolved),
-                o.config == FATTN_ENGINE_AUTO ? o.engine : FATTN_ENGINE_AUTO, /* not read beside a configuration */
+                o.config == FATTN_ENGINE_AUTO
+                    ? o.engine
+                    : FATTN_ENGINE_AUTO, /* not read beside a configuration */
                 o.config,
                 o.override_shapes,
                 o.knobs != NULL,
@@ -256,7 +280,8 @@ fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count
     *bytes = NULL;
     *count = 0;
     if (plan->engine != &fattn__cudnn_engine)
-        return fattn__fail(FATTN_UNSUPPORTED, "the %s backend has nothing to save", plan->engine->name);
+        return fattn__fail(FATTN_UNSUPPORTED, "the %s backend has nothing to save",
+                           plan->engine->name);
     char *text;
     size_t size;
     uint64_t build;
@@ -283,29 +308,35 @@ static fattn_status check_header(const fattn__plan_header *header, const fattn_p
     const fattn_context_info *info = &plan->context->info;
     fattn__problem_key key = fattn__problem_key_of(&plan->problem);
     if (header->cudnn_version != info->cudnn_version)
-        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is of cuDNN %d, this is %d", header->cudnn_version, info->cudnn_version);
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is of cuDNN %d, this is %d",
+                           header->cudnn_version, info->cudnn_version);
     if (header->build != fattn__cudnn_build(plan->context->api))
         return fattn__fail(FATTN_BAD_PLAN,
-                           "the saved plan is of another build of cuDNN %d: its libraries are not those of this one",
+                           "the saved plan is of another build of cuDNN %d: its libraries are not "
+                           "those of this one",
                            header->cudnn_version);
     if (header->sm != info->sm)
-        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is for sm_%d; this device is sm_%d", header->sm, info->sm);
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is for sm_%d; this device is sm_%d",
+                           header->sm, info->sm);
     if (header->device != info->device_id)
-        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is for another device: %.63s; this is %s, %d multiprocessors",
-                           header->device_name, info->device_name, info->multiprocessors);
+        return fattn__fail(
+            FATTN_BAD_PLAN,
+            "the saved plan is for another device: %.63s; this is %s, %d multiprocessors",
+            header->device_name, info->device_name, info->multiprocessors);
     if (header->problem.low != key.low || header->problem.high != key.high)
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan is of another problem");
     if (header->config.knob_count < 0 || header->config.knob_count > FATTN_MAX_KNOBS)
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan's header is damaged");
-    const fattn_rule *rule = fattn__policy_removes(plan->context, &plan->problem, FATTN_BACKEND_CUDNN, &header->config);
+    const fattn_rule *rule =
+        fattn__policy_removes(plan->context, &plan->problem, FATTN_BACKEND_CUDNN, &header->config);
     if (rule != NULL)
-        return fattn__fail(FATTN_BAD_PLAN, "the rule %s removes engine %lld of the saved plan", rule->name,
-                           (long long)header->config.index);
+        return fattn__fail(FATTN_BAD_PLAN, "the rule %s removes engine %lld of the saved plan",
+                           rule->name, (long long)header->config.index);
     return FATTN_OK;
 }
 
-fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const char *bytes,
-                             size_t count)
+fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
+                             const char *bytes, size_t count)
 {
     fattn__plan_header header;
     const char *payload;
@@ -318,7 +349,8 @@ fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fat
     if (st != FATTN_OK)
         return st;
     if (plan->engine != &fattn__cudnn_engine)
-        st = fattn__fail(FATTN_UNSUPPORTED, "the %s backend has nothing to load", plan->engine->name);
+        st = fattn__fail(FATTN_UNSUPPORTED, "the %s backend has nothing to load",
+                         plan->engine->name);
     if (st == FATTN_OK)
         st = fattn__plan_unpack(&header, &payload, bytes, count);
     if (st == FATTN_OK)
@@ -330,30 +362,40 @@ fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fat
     return settle(out, plan, st);
 }
 
-/* ---- call ------------------------------------------------------------------------------------------------------------------ */
+/* ---- call
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
-fattn_status fattn__check_tensors(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
+fattn_status fattn__check_tensors(const fattn_plan *plan, fattn_pass pass,
+                                  const fattn_tensors *tensors, fattn_tensors *out)
 {
     const fattn_context *context = plan->context;
     *out = (fattn_tensors)FATTN_TENSORS_INIT;
     if (plan->problem.pass != (int32_t)pass)
-        return fattn__fail(FATTN_BAD_PROBLEM, "the plan is for the %s pass", pass == FATTN_FORWARD ? "backward" : "forward");
+        return fattn__fail(FATTN_BAD_PROBLEM, "the plan is for the %s pass",
+                           pass == FATTN_FORWARD ? "backward" : "forward");
     if (tensors == NULL || !fattn__read_sized(out, sizeof *out, tensors))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_tensors: struct_size is wrong or an unknown field is set");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_tensors: struct_size is wrong or an unknown field is set");
     if (context->kind == FATTN_DEVICE_DESCRIBED)
-        return fattn__fail(FATTN_UNSUPPORTED, "a described device runs nothing: save the plan and load it on a GPU");
+        return fattn__fail(FATTN_UNSUPPORTED,
+                           "a described device runs nothing: save the plan and load it on a GPU");
     return FATTN_OK;
 }
 
-fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
+fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass,
+                               const fattn_tensors *tensors, fattn_tensors *out)
 {
     const fattn_context *context = plan->context;
     TRY(fattn__check_tensors(plan, pass, tensors, out));
-    fattn__arguments *arguments = (fattn__arguments *)(uintptr_t)&plan->arguments; /* addresses that passed the checks */
-    return fattn__arguments_check(arguments, out, plan->problem.guards_off != 0, context->cuda, context->device);
+    fattn__arguments *arguments =
+        (fattn__arguments *)(uintptr_t)&plan->arguments; /* addresses that passed the checks */
+    return fattn__arguments_check(arguments, out, plan->problem.guards_off != 0, context->cuda,
+                                  context->device);
 }
 
-static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, struct CUstream_st *stream)
+static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors,
+                         struct CUstream_st *stream)
 {
     fattn_tensors t;
     fattn_status st = fattn__check_call(plan, pass, tensors, &t);
@@ -362,12 +404,14 @@ static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_te
     return st;
 }
 
-fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
+                           struct CUstream_st *stream)
 {
     return call(plan, FATTN_FORWARD, tensors, stream);
 }
 
-fattn_status fattn_backward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+fattn_status fattn_backward(const fattn_plan *plan, const fattn_tensors *tensors,
+                            struct CUstream_st *stream)
 {
     return call(plan, FATTN_BACKWARD, tensors, stream);
 }

@@ -11,7 +11,8 @@
 static const char magic[8] = { 'F', 'A', 'T', 'T', 'N', 'P', 'L', 'N' };
 enum { FORMAT = 2 };
 
-_Static_assert(sizeof(fattn__plan_header) == 8 + 4 * 4 + 2 * 8 + 64 + 16 + 3 * 8 + sizeof(fattn_engine) + 8,
+_Static_assert(sizeof(fattn__plan_header) ==
+                   8 + 4 * 4 + 2 * 8 + 64 + 16 + 3 * 8 + sizeof(fattn_engine) + 8,
                "a header without padding");
 
 static uint64_t hash_header(const fattn__plan_header *header)
@@ -19,7 +20,8 @@ static uint64_t hash_header(const fattn__plan_header *header)
     return XXH3_64bits(header, offsetof(fattn__plan_header, header_hash));
 }
 
-fattn_status fattn__plan_pack(fattn__plan_header *header, const char *payload, size_t payload_bytes, char **bytes, size_t *count)
+fattn_status fattn__plan_pack(fattn__plan_header *header, const char *payload, size_t payload_bytes,
+                              char **bytes, size_t *count)
 {
     *count = 0;
     *bytes = malloc(sizeof *header + payload_bytes);
@@ -37,7 +39,8 @@ fattn_status fattn__plan_pack(fattn__plan_header *header, const char *payload, s
     return FATTN_OK;
 }
 
-fattn_status fattn__plan_unpack(fattn__plan_header *out, const char **payload, const char *bytes, size_t count)
+fattn_status fattn__plan_unpack(fattn__plan_header *out, const char **payload, const char *bytes,
+                                size_t count)
 {
     *payload = NULL;
     if (bytes == NULL || count < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
@@ -46,13 +49,13 @@ fattn_status fattn__plan_unpack(fattn__plan_header *out, const char **payload, c
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan is cut off: %zu bytes", count);
     memcpy(out, bytes, sizeof *out);
     if (out->format != FORMAT || out->header_bytes != sizeof *out)
-        return fattn__fail(FATTN_BAD_PLAN, "the saved plan has format %u, this library reads %d", (unsigned)out->format,
-                           (int)FORMAT);
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan has format %u, this library reads %d",
+                           (unsigned)out->format, (int)FORMAT);
     if (out->header_hash != hash_header(out))
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan's header is damaged");
     if (out->payload_bytes != count - sizeof *out)
-        return fattn__fail(FATTN_BAD_PLAN, "the saved plan holds %zu bytes of %llu", count - sizeof *out,
-                           (unsigned long long)out->payload_bytes);
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan holds %zu bytes of %llu",
+                           count - sizeof *out, (unsigned long long)out->payload_bytes);
     if (out->payload_hash != XXH3_64bits(bytes + sizeof *out, count - sizeof *out))
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan is damaged");
     *payload = bytes + sizeof *out;

@@ -1,13 +1,14 @@
-/* A saved plan: the library's header, then cuDNN's JSON. The JSON contains compiled code, so the library checks everything that it
- * can before cuDNN reads a byte. These checks show damage, not forgery: a caller who does not trust the bytes must sign them. */
+/* A saved plan: the library's header, then cuDNN's JSON. The JSON contains compiled code, so the
+ * library checks everything that it can before cuDNN reads a byte. These checks show damage, not
+ * forgery: a caller who does not trust the bytes must sign them. */
 #ifndef FATTN_PLAN_FILE_H
 #define FATTN_PLAN_FILE_H
 
 #include "fattn/fattn.h"
 #include "problem/resolved_problem.h"
 
-/* The problem, the target and the configuration of a saved plan. The file holds the struct as it is in memory: little-endian,
- * without padding. */
+/* The problem, the target and the configuration of a saved plan. The file holds the struct as it is
+ * in memory: little-endian, without padding. */
 typedef struct fattn__plan_header {
     char magic[8];
     uint32_t format;
@@ -25,11 +26,14 @@ typedef struct fattn__plan_header {
     uint64_t header_hash; /* XXH3 of everything before */
 } fattn__plan_header;
 
-/* Writes header and payload into one buffer. Fills magic, format, sizes and hashes. *bytes is malloc'ed. Returns FATTN_OK;
- * FATTN_NO_MEMORY. */
-fattn_status fattn__plan_pack(fattn__plan_header *header, const char *payload, size_t payload_bytes, char **bytes, size_t *count);
+/* Writes header and payload into one buffer. Fills magic, format, sizes and hashes. *bytes is
+ * malloc'ed. Returns FATTN_OK; FATTN_NO_MEMORY. */
+fattn_status fattn__plan_pack(fattn__plan_header *header, const char *payload, size_t payload_bytes,
+                              char **bytes, size_t *count);
 
-/* Checks magic, format, lengths and hashes. *payload points into `bytes`. Returns FATTN_OK; FATTN_BAD_PLAN. */
-fattn_status fattn__plan_unpack(fattn__plan_header *out, const char **payload, const char *bytes, size_t count);
+/* Checks magic, format, lengths and hashes. *payload points into `bytes`. Returns FATTN_OK;
+ * FATTN_BAD_PLAN. */
+fattn_status fattn__plan_unpack(fattn__plan_header *out, const char **payload, const char *bytes,
+                                size_t count);
 
 #endif

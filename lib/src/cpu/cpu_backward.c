@@ -8,7 +8,8 @@
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 
-/* A gradient of Q, of K, of V, or of K and V together, and how it is divided into tasks: (b, h, tile of rows or keys) of the output. */
+/* A gradient of Q, of K, of V, or of K and V together, and how it is divided into tasks: (b, h,
+ * tile of rows or keys) of the output. */
 typedef struct part {
     bool of_q, of_k, of_v;
     bool summed[4];
@@ -26,9 +27,10 @@ static int64_t tasks_of(const part *x)
     return (x->summed[0] ? 1 : x->batch) * (x->summed[1] ? 1 : x->heads) * tiles_of(x);
 }
 
-/* Stores a tile of sums of entry b: the rows that the tensor has, or all rows as one if the sequence is summed. */
-static void store(fattn__gradient *g, const part *x, const fattn__view *to, const int64_t at[3], int64_t dim, float *acc, int64_t step, float scale,
-                  float *amax)
+/* Stores a tile of sums of entry b: the rows that the tensor has, or all rows as one if the
+ * sequence is summed. */
+static void store(fattn__gradient *g, const part *x, const fattn__view *to, const int64_t at[3],
+                  int64_t dim, float *acc, int64_t step, float scale, float *amax)
 {
     int64_t count = fattn__least(x->tile, x->seq - at[2]);
     if (x->summed[2]) {
@@ -50,7 +52,8 @@ static void store(fattn__gradient *g, const part *x, const fattn__view *to, cons
 }
 
 /* acc += dS K for one tile of rows of one (b, h). */
-static void add_to_q(fattn__gradient *g, const fattn__band *band, int64_t b, int64_t h, int64_t row0)
+static void add_to_q(fattn__gradient *g, const fattn__band *band, int64_t b, int64_t h,
+                     int64_t row0)
 {
     const fattn__call *c = g->c;
     fattn__scratch *w = &g->w;
@@ -67,14 +70,25 @@ static void add_to_q(fattn__gradient *g, const fattn__band *band, int64_t b, int
         fattn__gradient_tile(g, band, b, h, row0, rows, key0, keys, FATTN__PLACE_SCORE, false);
         fattn__narrow_ds(&c->factors, &at, w->dp, false, &g->amax[FATTN__AMAX_DP]);
         fattn__weigh(c->kernels,
-                     &(fattn__product){ .c = w->acc_q, .a = w->dp, .b = fattn__gradient_k(g), .c_row = w->wide_q, .a_row = FATTN__KEYS, .a_column = 1,
-                                        .b_row = w->wide_q, .m = rows, .n = w->wide_q, .k = keys, .factor = c->factors.dq, .accumulate = true },
+                     &(fattn__product){ .c = w->acc_q,
+                                        .a = w->dp,
+                                        .b = fattn__gradient_k(g),
+                                        .c_row = w->wide_q,
+                                        .a_row = FATTN__KEYS,
+                                        .a_column = 1,
+                                        .b_row = w->wide_q,
+                                        .m = rows,
+                                        .n = w->wide_q,
+                                        .k = keys,
+                                        .factor = c->factors.dq,
+                                        .accumulate = true },
                      g->k_finite);
     }
 }
 
 /* acc += dS^T Q and P'^T dO for one tile of keys of one (b, query head). */
-static void add_to_keys(fattn__gradient *g, const part *x, const fattn__band *band, int64_t b, int64_t h, int64_t key0)
+static void add_to_keys(fattn__gradient *g, const part *x, const fattn__band *band, int64_t b,
+                        int64_t h, int64_t key0)
 {
     const fattn__call *c = g->c;
     fattn__scratch *w = &g->w;
@@ -89,28 +103,35 @@ static void add_to_keys(fattn__gradient *g, const part *x, const fattn__band *ba
             continue;
         fattn__gradient_rows(g, b, h, row0, rows);
         fattn__gradient_tile(g, band, b, h, row0, rows, key0, keys, FATTN__PLACE_SCORE, !x->of_k);
-        fattn__product sum = { .a_row = 1, .a_column = FATTN__KEYS, .m = keys, .k = rows, .accumulate = true };
+        fattn__product sum = {
+            .a_row = 1, .a_column = FATTN__KEYS, .m = keys, .k = rows, .accumulate = true
+        };
         if (x->of_k) {
             fattn__narrow_ds(&c->factors, &at, w->dp, true, NULL);
-            sum.c = w->acc_k, sum.a = w->dp, sum.b = fattn__gradient_q(g), sum.c_row = sum.b_row = sum.n = w->wide_q, sum.factor = c->factors.dk;
+            sum.c = w->acc_k, sum.a = w->dp, sum.b = fattn__gradient_q(g),
+            sum.c_row = sum.b_row = sum.n = w->wide_q, sum.factor = c->factors.dk;
             fattn__weigh(c->kernels, &sum, g->q_finite);
         }
         if (x->of_v) {
             fattn__narrow_p(&c->factors, &at, w->s);
-            sum.c = w->acc_v, sum.a = w->s, sum.b = fattn__gradient_do(g), sum.c_row = sum.b_row = sum.n = w->wide_v, sum.factor = c->factors.dv;
+            sum.c = w->acc_v, sum.a = w->s, sum.b = fattn__gradient_do(g),
+            sum.c_row = sum.b_row = sum.n = w->wide_v, sum.factor = c->factors.dv;
             fattn__weigh(c->kernels, &sum, g->d_o_finite);
         }
     }
 }
 
-/* Converts between the gradients of rotated rows, which the products add to, and those of the rows themselves, which are stored. */
+/* Converts between the gradients of rotated rows, which the products add to, and those of the rows
+ * themselves, which are stored. */
 static void turn(const fattn__gradient *g, const part *x, int64_t s0, bool back)
 {
     const fattn__call *c = g->c;
     const fattn__view *v = x->of_q ? &c->q : &c->k;
     float *acc = x->of_q ? g->w.acc_q : g->w.acc_k;
-    for (int64_t i = 0; i < fattn__least(x->tile, x->seq - s0) && v->angles != NULL && !(x->of_v && !x->of_k); i++)
-        fattn__rotate(acc + i * g->w.wide_q, c->p->dim_qk, v->angles + (s0 + i) * v->lanes, v->lanes, back);
+    for (int64_t i = 0;
+         i < fattn__least(x->tile, x->seq - s0) && v->angles != NULL && !(x->of_v && !x->of_k); i++)
+        fattn__rotate(acc + i * g->w.wide_q, c->p->dim_qk, v->angles + (s0 + i) * v->lanes,
+                      v->lanes, back);
 }
 
 static void run_part(fattn__gradient *g, const part *x, int64_t task)
@@ -118,9 +139,12 @@ static void run_part(fattn__gradient *g, const part *x, int64_t task)
     const fattn__call *c = g->c;
     const fattn_problem *p = c->p;
     fattn__scratch *w = &g->w;
-    const int64_t tiles = tiles_of(x), heads = x->summed[1] ? 1 : x->heads, tile = task % tiles, head = task / tiles % heads,
-                  batch = task / tiles / heads, group = p->heads_q / x->heads, place[3] = { batch, head, tile * x->tile };
-    const fattn__span bs = fattn__span_of(x->summed[0] && !FATTN__LIE(ZERO_STRIDE_UNSUMMED), batch, x->batch), hs = fattn__span_of(x->summed[1], head, x->heads),
+    const int64_t tiles = tiles_of(x), heads = x->summed[1] ? 1 : x->heads, tile = task % tiles,
+                  head = task / tiles % heads, batch = task / tiles / heads,
+                  group = p->heads_q / x->heads, place[3] = { batch, head, tile * x->tile };
+    const fattn__span bs = fattn__span_of(x->summed[0] && !FATTN__LIE(ZERO_STRIDE_UNSUMMED), batch,
+                                          x->batch),
+                      hs = fattn__span_of(x->summed[1], head, x->heads),
                       ts = fattn__span_of(x->summed[2], tile, (x->seq + x->tile - 1) / x->tile);
     memset(x->of_q ? w->acc_q : w->acc_k, 0, (size_t)(x->tile * w->wide_q) * sizeof(float));
     memset(w->acc_v, 0, (size_t)(FATTN__KEYS * w->wide_v) * sizeof(float));
@@ -129,23 +153,34 @@ static void run_part(fattn__gradient *g, const part *x, int64_t task)
         for (int64_t b = bs.first; b < bs.last; b++) {
             const fattn__band band = fattn__band_of(p, c->t, b);
             for (int64_t h = hs.first * group; h < hs.last * group; h++)
-                x->of_q ? add_to_q(g, &band, b, h, at * x->tile) : add_to_keys(g, x, &band, b, h, at * x->tile);
+                x->of_q ? add_to_q(g, &band, b, h, at * x->tile)
+                        : add_to_keys(g, x, &band, b, h, at * x->tile);
         }
         turn(g, x, at * x->tile, true);
     }
     if (x->of_q)
-        store(g, x, &c->dq, place, p->dim_qk, w->acc_q, w->wide_q, c->factors.scale_dq, &g->amax[FATTN__AMAX_DQ]);
+        store(g, x, &c->dq, place, p->dim_qk, w->acc_q, w->wide_q, c->factors.scale_dq,
+              &g->amax[FATTN__AMAX_DQ]);
     if (x->of_k)
-        store(g, x, &c->dk, place, p->dim_qk, w->acc_k, w->wide_q, c->factors.scale_dk, &g->amax[FATTN__AMAX_DK]);
+        store(g, x, &c->dk, place, p->dim_qk, w->acc_k, w->wide_q, c->factors.scale_dk,
+              &g->amax[FATTN__AMAX_DK]);
     if (x->of_v)
-        store(g, x, &c->dv, place, p->dim_v, w->acc_v, w->wide_v, c->factors.scale_dv, &g->amax[FATTN__AMAX_DV]);
+        store(g, x, &c->dv, place, p->dim_v, w->acc_v, w->wide_v, c->factors.scale_dv,
+              &g->amax[FATTN__AMAX_DV]);
 }
 
 /* dQ, dK, dV. One task computes dK and dV together if their tiles are the same. */
 static int parts_of(const fattn_problem *p, part out[3])
 {
-    part q = { .of_q = true, .batch = p->batch, .heads = p->heads_q, .seq = p->seq_q, .tile = FATTN__ROWS };
-    part k = { .of_k = true, .batch = p->batch, .heads = p->heads_k, .seq = p->seq_kv, .tile = FATTN__KEYS }, v = k;
+    part q = {
+        .of_q = true, .batch = p->batch, .heads = p->heads_q, .seq = p->seq_q, .tile = FATTN__ROWS
+    };
+    part k = { .of_k = true,
+               .batch = p->batch,
+               .heads = p->heads_k,
+               .seq = p->seq_kv,
+               .tile = FATTN__KEYS },
+         v = k;
     v.of_k = false, v.of_v = true, v.heads = p->heads_v;
     fattn__problem_sums(p, FATTN__ROLE_DQ, q.summed);
     fattn__problem_sums(p, FATTN__ROLE_DK, k.summed);
@@ -190,7 +225,8 @@ static void run_task(fattn__gradient *g, const work *x, int64_t task)
     fattn__sink_run(g, task);
 }
 
-static void store_amax(const fattn_problem *p, const fattn_tensors *t, const float amax[FATTN__AMAX_COUNT])
+static void store_amax(const fattn_problem *p, const fattn_tensors *t,
+                       const float amax[FATTN__AMAX_COUNT])
 {
     float *const to[] = {
 #define AS_FIELD(symbol, field) t->field,
@@ -208,7 +244,8 @@ void fattn__cpu_backward(const fattn_problem *p, const fattn_tensors *t, int thr
     work x;
     fattn__call_of(&c, p, t);
     work_of(&x, p, t);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (x.tasks > 1) reduction(max : amax[:FATTN__AMAX_COUNT])
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (x.tasks > 1)                   \
+    reduction(max : amax[ : FATTN__AMAX_COUNT])
     for (int64_t task = 0; task < x.tasks; task++) {
         fattn__gradient g = fattn__gradient_of(&c, scratch, omp_get_thread_num());
         run_task(&g, &x, task);

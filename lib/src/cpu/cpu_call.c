@@ -8,16 +8,23 @@ static int64_t blocks(int64_t extent)
     return (extent + 31) / 32;
 }
 
-/* Gives a block-scaled tensor its factors; rows are its rows or keys, channels its last dimension. */
-static void add_blocks(fattn__view *v, const uint8_t *factors, int64_t heads, int64_t rows, int64_t channels, bool along_rows)
+/* Gives a block-scaled tensor its factors; rows are its rows or keys, channels its last dimension.
+ */
+static void add_blocks(fattn__view *v, const uint8_t *factors, int64_t heads, int64_t rows,
+                       int64_t channels, bool along_rows)
 {
-    const int64_t lines = along_rows ? channels : rows, columns = blocks(along_rows ? rows : channels);
-    v->blocks = (fattn__blocks){ .factors = factors, .heads = heads, .matrix = fattn__scale_factors(lines, columns), .column_tiles = (columns + 3) / 4,
+    const int64_t lines = along_rows ? channels : rows,
+                  columns = blocks(along_rows ? rows : channels);
+    v->blocks = (fattn__blocks){ .factors = factors,
+                                 .heads = heads,
+                                 .matrix = fattn__scale_factors(lines, columns),
+                                 .column_tiles = (columns + 3) / 4,
                                  .along_rows = along_rows };
 }
 
 /* Another copy of a tensor, in a type of its own. */
-static fattn__view second(const fattn_problem *p, const fattn_tensors *t, fattn__role which, const void *data, int32_t dtype)
+static fattn__view second(const fattn_problem *p, const fattn_tensors *t, fattn__role which,
+                          const void *data, int32_t dtype)
 {
     fattn__view v = fattn__view_of(p, t, which, data);
     v.dtype = dtype;

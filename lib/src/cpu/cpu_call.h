@@ -1,5 +1,5 @@
-/* A call in the form that the loops use: the memory of each tensor, dropout, and the factors of the products. Made once for each
- * call. */
+/* A call in the form that the loops use: the memory of each tensor, dropout, and the factors of the
+ * products. Made once for each call. */
 #ifndef FATTN_CPU_CALL_H
 #define FATTN_CPU_CALL_H
 
@@ -13,7 +13,8 @@ typedef struct fattn__call {
     const fattn_tensors *t;
     const fattn__kernels *kernels;
     fattn__view q, k, v, o, stats, d_o, dq, dk, dv;
-    /* Block-scaled types, backward: the second quantisations, and dO in 16 bits, in the layouts of the first. */
+    /* Block-scaled types, backward: the second quantisations, and dO in 16 bits, in the layouts of
+     * the first. */
     fattn__view q_t, k_t, do_t, do_16;
     fattn__dropping dropping;
     fattn__factors factors;

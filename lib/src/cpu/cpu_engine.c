@@ -29,7 +29,8 @@ static const char *refusal_of(const fattn_problem *p)
     return NULL;
 }
 
-static fattn_status can_do(fattn_context *context, const fattn_problem *problem, uint32_t ask, fattn_decision *out)
+static fattn_status can_do(fattn_context *context, const fattn_problem *problem, uint32_t ask,
+                           fattn_decision *out)
 {
     (void)context, (void)ask;
     const char *why = refusal_of(problem);
@@ -46,9 +47,11 @@ static fattn_status setup(fattn_plan *plan, const fattn_plan_options *options)
     if (why != NULL)
         return fattn__fail(FATTN_UNSUPPORTED, "%s", why);
     if (options->engine > 0 || options->config > 0)
-        return fattn__fail(FATTN_UNSUPPORTED, "the cpu backend has one engine, 0, with one configuration, 0");
+        return fattn__fail(FATTN_UNSUPPORTED,
+                           "the cpu backend has one engine, 0, with one configuration, 0");
     /* 64 bytes more: the caller's workspace is 16-byte aligned, the tiles want a cache line. */
-    plan->workspace_bytes = (size_t)threads_of(plan->context) * fattn__cpu_scratch_bytes(&plan->problem) + 64;
+    plan->workspace_bytes =
+        (size_t)threads_of(plan->context) * fattn__cpu_scratch_bytes(&plan->problem) + 64;
     plan->config = (fattn_engine){ .workspace_bytes = (int64_t)plan->workspace_bytes };
     return FATTN_OK;
 }
@@ -66,7 +69,8 @@ static void lose_tile(const fattn_problem *p, const fattn_tensors *t)
         fattn__view_store(&to, 0, 0, 0, rows < ROWS ? rows : ROWS, dim < 16 ? dim : 16, zeros, 0);
 }
 
-static fattn_status run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+static fattn_status run(const fattn_plan *plan, const fattn_tensors *tensors,
+                        struct CUstream_st *stream)
 {
     (void)stream;
     char *scratch = (char *)(((uintptr_t)tensors->workspace + 63) / 64 * 64);
@@ -89,4 +93,5 @@ static void done(fattn_plan *plan)
 /* impl unified is among them, so that this file's own sentence refuses it. */
 #define FEATURES (FATTN__EVERY_FEATURE & ~FATTN__HAS(STATS_DTYPE))
 
-const fattn__engine fattn__cpu_engine = { "cpu", FATTN_BACKEND_CPU, FEATURES, can_do, setup, run, done };
+const fattn__engine fattn__cpu_engine = { "cpu", FATTN_BACKEND_CPU, FEATURES, can_do, setup, run,
+                                          done };

@@ -14,7 +14,8 @@ static float fitting(int32_t dtype, float most)
     return power;
 }
 
-static void add_fp8(fattn__factors *f, const fattn_problem *p, const fattn_tensors *t, const fattn__dropping *dropping)
+static void add_fp8(fattn__factors *f, const fattn_problem *p, const fattn_tensors *t,
+                    const fattn__dropping *dropping)
 {
     const float power = fitting(p->dtype, *t->scale_s * fmaxf(1.0f, dropping->scale));
     f->narrow = p->dtype;
@@ -41,7 +42,8 @@ static void add_fp8(fattn__factors *f, const fattn_problem *p, const fattn_tenso
 
 static void add_mx(fattn__factors *f, const fattn_problem *p, const fattn__dropping *dropping)
 {
-    const float scale = p->pass == FATTN_FORWARD ? 16.0f : 256.0f, power = fitting(p->dtype, scale * fmaxf(1.0f, dropping->scale));
+    const float scale = p->pass == FATTN_FORWARD ? 16.0f : 256.0f,
+                power = fitting(p->dtype, scale * fmaxf(1.0f, dropping->scale));
     f->narrow = p->dtype;
     f->narrow_ds = p->do_dtype;
     f->block_scaled = true;
@@ -51,11 +53,24 @@ static void add_mx(fattn__factors *f, const fattn_problem *p, const fattn__dropp
     f->dq = f->dk = 1.0f;
 }
 
-fattn__factors fattn__factors_of(const fattn_problem *p, const fattn_tensors *t, const fattn__dropping *dropping)
+fattn__factors fattn__factors_of(const fattn_problem *p, const fattn_tensors *t,
+                                 const fattn__dropping *dropping)
 {
     const float scale = p->scale_in_memory ? *t->attn_scale : (float)p->attn_scale;
-    fattn__factors f = { .score = scale, .o = 1, .dot = dropping->of_slope, .dp = 1, .dq = scale, .dk = scale, .dv = 1, .p_scale = 1,
-                         .ds_scale = 1, .scale_o = 1, .scale_dq = 1, .scale_dk = 1, .scale_dv = 1, .attn_scale = scale };
+    fattn__factors f = { .score = scale,
+                         .o = 1,
+                         .dot = dropping->of_slope,
+                         .dp = 1,
+                         .dq = scale,
+                         .dk = scale,
+                         .dv = 1,
+                         .p_scale = 1,
+                         .ds_scale = 1,
+                         .scale_o = 1,
+                         .scale_dq = 1,
+                         .scale_dk = 1,
+                         .scale_dv = 1,
+                         .attn_scale = scale };
     if (fattn__dtype_is_fp8(p->dtype))
         add_fp8(&f, p, t, dropping);
     else if (fattn__dtype_is_mx(p->dtype))
@@ -86,19 +101,25 @@ static void narrow_block(const fattn__factors *f, float *x, int64_t step, int64_
     }
     factor = ldexpf(1.0f, exponent);
     for (int64_t i = 0; i < count; i++)
-        x[i * step] = fattn__number_round(f->narrow_ds, x[i * step] * f->ds_scale / factor) * factor;
+        x[i * step] =
+            fattn__number_round(f->narrow_ds, x[i * step] * f->ds_scale / factor) * factor;
 }
 
-static void narrow_blocks(const fattn__factors *f, const fattn__scores *at, float *ds, bool over_rows)
+static void narrow_blocks(const fattn__factors *f, const fattn__scores *at, float *ds,
+                          bool over_rows)
 {
-    const int64_t lines = over_rows ? at->keys : at->rows, line_step = over_rows ? at->key_step : at->row_step;
-    const int64_t count = over_rows ? at->rows : at->keys, step = over_rows ? at->row_step : at->key_step;
+    const int64_t lines = over_rows ? at->keys : at->rows,
+                  line_step = over_rows ? at->key_step : at->row_step;
+    const int64_t count = over_rows ? at->rows : at->keys,
+                  step = over_rows ? at->row_step : at->key_step;
     for (int64_t line = 0; line < lines; line++)
         for (int64_t first = 0; first < count; first += 32)
-            narrow_block(f, ds + line * line_step + first * step, step, count - first < 32 ? count - first : 32);
+            narrow_block(f, ds + line * line_step + first * step, step,
+                         count - first < 32 ? count - first : 32);
 }
 
-void fattn__narrow_ds(const fattn__factors *f, const fattn__scores *at, float *ds, bool over_rows, float *amax)
+void fattn__narrow_ds(const fattn__factors *f, const fattn__scores *at, float *ds, bool over_rows,
+                      float *amax)
 {
     if (f->narrow_ds == 0)
         return;
@@ -114,7 +135,8 @@ void fattn__narrow_ds(const fattn__factors *f, const fattn__scores *at, float *d
         narrow_blocks(f, at, ds, over_rows);
 }
 
-void fattn__scale_output(float *x, int64_t rows, int64_t step, int64_t dim, float scale, float *amax)
+void fattn__scale_output(float *x, int64_t rows, int64_t step, int64_t dim, float scale,
+                         float *amax)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t d = 0; d < dim; d++) {

@@ -13,11 +13,12 @@ typedef struct tile {
     const fattn__call *c;
     fattn__scratch *w;
     int64_t b, h, row0, rows;
-    int64_t live; /* rows before the end of the entry */
+    int64_t live;         /* rows before the end of the entry */
     float amax_s, amax_o; /* 8-bit types */
 } tile;
 
-/* Applies dropout and the rounding of 8-bit types between the softmax and the second product. The row sums are complete. */
+/* Applies dropout and the rounding of 8-bit types between the softmax and the second product. The
+ * row sums are complete. */
 static void drop_and_narrow(const tile *x, const fattn__scores *at, int64_t first, float *s)
 {
     const fattn__call *c = x->c;
@@ -33,8 +34,8 @@ static void drop_and_narrow(const tile *x, const fattn__scores *at, int64_t firs
     fattn__narrow_p(&c->factors, at, s);
 }
 
-/* Takes keys [key0, key0 + keys) into the running maximum, sum and output. Scores stand transposed, so that 16 rows are one register and no
- * sum runs across it. */
+/* Takes keys [key0, key0 + keys) into the running maximum, sum and output. Scores stand transposed,
+ * so that 16 rows are one register and no sum runs across it. */
 static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t keys)
 {
     const fattn__call *c = x->c;
@@ -44,23 +45,47 @@ static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t
     if (sight.last == 0)
         return;
     /* Works on whole registers of rows. Rows that see nothing are masked like the others. */
-    const int64_t first = sight.first / 16 * 16, rows = fattn__least(x->live, fattn__padded(sight.last)) - first, step = FATTN__ROWS;
+    const int64_t first = sight.first / 16 * 16,
+                  rows = fattn__least(x->live, fattn__padded(sight.last)) - first,
+                  step = FATTN__ROWS;
     const fattn__scores at = { p, c->t, x->b, x->h, x->row0 + first, rows, key0, keys, 1, step };
     float *s = w->s + first;
-    fattn__view_load(w->k, w->wide_q, &c->k, x->b, x->h / (p->heads_q / p->heads_k), key0, keys, p->dim_qk);
-    fattn__view_load(w->v, w->wide_v, &c->v, x->b, x->h / (p->heads_q / p->heads_v), key0, keys, p->dim_v);
-    c->kernels->multiply(&(fattn__product){ .c = s, .a = w->k, .b = w->qt + first, .c_row = step, .a_row = w->wide_q, .a_column = 1, .b_row = step,
-                                            .m = keys, .n = fattn__padded(rows), .k = p->dim_qk, .factor = c->factors.score });
+    fattn__view_load(w->k, w->wide_q, &c->k, x->b, x->h / (p->heads_q / p->heads_k), key0, keys,
+                     p->dim_qk);
+    fattn__view_load(w->v, w->wide_v, &c->v, x->b, x->h / (p->heads_q / p->heads_v), key0, keys,
+                     p->dim_v);
+    c->kernels->multiply(&(fattn__product){ .c = s,
+                                            .a = w->k,
+                                            .b = w->qt + first,
+                                            .c_row = step,
+                                            .a_row = w->wide_q,
+                                            .a_column = 1,
+                                            .b_row = step,
+                                            .m = keys,
+                                            .n = fattn__padded(rows),
+                                            .k = p->dim_qk,
+                                            .factor = c->factors.score });
     if (!fattn__scores_are_plain(p))
         fattn__scores_modify(&at, s);
     if (!sight.whole)
         fattn__tile_mask(s, 1, step, band, x->row0 + first, rows, key0, keys);
-    c->kernels->soften(&(fattn__soft){ s, w->max + first, w->sum + first, w->rescale + first, keys, rows, step });
+    c->kernels->soften(
+        &(fattn__soft){ s, w->max + first, w->sum + first, w->rescale + first, keys, rows, step });
     c->kernels->scale_rows(w->o + first * w->wide_v, rows, w->wide_v, w->rescale + first);
     drop_and_narrow(x, &at, first, s);
     fattn__weigh(c->kernels,
-                 &(fattn__product){ .c = w->o + first * w->wide_v, .a = s, .b = w->v, .c_row = w->wide_v, .a_row = 1, .a_column = step,
-                                    .b_row = w->wide_v, .m = rows, .n = w->wide_v, .k = keys, .factor = 1, .accumulate = true },
+                 &(fattn__product){ .c = w->o + first * w->wide_v,
+                                    .a = s,
+                                    .b = w->v,
+                                    .c_row = w->wide_v,
+                                    .a_row = 1,
+                                    .a_column = step,
+                                    .b_row = w->wide_v,
+                                    .m = rows,
+                                    .n = w->wide_v,
+                                    .k = keys,
+                                    .factor = 1,
+                                    .accumulate = true },
                  c->kernels->is_finite(w->v, keys * w->wide_v));
 }
 
@@ -81,7 +106,8 @@ static void store_row_values(const tile *x)
     for (int64_t i = 0; i < stored_rows(x, &c->stats); i++) {
         const int64_t at = fattn__view_row(&c->stats, x->b, x->h, x->row0 + i);
         if ((wanted & stats) != 0)
-            c->t->stats[at] = w->max[i] == -INFINITY ? -INFINITY : (w->max[i] + logf(w->sum[i])) * unit;
+            c->t->stats[at] =
+                w->max[i] == -INFINITY ? -INFINITY : (w->max[i] + logf(w->sum[i])) * unit;
         if ((wanted & FATTN_WANT_MAX) != 0)
             c->t->max[at] = w->max[i];
         if ((wanted & FATTN_WANT_SUM_EXP) != 0)
@@ -94,7 +120,8 @@ static void finish(tile *x)
     const fattn__call *c = x->c;
     const fattn__scratch *w = x->w;
     const int64_t dim = c->p->dim_v;
-    for (int64_t i = x->live; i < x->rows; i++) { /* they may have shared a register with existing rows */
+    for (int64_t i = x->live; i < x->rows;
+         i++) { /* they may have shared a register with existing rows */
         w->max[i] = -INFINITY;
         w->sum[i] = 0;
     }
@@ -110,7 +137,8 @@ static void finish(tile *x)
     fattn__view_store(&c->o, x->b, x->h, x->row0, stored_rows(x, &c->o), dim, w->o, w->wide_v);
 }
 
-/* A sink acts as a key of every existing row: its score is known before all others, and it has no value. */
+/* A sink acts as a key of every existing row: its score is known before all others, and it has no
+ * value. */
 static void begin(const tile *x)
 {
     const fattn__scratch *w = x->w;
@@ -140,14 +168,21 @@ static void forward_rows(tile *x)
 void fattn__cpu_forward(const fattn_problem *p, const fattn_tensors *t, int threads, char *scratch)
 {
     fattn__call c;
-    int64_t tiles = (p->seq_q + FATTN__ROWS - 1) / FATTN__ROWS, tasks = p->batch * p->heads_q * tiles;
+    int64_t tiles = (p->seq_q + FATTN__ROWS - 1) / FATTN__ROWS,
+            tasks = p->batch * p->heads_q * tiles;
     float amax_s = 0, amax_o = 0;
     fattn__call_of(&c, p, t);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (tasks > 1) reduction(max : amax_s, amax_o)
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (tasks > 1)                     \
+    reduction(max : amax_s, amax_o)
     for (int64_t task = 0; task < tasks; task++) {
         fattn__scratch w = fattn__scratch_at(p, scratch, omp_get_thread_num());
         const int64_t row0 = task % tiles * FATTN__ROWS, bh = task / tiles;
-        tile x = { .c = &c, .w = &w, .b = bh / p->heads_q, .h = bh % p->heads_q, .row0 = row0, .rows = fattn__least(FATTN__ROWS, p->seq_q - row0) };
+        tile x = { .c = &c,
+                   .w = &w,
+                   .b = bh / p->heads_q,
+                   .h = bh % p->heads_q,
+                   .row0 = row0,
+                   .rows = fattn__least(FATTN__ROWS, p->seq_q - row0) };
         forward_rows(&x);
         amax_s = fmaxf(amax_s, x.amax_s);
         amax_o = fmaxf(amax_o, x.amax_o);

@@ -43,7 +43,8 @@ void fattn__gradient_rows(fattn__gradient *g, int64_t b, int64_t h, int64_t row0
     g->q_finite = c->kernels->is_finite(fattn__gradient_q(g), rows * w->wide_q);
     g->d_o_finite = c->kernels->is_finite(fattn__gradient_do(g), rows * w->wide_v);
     for (int64_t i = 0; i < rows; i++) {
-        w->row[i] = c->factors.dot * c->kernels->dot(d_o + i * w->wide_v, w->o + i * w->wide_v, w->wide_v);
+        w->row[i] =
+            c->factors.dot * c->kernels->dot(d_o + i * w->wide_v, w->o + i * w->wide_v, w->wide_v);
         w->stats[i] = c->t->stats[fattn__view_row(&c->stats, b, h, row0 + i)];
     }
 }
@@ -64,11 +65,20 @@ void fattn__gradient_keys(fattn__gradient *g, int64_t b, int64_t h, int64_t key0
 }
 
 /* c[rows][KEYS] = factor * a[rows][dim] bt[dim][KEYS] */
-static void dot(const fattn__gradient *g, float *c, const float *a, int64_t a_row, const float *bt, int64_t rows, int64_t keys, int64_t dim,
-                float factor)
+static void dot(const fattn__gradient *g, float *c, const float *a, int64_t a_row, const float *bt,
+                int64_t rows, int64_t keys, int64_t dim, float factor)
 {
-    g->c->kernels->multiply(&(fattn__product){ .c = c, .a = a, .b = bt, .c_row = FATTN__KEYS, .a_row = a_row, .a_column = 1, .b_row = FATTN__KEYS,
-                                               .m = rows, .n = fattn__padded(keys), .k = dim, .factor = factor });
+    g->c->kernels->multiply(&(fattn__product){ .c = c,
+                                               .a = a,
+                                               .b = bt,
+                                               .c_row = FATTN__KEYS,
+                                               .a_row = a_row,
+                                               .a_column = 1,
+                                               .b_row = FATTN__KEYS,
+                                               .m = rows,
+                                               .n = fattn__padded(keys),
+                                               .k = dim,
+                                               .factor = factor });
 }
 
 /* w.s: from scores to P. */
@@ -84,14 +94,16 @@ static void weigh_tile(fattn__gradient *g, int64_t rows, int64_t keys)
     }
 }
 
-void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b, int64_t h, int64_t row0, int64_t rows, int64_t key0, int64_t keys,
-                          int32_t place, bool values_only)
+void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b, int64_t h,
+                          int64_t row0, int64_t rows, int64_t key0, int64_t keys, int32_t place,
+                          bool values_only)
 {
     const fattn__call *c = g->c;
     const fattn_problem *p = c->p;
     fattn__scratch *w = &g->w;
     const fattn__scores at = { p, c->t, b, h, row0, rows, key0, keys, FATTN__KEYS, 1 };
-    const bool through_mod = p->score_mod != NULL && place != FATTN__PLACE_MODIFIED && !values_only && !FATTN__LIE(MOD_NO_GRADIENT);
+    const bool through_mod = p->score_mod != NULL && place != FATTN__PLACE_MODIFIED &&
+                             !values_only && !FATTN__LIE(MOD_NO_GRADIENT);
     dot(g, w->s, w->q, w->wide_q, w->kt, rows, keys, p->dim_qk, c->factors.score);
     if (through_mod)
         memcpy(w->raw, w->s, (size_t)(rows * FATTN__KEYS) * sizeof *w->raw);
@@ -104,10 +116,12 @@ void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b
         dot(g, w->dp, w->d_o, w->wide_v, w->vt, rows, keys, p->dim_v, c->factors.dp);
         fattn__dropping_apply(&c->dropping, &at, w->dp);
         for (int64_t i = 0; i < rows; i++)
-            c->kernels->slope(w->dp + i * FATTN__KEYS, w->s + i * FATTN__KEYS, fattn__padded(keys), w->row[i]);
+            c->kernels->slope(w->dp + i * FATTN__KEYS, w->s + i * FATTN__KEYS, fattn__padded(keys),
+                              w->row[i]);
     }
     if (through_mod)
-        fattn__scores_gradient(&at, w->raw, w->dp,
-                               place == FATTN__PLACE_SCORE ? fattn__score_mod_gradient(p->score_mod)->result : place);
+        fattn__scores_gradient(
+            &at, w->raw, w->dp,
+            place == FATTN__PLACE_SCORE ? fattn__score_mod_gradient(p->score_mod)->result : place);
     fattn__dropping_apply(&c->dropping, &at, w->s);
 }

@@ -1,4 +1,5 @@
-/* Evaluates a program for a row of keys in fp32: one loop for each node over a block of keys, which the compiler vectorises. */
+/* Evaluates a program for a row of keys in fp32: one loop for each node over a block of keys, which
+ * the compiler vectorises. */
 #include <math.h>
 #include <string.h>
 
@@ -56,11 +57,11 @@ static void leaf(const block *k, const fattn__mod_node *n, float *out)
     }
 }
 
-#define EACH(expression)                                                                                                           \
-    for (int i = 0; i < count; i++) {                                                                                              \
-        const float x = a[i];                                                                                                      \
-        out[i] = (expression);                                                                                                     \
-    }                                                                                                                              \
+#define EACH(expression)                                                                           \
+    for (int i = 0; i < count; i++) {                                                              \
+        const float x = a[i];                                                                      \
+        out[i] = (expression);                                                                     \
+    }                                                                                              \
     break
 
 /* exp(x), or exp(-x), for whole registers: values past `count` in a block are undefined. */
@@ -129,15 +130,16 @@ static void unary(int op, int count, const float *restrict a, float *restrict ou
 }
 #undef EACH
 
-#define EACH(expression)                                                                                                           \
-    for (int i = 0; i < count; i++) {                                                                                              \
-        const float x = a[i], y = b[i];                                                                                            \
-        out[i] = (expression);                                                                                                     \
-    }                                                                                                                              \
+#define EACH(expression)                                                                           \
+    for (int i = 0; i < count; i++) {                                                              \
+        const float x = a[i], y = b[i];                                                            \
+        out[i] = (expression);                                                                     \
+    }                                                                                              \
     break
 #define WHERE(condition) EACH((condition) ? 1.0f : 0.0f)
 
-static void binary(int op, int count, const float *restrict a, const float *restrict b, float *restrict out)
+static void binary(int op, int count, const float *restrict a, const float *restrict b,
+                   float *restrict out)
 {
     switch (op) {
     case FATTN_MOD_ADD:
@@ -192,7 +194,8 @@ static void operation(const fattn__mod_node *n, int count, float (*value)[BLOCK]
 }
 
 /* Marks the nodes that the outputs need; returns one past the last of them. */
-static int mark(const fattn__mod_program *program, const int32_t *places, int place_count, bool *needed)
+static int mark(const fattn__mod_program *program, const int32_t *places, int place_count,
+                bool *needed)
 {
     int end = 0;
     memset(needed, 0, FATTN__MOD_MAX_NODES * sizeof *needed);
@@ -201,16 +204,18 @@ static int mark(const fattn__mod_program *program, const int32_t *places, int pl
         end = places[i] + 1 > end ? places[i] + 1 : end;
     }
     for (int i = end - 1; i >= 0; i--) {
-        const int inputs = fattn__mod_inputs(program->at[i].op), at[3] = { program->at[i].a, program->at[i].b, program->at[i].c };
+        const int inputs = fattn__mod_inputs(program->at[i].op),
+                  at[3] = { program->at[i].a, program->at[i].b, program->at[i].c };
         for (int k = 0; needed[i] && k < inputs; k++)
             needed[at[k]] = true;
     }
     return end;
 }
 
-void fattn__score_mod_row(const fattn_score_mod *mod, const fattn__mod_program *program, const int64_t at[4], int64_t count,
-                          const float *scores, const float *gradients, const void *const *tensors, const int32_t *places, int place_count,
-                          float *out)
+void fattn__score_mod_row(const fattn_score_mod *mod, const fattn__mod_program *program,
+                          const int64_t at[4], int64_t count, const float *scores,
+                          const float *gradients, const void *const *tensors, const int32_t *places,
+                          int place_count, float *out)
 {
     float value[FATTN__MOD_MAX_NODES][BLOCK];
     bool needed[FATTN__MOD_MAX_NODES];

@@ -6,12 +6,15 @@
 #include "problem/resolved_problem.h"
 #include "score_mod/mod_program.h"
 
-int fattn__reductions_of(const fattn_problem *p, const fattn_tensors *t, fattn__reduction out[FATTN__MOST_REDUCTIONS])
+int fattn__reductions_of(const fattn_problem *p, const fattn_tensors *t,
+                         fattn__reduction out[FATTN__MOST_REDUCTIONS])
 {
     int count = 0;
     if (p->dbias) {
         const fattn__shape shape = fattn__problem_shape(p, FATTN__ROLE_DBIAS);
-        out[count] = (fattn__reduction){ .to = t->dbias, .dtype = shape.dtype, .place = FATTN__PLACE_MODIFIED };
+        out[count] = (fattn__reduction){ .to = t->dbias,
+                                         .dtype = shape.dtype,
+                                         .place = FATTN__PLACE_MODIFIED };
         memcpy(out[count].dim, shape.dim, sizeof shape.dim);
         memcpy(out[count++].strides, shape.strides, sizeof shape.strides);
     }
@@ -19,9 +22,11 @@ int fattn__reductions_of(const fattn_problem *p, const fattn_tensors *t, fattn__
         if ((p->mod_gradients >> i & 1u) == 0)
             continue;
         const fattn_mod_tensor *tensor = fattn_score_mod_tensor(p->score_mod, i);
-        out[count] = (fattn__reduction){ .to = t->mod_gradients[i],
-                                         .dtype = FATTN_F32,
-                                         .place = fattn__score_mod_gradient(p->score_mod)->tensor_results[i] };
+        out[count] =
+            (fattn__reduction){ .to = t->mod_gradients[i],
+                                .dtype = FATTN_F32,
+                                .place =
+                                    fattn__score_mod_gradient(p->score_mod)->tensor_results[i] };
         memcpy(out[count].dim, tensor->dim, sizeof tensor->dim);
         fattn__dense_strides(tensor->dim, "bhsd", out[count++].strides);
     }
@@ -39,14 +44,18 @@ int64_t fattn__reduction_tasks(const fattn__reduction *r)
 }
 
 /* Adds one (b, h): the rows and the keys of the output's tile. */
-static void add_head(fattn__gradient *g, int64_t b, int64_t h, fattn__span row_tiles, fattn__span key_tiles)
+static void add_head(fattn__gradient *g, int64_t b, int64_t h, fattn__span row_tiles,
+                     fattn__span key_tiles)
 {
     const fattn__band band = fattn__band_of(g->c->p, g->c->t, b);
-    for (int64_t row0 = row_tiles.first * FATTN__ROWS; row0 < row_tiles.last * FATTN__ROWS && row0 < band.len_q; row0 += FATTN__ROWS) {
+    for (int64_t row0 = row_tiles.first * FATTN__ROWS;
+         row0 < row_tiles.last * FATTN__ROWS && row0 < band.len_q; row0 += FATTN__ROWS) {
         const int64_t rows = band.len_q - row0 < FATTN__ROWS ? band.len_q - row0 : FATTN__ROWS;
         fattn__gradient_rows(g, b, h, row0, rows);
-        for (int64_t key0 = key_tiles.first * FATTN__KEYS; key0 < key_tiles.last * FATTN__KEYS && key0 < band.len_kv; key0 += FATTN__KEYS) {
-            const int64_t keys = band.len_kv - key0 < FATTN__KEYS ? band.len_kv - key0 : FATTN__KEYS;
+        for (int64_t key0 = key_tiles.first * FATTN__KEYS;
+             key0 < key_tiles.last * FATTN__KEYS && key0 < band.len_kv; key0 += FATTN__KEYS) {
+            const int64_t keys =
+                band.len_kv - key0 < FATTN__KEYS ? band.len_kv - key0 : FATTN__KEYS;
             if (fattn__tile_sight(&band, row0, rows, key0, keys).last == 0)
                 continue;
             fattn__gradient_keys(g, b, h, key0, keys);
@@ -62,15 +71,20 @@ static void add_head(fattn__gradient *g, int64_t b, int64_t h, fattn__span row_t
 static void store_sums(const fattn__gradient *g, const fattn__reduction *r, const int64_t at[4])
 {
     const bool one_row = r->dim[2] == 1, one_key = r->dim[3] == 1;
-    const int64_t rows = one_row ? 1 : r->dim[2] - at[2] < FATTN__ROWS ? r->dim[2] - at[2] : FATTN__ROWS;
-    const int64_t keys = one_key ? 1 : r->dim[3] - at[3] < FATTN__KEYS ? r->dim[3] - at[3] : FATTN__KEYS;
+    const int64_t rows = one_row                           ? 1
+                         : r->dim[2] - at[2] < FATTN__ROWS ? r->dim[2] - at[2]
+                                                           : FATTN__ROWS;
+    const int64_t keys = one_key                           ? 1
+                         : r->dim[3] - at[3] < FATTN__KEYS ? r->dim[3] - at[3]
+                                                           : FATTN__KEYS;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < keys; j++) {
             double sum = 0;
             for (int64_t y = i; y < (one_row ? FATTN__ROWS : i + 1); y++)
                 for (int64_t x = j; x < (one_key ? FATTN__KEYS : j + 1); x++)
                     sum += (double)g->w.acc[y * FATTN__KEYS + x];
-            const int64_t to = at[0] * r->strides[0] + at[1] * r->strides[1] + (at[2] + i) * r->strides[2] + (at[3] + j) * r->strides[3];
+            const int64_t to = at[0] * r->strides[0] + at[1] * r->strides[1] +
+                               (at[2] + i) * r->strides[2] + (at[3] + j) * r->strides[3];
             fattn__number_store(r->to, r->dtype, to, (float)sum);
         }
 }
@@ -78,15 +92,19 @@ static void store_sums(const fattn__gradient *g, const fattn__reduction *r, cons
 void fattn__reduction_run(fattn__gradient *g, const fattn__reduction *r, int64_t task)
 {
     const fattn_problem *p = g->c->p;
-    const int64_t key_tiles = tiles(r->dim[3], FATTN__KEYS), row_tiles = tiles(r->dim[2], FATTN__ROWS);
-    const int64_t key_tile = task % key_tiles, row_tile = task / key_tiles % row_tiles, head = task / key_tiles / row_tiles % r->dim[1],
+    const int64_t key_tiles = tiles(r->dim[3], FATTN__KEYS),
+                  row_tiles = tiles(r->dim[2], FATTN__ROWS);
+    const int64_t key_tile = task % key_tiles, row_tile = task / key_tiles % row_tiles,
+                  head = task / key_tiles / row_tiles % r->dim[1],
                   batch = task / key_tiles / row_tiles / r->dim[1];
-    const fattn__span batches = fattn__span_of(r->dim[0] == 1, batch, p->batch), heads = fattn__span_of(r->dim[1] == 1, head, p->heads_q);
+    const fattn__span batches = fattn__span_of(r->dim[0] == 1, batch, p->batch),
+                      heads = fattn__span_of(r->dim[1] == 1, head, p->heads_q);
     memset(g->w.acc, 0, FATTN__ROWS * FATTN__KEYS * sizeof *g->w.acc);
     g->reduced_place = r->place;
     for (int64_t b = batches.first; b < batches.last && r->place != FATTN__PLACE_NONE; b++)
         for (int64_t h = heads.first; h < heads.last; h++)
-            add_head(g, b, h, fattn__span_of(r->dim[2] == 1, row_tile, tiles(p->seq_q, FATTN__ROWS)),
+            add_head(g, b, h,
+                     fattn__span_of(r->dim[2] == 1, row_tile, tiles(p->seq_q, FATTN__ROWS)),
                      fattn__span_of(r->dim[3] == 1, key_tile, tiles(p->seq_kv, FATTN__KEYS)));
     store_sums(g, r, (int64_t[4]){ batch, head, row_tile * FATTN__ROWS, key_tile * FATTN__KEYS });
 }

@@ -9,7 +9,8 @@
 
 bool fattn__scores_are_plain(const fattn_problem *p)
 {
-    return !FATTN__LIE(NAN_MASKED) && p->score_mod == NULL && !p->has_bias && !p->alibi && !p->block_mask;
+    return !FATTN__LIE(NAN_MASKED) && p->score_mod == NULL && !p->has_bias && !p->alibi &&
+           !p->block_mask;
 }
 
 /* Adds a bias, or masks where a boolean one is 0. */
@@ -19,7 +20,9 @@ static void add_bias(const fattn__scores *at, int64_t i, float *row)
     const int64_t place[4] = { at->b, at->h, at->row0 + i, at->key0 };
     int64_t offset = 0;
     for (int axis = 0; axis < 4; axis++)
-        offset += p->bias_dim[axis] == 1 || (axis == 1 && FATTN__LIE(BIAS_SHAPE)) ? 0 : place[axis] * p->bias_strides[axis];
+        offset += p->bias_dim[axis] == 1 || (axis == 1 && FATTN__LIE(BIAS_SHAPE))
+                      ? 0
+                      : place[axis] * p->bias_strides[axis];
     const int64_t step = p->bias_dim[3] == 1 ? 0 : p->bias_strides[3];
     for (int64_t j = 0; j < at->keys; j++)
         if (p->bias_dtype != FATTN_BOOL)
@@ -35,13 +38,16 @@ static void add_alibi(const fattn__scores *at, int64_t i, float *row)
         row[j] += slope * (float)(at->key0 + j - (at->row0 + i));
 }
 
-/* A tile of the mask is 128 x 128: a multiple of a tile's keys, so that one bit says it for the row. */
+/* A tile of the mask is 128 x 128: a multiple of a tile's keys, so that one bit says it for the
+ * row. */
 static void mask_block(const fattn__scores *at, int64_t i, float *row)
 {
     const fattn_problem *p = at->p;
     _Static_assert(128 % FATTN__KEYS == 0, "the keys of a tile lie in one tile of the mask");
-    const int64_t row_tiles = (p->seq_q + 127) / 128, line = ((p->seq_kv + 127) / 128 + 7) / 8, tile = at->key0 / 128;
-    const uint8_t *bits = at->t->block_mask + ((at->b * p->heads_q + at->h) * row_tiles + (at->row0 + i) / 128) * line;
+    const int64_t row_tiles = (p->seq_q + 127) / 128, line = ((p->seq_kv + 127) / 128 + 7) / 8,
+                  tile = at->key0 / 128;
+    const uint8_t *bits = at->t->block_mask +
+                          ((at->b * p->heads_q + at->h) * row_tiles + (at->row0 + i) / 128) * line;
     if ((bits[tile / 8] >> tile % 8 & 1) == 0)
         for (int64_t j = 0; j < at->keys; j++)
             row[j] = -INFINITY;
@@ -50,7 +56,8 @@ static void mask_block(const fattn__scores *at, int64_t i, float *row)
 void fattn__scores_modify(const fattn__scores *at, float *s)
 {
     const fattn_problem *p = at->p;
-    const fattn__mod_program *program = p->score_mod != NULL ? fattn__score_mod_program(p->score_mod) : NULL;
+    const fattn__mod_program *program =
+        p->score_mod != NULL ? fattn__score_mod_program(p->score_mod) : NULL;
     for (int64_t i = 0; i < at->rows; i++) {
         float row[FATTN__KEYS];
         for (int64_t j = 0; j < at->keys; j++)
@@ -59,7 +66,8 @@ void fattn__scores_modify(const fattn__scores *at, float *s)
             float raw[FATTN__KEYS];
             const int64_t place[4] = { at->b, at->h, at->row0 + i, at->key0 };
             memcpy(raw, row, (size_t)at->keys * sizeof *raw);
-            fattn__score_mod_row(p->score_mod, program, place, at->keys, raw, NULL, at->t->mod_tensors, &program->result, 1, row);
+            fattn__score_mod_row(p->score_mod, program, place, at->keys, raw, NULL,
+                                 at->t->mod_tensors, &program->result, 1, row);
         }
         if (p->has_bias)
             add_bias(at, i, row);
@@ -68,7 +76,8 @@ void fattn__scores_modify(const fattn__scores *at, float *s)
         if (p->block_mask)
             mask_block(at, i, row);
         for (int64_t j = 0; j < at->keys; j++)
-            s[i * at->row_step + j * at->key_step] = FATTN__LIE(NAN_MASKED) && isnan(row[j]) ? -INFINITY : row[j];
+            s[i * at->row_step + j * at->key_step] =
+                FATTN__LIE(NAN_MASKED) && isnan(row[j]) ? -INFINITY : row[j];
     }
 }
 
@@ -78,7 +87,8 @@ void fattn__scores_gradient(const fattn__scores *at, const float *raw, float *sl
     for (int64_t i = 0; i < at->rows; i++) {
         float out[FATTN__KEYS], *row = slope + i * at->row_step;
         const int64_t where[4] = { at->b, at->h, at->row0 + i, at->key0 };
-        fattn__score_mod_row(mod, fattn__score_mod_gradient(mod), where, at->keys, raw + i * at->row_step, row, at->t->mod_tensors, &place, 1, out);
+        fattn__score_mod_row(mod, fattn__score_mod_gradient(mod), where, at->keys,
+                             raw + i * at->row_step, row, at->t->mod_tensors, &place, 1, out);
         for (int64_t j = 0; j < at->keys; j++)
             row[j] = row[j] == 0.0f ? 0.0f : out[j];
     }

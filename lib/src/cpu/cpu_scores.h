@@ -1,5 +1,5 @@
-/* The steps on a tile of scores between Q K^T and the softmax, in this order: score_mod, bias or boolean mask, ALiBi, block mask,
- * padding and band. Also the gradient of score_mod. */
+/* The steps on a tile of scores between Q K^T and the softmax, in this order: score_mod, bias or
+ * boolean mask, ALiBi, block mask, padding and band. Also the gradient of score_mod. */
 #ifndef FATTN_CPU_SCORES_H
 #define FATTN_CPU_SCORES_H
 
@@ -7,8 +7,8 @@
 #include "cpu_tile.h"
 #include "score_mod/mod_program.h"
 
-/* A tile of scores: rows [row0, row0 + rows) of (b, h) and keys [key0, key0 + keys). Element (i, j) is at
- * i * row_step + j * key_step. */
+/* A tile of scores: rows [row0, row0 + rows) of (b, h) and keys [key0, key0 + keys). Element (i, j)
+ * is at i * row_step + j * key_step. */
 typedef struct fattn__scores {
     const fattn_problem *p;
     const fattn_tensors *t;
@@ -16,21 +16,23 @@ typedef struct fattn__scores {
     int64_t row_step, key_step;
 } fattn__scores;
 
-/* cpu_mod_row.c: evaluates a program in fp32 for one row and `count` keys from key0 on. `places` are the `place_count` nodes whose
- * values are wanted; `out` is [place_count][count]. Scores and gradients are arrays of `count`. `at` is b,h,row,key0. `tensors` are
- * host addresses; `mod` has their shapes. */
-void fattn__score_mod_row(const fattn_score_mod *mod, const fattn__mod_program *program, const int64_t at[4], int64_t count,
-                          const float *scores, const float *gradients, const void *const *tensors, const int32_t *places, int place_count,
-                          float *out);
+/* cpu_mod_row.c: evaluates a program in fp32 for one row and `count` keys from key0 on. `places`
+ * are the `place_count` nodes whose values are wanted; `out` is [place_count][count]. Scores and
+ * gradients are arrays of `count`. `at` is b,h,row,key0. `tensors` are host addresses; `mod` has
+ * their shapes. */
+void fattn__score_mod_row(const fattn_score_mod *mod, const fattn__mod_program *program,
+                          const int64_t at[4], int64_t count, const float *scores,
+                          const float *gradients, const void *const *tensors, const int32_t *places,
+                          int place_count, float *out);
 
 bool fattn__scores_are_plain(const fattn_problem *p); /* no step before padding and band */
 void fattn__scores_modify(const fattn__scores *at, float *s);
-/* slope[i][j] = node `place` of the gradient program, from `raw`, the scores before score_mod, and `slope`,
- * d(loss)/d(modified score). If the latter is 0 the result is 0. key_step is 1. */
+/* slope[i][j] = node `place` of the gradient program, from `raw`, the scores before score_mod, and
+ * `slope`, d(loss)/d(modified score). If the latter is 0 the result is 0. key_step is 1. */
 void fattn__scores_gradient(const fattn__scores *at, const float *raw, float *slope, int32_t place);
 
-/* acc[m][n] += factor * weight[m][k] b[k][n], with the strides of fattn__product. A weight of 0 skips its term: if b is not finite,
- * 0 times b must not reach the sum. */
+/* acc[m][n] += factor * weight[m][k] b[k][n], with the strides of fattn__product. A weight of 0
+ * skips its term: if b is not finite, 0 times b must not reach the sum. */
 void fattn__weigh(const fattn__kernels *kernels, const fattn__product *product, bool finite);
 
 #endif

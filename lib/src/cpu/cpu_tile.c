@@ -42,7 +42,8 @@ void fattn__band_keys(const fattn__band *band, int64_t row, int64_t *first, int6
         *first = *last = 0;
 }
 
-void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t count, int64_t dim)
+void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step,
+                           int64_t count, int64_t dim)
 {
     const int64_t whole = fattn__padded(count);
     for (int64_t d0 = 0; d0 < dim; d0 += 16)
@@ -51,11 +52,13 @@ void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64
                 dst[d * dst_step + i] = i < count ? src[i * src_step + d] : 0.0f;
 }
 
-fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0, int64_t keys)
+fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
+                               int64_t keys)
 {
     fattn__sight sight = { .first = rows, .last = 0, .whole = true };
     const int64_t end = key0 + keys;
-    if (band->left == FAR && band->right == FAR && row0 + rows <= band->len_q && end <= band->len_kv)
+    if (band->left == FAR && band->right == FAR && row0 + rows <= band->len_q &&
+        end <= band->len_kv)
         return (fattn__sight){ 0, rows, true };
     for (int64_t i = 0; i < rows; i++) {
         int64_t first, last;
@@ -69,8 +72,8 @@ fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t ro
     return sight;
 }
 
-void fattn__tile_mask(float *scores, int64_t row_step, int64_t key_step, const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
-                      int64_t keys)
+void fattn__tile_mask(float *scores, int64_t row_step, int64_t key_step, const fattn__band *band,
+                      int64_t row0, int64_t rows, int64_t key0, int64_t keys)
 {
     for (int64_t i = 0; i < rows; i++) {
         int64_t first, last;

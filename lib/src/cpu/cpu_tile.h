@@ -20,18 +20,22 @@ typedef struct fattn__band {
 fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64_t b);
 void fattn__band_keys(const fattn__band *band, int64_t row, int64_t *first, int64_t *last);
 
-/* dst[dim][dst_step] = src[count][src_step] transposed; columns from count to the next multiple of 16 become 0. */
-void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t count, int64_t dim);
+/* dst[dim][dst_step] = src[count][src_step] transposed; columns from count to the next multiple of
+ * 16 become 0. */
+void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step,
+                           int64_t count, int64_t dim);
 
-/* The rows [first, last), from row0, of a tile that see any of its keys (none: last is 0), and whether every row sees every key. */
+/* The rows [first, last), from row0, of a tile that see any of its keys (none: last is 0), and
+ * whether every row sees every key. */
 typedef struct fattn__sight {
     int64_t first, last;
     bool whole;
 } fattn__sight;
 
-fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0, int64_t keys);
+fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
+                               int64_t keys);
 /* Scores of keys that a row may not read become -inf. */
-void fattn__tile_mask(float *scores, int64_t row_step, int64_t key_step, const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
-                      int64_t keys);
+void fattn__tile_mask(float *scores, int64_t row_step, int64_t key_step, const fattn__band *band,
+                      int64_t row0, int64_t rows, int64_t key0, int64_t keys);
 
 #endif

@@ -6,7 +6,8 @@
 #include "liars/lies.h"
 #include "problem/auxiliary.h"
 
-static void add_offsets(fattn__view *v, const fattn_problem *p, const fattn_tensors *t, fattn__role which)
+static void add_offsets(fattn__view *v, const fattn_problem *p, const fattn_tensors *t,
+                        fattn__role which)
 {
     const void *const table[] = {
 #define AS_OFFSETS(symbol, name, bit) t->name##_offsets,
@@ -18,7 +19,8 @@ static void add_offsets(fattn__view *v, const fattn_problem *p, const fattn_tens
     v->unit = p->ragged_tokens ? v->stride[2] : 1;
 }
 
-static void add_pages(fattn__view *v, const fattn_problem *p, const fattn_tensors *t, fattn__role which)
+static void add_pages(fattn__view *v, const fattn_problem *p, const fattn_tensors *t,
+                      fattn__role which)
 {
     const bool k = which == FATTN__ROLE_K;
     v->table = k ? t->page_table_k : t->page_table_v;
@@ -30,9 +32,8 @@ static void add_pages(fattn__view *v, const fattn_problem *p, const fattn_tensor
 
 static const void *own_data(const fattn_tensors *t, fattn__role which)
 {
-    const void *const table[FATTN__ROLE_COUNT] = {
-        t->q, t->k, t->v, t->o, t->stats, t->d_o, t->dq, t->dk, t->dv, t->bias, t->dbias
-    };
+    const void *const table[FATTN__ROLE_COUNT] = { t->q,  t->k,  t->v,  t->o,    t->stats, t->d_o,
+                                                   t->dq, t->dk, t->dv, t->bias, t->dbias };
     return table[which];
 }
 
@@ -44,11 +45,14 @@ static const int64_t *strides_of(const fattn_problem *p, fattn__role which)
     return table[which];
 }
 
-fattn__view fattn__view_of(const fattn_problem *p, const fattn_tensors *t, fattn__role which, const void *data)
+fattn__view fattn__view_of(const fattn_problem *p, const fattn_tensors *t, fattn__role which,
+                           const void *data)
 {
     const fattn__shape shape = fattn__problem_shape(p, which);
     fattn__view v = { .dtype = shape.dtype, .stride = strides_of(p, which) };
-    v.data = (char *)(uintptr_t)(data != NULL ? data : own_data(t, which)); /* views of inputs are only read */
+    v.data =
+        (char *)(uintptr_t)(data != NULL ? data
+                                         : own_data(t, which)); /* views of inputs are only read */
     if (fattn__problem_ragged(p, which))
         add_offsets(&v, p, t, which);
     if (fattn__problem_page(p, which) != 0)
@@ -62,10 +66,13 @@ int64_t fattn__view_row(const fattn__view *v, int64_t b, int64_t h, int64_t s)
     if (FATTN__LIE(BATCH_16_BITS))
         b &= 0xffff;
     if (v->offsets != NULL)
-        return fattn__integer_at(v->offsets, v->offset_bits, b) * v->unit + within + s * v->stride[2];
+        return fattn__integer_at(v->offsets, v->offset_bits, b) * v->unit + within +
+               s * v->stride[2];
     if (v->table == NULL)
         return b * v->stride[0] + within + s * v->stride[2];
-    const int64_t first = v->table_offsets != NULL ? fattn__integer_at(v->table_offsets, v->offset_bits, b) : b * v->pages;
+    const int64_t first = v->table_offsets != NULL
+                              ? fattn__integer_at(v->table_offsets, v->offset_bits, b)
+                              : b * v->pages;
     return v->table[first + s / v->page] * v->stride[0] + within + s % v->page * v->stride[2];
 }
 
@@ -73,20 +80,24 @@ void fattn__rotate(float *row, int64_t dim, const float *angles, int64_t lanes, 
 {
     float *x1 = row + dim - lanes, *x2 = x1 + lanes / 2;
     for (int64_t i = 0; i < lanes / 2; i++) {
-        const float c = cosf(angles[i]), s = back ? -sinf(angles[i]) : sinf(angles[i]), a = x1[i], b = x2[i];
+        const float c = cosf(angles[i]), s = back ? -sinf(angles[i]) : sinf(angles[i]), a = x1[i],
+                    b = x2[i];
         x1[i] = a * c - b * s;
         x2[i] = b * c + a * s;
     }
 }
 
-static float block_factor(const fattn__blocks *x, int64_t b, int64_t h, int64_t line, int64_t column)
+static float block_factor(const fattn__blocks *x, int64_t b, int64_t h, int64_t line,
+                          int64_t column)
 {
     const int64_t tile = line / 128 * x->column_tiles + column / 4;
     const uint8_t *matrix = x->factors + (b * x->heads + h) * x->matrix;
-    return fattn__number_factor(matrix[tile * 512 + line % 32 * 16 + line / 32 % 4 * 4 + column % 4]);
+    return fattn__number_factor(
+        matrix[tile * 512 + line % 32 * 16 + line / 32 % 4 * 4 + column % 4]);
 }
 
-static void scale_row(const fattn__blocks *x, int64_t b, int64_t h, int64_t s, float *row, int64_t dim)
+static void scale_row(const fattn__blocks *x, int64_t b, int64_t h, int64_t s, float *row,
+                      int64_t dim)
 {
     if (x->along_rows) {
         for (int64_t d = 0; d < dim; d++)
@@ -100,8 +111,8 @@ static void scale_row(const fattn__blocks *x, int64_t b, int64_t h, int64_t s, f
     }
 }
 
-void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t b, int64_t h, int64_t s, int64_t count,
-                      int64_t dim)
+void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t b, int64_t h,
+                      int64_t s, int64_t count, int64_t dim)
 {
     for (int64_t i = 0; i < count; i++, dst += step) {
         fattn__numbers_load(dst, from->data, from->dtype, fattn__view_row(from, b, h, s + i), dim);
@@ -123,8 +134,8 @@ void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t
     }
 }
 
-void fattn__view_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim, const float *src,
-                       int64_t step)
+void fattn__view_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count,
+                       int64_t dim, const float *src, int64_t step)
 {
     for (int64_t i = 0; i < count; i++, src += step) {
         const int64_t row = fattn__view_row(to, b, h, s + i);

@@ -1,5 +1,5 @@
-/* CUDA graphs without a GPU: the driver's functions record calls of the cpu backend. So capture, replay and update can be tested
- * anywhere. */
+/* CUDA graphs without a GPU: the driver's functions record calls of the cpu backend. So capture,
+ * replay and update can be tested anywhere. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,8 @@ int fattn__emulator_alive(void)
 static void keep(node *out, const fattn_plan *plan, const fattn_tensors *tensors)
 {
     *out = (node){ .plan = fattn__plan_retain((fattn_plan *)(uintptr_t)plan), .tensors = *tensors };
-    size_t count = plan->problem.score_mod != NULL ? fattn_score_mod_tensor_count(plan->problem.score_mod) : 0;
+    size_t count =
+        plan->problem.score_mod != NULL ? fattn_score_mod_tensor_count(plan->problem.score_mod) : 0;
     for (size_t i = 0; i < count && tensors->mod_tensors != NULL; i++)
         out->mod[i] = tensors->mod_tensors[i];
 }
@@ -81,7 +82,8 @@ bool fattn__emulator_records(const fattn_plan *plan, const fattn_tensors *tensor
     return true;
 }
 
-/* ---- the functions, by the driver's numbers -------------------------------------------------------------------------------- */
+/* ---- the functions, by the driver's numbers
+ * -------------------------------------------------------------------------------- */
 
 enum { OUT_OF_MEMORY = 2, ILLEGAL_STATE = 401, UPDATE_FAILURE = 910 };
 
@@ -129,7 +131,8 @@ static int count_nodes(struct CUgraph_st *graph, void **out, size_t *count)
     return 0;
 }
 
-static int instantiate(struct CUgraphExec_st **out, struct CUgraph_st *graph, unsigned long long flags)
+static int instantiate(struct CUgraphExec_st **out, struct CUgraph_st *graph,
+                       unsigned long long flags)
 {
     (void)flags;
     int result = enter();
@@ -141,7 +144,8 @@ static int instantiate(struct CUgraphExec_st **out, struct CUgraph_st *graph, un
     return 0;
 }
 
-static int update(struct CUgraphExec_st *executable, struct CUgraph_st *graph, gpu_graph_update *out)
+static int update(struct CUgraphExec_st *executable, struct CUgraph_st *graph,
+                  gpu_graph_update *out)
 {
     (void)out;
     int result = enter();

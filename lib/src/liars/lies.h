@@ -1,36 +1,52 @@
-/* Deliberate mistakes in the library. Each breaks a promise whose breach has hurt a user before, and the tests must fail with each
- * of them. Only a build with FATTN_LIARS, a library and a worker for tests, has them; otherwise FATTN__LIE is 0. One mistake is
- * active at a time. */
+/* Deliberate mistakes in the library. Each breaks a promise whose breach has hurt a user before,
+ * and the tests must fail with each of them. Only a build with FATTN_LIARS, a library and a worker
+ * for tests, has them; otherwise FATTN__LIE is 0. One mistake is active at a time. */
 #ifndef FATTN_LIARS_H
 #define FATTN_LIARS_H
 
 /* X(SYMBOL, "word", "seed", "what it breaks") */
-#define FATTN__LIAR_LIST(X)                                                                                                        \
-    X(PROBE_O_FORMAT, "probe-o-format", "te-backend-probe", "the question has Q's layout for O, the call what was asked")          \
-    X(PROBE_BATCH, "probe-batch", "te-backend-probe", "the question has batch 1")                                                  \
-    X(PROBE_ALIGN, "probe-align", "te-backend-probe", "the question asks bottom-right as top-left")                                \
-    X(GUARD_END, "guard-ends-too-early", "te-backend-probe", "a rule without an end ends with its first version")                  \
-    X(CAPTURE_STALE, "capture-stale", "te-backend-probe", "an updated graph keeps the old addresses")                              \
-    X(MOD_KEY_BY_NAME, "mod-key-by-name", "te-flex-attention", "two recordings are the same whatever their constants")             \
-    X(MOD_NO_GRADIENT, "mod-no-gradient", "te-flex-attention", "the backward leaves the modification's slope out")                 \
-    X(LAYOUT_ZERO_AS_ONE, "layout-zero-as-one", "pytorch-zero-stride", "stride 0 sorts as stride 1")                               \
-    X(ZERO_STRIDE_UNSUMMED, "zero-stride-gradient-unsummed", "pytorch-zero-stride",                                                \
-      "the gradient of a broadcast input is one of its parts")                                                                     \
-    X(BIAS_SHAPE, "bias-shape", "pytorch-zero-stride", "bias is broadcast over heads whatever its shape")                          \
-    X(ROPE_PAIR, "rope-pair", "rotary-embedding", "one pair of channels of one row turns the other way")                           \
-    X(MX_COPY_Q, "mx-copy-q", "mxfp8", "dK of block-scaled types is a product with Q, not with its copy along the rows")           \
-    X(MX_COPY_K, "mx-copy-k", "mxfp8", "dQ of block-scaled types is a product with K, not with its copy along the keys")           \
-    X(MX_COPY_DO, "mx-copy-do", "mxfp8", "dV of block-scaled types is a product with dO, not with its copy along the rows")        \
-    X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")                                         \
-    X(DROPOUT_BATCHES, "dropout-batches", "dropout-mask", "every batch entry keeps the keys of the first")                         \
-    X(DROPOUT_HEADS, "dropout-heads", "dropout-mask", "every head keeps the keys of the first")                                    \
-    X(DROPOUT_ROWS, "dropout-rows", "dropout-mask", "every row keeps the keys of the first")                                       \
-    X(DROPOUT_PERIOD, "dropout-period", "dropout-mask", "the keep bits of a row repeat after 64 keys")                             \
-    X(DROPOUT_SEED, "dropout-ignored-seed", "dropout-mask", "the seed is not read")                                                \
-    X(DROPOUT_OFFSET, "dropout-ignored-offset", "dropout-mask", "the offset is not read")                                          \
-    X(NAN_MASKED, "nan-masked", "lost-overflow", "a score that is NaN counts as masked")                                           \
-    X(OVERFLOW_ZEROED, "overflow-zeroed", "lost-overflow", "an answer that is not finite is stored as 0")                          \
-    X(LAUNCH_RACE, "launch-race", "flash-decode-semaphores", "one call in eight leaves rows of O (of dK) at 0")                    \
+#define FATTN__LIAR_LIST(X)                                                                        \
+    X(PROBE_O_FORMAT, "probe-o-format", "te-backend-probe",                                        \
+      "the question has Q's layout for O, the call what was asked")                                \
+    X(PROBE_BATCH, "probe-batch", "te-backend-probe", "the question has batch 1")                  \
+    X(PROBE_ALIGN, "probe-align", "te-backend-probe",                                              \
+      "the question asks bottom-right as top-left")                                                \
+    X(GUARD_END, "guard-ends-too-early", "te-backend-probe",                                       \
+      "a rule without an end ends with its first version")                                         \
+    X(CAPTURE_STALE, "capture-stale", "te-backend-probe",                                          \
+      "an updated graph keeps the old addresses")                                                  \
+    X(MOD_KEY_BY_NAME, "mod-key-by-name", "te-flex-attention",                                     \
+      "two recordings are the same whatever their constants")                                      \
+    X(MOD_NO_GRADIENT, "mod-no-gradient", "te-flex-attention",                                     \
+      "the backward leaves the modification's slope out")                                          \
+    X(LAYOUT_ZERO_AS_ONE, "layout-zero-as-one", "pytorch-zero-stride",                             \
+      "stride 0 sorts as stride 1")                                                                \
+    X(ZERO_STRIDE_UNSUMMED, "zero-stride-gradient-unsummed", "pytorch-zero-stride",                \
+      "the gradient of a broadcast input is one of its parts")                                     \
+    X(BIAS_SHAPE, "bias-shape", "pytorch-zero-stride",                                             \
+      "bias is broadcast over heads whatever its shape")                                           \
+    X(ROPE_PAIR, "rope-pair", "rotary-embedding",                                                  \
+      "one pair of channels of one row turns the other way")                                       \
+    X(MX_COPY_Q, "mx-copy-q", "mxfp8",                                                             \
+      "dK of block-scaled types is a product with Q, not with its copy along the rows")            \
+    X(MX_COPY_K, "mx-copy-k", "mxfp8",                                                             \
+      "dQ of block-scaled types is a product with K, not with its copy along the keys")            \
+    X(MX_COPY_DO, "mx-copy-do", "mxfp8",                                                           \
+      "dV of block-scaled types is a product with dO, not with its copy along the rows")           \
+    X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")         \
+    X(DROPOUT_BATCHES, "dropout-batches", "dropout-mask",                                          \
+      "every batch entry keeps the keys of the first")                                             \
+    X(DROPOUT_HEADS, "dropout-heads", "dropout-mask", "every head keeps the keys of the first")    \
+    X(DROPOUT_ROWS, "dropout-rows", "dropout-mask", "every row keeps the keys of the first")       \
+    X(DROPOUT_PERIOD, "dropout-period", "dropout-mask",                                            \
+      "the keep bits of a row repeat after 64 keys")                                               \
+    X(DROPOUT_SEED, "dropout-ignored-seed", "dropout-mask", "the seed is not read")                \
+    X(DROPOUT_OFFSET, "dropout-ignored-offset", "dropout-mask", "the offset is not read")          \
+    X(NAN_MASKED, "nan-masked", "lost-overflow", "a score that is NaN counts as masked")           \
+    X(OVERFLOW_ZEROED, "overflow-zeroed", "lost-overflow",                                         \
+      "an answer that is not finite is stored as 0")                                               \
+    X(LAUNCH_RACE, "launch-race", "flash-decode-semaphores",                                       \
+      "one call in eight leaves rows of O (of dK) at 0")                                           \
     X(BATCH_16_BITS, "batch-16-bits", "grid-z-limit", "the batch index is kept in 16 bits")
 
 #ifdef FATTN_LIARS
@@ -40,7 +56,10 @@
 #include "fattn/fattn.h"
 
 #define FATTN__AS_LIAR_(symbol, word, seed, what) FATTN__LIAR_##symbol,
-typedef enum fattn__liar { FATTN__LIAR_NONE, FATTN__LIAR_LIST(FATTN__AS_LIAR_) FATTN__LIAR_COUNT } fattn__liar;
+typedef enum fattn__liar {
+    FATTN__LIAR_NONE,
+    FATTN__LIAR_LIST(FATTN__AS_LIAR_) FATTN__LIAR_COUNT
+} fattn__liar;
 #undef FATTN__AS_LIAR_
 
 extern fattn__liar fattn__liar_now;
@@ -53,12 +72,12 @@ void fattn__liar_print(FILE *out);
 /* Changes a problem to the one that the active mistake asks instead. */
 void fattn__liar_bend(fattn_problem *question);
 
-/* CUDA graphs on the CPU (emulated_kernel.c): a captured call is recorded, and runs at each launch. True: the call was recorded and
- * must not run now. */
+/* CUDA graphs on the CPU (emulated_kernel.c): a captured call is recorded, and runs at each launch.
+ * True: the call was recorded and must not run now. */
 bool fattn__emulator_records(const fattn_plan *plan, const fattn_tensors *tensors);
 const struct gpu_driver *fattn__emulator_functions(void); /* for CUDA graphs alone */
-/* After `calls` more calls, one call returns `result`; 0: none does. fattn__emulator_alive counts the objects that are not
- * destroyed. */
+/* After `calls` more calls, one call returns `result`; 0: none does. fattn__emulator_alive counts
+ * the objects that are not destroyed. */
 void fattn__emulator_fail(int calls, int result);
 int fattn__emulator_alive(void);
 #else

@@ -1,4 +1,5 @@
-/* Gradients of what is added to the scores or modifies them: the gradient of every score of a chunk, summed over what the tensor broadcasts. */
+/* Gradients of what is added to the scores or modifies them: the gradient of every score of a
+ * chunk, summed over what the tensor broadcasts. */
 #include "math_reduce.h"
 #include "math_run.h"
 
@@ -46,11 +47,12 @@ static target tensor_target(const fattn__math_run *r, int32_t i)
     return out;
 }
 
-/* Adds a chunk's scores at `from` to the target. The chunk is the first one for the target if it begins at 0 in every summed
- * dimension. */
+/* Adds a chunk's scores at `from` to the target. The chunk is the first one for the target if it
+ * begins at 0 in every summed dimension. */
 static fattn_status add(const fattn__math_run *r, const float *from, const target *to)
 {
-    const int64_t pitch = (int64_t)r->chunk.key_tiles * FATTN__TILE, head = (int64_t)r->chunk.row_tiles * FATTN__TILE * pitch;
+    const int64_t pitch = (int64_t)r->chunk.key_tiles * FATTN__TILE,
+                  head = (int64_t)r->chunk.row_tiles * FATTN__TILE * pitch;
     const int64_t origin[4] = { r->batch, r->head, r->row, r->key };
     fattn__sum sum = { .from = from,
                        .dtype = FATTN_F32,
@@ -62,7 +64,8 @@ static fattn_status add(const fattn__math_run *r, const float *from, const targe
         first = first && (to->strides[axis] != 0 || origin[axis] == 0);
         offset += origin[axis] * to->strides[axis];
     }
-    if (to->strides[3] == 0 && r->keys > 1) { /* along the keys first, for which there are threads enough */
+    if (to->strides[3] == 0 &&
+        r->keys > 1) { /* along the keys first, for which there are threads enough */
         sum.to = fattn__math_part_at(r, FATTN__MATH_OVER_KEY_AXIS);
         sum.to_dtype = FATTN_F32;
         const int64_t rows[4] = { r->heads * r->rows, r->rows, 1, 0 };

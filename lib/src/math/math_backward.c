@@ -95,7 +95,8 @@ static fattn__row_sum row_sum(const fattn__math_run *r, bool values)
         .factor = values ? 1.0f : fattn__math_factor(p),
         .scale = values ? NULL : r->chunk.scale,
     };
-    const int64_t heads = (r->chunk.head0 + r->chunk.heads - 1) / sum.group - r->chunk.head0 / sum.group + 1;
+    const int64_t heads =
+        (r->chunk.head0 + r->chunk.heads - 1) / sum.group - r->chunk.head0 / sum.group + 1;
     sum.blocks = (int32_t)(heads * r->chunk.key_tiles);
     return sum;
 }
@@ -110,7 +111,8 @@ static fattn_status over_rows(const fattn__math_run *r)
     call.row_sums[0] = row_sum(r, true);
     if (p->o_dtype == p->dtype) {
         call.row_sums[1] = row_sum(r, false);
-        return fattn__math_product_rows(r, FATTN__KERNEL_over_rows_bf16_64, p->dtype, p->dtype, &call);
+        return fattn__math_product_rows(r, FATTN__KERNEL_over_rows_bf16_64, p->dtype, p->dtype,
+                                        &call);
     }
     TRY(fattn__math_product_rows(r, FATTN__KERNEL_over_rows_bf16_64, p->dtype, p->o_dtype, &call));
     call.row_sums[0] = row_sum(r, false);
@@ -127,12 +129,14 @@ fattn_status fattn__math_backward_keys(fattn__math_run *r)
 }
 
 /* Sums a gradient of every element to the gradient that was asked for. */
-static fattn_status sum_whole(const fattn__math_run *r, fattn__role gradient, fattn__role input, fattn__math_part part, void *to)
+static fattn_status sum_whole(const fattn__math_run *r, fattn__role gradient, fattn__role input,
+                              fattn__math_part part, void *to)
 {
     fattn__sum sum = { .from = fattn__math_part_at(r, part), .to = to, .dtype = FATTN_F32 };
     if (sum.from == NULL)
         return FATTN_OK;
-    const fattn__shape whole = fattn__problem_shape(r->p, input), wanted = fattn__problem_shape(r->p, gradient);
+    const fattn__shape whole = fattn__problem_shape(r->p, input),
+                       wanted = fattn__problem_shape(r->p, gradient);
     sum.to_dtype = wanted.dtype;
     memcpy(sum.dim, whole.dim, sizeof sum.dim);
     memcpy(sum.to_strides, wanted.strides, sizeof sum.to_strides);

@@ -14,7 +14,8 @@ static int64_t tiles(int64_t extent)
     return (extent + FATTN__TILE - 1) / FATTN__TILE;
 }
 
-/* The extent of each chunk, in whole tiles, when `extent` is cut into the fewest even parts of at most `most`. */
+/* The extent of each chunk, in whole tiles, when `extent` is cut into the fewest even parts of at
+ * most `most`. */
 static int64_t even(int64_t extent, int64_t most)
 {
     const int64_t parts = (tiles(extent) * FATTN__TILE + most - 1) / most;
@@ -23,8 +24,8 @@ static int64_t even(int64_t extent, int64_t most)
 
 bool fattn__math_modified(const fattn_problem *p)
 {
-    return p->score_mod != NULL || p->alibi || p->bias_dtype == FATTN_BOOL || p->block_mask || p->dropout != 0.0 || p->dropout_mask ||
-           p->scale_in_memory;
+    return p->score_mod != NULL || p->alibi || p->bias_dtype == FATTN_BOOL || p->block_mask ||
+           p->dropout != 0.0 || p->dropout_mask || p->scale_in_memory;
 }
 
 static bool uses_dp(const fattn_problem *p)
@@ -32,7 +33,8 @@ static bool uses_dp(const fattn_problem *p)
     return p->pass == FATTN_BACKWARD && (fattn__math_modified(p) || p->dbias);
 }
 
-/* Probabilities replace their scores: they have the same size, and the scores are not needed again. */
+/* Probabilities replace their scores: they have the same size, and the scores are not needed again.
+ */
 static bool in_place(const fattn_problem *p)
 {
     return p->dtype == FATTN_F32 && p->score_mod == NULL;
@@ -43,7 +45,8 @@ static int64_t bytes_of_score(const fattn_problem *p)
     const int64_t weight = fattn__dtype_bytes(p->dtype);
     if (p->pass == FATTN_FORWARD)
         return 4;
-    return 4 + (in_place(p) ? 0 : weight) + weight + (uses_dp(p) ? 4 : 0) + (p->mod_gradients != 0 ? 4 : 0);
+    return 4 + (in_place(p) ? 0 : weight) + weight + (uses_dp(p) ? 4 : 0) +
+           (p->mod_gradients != 0 ? 4 : 0);
 }
 
 int64_t fattn__math_pages_pitch(const fattn_problem *p, int64_t dim)
@@ -74,7 +77,8 @@ static void cut(fattn__chunks *c, const fattn_problem *p, int64_t score_bytes, i
         c->heads = p->heads_q;
     }
     const int64_t pages = bytes_of_pages(p);
-    if (pages > 0 && c->batches > 1) /* pages take no more memory than scores, or are those of one entry */
+    if (pages > 0 &&
+        c->batches > 1) /* pages take no more memory than scores, or are those of one entry */
         c->batches = fattn__least(c->batches, pages < score_bytes ? score_bytes / pages : 1);
 }
 
@@ -83,7 +87,8 @@ static int64_t slots(const fattn__chunks *c, const fattn_problem *p, int64_t hea
     const int64_t group = p->heads_q / heads;
     if (c->rows >= p->seq_q && c->heads % group == 0)
         return 0;
-    return c->batches * c->heads % group == 0 ? c->batches * c->heads / group : c->heads / group + 2;
+    return c->batches * c->heads % group == 0 ? c->batches * c->heads / group
+                                              : c->heads / group + 2;
 }
 
 void fattn__dbias_strides(const fattn_problem *p, int64_t out[4])
@@ -101,8 +106,9 @@ static bool sums_dbias(const fattn__chunks *c, const fattn_problem *p)
     if (!p->dbias || p->bias_dtype == FATTN_F32)
         return false;
     fattn__dbias_strides(p, strides);
-    return (strides[0] == 0 && c->batches < p->batch) || (strides[1] == 0 && c->heads < p->heads_q) ||
-           (strides[2] == 0 && c->rows < p->seq_q) || (strides[3] == 0 && c->keys < p->seq_kv);
+    return (strides[0] == 0 && c->batches < p->batch) ||
+           (strides[1] == 0 && c->heads < p->heads_q) || (strides[2] == 0 && c->rows < p->seq_q) ||
+           (strides[3] == 0 && c->keys < p->seq_kv);
 }
 
 static void place(fattn__chunks *c, fattn__math_part part, int64_t elements, int64_t bytes)
@@ -123,19 +129,25 @@ static void place_forward(fattn__chunks *c, const fattn_problem *p)
     place(c, FATTN__MATH_ROW_SUM, rows, 4);
     place(c, FATTN__MATH_ROW_RESCALE, rows, 4);
     const int64_t keys = c->batches * p->seq_kv, bytes = fattn__dtype_bytes(p->dtype);
-    place(c, FATTN__MATH_PAGES_K, p->page_size_k != 0 ? keys * p->heads_k * fattn__math_pages_pitch(p, p->dim_qk) : 0, bytes);
-    place(c, FATTN__MATH_PAGES_V, p->page_size_v != 0 ? keys * p->heads_v * fattn__math_pages_pitch(p, p->dim_v) : 0, bytes);
+    place(c, FATTN__MATH_PAGES_K,
+          p->page_size_k != 0 ? keys * p->heads_k * fattn__math_pages_pitch(p, p->dim_qk) : 0,
+          bytes);
+    place(c, FATTN__MATH_PAGES_V,
+          p->page_size_v != 0 ? keys * p->heads_v * fattn__math_pages_pitch(p, p->dim_v) : 0,
+          bytes);
     place(c, FATTN__MATH_SUM_O, c->keys < p->seq_kv ? rows * p->dim_v : 0, 4);
 }
 
-static int64_t whole(const fattn_problem *p, fattn__role gradient, int64_t heads, int64_t seq, int64_t dim)
+static int64_t whole(const fattn_problem *p, fattn__role gradient, int64_t heads, int64_t seq,
+                     int64_t dim)
 {
     return fattn__problem_sums(p, gradient, NULL) ? p->batch * heads * seq * dim : 0;
 }
 
 static void place_backward(fattn__chunks *c, const fattn_problem *p)
 {
-    const int64_t rows = c->batches * c->heads * c->rows, scores = rows * c->keys, weight = fattn__dtype_bytes(p->dtype);
+    const int64_t rows = c->batches * c->heads * c->rows, scores = rows * c->keys,
+                  weight = fattn__dtype_bytes(p->dtype);
     place(c, FATTN__MATH_P, in_place(p) ? 0 : scores, weight);
     if (in_place(p))
         c->offset[FATTN__MATH_P] = c->offset[FATTN__MATH_S];
@@ -153,7 +165,9 @@ static void place_backward(fattn__chunks *c, const fattn_problem *p)
     place(c, FATTN__MATH_WHOLE_DQ, whole(p, FATTN__ROLE_DQ, p->heads_q, p->seq_q, p->dim_qk), 4);
     place(c, FATTN__MATH_WHOLE_DK, whole(p, FATTN__ROLE_DK, p->heads_k, p->seq_kv, p->dim_qk), 4);
     place(c, FATTN__MATH_WHOLE_DV, whole(p, FATTN__ROLE_DV, p->heads_v, p->seq_kv, p->dim_v), 4);
-    place(c, FATTN__MATH_SUM_DBIAS, sums_dbias(c, p) ? p->bias_dim[0] * p->bias_dim[1] * p->bias_dim[2] * p->bias_dim[3] : 0, 4);
+    place(c, FATTN__MATH_SUM_DBIAS,
+          sums_dbias(c, p) ? p->bias_dim[0] * p->bias_dim[1] * p->bias_dim[2] * p->bias_dim[3] : 0,
+          4);
 }
 
 void fattn__chunks_of(fattn__chunks *out, const fattn_problem *p)
@@ -161,7 +175,8 @@ void fattn__chunks_of(fattn__chunks *out, const fattn_problem *p)
     fattn__chunks_within(out, p, FATTN__MATH_SCORE_BYTES, MOST_KEYS);
 }
 
-void fattn__chunks_within(fattn__chunks *out, const fattn_problem *p, int64_t score_bytes, int64_t most_keys)
+void fattn__chunks_within(fattn__chunks *out, const fattn_problem *p, int64_t score_bytes,
+                          int64_t most_keys)
 {
     memset(out, 0, sizeof *out);
     for (int part = 0; part < FATTN__MATH_PARTS; part++)

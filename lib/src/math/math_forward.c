@@ -20,7 +20,8 @@ fattn_status fattn__math_forward_keys(fattn__math_run *r)
     call.first = r->key == 0;
     call.last = r->key + r->keys >= p->seq_kv;
     call.base_2 = (p->outputs & FATTN_WANT_STATS_LOG2) != 0;
-    call.stats_out = (p->outputs & (FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2)) != 0 ? r->t->stats : NULL;
+    call.stats_out =
+        (p->outputs & (FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2)) != 0 ? r->t->stats : NULL;
     call.max_out = (p->outputs & FATTN_WANT_MAX) != 0 ? r->t->max : NULL;
     call.sum_exp_out = (p->outputs & FATTN_WANT_SUM_EXP) != 0 ? r->t->sum_exp : NULL;
     TRY(fattn__math_rows(r, FATTN__KERNEL_statistics, 1, &call));

@@ -28,9 +28,12 @@ static fattn_status load(fattn_context *context)
     };
     gpu_module *kernels;
     char error[256];
-    const int failed = gpu_module_create(&kernels, context->cuda, &fattn__math_image, names, FATTN__KERNEL_COUNT, error);
+    const int failed = gpu_module_create(&kernels, context->cuda, &fattn__math_image, names,
+                                         FATTN__KERNEL_COUNT, error);
     if (failed != 0)
-        return fattn__fail(failed == ENOMEM ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT, "the kernels of the math backend (%s): %s", fattn__math_image.about, error);
+        return fattn__fail(failed == ENOMEM ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT,
+                           "the kernels of the math backend (%s): %s", fattn__math_image.about,
+                           error);
     context->kernels = kernels;
     return FATTN_OK;
 }
@@ -60,8 +63,8 @@ void fattn__math_close(fattn_context *context)
     context->kernels = NULL;
 }
 
-fattn_status fattn__math_launch(const fattn_context *context, fattn__kernel which, int64_t blocks, int threads, void **arguments,
-                                struct CUstream_st *stream)
+fattn_status fattn__math_launch(const fattn_context *context, fattn__kernel which, int64_t blocks,
+                                int threads, void **arguments, struct CUstream_st *stream)
 {
     const unsigned grid[3] = { (unsigned)blocks, 1, 1 }, block[3] = { (unsigned)threads, 1, 1 };
     char error[256];
@@ -70,9 +73,12 @@ fattn_status fattn__math_launch(const fattn_context *context, fattn__kernel whic
     if (blocks == 0)
         return FATTN_OK;
     if (blocks > INT32_MAX)
-        return fattn__fail(FATTN_INTERNAL, "%lld blocks are more than a launch can have", (long long)blocks);
-    const int result = gpu_launch(context->kernels, which, grid, block, 0, stream, arguments, error);
+        return fattn__fail(FATTN_INTERNAL, "%lld blocks are more than a launch can have",
+                           (long long)blocks);
+    const int result =
+        gpu_launch(context->kernels, which, grid, block, 0, stream, arguments, error);
     if (result != 0)
-        return fattn__fail(FATTN_DEVICE_FAULT, "a launch of the math backend failed: %s", gpu_driver_text(context->cuda, result));
+        return fattn__fail(FATTN_DEVICE_FAULT, "a launch of the math backend failed: %s",
+                           gpu_driver_text(context->cuda, result));
     return FATTN_OK;
 }

@@ -3,14 +3,17 @@
 #include <string.h>
 
 /* The kernels use the numbers of the operations. */
-_Static_assert(FATTN_MOD_NEG == 1 && FATTN_MOD_FLOOR == 17 && FATTN_MOD_ADD == 18 && FATTN_MOD_OR == 33 && FATTN_MOD_NOT == 34 &&
-                   FATTN_MOD_SELECT == 35 && FATTN__MOD_SCORE == 64 && FATTN__MOD_TENSOR == 68,
+_Static_assert(FATTN_MOD_NEG == 1 && FATTN_MOD_FLOOR == 17 && FATTN_MOD_ADD == 18 &&
+                   FATTN_MOD_OR == 33 && FATTN_MOD_NOT == 34 && FATTN_MOD_SELECT == 35 &&
+                   FATTN__MOD_SCORE == 64 && FATTN__MOD_TENSOR == 68,
                "the operations of lib/cuda/math_modify.cu are those of score_mod.h");
-_Static_assert((int)FATTN__PROGRAM_NODES >= (int)FATTN__MOD_MAX_NODES && (int)FATTN__PROGRAM_TENSORS == (int)FATTN_MOD_MAX_TENSORS,
+_Static_assert((int)FATTN__PROGRAM_NODES >= (int)FATTN__MOD_MAX_NODES &&
+                   (int)FATTN__PROGRAM_TENSORS == (int)FATTN_MOD_MAX_TENSORS,
                "every recording fits");
 
 /* For each node the last one that reads it; -1: nobody. */
-static void find_uses(const fattn__mod_program *program, int32_t place, int last[FATTN__MOD_MAX_NODES])
+static void find_uses(const fattn__mod_program *program, int32_t place,
+                      int last[FATTN__MOD_MAX_NODES])
 {
     for (int i = 0; i < FATTN__MOD_MAX_NODES; i++)
         last[i] = -1;

@@ -4,7 +4,9 @@
 
 #include "math_sum.h"
 
-/* With `first` false the sum is added to the values in `to`. `to` must be f32 then for the result to be the sum of all calls. */
-fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *sum, bool first, struct CUstream_st *stream);
+/* With `first` false the sum is added to the values in `to`. `to` must be f32 then for the result
+ * to be the sum of all calls. */
+fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *sum, bool first,
+                                struct CUstream_st *stream);
 
 #endif

@@ -4,9 +4,12 @@
 /* No bound on this side; far beyond every row and key, and sums with them stay in 32 bits. */
 enum { FAR = 1 << 30, NARROW = 64, WIDE = 128 };
 
-_Static_assert((int)FATTN__BF16 == (int)FATTN_BF16 && (int)FATTN__F16 == (int)FATTN_F16 && (int)FATTN__F32 == (int)FATTN_F32,
+_Static_assert((int)FATTN__BF16 == (int)FATTN_BF16 && (int)FATTN__F16 == (int)FATTN_F16 &&
+                   (int)FATTN__F32 == (int)FATTN_F32,
                "the kernels' numbers of types");
-_Static_assert(sizeof(fattn__call) + sizeof(fattn__program) + sizeof(fattn__program_tensors) <= 4096, "what a launch may carry");
+_Static_assert(sizeof(fattn__call) + sizeof(fattn__program) + sizeof(fattn__program_tensors) <=
+                   4096,
+               "what a launch may carry");
 
 float fattn__math_factor(const fattn_problem *p)
 {
@@ -19,7 +22,9 @@ void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part)
     return offset == SIZE_MAX ? NULL : r->workspace + offset;
 }
 
-/* ---- launches --------------------------------------------------------------------------------------------------------------------- */
+/* ---- launches
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Chooses the kernel of a family: the tensor cores' if both operands have the same 16-bit type. */
 static int type_of(int32_t a, int32_t b)
@@ -37,11 +42,12 @@ static int64_t tiles_of(const fattn__call *call)
     return (int64_t)call->heads * call->row_tiles * call->key_tiles;
 }
 
-fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call)
+fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family, int32_t a,
+                                 int32_t b, fattn__call *call)
 {
     const int type = type_of(a, b);
-    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + type), tiles_of(call), threads_of(type), (void *[]){ call },
-                              r->stream);
+    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + type), tiles_of(call),
+                              threads_of(type), (void *[]){ call }, r->stream);
 }
 
 /* Blocks of `count` tiles of `columns` each. */
@@ -56,23 +62,28 @@ static void add_tiles(grid *g, int64_t count, int64_t columns)
     g->columns = columns > g->columns ? columns : g->columns;
 }
 
-static fattn_status launch_grid(const fattn__math_run *r, fattn__kernel family, int type, const grid *g, fattn__call *call)
+static fattn_status launch_grid(const fattn__math_run *r, fattn__kernel family, int type,
+                                const grid *g, fattn__call *call)
 {
-    /* Narrow tiles also if there would be fewer wide tiles than the two that a multiprocessor can hold. The sum of a result has
-     * the same order in both. */
-    const bool is_wide = g->columns > NARROW && 2 * g->wide >= 3 * (int64_t)r->plan->context->info.multiprocessors;
-    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + 2 * type + is_wide), is_wide ? g->wide : g->narrow, threads_of(type),
-                              (void *[]){ call }, r->stream);
+    /* Narrow tiles also if there would be fewer wide tiles than the two that a multiprocessor can
+     * hold. The sum of a result has the same order in both. */
+    const bool is_wide =
+        g->columns > NARROW && 2 * g->wide >= 3 * (int64_t)r->plan->context->info.multiprocessors;
+    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + 2 * type + is_wide),
+                              is_wide ? g->wide : g->narrow, threads_of(type), (void *[]){ call },
+                              r->stream);
 }
 
-fattn_status fattn__math_product_keys(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call)
+fattn_status fattn__math_product_keys(const fattn__math_run *r, fattn__kernel family, int32_t a,
+                                      int32_t b, fattn__call *call)
 {
     grid g = { 0 };
     add_tiles(&g, (int64_t)call->heads * call->row_tiles, call->width);
     return launch_grid(r, family, type_of(a, b), &g, call);
 }
 
-fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call)
+fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel family, int32_t a,
+                                      int32_t b, fattn__call *call)
 {
     grid g = { 0 };
     for (int i = 0; i < 2; i++)
@@ -80,19 +91,26 @@ fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel fa
     return launch_grid(r, family, type_of(a, b), &g, call);
 }
 
-fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int threads_a_row, fattn__call *call)
+fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int threads_a_row,
+                              fattn__call *call)
 {
     const int64_t threads = (int64_t)call->heads * call->row_tiles * FATTN__TILE * threads_a_row;
-    return fattn__math_launch(r->plan->context, which, (threads + FATTN__THREADS - 1) / FATTN__THREADS, FATTN__THREADS, (void *[]){ call }, r->stream);
+    return fattn__math_launch(r->plan->context, which,
+                              (threads + FATTN__THREADS - 1) / FATTN__THREADS, FATTN__THREADS,
+                              (void *[]){ call }, r->stream);
 }
 
-fattn_status fattn__math_modify(const fattn__math_run *r, fattn__kernel which, const fattn__program *program, fattn__call *call)
+fattn_status fattn__math_modify(const fattn__math_run *r, fattn__kernel which,
+                                const fattn__program *program, fattn__call *call)
 {
-    return fattn__math_launch(r->plan->context, which, tiles_of(call), FATTN__PROGRAM_THREADS,
-                              (void *[]){ call, (void *)(uintptr_t)program, (void *)(uintptr_t)&r->tensors }, r->stream);
+    return fattn__math_launch(
+        r->plan->context, which, tiles_of(call), FATTN__PROGRAM_THREADS,
+        (void *[]){ call, (void *)(uintptr_t)program, (void *)(uintptr_t)&r->tensors }, r->stream);
 }
 
-/* ---- the walk --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static int32_t tiles(int64_t extent)
 {
@@ -133,7 +151,8 @@ static fattn_status walk_keys(fattn__math_run *r)
         r->keys = fattn__least(step, r->p->seq_kv - r->key);
         r->chunk.key0 = (int32_t)r->key;
         r->chunk.key_tiles = tiles(r->keys);
-        TRY(r->p->pass == FATTN_FORWARD ? fattn__math_forward_keys(r) : fattn__math_backward_keys(r));
+        TRY(r->p->pass == FATTN_FORWARD ? fattn__math_forward_keys(r)
+                                        : fattn__math_backward_keys(r));
     }
     return FATTN_OK;
 }
@@ -168,10 +187,13 @@ static fattn_status walk(fattn__math_run *r)
     return r->p->pass == FATTN_BACKWARD ? fattn__math_backward_end(r) : FATTN_OK;
 }
 
-fattn_status fattn__math_run_plan(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+fattn_status fattn__math_run_plan(const fattn_plan *plan, const fattn_tensors *tensors,
+                                  struct CUstream_st *stream)
 {
     enum { ALIGNMENT = 256 };
-    fattn__math_run r = { .plan = plan, .p = &plan->problem, .t = tensors, .state = plan->state, .stream = stream };
+    fattn__math_run r = {
+        .plan = plan, .p = &plan->problem, .t = tensors, .state = plan->state, .stream = stream
+    };
     r.workspace = (char *)(((uintptr_t)tensors->workspace + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     TRY(fattn__math_matrices(&r));
     set_common(&r);

@@ -2,14 +2,15 @@
 
 #include <string.h>
 
-#include "math_params.h"
 #include "core/error.h"
 #include "math_kernels.h"
+#include "math_params.h"
 #include "math_reduce.h"
 
 enum { THREADS = 256 };
 
-fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *sum, bool first, struct CUstream_st *stream)
+fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *sum, bool first,
+                                struct CUstream_st *stream)
 {
     fattn__sum_call call = { .from = { .at = (char *)(uintptr_t)sum->from, .dtype = sum->dtype },
                              .to = { .at = sum->to, .dtype = sum->to_dtype },
@@ -31,16 +32,19 @@ fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *
         call.summed[axis] = sum->dim[axis] > 1 && sum->to_strides[axis] == 0 && !packed;
         *(call.summed[axis] ? &call.terms : &call.kept) *= sum->dim[axis];
     }
-    /* The threads of a warp read neighbours: neighbouring results if the innermost dimension stays, neighbouring terms if it is
-     * summed. */
+    /* The threads of a warp read neighbours: neighbouring results if the innermost dimension stays,
+     * neighbouring terms if it is summed. */
     const int64_t enough = call.summed[3] ? THREADS : THREADS / 32;
-    while (call.lanes < call.terms && call.lanes < THREADS && (call.lanes < enough || THREADS / call.lanes > call.kept))
+    while (call.lanes < call.terms && call.lanes < THREADS &&
+           (call.lanes < enough || THREADS / call.lanes > call.kept))
         call.lanes *= 2;
     const int64_t results = THREADS / call.lanes;
-    return fattn__math_launch(context, FATTN__KERNEL_sum, (call.kept + results - 1) / results, THREADS, (void *[]){ &call }, stream);
+    return fattn__math_launch(context, FATTN__KERNEL_sum, (call.kept + results - 1) / results,
+                              THREADS, (void *[]){ &call }, stream);
 }
 
-fattn_status fattn__math_sum(const fattn_context *context, const fattn__sum *sum, struct CUstream_st *stream)
+fattn_status fattn__math_sum(const fattn_context *context, const fattn__sum *sum,
+                             struct CUstream_st *stream)
 {
     return fattn__math_reduce(context, sum, true, stream);
 }

@@ -1,4 +1,5 @@
-/* From a call's addresses to what the kernels read: tensors with their strides or starts, lengths, masks, dropout. */
+/* From a call's addresses to what the kernels read: tensors with their strides or starts, lengths,
+ * masks, dropout. */
 #include <string.h>
 
 #include "fattn/score_mod.h"
@@ -7,7 +8,8 @@
 #include "problem/dropout.h"
 #include "problem/layout.h"
 
-static int32_t grain_of(const void *at, const int64_t dim[4], const int64_t strides[4], int64_t bytes)
+static int32_t grain_of(const void *at, const int64_t dim[4], const int64_t strides[4],
+                        int64_t bytes)
 {
     uint64_t bits = (uint64_t)(uintptr_t)at | 16;
     for (int axis = 0; axis < 3; axis++)
@@ -16,24 +18,34 @@ static int32_t grain_of(const void *at, const int64_t dim[4], const int64_t stri
 }
 
 /* `dim` 1 is a broadcast: its stride is 0. */
-static fattn__matrix matrix_of(const void *at, const int64_t dim[4], const int64_t strides[4], int32_t dtype)
+static fattn__matrix matrix_of(const void *at, const int64_t dim[4], const int64_t strides[4],
+                               int32_t dtype)
 {
-    fattn__matrix m = { .at = (char *)(uintptr_t)at, .dtype = dtype, .grain = grain_of(at, dim, strides, fattn__dtype_bytes(dtype)) };
+    fattn__matrix m = { .at = (char *)(uintptr_t)at,
+                        .dtype = dtype,
+                        .grain = grain_of(at, dim, strides, fattn__dtype_bytes(dtype)) };
     for (int axis = 0; axis < 4; axis++)
         m.stride[axis] = dim[axis] == 1 ? 0 : strides[axis];
     return m;
 }
 
-/* ---- packed ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- packed
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
 
 /* The starts of a packed tensor; NULL: it is not. */
 static const void *starts_of(const fattn__math_run *r, fattn__role role)
 {
-    _Static_assert((int)FATTN__AUXILIARY_DV_OFFSETS - (int)FATTN__AUXILIARY_Q_OFFSETS == (int)FATTN__ROLE_DV, "both in the order of FATTN_RAGGED_LIST");
+    _Static_assert((int)FATTN__AUXILIARY_DV_OFFSETS - (int)FATTN__AUXILIARY_Q_OFFSETS ==
+                       (int)FATTN__ROLE_DV,
+                   "both in the order of FATTN_RAGGED_LIST");
     const void *starts;
     if (!fattn__problem_ragged(r->p, role))
         return NULL;
-    memcpy(&starts, (const char *)r->t + fattn__auxiliary_place((fattn__auxiliary)(FATTN__AUXILIARY_Q_OFFSETS + (int)role)), sizeof starts);
+    memcpy(&starts,
+           (const char *)r->t +
+               fattn__auxiliary_place((fattn__auxiliary)(FATTN__AUXILIARY_Q_OFFSETS + (int)role)),
+           sizeof starts);
     return starts;
 }
 
@@ -42,7 +54,8 @@ static int64_t start_step(const fattn__math_run *r, const fattn__shape *shape)
     return r->p->ragged_tokens ? shape->strides[2] : 1;
 }
 
-/* For a ragged tensor the kernels compute the alignment of each entry from that of the rows after its start. */
+/* For a ragged tensor the kernels compute the alignment of each entry from that of the rows after
+ * its start. */
 static fattn__matrix packed_matrix(const fattn__math_run *r, fattn__role role, const void *at)
 {
     fattn__shape shape = fattn__problem_shape(r->p, role);
@@ -85,22 +98,28 @@ void fattn__math_pack_sum(fattn__sum *sum, const fattn__math_run *r, fattn__role
     sum->length_sums = of_rows ? lengths.sums_q : lengths.sums_kv;
 }
 
-/* ---- tensors ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- tensors
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
 
-static fattn_status role_matrix(fattn__matrix *out, const fattn__math_run *r, fattn__role role, const void *at)
+static fattn_status role_matrix(fattn__matrix *out, const fattn__math_run *r, fattn__role role,
+                                const void *at)
 {
     const fattn__shape shape = fattn__problem_shape(r->p, role);
     if (!shape.used)
         return FATTN_OK;
     *out = packed_matrix(r, role, at);
-    if ((uintptr_t)at % (uintptr_t)fattn__dtype_bytes(shape.dtype) != 0) /* guards_off: nothing else has checked this */
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s is not aligned to its elements", fattn__role_name(role));
+    if ((uintptr_t)at % (uintptr_t)fattn__dtype_bytes(shape.dtype) !=
+        0) /* guards_off: nothing else has checked this */
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s is not aligned to its elements",
+                           fattn__role_name(role));
     return FATTN_OK;
 }
 
-/* The first target of a gradient: the caller's tensor or, if it will be summed, all of its elements in the workspace. */
-static fattn_status gradient_matrix(fattn__matrix *out, const fattn__math_run *r, fattn__role role, fattn__role input, const void *at,
-                                    fattn__math_part whole)
+/* The first target of a gradient: the caller's tensor or, if it will be summed, all of its elements
+ * in the workspace. */
+static fattn_status gradient_matrix(fattn__matrix *out, const fattn__math_run *r, fattn__role role,
+                                    fattn__role input, const void *at, fattn__math_part whole)
 {
     int64_t strides[4];
     const fattn__shape shape = fattn__problem_shape(r->p, input);
@@ -116,7 +135,8 @@ static void set_tensors(fattn__math_run *r)
 {
     for (int32_t i = 0; i < r->state->tensor_count; i++) {
         const fattn_mod_tensor *tensor = fattn_score_mod_tensor(r->p->score_mod, (size_t)i);
-        r->tensors.at[i] = matrix_of(r->t->mod_tensors[i], tensor->dim, tensor->strides, tensor->dtype);
+        r->tensors.at[i] =
+            matrix_of(r->t->mod_tensors[i], tensor->dim, tensor->strides, tensor->dtype);
     }
 }
 
@@ -130,7 +150,8 @@ fattn_status fattn__math_matrices(fattn__math_run *r)
     if (p->page_size_v == 0)
         TRY(role_matrix(&r->v, r, FATTN__ROLE_V, t->v));
     TRY(role_matrix(&r->o, r, FATTN__ROLE_O, t->o));
-    TRY(role_matrix(p->bias_dtype == FATTN_BOOL ? &r->mask : &r->bias, r, FATTN__ROLE_BIAS, t->bias));
+    TRY(role_matrix(p->bias_dtype == FATTN_BOOL ? &r->mask : &r->bias, r, FATTN__ROLE_BIAS,
+                    t->bias));
     set_tensors(r);
     if (p->pass == FATTN_FORWARD)
         return FATTN_OK;
@@ -140,23 +161,30 @@ fattn_status fattn__math_matrices(fattn__math_run *r)
     return gradient_matrix(&r->dv, r, FATTN__ROLE_DV, FATTN__ROLE_V, t->dv, FATTN__MATH_WHOLE_DV);
 }
 
-/* ---- pages ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- pages
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
 
-/* K or V of the chunk's batch entries, as a matrix in workspace whose entries count from the first of all. */
+/* K or V of the chunk's batch entries, as a matrix in workspace whose entries count from the first
+ * of all. */
 static fattn_status lay_out(const fattn__math_run *r, fattn__matrix *out, bool values)
 {
     const fattn_problem *p = r->p;
     const fattn__shape pool = fattn__problem_bytes_of(p, values ? FATTN__ROLE_V : FATTN__ROLE_K);
-    const int64_t bytes = fattn__dtype_bytes(p->dtype), pitch = fattn__math_pages_pitch(p, pool.dim[3]);
+    const int64_t bytes = fattn__dtype_bytes(p->dtype),
+                  pitch = fattn__math_pages_pitch(p, pool.dim[3]);
     const int64_t dim[4] = { p->batch, pool.dim[1], p->seq_kv, pool.dim[3] };
     const int64_t strides[4] = { dim[1] * dim[2] * pitch, dim[2] * pitch, pitch, 1 };
-    *out = matrix_of(fattn__math_part_at(r, values ? FATTN__MATH_PAGES_V : FATTN__MATH_PAGES_K), dim, strides, p->dtype);
+    *out = matrix_of(fattn__math_part_at(r, values ? FATTN__MATH_PAGES_V : FATTN__MATH_PAGES_K),
+                     dim, strides, p->dtype);
     out->at = (char *)((uintptr_t)out->at - (uintptr_t)(r->batch * out->stride[0] * bytes));
     fattn__gather_call call = {
         .from = matrix_of(values ? r->t->v : r->t->k, pool.dim, pool.strides, p->dtype),
         .to = *out,
         .table = values ? r->t->page_table_v : r->t->page_table_k,
-        .table_starts = !p->packed_table ? NULL : values ? r->t->table_offsets_v : r->t->table_offsets_k,
+        .table_starts = !p->packed_table ? NULL
+                        : values         ? r->t->table_offsets_v
+                                         : r->t->table_offsets_k,
         .rows = r->batches * dim[1] * dim[2],
         .table_bits = p->ragged_bits == 64 ? 64 : 32,
         .pages = (int32_t)(values ? p->table_v : p->table_k),
@@ -168,7 +196,8 @@ static fattn_status lay_out(const fattn__math_run *r, fattn__matrix *out, bool v
         .lengths = fattn__math_lengths(r),
     };
     enum { ROWS = FATTN__THREADS / 32 };
-    return fattn__math_launch(r->plan->context, FATTN__KERNEL_gather, (call.rows + ROWS - 1) / ROWS, FATTN__THREADS, (void *[]){ &call }, r->stream);
+    return fattn__math_launch(r->plan->context, FATTN__KERNEL_gather, (call.rows + ROWS - 1) / ROWS,
+                              FATTN__THREADS, (void *[]){ &call }, r->stream);
 }
 
 fattn_status fattn__math_lay_out(fattn__math_run *r)
@@ -178,7 +207,9 @@ fattn_status fattn__math_lay_out(fattn__math_run *r)
     return r->p->page_size_v != 0 ? lay_out(r, &r->v, true) : FATTN_OK;
 }
 
-/* ---- masks and dropout ------------------------------------------------------------------------------------------------------------- */
+/* ---- masks and dropout
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 fattn__adjustments fattn__math_adjustments(const fattn__math_run *r)
 {
@@ -220,6 +251,7 @@ fattn_status fattn__math_dump(const fattn__math_run *r)
                               .seq_q = (int32_t)p->seq_q,
                               .seq_kv = (int32_t)p->seq_kv };
     const int64_t threads = call.rows * ((p->seq_kv + 3) / 4);
-    return fattn__math_launch(r->plan->context, FATTN__KERNEL_dump, (threads + FATTN__THREADS - 1) / FATTN__THREADS, FATTN__THREADS,
+    return fattn__math_launch(r->plan->context, FATTN__KERNEL_dump,
+                              (threads + FATTN__THREADS - 1) / FATTN__THREADS, FATTN__THREADS,
                               (void *[]){ &call }, r->stream);
 }

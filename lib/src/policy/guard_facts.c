@@ -2,7 +2,9 @@
 
 #include "score_mod/mod_program.h"
 
-/* ---- score_mod ------------------------------------------------------------------------------------------------------------- */
+/* ---- score_mod
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 static bool reads_more(const fattn__mod_program *program, int place)
 {
@@ -18,7 +20,8 @@ static bool reads_more(const fattn__mod_program *program, int place)
 
 bool fattn__fact_mod_reads_place(const fattn_problem *p)
 {
-    const fattn__mod_program *program = p->score_mod ? fattn__score_mod_program(p->score_mod) : NULL;
+    const fattn__mod_program *program =
+        p->score_mod ? fattn__score_mod_program(p->score_mod) : NULL;
     bool reads = false;
     for (int i = 0; program && i < program->count; i++)
         reads |= program->at[i].op == FATTN__MOD_INDEX || program->at[i].op == FATTN__MOD_TENSOR;
@@ -33,7 +36,9 @@ bool fattn__fact_mod_gradient_reads(const fattn_problem *p)
     return reads_more(program, program->result);
 }
 
-/* ---- extents and strides --------------------------------------------------------------------------------------------------- */
+/* ---- extents and strides
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 bool fattn__fact_bias_square(const fattn_problem *p)
 {
@@ -59,7 +64,8 @@ static int64_t largest_stride(const fattn_problem *p, int count, const fattn__ro
 
 int64_t fattn__fact_stride_qkv(const fattn_problem *p)
 {
-    return largest_stride(p, 3, (const fattn__role[]){ FATTN__ROLE_Q, FATTN__ROLE_K, FATTN__ROLE_V });
+    return largest_stride(p, 3,
+                          (const fattn__role[]){ FATTN__ROLE_Q, FATTN__ROLE_K, FATTN__ROLE_V });
 }
 
 int64_t fattn__fact_stride_o(const fattn_problem *p)
@@ -72,11 +78,14 @@ int64_t fattn__fact_stride_dq(const fattn_problem *p)
     return largest_stride(p, 1, (const fattn__role[]){ FATTN__ROLE_DQ });
 }
 
-/* ---- ragged tensors -------------------------------------------------------------------------------------------------------- */
+/* ---- ragged tensors
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 bool fattn__fact_packed_alone(const fattn_problem *p)
 {
-    static const fattn__role outputs[] = { FATTN__ROLE_O, FATTN__ROLE_DQ, FATTN__ROLE_DK, FATTN__ROLE_DV };
+    static const fattn__role outputs[] = { FATTN__ROLE_O, FATTN__ROLE_DQ, FATTN__ROLE_DK,
+                                           FATTN__ROLE_DV };
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         if (fattn__problem_shape(p, outputs[i]).written && fattn__problem_ragged(p, outputs[i]) &&
             !fattn__problem_ragged(p, fattn__problem_input(outputs[i])))
@@ -88,7 +97,8 @@ bool fattn__fact_dense_gradient(const fattn_problem *p)
 {
     static const fattn__role outputs[] = { FATTN__ROLE_DK, FATTN__ROLE_DV };
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (fattn__problem_shape(p, outputs[i]).written && !fattn__problem_ragged(p, outputs[i]) && fattn__problem_ragged(p, fattn__problem_input(outputs[i])))
+        if (fattn__problem_shape(p, outputs[i]).written && !fattn__problem_ragged(p, outputs[i]) &&
+            fattn__problem_ragged(p, fattn__problem_input(outputs[i])))
             return true;
     return false;
 }
@@ -99,19 +109,22 @@ bool fattn__fact_offsets_apart(const fattn_problem *p)
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs && p->pass == FATTN_BACKWARD; i++) {
         const fattn__role input = fattn__problem_input(outputs[i]);
         if (fattn__problem_ragged(p, outputs[i]) && fattn__problem_ragged(p, input) &&
-            fattn__problem_shape(p, outputs[i]).strides[2] != fattn__problem_shape(p, input).strides[2])
+            fattn__problem_shape(p, outputs[i]).strides[2] !=
+                fattn__problem_shape(p, input).strides[2])
             return true;
     }
     return false;
 }
 
-/* ---- the order in memory --------------------------------------------------------------------------------------------------- */
+/* ---- the order in memory
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 bool fattn__fact_order(const fattn_problem *p, fattn__role which, fattn_format format)
 {
-    static const int orders[][3] = {
-        [FATTN_FORMAT_BSHD] = { 0, 2, 1 }, [FATTN_FORMAT_SBHD] = { 2, 0, 1 }, [FATTN_FORMAT_BHSD] = { 0, 1, 2 }
-    };
+    static const int orders[][3] = { [FATTN_FORMAT_BSHD] = { 0, 2, 1 },
+                                     [FATTN_FORMAT_SBHD] = { 2, 0, 1 },
+                                     [FATTN_FORMAT_BHSD] = { 0, 1, 2 } };
     const fattn__shape shape = fattn__problem_shape(p, which);
     int64_t above = INT64_MAX;
     for (int i = 0; i < 3; i++) {
@@ -126,7 +139,9 @@ bool fattn__fact_order(const fattn_problem *p, fattn__role which, fattn_format f
     return true;
 }
 
-/* ---- words ----------------------------------------------------------------------------------------------------------------- */
+/* ---- words
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 #define AS_ROW(symbol, value, word) { (value), (word) },
 typedef struct row {

@@ -13,8 +13,9 @@
 #include "liars/lies.h"
 #include "rules.h"
 
-/* A pushed policy with all rules that apply with it. It never changes on a stack, so `with` restores a stack by keeping a
- * reference. It belongs to one thread, so its references need no atomics. */
+/* A pushed policy with all rules that apply with it. It never changes on a stack, so `with`
+ * restores a stack by keeping a reference. It belongs to one thread, so its references need no
+ * atomics. */
 typedef struct frame {
     struct frame *below; /* holds a reference */
     int references, depth;
@@ -26,7 +27,9 @@ typedef struct frame {
 
 static _Thread_local frame *top;
 
-/* ---- life of a frame ------------------------------------------------------------------------------------------------------- */
+/* ---- life of a frame
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static frame *hold(frame *f)
 {
@@ -77,23 +80,28 @@ static void set_top(frame *f)
         pthread_setspecific(at_thread_end, f);
 }
 
-/* ---- push and pop ---------------------------------------------------------------------------------------------------------- */
+/* ---- push and pop
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_status check_order(const fattn_policy *policy)
 {
     if (policy->order_count < 0 || policy->order_count > FATTN_BACKEND_COUNT)
-        return fattn__fail(FATTN_BAD_PROBLEM, "order_count: %d is not allowed; want 0 to %d", policy->order_count,
-                           FATTN_BACKEND_COUNT);
+        return fattn__fail(FATTN_BAD_PROBLEM, "order_count: %d is not allowed; want 0 to %d",
+                           policy->order_count, FATTN_BACKEND_COUNT);
     for (int i = 0; i < policy->order_count; i++) {
         if (policy->order[i] < 0 || policy->order[i] >= FATTN_BACKEND_COUNT)
-            return fattn__fail(FATTN_BAD_PROBLEM, "order[%d]: %d is not a backend", i, policy->order[i]);
+            return fattn__fail(FATTN_BAD_PROBLEM, "order[%d]: %d is not a backend", i,
+                               policy->order[i]);
         for (int before = 0; before < i; before++) {
             if (policy->order[before] == policy->order[i])
-                return fattn__fail(FATTN_BAD_PROBLEM, "order[%d]: backend %d is named twice", i, policy->order[i]);
+                return fattn__fail(FATTN_BAD_PROBLEM, "order[%d]: backend %d is named twice", i,
+                                   policy->order[i]);
         }
     }
-    return policy->rule_count == 0 || policy->rules != NULL ? FATTN_OK
-                                                            : fattn__fail(FATTN_BAD_PROBLEM, "rules: NULL is not allowed");
+    return policy->rule_count == 0 || policy->rules != NULL
+               ? FATTN_OK
+               : fattn__fail(FATTN_BAD_PROBLEM, "rules: NULL is not allowed");
 }
 
 /* The effect of a rule, without its name: two rules with the same effect are the same. */
@@ -105,7 +113,8 @@ static XXH128_hash_t hash_rule(const fattn_rule *rule, XXH128_hash_t before)
         int64_t engine;
         int32_t action, backend, pass, knob_count, cudnn_from, cudnn_to, sm_from, sm_to;
     } what = { before,
-               rule->when != NULL ? XXH3_128bits(rule->when, strlen(rule->when)) : (XXH128_hash_t){ 0, 0 },
+               rule->when != NULL ? XXH3_128bits(rule->when, strlen(rule->when))
+                                  : (XXH128_hash_t){ 0, 0 },
                XXH3_128bits(rule->knobs, (size_t)rule->knob_count * sizeof *rule->knobs),
                rule->holds,
                rule->engine,
@@ -124,7 +133,8 @@ fattn_status fattn_policy_push(const fattn_policy *policy, int *depth)
 {
     fattn_policy p = FATTN_POLICY_INIT;
     if (policy == NULL || !fattn__read_sized(&p, sizeof p, policy))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_policy: struct_size is wrong or an unknown field is set");
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_policy: struct_size is wrong or an unknown field is set");
     TRY(check_order(&p));
     frame *f = calloc(1, sizeof *f);
     if (f == NULL)
@@ -162,7 +172,8 @@ int fattn_policy_depth(void)
     return top != NULL ? top->depth : 0;
 }
 
-fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(void *argument), void *argument)
+fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(void *argument),
+                               void *argument)
 {
     frame *before = hold(top);
     fattn_status st = fattn_policy_push(policy, NULL);
@@ -176,7 +187,9 @@ fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(
     return st;
 }
 
-/* ---- asked ----------------------------------------------------------------------------------------------------------------- */
+/* ---- asked
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 int fattn__policy_order(const fattn_context *context, int32_t out[FATTN_BACKEND_COUNT])
 {
@@ -200,7 +213,8 @@ typedef struct target {
 /* Does a rule that holds refuse? */
 static bool says_no(const fattn_rule *rule, const target *t)
 {
-    const bool whole = rule->engine == FATTN_ANY && rule->knob_count == 0, same = rule->backend == (int32_t)t->backend;
+    const bool whole = rule->engine == FATTN_ANY && rule->knob_count == 0,
+               same = rule->backend == (int32_t)t->backend;
     if (t->engine == NULL)
         return rule->action == FATTN_DENY ? same && whole : !same;
     if (!same || whole)
@@ -208,12 +222,14 @@ static bool says_no(const fattn_rule *rule, const target *t)
     return fattn__rule_means(rule, t->engine) == (rule->action == FATTN_DENY);
 }
 
-static const fattn_rule *find(const fattn_rule *rules, size_t count, const target *t, const fattn_rule *so_far)
+static const fattn_rule *find(const fattn_rule *rules, size_t count, const target *t,
+                              const fattn_rule *so_far)
 {
     const fattn_context_info *info = &t->context->info;
     for (size_t i = 0; i < count; i++) {
         const bool better = so_far == NULL || (rules[i].unasked && !so_far->unasked);
-        if (better && says_no(&rules[i], t) && fattn__rule_holds(&rules[i], t->problem, info->cudnn_version, info->sm))
+        if (better && says_no(&rules[i], t) &&
+            fattn__rule_holds(&rules[i], t->problem, info->cudnn_version, info->sm))
             so_far = &rules[i];
     }
     return so_far;
@@ -229,13 +245,14 @@ static const fattn_rule *first_no(const target *t)
     return found;
 }
 
-const fattn_rule *fattn__policy_denies(const fattn_context *context, const fattn_problem *problem, fattn_backend backend)
+const fattn_rule *fattn__policy_denies(const fattn_context *context, const fattn_problem *problem,
+                                       fattn_backend backend)
 {
     return first_no(&(target){ context, problem, backend, NULL });
 }
 
-const fattn_rule *fattn__policy_removes(const fattn_context *context, const fattn_problem *problem, fattn_backend backend,
-                                        const fattn_engine *engine)
+const fattn_rule *fattn__policy_removes(const fattn_context *context, const fattn_problem *problem,
+                                        fattn_backend backend, const fattn_engine *engine)
 {
     return first_no(&(target){ context, problem, backend, engine });
 }
@@ -245,11 +262,13 @@ static uint64_t mix_choice(uint64_t hash, const fattn_rule *rules, size_t count,
     const fattn_context_info *info = &t->context->info;
     for (size_t i = 0; i < count; i++) {
         const fattn_rule *rule = &rules[i];
-        if (rule->backend != (int32_t)t->backend || !fattn__rule_holds(rule, t->problem, info->cudnn_version, info->sm))
+        if (rule->backend != (int32_t)t->backend ||
+            !fattn__rule_holds(rule, t->problem, info->cudnn_version, info->sm))
             continue;
         const int64_t what[] = { rule->engine, rule->action };
         hash = XXH3_64bits_withSeed(what, sizeof what, hash);
-        hash = XXH3_64bits_withSeed(rule->knobs, (size_t)rule->knob_count * sizeof *rule->knobs, hash);
+        hash =
+            XXH3_64bits_withSeed(rule->knobs, (size_t)rule->knob_count * sizeof *rule->knobs, hash);
     }
     return hash;
 }

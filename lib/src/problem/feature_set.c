@@ -3,7 +3,9 @@
 /* Has one of its tensors this type? */
 static bool has_type(const fattn_problem *p, int32_t dtype)
 {
-    return p->dtype == dtype || p->o_dtype == dtype || (p->pass == FATTN_BACKWARD && (p->grad_dtype == dtype || p->do_dtype == dtype)) || p->bias_dtype == dtype;
+    return p->dtype == dtype || p->o_dtype == dtype ||
+           (p->pass == FATTN_BACKWARD && (p->grad_dtype == dtype || p->do_dtype == dtype)) ||
+           p->bias_dtype == dtype;
 }
 
 const char *fattn__features_missing(const fattn_problem *p, uint64_t features)

@@ -44,7 +44,8 @@ void fattn_match_layout(const int64_t dim[4], const int64_t like_strides[4], int
             order[place] = order[place - 1];
         order[place] = axis;
     }
-    const int64_t extents[4] = { dim[B], dim[H], dim[S], dim[D] }; /* `out` may be `dim` or `like_strides` */
+    const int64_t extents[4] = { dim[B], dim[H], dim[S],
+                                 dim[D] }; /* `out` may be `dim` or `like_strides` */
     int64_t step = extents[D];
     out[D] = 1;
     for (int i = 2; i >= 0; i--) {
@@ -67,7 +68,8 @@ bool fattn__layout_span(const int64_t dim[4], const int64_t strides[4], int64_t 
     int64_t last = 0;
     for (int axis = 0; axis < 4; axis++) {
         int64_t reach;
-        if (__builtin_mul_overflow(dim[axis] - 1, strides[axis], &reach) || __builtin_add_overflow(last, reach, &last))
+        if (__builtin_mul_overflow(dim[axis] - 1, strides[axis], &reach) ||
+            __builtin_add_overflow(last, reach, &last))
             return false;
     }
     if (last >= span_limit - 1)
@@ -76,7 +78,8 @@ bool fattn__layout_span(const int64_t dim[4], const int64_t strides[4], int64_t 
     return true;
 }
 
-/* Nested: sorted by stride, every dimension steps over everything inside it. This is sufficient, and nearly every layout has it. */
+/* Nested: sorted by stride, every dimension steps over everything inside it. This is sufficient,
+ * and nearly every layout has it. */
 static bool is_nested(const int64_t dim[4], const int64_t strides[4])
 {
     bool used[4] = { false };
@@ -101,7 +104,8 @@ static int64_t magnitude(int64_t x)
     return x < 0 ? -x : x;
 }
 
-/* Is there a step n with |n| < extent and |offset + n * stride| < width <= stride? The values nearest to 0 decide. */
+/* Is there a step n with |n| < extent and |offset + n * stride| < width <= stride? The values
+ * nearest to 0 decide. */
 static bool reaches(int64_t offset, int64_t stride, int64_t extent, int64_t width)
 {
     const int64_t nearest = -offset / stride;
@@ -111,8 +115,9 @@ static bool reaches(int64_t offset, int64_t stride, int64_t extent, int64_t widt
     return false;
 }
 
-/* Two elements coincide iff a difference of index tuples, not all zero, has offset 0. The innermost dimension has stride 1, so it
- * covers every offset below its extent; the longest of the others is solved for, the remaining two are tried. */
+/* Two elements coincide iff a difference of index tuples, not all zero, has offset 0. The innermost
+ * dimension has stride 1, so it covers every offset below its extent; the longest of the others is
+ * solved for, the remaining two are tried. */
 bool fattn__layout_overlaps(const int64_t dim[4], const int64_t strides[4])
 {
     if (is_nested(dim, strides))
@@ -122,11 +127,13 @@ bool fattn__layout_overlaps(const int64_t dim[4], const int64_t strides[4])
         if (dim[axis] > dim[solved])
             solved = axis;
     const int one = solved == B ? H : B, two = solved == S ? H : S;
-    if (dim[one] > search_limit || dim[two] > search_limit || dim[one] * (2 * dim[two] - 1) > search_limit)
+    if (dim[one] > search_limit || dim[two] > search_limit ||
+        dim[one] * (2 * dim[two] - 1) > search_limit)
         return true;
     if (dim[solved] > 1 && strides[solved] < dim[D])
         return true;
-    for (int64_t i = 0; i < dim[one]; i++) /* differences come in pairs of opposite sign, so one half is enough */
+    for (int64_t i = 0; i < dim[one];
+         i++) /* differences come in pairs of opposite sign, so one half is enough */
         for (int64_t j = i == 0 ? 1 : 1 - dim[two]; j < dim[two]; j++)
             if (reaches(i * strides[one] + j * strides[two], strides[solved], dim[solved], dim[D]))
                 return true;

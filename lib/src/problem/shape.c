@@ -23,7 +23,9 @@ const char *fattn__role_name(fattn__role which)
 fattn__shape fattn__problem_shape(const fattn_problem *p, fattn__role which)
 {
     const bool backward = p->pass == FATTN_BACKWARD;
-    fattn__shape shape = { .dim = { p->batch, p->heads_q, p->seq_q, p->dim_qk }, .dtype = p->dtype, .used = true };
+    fattn__shape shape = { .dim = { p->batch, p->heads_q, p->seq_q, p->dim_qk },
+                           .dtype = p->dtype,
+                           .used = true };
     switch (which) {
     case FATTN__ROLE_DK:
     case FATTN__ROLE_K:
@@ -58,7 +60,8 @@ fattn__shape fattn__problem_shape(const fattn_problem *p, fattn__role which)
     else if (which == FATTN__ROLE_O)
         shape.written = !backward;
     else if (which == FATTN__ROLE_STATS)
-        shape.written = (p->outputs & ~FATTN_WANT_RNG_DUMP) != 0, shape.used = backward || shape.written;
+        shape.written = (p->outputs & ~FATTN_WANT_RNG_DUMP) != 0,
+        shape.used = backward || shape.written;
     else if (which == FATTN__ROLE_BIAS)
         shape.used = p->has_bias != 0;
     else if (which == FATTN__ROLE_DBIAS)
@@ -74,7 +77,8 @@ fattn__shape fattn__problem_shape(const fattn_problem *p, fattn__role which)
 
 bool fattn__problem_ragged(const fattn_problem *p, fattn__role which)
 {
-    _Static_assert(FATTN__ROLE_Q == 0 && FATTN__ROLE_STATS == 4 && FATTN__ROLE_DV == 8, "the order of FATTN_RAGGED_LIST");
+    _Static_assert(FATTN__ROLE_Q == 0 && FATTN__ROLE_STATS == 4 && FATTN__ROLE_DV == 8,
+                   "the order of FATTN_RAGGED_LIST");
     return which <= FATTN__ROLE_DV && (p->ragged >> which & 1u) != 0;
 }
 
@@ -98,12 +102,14 @@ fattn__shape fattn__problem_bytes_of(const fattn_problem *p, fattn__role which)
 
 fattn__role fattn__problem_input(fattn__role output)
 {
-    static const fattn__role table[FATTN__ROLE_COUNT] = { [FATTN__ROLE_Q] = FATTN__ROLE_COUNT,    [FATTN__ROLE_K] = FATTN__ROLE_COUNT,
-                                                          [FATTN__ROLE_V] = FATTN__ROLE_COUNT,    [FATTN__ROLE_O] = FATTN__ROLE_Q,
-                                                          [FATTN__ROLE_STATS] = FATTN__ROLE_COUNT, [FATTN__ROLE_DO] = FATTN__ROLE_O,
-                                                          [FATTN__ROLE_DQ] = FATTN__ROLE_Q,       [FATTN__ROLE_DK] = FATTN__ROLE_K,
-                                                          [FATTN__ROLE_DV] = FATTN__ROLE_V,       [FATTN__ROLE_BIAS] = FATTN__ROLE_COUNT,
-                                                          [FATTN__ROLE_DBIAS] = FATTN__ROLE_BIAS };
+    static const fattn__role table[FATTN__ROLE_COUNT] = {
+        [FATTN__ROLE_Q] = FATTN__ROLE_COUNT,     [FATTN__ROLE_K] = FATTN__ROLE_COUNT,
+        [FATTN__ROLE_V] = FATTN__ROLE_COUNT,     [FATTN__ROLE_O] = FATTN__ROLE_Q,
+        [FATTN__ROLE_STATS] = FATTN__ROLE_COUNT, [FATTN__ROLE_DO] = FATTN__ROLE_O,
+        [FATTN__ROLE_DQ] = FATTN__ROLE_Q,        [FATTN__ROLE_DK] = FATTN__ROLE_K,
+        [FATTN__ROLE_DV] = FATTN__ROLE_V,        [FATTN__ROLE_BIAS] = FATTN__ROLE_COUNT,
+        [FATTN__ROLE_DBIAS] = FATTN__ROLE_BIAS
+    };
     return table[output];
 }
 
@@ -120,7 +126,8 @@ bool fattn__problem_sums(const fattn_problem *p, fattn__role gradient, bool summ
     const int64_t *strides = fattn__problem_strides(&copy, gradient);
     if ((strides[0] | strides[1] | strides[2] | strides[3]) == 0) /* not derived yet */
         return false;
-    for (int axis = 0; axis < 4; axis++) { /* the stride of b of a ragged tensor is not read, and is not 0 in a resolved problem */
+    for (int axis = 0; axis < 4; axis++) { /* the stride of b of a ragged tensor is not read, and is
+                                              not 0 in a resolved problem */
         out[axis] = shape.dim[axis] > 1 && shape.strides[axis] == 0 && strides[axis] == 0;
         any = any || out[axis];
     }
@@ -132,7 +139,8 @@ fattn__role fattn__problem_misaligned(const fattn_problem *resolved)
     fattn__role which = 0;
     for (; which < FATTN__ROLE_COUNT; which++) {
         const fattn__shape shape = fattn__problem_shape(resolved, which);
-        if (shape.used && which != FATTN__ROLE_STATS && which != FATTN__ROLE_BIAS && which != FATTN__ROLE_DBIAS &&
+        if (shape.used && which != FATTN__ROLE_STATS && which != FATTN__ROLE_BIAS &&
+            which != FATTN__ROLE_DBIAS &&
             !fattn__layout_aligned(shape.dim, shape.strides, fattn__dtype_bytes(shape.dtype)))
             break;
     }

@@ -11,10 +11,14 @@
 const char *fattn__mod_word(int op)
 {
 #define AS_WORD(symbol, value, word, inputs) [value] = (word),
-    static const char *const table[] = { FATTN_MOD_OP_LIST(AS_WORD) [FATTN__MOD_SCORE] = "score", [FATTN__MOD_GRADIENT] = "gradient",
-                                         [FATTN__MOD_INDEX] = "index", [FATTN__MOD_CONSTANT] = "constant", [FATTN__MOD_TENSOR] = "tensor" };
+    static const char *const table[] = { FATTN_MOD_OP_LIST(AS_WORD)[FATTN__MOD_SCORE] = "score",
+                                         [FATTN__MOD_GRADIENT] = "gradient",
+                                         [FATTN__MOD_INDEX] = "index",
+                                         [FATTN__MOD_CONSTANT] = "constant",
+                                         [FATTN__MOD_TENSOR] = "tensor" };
 #undef AS_WORD
-    return op > 0 && op < (int)(sizeof table / sizeof *table) && table[op] != NULL ? table[op] : "?";
+    return op > 0 && op < (int)(sizeof table / sizeof *table) && table[op] != NULL ? table[op]
+                                                                                   : "?";
 }
 
 bool fattn__mod_is_condition(int op)
@@ -32,10 +36,12 @@ static uint32_t bits_of(float x)
 /* Constants are compared by their bits: -0 is not 0, and a NaN equals itself. */
 static bool same_node(const fattn__mod_node *x, const fattn__mod_node *y)
 {
-    return x->op == y->op && x->a == y->a && x->b == y->b && x->c == y->c && bits_of(x->constant) == bits_of(y->constant);
+    return x->op == y->op && x->a == y->a && x->b == y->b && x->c == y->c &&
+           bits_of(x->constant) == bits_of(y->constant);
 }
 
-/* The score comes first, then the gradient, then computed values, then indices; within a class the hash of the structure decides. */
+/* The score comes first, then the gradient, then computed values, then indices; within a class the
+ * hash of the structure decides. */
 static uint64_t rank_of(const fattn__mod_builder *b, const fattn__mod_node *node)
 {
     uint64_t below[5] = { (uint64_t)node->op, 0, 0, 0, 0 };
@@ -45,7 +51,10 @@ static uint64_t rank_of(const fattn__mod_builder *b, const fattn__mod_node *node
         below[2] = (uint64_t)node->a;
     for (int i = 0; i < inputs && i < 3; i++)
         below[2 + i] = b->rank[at[i]];
-    const uint64_t of_kind = node->op == FATTN__MOD_SCORE ? 0 : node->op == FATTN__MOD_GRADIENT ? 1 : node->op == FATTN__MOD_INDEX ? 3 : 2;
+    const uint64_t of_kind = node->op == FATTN__MOD_SCORE      ? 0
+                             : node->op == FATTN__MOD_GRADIENT ? 1
+                             : node->op == FATTN__MOD_INDEX    ? 3
+                                                               : 2;
     return of_kind << 62 | XXH3_64bits(below, sizeof below) >> 2;
 }
 
@@ -66,7 +75,8 @@ static int place(fattn__mod_builder *b, fattn__mod_node node)
 
 static int put(fattn__mod_builder *b, int op, int x, int y, int z)
 {
-    return place(b, (fattn__mod_node){ .op = (int16_t)op, .a = (int16_t)x, .b = (int16_t)y, .c = (int16_t)z });
+    return place(b, (fattn__mod_node){
+                        .op = (int16_t)op, .a = (int16_t)x, .b = (int16_t)y, .c = (int16_t)z });
 }
 
 int fattn__mod_leaf(fattn__mod_builder *b, int kind, int a)
@@ -89,12 +99,14 @@ static bool is_virtual(const fattn__mod_builder *b, int x)
     return !is_constant(b, x) && b->at[x].op != FATTN__MOD_TENSOR;
 }
 
-/* key * -0 + x. An index is never negative, so the product is -0, and -0 + x is x, also when x is -0. */
+/* key * -0 + x. An index is never negative, so the product is -0, and -0 + x is x, also when x is
+ * -0. */
 static int virtually(fattn__mod_builder *b, int x)
 {
     if (is_virtual(b, x))
         return x;
-    const int key = fattn__mod_leaf(b, FATTN__MOD_INDEX, FATTN_MOD_KEY), zero = fattn__mod_constant(b, -0.0f);
+    const int key = fattn__mod_leaf(b, FATTN__MOD_INDEX, FATTN_MOD_KEY),
+              zero = fattn__mod_constant(b, -0.0f);
     return put(b, FATTN_MOD_ADD, put(b, FATTN_MOD_MUL, key, zero, 0), x, 0);
 }
 
@@ -111,7 +123,8 @@ static int as_number(fattn__mod_builder *b, int x)
 {
     if (!fattn__mod_is_condition(b->at[x].op))
         return x;
-    return put(b, FATTN_MOD_SELECT, x, virtually(b, fattn__mod_constant(b, 1)), fattn__mod_constant(b, 0));
+    return put(b, FATTN_MOD_SELECT, x, virtually(b, fattn__mod_constant(b, 1)),
+               fattn__mod_constant(b, 0));
 }
 
 int fattn__mod_as_result(fattn__mod_builder *b, int x)
@@ -133,17 +146,20 @@ static bool is_number_for_sure(const fattn__mod_builder *b, int x)
     case FATTN_MOD_ADD:
     case FATTN_MOD_SUB:
         /* One side is a leaf: the walk stays linear. */
-        return fattn__mod_inputs(b->at[n->b].op) == 0 && is_number_for_sure(b, n->b) && is_number_for_sure(b, n->a);
+        return fattn__mod_inputs(b->at[n->b].op) == 0 && is_number_for_sure(b, n->b) &&
+               is_number_for_sure(b, n->a);
     default:
         return false;
     }
 }
 
-/* The comparison that holds exactly where `op` does not, provided that nothing is a NaN; eq and ne also with one. 0: none. */
+/* The comparison that holds exactly where `op` does not, provided that nothing is a NaN; eq and ne
+ * also with one. 0: none. */
 static int opposite(int op)
 {
-    static const int16_t table[] = { [FATTN_MOD_EQ] = FATTN_MOD_NE, [FATTN_MOD_NE] = FATTN_MOD_EQ, [FATTN_MOD_LT] = FATTN_MOD_GE,
-                                     [FATTN_MOD_GE] = FATTN_MOD_LT, [FATTN_MOD_GT] = FATTN_MOD_LE, [FATTN_MOD_LE] = FATTN_MOD_GT };
+    static const int16_t table[] = { [FATTN_MOD_EQ] = FATTN_MOD_NE, [FATTN_MOD_NE] = FATTN_MOD_EQ,
+                                     [FATTN_MOD_LT] = FATTN_MOD_GE, [FATTN_MOD_GE] = FATTN_MOD_LT,
+                                     [FATTN_MOD_GT] = FATTN_MOD_LE, [FATTN_MOD_LE] = FATTN_MOD_GT };
     return (size_t)op < sizeof table / sizeof *table ? table[op] : 0;
 }
 
@@ -156,7 +172,8 @@ static int negation(fattn__mod_builder *b, int x)
     if (n.op == FATTN_MOD_NOT)
         return n.a;
     const int other = opposite(n.op);
-    if (other == FATTN_MOD_EQ || other == FATTN_MOD_NE || (other != 0 && is_number_for_sure(b, n.a) && is_number_for_sure(b, n.b)))
+    if (other == FATTN_MOD_EQ || other == FATTN_MOD_NE ||
+        (other != 0 && is_number_for_sure(b, n.a) && is_number_for_sure(b, n.b)))
         return put(b, other, n.a, n.b, 0);
     return put(b, FATTN_MOD_NOT, x, 0, 0);
 }
@@ -164,10 +181,14 @@ static int negation(fattn__mod_builder *b, int x)
 /* The operation with its inputs exchanged; 0 when there is none. */
 static int mirrored(int op)
 {
-    static const int16_t table[] = { [FATTN_MOD_ADD] = FATTN_MOD_ADD, [FATTN_MOD_MUL] = FATTN_MOD_MUL, [FATTN_MOD_MAX] = FATTN_MOD_MAX,
-                                     [FATTN_MOD_MIN] = FATTN_MOD_MIN, [FATTN_MOD_EQ] = FATTN_MOD_EQ,   [FATTN_MOD_NE] = FATTN_MOD_NE,
-                                     [FATTN_MOD_AND] = FATTN_MOD_AND, [FATTN_MOD_OR] = FATTN_MOD_OR,   [FATTN_MOD_LT] = FATTN_MOD_GT,
-                                     [FATTN_MOD_GT] = FATTN_MOD_LT,   [FATTN_MOD_LE] = FATTN_MOD_GE,   [FATTN_MOD_GE] = FATTN_MOD_LE };
+    static const int16_t table[] = {
+        [FATTN_MOD_ADD] = FATTN_MOD_ADD, [FATTN_MOD_MUL] = FATTN_MOD_MUL,
+        [FATTN_MOD_MAX] = FATTN_MOD_MAX, [FATTN_MOD_MIN] = FATTN_MOD_MIN,
+        [FATTN_MOD_EQ] = FATTN_MOD_EQ,   [FATTN_MOD_NE] = FATTN_MOD_NE,
+        [FATTN_MOD_AND] = FATTN_MOD_AND, [FATTN_MOD_OR] = FATTN_MOD_OR,
+        [FATTN_MOD_LT] = FATTN_MOD_GT,   [FATTN_MOD_GT] = FATTN_MOD_LT,
+        [FATTN_MOD_LE] = FATTN_MOD_GE,   [FATTN_MOD_GE] = FATTN_MOD_LE
+    };
     return (size_t)op < sizeof table / sizeof *table ? table[op] : 0;
 }
 
@@ -176,7 +197,8 @@ static int folded(fattn__mod_builder *b, int op, int x, int y)
 {
     if (!is_constant(b, x) || (fattn__mod_inputs(op) > 1 && !is_constant(b, y)))
         return -1;
-    const float value = (float)fattn__mod_compute(op, (double)b->at[x].constant, (double)b->at[y].constant, 0);
+    const float value =
+        (float)fattn__mod_compute(op, (double)b->at[x].constant, (double)b->at[y].constant, 0);
     return isnan(value) ? -1 : fattn__mod_constant(b, value);
 }
 
@@ -232,7 +254,8 @@ static int apply_binary(fattn__mod_builder *b, int op, int x, int y)
         const int swap = x;
         x = y, y = swap, op = mirror;
     }
-    if ((op == FATTN_MOD_MUL || op == FATTN_MOD_DIV) && is_constant(b, y) && b->at[y].constant == 1.0f)
+    if ((op == FATTN_MOD_MUL || op == FATTN_MOD_DIV) && is_constant(b, y) &&
+        b->at[y].constant == 1.0f)
         return x;
     return put(b, op, virtually(b, x), y, 0);
 }
@@ -245,7 +268,8 @@ int fattn__mod_apply(fattn__mod_builder *b, fattn_mod_op op, int x, int y, int z
         return apply_select(b, x, y, z);
     if (op == FATTN_MOD_AND || op == FATTN_MOD_OR)
         return apply_logic(b, (int)op, x, y);
-    return fattn__mod_inputs((int)op) == 1 ? apply_unary(b, (int)op, x) : apply_binary(b, (int)op, x, y);
+    return fattn__mod_inputs((int)op) == 1 ? apply_unary(b, (int)op, x)
+                                           : apply_binary(b, (int)op, x, y);
 }
 
 /* Returns the node's place in `out`, after its inputs. */
@@ -267,7 +291,8 @@ static int emit(const fattn__mod_builder *b, int from, int16_t *placed, fattn__m
     return out->count++;
 }
 
-bool fattn__mod_compact(const fattn__mod_builder *b, const int *roots, int count, fattn__mod_program *out, int32_t *places)
+bool fattn__mod_compact(const fattn__mod_builder *b, const int *roots, int count,
+                        fattn__mod_program *out, int32_t *places)
 {
     int16_t placed[FATTN__MOD_BUILDER_NODES];
     memset(placed, -1, sizeof placed);

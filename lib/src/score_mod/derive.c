@@ -1,11 +1,11 @@
 /* The gradient of a program, by reverse mode.
  *
- * At edges   abs: 1 at 0. relu: 0 at 0. max, min: a tie goes to the first input, as the text has it. select: the gradient goes to the input
- *            that was chosen. ceil, floor, comparisons and logic: 0. mod: as between two jumps. pow: 0 to the exponent where the base is not
- *            above 0.
- * No NaN     a masked key has d(loss)/d(modified score) = 0, and an input that was not chosen has 0 from its select; but 0 times the slope of
- *            log, a quotient, exp … there may be 0 times infinity. So where a slope may be infinite a zero stays a zero by a select, not by
- *            a product. */
+ * At edges   abs: 1 at 0. relu: 0 at 0. max, min: a tie goes to the first input, as the text has
+ * it. select: the gradient goes to the input that was chosen. ceil, floor, comparisons and logic:
+ * 0. mod: as between two jumps. pow: 0 to the exponent where the base is not above 0. No NaN     a
+ * masked key has d(loss)/d(modified score) = 0, and an input that was not chosen has 0 from its
+ * select; but 0 times the slope of log, a quotient, exp … there may be 0 times infinity. So where a
+ * slope may be infinite a zero stays a zero by a select, not by a product. */
 #include <math.h>
 
 #include "recording.h"
@@ -46,7 +46,8 @@ static void give(sweep *s, int node, int slope, bool routed)
     s->routed[node] = s->routed[node] || routed;
 }
 
-/* The same if the factor `x` was multiplied with a slope, or divided it, and may have been infinite. */
+/* The same if the factor `x` was multiplied with a slope, or divided it, and may have been
+ * infinite. */
 static void give_steep(sweep *s, int node, int from, int x)
 {
     if (!s->active[node])
@@ -152,7 +153,10 @@ static bool piecewise(sweep *s, int at, const fattn__mod_node *n)
     const int g = s->slope[at], zero = number(s, 0);
     switch (n->op) {
     case FATTN_MOD_ABS:
-        give(s, n->a, fattn__mod_apply(s->b, FATTN_MOD_SELECT, make(s, FATTN_MOD_GE, n->a, zero), g, make(s, FATTN_MOD_NEG, g, 0)), s->routed[at]);
+        give(s, n->a,
+             fattn__mod_apply(s->b, FATTN_MOD_SELECT, make(s, FATTN_MOD_GE, n->a, zero), g,
+                              make(s, FATTN_MOD_NEG, g, 0)),
+             s->routed[at]);
         return true;
     case FATTN_MOD_RELU:
         route(s, at, make(s, FATTN_MOD_GT, n->a, zero), n->a, -1);
@@ -186,7 +190,9 @@ static void power(sweep *s, int at, const fattn__mod_node *n)
     }
     if (s->active[y]) {
         const int d = make(s, FATTN_MOD_MUL, at, make(s, FATTN_MOD_LOG, x, 0));
-        give_steep(s, y, at, fattn__mod_apply(s->b, FATTN_MOD_SELECT, make(s, FATTN_MOD_GT, x, zero), make(s, FATTN_MOD_MUL, g, d), zero));
+        give_steep(s, y, at,
+                   fattn__mod_apply(s->b, FATTN_MOD_SELECT, make(s, FATTN_MOD_GT, x, zero),
+                                    make(s, FATTN_MOD_MUL, g, d), zero));
     }
 }
 
@@ -208,24 +214,31 @@ static void binary(sweep *s, int at, const fattn__mod_node *n)
         give_factor(s, y, at, FATTN_MOD_MUL, x, s->bound[x] < UNBOUNDED);
         break;
     case FATTN_MOD_DIV:
-        give_factor(s, x, at, FATTN_MOD_DIV, y, s->b->at[y].op == FATTN__MOD_CONSTANT && s->b->at[y].constant != 0.0f);
+        give_factor(s, x, at, FATTN_MOD_DIV, y,
+                    s->b->at[y].op == FATTN__MOD_CONSTANT && s->b->at[y].constant != 0.0f);
         if (s->active[y])
-            give_steep(s, y, at, make(s, FATTN_MOD_NEG, make(s, FATTN_MOD_DIV, make(s, FATTN_MOD_MUL, g, at), y), 0));
+            give_steep(s, y, at,
+                       make(s, FATTN_MOD_NEG,
+                            make(s, FATTN_MOD_DIV, make(s, FATTN_MOD_MUL, g, at), y), 0));
         break;
     case FATTN_MOD_MOD: /* x - y * trunc(x / y) */
         give(s, x, g, s->routed[at]);
         if (s->active[y])
-            give_steep(s, y, at, make(s, FATTN_MOD_MUL, g, make(s, FATTN_MOD_DIV, make(s, FATTN_MOD_SUB, at, x), y)));
+            give_steep(s, y, at,
+                       make(s, FATTN_MOD_MUL, g,
+                            make(s, FATTN_MOD_DIV, make(s, FATTN_MOD_SUB, at, x), y)));
         break;
     default:
         power(s, at, n);
     }
 }
 
-/* log2 of an upper bound of the size, and proof that it is no NaN, for scores below 2^40; UNBOUNDED: cannot say. */
+/* log2 of an upper bound of the size, and proof that it is no NaN, for scores below 2^40;
+ * UNBOUNDED: cannot say. */
 static int bound_of(const sweep *s, const fattn__mod_node *n)
 {
-    const int x = s->bound[n->a], y = s->bound[n->b], z = s->bound[n->c], one_more = (x > y ? x : y) + 1;
+    const int x = s->bound[n->a], y = s->bound[n->b], z = s->bound[n->c],
+              one_more = (x > y ? x : y) + 1;
     switch (n->op) {
     case FATTN__MOD_SCORE:
         return 40;
@@ -249,7 +262,9 @@ static int bound_of(const sweep *s, const fattn__mod_node *n)
     case FATTN_MOD_MUL:
         return x + y;
     case FATTN_MOD_DIV:
-        return s->b->at[n->b].op == FATTN__MOD_CONSTANT && s->b->at[n->b].constant != 0.0f ? x - y + 1 : UNBOUNDED;
+        return s->b->at[n->b].op == FATTN__MOD_CONSTANT && s->b->at[n->b].constant != 0.0f
+                   ? x - y + 1
+                   : UNBOUNDED;
     case FATTN_MOD_TANH:
     case FATTN_MOD_SIGMOID:
     case FATTN_MOD_ERF:
@@ -264,7 +279,8 @@ static int bound_of(const sweep *s, const fattn__mod_node *n)
 static void find_active(sweep *s, const fattn__mod_program *p)
 {
     for (int i = 0; i < p->count; i++) {
-        const int inputs = fattn__mod_inputs(p->at[i].op), at[3] = { p->at[i].a, p->at[i].b, p->at[i].c };
+        const int inputs = fattn__mod_inputs(p->at[i].op),
+                  at[3] = { p->at[i].a, p->at[i].b, p->at[i].c };
         s->slope[i] = -1;
         s->active[i] = p->at[i].op == FATTN__MOD_SCORE || p->at[i].op == FATTN__MOD_TENSOR;
         for (int k = 0; k < inputs; k++)
@@ -274,7 +290,8 @@ static void find_active(sweep *s, const fattn__mod_program *p)
     }
 }
 
-void fattn__mod_derive(fattn__mod_builder *b, const fattn__mod_program *program, int roots[1 + FATTN_MOD_MAX_TENSORS])
+void fattn__mod_derive(fattn__mod_builder *b, const fattn__mod_program *program,
+                       int roots[1 + FATTN_MOD_MAX_TENSORS])
 {
     sweep s = { .b = b };
     const int gradient = fattn__mod_leaf(b, FATTN__MOD_GRADIENT, 0);
@@ -296,7 +313,8 @@ void fattn__mod_derive(fattn__mod_builder *b, const fattn__mod_program *program,
         if (program->at[i].op == FATTN__MOD_SCORE)
             roots[0] = s.steep ? zero_where_zero(&s, gradient, s.slope[i]) : s.slope[i];
         else if (program->at[i].op == FATTN__MOD_TENSOR)
-            roots[1 + program->at[i].a] = s.steep ? zero_where_zero(&s, gradient, s.slope[i]) : s.slope[i];
+            roots[1 + program->at[i].a] =
+                s.steep ? zero_where_zero(&s, gradient, s.slope[i]) : s.slope[i];
     }
     roots[0] = fattn__mod_as_result(b, roots[0]);
 }

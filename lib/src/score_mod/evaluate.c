@@ -1,4 +1,5 @@
-/* Evaluates a program at one place in double, and compares a user's gradient with the derived one. */
+/* Evaluates a program at one place in double, and compares a user's gradient with the derived one.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@ float fattn__mod_element(const void *data, int32_t dtype, int64_t offset)
     }
     uint16_t code;
     memcpy(&code, (const char *)data + offset * 2, sizeof code);
-    const uint32_t exponent = (code >> 10) & 31u, fraction = code & 1023u, sign = (uint32_t)(code & 0x8000u) << 16;
+    const uint32_t exponent = (code >> 10) & 31u, fraction = code & 1023u,
+                   sign = (uint32_t)(code & 0x8000u) << 16;
     if (dtype == FATTN_BF16)
         bits = (uint32_t)code << 16;
     else if (exponent == 0) /* subnormal */
@@ -49,7 +51,8 @@ static double leaf(const spot *s, const fattn__mod_node *n)
         return (double)s->at[n->a];
     case FATTN__MOD_TENSOR:
         tensor = &s->mod->tensors[n->a];
-        return (double)fattn__mod_element(s->tensors[n->a], tensor->dtype, fattn__mod_offset(tensor, s->at));
+        return (double)fattn__mod_element(s->tensors[n->a], tensor->dtype,
+                                          fattn__mod_offset(tensor, s->at));
     default:
         return (double)n->constant;
     }
@@ -60,7 +63,9 @@ static double value_at(const spot *s, const fattn__mod_program *p)
     double value[FATTN__MOD_MAX_NODES];
     for (int i = 0; i < p->count; i++) {
         const fattn__mod_node *n = &p->at[i];
-        value[i] = fattn__mod_inputs(n->op) == 0 ? leaf(s, n) : fattn__mod_compute(n->op, value[n->a], value[n->b], value[n->c]);
+        value[i] = fattn__mod_inputs(n->op) == 0
+                       ? leaf(s, n)
+                       : fattn__mod_compute(n->op, value[n->a], value[n->b], value[n->c]);
     }
     return value[p->result];
 }
@@ -69,7 +74,8 @@ static fattn_status check_addresses(const fattn_score_mod *mod, const void *cons
 {
     for (int i = 0; i < mod->tensor_count; i++)
         if (tensors == NULL || tensors[i] == NULL)
-            return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: tensor %d (\"%.64s\") has no address", i, mod->tensors[i].name);
+            return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: tensor %d (\"%.64s\") has no address",
+                               i, mod->tensors[i].name);
     return FATTN_OK;
 }
 
@@ -77,20 +83,25 @@ static fattn_status check_place(const fattn_score_mod *mod, const int64_t at[4])
 {
     for (int axis = 0; axis < 4; axis++) {
         if (at[axis] < 0)
-            return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: at[%d]: %" PRId64 " is not allowed; want 0 or more", axis, at[axis]);
+            return fattn__fail(FATTN_BAD_PROBLEM,
+                               "score_mod: at[%d]: %" PRId64 " is not allowed; want 0 or more",
+                               axis, at[axis]);
         for (int i = 0; i < mod->tensor_count; i++)
             if (mod->tensors[i].dim[axis] != 1 && at[axis] >= mod->tensors[i].dim[axis])
-                return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: at[%d]: %" PRId64 " lies outside tensor \"%.64s\", %" PRId64, axis, at[axis],
-                                   mod->tensors[i].name, mod->tensors[i].dim[axis]);
+                return fattn__fail(FATTN_BAD_PROBLEM,
+                                   "score_mod: at[%d]: %" PRId64
+                                   " lies outside tensor \"%.64s\", %" PRId64,
+                                   axis, at[axis], mod->tensors[i].name, mod->tensors[i].dim[axis]);
     }
     return FATTN_OK;
 }
 
-fattn_status fattn_score_mod_evaluate(const fattn_score_mod *mod, double score, const int64_t at[4], const void *const *tensors, double *value,
-                                      double *slope)
+fattn_status fattn_score_mod_evaluate(const fattn_score_mod *mod, double score, const int64_t at[4],
+                                      const void *const *tensors, double *value, double *slope)
 {
     if (mod == NULL || at == NULL)
-        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s: NULL is not allowed", mod == NULL ? "mod" : "at");
+        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s: NULL is not allowed",
+                           mod == NULL ? "mod" : "at");
     fattn_status st = check_addresses(mod, tensors);
     if (st == FATTN_OK)
         st = check_place(mod, at);
@@ -130,21 +141,27 @@ static void last_line(const fattn_score_mod *mod, char *out, size_t capacity)
 {
     const fattn__mod_node *n = &mod->gradient.at[mod->gradient.result];
     const int inputs = fattn__mod_inputs(n->op), at[3] = { n->a, n->b, n->c };
-    size_t length = (size_t)snprintf(out, capacity, "%d %s", mod->gradient.result, fattn__mod_word(n->op));
+    size_t length =
+        (size_t)snprintf(out, capacity, "%d %s", mod->gradient.result, fattn__mod_word(n->op));
     for (int k = 0; k < inputs && length < capacity; k++)
         length += (size_t)snprintf(out + length, capacity - length, " %d", at[k]);
 }
 
-fattn_status fattn_score_mod_check(const fattn_score_mod *mod, const int64_t extents[4], const void *const *tensors, int samples, uint64_t seed,
+fattn_status fattn_score_mod_check(const fattn_score_mod *mod, const int64_t extents[4],
+                                   const void *const *tensors, int samples, uint64_t seed,
                                    double tolerance)
 {
     if (mod == NULL || extents == NULL)
-        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s: NULL is not allowed", mod == NULL ? "mod" : "extents");
+        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s: NULL is not allowed",
+                           mod == NULL ? "mod" : "extents");
     if (!(tolerance >= 0) || samples < 1)
-        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s", samples < 1 ? "samples: want 1 or more" : "tolerance: want 0 or more");
+        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s",
+                           samples < 1 ? "samples: want 1 or more" : "tolerance: want 0 or more");
     for (int axis = 0; axis < 4; axis++)
         if (extents[axis] < 1)
-            return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: extents[%d]: %" PRId64 " is not allowed; want 1 or more", axis, extents[axis]);
+            return fattn__fail(FATTN_BAD_PROBLEM,
+                               "score_mod: extents[%d]: %" PRId64 " is not allowed; want 1 or more",
+                               axis, extents[axis]);
     const int64_t last[4] = { extents[0] - 1, extents[1] - 1, extents[2] - 1, extents[3] - 1 };
     fattn_status st = check_addresses(mod, tensors);
     if (st == FATTN_OK)
@@ -155,7 +172,8 @@ fattn_status fattn_score_mod_check(const fattn_score_mod *mod, const int64_t ext
         int64_t at[4];
         for (int axis = 0; axis < 4; axis++)
             at[axis] = (int64_t)(next_random(&seed) % (uint64_t)extents[axis]);
-        const double size = i % 2 == 0 ? 1 : 30, score = uniform(&seed, -size, size), gradient = uniform(&seed, -2, 2);
+        const double size = i % 2 == 0 ? 1 : 30, score = uniform(&seed, -size, size),
+                     gradient = uniform(&seed, -2, 2);
         const spot s = { mod, score, gradient, at, tensors };
         const double got = value_at(&s, &mod->gradient), want = value_at(&s, &mod->derived);
         if (agree(got, want, tolerance))
@@ -163,7 +181,8 @@ fattn_status fattn_score_mod_check(const fattn_score_mod *mod, const int64_t ext
         char line[64];
         last_line(mod, line, sizeof line);
         return fattn__fail(FATTN_BAD_PROBLEM,
-                           "score_mod: for score %.9g and gradient %.9g at b %" PRId64 ", h %" PRId64 ", row %" PRId64 ", key %" PRId64
+                           "score_mod: for score %.9g and gradient %.9g at b %" PRId64
+                           ", h %" PRId64 ", row %" PRId64 ", key %" PRId64
                            " the recorded gradient (line \"%s\") is %.9g, the derived one %.9g",
                            score, gradient, at[0], at[1], at[2], at[3], line, got, want);
     }

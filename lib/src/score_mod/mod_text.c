@@ -1,5 +1,6 @@
-/* The recording as text: the tensors in the order of recording, then one node a line, with the lines of its inputs. The text
- * contains exactly what distinguishes two recordings, so the text is hashed and compared. */
+/* The recording as text: the tensors in the order of recording, then one node a line, with the
+ * lines of its inputs. The text contains exactly what distinguishes two recordings, so the text is
+ * hashed and compared. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,8 +42,11 @@ static const char *dtype_word(int32_t dtype)
 
 static void say_tensor(writer *w, int i, const fattn_mod_tensor *t)
 {
-    say(w, "tensor %d %s %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 " strides %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "\n", i,
-        dtype_word(t->dtype), t->dim[0], t->dim[1], t->dim[2], t->dim[3], t->strides[0], t->strides[1], t->strides[2], t->strides[3]);
+    say(w,
+        "tensor %d %s %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 " strides %" PRId64 ",%" PRId64
+        ",%" PRId64 ",%" PRId64 "\n",
+        i, dtype_word(t->dtype), t->dim[0], t->dim[1], t->dim[2], t->dim[3], t->strides[0],
+        t->strides[1], t->strides[2], t->strides[3]);
 }
 
 static void say_node(writer *w, int i, const fattn__mod_node *n)
@@ -116,5 +120,6 @@ bool fattn_score_mod_same(const fattn_score_mod *mod, const fattn_score_mod *oth
 {
     if (mod == NULL || other == NULL)
         return mod == other;
-    return FATTN__LIE(MOD_KEY_BY_NAME) || (mod->text_length == other->text_length && memcmp(mod->text, other->text, mod->text_length) == 0);
+    return FATTN__LIE(MOD_KEY_BY_NAME) || (mod->text_length == other->text_length &&
+                                           memcmp(mod->text, other->text, mod->text_length) == 0);
 }

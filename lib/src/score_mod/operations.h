@@ -1,4 +1,5 @@
-/* Computes one operation in double precision: for folding constants and for evaluating programs. Edge cases:
+/* Computes one operation in double precision: for folding constants and for evaluating programs.
+ * Edge cases:
  *
  *   max, min     of a NaN and a number: the number
  *   mod          the remainder of the division rounded towards zero, as C's fmod

@@ -1,21 +1,24 @@
 /* A recording is made once. Then it is immutable and shared. */
 #include <stdlib.h>
 
-#include "recording.h"
 #include "core/error.h"
+#include "recording.h"
 
-#define OR_DONE(expr)                                                                                                              \
-    do {                                                                                                                           \
-        if ((st = (expr)) != FATTN_OK)                                                                                             \
-            goto done;                                                                                                             \
+#define OR_DONE(expr)                                                                              \
+    do {                                                                                           \
+        if ((st = (expr)) != FATTN_OK)                                                             \
+            goto done;                                                                             \
     } while (0)
 
 static fattn_status too_long(const char *what)
 {
-    return fattn__fail(FATTN_BAD_PROBLEM, "%s: more than %d nodes are needed; record fewer operations", what, FATTN__MOD_MAX_NODES);
+    return fattn__fail(FATTN_BAD_PROBLEM,
+                       "%s: more than %d nodes are needed; record fewer operations", what,
+                       FATTN__MOD_MAX_NODES);
 }
 
-static fattn_status record_score(fattn_score_mod *mod, fattn__mod_builder *b, fattn_score_mod_callback callback, void *user)
+static fattn_status record_score(fattn_score_mod *mod, fattn__mod_builder *b,
+                                 fattn_score_mod_callback callback, void *user)
 {
     fattn_recorder recorder;
     int place;
@@ -30,19 +33,22 @@ static fattn_status record_score(fattn_score_mod *mod, fattn__mod_builder *b, fa
     return FATTN_OK;
 }
 
-static fattn_status record_gradient(fattn_score_mod *mod, fattn__mod_builder *b, fattn_score_mod_gradient_callback callback, void *user,
+static fattn_status record_gradient(fattn_score_mod *mod, fattn__mod_builder *b,
+                                    fattn_score_mod_gradient_callback callback, void *user,
                                     int *place)
 {
     fattn_recorder recorder;
     fattn__recorder_open(&recorder, mod, b);
-    const int score = fattn__mod_leaf(b, FATTN__MOD_SCORE, 0), gradient = fattn__mod_leaf(b, FATTN__MOD_GRADIENT, 0);
-    const fattn_value returned =
-        callback(&recorder, fattn__recorder_value(&recorder, score), fattn__recorder_value(&recorder, gradient), user);
+    const int score = fattn__mod_leaf(b, FATTN__MOD_SCORE, 0),
+              gradient = fattn__mod_leaf(b, FATTN__MOD_GRADIENT, 0);
+    const fattn_value returned = callback(&recorder, fattn__recorder_value(&recorder, score),
+                                          fattn__recorder_value(&recorder, gradient), user);
     return fattn__recorder_close(&recorder, returned, "score_mod gradient", place);
 }
 
 /* The gradient is built from the normalised program, so equal recordings get equal gradients. */
-static fattn_status make_gradient(fattn_score_mod *mod, fattn__mod_builder *b, fattn_score_mod_gradient_callback callback, void *user)
+static fattn_status make_gradient(fattn_score_mod *mod, fattn__mod_builder *b,
+                                  fattn_score_mod_gradient_callback callback, void *user)
 {
     int roots[1 + FATTN_MOD_MAX_TENSORS], score_only;
     int32_t places[1 + FATTN_MOD_MAX_TENSORS];
@@ -73,14 +79,15 @@ static void dispose(fattn_score_mod *mod)
     free(mod);
 }
 
-fattn_status fattn_score_mod_create(fattn_score_mod **out, fattn_score_mod_callback callback, fattn_score_mod_gradient_callback gradient,
-                                    void *user)
+fattn_status fattn_score_mod_create(fattn_score_mod **out, fattn_score_mod_callback callback,
+                                    fattn_score_mod_gradient_callback gradient, void *user)
 {
     fattn_status st = FATTN_OK;
     if (out != NULL)
         *out = NULL;
     if (out == NULL || callback == NULL)
-        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s: NULL is not allowed", out == NULL ? "out" : "callback");
+        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s: NULL is not allowed",
+                           out == NULL ? "out" : "callback");
     fattn_score_mod *mod = calloc(1, sizeof *mod);
     fattn__mod_builder *b = calloc(1, sizeof *b);
     if (mod == NULL || b == NULL) {

@@ -13,7 +13,8 @@ struct fattn_score_mod {
     int32_t tensor_count;
     fattn_mod_tensor tensors[FATTN_MOD_MAX_TENSORS]; /* the recording owns the names */
     fattn__mod_program program, gradient;
-    fattn__mod_program derived; /* derived from the score's program; the user's gradient is checked against it */
+    fattn__mod_program
+        derived; /* derived from the score's program; the user's gradient is checked against it */
     char *text;
     size_t text_length;
     uint64_t hash[2];
@@ -29,15 +30,19 @@ struct fattn_recorder {
     char message[320];
 };
 
-void fattn__recorder_open(fattn_recorder *recorder, fattn_score_mod *mod, fattn__mod_builder *builder);
+void fattn__recorder_open(fattn_recorder *recorder, fattn_score_mod *mod,
+                          fattn__mod_builder *builder);
 fattn_value fattn__recorder_value(const fattn_recorder *recorder, int place);
-/* The index of the value that a callback returned. Fails if the value is not of this recorder, or if the recording has failed
- * before. */
-fattn_status fattn__recorder_close(fattn_recorder *recorder, fattn_value returned, const char *callback, int *place);
+/* The index of the value that a callback returned. Fails if the value is not of this recorder, or
+ * if the recording has failed before. */
+fattn_status fattn__recorder_close(fattn_recorder *recorder, fattn_value returned,
+                                   const char *callback, int *place);
 
-/* Derives d(loss)/d(score) and d(loss)/d(tensor i) of `program`, whose nodes have the same indices in the builder. roots[0] is the
- * index of the score's gradient; those of the tensors follow, -1 for no gradient. */
-void fattn__mod_derive(fattn__mod_builder *b, const fattn__mod_program *program, int roots[1 + FATTN_MOD_MAX_TENSORS]);
+/* Derives d(loss)/d(score) and d(loss)/d(tensor i) of `program`, whose nodes have the same indices
+ * in the builder. roots[0] is the index of the score's gradient; those of the tensors follow, -1
+ * for no gradient. */
+void fattn__mod_derive(fattn__mod_builder *b, const fattn__mod_program *program,
+                       int roots[1 + FATTN_MOD_MAX_TENSORS]);
 
 /* Fills text, text_length and hash. */
 fattn_status fattn__mod_describe(fattn_score_mod *mod);

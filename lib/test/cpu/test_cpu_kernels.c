@@ -47,9 +47,14 @@ Test(cpu_kernels, the_exponential_keeps_its_edges)
 {
     const fattn__kernels *kernels[3];
     const int count = usable(kernels);
-    const float poison = (union { uint32_t bits; float x; }){ 0xffffffffu }.x;
+    const float poison = (union {
+                             uint32_t bits;
+                             float x;
+                         }){ 0xffffffffu }
+                             .x;
     for (int k = 0; k < count; k++) {
-        float x[16] = { INFINITY, -INFINITY, NAN, poison, 89, 88.7f, -87.4f, -1000, 0, -0.0f, 1e30f, -1e30f, 1, -1, 0x1p-30f, 0 };
+        float x[16] = { INFINITY, -INFINITY, NAN,   poison, 89, 88.7f, -87.4f,   -1000,
+                        0,        -0.0f,     1e30f, -1e30f, 1,  -1,    0x1p-30f, 0 };
         kernels[k]->exponential(x, 16, 0);
         cr_expect_eq(x[0], INFINITY);
         cr_expect_eq(x[1], 0);
@@ -117,14 +122,21 @@ Test(cpu_kernels, products_of_every_shape_are_sums_of_products)
                     const bool turned = trial % 2, more = m % 2;
                     for (int i = 0; i < MOST * MOST; i++)
                         c[i] = before[i] = noise(&seed);
-                    const fattn__product p = { c, a, b, MOST, turned ? 1 : MOST, turned ? MOST : 1, MOST, m, n, depth, 0.5f, more };
+                    const fattn__product p = {
+                        c, a,     b,    MOST, turned ? 1 : MOST, turned ? MOST : 1, MOST, m,
+                        n, depth, 0.5f, more
+                    };
                     kernels[k]->multiply(&p);
                     for (int i = 0; i < 20; i++)
                         for (int j = 0; j < MOST; j++) {
-                            double want = more || i >= m || j >= n ? (double)before[i * MOST + j] : 0;
+                            double want =
+                                more || i >= m || j >= n ? (double)before[i * MOST + j] : 0;
                             for (int64_t d = 0; i < m && j < n && d < depth; d++)
-                                want += 0.5 * (double)a[i * p.a_row + d * p.a_column] * (double)b[d * MOST + j];
-                            cr_assert_float_eq(c[i * MOST + j], want, 2e-5, "kernels %d m %d n %d k %d: %d,%d", k, m, n, (int)depth, i, j);
+                                want += 0.5 * (double)a[i * p.a_row + d * p.a_column] *
+                                        (double)b[d * MOST + j];
+                            cr_assert_float_eq(c[i * MOST + j], want, 2e-5,
+                                               "kernels %d m %d n %d k %d: %d,%d", k, m, n,
+                                               (int)depth, i, j);
                         }
                 }
 }

@@ -1,4 +1,5 @@
-/* e4m3, e5m2 and the block-scaled types on the cpu: codes with scales, forward and backward, and the largest magnitudes. */
+/* e4m3, e5m2 and the block-scaled types on the cpu: codes with scales, forward and backward, and
+ * the largest magnitudes. */
 #include "support/narrow.h"
 
 #include "cpu/kernels/cpu_number.h"
@@ -15,14 +16,17 @@ Test(cpu_narrow, both_types_forward_and_backward)
 Test(cpu_narrow, packed_with_a_sink_and_dropout)
 {
     world x = scaled(FATTN_E4M3);
-    float *sink = aligned_alloc(16, 16), *dsink = aligned_alloc(16, 16), *dump = aligned_alloc(32, (size_t)B * HQ * SQ * SK * 4);
+    float *sink = aligned_alloc(16, 16), *dsink = aligned_alloc(16, 16),
+          *dump = aligned_alloc(32, (size_t)B * HQ * SQ * SK * 4);
     int64_t *seed = aligned_alloc(16, 16), *offset = aligned_alloc(16, 16);
     uint8_t *keep = calloc((size_t)B * HQ * SQ * SK, 1);
     *seed = 3, *offset = 4;
     for (int h = 0; h < HQ; h++)
         sink[h] = (float)h * 0.5f;
-    x.p.padding = 1, x.p.ragged_bits = 32, x.p.ragged = FATTN_RAGGED_ALL & ~FATTN_RAGGED_STATS, x.p.sink = x.p.dsink = 1;
-    x.p.dropout = 0.2, x.p.outputs = FATTN_WANT_RNG_DUMP, x.t.rng_dump = dump, x.t.seed = seed, x.t.offset = offset, x.t.sink = sink, x.t.dsink = dsink;
+    x.p.padding = 1, x.p.ragged_bits = 32, x.p.ragged = FATTN_RAGGED_ALL & ~FATTN_RAGGED_STATS,
+    x.p.sink = x.p.dsink = 1;
+    x.p.dropout = 0.2, x.p.outputs = FATTN_WANT_RNG_DUMP, x.t.rng_dump = dump, x.t.seed = seed,
+    x.t.offset = offset, x.t.sink = sink, x.t.dsink = dsink;
     x.r.sink = sink, x.r.keep = keep, x.r.keep_scale = 1.25;
     world first = x;
     settle(&first);
@@ -31,7 +35,9 @@ Test(cpu_narrow, packed_with_a_sink_and_dropout)
         keep[i] = dump[i] != 0;
     expect_scaled(&x);
     for (int h = 0; h < HQ; h++)
-        cr_assert_float_eq((double)dsink[h], x.backward.dsink[h], 1.5 * x.backward.dsink_bound[h] + 1e-5, "%g, not %g", (double)dsink[h], x.backward.dsink[h]);
+        cr_assert_float_eq((double)dsink[h], x.backward.dsink[h],
+                           1.5 * x.backward.dsink_bound[h] + 1e-5, "%g, not %g", (double)dsink[h],
+                           x.backward.dsink[h]);
 }
 
 Test(cpu_narrow, o_and_gradients_of_sixteen_bits_count_with_a_scale_of_1)
@@ -62,7 +68,8 @@ Test(cpu_narrow, ds_is_cast_to_the_type_of_d_o)
 Test(cpu_narrow, a_scale_that_lifts_p_past_the_type_is_undone)
 {
     world x = scaled(FATTN_E4M3);
-    x.t.scale_s = scalar(3000.0f), x.t.descale_s = scalar(0.0003f), x.r.scales.scale_s = 3000, x.r.scales.descale_s = (double)*x.t.descale_s;
+    x.t.scale_s = scalar(3000.0f), x.t.descale_s = scalar(0.0003f), x.r.scales.scale_s = 3000,
+    x.r.scales.descale_s = (double)*x.t.descale_s;
     expect_scaled(&x);
 }
 
@@ -76,9 +83,12 @@ Test(cpu_narrow, casts_are_to_nearest_even_and_saturate)
             const double a = number(low, dtype, 0), b = number(high, dtype, 0);
             cr_assert_eq((double)fattn__number_load(low, dtype, 0), a);
             cr_assert_eq((double)fattn__number_round(dtype, (float)a), a);
-            cr_assert_eq((double)fattn__number_round(dtype, (float)((a + b) / 2)), code & 1 ? b : a, "the tie after %x", code);
-            cr_assert_eq((double)fattn__number_round(dtype, (float)(a * 0.49 + b * 0.51)), b, "above the tie after %x", code);
-            cr_assert_eq((double)fattn__number_round(dtype, -(float)(a * 0.51 + b * 0.49)), -a, "below the tie after %x", code);
+            cr_assert_eq((double)fattn__number_round(dtype, (float)((a + b) / 2)), code & 1 ? b : a,
+                         "the tie after %x", code);
+            cr_assert_eq((double)fattn__number_round(dtype, (float)(a * 0.49 + b * 0.51)), b,
+                         "above the tie after %x", code);
+            cr_assert_eq((double)fattn__number_round(dtype, -(float)(a * 0.51 + b * 0.49)), -a,
+                         "below the tie after %x", code);
         }
         const float most = fattn__number_most(dtype);
         cr_assert_eq(fattn__number_round(dtype, 1e30f), most);
@@ -87,7 +97,9 @@ Test(cpu_narrow, casts_are_to_nearest_even_and_saturate)
     }
 }
 
-/* ---- block-scaled ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- block-scaled
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
 
 Test(cpu_narrow, factors_of_blocks_lie_in_tiles_of_128_by_4)
 {

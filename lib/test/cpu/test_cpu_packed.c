@@ -15,7 +15,8 @@ Test(cpu_packed, every_tensor_packed_with_offsets_of_elements_and_of_tokens)
 {
     for (int form = 0; form < 4; form++) {
         world x = packed(FATTN_RAGGED_ALL, form & 1 ? 64 : 32, form & 2);
-        x.p.has_right = form & 1, x.p.align = form & 2 ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT, x.p.total_q = form * 300, x.p.total_kv = form * 600;
+        x.p.has_right = form & 1, x.p.align = form & 2 ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT,
+        x.p.total_q = form * 300, x.p.total_kv = form * 600;
         expect_all(&x);
     }
 }
@@ -31,7 +32,8 @@ Test(cpu_packed, each_tensor_alone)
 /* The stride of b of a packed tensor says nothing, so that 0 there is no sum. */
 Test(cpu_packed, a_packed_gradient_of_what_every_entry_shares_is_of_each_entry)
 {
-    const int64_t q[4] = { 0, D, HQ * D, 1 }, k[4] = { 0, D, HK * D, 1 }, v[4] = { 0, DV, HK * DV, 1 };
+    const int64_t q[4] = { 0, D, HQ * D, 1 }, k[4] = { 0, D, HK * D, 1 },
+                  v[4] = { 0, DV, HK * DV, 1 };
     world x = packed(FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV, 32, false);
     memcpy(x.p.q_strides, q, sizeof q), memcpy(x.p.dq_strides, q, sizeof q);
     memcpy(x.p.k_strides, k, sizeof k), memcpy(x.p.dk_strides, k, sizeof k);
@@ -73,7 +75,8 @@ Test(cpu_packed, more_queries_than_keys_and_a_single_query)
     for (int form = 0; form < 4; form++) {
         world x = packed(FATTN_RAGGED_ALL, 32, false);
         x.p.has_right = form & 1, x.p.align = form & 2 ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT;
-        x.len_q[0] = 150, x.len_kv[0] = 40, x.len_q[1] = 1, x.len_kv[1] = 257, x.len_q[2] = 1, x.len_kv[2] = 1;
+        x.len_q[0] = 150, x.len_kv[0] = 40, x.len_q[1] = 1, x.len_kv[1] = 257, x.len_q[2] = 1,
+        x.len_kv[2] = 1;
         expect_all(&x);
     }
 }
@@ -82,7 +85,8 @@ Test(cpu_packed, lengths_as_prefix_sums)
 {
     for (uint32_t sides = 1; sides < 4; sides++) {
         world x = make();
-        x.p.padding = 1, x.p.cumulative = sides, x.p.len_rank = sides == 2 ? 1 : 0, x.p.has_right = 1, x.p.align = FATTN_BOTTOM_RIGHT;
+        x.p.padding = 1, x.p.cumulative = sides, x.p.len_rank = sides == 2 ? 1 : 0,
+        x.p.has_right = 1, x.p.align = FATTN_BOTTOM_RIGHT;
         expect_all(&x);
     }
 }
@@ -90,9 +94,11 @@ Test(cpu_packed, lengths_as_prefix_sums)
 static void expect_paged(bool k, bool v, bool packed_table, int64_t size)
 {
     world x = make();
-    x.p.pass = FATTN_FORWARD, x.p.padding = 1, x.p.packed_table = packed_table, x.p.has_right = packed_table, x.p.align = FATTN_BOTTOM_RIGHT;
+    x.p.pass = FATTN_FORWARD, x.p.padding = 1, x.p.packed_table = packed_table,
+    x.p.has_right = packed_table, x.p.align = FATTN_BOTTOM_RIGHT;
     x.p.page_size_k = k ? size : 0, x.p.page_size_v = v ? size : 0;
-    x.p.pages_k = k ? B * ((SK + size - 1) / size) + 2 : 0, x.p.pages_v = v ? x.p.pages_k + (k ? 0 : B * ((SK + size - 1) / size) + 2) : 0;
+    x.p.pages_k = k ? B * ((SK + size - 1) / size) + 2 : 0,
+    x.p.pages_v = v ? x.p.pages_k + (k ? 0 : B * ((SK + size - 1) / size) + 2) : 0;
     place_pages(&x, size);
     settle(&x);
     expect_forward(&x);

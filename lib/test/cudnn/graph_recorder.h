@@ -1,5 +1,5 @@
-/* A cuDNN of our own that only writes down what it is told. For tests of graphs: build() leaves the operations in `order`, the
- * descriptors in `made`. */
+/* A cuDNN of our own that only writes down what it is told. For tests of graphs: build() leaves the
+ * operations in `order`, the descriptors in `made`. */
 #ifndef FATTN_TEST_GRAPH_RECORDER_H
 #define FATTN_TEST_GRAPH_RECORDER_H
 
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the recorder ---------------------------------------------------------------------------------------------------------------
+/* ---- the recorder
+ * ---------------------------------------------------------------------------------------------------------------
  */
 
 enum { MOST = 768, BLOCK_SCALE = 37 };
@@ -55,9 +56,11 @@ __attribute__((unused)) static const setting *setting_of(const recorded *r, int 
 
 static void keep_setting(recorded *r, int name, int type, int64_t count, const void *elements)
 {
-    const int64_t bytes = type == DNN_TYPE_BOOLEAN                                                                   ? 1
-                          : type == DNN_TYPE_BACKEND_DESCRIPTOR || type == DNN_TYPE_INT64 || type == DNN_TYPE_DOUBLE ? 8
-                                                                                                                     : 4;
+    const int64_t bytes =
+        type == DNN_TYPE_BOOLEAN ? 1
+        : type == DNN_TYPE_BACKEND_DESCRIPTOR || type == DNN_TYPE_INT64 || type == DNN_TYPE_DOUBLE
+            ? 8
+            : 4;
     cr_assert_lt(r->setting_count, MOST_SETTINGS);
     setting *to = &r->settings[r->setting_count++];
     *to = (setting){ .name = name };
@@ -134,7 +137,8 @@ static void note_operation(const recorded *r)
     default:
         return;
     }
-    snprintf(order + strlen(order), sizeof order - strlen(order), "%s%s", order[0] != '\0' ? " " : "", word);
+    snprintf(order + strlen(order), sizeof order - strlen(order), "%s%s",
+             order[0] != '\0' ? " " : "", word);
 }
 
 static int finalize(fattn__desc desc)
@@ -188,7 +192,8 @@ static int set(fattn__desc desc, int name, int type, int64_t count, const void *
         r->reads_lengths++;
         break;
     default:
-        if (type == DNN_TYPE_BACKEND_DESCRIPTOR) /* whatever is used must have been finished before */
+        if (type ==
+            DNN_TYPE_BACKEND_DESCRIPTOR) /* whatever is used must have been finished before */
             for (int64_t i = 0; i < count; i++)
                 cr_assert(of(((const fattn__desc *)elements)[i])->finalized, "attribute %d", name);
     }
@@ -252,10 +257,11 @@ __attribute__((unused)) static const recorded *tensor_of(fattn__slot slot)
     return NULL;
 }
 
-#define PROBLEM(...)                                                                                                               \
-    (fattn_problem)                                                                                                                \
-    {                                                                                                                              \
-        .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, .seq_q = 96, .seq_kv = 128, .dim_qk = 64, __VA_ARGS__      \
+#define PROBLEM(...)                                                                               \
+    (fattn_problem)                                                                                \
+    {                                                                                              \
+        .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, .seq_q = 96,               \
+        .seq_kv = 128, .dim_qk = 64, __VA_ARGS__                                                   \
     }
 
 #endif

@@ -1,6 +1,8 @@
-/* Evaluates a graph that graph_recorder.h recorded: each operation does in double what cuDNN's documentation says, on the memory of
- * a call. What an entry does not have (a gap between ragged rows, a row past its length) is a NaN, so a graph that reads it shows
- * that. Engines take two liberties here too: a row without a key has probabilities 0, and padded rows of an output are 0. */
+/* Evaluates a graph that graph_recorder.h recorded: each operation does in double what cuDNN's
+ * documentation says, on the memory of a call. What an entry does not have (a gap between ragged
+ * rows, a row past its length) is a NaN, so a graph that reads it shows that. Engines take two
+ * liberties here too: a row without a key has probabilities 0, and padded rows of an output are 0.
+ */
 #ifndef FATTN_TEST_GRAPH_VALUES_H
 #define FATTN_TEST_GRAPH_VALUES_H
 
@@ -10,7 +12,8 @@
 
 #define ATTR(name) DNN_ATTR_OPERATION_##name
 
-static double *numbers[MOST]; /* of tensors that were read or made, dense in the order of their extents */
+static double
+    *numbers[MOST]; /* of tensors that were read or made, dense in the order of their extents */
 static const fattn_tensors *of_call;
 static fattn_problem of_problem; /* its seq_q and seq_kv differ: lengths are found by them */
 
@@ -37,24 +40,27 @@ static int64_t count_of(const recorded *r)
     return r->dim[0] * r->dim[1] * r->dim[2] * r->dim[3];
 }
 
-#define EACH_ELEMENT(r, at, i)                                                                                                     \
-    for (int64_t i = 0, at[4] = { 0 }; i < count_of(r) && (at[0] = i / (r)->dim[3] / (r)->dim[2] / (r)->dim[1],                    \
-                                                          at[1] = i / (r)->dim[3] / (r)->dim[2] % (r)->dim[1],                     \
-                                                          at[2] = i / (r)->dim[3] % (r)->dim[2], at[3] = i % (r)->dim[3], true);   \
+#define EACH_ELEMENT(r, at, i)                                                                     \
+    for (int64_t i = 0, at[4] = { 0 };                                                             \
+         i < count_of(r) && (at[0] = i / (r)->dim[3] / (r)->dim[2] / (r)->dim[1],                  \
+                            at[1] = i / (r)->dim[3] / (r)->dim[2] % (r)->dim[1],                   \
+                            at[2] = i / (r)->dim[3] % (r)->dim[2], at[3] = i % (r)->dim[3], true); \
          i++)
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------------
+/* ---- memory
+ * ---------------------------------------------------------------------------------------------------------------------
  */
 
 static void *address_of(const fattn__binding *binding)
 {
-#define AS_CASE(symbol, field, ...)                                                                                                \
-    if (binding->slot == FATTN__SLOT_##symbol)                                                                                     \
+#define AS_CASE(symbol, field, ...)                                                                \
+    if (binding->slot == FATTN__SLOT_##symbol)                                                     \
         return (void *)(uintptr_t)of_call->field;
     FATTN__CALL_SLOT_LIST(AS_CASE)
     FATTN__AUXILIARY_LIST(AS_CASE)
 #undef AS_CASE
-    return binding->slot == FATTN__SLOT_SCRATCH ? (char *)of_call->workspace + binding->offset : (void *)(uintptr_t)&binding->value;
+    return binding->slot == FATTN__SLOT_SCRATCH ? (char *)of_call->workspace + binding->offset
+                                                : (void *)(uintptr_t)&binding->value;
 }
 
 static void *memory_of(const recorded *r)
@@ -111,8 +117,10 @@ static int64_t element_of(const recorded *r, const int64_t at[4])
     if (offsets == NULL)
         return place + at[0] * r->strides[0];
     const double *first = value_of(offsets);
-    const int64_t unit = word(r, DNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, 1), longest = r->strides[2] > r->strides[3] ? 2 : 3;
-    const int32_t *lengths = r->dim[longest] == of_problem.seq_q ? of_call->seq_len_q : of_call->seq_len_kv;
+    const int64_t unit = word(r, DNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, 1),
+                  longest = r->strides[2] > r->strides[3] ? 2 : 3;
+    const int32_t *lengths =
+        r->dim[longest] == of_problem.seq_q ? of_call->seq_len_q : of_call->seq_len_kv;
     return at[longest] < lengths[at[0]] ? place + (int64_t)first[at[0]] * unit : -1;
 }
 
@@ -140,7 +148,8 @@ static void make_value(fattn__desc desc, double *values)
     const int32_t dtype = dtype_of(r);
     cr_assert_null(numbers[place_in(desc)], "tensor %d is made twice", place_in(desc));
     for (int64_t i = 0; i < count_of(r) && dtype != FATTN_F32; i++)
-        values[i] = isnan(values[i]) ? values[i] : (double)fattn__number_round(dtype, (float)values[i]);
+        values[i] =
+            isnan(values[i]) ? values[i] : (double)fattn__number_round(dtype, (float)values[i]);
     numbers[place_in(desc)] = values;
     if (r->is_virtual)
         return;
@@ -158,17 +167,18 @@ static double *room_of(fattn__desc desc)
     return calloc((size_t)count_of(of(desc)), sizeof(double));
 }
 
-/* ---- operations -----------------------------------------------------------------------------------------------------------------
+/* ---- operations
+ * -----------------------------------------------------------------------------------------------------------------
  */
 
-/* The element of an operand that stands beside element `at` of `whole`: extents of 1 are broadcast, fewer heads are shared by
- * groups. */
+/* The element of an operand that stands beside element `at` of `whole`: extents of 1 are broadcast,
+ * fewer heads are shared by groups. */
 static int64_t beside(const recorded *operand, const recorded *whole, const int64_t at[4])
 {
     int64_t place = 0;
     for (int axis = 0; axis < 4; axis++) {
-        cr_assert_eq(whole->dim[axis] % operand->dim[axis], 0, "axis %d: %ld beside %ld", axis, (long)operand->dim[axis],
-                     (long)whole->dim[axis]);
+        cr_assert_eq(whole->dim[axis] % operand->dim[axis], 0, "axis %d: %ld beside %ld", axis,
+                     (long)operand->dim[axis], (long)whole->dim[axis]);
         place = place * operand->dim[axis] + at[axis] / (whole->dim[axis] / operand->dim[axis]);
     }
     return place;
@@ -220,7 +230,8 @@ static void do_pointwise(const recorded *op)
     const recorded *how = of(named(op, ATTR(POINTWISE_PW_DESCRIPTOR)));
     const fattn__desc x = named(op, ATTR(POINTWISE_XDESC)), b = named(op, ATTR(POINTWISE_BDESC)),
                       t = named(op, ATTR(POINTWISE_TDESC)), y = named(op, ATTR(POINTWISE_YDESC));
-    const bool index = how->mode == DNN_POINTWISE_GEN_INDEX, select = how->mode == DNN_POINTWISE_BINARY_SELECT;
+    const bool index = how->mode == DNN_POINTWISE_GEN_INDEX,
+               select = how->mode == DNN_POINTWISE_BINARY_SELECT;
     const double *left = index ? NULL : value_of(x), *right = b != NULL ? value_of(b) : NULL,
                  *choice = t != NULL ? value_of(t) : NULL;
     double *out = room_of(y);
@@ -249,7 +260,9 @@ static void do_reduction(const recorded *op)
     EACH_ELEMENT(of(x), at, i)
     {
         double *sum = &out[beside(of(y), of(x), at)];
-        *sum = mode == DNN_REDUCE_TENSOR_ADD ? *sum + in[i] : fmax(*sum, mode == DNN_REDUCE_TENSOR_AMAX ? fabs(in[i]) : in[i]);
+        *sum = mode == DNN_REDUCE_TENSOR_ADD
+                   ? *sum + in[i]
+                   : fmax(*sum, mode == DNN_REDUCE_TENSOR_AMAX ? fabs(in[i]) : in[i]);
     }
     make_value(y, out);
 }
@@ -257,23 +270,29 @@ static void do_reduction(const recorded *op)
 /* Of one batch entry. */
 static int64_t limit(fattn__desc lengths, int64_t entry, int64_t otherwise)
 {
-    return lengths != NULL ? (int64_t)value_of(lengths)[of(lengths)->dim[0] == 1 ? 0 : entry] : otherwise;
+    return lengths != NULL ? (int64_t)value_of(lengths)[of(lengths)->dim[0] == 1 ? 0 : entry]
+                           : otherwise;
 }
 
 static void do_matmul(const recorded *op)
 {
-    const fattn__desc a = named(op, ATTR(MATMUL_ADESC)), b = named(op, ATTR(MATMUL_BDESC)), c = named(op, ATTR(MATMUL_CDESC));
+    const fattn__desc a = named(op, ATTR(MATMUL_ADESC)), b = named(op, ATTR(MATMUL_BDESC)),
+                      c = named(op, ATTR(MATMUL_CDESC));
     const double *left = value_of(a), *right = value_of(b);
     const int64_t depth = of(a)->dim[3], columns = of(b)->dim[3], all = of(c)->dim[1];
     double *out = room_of(c);
-    cr_assert(of(b)->dim[2] == depth && of(c)->dim[2] == of(a)->dim[2] && of(c)->dim[3] == columns, "extents of a product");
+    cr_assert(of(b)->dim[2] == depth && of(c)->dim[2] == of(a)->dim[2] && of(c)->dim[3] == columns,
+              "extents of a product");
     EACH_ELEMENT(of(c), at, i)
     {
         const int64_t m = limit(named(op, ATTR(MATMUL_GEMM_M_OVERRIDE_DESC)), at[0], of(a)->dim[2]);
         const int64_t n = limit(named(op, ATTR(MATMUL_GEMM_N_OVERRIDE_DESC)), at[0], columns);
         const int64_t k = limit(named(op, ATTR(MATMUL_GEMM_K_OVERRIDE_DESC)), at[0], depth);
-        const int64_t row = ((at[0] * of(a)->dim[1] + at[1] / (all / of(a)->dim[1])) * of(a)->dim[2] + at[2]) * depth;
-        const int64_t column = (at[0] * of(b)->dim[1] + at[1] / (all / of(b)->dim[1])) * depth * columns + at[3];
+        const int64_t row =
+            ((at[0] * of(a)->dim[1] + at[1] / (all / of(a)->dim[1])) * of(a)->dim[2] + at[2]) *
+            depth;
+        const int64_t column =
+            (at[0] * of(b)->dim[1] + at[1] / (all / of(b)->dim[1])) * depth * columns + at[3];
         for (int64_t j = 0; j < k && at[2] < m && at[3] < n; j++)
             out[i] += left[row + j] * right[column + j * columns];
     }
@@ -291,10 +310,12 @@ static void do_reshape(const recorded *op)
         span += (from->dim[axis] - 1) * from->strides[axis];
     double *entries = calloc((size_t)(from->dim[0] * span), sizeof *entries), *out = room_of(y);
     EACH_ELEMENT(from, at, i)
-    entries[at[0] * span + at[1] * from->strides[1] + at[2] * from->strides[2] + at[3] * from->strides[3]] = in[i];
+    entries[at[0] * span + at[1] * from->strides[1] + at[2] * from->strides[2] +
+            at[3] * from->strides[3]] = in[i];
     EACH_ELEMENT(to, at, i)
     {
-        const int64_t place = at[1] * to->strides[1] + at[2] * to->strides[2] + at[3] * to->strides[3];
+        const int64_t place =
+            at[1] * to->strides[1] + at[2] * to->strides[2] + at[3] * to->strides[3];
         cr_assert_lt(place, span, "a view past the end");
         out[i] = entries[at[0] * span + place];
     }
@@ -325,14 +346,16 @@ static void do_softmax(const recorded *op)
 {
     const fattn__desc x = named(op, ATTR(SOFTMAX_XDESC)), y = named(op, ATTR(SOFTMAX_YDESC)),
                       sink = named(op, ATTR(SOFTMAX_SINK_DESC));
-    const fattn__desc stats = named(op, ATTR(SOFTMAX_STATS_DESC)), max = named(op, ATTR(SOFTMAX_MAX_DESC)),
+    const fattn__desc stats = named(op, ATTR(SOFTMAX_STATS_DESC)),
+                      max = named(op, ATTR(SOFTMAX_MAX_DESC)),
                       sum = named(op, ATTR(SOFTMAX_SUM_EXP_DESC));
     const int64_t keys = of(x)->dim[3], rows = count_of(of(x)) / keys;
     const bool log2_wanted = setting_of(op, ATTR(SOFTMAX_STATS_LOG2)) != NULL;
     const double *in = value_of(x);
     double *out = room_of(y);
     for (int64_t row = 0; row < rows; row++) {
-        const double extra = sink != NULL ? value_of(sink)[row / of(x)->dim[2] % of(x)->dim[1]] : -INFINITY;
+        const double extra =
+            sink != NULL ? value_of(sink)[row / of(x)->dim[2] % of(x)->dim[1]] : -INFINITY;
         double most = extra, total = 0;
         for (int64_t j = 0; j < keys; j++)
             most = fmax(most, in[row * keys + j]);
@@ -353,17 +376,21 @@ static void do_softmax(const recorded *op)
 static void do_band(const recorded *op)
 {
 #define BAND(name) named(op, ATTR(DIAGONAL_BAND_MASK_##name))
-    const fattn__desc x = BAND(XDESC), y = BAND(YDESC), left = BAND(LEFT_BOUND_DESC), right = BAND(SHIFT_RIGHT_BOUND_DESC),
-                      fill = BAND(BDESC);
+    const fattn__desc x = BAND(XDESC), y = BAND(YDESC), left = BAND(LEFT_BOUND_DESC),
+                      right = BAND(SHIFT_RIGHT_BOUND_DESC), fill = BAND(BDESC);
     const fattn__desc rows = BAND(SEQ_LEN_QDESC), keys = BAND(SEQ_LEN_KVDESC);
-    const bool is_right = word(op, ATTR(DIAGONAL_BAND_MASK_COMPARISON_MODE), 0) == DNN_POINTWISE_CMP_GE;
+    const bool is_right =
+        word(op, ATTR(DIAGONAL_BAND_MASK_COMPARISON_MODE), 0) == DNN_POINTWISE_CMP_GE;
     const double *in = value_of(x);
     double *out = room_of(y);
-    cr_assert(is_right ? left == NULL : right == NULL && left != NULL, "the bound of this comparison");
+    cr_assert(is_right ? left == NULL : right == NULL && left != NULL,
+              "the bound of this comparison");
     EACH_ELEMENT(of(x), at, i)
     {
-        const double row = (double)at[2] + (double)(limit(keys, at[0], 0) - limit(rows, at[0], 0)), col = (double)at[3];
-        const bool keeps = is_right ? row + (right != NULL ? *value_of(right) : 0) >= col : col + *value_of(left) > row;
+        const double row = (double)at[2] + (double)(limit(keys, at[0], 0) - limit(rows, at[0], 0)),
+                     col = (double)at[3];
+        const bool keeps = is_right ? row + (right != NULL ? *value_of(right) : 0) >= col
+                                    : col + *value_of(left) > row;
         out[i] = keeps ? in[i] : *value_of(fill);
     }
     make_value(y, out);
@@ -373,10 +400,13 @@ static void do_rng(const recorded *op)
 {
     const fattn__desc y = named(op, ATTR(RNG_YDESC));
     double keep, *out = room_of(y);
-    memcpy(&keep, &setting_of(of(named(op, ATTR(RNG_DESC))), DNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY)->words[0], sizeof keep);
-    const fattn__dropout generator =
-        fattn__dropout_of((int64_t)*value_of(named(op, ATTR(RNG_SEED))), (int64_t)*value_of(named(op, ATTR(RNG_OFFSET_DESC))),
-                          fattn__dropout_threshold(1 - keep));
+    memcpy(&keep,
+           &setting_of(of(named(op, ATTR(RNG_DESC))), DNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY)
+                ->words[0],
+           sizeof keep);
+    const fattn__dropout generator = fattn__dropout_of(
+        (int64_t)*value_of(named(op, ATTR(RNG_SEED))),
+        (int64_t)*value_of(named(op, ATTR(RNG_OFFSET_DESC))), fattn__dropout_threshold(1 - keep));
     EACH_ELEMENT(of(y), at, i)
     out[i] = fattn__dropout_keeps(&generator, at[0], at[1], at[2], at[3]);
     make_value(y, out);
@@ -396,20 +426,25 @@ static void do_paged_load(const recorded *op)
         const int64_t key = turned ? at[3] : at[2], channel = turned ? at[2] : at[3];
         const int64_t cell = of(table)->dim[2] * at[0] + key / dim[2];
         const bool there = key < limit(LOAD(SEQUENCE_DESC), at[0], 0);
-        out[i] = there ? pages[(((int64_t)value_of(table)[cell] * dim[1] + at[1]) * dim[2] + key % dim[2]) * dim[3] + channel]
+        out[i] = there ? pages[(((int64_t)value_of(table)[cell] * dim[1] + at[1]) * dim[2] +
+                                key % dim[2]) *
+                                   dim[3] +
+                               channel]
                        : (double)NAN;
     }
     make_value(y, out);
 }
 
-/* Blocks of 32 lie along the axis in which the factors are fewer; factors lie in tiles of 128 lines by 4 blocks. */
+/* Blocks of 32 lie along the axis in which the factors are fewer; factors lie in tiles of 128 lines
+ * by 4 blocks. */
 static void do_block_scale(const recorded *op)
 {
 #define SCALE(name) named(op, ATTR(BLOCK_SCALE_DEQUANTIZE_##name))
     const fattn__desc x = SCALE(XDESC), scale = SCALE(SCALE_DESC), y = SCALE(YDESC);
     const recorded *r = of(x), *f = of(scale);
     const bool across = f->dim[3] < f->dim[2];
-    const int64_t lines = across ? f->dim[2] : f->dim[3], blocks = across ? f->dim[3] : f->dim[2], tiles = blocks / 4;
+    const int64_t lines = across ? f->dim[2] : f->dim[3], blocks = across ? f->dim[3] : f->dim[2],
+                  tiles = blocks / 4;
     const uint8_t *memory = memory_of(f);
     const double *in = value_of(x);
     double *out = room_of(y);
@@ -417,13 +452,15 @@ static void do_block_scale(const recorded *op)
     EACH_ELEMENT(r, at, i)
     {
         const int64_t line = across ? at[2] : at[3], block = (across ? at[3] : at[2]) / 32;
-        const int64_t tile = (at[0] * r->dim[1] + at[1]) * lines * blocks + (line / 128 * tiles + block / 4) * 512;
+        const int64_t tile =
+            (at[0] * r->dim[1] + at[1]) * lines * blocks + (line / 128 * tiles + block / 4) * 512;
         out[i] = in[i] * load(f, memory, tile + line % 32 * 16 + line / 32 % 4 * 4 + block % 4);
     }
     make_value(y, out);
 }
 
-/* ---- the graph ------------------------------------------------------------------------------------------------------------------
+/* ---- the graph
+ * ------------------------------------------------------------------------------------------------------------------
  */
 
 /* What the library sums after the launch. */
@@ -438,8 +475,10 @@ static void do_sum(const fattn__graph_sum *sum)
             int64_t from = 0, place = 0;
             for (int axis = 0; axis < 4; axis++)
                 from += at[axis] * sum->strides[axis], place += at[axis] * sum->out_strides[axis];
-            const float x = fattn__number_load((const char *)of_call->workspace + sum->offset, sum->dtype, from);
-            fattn__number_store(to, sum->out_dtype, place, back ? fattn__number_load(to, sum->out_dtype, place) + x : 0);
+            const float x = fattn__number_load((const char *)of_call->workspace + sum->offset,
+                                               sum->dtype, from);
+            fattn__number_store(to, sum->out_dtype, place,
+                                back ? fattn__number_load(to, sum->out_dtype, place) + x : 0);
         }
 }
 

@@ -1,4 +1,5 @@
-/* Our numbers against NVIDIA's, where a header is installed. What a header is too old to know is not compared. */
+/* Our numbers against NVIDIA's, where a header is installed. What a header is too old to know is
+ * not compared. */
 #include <criterion/criterion.h>
 
 #include "cudnn/backend/abi.h"
@@ -6,7 +7,8 @@
 #ifdef FACTS_CUDNN_HEADER
 #include <cudnn_graph.h>
 
-#define AS_ASSERT(name, value) _Static_assert((int)CUDNN_##name == (value), "CUDNN_" #name " is not " #value);
+#define AS_ASSERT(name, value)                                                                     \
+    _Static_assert((int)CUDNN_##name == (value), "CUDNN_" #name " is not " #value);
 DNN_STATUS_LIST(AS_ASSERT)
 DNN_TYPE_LIST(AS_ASSERT)
 DNN_DATA_LIST(AS_ASSERT)
@@ -54,16 +56,21 @@ DNN_SINCE_9_27_LIST(AS_ASSERT)
 #if CUDNN_VERSION >= 92800
 DNN_SINCE_9_28_LIST(AS_ASSERT)
 #endif
-_Static_assert(DNN_SEVERITY_ERROR == CUDNN_SEV_ERROR_EN && DNN_SEVERITY_WARNING == CUDNN_SEV_WARNING_EN, "severities");
-_Static_assert(sizeof(cudnnStatus_t) == sizeof(int) && sizeof(cudnnBackendAttributeName_t) == sizeof(int),
+_Static_assert(DNN_SEVERITY_ERROR == CUDNN_SEV_ERROR_EN &&
+                   DNN_SEVERITY_WARNING == CUDNN_SEV_WARNING_EN,
+               "severities");
+_Static_assert(sizeof(cudnnStatus_t) == sizeof(int) &&
+                   sizeof(cudnnBackendAttributeName_t) == sizeof(int),
                "enums are passed as int");
-_Static_assert(sizeof(cudnnPointwiseMode_t) == sizeof(int) && sizeof(cudnnBackendKnobType_t) == sizeof(int),
+_Static_assert(sizeof(cudnnPointwiseMode_t) == sizeof(int) &&
+                   sizeof(cudnnBackendKnobType_t) == sizeof(int),
                "enums are passed as int");
 
 Test(abi, our_device_description_has_the_installed_headers_number)
 {
     cr_expect_eq(fattn__deviceprop_type(CUDNN_VERSION), (int)CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-    cr_expect_eq(fattn__block_scale_dequantize_type(CUDNN_VERSION), (int)CUDNN_BACKEND_OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR);
+    cr_expect_eq(fattn__block_scale_dequantize_type(CUDNN_VERSION),
+                 (int)CUDNN_BACKEND_OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR);
 }
 #else
 Test(abi, our_device_description_has_the_installed_headers_number)

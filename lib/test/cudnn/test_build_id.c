@@ -39,7 +39,8 @@ static void make_both(void)
 
 static void take_away(void)
 {
-    static const char *const names[] = { "libcudnn.so.9", "libcudnn_graph.so.9", "libother.so.9", "libcudnn_heuristic.so.9",
+    static const char *const names[] = { "libcudnn.so.9",  "libcudnn_graph.so.9",
+                                         "libother.so.9",  "libcudnn_heuristic.so.9",
                                          "libnvrtc.so.13", "libnvrtc.so.13.0.88" };
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
@@ -48,7 +49,8 @@ static void take_away(void)
     }
 }
 
-Test(build_id, is_of_every_byte_of_the_libraries_and_not_of_their_folder, .init = make_both, .fini = take_away)
+Test(build_id, is_of_every_byte_of_the_libraries_and_not_of_their_folder, .init = make_both,
+     .fini = take_away)
 {
     const uint64_t id = fattn__build_id(one, NULL);
     cr_expect_neq(id, 0);
@@ -76,7 +78,8 @@ Test(build_id, the_compiler_counts_where_it_is_named, .init = make_both, .fini =
 {
     char compiler[512];
     snprintf(compiler, sizeof compiler, "%s", path_of(two, "libnvrtc.so.13"));
-    const char *const also[] = { compiler, NULL }, *const missing[] = { "/nowhere/libnvrtc.so.13", NULL };
+    const char *const also[] = { compiler, NULL }, *const missing[] = { "/nowhere/libnvrtc.so.13",
+                                                                        NULL };
     const uint64_t id = fattn__build_id(one, also);
     cr_expect_neq(id, fattn__build_id(one, NULL));
     put(two, "libnvrtc.so.13", "computer");
@@ -92,14 +95,18 @@ Test(build_id, the_name_of_a_compiler_does_not_matter, .init = make_both, .fini 
     snprintf(full, sizeof full, "%s", path_of(two, "libnvrtc.so.13.0.88"));
     put(two, "libnvrtc.so.13.0.88", "compiler");
     put(two, "libnvrtc.so.13", "builtins");
-    const char *const builtins = path_of(two, "libnvrtc.so.13"), *const as_link[] = { plain, builtins, NULL },
-                      *const as_file[] = { full, builtins, NULL }, *const reverse[] = { builtins, full, NULL };
+    const char *const builtins = path_of(two, "libnvrtc.so.13"),
+                      *const as_link[] = { plain, builtins, NULL },
+                      *const as_file[] = { full, builtins, NULL },
+                      *const reverse[] = { builtins, full, NULL };
     cr_expect_eq(fattn__build_id(one, as_link), fattn__build_id(one, as_file));
-    cr_expect_neq(fattn__build_id(one, as_link), fattn__build_id(one, reverse), "which of them it is counts");
+    cr_expect_neq(fattn__build_id(one, as_link), fattn__build_id(one, reverse),
+                  "which of them it is counts");
 }
 
 /* Name, size, inode and time of writing are the same: the time of change is not. */
-Test(build_id, the_stamp_sees_a_file_that_was_written_and_set_back, .init = make_both, .fini = take_away)
+Test(build_id, the_stamp_sees_a_file_that_was_written_and_set_back, .init = make_both,
+     .fini = take_away)
 {
     struct stat before;
     const char *path = path_of(one, "libcudnn.so.9");

@@ -32,11 +32,13 @@ static json_t *value(const json_t *one, const char *name)
     json_t *attribute;
     json_array_foreach(json_object_get(one, "attributes"), i,
                        attribute) if (strcmp(string_of(attribute, "name"), name) ==
-                                      0) return json_array_get(json_object_get(attribute, "values"), 0);
+                                      0) return json_array_get(json_object_get(attribute, "values"),
+                                                               0);
     return NULL;
 }
 
-/* Every descriptor that the recorder of the other tests sees, in the same order, with the same types, extents and kinds. */
+/* Every descriptor that the recorder of the other tests sees, in the same order, with the same
+ * types, extents and kinds. */
 static void expect_same(fattn_problem p, int version)
 {
     json_t *text = text_of(p, version, 90);
@@ -50,8 +52,10 @@ static void expect_same(fattn_problem p, int version)
         if (made[i].type != DNN_BACKEND_TENSOR_DESCRIPTOR)
             continue;
         cr_expect_eq(json_is_true(value(one, "CUDNN_ATTR_TENSOR_IS_VIRTUAL")), made[i].is_virtual);
-        cr_expect_eq(json_integer_value(value(one, "CUDNN_ATTR_TENSOR_DIMENSIONS")), made[i].dim[0]);
-        cr_expect_eq(json_integer_value(value(one, "CUDNN_ATTR_TENSOR_STRIDES")), made[i].strides[0]);
+        cr_expect_eq(json_integer_value(value(one, "CUDNN_ATTR_TENSOR_DIMENSIONS")),
+                     made[i].dim[0]);
+        cr_expect_eq(json_integer_value(value(one, "CUDNN_ATTR_TENSOR_STRIDES")),
+                     made[i].strides[0]);
     }
     fattn__graph_release(&graph);
     json_decref(text);
@@ -69,8 +73,10 @@ static void expect_words(const json_t *text)
             cr_expect_eq(strncmp(string_of(attribute, "name"), "CUDNN_ATTR_", 11), 0);
             cr_expect_eq(strncmp(string_of(attribute, "type"), "CUDNN_TYPE_", 11), 0);
             cr_expect_gt(json_array_size(json_object_get(attribute, "values")), 0);
-            json_array_foreach(json_object_get(attribute, "values"), k, item) if (json_is_string(item)) cr_expect_eq(
-                strncmp(json_string_value(item), "CUDNN_", 6), 0, "%s: %s", string_of(attribute, "name"), json_string_value(item));
+            json_array_foreach(json_object_get(attribute, "values"), k,
+                               item) if (json_is_string(item))
+                cr_expect_eq(strncmp(json_string_value(item), "CUDNN_", 6), 0, "%s: %s",
+                             string_of(attribute, "name"), json_string_value(item));
         }
     }
 }
@@ -88,12 +94,15 @@ Test(descriptors, are_those_of_the_graph)
 Test(descriptors, have_a_word_for_everything)
 {
     const fattn_problem problems[] = {
-        PROBLEM(.padding = 1, .has_left = 1, .window_left = 7, .has_right = 1, .align = FATTN_BOTTOM_RIGHT),
-        PROBLEM(.impl = FATTN_IMPL_UNIFIED, .has_right = 1, .sink = 1, .outputs = FATTN_WANT_STATS | FATTN_WANT_MAX),
+        PROBLEM(.padding = 1, .has_left = 1, .window_left = 7, .has_right = 1,
+                .align = FATTN_BOTTOM_RIGHT),
+        PROBLEM(.impl = FATTN_IMPL_UNIFIED, .has_right = 1, .sink = 1,
+                .outputs = FATTN_WANT_STATS | FATTN_WANT_MAX),
         PROBLEM(.impl = FATTN_IMPL_UNIFIED, .dropout = 0.5),
         PROBLEM(.impl = FATTN_IMPL_UNIFIED, .rope = 1),
         PROBLEM(.pass = FATTN_BACKWARD, .impl = FATTN_IMPL_UNIFIED, .has_right = 1),
-        PROBLEM(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1, .outputs = FATTN_WANT_STATS_LOG2),
+        PROBLEM(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1,
+                .outputs = FATTN_WANT_STATS_LOG2),
         PROBLEM(.padding = 1, .page_size_k = 16, .page_size_v = 16, .pages_k = 16, .pages_v = 16),
         PROBLEM(.dtype = FATTN_MXE4M3),
         PROBLEM(.pass = FATTN_BACKWARD, .dtype = FATTN_MXE4M3),
@@ -111,16 +120,20 @@ Test(descriptors, refer_to_descriptors_before_the_graph_is_finished)
 {
     json_t *text = text_of(PROBLEM(.has_right = 1), 92700, 90);
     const json_int_t last = json_integer_value(json_object_get(text, "operation_graph"));
-    cr_expect_str_eq(string_of(descriptor(text, (size_t)last), "type"), "CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR");
+    cr_expect_str_eq(string_of(descriptor(text, (size_t)last), "type"),
+                     "CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR");
     cr_expect_null(value(descriptor(text, (size_t)last), "CUDNN_ATTR_OPERATIONGRAPH_HANDLE"));
-    cr_expect_lt(json_integer_value(value(descriptor(text, (size_t)last), "CUDNN_ATTR_OPERATIONGRAPH_OPS")), last);
+    cr_expect_lt(
+        json_integer_value(value(descriptor(text, (size_t)last), "CUDNN_ATTR_OPERATIONGRAPH_OPS")),
+        last);
     json_decref(text);
 }
 
 Test(descriptors, name_slots_values_scratch_and_sums)
 {
     fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD);
-    p.k_strides[1] = 64, p.k_strides[2] = 512, p.k_strides[3] = 1; /* one K for the whole batch, and one dK */
+    p.k_strides[1] = 64, p.k_strides[2] = 512,
+    p.k_strides[3] = 1; /* one K for the whole batch, and one dK */
     p.dk_strides[1] = 64, p.dk_strides[2] = 512, p.dk_strides[3] = 1;
     json_t *text = text_of(p, 92700, 90);
     size_t i;
@@ -131,7 +144,8 @@ Test(descriptors, name_slots_values_scratch_and_sums)
         const char *slot = string_of(one, "slot");
         has_q = has_q || strcmp(slot, "q") == 0;
         has_value = has_value || (strcmp(slot, "value") == 0 && json_object_get(one, "bits"));
-        has_scratch = has_scratch || (strcmp(slot, "scratch") == 0 && json_object_get(one, "offset"));
+        has_scratch =
+            has_scratch || (strcmp(slot, "scratch") == 0 && json_object_get(one, "offset"));
     }
     cr_expect(has_q && has_value && has_scratch);
     cr_expect_str_eq(string_of(json_array_get(json_object_get(text, "sums"), 0), "slot"), "dk");

@@ -1,5 +1,5 @@
-/* The graphs, put to a real cuDNN for a described H100: every composite graph of the scope is recognised, by the engines that ran
- * it on a real one, and some are compiled. */
+/* The graphs, put to a real cuDNN for a described H100: every composite graph of the scope is
+ * recognised, by the engines that ran it on a real one, and some are compiled. */
 #include "support/asked.h"
 
 TestSuite(graph_decide, .init = open_context, .fini = close_context, .timeout = 300);
@@ -11,20 +11,17 @@ typedef struct row {
     fattn_problem problem;
 } row;
 
-#define ROW(name, forward, backward, ...)                                                                                          \
-    {                                                                                                                              \
-        name, forward, backward,                                                                                                   \
-        {                                                                                                                          \
-            .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__                                            \
-        }                                                                                                                          \
+#define ROW(name, forward, backward, ...)                                                          \
+    {                                                                                              \
+        name, forward, backward,                                                                   \
+        {                                                                                          \
+            .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__            \
+        }                                                                                          \
     }
 #define S512 .seq_q = 512, .seq_kv = 512
 #define D128 S512, .dim_qk = 128
 #define CROSS .seq_q = 256, .seq_kv = 512, .dim_qk = 128
-#define KEYS_OF(stride_b, stride_h, stride_s)                                                                                      \
-    {                                                                                                                              \
-        stride_b, stride_h, stride_s, 1                                                                                            \
-    }
+#define KEYS_OF(stride_b, stride_h, stride_s) { stride_b, stride_h, stride_s, 1 }
 
 static const row rows[] = {
     ROW("plain", "2,1", "6,7", D128),
@@ -36,24 +33,31 @@ static const row rows[] = {
     ROW("causal", "2,1", "6,7", D128, .has_right = 1),
     ROW("causal_br", "2,1", "6,7", CROSS, .has_right = 1, .align = FATTN_BOTTOM_RIGHT),
     ROW("window 40:0", "2,1", "6,7", D128, .has_right = 1, .has_left = 1, .window_left = 40),
-    ROW("window 40:3", "2,1", "6,7", D128, .has_right = 1, .has_left = 1, .window_left = 40, .window_right = 3),
+    ROW("window 40:3", "2,1", "6,7", D128, .has_right = 1, .has_left = 1, .window_left = 40,
+        .window_right = 3),
     ROW("window 40:inf", "2,1", "6,7", D128, .has_left = 1, .window_left = 40),
     ROW("window inf:3", "2,1", "6,7", D128, .has_right = 1, .window_right = 3),
-    ROW("window 40:0 br", "2,1", "6,7", CROSS, .has_right = 1, .has_left = 1, .window_left = 40, .align = FATTN_BOTTOM_RIGHT),
+    ROW("window 40:0 br", "2,1", "6,7", CROSS, .has_right = 1, .has_left = 1, .window_left = 40,
+        .align = FATTN_BOTTOM_RIGHT),
     ROW("padding", "2,1", "6,7", D128, .padding = 1),
     ROW("padding causal", "2,1", "6,7", D128, .padding = 1, .has_right = 1),
-    ROW("padding causal_br", "2,1", "6,7", CROSS, .padding = 1, .has_right = 1, .align = FATTN_BOTTOM_RIGHT),
-    ROW("padding window tl", "2,1", "6,7", D128, .padding = 1, .has_right = 1, .has_left = 1, .window_left = 40),
-    ROW("padding window br", "2,1", "6,7", CROSS, .padding = 1, .has_right = 1, .has_left = 1, .window_left = 40, .window_right = 3,
+    ROW("padding causal_br", "2,1", "6,7", CROSS, .padding = 1, .has_right = 1,
         .align = FATTN_BOTTOM_RIGHT),
+    ROW("padding window tl", "2,1", "6,7", D128, .padding = 1, .has_right = 1, .has_left = 1,
+        .window_left = 40),
+    ROW("padding window br", "2,1", "6,7", CROSS, .padding = 1, .has_right = 1, .has_left = 1,
+        .window_left = 40, .window_right = 3, .align = FATTN_BOTTOM_RIGHT),
     ROW("grouped", "2,1", "6,7", D128, .heads_k = 2),
     ROW("hk != hv", "2,1", "6,7", D128, .heads_k = 4, .heads_v = 2),
     ROW("only V grouped", "2,1", "6,7", D128, .heads_k = 8, .heads_v = 2),
-    ROW("keys broadcast over b", "2,1", "6,7", D128, .k_strides = KEYS_OF(0, 128, 1024), .v_strides = KEYS_OF(0, 128, 1024)),
+    ROW("keys broadcast over b", "2,1", "6,7", D128, .k_strides = KEYS_OF(0, 128, 1024),
+        .v_strides = KEYS_OF(0, 128, 1024)),
     ROW("keys broadcast over h", "2,1", "6,7", D128, .k_strides = KEYS_OF(512 * 128, 0, 128)),
-    ROW("sbhd", "2,1", "6,7", D128, .q_strides = KEYS_OF(1024, 128, 2048), .k_strides = KEYS_OF(1024, 128, 2048)),
+    ROW("sbhd", "2,1", "6,7", D128, .q_strides = KEYS_OF(1024, 128, 2048),
+        .k_strides = KEYS_OF(1024, 128, 2048)),
     ROW("bhsd", "2,1", "6,7", D128, .q_strides = KEYS_OF(8 * 512 * 128, 512 * 128, 128)),
-    ROW("bs3hd", "2,1", "6,7", D128, .q_strides = KEYS_OF(512 * 3072, 128, 3072), .k_strides = KEYS_OF(512 * 3072, 128, 3072)),
+    ROW("bs3hd", "2,1", "6,7", D128, .q_strides = KEYS_OF(512 * 3072, 128, 3072),
+        .k_strides = KEYS_OF(512 * 3072, 128, 3072)),
     ROW("d 64", "2,1", "6,7", S512, .dim_qk = 64),
     ROW("d 72", "2,1", "6,7", S512, .dim_qk = 72),
     ROW("d 256", "2,1", "6", S512, .dim_qk = 256),
@@ -63,7 +67,8 @@ static const row rows[] = {
     ROW("s 1", "1", "6,7", .seq_q = 1, .seq_kv = 1, .dim_qk = 128),
     ROW("odd lengths", "2,1", "6,7", .seq_q = 100, .seq_kv = 97, .dim_qk = 128),
     ROW("repeating", NULL, "6,7", D128, .deterministic = 1),
-    ROW("repeating, grouped, padding, causal", NULL, "6,7", D128, .deterministic = 1, .heads_k = 2, .padding = 1, .has_right = 1),
+    ROW("repeating, grouped, padding, causal", NULL, "6,7", D128, .deterministic = 1, .heads_k = 2,
+        .padding = 1, .has_right = 1),
 };
 
 static void ask_every_row(fattn_spelling spelling)
@@ -72,10 +77,12 @@ static void ask_every_row(fattn_spelling spelling)
         fattn_problem p = rows[i].problem;
         p.spelling = spelling;
         if (rows[i].forward != NULL)
-            cr_expect_str_eq(answer(p), rows[i].forward, "forward, %s: %s", rows[i].name, answer(p));
+            cr_expect_str_eq(answer(p), rows[i].forward, "forward, %s: %s", rows[i].name,
+                             answer(p));
         p.pass = FATTN_BACKWARD;
         if (rows[i].backward != NULL)
-            cr_expect_str_eq(answer(p), rows[i].backward, "backward, %s: %s", rows[i].name, answer(p));
+            cr_expect_str_eq(answer(p), rows[i].backward, "backward, %s: %s", rows[i].name,
+                             answer(p));
     }
 }
 
@@ -99,19 +106,25 @@ static void expect_start(fattn_problem p, const char *start)
     cr_expect_eq(strncmp(got, start, strlen(start)), 0, "got '%s', want '%s'", got, start);
 }
 
-#define PROBLEM(...) ((fattn_problem){ .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, S512, __VA_ARGS__ })
+#define PROBLEM(...)                                                                               \
+    ((fattn_problem){                                                                              \
+        .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, S512, __VA_ARGS__ })
 
 Test(graph_decide, a_refusal_carries_cudnns_own_reason)
 {
-    expect_start(PROBLEM(.dim_qk = 100), "unsupported: Embedding dim per head for q and k is not a multiple of 8");
-    expect_start(PROBLEM(.dim_qk = 264, .pass = FATTN_BACKWARD), "unsupported: Embedding dim per head for q and k");
-    expect_start(PROBLEM(.dim_qk = 128, .pass = FATTN_BACKWARD, .dtype = FATTN_F32), "unsupported: ");
+    expect_start(PROBLEM(.dim_qk = 100),
+                 "unsupported: Embedding dim per head for q and k is not a multiple of 8");
+    expect_start(PROBLEM(.dim_qk = 264, .pass = FATTN_BACKWARD),
+                 "unsupported: Embedding dim per head for q and k");
+    expect_start(PROBLEM(.dim_qk = 128, .pass = FATTN_BACKWARD, .dtype = FATTN_F32),
+                 "unsupported: ");
 }
 
 Test(graph_decide, row_outputs_are_refused_where_they_would_stay_unwritten)
 {
     for (uint32_t outputs = 0; outputs < 8; outputs++) {
-        const bool expanded = outputs == 0 || outputs == FATTN_WANT_STATS || outputs == (FATTN_WANT_MAX | FATTN_WANT_SUM_EXP);
+        const bool expanded = outputs == 0 || outputs == FATTN_WANT_STATS ||
+                              outputs == (FATTN_WANT_MAX | FATTN_WANT_SUM_EXP);
         fattn_problem p = PROBLEM(.dim_qk = 128, .outputs = outputs);
         expect_start(p, expanded || version >= 92000 ? "2,1" : "policy: outputs: ");
         p.spelling = FATTN_SPELLING_EXPANDED;
@@ -131,7 +144,8 @@ Test(graph_decide, strides_off_16_bytes_are_refused_after_cudnn_said_yes)
 
 Test(graph_decide, what_is_not_implemented_is_internal)
 {
-    expect_start(PROBLEM(.dim_qk = 128, .pass = FATTN_BACKWARD, .dtype = FATTN_MXE4M3, .padding = 1, .ragged_bits = 32),
+    expect_start(PROBLEM(.dim_qk = 128, .pass = FATTN_BACKWARD, .dtype = FATTN_MXE4M3, .padding = 1,
+                         .ragged_bits = 32),
                  "internal: not implemented: ragged offsets (mxfp8 backward)");
 }
 
@@ -183,8 +197,9 @@ Test(graph_decide, forward_plans_compile)
     compile_also_by("f32", PROBLEM(.dim_qk = 128, .dtype = FATTN_F32), 1);
     for (int64_t engine = 1; engine <= 2; engine++)
         compile_by("grouped, padding, window br",
-                   PROBLEM(.dim_qk = 64, .heads_k = 4, .heads_v = 2, .padding = 1, .has_right = 1, .has_left = 1, .window_left = 40,
-                           .align = FATTN_BOTTOM_RIGHT, .outputs = FATTN_WANT_STATS),
+                   PROBLEM(.dim_qk = 64, .heads_k = 4, .heads_v = 2, .padding = 1, .has_right = 1,
+                           .has_left = 1, .window_left = 40, .align = FATTN_BOTTOM_RIGHT,
+                           .outputs = FATTN_WANT_STATS),
                    engine);
 }
 
@@ -194,24 +209,28 @@ Test(graph_decide, backward_plans_compile)
         return;
     for (int64_t engine = 6; engine <= 7; engine++)
         compile_by("grouped, padding, causal_br",
-                   PROBLEM(.pass = FATTN_BACKWARD, .dim_qk = 64, .heads_k = 4, .heads_v = 2, .padding = 1, .has_right = 1,
-                           .align = FATTN_BOTTOM_RIGHT),
+                   PROBLEM(.pass = FATTN_BACKWARD, .dim_qk = 64, .heads_k = 4, .heads_v = 2,
+                           .padding = 1, .has_right = 1, .align = FATTN_BOTTOM_RIGHT),
                    engine);
     if (!compiling_all())
         return;
     const size_t scores = 2 * 8 * 512 * 512, accumulator = 2 * 8 * 512 * 128 * 4;
-    cr_expect_geq(compiled_by("plain", PROBLEM(.pass = FATTN_BACKWARD, .dim_qk = 128), 6), accumulator);
-    cr_expect_geq(compiled_by("repeating", PROBLEM(.pass = FATTN_BACKWARD, .dim_qk = 128, .deterministic = 1), 6), 2 * scores,
-                  "the form that repeats keeps dP: its memory is quadratic");
+    cr_expect_geq(compiled_by("plain", PROBLEM(.pass = FATTN_BACKWARD, .dim_qk = 128), 6),
+                  accumulator);
+    cr_expect_geq(compiled_by("repeating",
+                              PROBLEM(.pass = FATTN_BACKWARD, .dim_qk = 128, .deterministic = 1),
+                              6),
+                  2 * scores, "the form that repeats keeps dP: its memory is quadratic");
 }
 
-/* Max or Sum_exp together with padding is offered from 9.20 on and engine 2 cannot be compiled for it; not asked here. */
+/* Max or Sum_exp together with padding is offered from 9.20 on and engine 2 cannot be compiled for
+ * it; not asked here. */
 Test(graph_decide, plans_of_single_operations_compile)
 {
     if (!has(92000))
         return;
-    fattn_problem p = PROBLEM(.dim_qk = 128, .has_right = 1, .has_left = 1, .window_left = 40, .align = FATTN_BOTTOM_RIGHT,
-                              .spelling = FATTN_SPELLING_SINGLE);
+    fattn_problem p = PROBLEM(.dim_qk = 128, .has_right = 1, .has_left = 1, .window_left = 40,
+                              .align = FATTN_BOTTOM_RIGHT, .spelling = FATTN_SPELLING_SINGLE);
     p.outputs = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP;
     compile_by("every output", p, 2);
     p.outputs = FATTN_WANT_STATS;

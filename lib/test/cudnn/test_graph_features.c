@@ -1,6 +1,6 @@
-/* What is added to the plain graphs, put to a real cuDNN for a described H100: bias, score_mod, ways to repeat, zero strides, Stats
- * in any order. Every version from 9.8 to 9.28 that was asked offers all of it with the same engines; some of each is compiled
- * here. */
+/* What is added to the plain graphs, put to a real cuDNN for a described H100: bias, score_mod,
+ * ways to repeat, zero strides, Stats in any order. Every version from 9.8 to 9.28 that was asked
+ * offers all of it with the same engines; some of each is compiled here. */
 #include "fattn/score_mod.h"
 #include "support/asked.h"
 
@@ -10,10 +10,13 @@ TestSuite(graph_features, .init = open_context, .fini = close_context, .timeout 
 static void expect_answer(const char *name, fattn_problem p, const char *start)
 {
     const char *said = answer(p), *got = *said >= '0' && *said <= '9' ? "yes" : said;
-    cr_expect_eq(strncmp(got, start, strlen(start)), 0, "%s: got '%s', want '%s'", name, got, start);
+    cr_expect_eq(strncmp(got, start, strlen(start)), 0, "%s: got '%s', want '%s'", name, got,
+                 start);
 }
 
-#define PROBLEM(...) ((fattn_problem){ .batch = 2, .heads_q = 8, .seq_q = 512, .seq_kv = 512, .dim_qk = 128, __VA_ARGS__ })
+#define PROBLEM(...)                                                                               \
+    ((fattn_problem){                                                                              \
+        .batch = 2, .heads_q = 8, .seq_q = 512, .seq_kv = 512, .dim_qk = 128, __VA_ARGS__ })
 #define BACKWARD(...) PROBLEM(.pass = FATTN_BACKWARD, __VA_ARGS__)
 enum { BATCH_STRIDE = 512 * 1024, HEAD_STRIDE = 128, TOKEN_STRIDE = 1024 };
 
@@ -24,7 +27,8 @@ enum { BATCH_STRIDE = 512 * 1024, HEAD_STRIDE = 128, TOKEN_STRIDE = 1024 };
 Test(graph_features, a_bias_may_be_broadcast_in_every_dimension)
 {
     for (int bits = 0; bits < 16; bits++) {
-        const int64_t dim[4] = { bits & 1 ? 2 : 1, bits & 2 ? 8 : 1, bits & 4 ? 512 : 1, bits & 8 ? 512 : 1 };
+        const int64_t dim[4] = { bits & 1 ? 2 : 1, bits & 2 ? 8 : 1, bits & 4 ? 512 : 1,
+                                 bits & 8 ? 512 : 1 };
         fattn_problem p = PROBLEM(.has_bias = 1);
         memcpy(p.bias_dim, dim, sizeof dim);
         expect_answer("forward", p, "yes");
@@ -40,11 +44,14 @@ Test(graph_features, gradients_of_a_bias_are_bf16_or_f16_and_row_major)
     expect_answer("f16", BACKWARD(.has_bias = 1, .dbias = 1, .dtype = FATTN_F16), "yes");
     expect_answer("f32", BACKWARD(.has_bias = 1, .dbias = 1, .bias_dtype = FATTN_F32), f32);
     const int64_t row = 520, head = 512 * row;
-    expect_answer("gaps", BACKWARD(.has_bias = 1, .dbias = 1, .dbias_strides = { 8 * head, head, row, 1 }),
+    expect_answer("gaps",
+                  BACKWARD(.has_bias = 1, .dbias = 1, .dbias_strides = { 8 * head, head, row, 1 }),
                   "unsupported: dbias layout should be row major");
     for (int bits = 0; bits < 4; bits++)
         expect_answer("what we sum",
-                      BACKWARD(.has_bias = 1, .dbias = 1, .bias_dim = { bits & 1 ? 2 : 1, bits & 2 ? 8 : 1, 1, 512 }), "yes");
+                      BACKWARD(.has_bias = 1, .dbias = 1,
+                               .bias_dim = { bits & 1 ? 2 : 1, bits & 2 ? 8 : 1, 1, 512 }),
+                      "yes");
 }
 
 Test(graph_features, plans_with_a_bias_compile)
@@ -54,9 +61,11 @@ Test(graph_features, plans_with_a_bias_compile)
     if (!compiling_all())
         return;
     const size_t direct = compiled("dbias", BACKWARD(.has_bias = 1, .dbias = 1), NULL);
-    const size_t summed = compiled("dbias of 111s", BACKWARD(.has_bias = 1, .dbias = 1, .bias_dim = { 1, 1, 1, 512 }), NULL);
+    const size_t summed = compiled(
+        "dbias of 111s", BACKWARD(.has_bias = 1, .dbias = 1, .bias_dim = { 1, 1, 1, 512 }), NULL);
     cr_expect_geq(direct, 2 * scores, "the engine keeps dP");
-    cr_expect_geq(summed, direct + 8 * 512 * 512 * 2, "what is summed lies in the workspace, in front of the engine's");
+    cr_expect_geq(summed, direct + 8 * 512 * 512 * 2,
+                  "what is summed lies in the workspace, in front of the engine's");
 }
 
 /* ---- score_mod
@@ -73,7 +82,8 @@ typedef struct recipe {
 static fattn_value follow(fattn_recorder *r, fattn_value score, void *user)
 {
     const recipe *how = user;
-    const fattn_value two = fattn_record_constant(r, 2), a = how->place == 0 ? score : two, b = how->place == 0 ? two : score;
+    const fattn_value two = fattn_record_constant(r, 2), a = how->place == 0 ? score : two,
+                      b = how->place == 0 ? two : score;
     if (how->op == FATTN_MOD_SELECT)
         return fattn_record(r, how->op, score, score, two);
     const fattn_value x = fattn_record(r, how->op, a, b, 0);
@@ -92,7 +102,8 @@ Test(graph_features, every_operation_of_a_score_mod_is_offered_forward_and_backw
             recipe how = all[i];
             how.place = place;
             fattn_score_mod *mod;
-            cr_assert_eq(fattn_score_mod_create(&mod, follow, NULL, &how), FATTN_OK, "%s", fattn_last_error());
+            cr_assert_eq(fattn_score_mod_create(&mod, follow, NULL, &how), FATTN_OK, "%s",
+                         fattn_last_error());
             char name[48];
             snprintf(name, sizeof name, "operation %d, score at %d", (int)how.op, place);
             expect_answer(name, PROBLEM(.score_mod = mod), "yes");
@@ -136,7 +147,10 @@ Test(graph_features, every_ready_modification_is_offered)
         snprintf(name, sizeof name, "ready %d", i);
         expect_answer(name, PROBLEM(.score_mod = mod), "yes");
         expect_answer(name, BACKWARD(.score_mod = mod), "yes");
-        expect_answer(name, BACKWARD(.score_mod = mod, .padding = 1, .has_right = 1, .has_bias = 1, .heads_k = 2), "yes");
+        expect_answer(
+            name,
+            BACKWARD(.score_mod = mod, .padding = 1, .has_right = 1, .has_bias = 1, .heads_k = 2),
+            "yes");
         fattn_score_mod_destroy(mod);
     }
 }
@@ -179,7 +193,8 @@ Test(graph_features, a_plan_with_a_score_mod_is_saved_and_loaded_with_an_equal_r
     cr_assert_eq(fattn_plan_save(plan, &bytes, &count), FATTN_OK, "%s", fattn_last_error());
     fattn_plan_destroy(plan);
     p.score_mod = mods[1];
-    cr_expect_eq(fattn_plan_load(&plan, context, &p, bytes, count), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(fattn_plan_load(&plan, context, &p, bytes, count), FATTN_OK, "%s",
+                 fattn_last_error());
     fattn_plan_destroy(plan);
     p.score_mod = NULL;
     cr_expect_eq(fattn_plan_load(&plan, context, &p, bytes, count), FATTN_BAD_PLAN);
@@ -197,9 +212,13 @@ Test(graph_features, a_pin_is_the_one_configuration_that_a_decision_reports)
     fattn_problem p = BACKWARD(.deterministic = 1, .determinism = FATTN_DETERMINISM_PIN);
     p.struct_size = sizeof p;
     if (version < 92500) {
-        expect_answer("too old", p, "unsupported: deterministic: no pin of an engine is known to repeat on sm_90");
+        expect_answer(
+            "too old", p,
+            "unsupported: deterministic: no pin of an engine is known to repeat on sm_90");
         p.guards_off = 1; /* nor is the form of the graph taken in its place */
-        expect_answer("too old, guards off", p, "unsupported: deterministic: no pin of an engine is known to repeat on sm_90");
+        expect_answer(
+            "too old, guards off", p,
+            "unsupported: deterministic: no pin of an engine is known to repeat on sm_90");
         return;
     }
     fattn_decision *decision;
@@ -230,7 +249,7 @@ Test(graph_features, every_input_may_have_stride_0_in_b_h_and_s)
 {
     for (int axes = 1; axes < 8; axes++) {
         fattn_problem p = BACKWARD(.has_attn_scale = 0);
-        int64_t(*const inputs[])[4] = { &p.q_strides, &p.k_strides, &p.v_strides, &p.do_strides };
+        int64_t (*const inputs[])[4] = { &p.q_strides, &p.k_strides, &p.v_strides, &p.do_strides };
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
             memset(*inputs[i], 0, sizeof *inputs[i]);
             strides_without(axes, *inputs[i]);
@@ -251,7 +270,8 @@ Test(graph_features, every_input_may_have_stride_0_in_b_h_and_s)
 
 Test(graph_features, lengths_may_be_one_for_every_batch_entry)
 {
-    fattn_problem p = PROBLEM(.padding = 1, .len_broadcast = 1, .has_right = 1, .align = FATTN_BOTTOM_RIGHT);
+    fattn_problem p =
+        PROBLEM(.padding = 1, .len_broadcast = 1, .has_right = 1, .align = FATTN_BOTTOM_RIGHT);
     expect_answer("forward", p, "policy: rule one-length-for-all");
     p.guards_off = 1; /* offered, and each entry's length read from behind the one that is there */
     expect_answer("forward", p, "yes");
@@ -262,8 +282,9 @@ Test(graph_features, lengths_may_be_one_for_every_batch_entry)
 
 Test(graph_features, stats_may_lie_in_any_order)
 {
-    static const int64_t orders[][4] = { { 4096, 512, 1, 1 }, { 4096, 1, 8, 1 }, { 8, 1, 16, 1 },
-                                         { 512, 1024, 1, 1 }, { 1, 1024, 2, 1 }, { 16384, 2048, 4, 1 } };
+    static const int64_t orders[][4] = { { 4096, 512, 1, 1 }, { 4096, 1, 8, 1 },
+                                         { 8, 1, 16, 1 },     { 512, 1024, 1, 1 },
+                                         { 1, 1024, 2, 1 },   { 16384, 2048, 4, 1 } };
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         fattn_problem p = PROBLEM(.outputs = FATTN_WANT_STATS, .guards_off = 1);
         memcpy(p.stats_strides, orders[i], sizeof p.stats_strides);

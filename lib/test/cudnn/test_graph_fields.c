@@ -1,6 +1,6 @@
-/* The plan that decide describes is the plan that runs: both begin with one graph, and every field of a problem is either in that
- * graph or in a short list of those that none bakes in. Here each field is changed in turn, and the calls that build the graph are
- * hashed. */
+/* The plan that decide describes is the plan that runs: both begin with one graph, and every field
+ * of a problem is either in that graph or in a short list of those that none bakes in. Here each
+ * field is changed in turn, and the calls that build the graph are hashed. */
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <string.h>
@@ -43,9 +43,11 @@ static int finalize(fattn__desc desc)
 
 static int set(fattn__desc desc, int name, int type, int64_t count, const void *elements)
 {
-    const size_t bytes = type == DNN_TYPE_BOOLEAN                                                                   ? 1
-                         : type == DNN_TYPE_BACKEND_DESCRIPTOR || type == DNN_TYPE_INT64 || type == DNN_TYPE_DOUBLE ? 8
-                                                                                                                    : 4;
+    const size_t bytes =
+        type == DNN_TYPE_BOOLEAN ? 1
+        : type == DNN_TYPE_BACKEND_DESCRIPTOR || type == DNN_TYPE_INT64 || type == DNN_TYPE_DOUBLE
+            ? 8
+            : 4;
     mix(&desc, sizeof desc);
     mix(&name, sizeof name);
     mix(elements, (size_t)count * bytes);
@@ -80,8 +82,8 @@ static fattn__cudnn hasher = { .cudnnGetErrorString = error_string,
                                .cudnnBackendGetAttribute = get,
                                .cudnnBackendSetAttribute = set };
 
-/* What a plan is made of: the graph, what its tensors are bound to, what follows it, and the configuration that is pinned. 0: no
- * graph. */
+/* What a plan is made of: the graph, what its tensors are bound to, what follows it, and the
+ * configuration that is pinned. 0: no graph. */
 static uint64_t graph_of(const fattn_problem *p, int version)
 {
     static fattn__graph g;
@@ -109,7 +111,8 @@ static uint64_t graph_of(const fattn_problem *p, int version)
     if (st != FATTN_OK)
         return 0;
     static uint64_t last_hash, last_id;
-    cr_expect_eq(id == last_id, hash == last_hash, "the graph's own id tells apart what is not the same, and only that");
+    cr_expect_eq(id == last_id, hash == last_hash,
+                 "the graph's own id tells apart what is not the same, and only that");
     last_hash = hash, last_id = id;
     return hash;
 }
@@ -129,14 +132,16 @@ static fattn_value added(fattn_recorder *recorder, fattn_value score, void *user
 {
     const int64_t dim[4] = { 1, 8, 96, 128 };
     (void)user;
-    return fattn_record(recorder, FATTN_MOD_ADD, score, fattn_record_tensor(recorder, "t", FATTN_F32, dim, NULL), 0);
+    return fattn_record(recorder, FATTN_MOD_ADD, score,
+                        fattn_record_tensor(recorder, "t", FATTN_F32, dim, NULL), 0);
 }
 
 static fattn_problem rich(fattn_pass pass)
 {
     fattn_problem p = FATTN_PROBLEM_INIT, r;
     p.pass = pass;
-    p.batch = 2, p.heads_q = 8, p.heads_k = 4, p.heads_v = 2, p.seq_q = 96, p.seq_kv = 128, p.dim_qk = 64, p.dim_v = 32;
+    p.batch = 2, p.heads_q = 8, p.heads_k = 4, p.heads_v = 2, p.seq_q = 96, p.seq_kv = 128,
+    p.dim_qk = 64, p.dim_v = 32;
     p.has_left = p.has_right = p.padding = p.has_bias = 1;
     p.window_left = 40, p.window_right = 3, p.align = FATTN_BOTTOM_RIGHT;
     p.outputs = FATTN_WANT_STATS, p.deterministic = 1;
@@ -165,14 +170,14 @@ static bool changes(const fattn_problem *p, const fattn_problem *other, int vers
 }
 
 /* The field has this value instead, and nothing else changes but what cannot stay. */
-#define BAKED(pass, field, value, ...)                                                                                             \
-    do {                                                                                                                           \
-        fattn_problem p_ = rich(pass), other_ = p_;                                                                                \
-        other_.field = (value);                                                                                                    \
-        __VA_ARGS__;                                                                                                               \
-        cr_expect_neq(graph_of(&other_, 92700), 0, #field ": %s", fattn_last_error());                                             \
-        cr_expect(changes(&p_, &other_, 92700), #field " is not in the graph");                                                    \
-        cover(offsetof(fattn_problem, field), sizeof p_.field);                                                                    \
+#define BAKED(pass, field, value, ...)                                                             \
+    do {                                                                                           \
+        fattn_problem p_ = rich(pass), other_ = p_;                                                \
+        other_.field = (value);                                                                    \
+        __VA_ARGS__;                                                                               \
+        cr_expect_neq(graph_of(&other_, 92700), 0, #field ": %s", fattn_last_error());             \
+        cr_expect(changes(&p_, &other_, 92700), #field " is not in the graph");                    \
+        cover(offsetof(fattn_problem, field), sizeof p_.field);                                    \
     } while (0)
 
 static void free_strides(fattn_problem *p)
@@ -225,17 +230,18 @@ static void what_the_graph_bakes_in(void)
     fattn_problem p = rich(F), other = p;
     p.score_mod = mod, other.score_mod = equal;
     cr_expect(!changes(&p, &other, 92700), "a recording's address is no part of it");
-    fattn_score_mod_destroy(mod), fattn_score_mod_destroy(equal), fattn_score_mod_destroy(another), fattn_score_mod_destroy(tensor);
+    fattn_score_mod_destroy(mod), fattn_score_mod_destroy(equal), fattn_score_mod_destroy(another),
+        fattn_score_mod_destroy(tensor);
 }
 
 /* Both problems are changed so that the field is read. */
-#define READING(...)                                                                                                               \
-    do {                                                                                                                           \
-        fattn_problem *const both[] = { &p_, &other_ };                                                                            \
-        for (int i_ = 0; i_ < 2; i_++) {                                                                                           \
-            fattn_problem *q = both[i_];                                                                                           \
-            __VA_ARGS__;                                                                                                           \
-        }                                                                                                                          \
+#define READING(...)                                                                               \
+    do {                                                                                           \
+        fattn_problem *const both[] = { &p_, &other_ };                                            \
+        for (int i_ = 0; i_ < 2; i_++) {                                                           \
+            fattn_problem *q = both[i_];                                                           \
+            __VA_ARGS__;                                                                           \
+        }                                                                                          \
     } while (0)
 
 static void packing_and_pages_are_baked_in(void)
@@ -247,7 +253,8 @@ static void packing_and_pages_are_baked_in(void)
     BAKED(F, ragged_tokens, 1, READING(q->ragged_bits = 32, q->impl = FATTN_IMPL_UNIFIED));
     BAKED(B, total_q, 100, READING(q->ragged_bits = 32));
     BAKED(B, total_kv, 100, READING(q->ragged_bits = 32));
-    BAKED(F, cumulative, FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV, READING(q->impl = FATTN_IMPL_UNIFIED));
+    BAKED(F, cumulative, FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV,
+          READING(q->impl = FATTN_IMPL_UNIFIED));
     BAKED(F, len_rank, 1);
     BAKED(F, page_size_k, 16, other_.pages_k = 20);
     BAKED(F, page_size_v, 16, other_.pages_v = 20);
@@ -275,26 +282,30 @@ static void what_joins_the_softmax_is_baked_in(void)
     BAKED(F, outputs, FATTN_WANT_STATS_LOG2);
     BAKED(F, outputs, FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP, READING(q->dropout = 0.5));
     BAKED(B, scale_format, FATTN_FORMAT_BSHD,
-          READING(q->dtype = FATTN_MXE4M3, q->o_dtype = q->grad_dtype = FATTN_BF16, q->do_dtype = FATTN_DTYPE_DEFAULT, q->has_bias = q->deterministic = 0));
-    BAKED(B, do_dtype, FATTN_E5M2, READING(q->dtype = q->o_dtype = q->grad_dtype = FATTN_E4M3, q->has_bias = q->deterministic = 0));
+          READING(q->dtype = FATTN_MXE4M3, q->o_dtype = q->grad_dtype = FATTN_BF16,
+                  q->do_dtype = FATTN_DTYPE_DEFAULT, q->has_bias = q->deterministic = 0));
+    BAKED(B, do_dtype, FATTN_E5M2,
+          READING(q->dtype = q->o_dtype = q->grad_dtype = FATTN_E4M3,
+                  q->has_bias = q->deterministic = 0));
     BAKED(F, rope, 1, READING(q->impl = FATTN_IMPL_UNIFIED));
     BAKED(F, rope_dim, 32, READING(q->impl = FATTN_IMPL_UNIFIED, q->rope = 1));
 }
 
-/* Each stride of each tensor in its own right; the last one is 1 for ever, but that of a bias of extent 1. */
+/* Each stride of each tensor in its own right; the last one is 1 for ever, but that of a bias of
+ * extent 1. */
 static void strides_are_baked_in(void)
 {
     for (int axis = 0; axis < 3; axis++) {
-#define ONE(name)                                                                                                                  \
-    do {                                                                                                                           \
-        fattn_problem p = rich(FATTN_BACKWARD), other;                                                                             \
-        p.dbias = 1;                                                                                                               \
-        other = p;                                                                                                                 \
-        other.name##_strides[axis] *= 1024;                                                                                        \
-        if (other.name##_strides[axis] == p.name##_strides[axis])                                                                  \
-            other.name##_strides[axis] = 1024;                                                                                     \
-        cr_expect(changes(&p, &other, 92700), #name "_strides[%d] is not in the graph", axis);                                     \
-        cover(offsetof(fattn_problem, name##_strides), sizeof p.name##_strides);                                                   \
+#define ONE(name)                                                                                  \
+    do {                                                                                           \
+        fattn_problem p = rich(FATTN_BACKWARD), other;                                             \
+        p.dbias = 1;                                                                               \
+        other = p;                                                                                 \
+        other.name##_strides[axis] *= 1024;                                                        \
+        if (other.name##_strides[axis] == p.name##_strides[axis])                                  \
+            other.name##_strides[axis] = 1024;                                                     \
+        cr_expect(changes(&p, &other, 92700), #name "_strides[%d] is not in the graph", axis);     \
+        cover(offsetof(fattn_problem, name##_strides), sizeof p.name##_strides);                   \
     } while (0);
         STRIDES_LIST(ONE)
 #undef ONE
@@ -308,13 +319,13 @@ static void strides_are_baked_in(void)
 }
 
 /* The whole list of what no graph knows. */
-#define UNBAKED_LIST(X)                                                                                                            \
-    X(struct_size, "says how much of the struct there is")                                                                         \
-    X(capture, "how the call is launched; a plan is the same")                                                                     \
-    X(guards_off, "what is refused, not what is built")                                                                            \
-    X(scaling, "who computes the scales of 8 bit types; they are numbers in memory")                                               \
-    X(table_k, "follows from seq_kv and the page size")                                                                            \
-    X(table_v, "follows from seq_kv and the page size")                                                                            \
+#define UNBAKED_LIST(X)                                                                            \
+    X(struct_size, "says how much of the struct there is")                                         \
+    X(capture, "how the call is launched; a plan is the same")                                     \
+    X(guards_off, "what is refused, not what is built")                                            \
+    X(scaling, "who computes the scales of 8 bit types; they are numbers in memory")               \
+    X(table_k, "follows from seq_kv and the page size")                                            \
+    X(table_v, "follows from seq_kv and the page size")                                            \
     X(reserved, "is 0")
 
 Test(fields, every_one_is_in_the_graph_or_in_the_list_of_those_that_are_not)
@@ -323,14 +334,17 @@ Test(fields, every_one_is_in_the_graph_or_in_the_list_of_those_that_are_not)
     packing_and_pages_are_baked_in();
     what_joins_the_softmax_is_baked_in();
     strides_are_baked_in();
-#define AS_COVERED(field, why)                                                                                                     \
-    for (size_t i = 0; i < sizeof((fattn_problem *)0)->field; i++)                                                                 \
-        cr_expect(!covered[offsetof(fattn_problem, field) + i], #field " is in the graph after all");                              \
+#define AS_COVERED(field, why)                                                                     \
+    for (size_t i = 0; i < sizeof((fattn_problem *)0)->field; i++)                                 \
+        cr_expect(!covered[offsetof(fattn_problem, field) + i],                                    \
+                  #field " is in the graph after all");                                            \
     cover(offsetof(fattn_problem, field), sizeof((fattn_problem *)0)->field);
     UNBAKED_LIST(AS_COVERED)
 #undef AS_COVERED
     for (size_t i = 0; i < sizeof covered; i++)
-        cr_expect(covered[i], "the field at byte %zu of fattn_problem is neither changed here nor in the list", i);
+        cr_expect(covered[i],
+                  "the field at byte %zu of fattn_problem is neither changed here nor in the list",
+                  i);
 }
 
 Test(fields, those_of_the_list_change_no_graph)

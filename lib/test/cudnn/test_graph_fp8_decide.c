@@ -1,5 +1,6 @@
-/* The graphs of 8 bit types, put to a real cuDNN for a described H100 and a described sm_100: which engines recognise them, what
- * cuDNN refuses in which words, and that plans compile. Nobody has run the block-scaled ones here: that takes an sm_100. */
+/* The graphs of 8 bit types, put to a real cuDNN for a described H100 and a described sm_100: which
+ * engines recognise them, what cuDNN refuses in which words, and that plans compile. Nobody has run
+ * the block-scaled ones here: that takes an sm_100. */
 #include "support/asked.h"
 
 static void open_blackwell(void)
@@ -21,7 +22,8 @@ TestSuite(fp8_ada, .init = open_ada, .fini = close_context, .timeout = 300);
 static void expect_start(const char *name, fattn_problem p, const char *start)
 {
     const char *got = answer(p);
-    cr_expect_eq(strncmp(got, start, strlen(start)), 0, "%s: got '%s', want '%s'", name, got, start);
+    cr_expect_eq(strncmp(got, start, strlen(start)), 0, "%s: got '%s', want '%s'", name, got,
+                 start);
 }
 
 /* In the night; by day it is recognised. */
@@ -43,13 +45,14 @@ typedef struct row {
     fattn_problem problem;
 } row;
 
-#define PROBLEM(...) ((fattn_problem){ .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__ })
-#define ROW(name, ...)                                                                                                             \
-    {                                                                                                                              \
-        name,                                                                                                                      \
-        {                                                                                                                          \
-            .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__                                            \
-        }                                                                                                                          \
+#define PROBLEM(...)                                                                               \
+    ((fattn_problem){ .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__ })
+#define ROW(name, ...)                                                                             \
+    {                                                                                              \
+        name,                                                                                      \
+        {                                                                                          \
+            .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__            \
+        }                                                                                          \
     }
 #define S512 .seq_q = 512, .seq_kv = 512
 #define D128 S512, .dim_qk = 128
@@ -67,7 +70,8 @@ static const row both[] = {
     ROW("grouped", D128, .heads_k = 2),
     ROW("hk != hv", D128, .heads_k = 4, .heads_v = 2),
     ROW("padding", D128, .padding = 1),
-    ROW("padding, causal, bottom right", D128, .padding = 1, .has_right = 1, .align = FATTN_BOTTOM_RIGHT),
+    ROW("padding, causal, bottom right", D128, .padding = 1, .has_right = 1,
+        .align = FATTN_BOTTOM_RIGHT),
     ROW("packed", D128, .padding = 1, .ragged_bits = 32),
     ROW("odd lengths", .seq_q = 100, .seq_kv = 97, .dim_qk = 128),
     ROW("sink", D128, .sink = 1),
@@ -123,37 +127,51 @@ Test(fp8_hopper, engines_recognise_every_graph)
 
 Test(fp8_hopper, delayed_and_current_scaling_are_one_graph)
 {
-    expect_start("delayed", PROBLEM(D128, .dtype = FATTN_E4M3, .scaling = FATTN_SCALING_DELAYED), "2");
-    expect_start("current", PROBLEM(D128, .dtype = FATTN_E4M3, .scaling = FATTN_SCALING_CURRENT), "2");
+    expect_start("delayed", PROBLEM(D128, .dtype = FATTN_E4M3, .scaling = FATTN_SCALING_DELAYED),
+                 "2");
+    expect_start("current", PROBLEM(D128, .dtype = FATTN_E4M3, .scaling = FATTN_SCALING_CURRENT),
+                 "2");
 }
 
 Test(fp8_hopper, refusals_are_cudnns_own)
 {
     const char *output = "unsupported: FP8 input with F16 output is only supported on Blackwell";
     expect_start("bf16 O", PROBLEM(D128, .dtype = FATTN_E4M3, .o_dtype = FATTN_BF16), output);
-    expect_start("bf16 gradients", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_BF16), output);
-    expect_start("d 64", PROBLEM(S512, BACKWARD, .dim_qk = 64, .dtype = FATTN_E4M3), "unsupported: Only D=128 for BPROP fp8 FMHA");
+    expect_start("bf16 gradients",
+                 PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_BF16), output);
+    expect_start("d 64", PROBLEM(S512, BACKWARD, .dim_qk = 64, .dtype = FATTN_E4M3),
+                 "unsupported: Only D=128 for BPROP fp8 FMHA");
     expect_start("d 72", PROBLEM(S512, .dim_qk = 72, .dtype = FATTN_E4M3),
                  "unsupported: Embedding dim per head for q and k is not a multiple of 16");
-    expect_start("pin", PROBLEM(D128, PIN, .dtype = FATTN_E4M3), "unsupported: deterministic: no pin of an engine is known");
+    expect_start("pin", PROBLEM(D128, PIN, .dtype = FATTN_E4M3),
+                 "unsupported: deterministic: no pin of an engine is known");
 }
 
 Test(fp8_hopper, plans_compile)
 {
     if (!has(91300))
         return;
-    compile_always("forward", PROBLEM(D128, .dtype = FATTN_E4M3, .has_right = 1, .heads_k = 2, .outputs = FATTN_WANT_STATS));
-    compile_unguarded("forward, padding", PROBLEM(S512, .dim_qk = 64, .dtype = FATTN_E5M2, .padding = 1));
+    compile_always("forward", PROBLEM(D128, .dtype = FATTN_E4M3, .has_right = 1, .heads_k = 2,
+                                      .outputs = FATTN_WANT_STATS));
+    compile_unguarded("forward, padding",
+                      PROBLEM(S512, .dim_qk = 64, .dtype = FATTN_E5M2, .padding = 1));
     compile_unguarded("forward, dropout", PROBLEM(D128, .dtype = FATTN_E4M3, .dropout_mask = 1));
-    compile_unguarded("forward, packed", PROBLEM(D128, .dtype = FATTN_E4M3, .padding = 1, .ragged_bits = 32));
-    compile_always("backward", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .has_right = 1, .heads_k = 2));
-    compile_unguarded("backward, padding", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .padding = 1));
-    compile_unguarded("backward, sink", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .sink = 1, .dsink = 1));
-    compile_unguarded("backward, dropout", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .dropout = 0.25));
+    compile_unguarded("forward, packed",
+                      PROBLEM(D128, .dtype = FATTN_E4M3, .padding = 1, .ragged_bits = 32));
+    compile_always("backward",
+                   PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .has_right = 1, .heads_k = 2));
+    compile_unguarded("backward, padding",
+                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .padding = 1));
+    compile_unguarded("backward, sink",
+                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .sink = 1, .dsink = 1));
+    compile_unguarded("backward, dropout",
+                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .dropout = 0.25));
     compile_unguarded("backward, types of TransformerEngine",
-                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_E5M2, .do_dtype = FATTN_E5M2));
+                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_E5M2,
+                              .do_dtype = FATTN_E5M2));
     compile_unguarded("backward, O of 16 bits",
-                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .o_dtype = FATTN_BF16, .do_dtype = FATTN_E5M2));
+                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .o_dtype = FATTN_BF16,
+                              .do_dtype = FATTN_E5M2));
 }
 
 Test(fp8_blackwell, engines_recognise_every_graph)
@@ -164,9 +182,11 @@ Test(fp8_blackwell, engines_recognise_every_graph)
         expect_both(dtype, FATTN_SPELLING_EXPANDED, "3", "5");
         expect_dims(dtype, "3");
         expect_start("bf16 O", PROBLEM(D128, .dtype = dtype, .o_dtype = FATTN_BF16), "3");
-        expect_start("f16 gradients", PROBLEM(D128, BACKWARD, .dtype = dtype, .grad_dtype = FATTN_F16), "5");
+        expect_start("f16 gradients",
+                     PROBLEM(D128, BACKWARD, .dtype = dtype, .grad_dtype = FATTN_F16), "5");
         expect_start("d 64", PROBLEM(S512, BACKWARD, .dim_qk = 64, .dtype = dtype), "5");
-        expect_start("decode", PROBLEM(.seq_q = 1, .seq_kv = 512, .dim_qk = 128, .dtype = dtype), "3");
+        expect_start("decode", PROBLEM(.seq_q = 1, .seq_kv = 512, .dim_qk = 128, .dtype = dtype),
+                     "3");
     }
 }
 
@@ -175,22 +195,28 @@ Test(fp8_blackwell, a_pin_is_taken_only_when_it_is_asked)
 {
     if (!has(91900))
         return;
-    const fattn_problem deep = PROBLEM(S512, BACKWARD, .dim_qk = 192, .dim_v = 128, .dtype = FATTN_E4M3);
-    const fattn_problem pinned = PROBLEM(S512, PIN, .dim_qk = 192, .dim_v = 128, .dtype = FATTN_E4M3);
+    const fattn_problem deep =
+        PROBLEM(S512, BACKWARD, .dim_qk = 192, .dim_v = 128, .dtype = FATTN_E4M3);
+    const fattn_problem pinned =
+        PROBLEM(S512, PIN, .dim_qk = 192, .dim_v = 128, .dtype = FATTN_E4M3);
     expect_start("192/128", deep, "unsupported: ");
     expect_start("192/128, pinned", pinned, "5");
     compile_unguarded("192/128, pinned", pinned);
-    compile_unguarded("bf16 gradients, pinned", PROBLEM(D128, PIN, .dtype = FATTN_E4M3, .grad_dtype = FATTN_BF16, .heads_k = 2));
+    compile_unguarded("bf16 gradients, pinned", PROBLEM(D128, PIN, .dtype = FATTN_E4M3,
+                                                        .grad_dtype = FATTN_BF16, .heads_k = 2));
 }
 
 Test(fp8_blackwell, plans_compile)
 {
     if (!has(91300))
         return;
-    compile_unguarded("bf16 O", PROBLEM(D128, .dtype = FATTN_E4M3, .o_dtype = FATTN_BF16, .has_right = 1));
+    compile_unguarded("bf16 O",
+                      PROBLEM(D128, .dtype = FATTN_E4M3, .o_dtype = FATTN_BF16, .has_right = 1));
     compile_unguarded("sink", PROBLEM(D128, .dtype = FATTN_E4M3, .sink = 1, .padding = 1));
-    compile_unguarded("bf16 gradients", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_BF16));
-    compile_unguarded("packed", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .padding = 1, .ragged_bits = 32));
+    compile_unguarded("bf16 gradients",
+                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_BF16));
+    compile_unguarded(
+        "packed", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .padding = 1, .ragged_bits = 32));
 }
 
 Test(fp8_ada, has_none)
@@ -216,22 +242,26 @@ Test(mx_blackwell, forward_is_recognised_and_compiles)
         }
     }
     compile_unguarded("plain", PROBLEM(D128, .dtype = FATTN_MXE4M3, .outputs = FATTN_WANT_STATS));
-    compile_unguarded("grouped, causal, f16, odd lengths", PROBLEM(.seq_q = 100, .seq_kv = 97, .dim_qk = 128, .dtype = FATTN_MXE5M2,
-                                                                   .o_dtype = FATTN_F16, .heads_k = 2, .has_right = 1));
-    compile_unguarded("factors in another order", PROBLEM(D128, .dtype = FATTN_MXE4M3, .scale_format = FATTN_FORMAT_SBHD));
+    compile_unguarded("grouped, causal, f16, odd lengths",
+                      PROBLEM(.seq_q = 100, .seq_kv = 97, .dim_qk = 128, .dtype = FATTN_MXE5M2,
+                              .o_dtype = FATTN_F16, .heads_k = 2, .has_right = 1));
+    compile_unguarded("factors in another order",
+                      PROBLEM(D128, .dtype = FATTN_MXE4M3, .scale_format = FATTN_FORMAT_SBHD));
 }
 
 Test(mx_blackwell, backward_compiles_with_its_pin)
 {
     if (!has(92300))
         return;
-    const char *short_type = "unsupported: Data type for Q tensor should be half / bf16 / e4m3 / e5m2";
+    const char *short_type =
+        "unsupported: Data type for Q tensor should be half / bf16 / e4m3 / e5m2";
     expect_start("e4m3", PROBLEM(D128, PIN, .dtype = FATTN_MXE4M3), "5");
     expect_start("e5m2", PROBLEM(D128, PIN, .dtype = FATTN_MXE5M2), short_type);
-    compile_unguarded("grouped, causal, padding, f16 gradients", PROBLEM(D128, PIN, .dtype = FATTN_MXE4M3, .heads_k = 2,
-                                                                         .has_right = 1, .padding = 1, .grad_dtype = FATTN_F16));
-    compile_unguarded("192/128, sink",
-                      PROBLEM(S512, PIN, .dim_qk = 192, .dim_v = 128, .dtype = FATTN_MXE4M3, .sink = 1, .dsink = 1));
+    compile_unguarded("grouped, causal, padding, f16 gradients",
+                      PROBLEM(D128, PIN, .dtype = FATTN_MXE4M3, .heads_k = 2, .has_right = 1,
+                              .padding = 1, .grad_dtype = FATTN_F16));
+    compile_unguarded("192/128, sink", PROBLEM(S512, PIN, .dim_qk = 192, .dim_v = 128,
+                                               .dtype = FATTN_MXE4M3, .sink = 1, .dsink = 1));
 }
 
 Test(mx_blackwell, older_versions_refuse_in_their_own_words)

@@ -7,7 +7,9 @@
 
 static fattn_problem backward(fattn_determinism how, int64_t dim)
 {
-    return (fattn_problem){ .pass = FATTN_BACKWARD, .deterministic = 1, .determinism = how, .dim_qk = dim };
+    return (fattn_problem){
+        .pass = FATTN_BACKWARD, .deterministic = 1, .determinism = how, .dim_qk = dim
+    };
 }
 
 static const fattn__repeat *find(fattn_problem p, int version, int sm)
@@ -22,9 +24,12 @@ Test(repeat, every_row_says_where_it_holds_and_who_says_so)
     cr_expect_null(fattn__repeat_at(fattn__repeat_count()));
     for (size_t i = 0; i < fattn__repeat_count(); i++) {
         const fattn__repeat *row = fattn__repeat_at(i);
-        cr_expect(row->how == FATTN_DETERMINISM_FORM || row->how == FATTN_DETERMINISM_PIN, "row %zu", i);
+        cr_expect(row->how == FATTN_DETERMINISM_FORM || row->how == FATTN_DETERMINISM_PIN,
+                  "row %zu", i);
         cr_expect(row->sm_from >= 80 && row->sm_from <= row->sm_to, "row %zu", i);
-        cr_expect(row->cudnn_from >= 90800 && (row->cudnn_to == 0 || row->cudnn_to >= row->cudnn_from), "row %zu", i);
+        cr_expect(row->cudnn_from >= 90800 &&
+                      (row->cudnn_to == 0 || row->cudnn_to >= row->cudnn_from),
+                  "row %zu", i);
         cr_expect_leq(row->dim_from, row->dim_to, "row %zu", i);
         cr_expect_eq(row->how == FATTN_DETERMINISM_PIN, row->engine >= 0 && row->knob_count > 0,
                      "row %zu: a pin is an engine and its knobs", i);
@@ -64,8 +69,10 @@ Test(repeat, blackwell_has_pins_alone)
     cr_expect_eq(pin->knobs[5].value, 2);
     cr_expect_eq(find(backward(FATTN_DETERMINISM_AUTO, 256), 92300, 103)->knobs[5].value, 3);
     cr_expect_eq(find(backward(FATTN_DETERMINISM_AUTO, 128), 92300, 107)->engine, 17);
-    cr_expect_null(find(backward(FATTN_DETERMINISM_AUTO, 200), 92300, 100), "no row for this head dim");
-    cr_expect_eq(find(backward(FATTN_DETERMINISM_AUTO, 128), 92300, 120)->how, FATTN_DETERMINISM_FORM);
+    cr_expect_null(find(backward(FATTN_DETERMINISM_AUTO, 200), 92300, 100),
+                   "no row for this head dim");
+    cr_expect_eq(find(backward(FATTN_DETERMINISM_AUTO, 128), 92300, 120)->how,
+                 FATTN_DETERMINISM_FORM);
 }
 
 Test(repeat, of_8_bit_types_blackwells_pins_alone_are_known)
@@ -108,15 +115,18 @@ Test(repeat, the_reason_names_what_would_do)
     char why[256];
     fattn_problem p = backward(FATTN_DETERMINISM_PIN, 128);
     cr_expect_null(fattn__repeat_find(&p, 92000, 90, why, sizeof why));
-    cr_expect_str_eq(why, "deterministic: no pin of an engine is known to repeat on sm_90 with cuDNN 9.20.0; "
-                          "engine 6 with its knobs is, from 9.25.0 on");
+    cr_expect_str_eq(
+        why, "deterministic: no pin of an engine is known to repeat on sm_90 with cuDNN 9.20.0; "
+             "engine 6 with its knobs is, from 9.25.0 on");
     p.determinism = FATTN_DETERMINISM_AUTO, p.dbias = 1;
     cr_expect_null(fattn__repeat_find(&p, 92800, 100, why, sizeof why));
-    cr_expect_str_eq(why, "deterministic: nothing is known to repeat on sm_100 with cuDNN 9.28.0 and gives the gradient of a bias; "
+    cr_expect_str_eq(why, "deterministic: nothing is known to repeat on sm_100 with cuDNN 9.28.0 "
+                          "and gives the gradient of a bias; "
                           "engine 5 with its knobs does not");
     p.determinism = FATTN_DETERMINISM_PIN;
     cr_expect_null(fattn__repeat_find(&p, 92800, 75, why, sizeof why));
-    cr_expect_str_eq(why, "deterministic: no pin of an engine is known to repeat on sm_75 with cuDNN 9.28.0");
+    cr_expect_str_eq(
+        why, "deterministic: no pin of an engine is known to repeat on sm_75 with cuDNN 9.28.0");
 }
 
 Test(repeat, the_unified_backward_has_pins_of_its_own_from_9_28_on)

@@ -1,5 +1,6 @@
-/* Packed and paged sequences, ALiBi, boolean masks, sinks, dropout: the composite graphs, put to a real cuDNN for a described H100.
- * All of it ran on an H100 and was right; every version from 9.12 to 9.28 that was asked offers it and compiles it. */
+/* Packed and paged sequences, ALiBi, boolean masks, sinks, dropout: the composite graphs, put to a
+ * real cuDNN for a described H100. All of it ran on an H100 and was right; every version from 9.12
+ * to 9.28 that was asked offers it and compiles it. */
 #include "support/asked.h"
 
 TestSuite(graph_surface, .init = open_context, .fini = close_context, .timeout = 600);
@@ -8,7 +9,9 @@ TestSuite(graph_surface, .init = open_context, .fini = close_context, .timeout =
 static const char *named(const char *engines)
 {
     const bool old = version < 91500;
-    return strcmp(engines, "6,7") == 0 ? (old ? "2,1" : "6,7") : strcmp(engines, "6") == 0 ? (old ? "2" : "6") : engines;
+    return strcmp(engines, "6,7") == 0 ? (old ? "2,1" : "6,7")
+           : strcmp(engines, "6") == 0 ? (old ? "2" : "6")
+                                       : engines;
 }
 
 typedef struct subject {
@@ -16,10 +19,8 @@ typedef struct subject {
     fattn_problem problem;
 } subject;
 
-#define PROBLEM(...)                                                                                                               \
-    {                                                                                                                              \
-        .batch = 2, .heads_q = 8, .seq_q = 512, .seq_kv = 512, .dim_qk = 128, __VA_ARGS__                                          \
-    }
+#define PROBLEM(...)                                                                               \
+    { .batch = 2, .heads_q = 8, .seq_q = 512, .seq_kv = 512, .dim_qk = 128, __VA_ARGS__ }
 #define FORWARD(...) PROBLEM(.outputs = FATTN_WANT_STATS, __VA_ARGS__)
 #define BACKWARD(...) PROBLEM(.pass = FATTN_BACKWARD, __VA_ARGS__)
 #define PACKED .padding = 1, .ragged_bits = 32
@@ -31,13 +32,16 @@ static const subject packed[] = {
     { "dense stats", "2,1", FORWARD(PACKED, .ragged = FATTN_RAGGED_ALL & ~FATTN_RAGGED_STATS) },
     { "stats head by head", "2,1", FORWARD(PACKED, .stats_strides = { 700, 700, 1, 1 }) },
     { "queries alone", "2,1", FORWARD(PACKED, .ragged = FATTN_RAGGED_Q | FATTN_RAGGED_O) },
-    { "grouped, causal_br", "2,1", FORWARD(PACKED, .heads_k = 2, .has_right = 1, .align = FATTN_BOTTOM_RIGHT) },
+    { "grouped, causal_br", "2,1",
+      FORWARD(PACKED, .heads_k = 2, .has_right = 1, .align = FATTN_BOTTOM_RIGHT) },
     { "backward", "6", BACKWARD(PACKED) },
-    { "backward, dense stats", "6", BACKWARD(PACKED, .ragged = FATTN_RAGGED_ALL & ~FATTN_RAGGED_STATS) },
+    { "backward, dense stats", "6",
+      BACKWARD(PACKED, .ragged = FATTN_RAGGED_ALL & ~FATTN_RAGGED_STATS) },
     { "backward, stats head by head", "6", BACKWARD(PACKED, .stats_strides = { 700, 700, 1, 1 }) },
     { "backward, grouped", "6", BACKWARD(PACKED, .heads_k = 2, .has_right = 1) },
     { "backward, totals", "6", BACKWARD(PACKED, .total_q = 700, .total_kv = 800) },
-    { "backward, totals, grouped", "6", BACKWARD(PACKED, .heads_k = 2, .total_q = 700, .total_kv = 800) },
+    { "backward, totals, grouped", "6",
+      BACKWARD(PACKED, .heads_k = 2, .total_q = 700, .total_kv = 800) },
     { "backward, repeating", "6", BACKWARD(PACKED, .deterministic = 1) },
     { "backward, sink", "6", BACKWARD(PACKED, .sink = 1, .dsink = 1, .guards_off = 1) },
 };
@@ -47,7 +51,8 @@ static const subject paged[] = {
     { "K alone", "2,1", FORWARD(.padding = 1, .page_size_k = 16, .pages_k = 70) },
     { "V alone", "2,1", FORWARD(.padding = 1, .page_size_v = 16, .pages_v = 70) },
     { "pools head by head", "2,1",
-      FORWARD(PAGED, .k_strides = { 8 * 16 * 128, 16 * 128, 128, 1 }, .v_strides = { 8 * 16 * 128, 16 * 128, 128, 1 }) },
+      FORWARD(PAGED, .k_strides = { 8 * 16 * 128, 16 * 128, 128, 1 },
+              .v_strides = { 8 * 16 * 128, 16 * 128, 128, 1 }) },
     { "causal_br", "2,1", FORWARD(PAGED, .has_right = 1, .align = FATTN_BOTTOM_RIGHT) },
     { "packed queries", "2,1", FORWARD(PAGED, .ragged_bits = 32) },
     { "packed tables", "2,1", FORWARD(PAGED, .packed_table = 1) },
@@ -58,16 +63,21 @@ static const subject joined[] = {
     { "alibi without a bound", "2,1", FORWARD(.alibi = 1) },
     { "alibi and bias", "2,1", FORWARD(.alibi = 1, .has_bias = 1) },
     { "alibi, backward", "6,7", BACKWARD(.alibi = 1, .has_right = 1) },
-    { "mask of keys", "2,1", FORWARD(.has_bias = 1, .bias_dtype = FATTN_BOOL, .bias_dim = { 2, 1, 1, 512 }, .guards_off = 1) },
+    { "mask of keys", "2,1",
+      FORWARD(.has_bias = 1, .bias_dtype = FATTN_BOOL, .bias_dim = { 2, 1, 1, 512 },
+              .guards_off = 1) },
     { "mask of scores, backward", "6,7",
-      BACKWARD(.has_bias = 1, .bias_dtype = FATTN_BOOL, .bias_dim = { 2, 8, 512, 512 }, .guards_off = 1) },
+      BACKWARD(.has_bias = 1, .bias_dtype = FATTN_BOOL, .bias_dim = { 2, 8, 512, 512 },
+               .guards_off = 1) },
     { "sink", "2,1", FORWARD(.sink = 1) },
     { "sink without stats", "2,1", PROBLEM(.sink = 1) },
     { "sink, backward", "6,7", BACKWARD(.sink = 1) },
     { "dsink", "6,7", BACKWARD(.sink = 1, .dsink = 1) },
-    { "dsink, padding, dropout", "6,7", BACKWARD(.sink = 1, .dsink = 1, .padding = 1, .dropout = 0.2, .guards_off = 1) },
+    { "dsink, padding, dropout", "6,7",
+      BACKWARD(.sink = 1, .dsink = 1, .padding = 1, .dropout = 0.2, .guards_off = 1) },
     { "dropout", "2,1", FORWARD(.dropout = 0.2) },
-    { "dropout, dump, 32 bits", "2,1", PROBLEM(.dropout = 0.2, .rng_bits = 32, .outputs = FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP) },
+    { "dropout, dump, 32 bits", "2,1",
+      PROBLEM(.dropout = 0.2, .rng_bits = 32, .outputs = FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP) },
     { "dropout, packed, causal", "2,1", FORWARD(PACKED, .dropout = 0.2, .has_right = 1) },
     { "dropout, backward", "6,7", BACKWARD(.dropout = 0.2, .heads_k = 2) },
     { "dropout, backward, dump", "6,7", BACKWARD(.dropout = 0.2, .outputs = FATTN_WANT_RNG_DUMP) },
@@ -80,7 +90,8 @@ static const subject joined[] = {
 
 static const subject single[] = {
     { "sink", "2,1", FORWARD(.sink = 1, .spelling = FATTN_SPELLING_SINGLE) },
-    { "sink, max, sum_exp", "2,1", PROBLEM(.sink = 1, .outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP) },
+    { "sink, max, sum_exp", "2,1",
+      PROBLEM(.sink = 1, .outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP) },
     { "dropout", "2,1", FORWARD(.dropout = 0.2, .spelling = FATTN_SPELLING_SINGLE) },
     { "the caller's mask", "2,1", FORWARD(.dropout_mask = 1, .spelling = FATTN_SPELLING_SINGLE) },
     { "paged", "2,1", FORWARD(PAGED, .spelling = FATTN_SPELLING_SINGLE) },
@@ -92,7 +103,8 @@ static void expect_answers(const subject *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const char *got = answer(rows[i].problem), *want = named(rows[i].engines);
-        cr_expect_eq(strncmp(got, want, strlen(want)), 0, "%s: got '%s', want '%s'", rows[i].name, got, want);
+        cr_expect_eq(strncmp(got, want, strlen(want)), 0, "%s: got '%s', want '%s'", rows[i].name,
+                     got, want);
     }
 }
 
@@ -116,14 +128,19 @@ Test(graph_surface, what_joins_the_score_or_the_softmax_is_offered)
 Test(graph_surface, the_same_in_single_operations_is_offered)
 {
     if (version < 92000)
-        expect_answers((const subject[]){ { "too old", "unsupported: spelling single needs cuDNN 9.20", single[0].problem } }, 1);
+        expect_answers(
+            (const subject[]){
+                { "too old", "unsupported: spelling single needs cuDNN 9.20", single[0].problem } },
+            1);
     else
         expect_answers(single, COUNT(single));
 }
 
 Test(graph_surface, stats_in_base_2_need_9_27)
 {
-    const subject row = { "log2", version < 92700 ? "unsupported: outputs: stats in base 2 need cuDNN 9.27" : "2,1",
+    const subject row = { "log2",
+                          version < 92700 ? "unsupported: outputs: stats in base 2 need cuDNN 9.27"
+                                          : "2,1",
                           PROBLEM(.outputs = FATTN_WANT_STATS_LOG2) };
     expect_answers(&row, 1);
 }
@@ -138,9 +155,10 @@ static size_t compiled_as(const subject *row, int32_t config)
 /* One of each kind, every configuration of some. */
 Test(graph_surface, plans_compile)
 {
-    static const subject *const rows[] = { &packed[0], &packed[3],  &packed[9],  &paged[0],   &paged[2],
-                                           &paged[6],  &joined[0],  &joined[4],  &joined[5],  &joined[6],
-                                           &joined[9], &joined[12], &joined[14], &joined[16], &joined[17] };
+    static const subject *const rows[] = { &packed[0],  &packed[3],  &packed[9], &paged[0],
+                                           &paged[2],   &paged[6],   &joined[0], &joined[4],
+                                           &joined[5],  &joined[6],  &joined[9], &joined[12],
+                                           &joined[14], &joined[16], &joined[17] };
     for (size_t i = 0; i < COUNT(rows); i++)
         compile(rows[i]->name, rows[i]->problem);
     if (!compiling_all())
@@ -155,7 +173,8 @@ Test(graph_surface, declared_totals_make_the_workspace_smaller_where_they_are_ri
         return;
     const size_t whole = compiled_as(&packed[6], 0), declared = compiled_as(&packed[10], 0);
     cr_expect_lt(declared, whole);
-    subject odd = { "dims that are no multiple of 16", "", BACKWARD(PACKED, .total_q = 700, .total_kv = 800) };
+    subject odd = { "dims that are no multiple of 16", "",
+                    BACKWARD(PACKED, .total_q = 700, .total_kv = 800) };
     odd.problem.dim_qk = 72;
     const size_t left_out = compiled_as(&odd, 0);
     odd.problem.guards_off = 1;

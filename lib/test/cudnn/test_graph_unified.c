@@ -1,5 +1,5 @@
-/* What the unified operations are told: the score's graph in its order, and each tensor of a call by the attribute that has its
- * name. */
+/* What the unified operations are told: the score's graph in its order, and each tensor of a call
+ * by the attribute that has its name. */
 #include "graph_recorder.h"
 
 static int get(fattn__desc desc, int name, int type, int64_t capacity, int64_t *count, void *out)
@@ -34,9 +34,12 @@ Test(graph_unified, a_score_is_modified_inside_in_the_order_of_the_composite_gra
     expect_graph(92000, UNIFIED(.outputs = FATTN_WANT_STATS), "", 1);
     expect_graph(92800, UNIFIED(.has_right = 1, .has_bias = 1, .alibi = 1, .sink = 1),
                  "softmax ADD GEN_INDEX GEN_INDEX SUB MUL ADD band_right", 1);
-    expect_graph(92800, UNIFIED(.has_right = 1, .has_left = 1, .window_left = 9, .align = FATTN_BOTTOM_RIGHT, .padding = 1),
+    expect_graph(92800,
+                 UNIFIED(.has_right = 1, .has_left = 1, .window_left = 9,
+                         .align = FATTN_BOTTOM_RIGHT, .padding = 1),
                  "band_right(lengths) band_left(lengths)", 1);
-    expect_graph(92800, UNIFIED(BACKWARD, .rope = 1, .has_right = 1, .has_bias = 1, .dbias = 1), "ADD band_right", 3);
+    expect_graph(92800, UNIFIED(BACKWARD, .rope = 1, .has_right = 1, .has_bias = 1, .dbias = 1),
+                 "ADD band_right", 3);
 }
 
 typedef struct given {
@@ -51,7 +54,8 @@ static int slot_of(int type, int name)
         const setting *value = made[i].type == type ? setting_of(&made[i], name) : NULL;
         if (value == NULL)
             continue;
-        const setting *uid = setting_of(of((fattn__desc)(intptr_t)value->words[0]), DNN_ATTR_TENSOR_UNIQUE_ID);
+        const setting *uid =
+            setting_of(of((fattn__desc)(intptr_t)value->words[0]), DNN_ATTR_TENSOR_UNIQUE_ID);
         for (int b = 0; b < graph.binding_count; b++)
             if (graph.bindings[b].uid == uid->words[0])
                 return graph.bindings[b].slot;
@@ -71,22 +75,20 @@ static void expect_given(fattn_problem p, const given *rows, size_t count)
 {
     cr_assert_eq(build(92800, p), FATTN_OK, "%s", graph.text);
     for (size_t i = 0; i < count; i++)
-        cr_expect_eq(slot_of(rows[i].type, rows[i].attribute), (int)rows[i].slot, "attribute %d has slot %d, not %d",
-                     rows[i].attribute, slot_of(rows[i].type, rows[i].attribute), (int)rows[i].slot);
+        cr_expect_eq(slot_of(rows[i].type, rows[i].attribute), (int)rows[i].slot,
+                     "attribute %d has slot %d, not %d", rows[i].attribute,
+                     slot_of(rows[i].type, rows[i].attribute), (int)rows[i].slot);
 }
 
-#define FWD(name, slot)                                                                                                            \
-    {                                                                                                                              \
-        DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_SDPA_FWD_##name, FATTN__SLOT_##slot                          \
-    }
-#define BWD(name, slot)                                                                                                            \
-    {                                                                                                                              \
-        DNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_SDPA_BWD_##name, FATTN__SLOT_##slot                          \
-    }
-#define SOFTMAX(name, slot)                                                                                                        \
-    {                                                                                                                              \
-        DNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR, DNN_ATTR_OPERATION_SOFTMAX_##name##_DESC, FATTN__SLOT_##slot                     \
-    }
+#define FWD(name, slot)                                                                            \
+    { DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_SDPA_FWD_##name,               \
+      FATTN__SLOT_##slot }
+#define BWD(name, slot)                                                                            \
+    { DNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_SDPA_BWD_##name,               \
+      FATTN__SLOT_##slot }
+#define SOFTMAX(name, slot)                                                                        \
+    { DNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR, DNN_ATTR_OPERATION_SOFTMAX_##name##_DESC,          \
+      FATTN__SLOT_##slot }
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static void expect_probability(int type, int attribute, float want)
@@ -113,20 +115,25 @@ Test(graph_unified, the_forward_has_each_tensor_where_it_belongs)
                                  SOFTMAX(MAX, MAX),
                                  SOFTMAX(SUM_EXP, SUM_EXP),
                                  SOFTMAX(SINK, SINK) };
-    static const given paged[] = { FWD(PAGE_TABLE_KDESC, PAGE_TABLE_K), FWD(PAGE_TABLE_VDESC, PAGE_TABLE_V),
-                                   FWD(SEQ_LEN_QDESC, SEQ_LEN_Q), FWD(CU_SEQ_LEN_KVDESC, SEQ_LEN_KV) };
-    static const given narrow[] = { FWD(DESCALE_QDESC, DESCALE_Q), FWD(DESCALE_KDESC, DESCALE_K), FWD(DESCALE_VDESC, DESCALE_V),
-                                    FWD(DESCALE_SDESC, DESCALE_S), FWD(SCALE_SDESC, SCALE_S),     FWD(SCALE_ODESC, SCALE_O),
+    static const given paged[] = { FWD(PAGE_TABLE_KDESC, PAGE_TABLE_K),
+                                   FWD(PAGE_TABLE_VDESC, PAGE_TABLE_V),
+                                   FWD(SEQ_LEN_QDESC, SEQ_LEN_Q),
+                                   FWD(CU_SEQ_LEN_KVDESC, SEQ_LEN_KV) };
+    static const given narrow[] = { FWD(DESCALE_QDESC, DESCALE_Q), FWD(DESCALE_KDESC, DESCALE_K),
+                                    FWD(DESCALE_VDESC, DESCALE_V), FWD(DESCALE_SDESC, DESCALE_S),
+                                    FWD(SCALE_SDESC, SCALE_S),     FWD(SCALE_ODESC, SCALE_O),
                                     FWD(AMAX_SDESC, AMAX_S),       FWD(AMAX_ODESC, AMAX_O) };
     static const given rotated[] = { FWD(QDESC, SCRATCH), FWD(KDESC, SCRATCH), FWD(VDESC, V) };
     expect_given(UNIFIED(.padding = 1, .cumulative = FATTN_CUMULATIVE_Q, .ragged_bits = 64,
-                         .outputs = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP | FATTN_WANT_RNG_DUMP, .sink = 1,
-                         .dropout = 0.1, .scale_in_memory = 1, .block_mask = 1),
+                         .outputs = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP |
+                                    FATTN_WANT_RNG_DUMP,
+                         .sink = 1, .dropout = 0.1, .scale_in_memory = 1, .block_mask = 1),
                  all, COUNT(all));
-    expect_probability(DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_SDPA_FWD_DROPOUT_PROBABILITY, 0.1F);
+    expect_probability(DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR,
+                       DNN_ATTR_OPERATION_SDPA_FWD_DROPOUT_PROBABILITY, 0.1F);
     fattn__graph_release(&graph);
-    expect_given(UNIFIED(.padding = 1, .cumulative = FATTN_CUMULATIVE_KV, .page_size_k = 16, .pages_k = 20, .page_size_v = 16,
-                         .pages_v = 20),
+    expect_given(UNIFIED(.padding = 1, .cumulative = FATTN_CUMULATIVE_KV, .page_size_k = 16,
+                         .pages_k = 20, .page_size_v = 16, .pages_v = 20),
                  paged, COUNT(paged));
     fattn__graph_release(&graph);
     expect_given(UNIFIED(.dtype = FATTN_E4M3), narrow, COUNT(narrow));
@@ -154,24 +161,30 @@ Test(graph_unified, the_backward_has_each_tensor_where_it_belongs)
                                  BWD(DBIAS_DESC, DBIAS),
                                  BWD(DROPOUT_SEED_DESC, SEED),
                                  BWD(DROPOUT_OFFSET_DESC, OFFSET) };
-    expect_given(UNIFIED(BACKWARD, .padding = 1, .sink = 1, .dsink = 1, .dropout = 0.1, .scale_in_memory = 1, .has_bias = 1,
-                         .dbias = 1, .bias_dim = { 2, 8, 96, 128 }),
+    expect_given(UNIFIED(BACKWARD, .padding = 1, .sink = 1, .dsink = 1, .dropout = 0.1,
+                         .scale_in_memory = 1, .has_bias = 1, .dbias = 1,
+                         .bias_dim = { 2, 8, 96, 128 }),
                  all, COUNT(all));
     fattn__graph_release(&graph);
 }
 
 Test(graph_unified, an_offset_in_tokens_counts_rows_of_its_tensor)
 {
-    cr_assert_eq(build(92800, UNIFIED(.padding = 1, .ragged_tokens = 1, .ragged_bits = 32, .heads_k = 2)), FATTN_OK, "%s",
-                 graph.text);
+    cr_assert_eq(
+        build(92800, UNIFIED(.padding = 1, .ragged_tokens = 1, .ragged_bits = 32, .heads_k = 2)),
+        FATTN_OK, "%s", graph.text);
     static const struct {
         int attribute;
         int64_t row;
-    } tensors[] = { { DNN_ATTR_OPERATION_SDPA_FWD_QDESC, 8 * 64 }, { DNN_ATTR_OPERATION_SDPA_FWD_KDESC, 2 * 64 } };
+    } tensors[] = { { DNN_ATTR_OPERATION_SDPA_FWD_QDESC, 8 * 64 },
+                    { DNN_ATTR_OPERATION_SDPA_FWD_KDESC, 2 * 64 } };
     for (size_t i = 0; i < COUNT(tensors); i++) {
         const recorded *tensor =
-            of((fattn__desc)(intptr_t)setting_in(DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, tensors[i].attribute)->words[0]);
-        cr_expect_eq(setting_of(tensor, DNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER)->words[0], tensors[i].row);
+            of((fattn__desc)(intptr_t)setting_in(DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR,
+                                                 tensors[i].attribute)
+                   ->words[0]);
+        cr_expect_eq(setting_of(tensor, DNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER)->words[0],
+                     tensors[i].row);
     }
     fattn__graph_release(&graph);
 }
@@ -179,12 +192,15 @@ Test(graph_unified, an_offset_in_tokens_counts_rows_of_its_tensor)
 /* cuDNN writes it densely; what is one for the batch is its sum, of the type of dQ. */
 Test(graph_unified, a_gradient_of_a_bias_that_cudnn_does_not_write_is_summed)
 {
-    cr_assert_eq(build(92800, UNIFIED(BACKWARD, .has_bias = 1, .dbias = 1, .bias_dim = { 2, 8, 1, 128 })), FATTN_OK, "%s",
-                 graph.text);
+    cr_assert_eq(
+        build(92800, UNIFIED(BACKWARD, .has_bias = 1, .dbias = 1, .bias_dim = { 2, 8, 1, 128 })),
+        FATTN_OK, "%s", graph.text);
     cr_assert_eq(graph.sum_count, 1);
     cr_expect_arr_eq(graph.sums[0].dim, ((int64_t[4]){ 2, 8, 96, 128 }), sizeof(int64_t[4]));
-    cr_expect_arr_eq(graph.sums[0].strides, ((int64_t[4]){ 8 * 96 * 128, 96 * 128, 128, 1 }), sizeof(int64_t[4]));
-    cr_expect_arr_eq(graph.sums[0].out_strides, ((int64_t[4]){ 8 * 128, 128, 0, 1 }), sizeof(int64_t[4]));
+    cr_expect_arr_eq(graph.sums[0].strides, ((int64_t[4]){ 8 * 96 * 128, 96 * 128, 128, 1 }),
+                     sizeof(int64_t[4]));
+    cr_expect_arr_eq(graph.sums[0].out_strides, ((int64_t[4]){ 8 * 128, 128, 0, 1 }),
+                     sizeof(int64_t[4]));
     fattn__graph_release(&graph);
 }
 
@@ -192,13 +208,18 @@ Test(graph_unified, a_gradient_of_a_bias_that_cudnn_does_not_write_is_summed)
 Test(graph_unified, rotations_have_the_angles_of_their_rows)
 {
     static const given rows[][2] = {
-        { { DNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_FWD_XDESC, FATTN__SLOT_Q },
-          { DNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_FWD_FREQSDESC, FATTN__SLOT_ROPE_Q } },
-        { { DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_BWD_DXDESC, FATTN__SLOT_DQ },
-          { DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_BWD_FREQSDESC, FATTN__SLOT_ROPE_Q } }
+        { { DNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_FWD_XDESC,
+            FATTN__SLOT_Q },
+          { DNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_FWD_FREQSDESC,
+            FATTN__SLOT_ROPE_Q } },
+        { { DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_BWD_DXDESC,
+            FATTN__SLOT_DQ },
+          { DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_BWD_FREQSDESC,
+            FATTN__SLOT_ROPE_Q } }
     };
     for (int pass = 0; pass < 2; pass++) {
-        expect_given(UNIFIED(.pass = pass ? FATTN_BACKWARD : FATTN_FORWARD, .rope = 1), rows[pass], 2);
+        expect_given(UNIFIED(.pass = pass ? FATTN_BACKWARD : FATTN_FORWARD, .rope = 1), rows[pass],
+                     2);
         fattn__graph_release(&graph);
     }
 }

@@ -1,6 +1,7 @@
-/* The graphs that problems become, evaluated: whatever an engine makes of a graph, its operations must compute attention. Real
- * cuDNN, asked without a GPU, recognises a graph by its operations; it says nothing about swapped operands, a wrong bound, a wrong
- * scale or another tensor of the same shape. */
+/* The graphs that problems become, evaluated: whatever an engine makes of a graph, its operations
+ * must compute attention. Real cuDNN, asked without a GPU, recognises a graph by its operations; it
+ * says nothing about swapped operands, a wrong bound, a wrong scale or another tensor of the same
+ * shape. */
 #define SURFACE_EXTENTS SQ = 20, SK = 36
 #include "support/narrow.h"
 
@@ -29,23 +30,27 @@ static float *floats(int64_t n)
     return x;
 }
 
-/* ---- masks ----------------------------------------------------------------------------------------------------------------------
+/* ---- masks
+ * ----------------------------------------------------------------------------------------------------------------------
  */
 
 typedef struct masking {
     int has_right, right, has_left, left;
 } masking;
 
-static const masking masks[] = { { 0, 0, 0, 0 }, { 1, 0, 0, 0 }, { 1, 3, 0, 0 }, { 0, 0, 1, 7 }, { 1, 2, 1, 5 } };
+static const masking masks[] = {
+    { 0, 0, 0, 0 }, { 1, 0, 0, 0 }, { 1, 3, 0, 0 }, { 0, 0, 1, 7 }, { 1, 2, 1, 5 }
+};
 
 static void every_mask(fattn_spelling spelling)
 {
     for (size_t i = 0; i < 4 * sizeof masks / sizeof *masks; i++) {
         const masking *mask = &masks[i / 4];
         world x = make();
-        x.p.spelling = spelling, x.p.padding = i & 1, x.p.align = i & 2 ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT;
-        x.p.has_right = mask->has_right, x.p.window_right = mask->right, x.p.has_left = mask->has_left,
-        x.p.window_left = mask->left;
+        x.p.spelling = spelling, x.p.padding = i & 1,
+        x.p.align = i & 2 ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT;
+        x.p.has_right = mask->has_right, x.p.window_right = mask->right,
+        x.p.has_left = mask->has_left, x.p.window_left = mask->left;
         expect_all(&x);
     }
 }
@@ -68,7 +73,8 @@ Test(graph_values, one_length_for_every_entry)
     expect_all(&x);
 }
 
-/* ---- heads and layouts ----------------------------------------------------------------------------------------------------------
+/* ---- heads and layouts
+ * ----------------------------------------------------------------------------------------------------------
  */
 
 Test(graph_values, heads_that_keys_and_values_share_or_do_not_share)
@@ -76,7 +82,8 @@ Test(graph_values, heads_that_keys_and_values_share_or_do_not_share)
     static const int64_t heads[][2] = { { 4, 4 }, { 4, 1 }, { 1, 4 }, { 2, 4 }, { 1, 1 } };
     for (size_t i = 0; i < 2 * sizeof heads / sizeof *heads; i++) {
         world x = make();
-        x.p.heads_k = heads[i / 2][0], x.p.heads_v = heads[i / 2][1], x.p.deterministic = i & 1, x.p.has_right = 1;
+        x.p.heads_k = heads[i / 2][0], x.p.heads_v = heads[i / 2][1], x.p.deterministic = i & 1,
+        x.p.has_right = 1;
         expect_all(&x);
     }
 }
@@ -86,7 +93,8 @@ Test(graph_values, packed_sequences)
     for (int form = 0; form < 4; form++) {
         world x = make();
         version = 92700;
-        x.p.padding = 1, x.p.ragged_bits = form & 1 ? 64 : 32, x.p.has_right = form & 1, x.p.align = FATTN_BOTTOM_RIGHT;
+        x.p.padding = 1, x.p.ragged_bits = form & 1 ? 64 : 32, x.p.has_right = form & 1,
+        x.p.align = FATTN_BOTTOM_RIGHT;
         x.p.total_q = form & 2 ? SQ * 2 + 6 : 0, x.p.total_kv = form & 2 ? SK * 3 : 0;
         memcpy(x.p.stats_strides, (int64_t[4]){ 0, 1, HQ, 1 }, sizeof x.p.stats_strides);
         expect_all(&x);
@@ -97,7 +105,8 @@ Test(graph_values, keys_and_values_in_pages)
 {
     for (int which = 1; which < 4; which++) {
         world x = make();
-        x.p.pass = FATTN_FORWARD, x.p.padding = 1, x.p.page_size_k = which & 1 ? 8 : 0, x.p.page_size_v = which & 2 ? 8 : 0;
+        x.p.pass = FATTN_FORWARD, x.p.padding = 1, x.p.page_size_k = which & 1 ? 8 : 0,
+        x.p.page_size_v = which & 2 ? 8 : 0;
         x.p.pages_k = which & 1 ? 17 : 0, x.p.pages_v = which & 2 ? 17 : 0;
         place_pages(&x, 8);
         if (which == 3) { /* V has a table of its own */
@@ -111,30 +120,36 @@ Test(graph_values, keys_and_values_in_pages)
     }
 }
 
-/* ---- what joins the score and the softmax ---------------------------------------------------------------------------------------
+/* ---- what joins the score and the softmax
+ * ---------------------------------------------------------------------------------------
  */
 
 Test(graph_values, a_bias_and_its_gradient)
 {
     for (int shape = 0; shape < 8; shape++) {
         world x = make();
-        const int64_t dim[4] = { shape & 1 ? B : 1, shape & 2 ? HQ : 1, shape & 4 ? SQ : 1, SK }, n = dim[0] * dim[1] * dim[2] * SK;
+        const int64_t dim[4] = { shape & 1 ? B : 1, shape & 2 ? HQ : 1, shape & 4 ? SQ : 1, SK },
+                      n = dim[0] * dim[1] * dim[2] * SK;
         float *bias = floats(n), *dbias = floats(n);
         x.p.has_bias = x.p.dbias = 1, x.p.has_right = shape & 1, x.t.bias = bias, x.t.dbias = dbias;
         memcpy(x.p.bias_dim, dim, sizeof dim);
-        x.bias =
-            (fref_tensor){ .data = bias,
-                           .type = FREF_F32,
-                           .stride = { shape & 1 ? dim[1] * dim[2] * SK : 0, shape & 2 ? dim[2] * SK : 0, shape & 4 ? SK : 0, 1 } };
+        x.bias = (fref_tensor){ .data = bias,
+                                .type = FREF_F32,
+                                .stride = { shape & 1 ? dim[1] * dim[2] * SK : 0,
+                                            shape & 2 ? dim[2] * SK : 0, shape & 4 ? SK : 0, 1 } };
         x.r.bias = &x.bias;
         expect_all(&x);
-        fref_backward_out out = {
-            .dbias = doubles(n), .dbias_sigma = doubles(n), .dbias_bound = doubles(n), .dbias_dim = { dim[0], dim[1], dim[2], SK }
-        };
-        cr_assert_eq(fref_backward(&x.r, &x.in[0], &x.in[1], &x.in[2], &x.in[3], &x.in[4], &x.in[5], &x.rounding, &out), 0);
+        fref_backward_out out = { .dbias = doubles(n),
+                                  .dbias_sigma = doubles(n),
+                                  .dbias_bound = doubles(n),
+                                  .dbias_dim = { dim[0], dim[1], dim[2], SK } };
+        cr_assert_eq(fref_backward(&x.r, &x.in[0], &x.in[1], &x.in[2], &x.in[3], &x.in[4], &x.in[5],
+                                   &x.rounding, &out),
+                     0);
         for (int64_t i = 0; i < n; i++)
-            cr_assert_float_eq((double)dbias[i], out.dbias[i], 1.1 * out.dbias_bound[i] + 1e-6, "dbias %ld of shape %d: %g, not %g",
-                               (long)i, shape, (double)dbias[i], out.dbias[i]);
+            cr_assert_float_eq((double)dbias[i], out.dbias[i], 1.1 * out.dbias_bound[i] + 1e-6,
+                               "dbias %ld of shape %d: %g, not %g", (long)i, shape,
+                               (double)dbias[i], out.dbias[i]);
     }
 }
 
@@ -147,7 +162,8 @@ Test(graph_values, a_boolean_mask_hides_where_it_is_0)
     memcpy(x.p.bias_dim, (int64_t[4]){ 1, 1, SQ, SK }, sizeof x.p.bias_dim);
     for (int i = 0; i < SQ * SK; i++)
         mask[i] = (uint8_t)(random_bits() % 3 * 40), bias[i] = mask[i] ? 0 : -INFINITY;
-    x.bias = (fref_tensor){ .data = bias, .type = FREF_F32, .stride = { 0, 0, SK, 1 } }, x.r.bias = &x.bias;
+    x.bias = (fref_tensor){ .data = bias, .type = FREF_F32, .stride = { 0, 0, SK, 1 } },
+    x.r.bias = &x.bias;
     expect_all(&x);
 }
 
@@ -159,7 +175,8 @@ Test(graph_values, alibi_counts_from_the_top_left)
         float *slopes = floats(4);
         for (int h = 0; h < HQ; h++)
             wide[h] = (double)slopes[h];
-        x.p.alibi = 1, x.p.padding = form, x.p.has_right = 1, x.p.align = form ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT;
+        x.p.alibi = 1, x.p.padding = form, x.p.has_right = 1,
+        x.p.align = form ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT;
         x.r.alibi = wide, x.t.alibi_slopes = slopes;
         expect_all(&x);
     }
@@ -172,12 +189,13 @@ Test(graph_values, a_sink_joins_the_denominator_and_has_a_gradient)
         float *sink = floats(HQ), *dsink = floats(HQ);
         sink[1] = 5.0f; /* greater than any score */
         version = form ? 92000 : 91900;
-        x.p.spelling = form ? FATTN_SPELLING_SINGLE : FATTN_SPELLING_EXPANDED, x.p.sink = x.p.dsink = 1, x.r.sink = sink,
-        x.t.sink = sink, x.t.dsink = dsink;
+        x.p.spelling = form ? FATTN_SPELLING_SINGLE : FATTN_SPELLING_EXPANDED,
+        x.p.sink = x.p.dsink = 1, x.r.sink = sink, x.t.sink = sink, x.t.dsink = dsink;
         expect_all(&x);
         for (int h = 0; h < HQ; h++) /* the sign is the engine's */
-            cr_assert_float_eq(-(double)dsink[h], x.backward.dsink[h], 1.5 * x.backward.dsink_bound[h] + 1e-6,
-                               "dsink %d: %g, not %g", h, (double)dsink[h], x.backward.dsink[h]);
+            cr_assert_float_eq(-(double)dsink[h], x.backward.dsink[h],
+                               1.5 * x.backward.dsink_bound[h] + 1e-6, "dsink %d: %g, not %g", h,
+                               (double)dsink[h], x.backward.dsink[h]);
     }
 }
 
@@ -186,10 +204,13 @@ static world dropping(double probability)
     static int64_t seed = 5, offset = 700;
     static uint8_t keep[B * HQ * SQ * SK];
     world x = make();
-    const fattn__dropout generator = fattn__dropout_of(seed, offset, fattn__dropout_threshold(probability));
+    const fattn__dropout generator =
+        fattn__dropout_of(seed, offset, fattn__dropout_threshold(probability));
     for (int i = 0; i < B * HQ * SQ * SK; i++)
-        keep[i] = (uint8_t)fattn__dropout_keeps(&generator, i / SK / SQ / HQ, i / SK / SQ % HQ, i / SK % SQ, i % SK);
-    x.p.dropout = probability, x.t.seed = &seed, x.t.offset = &offset, x.r.keep = keep, x.r.keep_scale = 1 / (1 - probability);
+        keep[i] = (uint8_t)fattn__dropout_keeps(&generator, i / SK / SQ / HQ, i / SK / SQ % HQ,
+                                                i / SK % SQ, i % SK);
+    x.p.dropout = probability, x.t.seed = &seed, x.t.offset = &offset, x.r.keep = keep,
+    x.r.keep_scale = 1 / (1 - probability);
     return x;
 }
 
@@ -210,7 +231,8 @@ Test(graph_values, a_mask_of_the_caller_drops_and_its_scale_scales)
     float *mask = floats(B * HQ * SQ * SK);
     for (int i = 0; i < B * HQ * SQ * SK; i++)
         mask[i] = (float)(keep[i] = random_bits() % 4 != 0);
-    x.p.dropout_mask = 1, x.t.dropout_mask = mask, x.t.dropout_scale = scalar(1.25f), x.t.dropout_scale_inverse = scalar(0.8f);
+    x.p.dropout_mask = 1, x.t.dropout_mask = mask, x.t.dropout_scale = scalar(1.25f),
+    x.t.dropout_scale_inverse = scalar(0.8f);
     x.r.keep = keep, x.r.keep_scale = 1.25;
     expect_all(&x);
 }
@@ -218,7 +240,8 @@ Test(graph_values, a_mask_of_the_caller_drops_and_its_scale_scales)
 Test(graph_values, a_scale_in_memory)
 {
     world x = make();
-    x.p.scale_in_memory = 1, x.p.attn_scale = 99, x.t.attn_scale = scalar(0.7f), x.r.scale = (double)0.7f;
+    x.p.scale_in_memory = 1, x.p.attn_scale = 99, x.t.attn_scale = scalar(0.7f),
+    x.r.scale = (double)0.7f;
     expect_all(&x);
 }
 
@@ -237,14 +260,15 @@ Test(graph_values, row_outputs)
         world x = make();
         float *max = floats(B * HQ * SQ), *sum = floats(B * HQ * SQ), *sink = floats(HQ);
         version = 92700, sink[2] = 9;
-        x.p.pass = FATTN_FORWARD, x.p.spelling = rows[i].spelling, x.p.outputs = rows[i].outputs, x.p.sink = rows[i].sink,
-        x.p.guards_off = 1;
+        x.p.pass = FATTN_FORWARD, x.p.spelling = rows[i].spelling, x.p.outputs = rows[i].outputs,
+        x.p.sink = rows[i].sink, x.p.guards_off = 1;
         x.t.max = max, x.t.sum_exp = sum, x.t.sink = sink, x.r.sink = rows[i].sink ? sink : NULL;
         settle(&x);
         expect_forward(&x);
         for (int row = 0; row < B * HQ * SQ; row++) {
             cr_assert_float_eq((double)max[row], x.forward.max[row], 1e-5, "max of %zu", i);
-            cr_assert_float_eq((double)sum[row], x.forward.sum_exp[row], 1e-4 * x.forward.sum_exp[row], "sum_exp of %zu", i);
+            cr_assert_float_eq((double)sum[row], x.forward.sum_exp[row],
+                               1e-4 * x.forward.sum_exp[row], "sum_exp of %zu", i);
         }
     }
     world x = make();
@@ -253,27 +277,35 @@ Test(graph_values, row_outputs)
     expect_forward(&x);
 }
 
-/* ---- score_mod ------------------------------------------------------------------------------------------------------------------
+/* ---- score_mod
+ * ------------------------------------------------------------------------------------------------------------------
  */
 
 static fref_modified cap(const void *owner, double score, const int64_t at[4])
 {
     const double t = tanh(score / 2);
     (void)owner, (void)at;
-    return (fref_modified){ .value = 2 * t, .slope = 1 - t * t, .curvature = -t * (1 - t * t), .rounded = 4, .slope_rounded = 4 };
+    return (fref_modified){ .value = 2 * t,
+                            .slope = 1 - t * t,
+                            .curvature = -t * (1 - t * t),
+                            .rounded = 4,
+                            .slope_rounded = 4 };
 }
 
-/* 2 tanh(score / 2) of the scaled score, and then a bias; keys behind the row hidden by a selection. */
+/* 2 tanh(score / 2) of the scaled score, and then a bias; keys behind the row hidden by a
+ * selection. */
 Test(graph_values, a_score_mod_stands_between_the_scale_and_the_bias)
 {
     for (int form = 0; form < 2; form++) {
         world x = make();
         fattn_score_mod *mod;
         float *bias = floats(SQ * SK);
-        cr_assert_eq(form ? fattn_score_mod_causal(&mod) : fattn_score_mod_softcap(&mod, 2), FATTN_OK);
+        cr_assert_eq(form ? fattn_score_mod_causal(&mod) : fattn_score_mod_softcap(&mod, 2),
+                     FATTN_OK);
         x.p.score_mod = mod, x.p.has_bias = 1, x.t.bias = bias;
         memcpy(x.p.bias_dim, (int64_t[4]){ 1, 1, SQ, SK }, sizeof x.p.bias_dim);
-        x.bias = (fref_tensor){ .data = bias, .type = FREF_F32, .stride = { 0, 0, SK, 1 } }, x.r.bias = &x.bias;
+        x.bias = (fref_tensor){ .data = bias, .type = FREF_F32, .stride = { 0, 0, SK, 1 } },
+        x.r.bias = &x.bias;
         x.r.modify = form ? NULL : cap;
         settle(&x);
         x.r.has_right = form;
@@ -305,11 +337,13 @@ Test(graph_values, a_score_mod_of_steps_has_the_gradient_0)
     expect_forward(&x);
     call(&x, FATTN_BACKWARD);
     for (int64_t i = 0; i < B * HQ * SQ * D; i++)
-        cr_assert_float_eq((double)((const float *)x.t.dq)[i], 0, 0, "dq %ld: %g", (long)i, (double)((const float *)x.t.dq)[i]);
+        cr_assert_float_eq((double)((const float *)x.t.dq)[i], 0, 0, "dq %ld: %g", (long)i,
+                           (double)((const float *)x.t.dq)[i]);
     fattn_score_mod_destroy(mod);
 }
 
-/* ---- 8-bit types ----------------------------------------------------------------------------------------------------------------
+/* ---- 8-bit types
+ * ----------------------------------------------------------------------------------------------------------------
  */
 
 Test(graph_values, every_scale_of_8_bit_types_is_where_it_belongs)
@@ -347,13 +381,14 @@ Test(graph_values, eight_bits_with_a_sink_and_dropout)
 {
     world x = scaled(FATTN_E4M3), drops = dropping(0.2);
     float *sink = floats(HQ), *dsink = floats(HQ);
-    x.p.dropout = drops.p.dropout, x.t.seed = drops.t.seed, x.t.offset = drops.t.offset, x.r.keep = drops.r.keep,
-    x.r.keep_scale = drops.r.keep_scale;
+    x.p.dropout = drops.p.dropout, x.t.seed = drops.t.seed, x.t.offset = drops.t.offset,
+    x.r.keep = drops.r.keep, x.r.keep_scale = drops.r.keep_scale;
     x.p.sink = x.p.dsink = 1, x.t.sink = sink, x.t.dsink = dsink, x.r.sink = sink;
     expect_scaled(&x);
     for (int h = 0; h < HQ; h++)
-        cr_assert_float_eq(-(double)dsink[h], x.backward.dsink[h], 1.5 * x.backward.dsink_bound[h] + 1e-5, "%g, not %g",
-                           (double)dsink[h], x.backward.dsink[h]);
+        cr_assert_float_eq(-(double)dsink[h], x.backward.dsink[h],
+                           1.5 * x.backward.dsink_bound[h] + 1e-5, "%g, not %g", (double)dsink[h],
+                           x.backward.dsink[h]);
 }
 
 Test(graph_values, block_scaled_operands)

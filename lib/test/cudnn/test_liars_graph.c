@@ -1,4 +1,5 @@
-/* Graphs on the emulated driver of lib/src/liars: every call of the driver fails once; nothing may leak, and *out is NULL. */
+/* Graphs on the emulated driver of lib/src/liars: every call of the driver fails once; nothing may
+ * leak, and *out is NULL. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -30,8 +31,10 @@ static fixture open_fixture(void)
     problem.seq_q = problem.seq_kv = S;
     problem.dim_qk = D;
     cr_assert_eq(fattn_context_create(&f.context, &options), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(fattn_plan_create(&f.plan, f.context, &problem, NULL), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(fattn_buffer_create(&f.workspace, f.context, fattn_plan_workspace_bytes(f.plan)), FATTN_OK);
+    cr_assert_eq(fattn_plan_create(&f.plan, f.context, &problem, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
+    cr_assert_eq(fattn_buffer_create(&f.workspace, f.context, fattn_plan_workspace_bytes(f.plan)),
+                 FATTN_OK);
     for (int i = 0; i < ELEMENTS; i++) {
         q[i] = (float)(i % 7) - 3;
         k[i] = (float)(i % 5) - 2;
@@ -114,7 +117,8 @@ Test(graph, an_update_moves_it_to_other_addresses)
     fixture f = open_fixture();
     buffers old = make(&f), other = make(&f);
     fattn_graph *graph = record(&f, &old);
-    cr_assert_eq(fattn_graph_capture_update(graph, record(&f, &other)), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_graph_capture_update(graph, record(&f, &other)), FATTN_OK, "%s",
+                 fattn_last_error());
     float before = old.o[0];
     cr_assert_eq(fattn_graph_launch(graph, NULL), FATTN_OK);
     cr_expect_eq(memcmp(&before, &old.o[0], sizeof before), 0);
@@ -179,7 +183,10 @@ Test(graph, each_failure_of_the_driver_is_a_status_and_leaks_nothing)
     static const struct {
         int result;
         fattn_status status;
-    } failures[] = { { 2, FATTN_NO_MEMORY }, { 901, FATTN_BAD_PROBLEM }, { 719, FATTN_DEVICE_FAULT }, { 910, FATTN_UNSUPPORTED } };
+    } failures[] = { { 2, FATTN_NO_MEMORY },
+                     { 901, FATTN_BAD_PROBLEM },
+                     { 719, FATTN_DEVICE_FAULT },
+                     { 910, FATTN_UNSUPPORTED } };
     fixture f = open_fixture();
     buffers b = make(&f);
     for (size_t kind = 0; kind < sizeof failures / sizeof *failures; kind++) {

@@ -1,4 +1,5 @@
-/* Random problems for the math backend, with the cpu backend as the other opinion: the same bits of input, everything else poisoned. */
+/* Random problems for the math backend, with the cpu backend as the other opinion: the same bits of
+ * input, everything else poisoned. */
 #ifndef FATTN_TEST_MATH_CASES_H
 #define FATTN_TEST_MATH_CASES_H
 
@@ -37,7 +38,9 @@ static inline bool chance(generator *g, int percent)
     return (int)(draw(g) % 100) < percent;
 }
 
-/* ---- elements --------------------------------------------------------------------------------------------------------------------- */
+/* ---- elements
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static inline float element(const void *at, int32_t dtype, int64_t i)
 {
@@ -69,7 +72,10 @@ static inline void put_element(void *at, int32_t dtype, int64_t i, int sixtyfour
     else if (dtype == FATTN_BF16)
         ((uint16_t *)at)[i] = (uint16_t)(bits >> 16);
     else
-        ((uint16_t *)at)[i] = (uint16_t)(x == 0 ? 0 : (bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 1023));
+        ((uint16_t *)at)[i] =
+            (uint16_t)(x == 0 ? 0
+                              : (bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 |
+                                    (bits >> 13 & 1023));
 }
 
 static inline void put_nan(void *at, int32_t dtype, int64_t i)
@@ -77,7 +83,9 @@ static inline void put_nan(void *at, int32_t dtype, int64_t i)
     memset((char *)at + i * fattn__dtype_bytes(dtype), 0xff, (size_t)fattn__dtype_bytes(dtype));
 }
 
-/* ---- problems --------------------------------------------------------------------------------------------------------------------- */
+/* ---- problems
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 /* An order of b, h, s with or without gaps, sometimes broadcast; not always aligned to anything. */
 static inline void draw_strides(generator *g, const int64_t dim[4], bool input, int64_t out[4])
@@ -94,19 +102,24 @@ static inline void draw_strides(generator *g, const int64_t dim[4], bool input, 
 static inline fattn_value odd_callback(fattn_recorder *r, fattn_value score, void *user)
 {
     (void)user;
-    const fattn_value row = fattn_record_index(r, FATTN_MOD_ROW), key = fattn_record_index(r, FATTN_MOD_KEY);
-    const fattn_value gap = fattn_record(r, FATTN_MOD_SUB, key, row, 0), far = fattn_record(r, FATTN_MOD_ABS, gap, 0, 0);
+    const fattn_value row = fattn_record_index(r, FATTN_MOD_ROW),
+                      key = fattn_record_index(r, FATTN_MOD_KEY);
+    const fattn_value gap = fattn_record(r, FATTN_MOD_SUB, key, row, 0),
+                      far = fattn_record(r, FATTN_MOD_ABS, gap, 0, 0);
     const fattn_value near = fattn_record(r, FATTN_MOD_LT, far, fattn_record_constant(r, 40), 0);
-    const fattn_value bent = fattn_record(r, FATTN_MOD_SIN, score, 0, 0), wide = fattn_record(r, FATTN_MOD_TANH, score, 0, 0);
+    const fattn_value bent = fattn_record(r, FATTN_MOD_SIN, score, 0, 0),
+                      wide = fattn_record(r, FATTN_MOD_TANH, score, 0, 0);
     const fattn_value twice = fattn_record(r, FATTN_MOD_MUL, wide, fattn_record_constant(r, 2), 0);
     const fattn_value soft = fattn_record(r, FATTN_MOD_SOFTPLUS, score, 0, 0);
-    return fattn_record(r, FATTN_MOD_ADD, fattn_record(r, FATTN_MOD_SELECT, near, bent, twice), soft, 0);
+    return fattn_record(r, FATTN_MOD_ADD, fattn_record(r, FATTN_MOD_SELECT, near, bent, twice),
+                        soft, 0);
 }
 
 static inline const fattn_score_mod *draw_mod(generator *g, fattn_problem *p)
 {
     fattn_score_mod *mod = NULL;
-    int64_t dim[4] = { chance(g, 50) ? 1 : p->batch, chance(g, 50) ? 1 : p->heads_q, chance(g, 50) ? 1 : p->seq_q, chance(g, 50) ? 1 : p->seq_kv };
+    int64_t dim[4] = { chance(g, 50) ? 1 : p->batch, chance(g, 50) ? 1 : p->heads_q,
+                       chance(g, 50) ? 1 : p->seq_q, chance(g, 50) ? 1 : p->seq_kv };
     const int32_t dtypes[] = { FATTN_BF16, FATTN_F16, FATTN_F32 };
     fattn_status st = FATTN_OK;
     switch (draw(g) % 5) {
@@ -146,8 +159,10 @@ static inline void draw_bias(generator *g, fattn_problem *p)
 
 static inline void draw_layouts(generator *g, fattn_problem *p)
 {
-    const int64_t q[4] = { p->batch, p->heads_q, p->seq_q, p->dim_qk }, k[4] = { p->batch, p->heads_k, p->seq_kv, p->dim_qk };
-    const int64_t v[4] = { p->batch, p->heads_v, p->seq_kv, p->dim_v }, o[4] = { p->batch, p->heads_q, p->seq_q, p->dim_v };
+    const int64_t q[4] = { p->batch, p->heads_q, p->seq_q, p->dim_qk },
+                  k[4] = { p->batch, p->heads_k, p->seq_kv, p->dim_qk };
+    const int64_t v[4] = { p->batch, p->heads_v, p->seq_kv, p->dim_v },
+                  o[4] = { p->batch, p->heads_q, p->seq_q, p->dim_v };
     const int64_t stats[4] = { p->batch, p->heads_q, p->seq_q, 1 };
     draw_strides(g, q, true, p->q_strides);
     draw_strides(g, k, true, p->k_strides);
@@ -156,7 +171,8 @@ static inline void draw_layouts(generator *g, fattn_problem *p)
     draw_strides(g, o, true, p->do_strides);
     fattn__dense_strides(stats, chance(g, 50) ? "bhsd" : "bshd", p->stats_strides);
     /* A gradient of every element, or the sum where its input is broadcast. */
-    const int64_t *const dims[3] = { q, k, v }, *const inputs[3] = { p->q_strides, p->k_strides, p->v_strides };
+    const int64_t *const dims[3] = { q, k, v }, *const inputs[3] = { p->q_strides, p->k_strides,
+                                                                     p->v_strides };
     int64_t *const outputs[3] = { p->dq_strides, p->dk_strides, p->dv_strides };
     for (int i = 0; i < 3; i++) {
         draw_strides(g, dims[i], false, outputs[i]);
@@ -168,7 +184,9 @@ static inline void draw_layouts(generator *g, fattn_problem *p)
 
 static inline fattn_problem draw_problem(generator *g)
 {
-    static const int64_t dims[] = { 1, 8, 33, 40, 64, 72, 75, 96, 100, 128, 130, 192, 256, 520, 1024 };
+    static const int64_t dims[] = {
+        1, 8, 33, 40, 64, 72, 75, 96, 100, 128, 130, 192, 256, 520, 1024
+    };
     const int32_t dtypes[] = { FATTN_BF16, FATTN_F16, FATTN_F32 };
     fattn_problem p = FATTN_PROBLEM_INIT;
     p.dtype = dtypes[draw(g) % 3];
@@ -202,9 +220,12 @@ static inline fattn_problem draw_problem(generator *g)
     return p;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
 
-/* A tensor's memory on the host, with a guard on both sides: what both backends read, or what one of them wrote. */
+/* A tensor's memory on the host, with a guard on both sides: what both backends read, or what one
+ * of them wrote. */
 typedef struct memory {
     const char *name;
     int64_t dim[4], strides[4], span; /* span in elements */
@@ -215,7 +236,8 @@ typedef struct memory {
     bool packed; /* entry b begins at element first[b] and has rows[b] rows */
     int64_t first[MOST_BATCH + 1];
     int32_t rows[MOST_BATCH];
-    int64_t page, pages; /* 0; row s of entry b lies in page table[b * pages + s / page]; rows[b] as above */
+    int64_t page,
+        pages; /* 0; row s of entry b lies in page table[b * pages + s / page]; rows[b] as above */
     int32_t table[MOST_PAGES];
 } memory;
 
@@ -231,7 +253,8 @@ static inline void allocate(memory *m)
     memset(m->bytes, POISON, m->count);
 }
 
-static inline void describe(memory *m, const char *name, const int64_t dim[4], const int64_t strides[4], int32_t dtype, bool written)
+static inline void describe(memory *m, const char *name, const int64_t dim[4],
+                            const int64_t strides[4], int32_t dtype, bool written)
 {
     memset(m, 0, sizeof *m);
     m->name = name, m->dtype = dtype, m->written = written, m->span = 1;
@@ -247,17 +270,21 @@ static inline int64_t offset_of(const memory *m, const int64_t at[4])
 {
     const int64_t within = at[1] * m->strides[1] + at[3] * m->strides[3];
     if (m->page > 0)
-        return m->table[at[0] * m->pages + at[2] / m->page] * m->strides[0] + at[2] % m->page * m->strides[2] + within;
+        return m->table[at[0] * m->pages + at[2] / m->page] * m->strides[0] +
+               at[2] % m->page * m->strides[2] + within;
     return (m->packed ? m->first[at[0]] : at[0] * m->strides[0]) + at[2] * m->strides[2] + within;
 }
 
 /* Calls `visit` for every element. */
-static inline void each(const memory *m, void (*visit)(const memory *, const int64_t at[4], int64_t offset, void *), void *user)
+static inline void each(const memory *m,
+                        void (*visit)(const memory *, const int64_t at[4], int64_t offset, void *),
+                        void *user)
 {
     int64_t at[4];
     for (at[0] = 0; at[0] < m->dim[0]; at[0]++)
         for (at[1] = 0; at[1] < m->dim[1]; at[1]++)
-            for (at[2] = 0; at[2] < (m->packed || m->page > 0 ? (int64_t)m->rows[at[0]] : m->dim[2]); at[2]++)
+            for (at[2] = 0;
+                 at[2] < (m->packed || m->page > 0 ? (int64_t)m->rows[at[0]] : m->dim[2]); at[2]++)
                 for (at[3] = 0; at[3] < m->dim[3]; at[3]++)
                     visit(m, at, offset_of(m, at), user);
 }
@@ -272,7 +299,8 @@ static inline void fill_one(const memory *m, const int64_t at[4], int64_t offset
     put_element(data_of(m), m->dtype, offset, (int)between(user, -64, 64));
 }
 
-/* What nobody may read: rows and keys past the lengths. Where a stride is 0 another entry may read it. */
+/* What nobody may read: rows and keys past the lengths. Where a stride is 0 another entry may read
+ * it. */
 static inline void hide_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
 {
     const int32_t *lengths = user;

@@ -1,5 +1,5 @@
-/* One problem on the math backend and by another opinion, the cpu backend or the reference (math_oracle.h), compared element by element; every byte
- * that is no element must be as it was. */
+/* One problem on the math backend and by another opinion, the cpu backend or the reference
+ * (math_oracle.h), compared element by element; every byte that is no element must be as it was. */
 #ifndef FATTN_TEST_MATH_RUNS_H
 #define FATTN_TEST_MATH_RUNS_H
 
@@ -47,8 +47,10 @@ static inline void run_scene(const side *who, scene *s)
     fattn_tensors t = FATTN_TENSORS_INIT;
     t.mod_tensors = mod_tensors, t.mod_gradients = mod_gradients;
     for (int i = 0; i < s->count; i++) {
-        cr_assert_eq(fattn_buffer_create(&buffers[i], who->context, s->at[i].count), FATTN_OK, "%s", fattn_last_error());
-        cr_assert_eq(fattn_buffer_write(who->context, buffers[i], s->at[i].bytes, s->at[i].count), FATTN_OK, "%s", fattn_last_error());
+        cr_assert_eq(fattn_buffer_create(&buffers[i], who->context, s->at[i].count), FATTN_OK, "%s",
+                     fattn_last_error());
+        cr_assert_eq(fattn_buffer_write(who->context, buffers[i], s->at[i].bytes, s->at[i].count),
+                     FATTN_OK, "%s", fattn_last_error());
         void *at = (char *)buffers[i] + GUARD;
         if (s->place[i] < 0)
             memcpy((char *)&t + s->offset[i], &at, sizeof at);
@@ -63,7 +65,8 @@ static inline void run_scene(const side *who, scene *s)
     char *dirt = malloc(bytes);
     memset(dirt, POISON, bytes);
     void *workspace;
-    cr_assert_eq(fattn_buffer_create(&workspace, who->context, bytes), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_buffer_create(&workspace, who->context, bytes), FATTN_OK, "%s",
+                 fattn_last_error());
     if (dirty)
         cr_assert_eq(fattn_buffer_write(who->context, workspace, dirt, bytes), FATTN_OK);
     t.workspace = (char *)workspace + GUARD, t.workspace_bytes = plan.workspace_bytes;
@@ -72,7 +75,8 @@ static inline void run_scene(const side *who, scene *s)
     if (dirty)
         cr_assert_eq(fattn_buffer_read(who->context, dirt, workspace, bytes), FATTN_OK);
     for (int i = 0; i < GUARD; i++)
-        cr_assert(dirt[i] == (char)POISON && dirt[bytes - 1 - (size_t)i] == (char)POISON, "the workspace's guard was overwritten");
+        cr_assert(dirt[i] == (char)POISON && dirt[bytes - 1 - (size_t)i] == (char)POISON,
+                  "the workspace's guard was overwritten");
     for (int i = 0; i < s->count; i++) {
         char *before = s->at[i].bytes;
         char *after = malloc(s->at[i].count);
@@ -81,7 +85,8 @@ static inline void run_scene(const side *who, scene *s)
             s->at[i].bytes = after;
             free(before);
         } else {
-            cr_assert_eq(memcmp(before, after, s->at[i].count), 0, "%s is an input and was written", s->at[i].name);
+            cr_assert_eq(memcmp(before, after, s->at[i].count), 0, "%s is an input and was written",
+                         s->at[i].name);
             free(after);
         }
         fattn_buffer_destroy(who->context, buffers[i]);
@@ -91,7 +96,9 @@ static inline void run_scene(const side *who, scene *s)
     who->engine->done(&plan);
 }
 
-/* ---- comparison ------------------------------------------------------------------------------------------------------------------- */
+/* ---- comparison
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct comparison {
     const memory *other;
@@ -110,13 +117,15 @@ static inline void measure_one(const memory *m, const int64_t at[4], int64_t off
     const float x = fabsf(element(data_of(m), m->dtype, offset));
     if (isfinite(x) && x > *c->largest)
         *c->largest = x;
-    memset(c->gaps + offset * fattn__dtype_bytes(m->dtype), 1, (size_t)fattn__dtype_bytes(m->dtype));
+    memset(c->gaps + offset * fattn__dtype_bytes(m->dtype), 1,
+           (size_t)fattn__dtype_bytes(m->dtype));
 }
 
 static inline void compare_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
 {
     comparison *c = user;
-    const float want = element(data_of(m), m->dtype, offset), got = element(data_of(c->other), m->dtype, offset);
+    const float want = element(data_of(m), m->dtype, offset),
+                got = element(data_of(c->other), m->dtype, offset);
     double ratio = fabs((double)want - (double)got) / c->allowed;
     if (isnan(want) || isnan(got))
         ratio = isnan(want) && isnan(got) ? 0 : 1e30;
@@ -130,44 +139,60 @@ static inline void compare_one(const memory *m, const int64_t at[4], int64_t off
     }
 }
 
-/* What is left of sums that cancel: the roundings of their terms dS_ij = P_ij (f dP_ij - D_i), f what dropout multiplies with. The elements of dO and V
- * lie evenly in [-1, 1], with variance 1/3: dP_ij, a sum of d_v products, deviates by sqrt(d_v) / 3, D_i by f times that at most, and P_i sums to 1. So
- * sum_j |dS_ij| is 2 f sqrt(d_v) / 3 or so, four times that in the worst of some hundred rows.
- *   keys that are all the same: dQ_i = scale k sum_j dS_ij, whose terms were cast to the inputs' type; one dK of them all adds up the rows, where a
- *     rounding of at most u has u / sqrt(3) and q 1 / sqrt(3);
- *   a score_mod's number for all rows and keys: in fp32, but each term may be multiplied with its j - i (relative position), and it is a sum of rows. */
+/* What is left of sums that cancel: the roundings of their terms dS_ij = P_ij (f dP_ij - D_i), f
+ * what dropout multiplies with. The elements of dO and V lie evenly in [-1, 1], with variance 1/3:
+ * dP_ij, a sum of d_v products, deviates by sqrt(d_v) / 3, D_i by f times that at most, and P_i
+ * sums to 1. So sum_j |dS_ij| is 2 f sqrt(d_v) / 3 or so, four times that in the worst of some
+ * hundred rows. keys that are all the same: dQ_i = scale k sum_j dS_ij, whose terms were cast to
+ * the inputs' type; one dK of them all adds up the rows, where a rounding of at most u has u /
+ * sqrt(3) and q 1 / sqrt(3); a score_mod's number for all rows and keys: in fp32, but each term may
+ * be multiplied with its j - i (relative position), and it is a sum of rows. */
 static inline double cancelled_of(const scene *s, const memory *m, double unit, double kept)
 {
     const fattn_problem *p = &s->p;
-    const memory *k = find(s, offsetof(fattn_tensors, k)), *scale = find(s, offsetof(fattn_tensors, attn_scale));
+    const memory *k = find(s, offsetof(fattn_tensors, k)),
+                 *scale = find(s, offsetof(fattn_tensors, attn_scale));
     const double row = 2 * kept * sqrt((double)p->dim_v) / 3;
-    const bool same = p->dtype != FATTN_F32 && k->dim[2] > 1 && k->strides[2] == 0, of_keys = strcmp(m->name, "dk") == 0;
+    const bool same = p->dtype != FATTN_F32 && k->dim[2] > 1 && k->strides[2] == 0,
+               of_keys = strcmp(m->name, "dk") == 0;
     if (same && (of_keys || strcmp(m->name, "dq") == 0)) {
         const double rows = of_keys ? (double)(p->heads_q / p->heads_k * p->seq_q) : 1;
-        return unit / 2 * 4 * row * fabs(scale != NULL ? (double)*(const float *)data_of(scale) : p->attn_scale) * fmax(1, sqrt(rows) / 3);
+        return unit / 2 * 4 * row *
+               fabs(scale != NULL ? (double)*(const float *)data_of(scale) : p->attn_scale) *
+               fmax(1, sqrt(rows) / 3);
     }
     if (strcmp(m->name, "mod_gradient") == 0 && m->dim[2] == 1 && m->dim[3] == 1) {
-        const int64_t heads = m->dim[1] == 1 ? p->heads_q : 1, batch = m->dim[0] == 1 ? p->batch : 1, most = p->seq_q > p->seq_kv ? p->seq_q : p->seq_kv;
+        const int64_t heads = m->dim[1] == 1 ? p->heads_q : 1,
+                      batch = m->dim[0] == 1 ? p->batch : 1,
+                      most = p->seq_q > p->seq_kv ? p->seq_q : p->seq_kv;
         return 0x1p-23 * row * sqrt((double)(batch * heads * p->seq_q)) * (double)most;
     }
     return 0;
 }
 
-/* Rounding: of the inputs' type in the weights, of the tensor's in what is stored; fp32 otherwise. Not a bound from analysis, which is the
- * harness's: enough to tell a mistake from rounding. */
+/* Rounding: of the inputs' type in the weights, of the tensor's in what is stored; fp32 otherwise.
+ * Not a bound from analysis, which is the harness's: enough to tell a mistake from rounding. */
 static inline double allowed_of(const scene *s, const memory *m, float largest)
 {
     const double unit[] = { 0, 0x1p-8, 0x1p-11, 0x1p-23 };
-    const bool row = strcmp(m->name, "stats") == 0 || strcmp(m->name, "max") == 0 || strcmp(m->name, "sum_exp") == 0;
-    const double weights = row ? 0x1p-23 : unit[s->p.dtype] + unit[s->p.o_dtype] * (s->p.pass == FATTN_BACKWARD ? 1 : 0);
-    /* Where the terms of a gradient cancel their rounding stays. What dropout keeps it makes larger. */
+    const bool row = strcmp(m->name, "stats") == 0 || strcmp(m->name, "max") == 0 ||
+                     strcmp(m->name, "sum_exp") == 0;
+    const double weights =
+        row ? 0x1p-23
+            : unit[s->p.dtype] + unit[s->p.o_dtype] * (s->p.pass == FATTN_BACKWARD ? 1 : 0);
+    /* Where the terms of a gradient cancel their rounding stays. What dropout keeps it makes
+     * larger. */
     const double kept = s->p.dropout_mask ? 1.25 : 1 / (1 - s->p.dropout);
-    const double cancelled = s->p.pass == FATTN_BACKWARD && s->p.dtype != FATTN_F32 ? unit[s->p.dtype] * kept : 0;
-    const double all = s->p.pass == FATTN_BACKWARD ? fmax(cancelled, cancelled_of(s, m, unit[s->p.dtype], kept)) : 0;
+    const double cancelled =
+        s->p.pass == FATTN_BACKWARD && s->p.dtype != FATTN_F32 ? unit[s->p.dtype] * kept : 0;
+    const double all = s->p.pass == FATTN_BACKWARD
+                           ? fmax(cancelled, cancelled_of(s, m, unit[s->p.dtype], kept))
+                           : 0;
     return 4e-5 * kept + all + (4 * weights + 2 * unit[m->dtype] + 2e-5) * largest;
 }
 
-static inline double compare(const scene *s, const memory *want, const memory *got, char *text, size_t capacity)
+static inline double compare(const scene *s, const memory *want, const memory *got, char *text,
+                             size_t capacity)
 {
     float largest = 0;
     comparison c = { .other = got, .largest = &largest, .gaps = calloc(1, want->count) };
@@ -182,29 +207,40 @@ static inline double compare(const scene *s, const memory *want, const memory *g
     free(c.gaps);
     if (c.wrong == 0 && outside == 0)
         return c.worst;
-    snprintf(text, capacity, "%s: %lld elements wrong, %lld bytes outside written; worst at %lld,%lld,%lld,%lld: want %.9g, got %.9g, allowed %.3g",
-             want->name, (long long)c.wrong, (long long)outside, (long long)c.worst_at[0], (long long)c.worst_at[1], (long long)c.worst_at[2],
-             (long long)c.worst_at[3], (double)c.worst_pair[0], (double)c.worst_pair[1], c.allowed);
+    snprintf(text, capacity,
+             "%s: %lld elements wrong, %lld bytes outside written; worst at %lld,%lld,%lld,%lld: "
+             "want %.9g, got %.9g, allowed %.3g",
+             want->name, (long long)c.wrong, (long long)outside, (long long)c.worst_at[0],
+             (long long)c.worst_at[1], (long long)c.worst_at[2], (long long)c.worst_at[3],
+             (double)c.worst_pair[0], (double)c.worst_pair[1], c.allowed);
     return outside > 0 ? 1e30 : c.worst;
 }
 
 static inline void print_problem(const fattn_problem *p)
 {
-    printf("  pass %d dtype %d o %d grad %d b %lld h %lld/%lld/%lld s %lld/%lld d %lld/%lld right %d:%lld left %d:%lld align %d padding %d "
-           "len_broadcast %d outputs %u bias %d (%lld,%lld,%lld,%lld type %d) dbias %d mod %d grads %u",
-           p->pass, p->dtype, p->o_dtype, p->grad_dtype, (long long)p->batch, (long long)p->heads_q, (long long)p->heads_k, (long long)p->heads_v,
-           (long long)p->seq_q, (long long)p->seq_kv, (long long)p->dim_qk, (long long)p->dim_v, p->has_right, (long long)p->window_right,
-           p->has_left, (long long)p->window_left, p->align, p->padding, p->len_broadcast, p->outputs, p->has_bias, (long long)p->bias_dim[0],
-           (long long)p->bias_dim[1], (long long)p->bias_dim[2], (long long)p->bias_dim[3], p->bias_dtype, p->dbias, p->score_mod != NULL,
-           p->mod_gradients);
-    printf(" ragged %x bits %d tokens %d cumulative %u pages %lld/%lld of %lld/%lld packed %d alibi %d sink %d/%d dropout %g mask %d scale %d tiles %d\n  strides",
-           p->ragged, p->ragged_bits, p->ragged_tokens, p->cumulative, (long long)p->pages_k, (long long)p->pages_v, (long long)p->page_size_k,
-           (long long)p->page_size_v, p->packed_table, p->alibi, p->sink, p->dsink, p->dropout, p->dropout_mask, p->scale_in_memory, p->block_mask);
+    printf("  pass %d dtype %d o %d grad %d b %lld h %lld/%lld/%lld s %lld/%lld d %lld/%lld right "
+           "%d:%lld left %d:%lld align %d padding %d "
+           "len_broadcast %d outputs %u bias %d (%lld,%lld,%lld,%lld type %d) dbias %d mod %d "
+           "grads %u",
+           p->pass, p->dtype, p->o_dtype, p->grad_dtype, (long long)p->batch, (long long)p->heads_q,
+           (long long)p->heads_k, (long long)p->heads_v, (long long)p->seq_q, (long long)p->seq_kv,
+           (long long)p->dim_qk, (long long)p->dim_v, p->has_right, (long long)p->window_right,
+           p->has_left, (long long)p->window_left, p->align, p->padding, p->len_broadcast,
+           p->outputs, p->has_bias, (long long)p->bias_dim[0], (long long)p->bias_dim[1],
+           (long long)p->bias_dim[2], (long long)p->bias_dim[3], p->bias_dtype, p->dbias,
+           p->score_mod != NULL, p->mod_gradients);
+    printf(" ragged %x bits %d tokens %d cumulative %u pages %lld/%lld of %lld/%lld packed %d "
+           "alibi %d sink %d/%d dropout %g mask %d scale %d tiles %d\n  strides",
+           p->ragged, p->ragged_bits, p->ragged_tokens, p->cumulative, (long long)p->pages_k,
+           (long long)p->pages_v, (long long)p->page_size_k, (long long)p->page_size_v,
+           p->packed_table, p->alibi, p->sink, p->dsink, p->dropout, p->dropout_mask,
+           p->scale_in_memory, p->block_mask);
     for (fattn__role role = 0; role < FATTN__ROLE_COUNT; role++) {
         const fattn__shape shape = fattn__problem_shape(p, role);
         if (shape.used)
-            printf(" %s %lld,%lld,%lld,%lld", fattn__role_name(role), (long long)shape.strides[0], (long long)shape.strides[1],
-                   (long long)shape.strides[2], (long long)shape.strides[3]);
+            printf(" %s %lld,%lld,%lld,%lld", fattn__role_name(role), (long long)shape.strides[0],
+                   (long long)shape.strides[1], (long long)shape.strides[2],
+                   (long long)shape.strides[3]);
     }
     printf("\n");
 }
@@ -218,7 +254,8 @@ static inline void copy_scene(scene *to, const scene *from)
     }
 }
 
-/* Both sides on one scene, the math backend twice: its bits must repeat. The scene keeps what the cpu wrote. */
+/* Both sides on one scene, the math backend twice: its bits must repeat. The scene keeps what the
+ * cpu wrote. */
 static inline void compare_scene(const side *cpu, const side *math, scene *s, tally *out)
 {
     scene first, again;
@@ -241,13 +278,16 @@ static inline void compare_scene(const side *cpu, const side *math, scene *s, ta
             out->elements_wrong++;
         }
         cr_expect_leq(worst, 1, "%s", text);
-        cr_expect_eq(memcmp(first.at[i].bytes, again.at[i].bytes, first.at[i].count), 0, "%s does not repeat bit for bit", s->at[i].name);
+        cr_expect_eq(memcmp(first.at[i].bytes, again.at[i].bytes, first.at[i].count), 0,
+                     "%s does not repeat bit for bit", s->at[i].name);
     }
     free_scene(&first);
     free_scene(&again);
 }
 
-/* ---- precision -------------------------------------------------------------------------------------------------------------------- */
+/* ---- precision
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static inline void refine_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
 {
@@ -255,7 +295,8 @@ static inline void refine_one(const memory *m, const int64_t at[4], int64_t offs
     ((float *)data_of(m))[offset] += ((float)draw(user) * 0x1p-31F - 0.5F) * 0x1p-6F;
 }
 
-/* f32 with all of its 24 bits: the largest difference of both passes, in parts of the tensor's largest element. TF32 leaves 2^-11, fp32 2^-23. */
+/* f32 with all of its 24 bits: the largest difference of both passes, in parts of the tensor's
+ * largest element. TF32 leaves 2^-11, fp32 2^-23. */
 static inline double worst_of_f32(const side *cpu, const side *math, fattn_problem p, generator *g)
 {
     static scene want, got;
@@ -273,7 +314,10 @@ static inline double worst_of_f32(const side *cpu, const side *math, fattn_probl
         run_scene(math, &got);
         for (int i = 0; i < want.count; i++) {
             float largest = 0;
-            comparison c = { .other = &got.at[i], .largest = &largest, .gaps = calloc(1, want.at[i].count), .allowed = 1 };
+            comparison c = { .other = &got.at[i],
+                             .largest = &largest,
+                             .gaps = calloc(1, want.at[i].count),
+                             .allowed = 1 };
             each(&want.at[i], measure_one, &c);
             each(&want.at[i], compare_one, &c);
             free(c.gaps);
@@ -286,7 +330,8 @@ static inline double worst_of_f32(const side *cpu, const side *math, fattn_probl
     return worst;
 }
 
-/* A NaN that a band hides from some rows: it may reach those alone that see it, and 0 times it nobody. */
+/* A NaN that a band hides from some rows: it may reach those alone that see it, and 0 times it
+ * nobody. */
 static inline void spoil(scene *s, size_t offset, generator *g)
 {
     memory *m = find(s, offset);
@@ -296,7 +341,8 @@ static inline void spoil(scene *s, size_t offset, generator *g)
 }
 
 /* Forward, and backward from the cpu's forward. */
-static inline void compare_problem(const side *cpu, const side *math, fattn_problem p, generator *g, tally *out)
+static inline void compare_problem(const side *cpu, const side *math, fattn_problem p, generator *g,
+                                   tally *out)
 {
     static scene forward, backward;
     const generator inputs = *g;
@@ -308,17 +354,20 @@ static inline void compare_problem(const side *cpu, const side *math, fattn_prob
         spoil(&forward, offsetof(fattn_tensors, v), g);
     compare_scene(cpu, math, &forward, out);
     out->problems++;
-    if ((p.outputs & FATTN_WANT_STATS_LOG2) != 0 || p.page_size_k != 0 || p.page_size_v != 0) { /* there is no backward */
+    if ((p.outputs & FATTN_WANT_STATS_LOG2) != 0 || p.page_size_k != 0 ||
+        p.page_size_v != 0) { /* there is no backward */
         free_scene(&forward);
         return;
     }
-    *g = inputs; /* the same inputs where they are the same tensors: drawn in the same order up to dO */
+    *g = inputs; /* the same inputs where they are the same tensors: drawn in the same order up to
+                    dO */
     p.pass = FATTN_BACKWARD;
     make_scene(&backward, &p, g);
     for (int i = 0; i < forward.count; i++)
         for (int j = 0; j < backward.count; j++)
-            if (forward.offset[i] == backward.offset[j] && forward.place[i] == backward.place[j] && !backward.at[j].written &&
-                forward.offset[i] != offsetof(fattn_tensors, max) && forward.offset[i] != offsetof(fattn_tensors, sum_exp))
+            if (forward.offset[i] == backward.offset[j] && forward.place[i] == backward.place[j] &&
+                !backward.at[j].written && forward.offset[i] != offsetof(fattn_tensors, max) &&
+                forward.offset[i] != offsetof(fattn_tensors, sum_exp))
                 memcpy(backward.at[j].bytes, forward.at[i].bytes, forward.at[i].count);
     if (cpu->compute == NULL)
         spoil(&backward, offsetof(fattn_tensors, d_o), g);

@@ -1,4 +1,5 @@
-/* The math backend where no GPU is: what it says yes and no to, what workspace it asks for, how programs are packed. */
+/* The math backend where no GPU is: what it says yes and no to, what workspace it asks for, how
+ * programs are packed. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@
 /* A described device: the backend looks at nothing else. */
 static fattn_context described(int sm)
 {
-    return (fattn_context){ .kind = FATTN_DEVICE_DESCRIBED, .info = { .sm = sm, .multiprocessors = 132 } };
+    return (fattn_context){ .kind = FATTN_DEVICE_DESCRIBED,
+                            .info = { .sm = sm, .multiprocessors = 132 } };
 }
 
 static void need_image(void)
@@ -48,7 +50,8 @@ static const char *ask(int sm, const fattn_problem *given, int64_t *workspace_by
     fattn_context context = described(sm);
     const fattn_problem p = resolve(given);
     memset(&decision, 0, sizeof decision);
-    cr_assert_eq(fattn__math_engine.can_do(&context, &p, FATTN_ASK_A, &decision), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn__math_engine.can_do(&context, &p, FATTN_ASK_A, &decision), FATTN_OK, "%s",
+                 fattn_last_error());
     cr_assert_eq(decision.backend, FATTN_BACKEND_MATH);
     if (decision.reason == FATTN_REASON_NONE) {
         cr_assert_eq(decision.modes[FATTN_MODE_A].count, 1);
@@ -116,7 +119,8 @@ Test(math, what_it_cannot_do_has_a_reason)
     cr_expect_not_null(strstr(ask(90, &p, NULL), "memory"));
 }
 
-/* Every clause of feature_set.h is this engine's to answer; what follows is all that a problem may ask for beyond 0.2, and it says yes. */
+/* Every clause of feature_set.h is this engine's to answer; what follows is all that a problem may
+ * ask for beyond 0.2, and it says yes. */
 Test(math, everything_else_is_taken_in_both_passes)
 {
     need_image();
@@ -127,15 +131,18 @@ Test(math, everything_else_is_taken_in_both_passes)
             p.pass = pass, p.padding = what < 5;
             p.ragged_bits = what == 0 ? 32 : what == 1 ? 64 : 0;
             p.ragged_tokens = what == 1, p.total_q = p.total_kv = what == 1 ? 900 : 0;
-            p.cumulative = what == 2 ? FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV : 0, p.len_rank = what == 2;
+            p.cumulative = what == 2 ? FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV : 0,
+            p.len_rank = what == 2;
             if (what == 3 || what == 4) {
                 if (pass == FATTN_BACKWARD)
                     continue;
-                p.page_size_k = 16, p.page_size_v = 64, p.pages_k = p.pages_v = 100, p.packed_table = what == 4;
+                p.page_size_k = 16, p.page_size_v = 64, p.pages_k = p.pages_v = 100,
+                p.packed_table = what == 4;
             }
             p.has_bias = what == 5, p.bias_dtype = what == 5 ? FATTN_BOOL : 0;
             p.alibi = what == 6, p.sink = what == 7, p.dsink = what == 7;
-            p.dropout = what == 8 || what == 9 ? 0.1 : 0, p.rng_bits = what == 9 ? 32 : 0, p.outputs = what == 9 ? FATTN_WANT_RNG_DUMP : 0;
+            p.dropout = what == 8 || what == 9 ? 0.1 : 0, p.rng_bits = what == 9 ? 32 : 0,
+            p.outputs = what == 9 ? FATTN_WANT_RNG_DUMP : 0;
             p.dropout_mask = what == 10, p.scale_in_memory = what == 11, p.block_mask = what == 12;
             cr_expect_str_eq(ask(90, &p, NULL), "", "%d", what);
         }
@@ -144,7 +151,9 @@ Test(math, everything_else_is_taken_in_both_passes)
     cr_expect_str_eq(ask(90, &p, NULL), "");
 }
 
-/* ---- workspace -------------------------------------------------------------------------------------------------------------------- */
+/* ---- workspace
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static int64_t scores_of(const fattn__chunks *c)
 {
@@ -153,7 +162,8 @@ static int64_t scores_of(const fattn__chunks *c)
 
 static void check_chunks(const fattn_problem *given, int64_t score_bytes)
 {
-    static const fattn__math_part parts[] = { FATTN__MATH_S, FATTN__MATH_P, FATTN__MATH_DS, FATTN__MATH_DP, FATTN__MATH_EXTRA };
+    static const fattn__math_part parts[] = { FATTN__MATH_S, FATTN__MATH_P, FATTN__MATH_DS,
+                                              FATTN__MATH_DP, FATTN__MATH_EXTRA };
     const fattn_problem p = resolve(given);
     fattn__chunks c, again;
     fattn__chunks_within(&c, &p, score_bytes, 4096);
@@ -165,17 +175,23 @@ static void check_chunks(const fattn_problem *given, int64_t score_bytes)
     cr_expect(c.batches == 1 || c.heads == p.heads_q, "several batch entries have all their heads");
     int64_t beside = 0; /* bytes for each score: no part ends behind the begin of another */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        beside += c.offset[parts[i]] == SIZE_MAX ? 0 : parts[i] == FATTN__MATH_P && c.offset[FATTN__MATH_P] == c.offset[FATTN__MATH_S] ? 0
-                  : parts[i] == FATTN__MATH_P || parts[i] == FATTN__MATH_DS ? fattn__dtype_bytes(p.dtype) : 4;
+        beside +=
+            c.offset[parts[i]] == SIZE_MAX                                                    ? 0
+            : parts[i] == FATTN__MATH_P && c.offset[FATTN__MATH_P] == c.offset[FATTN__MATH_S] ? 0
+            : parts[i] == FATTN__MATH_P || parts[i] == FATTN__MATH_DS ? fattn__dtype_bytes(p.dtype)
+                                                                      : 4;
     const bool one_tile = c.rows == FATTN__TILE && c.batches * c.heads == 1;
-    cr_expect(scores_of(&c) * beside <= score_bytes || one_tile, "%lld scores of %lld bytes", (long long)scores_of(&c), (long long)beside);
+    cr_expect(scores_of(&c) * beside <= score_bytes || one_tile, "%lld scores of %lld bytes",
+              (long long)scores_of(&c), (long long)beside);
     for (int part = 0; part < FATTN__MATH_PARTS; part++)
-        cr_expect(c.offset[part] == SIZE_MAX || (c.offset[part] < c.bytes && c.offset[part] % 256 == 0));
+        cr_expect(c.offset[part] == SIZE_MAX ||
+                  (c.offset[part] < c.bytes && c.offset[part] % 256 == 0));
 }
 
 Test(math, scores_stay_within_their_bound)
 {
-    static const int64_t extents[] = { 1, 127, 129, 4096, 4097, 65536, 1 << 20 }, limits[] = { 1 << 16, 1 << 24, FATTN__MATH_SCORE_BYTES };
+    static const int64_t extents[] = { 1, 127, 129, 4096, 4097, 65536, 1 << 20 },
+                         limits[] = { 1 << 16, 1 << 24, FATTN__MATH_SCORE_BYTES };
     const size_t count = sizeof extents / sizeof *extents;
     for (size_t i = 0; i < count * count * 3 * 6; i++) {
         fattn_problem p = usual();
@@ -203,13 +219,15 @@ Test(math, workspace_is_scores_and_what_several_chunks_add_up_to)
     cr_expect_str_eq(ask(90, &p, &bytes), "");
     /* Pages are laid out for the batch entries of a chunk, here one, however many there are. */
     fattn_problem paged = usual();
-    paged.batch = 256, paged.heads_q = 32, paged.heads_k = 8, paged.seq_q = 1, paged.seq_kv = 1 << 17, paged.padding = 1;
+    paged.batch = 256, paged.heads_q = 32, paged.heads_k = 8, paged.seq_q = 1,
+    paged.seq_kv = 1 << 17, paged.padding = 1;
     paged.page_size_k = paged.page_size_v = 64, paged.pages_k = paged.pages_v = 1 << 20;
     int64_t with_pages = 0;
     cr_expect_str_eq(ask(90, &paged, &with_pages), "");
     const int64_t entry = 2 * paged.heads_k * paged.seq_kv * paged.dim_qk * 2;
     cr_expect(with_pages <= most + most / 16 + entry, "%lld", (long long)with_pages);
-    const int64_t sums = (2 * p.seq_kv + 16384) * p.dim_qk * 4; /* dK and dV of a head, dQ of a chunk's rows */
+    const int64_t sums =
+        (2 * p.seq_kv + 16384) * p.dim_qk * 4; /* dK and dV of a head, dQ of a chunk's rows */
     cr_expect(bytes <= most + most / 32 + sums, "%lld", (long long)bytes);
 }
 
@@ -218,7 +236,9 @@ Test(math, plans_for_a_described_device_need_no_module)
     need_image();
     fattn_context context = described(90);
     const fattn_problem given = usual();
-    fattn_plan plan = { .engine = &fattn__math_engine, .context = &context, .problem = resolve(&given) };
+    fattn_plan plan = { .engine = &fattn__math_engine,
+                        .context = &context,
+                        .problem = resolve(&given) };
     fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
     char *saved;
     size_t count;
@@ -235,14 +255,17 @@ Test(math, plans_for_a_described_device_need_no_module)
     cr_expect_eq(fattn__math_sum(&context, &sum, NULL), FATTN_INTERNAL, "nothing is loaded");
 }
 
-/* ---- dropout ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- dropout
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
 
 /* The known answers of Philox4x32-10, of its authors. */
 Test(math, the_generator_is_philox)
 {
     static const uint32_t given[3][6] = { { 0, 0, 0, 0, 0, 0 },
                                           { ~0u, ~0u, ~0u, ~0u, ~0u, ~0u },
-                                          { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0 } };
+                                          { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344,
+                                            0xa4093822, 0x299f31d0 } };
     static const uint32_t want[3][4] = { { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 },
                                          { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd },
                                          { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } };
@@ -265,23 +288,32 @@ Test(math, what_is_dropped_depends_on_everything_that_it_should)
         for (int64_t j = 0; j < MANY; j++)
             kept += fattn__dropout_keeps(&drops, 1, 2, 3, j);
         const double expected = MANY * (1 - rates[i]);
-        cr_expect_float_eq((double)kept, expected, 5 * sqrt(MANY * rates[i] * (1 - rates[i])) + 0.5, "%g", rates[i]);
+        cr_expect_float_eq((double)kept, expected, 5 * sqrt(MANY * rates[i] * (1 - rates[i])) + 0.5,
+                           "%g", rates[i]);
     }
     static const int64_t far = (int64_t)1 << 32;
-    const int64_t sets[][6] = { { 0, 0, 0, 0, 0, 0 }, { 1, 0, 0, 0, 0, 0 }, { far, 0, 0, 0, 0, 0 }, { 0, 1, 0, 0, 0, 0 }, { 0, far, 0, 0, 0, 0 },
-                                { 0, 0, 1, 0, 0, 0 }, { 0, 0, 0, 1, 0, 0 },   { 0, 0, 0, 0, 1, 0 }, { 0, 0, 0, 0, 0, 64 } };
+    const int64_t sets[][6] = { { 0, 0, 0, 0, 0, 0 },   { 1, 0, 0, 0, 0, 0 },
+                                { far, 0, 0, 0, 0, 0 }, { 0, 1, 0, 0, 0, 0 },
+                                { 0, far, 0, 0, 0, 0 }, { 0, 0, 1, 0, 0, 0 },
+                                { 0, 0, 0, 1, 0, 0 },   { 0, 0, 0, 0, 1, 0 },
+                                { 0, 0, 0, 0, 0, 64 } };
     enum { SETS = sizeof sets / sizeof *sets };
     uint64_t bits[SETS] = { 0 };
     for (int s = 0; s < SETS; s++) {
-        const fattn__dropout drops = fattn__dropout_of(sets[s][0], sets[s][1], fattn__dropout_threshold(0.5));
+        const fattn__dropout drops =
+            fattn__dropout_of(sets[s][0], sets[s][1], fattn__dropout_threshold(0.5));
         for (int64_t j = 0; j < 64; j++)
-            bits[s] |= (uint64_t)fattn__dropout_keeps(&drops, sets[s][2], sets[s][3], sets[s][4], sets[s][5] + j) << j;
+            bits[s] |= (uint64_t)fattn__dropout_keeps(&drops, sets[s][2], sets[s][3], sets[s][4],
+                                                      sets[s][5] + j)
+                       << j;
         for (int earlier = 0; earlier < s; earlier++)
             cr_expect(__builtin_popcountll(bits[s] ^ bits[earlier]) > 8, "%d and %d", s, earlier);
     }
 }
 
-/* ---- programs --------------------------------------------------------------------------------------------------------------------- */
+/* ---- programs
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Slots that a program uses; every one is written before it is read. */
 static int slots_of(const fattn__program *p)
@@ -308,7 +340,9 @@ static fattn_value sum_of_sines(fattn_recorder *r, fattn_value score, void *user
     fattn_value terms[20], sum = score;
     (void)user;
     for (int i = 0; i < 20; i++)
-        terms[i] = fattn_record(r, FATTN_MOD_SIN, fattn_record(r, FATTN_MOD_MUL, score, fattn_record_constant(r, i + 2), 0), 0, 0);
+        terms[i] = fattn_record(
+            r, FATTN_MOD_SIN,
+            fattn_record(r, FATTN_MOD_MUL, score, fattn_record_constant(r, i + 2), 0), 0, 0);
     for (int i = 0; i < 3; i++)
         sum = fattn_record(r, FATTN_MOD_ADD, sum, terms[i * 7], 0);
     return sum;
@@ -319,14 +353,16 @@ Test(math, a_program_uses_its_slots_again)
     fattn_score_mod *mod;
     fattn__program packed;
     cr_assert_eq(fattn_score_mod_softcap(&mod, 30), FATTN_OK);
-    const fattn__mod_program *score = fattn__score_mod_program(mod), *gradient = fattn__score_mod_gradient(mod);
+    const fattn__mod_program *score = fattn__score_mod_program(mod),
+                             *gradient = fattn__score_mod_gradient(mod);
     cr_assert(fattn__program_pack(&packed, score, score->result));
     cr_expect_leq(slots_of(&packed), 3);
     cr_assert(fattn__program_pack(&packed, gradient, gradient->result));
     cr_expect_leq(slots_of(&packed), 5);
     cr_expect_leq(packed.count, gradient->count);
     fattn_score_mod_destroy(mod);
-    cr_assert_eq(fattn_score_mod_create(&mod, sum_of_sines, NULL, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_score_mod_create(&mod, sum_of_sines, NULL, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     gradient = fattn__score_mod_gradient(mod);
     cr_assert(fattn__program_pack(&packed, gradient, gradient->result));
     cr_expect_leq(slots_of(&packed), 30);

@@ -1,4 +1,5 @@
-/* The math backend on a GPU against the cpu backend and the reference, over random problems. Skipped where there is no GPU. */
+/* The math backend on a GPU against the cpu backend and the reference, over random problems.
+ * Skipped where there is no GPU. */
 #include "fattn/device.h"
 #include "fattn/graph.h"
 #include "fattn/score_mod.h"
@@ -20,27 +21,37 @@ static int problems(int otherwise)
     return count != NULL ? atoi(count) : otherwise;
 }
 
-/* draw_problem's problems and draw_features' against the cpu backend; the latter without a score_mod against the reference. */
+/* draw_problem's problems and draw_features' against the cpu backend; the latter without a
+ * score_mod against the reference. */
 enum { MODIFIED, COMBINED, FEATURED };
 
-static void sweep(int kind, uint64_t seed, int count, int64_t most_seq, int64_t most_dim, int64_t score_bytes, int64_t most_keys)
+static void sweep(int kind, uint64_t seed, int count, int64_t most_seq, int64_t most_dim,
+                  int64_t score_bytes, int64_t most_keys)
 {
     static const char *const words[] = { "modified", "combined", "featured" };
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     fattn_context *host, *gpu = open_math();
     options.device_kind = FATTN_DEVICE_CPU;
     cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
-    const side cpu = { .context = host, .engine = &fattn__cpu_engine }, oracle = { .compute = compute_reference };
-    const side math = { .context = gpu, .engine = &fattn__math_engine, .score_bytes = score_bytes, .most_keys = most_keys };
+    const side cpu = { .context = host, .engine = &fattn__cpu_engine },
+               oracle = { .compute = compute_reference };
+    const side math = { .context = gpu,
+                        .engine = &fattn__math_engine,
+                        .score_bytes = score_bytes,
+                        .most_keys = most_keys };
     tally t = { 0 };
     for (int i = 0; i < count; i++) {
-        generator g = { .state = seed * 1000 + (uint64_t)i, .most_seq = most_seq, .most_dim = most_dim };
-        const fattn_problem p = kind == MODIFIED ? draw_problem(&g) : draw_features(&g, kind == COMBINED);
+        generator g = { .state = seed * 1000 + (uint64_t)i,
+                        .most_seq = most_seq,
+                        .most_dim = most_dim };
+        const fattn_problem p =
+            kind == MODIFIED ? draw_problem(&g) : draw_features(&g, kind == COMBINED);
         compare_problem(kind != FEATURED ? &cpu : &oracle, &math, p, &g, &t);
         fattn_score_mod_destroy((fattn_score_mod *)(uintptr_t)p.score_mod);
     }
-    printf("%s, up to %lld: %d problems, forward and backward: %d tensors wrong, largest difference %.2f of what is allowed\n", words[kind],
-           (long long)most_seq, t.problems, t.elements_wrong, t.worst);
+    printf("%s, up to %lld: %d problems, forward and backward: %d tensors wrong, largest "
+           "difference %.2f of what is allowed\n",
+           words[kind], (long long)most_seq, t.problems, t.elements_wrong, t.worst);
     fattn_context_destroy(gpu);
     fattn_context_destroy(host);
 }
@@ -86,13 +97,15 @@ Test(math_gpu, more_heads_than_a_grid_is_high)
     fattn_context *host, *gpu = open_math();
     options.device_kind = FATTN_DEVICE_CPU;
     cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
-    const side cpu = { .context = host, .engine = &fattn__cpu_engine }, math = { .context = gpu, .engine = &fattn__math_engine };
+    const side cpu = { .context = host, .engine = &fattn__cpu_engine },
+               math = { .context = gpu, .engine = &fattn__math_engine };
     generator g = { .state = 5 };
     tally t = { 0 };
     fattn_problem p = FATTN_PROBLEM_INIT;
     p.batch = 8200, p.heads_q = 8, p.heads_k = 2, p.seq_q = 3, p.seq_kv = 5, p.dim_qk = 8;
     compare_problem(&cpu, &math, p, &g, &t);
-    printf("65600 heads: %d tensors wrong, largest difference %.2f of what is allowed\n", t.elements_wrong, t.worst);
+    printf("65600 heads: %d tensors wrong, largest difference %.2f of what is allowed\n",
+           t.elements_wrong, t.worst);
     fattn_context_destroy(gpu);
     fattn_context_destroy(host);
 }
@@ -103,10 +116,12 @@ Test(math_gpu, f32_keeps_its_24_bits)
     fattn_context *host, *gpu = open_math();
     options.device_kind = FATTN_DEVICE_CPU;
     cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
-    const side cpu = { .context = host, .engine = &fattn__cpu_engine }, math = { .context = gpu, .engine = &fattn__math_engine };
+    const side cpu = { .context = host, .engine = &fattn__cpu_engine },
+               math = { .context = gpu, .engine = &fattn__math_engine };
     generator g = { .state = 7 };
     fattn_problem p = FATTN_PROBLEM_INIT;
-    p.dtype = FATTN_F32, p.batch = 1, p.heads_q = 2, p.seq_q = p.seq_kv = 256, p.dim_qk = 24, p.dim_v = 72;
+    p.dtype = FATTN_F32, p.batch = 1, p.heads_q = 2, p.seq_q = p.seq_kv = 256, p.dim_qk = 24,
+    p.dim_v = 72;
     const double worst = worst_of_f32(&cpu, &math, p, &g);
     cr_expect_lt(worst, 4e-6, "%g", worst);
     printf("f32: largest difference 2^%.1f\n", log2(worst));
@@ -114,7 +129,8 @@ Test(math_gpu, f32_keeps_its_24_bits)
     fattn_context_destroy(host);
 }
 
-/* Element offsets beyond 2^31, without the memory for it in between: two batch entries far apart. */
+/* Element offsets beyond 2^31, without the memory for it in between: two batch entries far apart.
+ */
 Test(math_gpu, offsets_beyond_2_to_the_31)
 {
     enum { SEQ = 64, DIM = 64, BATCHES = 2 };
@@ -133,7 +149,8 @@ Test(math_gpu, offsets_beyond_2_to_the_31)
         ones[i] = 0x3f80;
     void *q, *k, *v, *o, *workspace;
     const size_t small = sizeof ones, large = (size_t)(far + SEQ * DIM) * 2;
-    if (fattn_buffer_create(&k, gpu, large) != FATTN_OK || fattn_buffer_create(&o, gpu, large) != FATTN_OK)
+    if (fattn_buffer_create(&k, gpu, large) != FATTN_OK ||
+        fattn_buffer_create(&o, gpu, large) != FATTN_OK)
         cr_skip_test("not enough memory on the GPU");
     cr_assert_eq(fattn_buffer_create(&q, gpu, small), FATTN_OK);
     cr_assert_eq(fattn_buffer_create(&v, gpu, small), FATTN_OK);
@@ -143,7 +160,8 @@ Test(math_gpu, offsets_beyond_2_to_the_31)
     cr_assert_eq(fattn_buffer_write(gpu, k, ones, small / BATCHES), FATTN_OK);
     cr_assert_eq(fattn_buffer_write(gpu, (char *)k + far * 2, ones, small / BATCHES), FATTN_OK);
     fattn_tensors t = FATTN_TENSORS_INIT;
-    t.q = q, t.k = k, t.v = v, t.o = o, t.workspace = workspace, t.workspace_bytes = plan.workspace_bytes;
+    t.q = q, t.k = k, t.v = v, t.o = o, t.workspace = workspace,
+    t.workspace_bytes = plan.workspace_bytes;
     cr_assert_eq(math.engine->run(&plan, &t, NULL), FATTN_OK, "%s", fattn_last_error());
     cr_assert_eq(fattn_stream_synchronize(gpu, NULL), FATTN_OK, "%s", fattn_last_error());
     for (int b = 0; b < BATCHES; b++) {
@@ -160,7 +178,8 @@ Test(math_gpu, a_replayed_graph_drops_by_the_seed_of_then)
     enum { BATCH = 1, HEADS = 2, SEQ = 40, DIM = 16, SCORES = BATCH * HEADS * SEQ * SEQ };
     fattn_context *gpu = open_math();
     fattn_problem given = FATTN_PROBLEM_INIT, p;
-    given.batch = BATCH, given.heads_q = HEADS, given.seq_q = given.seq_kv = SEQ, given.dim_qk = DIM, given.dropout = 0.25;
+    given.batch = BATCH, given.heads_q = HEADS, given.seq_q = given.seq_kv = SEQ,
+    given.dim_qk = DIM, given.dropout = 0.25;
     given.outputs = FATTN_WANT_RNG_DUMP;
     cr_assert_eq(fattn_problem_resolve(&given, &p), FATTN_OK, "%s", fattn_last_error());
     const side math = { .context = gpu, .engine = &fattn__math_engine };
@@ -168,13 +187,15 @@ Test(math_gpu, a_replayed_graph_drops_by_the_seed_of_then)
     static float kept[SCORES];
     void *tensors[4], *numbers[2], *dump, *workspace;
     for (int i = 0; i < 4; i++)
-        cr_assert_eq(fattn_buffer_create(&tensors[i], gpu, BATCH * HEADS * SEQ * DIM * 2), FATTN_OK);
+        cr_assert_eq(fattn_buffer_create(&tensors[i], gpu, BATCH * HEADS * SEQ * DIM * 2),
+                     FATTN_OK);
     for (int i = 0; i < 2; i++)
         cr_assert_eq(fattn_buffer_create(&numbers[i], gpu, 8), FATTN_OK);
     cr_assert_eq(fattn_buffer_create(&dump, gpu, sizeof kept), FATTN_OK);
     cr_assert_eq(fattn_buffer_create(&workspace, gpu, plan.workspace_bytes), FATTN_OK);
     fattn_tensors t = FATTN_TENSORS_INIT;
-    t.q = tensors[0], t.k = tensors[1], t.v = tensors[2], t.o = tensors[3], t.seed = numbers[0], t.offset = numbers[1], t.rng_dump = dump;
+    t.q = tensors[0], t.k = tensors[1], t.v = tensors[2], t.o = tensors[3], t.seed = numbers[0],
+    t.offset = numbers[1], t.rng_dump = dump;
     t.workspace = workspace, t.workspace_bytes = plan.workspace_bytes;
     struct CUstream_st *stream;
     fattn_graph *graph;
@@ -190,9 +211,11 @@ Test(math_gpu, a_replayed_graph_drops_by_the_seed_of_then)
         cr_assert_eq(fattn_graph_launch(graph, stream), FATTN_OK, "%s", fattn_last_error());
         cr_assert_eq(fattn_stream_synchronize(gpu, stream), FATTN_OK, "%s", fattn_last_error());
         cr_assert_eq(fattn_buffer_read(gpu, kept, dump, sizeof kept), FATTN_OK);
-        const fattn__dropout drops = fattn__dropout_of(seed, offset, fattn__dropout_threshold(0.25));
+        const fattn__dropout drops =
+            fattn__dropout_of(seed, offset, fattn__dropout_threshold(0.25));
         for (int i = 0; i < SCORES; i++)
-            wrong += kept[i] != (float)fattn__dropout_keeps(&drops, 0, i / (SEQ * SEQ), i / SEQ % SEQ, i % SEQ);
+            wrong += kept[i] != (float)fattn__dropout_keeps(&drops, 0, i / (SEQ * SEQ),
+                                                            i / SEQ % SEQ, i % SEQ);
         cr_expect_eq(wrong, 0, "seed %lld: %lld scores", (long long)seed, (long long)wrong);
     }
     fattn_graph_destroy(graph);

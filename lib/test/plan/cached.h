@@ -1,4 +1,5 @@
-/* For suites of the cache of plans: its counters and limits, and a small problem for the cpu backend. */
+/* For suites of the cache of plans: its counters and limits, and a small problem for the cpu
+ * backend. */
 #ifndef FATTN_TEST_CACHED_H
 #define FATTN_TEST_CACHED_H
 

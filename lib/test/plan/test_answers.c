@@ -1,4 +1,5 @@
-/* What a decision says of each backend, which rules it names, what it costs, and how long its words live. */
+/* What a decision says of each backend, which rules it names, what it costs, and how long its words
+ * live. */
 #include <pthread.h>
 #include <time.h>
 
@@ -17,7 +18,9 @@ static fattn_decision *ask(fattn_context *context, const fattn_problem *problem)
 
 static void push_order(fattn_backend first, fattn_backend second)
 {
-    const fattn_policy policy = { .struct_size = sizeof policy, .order = { (int32_t)first, (int32_t)second }, .order_count = 2 };
+    const fattn_policy policy = { .struct_size = sizeof policy,
+                                  .order = { (int32_t)first, (int32_t)second },
+                                  .order_count = 2 };
     cr_assert_eq(fattn_policy_push(&policy, NULL), FATTN_OK);
 }
 
@@ -34,7 +37,8 @@ static fattn_context *open_cpu(void)
     return open_options(&options);
 }
 
-/* ---- answers -------------------------------------------------------------------------------------------------------------------
+/* ---- answers
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 Test(answers, are_of_cudnn_alone_unless_a_policy_names_others)
@@ -65,7 +69,8 @@ Test(answers, follow_the_policys_order_and_the_first_yes_decides)
     problem.dim_qk = 100;
     decision = ask(context, &problem);
     cr_assert_eq(fattn_decision_answer_count(decision), 2);
-    const fattn_answer *cudnn = fattn_decision_answer(decision, 0), *math = fattn_decision_answer(decision, 1);
+    const fattn_answer *cudnn = fattn_decision_answer(decision, 0),
+                       *math = fattn_decision_answer(decision, 1);
     cr_expect_eq(cudnn->backend, FATTN_BACKEND_CUDNN);
     cr_expect_eq(cudnn->reason, FATTN_REASON_UNSUPPORTED);
     cr_expect_not_null(strstr(cudnn->text, "multiple of 8"), "%s", cudnn->text);
@@ -114,7 +119,8 @@ Test(answers, name_the_rule_that_denied_a_backend_and_outlive_it)
     fattn_context_destroy(context);
 }
 
-/* ---- engines -------------------------------------------------------------------------------------------------------------------
+/* ---- engines
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 Test(engines, a_denied_one_is_listed_and_not_used)
@@ -136,7 +142,8 @@ Test(engines, a_denied_one_is_listed_and_not_used)
     options.engine = 2;
     cr_expect_eq(fattn_plan_create(&plan, context, &problem, &options), FATTN_POLICY);
     cr_expect_not_null(strstr(fattn_last_error(), "not the first"), "%s", fattn_last_error());
-    cr_assert_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     cr_expect_eq(fattn_plan_engine(plan)->index, 1);
     fattn_plan_destroy(plan);
     rule.engine = 1;
@@ -159,7 +166,8 @@ Test(engines, a_pinned_one_is_the_only_one_used)
     push_rule(&rule);
     push_order(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN);
     fattn_decision *decision = ask(context, &problem);
-    cr_expect_eq(fattn_decision_answer(decision, 0)->reason, FATTN_REASON_POLICY, "a pin of an engine denies the other backends");
+    cr_expect_eq(fattn_decision_answer(decision, 0)->reason, FATTN_REASON_POLICY,
+                 "a pin of an engine denies the other backends");
     cr_expect_eq(fattn_decision_backend(decision), FATTN_BACKEND_CUDNN);
     cr_expect_eq(fattn_decision_engine(decision, FATTN_MODE_A, 0)->removed, 1);
     cr_expect_eq(fattn_decision_engine(decision, FATTN_MODE_A, 1)->removed, 0);
@@ -168,10 +176,12 @@ Test(engines, a_pinned_one_is_the_only_one_used)
     fattn_context_destroy(context);
 }
 
-/* ---- guards --------------------------------------------------------------------------------------------------------------------
+/* ---- guards
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
-/* With the builds that crash (9.26.0 to 9.28.0) this ends the process unless the guard answers first. */
+/* With the builds that crash (9.26.0 to 9.28.0) this ends the process unless the guard answers
+ * first. */
 Test(guard, answers_before_a_planner_that_would_crash)
 {
     fattn_context *context = open_h100();
@@ -182,7 +192,8 @@ Test(guard, answers_before_a_planner_that_would_crash)
     const uint64_t before = fattn__asked(FATTN_BACKWARD);
     fattn_decision *decision = ask(context, &problem);
     const bool guarded = version >= 92600 && version <= 92800;
-    cr_expect_eq(fattn_decision_reason(decision) == FATTN_REASON_POLICY, guarded, "%s", fattn_decision_text(decision));
+    cr_expect_eq(fattn_decision_reason(decision) == FATTN_REASON_POLICY, guarded, "%s",
+                 fattn_decision_text(decision));
     cr_expect_eq(fattn__asked(FATTN_BACKWARD) - before, guarded ? 0 : 1);
     if (guarded) {
         fattn_plan *plan;
@@ -200,7 +211,8 @@ Test(guard, of_graph_capture_takes_training_in_16_bits_from_old_versions)
     problem.seq_kv = 500, problem.training = 1, problem.capture = 1;
     fattn_decision *decision = ask(context, &problem);
     const bool guarded = context->info.cudnn_version <= 91500;
-    cr_expect_eq(fattn_decision_reason(decision) == FATTN_REASON_POLICY, guarded, "%s", fattn_decision_text(decision));
+    cr_expect_eq(fattn_decision_reason(decision) == FATTN_REASON_POLICY, guarded, "%s",
+                 fattn_decision_text(decision));
     fattn_decision_destroy(decision);
     problem.guards_off = 1;
     decision = ask(context, &problem);
@@ -209,14 +221,15 @@ Test(guard, of_graph_capture_takes_training_in_16_bits_from_old_versions)
     fattn_context_destroy(context);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------------------
+/* ---- refusals
+ * ------------------------------------------------------------------------------------------------------------------
  */
 
 static void expect_whole(fattn_context *context, const fattn_problem *problem, fattn_reason reason)
 {
     fattn_decision *decision = ask(context, problem);
-    cr_expect_eq(fattn_decision_reason(decision), reason, "%d: %s", (int)fattn_decision_reason(decision),
-                 fattn_decision_text(decision));
+    cr_expect_eq(fattn_decision_reason(decision), reason, "%d: %s",
+                 (int)fattn_decision_reason(decision), fattn_decision_text(decision));
     cr_expect_str_neq(fattn_decision_text(decision), "");
     cr_expect_str_neq(fattn_decision_remedy(decision), "", "%s", fattn_decision_text(decision));
     const fattn_answer *answer = fattn_decision_answer(decision, 0);
@@ -234,14 +247,16 @@ Test(refusal, has_class_reason_and_remedy)
     fattn_problem problem = control_problem();
     problem.heads_q = 0;
     expect_whole(context, &problem, FATTN_REASON_BAD_PROBLEM);
-    problem = control_problem(), problem.pass = FATTN_BACKWARD, problem.dtype = FATTN_MXE4M3, problem.padding = 1, problem.ragged_bits = 32;
+    problem = control_problem(), problem.pass = FATTN_BACKWARD, problem.dtype = FATTN_MXE4M3,
+    problem.padding = 1, problem.ragged_bits = 32;
     expect_whole(context, &problem, FATTN_REASON_INTERNAL);
     problem = control_problem(), problem.dim_qk = 100;
     expect_whole(context, &problem, FATTN_REASON_UNSUPPORTED);
     problem = control_problem(), problem.dim_qk = 512, problem.pass = FATTN_BACKWARD;
     expect_whole(context, &problem, FATTN_REASON_UNSUPPORTED);
     problem = control_problem();
-    memcpy(problem.q_strides, (int64_t[4]){ 512 * 8 * 132 + 4, 132, 8 * 132, 1 }, sizeof problem.q_strides);
+    memcpy(problem.q_strides, (int64_t[4]){ 512 * 8 * 132 + 4, 132, 8 * 132, 1 },
+           sizeof problem.q_strides);
     expect_whole(context, &problem, FATTN_REASON_POLICY);
     fattn_context_destroy(context);
 }
@@ -251,7 +266,8 @@ Test(refusal, of_the_environment_has_a_remedy_too)
     fattn_context_options options = h100_options();
     options.nvrtc = NULL;
     fattn_context *context = open_options(&options);
-    if (context->api->version >= FATTN__NVRTC_INSIDE) { /* from 9.21 on cuDNN brings its own; 9.20 shows it */
+    if (context->api->version >=
+        FATTN__NVRTC_INSIDE) { /* from 9.21 on cuDNN brings its own; 9.20 shows it */
         fattn_context_destroy(context);
         return;
     }
@@ -260,7 +276,8 @@ Test(refusal, of_the_environment_has_a_remedy_too)
     fattn_context_destroy(context);
 }
 
-/* ---- what it costs --------------------------------------------------------------------------------------------------------------
+/* ---- what it costs
+ * --------------------------------------------------------------------------------------------------------------
  */
 
 /* Of the whole process: another load on the machine does not count. */
@@ -298,9 +315,11 @@ Test(cost, deciding_compiles_nothing)
     fattn_problem problem = control_problem();
     fattn_plan *plan;
     const double start = cpu_ms();
-    cr_assert_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     const double plan_ms = cpu_ms() - start;
-    cr_expect_lt(least * 4, plan_ms, "a decision took %.1f ms of the processor, a plan %.1f", least, plan_ms);
+    cr_expect_lt(least * 4, plan_ms, "a decision took %.1f ms of the processor, a plan %.1f", least,
+                 plan_ms);
     fattn_plan_destroy(plan);
     fattn_context_destroy(context);
 }
@@ -313,11 +332,13 @@ Test(cost, one_question_of_one_pass)
     problem.training = 1;
     fattn_decision_destroy(ask(context, &problem));
     cr_expect_eq(fattn__asked(FATTN_FORWARD) - forward, 1);
-    cr_expect_eq(fattn__asked(FATTN_BACKWARD) - backward, 0, "the forward path never asks the backward");
+    cr_expect_eq(fattn__asked(FATTN_BACKWARD) - backward, 0,
+                 "the forward path never asks the backward");
     fattn_context_destroy(context);
 }
 
-/* ---- words ---------------------------------------------------------------------------------------------------------------------
+/* ---- words
+ * ---------------------------------------------------------------------------------------------------------------------
  */
 
 Test(words, of_the_last_error_live_until_this_threads_next_failure)
@@ -358,7 +379,8 @@ Test(words, of_a_nested_failure_reach_the_caller)
     rule.name = "outer", rule.engine = -2;
     const fattn_policy bad = { .struct_size = sizeof bad, .rules = &rule, .rule_count = 1 };
     cr_assert_eq(fattn_policy_with(&bad, fail_inside, &seq_q), FATTN_BAD_PROBLEM);
-    cr_expect_str_eq(fattn_last_error(), "rule 0 (outer): engine: want FATTN_ANY or an engine's number");
+    cr_expect_str_eq(fattn_last_error(),
+                     "rule 0 (outer): engine: want FATTN_ANY or an engine's number");
 }
 
 typedef struct talker {

@@ -16,36 +16,52 @@ enum { MANY_BY_DAY = 100000 }; /* memory of the smallest size, lost once a probl
 #endif
 
 /* ---- the key
- * ---------------------------------------------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
 
 static void expect_steps(const char *what, uint64_t hits, uint64_t misses)
 {
     static fattn_cache_counters before;
     const fattn_cache_counters now = count();
-    cr_expect_eq(now.hits - before.hits, hits, "%s: %zu hits", what, (size_t)(now.hits - before.hits));
-    cr_expect_eq(now.misses - before.misses, misses, "%s: %zu misses", what, (size_t)(now.misses - before.misses));
+    cr_expect_eq(now.hits - before.hits, hits, "%s: %zu hits", what,
+                 (size_t)(now.hits - before.hits));
+    cr_expect_eq(now.misses - before.misses, misses, "%s: %zu misses", what,
+                 (size_t)(now.misses - before.misses));
     before = now;
 }
 
 /* X(what, assignment): each gives another resolved problem. */
 /* clang-format off */
-#define FLIP_LIST(X) \
-    X(batch, p.batch = 3) X(heads_q, p.heads_q = 8) X(heads_k, p.heads_k = 2) X(heads_v, p.heads_v = 1) X(seq_q, p.seq_q = 9) \
-    X(seq_kv, p.seq_kv = 9) X(dim_qk, p.dim_qk = 32) X(dim_v, p.dim_v = 32) X(dtype, p.dtype = FATTN_BF16) X(o_dtype, p.o_dtype = FATTN_F16) \
-    X(grad_dtype, p.grad_dtype = FATTN_F16) X(attn_scale, (p.has_attn_scale = 1, p.attn_scale = 0.5)) \
-    X(zero_scale, (p.has_attn_scale = 1, p.attn_scale = -0.0)) X(left, (p.has_left = 1, p.window_left = 4)) \
-    X(right, p.has_right = 1) X(window_right, (p.has_right = 1, p.window_right = 2)) X(align, (p.has_right = 1, p.align = FATTN_BOTTOM_RIGHT)) \
-    X(padding, p.padding = 1) X(len_broadcast, (p.padding = 1, p.len_broadcast = 1)) X(outputs, p.outputs = FATTN_WANT_STATS) \
-    X(max, p.outputs = FATTN_WANT_MAX) X(training, p.training = 1) X(deterministic, p.deterministic = 1) \
-    X(determinism, (p.deterministic = 1, p.determinism = FATTN_DETERMINISM_PIN)) X(capture, p.capture = 1) X(guards_off, p.guards_off = 1) \
-    X(bias, p.has_bias = 1) X(bias_dtype, (p.has_bias = 1, p.bias_dtype = FATTN_BF16)) \
-    X(bias_dim, (p.has_bias = 1, memcpy(p.bias_dim, (int64_t[4]){ 2, 1, 8, 8 }, 32))) \
+#define FLIP_LIST(X)                                                                               \
+    X(batch, p.batch = 3) X(heads_q, p.heads_q = 8) X(heads_k, p.heads_k = 2)                      \
+    X(heads_v, p.heads_v = 1) X(seq_q, p.seq_q = 9)                                                \
+    X(seq_kv, p.seq_kv = 9) X(dim_qk, p.dim_qk = 32) X(dim_v, p.dim_v = 32)                        \
+    X(dtype, p.dtype = FATTN_BF16) X(o_dtype, p.o_dtype = FATTN_F16)                               \
+    X(grad_dtype, p.grad_dtype = FATTN_F16)                                                        \
+    X(attn_scale, (p.has_attn_scale = 1, p.attn_scale = 0.5))                                      \
+    X(zero_scale, (p.has_attn_scale = 1, p.attn_scale = -0.0))                                     \
+    X(left, (p.has_left = 1, p.window_left = 4))                                                   \
+    X(right, p.has_right = 1) X(window_right, (p.has_right = 1, p.window_right = 2))               \
+    X(align, (p.has_right = 1, p.align = FATTN_BOTTOM_RIGHT))                                      \
+    X(padding, p.padding = 1) X(len_broadcast, (p.padding = 1, p.len_broadcast = 1))               \
+    X(outputs, p.outputs = FATTN_WANT_STATS)                                                       \
+    X(max, p.outputs = FATTN_WANT_MAX) X(training, p.training = 1)                                 \
+    X(deterministic, p.deterministic = 1)                                                          \
+    X(determinism, (p.deterministic = 1, p.determinism = FATTN_DETERMINISM_PIN))                   \
+    X(capture, p.capture = 1) X(guards_off, p.guards_off = 1)                                      \
+    X(bias, p.has_bias = 1) X(bias_dtype, (p.has_bias = 1, p.bias_dtype = FATTN_BF16))             \
+    X(bias_dim, (p.has_bias = 1, memcpy(p.bias_dim, (int64_t[4]){ 2, 1, 8, 8 }, 32)))              \
     X(bias_strides, (p.has_bias = 1, memcpy(p.bias_strides, (int64_t[4]){ 256, 128, 16, 1 }, 32))) \
-    X(q_strides, memcpy(p.q_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32)) X(k_strides, memcpy(p.k_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32)) \
-    X(v_strides, memcpy(p.v_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32)) X(o_strides, memcpy(p.o_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32)) \
-    X(do_strides, memcpy(p.do_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32)) X(dq_strides, memcpy(p.dq_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32)) \
-    X(dk_strides, memcpy(p.dk_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32)) X(dv_strides, memcpy(p.dv_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32)) \
-    X(stats_strides, memcpy(p.stats_strides, (int64_t[4]){ 64, 16, 2, 1 }, 32)) X(pass, p.pass = FATTN_BACKWARD) \
+    X(q_strides, memcpy(p.q_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32))                         \
+    X(k_strides, memcpy(p.k_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32))                         \
+    X(v_strides, memcpy(p.v_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32))                         \
+    X(o_strides, memcpy(p.o_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32))                         \
+    X(do_strides, memcpy(p.do_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32))                       \
+    X(dq_strides, memcpy(p.dq_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32))                       \
+    X(dk_strides, memcpy(p.dk_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32))                       \
+    X(dv_strides, memcpy(p.dv_strides, (int64_t[4]){ 512, 128, 16, 1 }, 32))                       \
+    X(stats_strides, memcpy(p.stats_strides, (int64_t[4]){ 64, 16, 2, 1 }, 32))                    \
+    X(pass, p.pass = FATTN_BACKWARD)                                                               \
     X(dbias, (p.pass = FATTN_BACKWARD, p.has_bias = 1, p.dbias = 1))
 /* clang-format on */
 
@@ -55,15 +71,15 @@ Test(cache, a_flip_of_any_field_is_one_miss_and_then_hits)
     fattn_problem p = small_problem();
     touch(context, &p);
     expect_steps("the first", 0, 1);
-#define FLIP(what, assignment)                                                                                                     \
-    p = small_problem();                                                                                                           \
-    (void)(assignment);                                                                                                            \
-    touch(context, &p);                                                                                                            \
-    expect_steps(#what, 0, 1);                                                                                                     \
-    touch(context, &p);                                                                                                            \
-    expect_steps(#what " again", 1, 0);                                                                                            \
-    p = small_problem();                                                                                                           \
-    touch(context, &p);                                                                                                            \
+#define FLIP(what, assignment)                                                                     \
+    p = small_problem();                                                                           \
+    (void)(assignment);                                                                            \
+    touch(context, &p);                                                                            \
+    expect_steps(#what, 0, 1);                                                                     \
+    touch(context, &p);                                                                            \
+    expect_steps(#what " again", 1, 0);                                                            \
+    p = small_problem();                                                                           \
+    touch(context, &p);                                                                            \
     expect_steps(#what " back", 1, 0);
     FLIP_LIST(FLIP)
 #undef FLIP
@@ -184,13 +200,15 @@ Test(cache, a_context_at_a_freed_contexts_address_is_another_context)
 
 static fattn_value times(fattn_recorder *recorder, fattn_value score, void *user)
 {
-    return fattn_record(recorder, FATTN_MOD_MUL, score, fattn_record_constant(recorder, *(double *)user), 0);
+    return fattn_record(recorder, FATTN_MOD_MUL, score,
+                        fattn_record_constant(recorder, *(double *)user), 0);
 }
 
 static fattn_score_mod *times_of(double factor)
 {
     fattn_score_mod *mod;
-    cr_assert_eq(fattn_score_mod_create(&mod, times, NULL, &factor), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_score_mod_create(&mod, times, NULL, &factor), FATTN_OK, "%s",
+                 fattn_last_error());
     return mod;
 }
 
@@ -233,7 +251,8 @@ Test(cache, a_recording_that_is_freed_is_never_taken_for_the_next_one)
 }
 
 /* ---- bounds
- * -------------------------------------------------------------------------------------------------------------------------- */
+ * --------------------------------------------------------------------------------------------------------------------------
+ */
 
 Test(cache, the_least_recently_used_goes_first)
 {

@@ -61,7 +61,8 @@ static void *build_slowly(void *argument)
 {
     const fattn_problem p = control_problem();
     pthread_barrier_wait(&together);
-    return fattn_plan_get(&built[next_place++], argument, &p, NULL) == FATTN_OK ? NULL : "not built";
+    return fattn_plan_get(&built[next_place++], argument, &p, NULL) == FATTN_OK ? NULL
+                                                                                : "not built";
 }
 
 Test(cache_threads, many_threads_that_want_one_key_wait_for_one_build)

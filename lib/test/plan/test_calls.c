@@ -8,7 +8,9 @@
 #include "problem/layout.h"
 #include "support/described_h100.h"
 
-/* ---- footprints --------------------------------------------------------------------------------------------------------------------- */
+/* ---- footprints
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 /* A random number below `n`. */
 static uint32_t state;
@@ -20,13 +22,15 @@ static int64_t below(int64_t n)
 
 enum { FIELD = 4096 };
 
-static bool share_by_hand(const int64_t dim[2][4], const int64_t strides[2][4], const int64_t bytes[2], int64_t distance)
+static bool share_by_hand(const int64_t dim[2][4], const int64_t strides[2][4],
+                          const int64_t bytes[2], int64_t distance)
 {
     static unsigned char owner[3 * FIELD];
     memset(owner, 0, sizeof owner);
     for (int t = 0; t < 2; t++) {
         for (int64_t i = 0; i < dim[t][0] * dim[t][1] * dim[t][2] * dim[t][3]; i++) {
-            const int64_t at[4] = { i / (dim[t][3] * dim[t][2] * dim[t][1]), i / (dim[t][3] * dim[t][2]) % dim[t][1],
+            const int64_t at[4] = { i / (dim[t][3] * dim[t][2] * dim[t][1]),
+                                    i / (dim[t][3] * dim[t][2]) % dim[t][1],
                                     i / dim[t][3] % dim[t][2], i % dim[t][3] };
             int64_t byte = FIELD + (t == 1 ? distance : 0);
             for (int axis = 0; axis < 4; axis++)
@@ -59,7 +63,8 @@ Test(calls, two_tensors_meet_exactly_where_bytes_are_shared)
         distance = below(512) - 256;
         const bool expected = share_by_hand(dim, strides, bytes, distance);
         cr_assert_eq(fattn__footprints_meet(&f[0], &f[1], distance), expected, "arrangement %d", n);
-        cr_assert_eq(fattn__footprints_meet(&f[1], &f[0], -distance), expected, "arrangement %d, the other way", n);
+        cr_assert_eq(fattn__footprints_meet(&f[1], &f[0], -distance), expected,
+                     "arrangement %d, the other way", n);
         met += expected;
         apart += !expected;
         interleaved += !expected && distance < f[0].span && -distance < f[1].span;
@@ -71,7 +76,8 @@ Test(calls, two_tensors_meet_exactly_where_bytes_are_shared)
 
 Test(calls, spans_that_do_not_fit_a_number_meet_everything_behind_them)
 {
-    const int64_t dim[4] = { 2, 1, 1, 8 }, strides[4] = { (int64_t)1 << 61, 8, 8, 1 }, small[4] = { 8, 8, 8, 1 };
+    const int64_t dim[4] = { 2, 1, 1, 8 }, strides[4] = { (int64_t)1 << 61, 8, 8, 1 },
+                  small[4] = { 8, 8, 8, 1 };
     fattn__footprint huge, tiny;
     fattn__footprint_of(&huge, dim, strides, 4);
     fattn__footprint_of(&tiny, dim, small, 4);
@@ -80,7 +86,9 @@ Test(calls, spans_that_do_not_fit_a_number_meet_everything_behind_them)
     cr_expect_not(fattn__footprints_meet(&huge, &tiny, -(1 << 20)));
 }
 
-/* ---- calls of the cpu ------------------------------------------------------------------------------------------------------------------ */
+/* ---- calls of the cpu
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 enum { TENSORS = 1 << 18, ROOM = 1 << 22, GUARD = 0xa5 };
 typedef struct bench {
@@ -115,15 +123,18 @@ static void open_bench(bench *b, const fattn_problem *problem)
 {
     *b = (bench){ .context = open_cpu(), .problem = *problem, .memory = aligned_alloc(4096, ROOM) };
     memset(b->memory, GUARD, ROOM);
-    cr_assert_eq(fattn_plan_create(&b->plan, b->context, problem, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&b->plan, b->context, problem, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     char *at = b->memory;
     fattn_tensors *t = &b->tensors;
     t->struct_size = sizeof *t;
 #define GIVE(field) t->field = (void *)at, at += 4096;
-    GIVE(q) GIVE(k) GIVE(v) GIVE(o) GIVE(stats) GIVE(max) GIVE(sum_exp) GIVE(seq_len_q) GIVE(seq_len_kv) GIVE(d_o) GIVE(dq) GIVE(dk)
-    GIVE(dv) GIVE(bias) GIVE(dbias)
+    /* clang-format off */
+    GIVE(q) GIVE(k) GIVE(v) GIVE(o) GIVE(stats) GIVE(max) GIVE(sum_exp) GIVE(seq_len_q)
+    GIVE(seq_len_kv) GIVE(d_o) GIVE(dq) GIVE(dk) GIVE(dv) GIVE(bias) GIVE(dbias)
+    /* clang-format on */
 #undef GIVE
-    memset(b->memory, 0, 4096 * 3);
+            memset(b->memory, 0, 4096 * 3);
     t->workspace = b->memory + TENSORS;
     t->workspace_bytes = fattn_plan_workspace_bytes(b->plan);
     cr_assert_lt(t->workspace_bytes, (size_t)(ROOM - TENSORS));
@@ -138,7 +149,8 @@ static void close_bench(bench *b)
 
 static fattn_status call(const bench *b)
 {
-    return b->problem.pass == FATTN_FORWARD ? fattn_forward(b->plan, &b->tensors, NULL) : fattn_backward(b->plan, &b->tensors, NULL);
+    return b->problem.pass == FATTN_FORWARD ? fattn_forward(b->plan, &b->tensors, NULL)
+                                            : fattn_backward(b->plan, &b->tensors, NULL);
 }
 
 /* Refused, `word` is in the sentence, and no output has a byte written. */
@@ -150,15 +162,15 @@ static void expect_refused(const bench *b, const char *word)
         cr_assert_eq((unsigned char)b->memory[i], GUARD, "%s: byte %d was written", word, i);
 }
 
-#define EXPECT_FIELD_CHECKED(b, field)                                                                                             \
-    do {                                                                                                                           \
-        const bench kept = *(b);                                                                                                   \
-        (b)->tensors.field = NULL;                                                                                                 \
-        expect_refused(b, #field " is NULL");                                                                                      \
-        *(b) = kept;                                                                                                               \
-        (b)->tensors.field = (void *)((char *)(uintptr_t)(b)->tensors.field + 4);                                                  \
-        expect_refused(b, #field " is not aligned to 16 bytes: its address is 4 past");                                            \
-        *(b) = kept;                                                                                                               \
+#define EXPECT_FIELD_CHECKED(b, field)                                                             \
+    do {                                                                                           \
+        const bench kept = *(b);                                                                   \
+        (b)->tensors.field = NULL;                                                                 \
+        expect_refused(b, #field " is NULL");                                                      \
+        *(b) = kept;                                                                               \
+        (b)->tensors.field = (void *)((char *)(uintptr_t)(b)->tensors.field + 4);                  \
+        expect_refused(b, #field " is not aligned to 16 bytes: its address is 4 past");            \
+        *(b) = kept;                                                                               \
     } while (0)
 
 Test(calls, every_address_of_a_forward_call_is_checked_and_nothing_is_written)
@@ -208,7 +220,8 @@ static fattn_value add_both(fattn_recorder *recorder, fattn_value score, void *u
     const int64_t *dim = user, head[4] = { 1, dim[1], 1, 1 };
     fattn_value one = fattn_record_tensor(recorder, "one", FATTN_F32, dim, NULL);
     fattn_value other = fattn_record_tensor(recorder, "other", FATTN_F32, head, NULL);
-    return fattn_record(recorder, FATTN_MOD_ADD, fattn_record(recorder, FATTN_MOD_ADD, score, one, 0), other, 0);
+    return fattn_record(recorder, FATTN_MOD_ADD,
+                        fattn_record(recorder, FATTN_MOD_ADD, score, one, 0), other, 0);
 }
 
 Test(calls, the_tensors_of_a_score_mod_are_checked_one_by_one)
@@ -216,7 +229,8 @@ Test(calls, the_tensors_of_a_score_mod_are_checked_one_by_one)
     int64_t dim[4] = { 1, 2, 8, 8 };
     fattn_problem p = small_problem(FATTN_FORWARD);
     fattn_score_mod *mod;
-    cr_assert_eq(fattn_score_mod_create(&mod, add_both, NULL, dim), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_score_mod_create(&mod, add_both, NULL, dim), FATTN_OK, "%s",
+                 fattn_last_error());
     p.score_mod = mod;
     bench b;
     open_bench(&b, &p);
@@ -313,7 +327,8 @@ Test(calls, tensors_of_an_older_caller_are_understood_and_unknown_bytes_are_refu
     newer.unknown = &b;
     cr_expect_eq(fattn_forward(b.plan, &newer.known, NULL), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_forward(b.plan, NULL, NULL), FATTN_BAD_PROBLEM);
-    cr_expect_eq(fattn_backward(b.plan, &b.tensors, NULL), FATTN_BAD_PROBLEM, "a plan of the other pass");
+    cr_expect_eq(fattn_backward(b.plan, &b.tensors, NULL), FATTN_BAD_PROBLEM,
+                 "a plan of the other pass");
     close_bench(&b);
 }
 
@@ -336,7 +351,8 @@ Test(calls, lengths_outside_their_tensor_are_refused_on_the_cpu)
     }
 }
 
-/* ---- addresses of a GPU, by a driver that is not one ------------------------------------------------------------------------------------ */
+/* ---- addresses of a GPU, by a driver that is not one
+ * ------------------------------------------------------------------------------------ */
 
 static uintptr_t device_from, device_to, broken_at;
 static int asked;
@@ -355,7 +371,8 @@ static int fake_attribute(void *out, int attribute, gpu_address address)
 static fattn_tensors at_small_addresses(void)
 {
     fattn_tensors t = FATTN_TENSORS_INIT;
-    t.q = (void *)0x10000, t.k = (void *)0x20000, t.v = (void *)0x30000, t.o = (void *)0x40000, t.workspace = (void *)0x50000;
+    t.q = (void *)0x10000, t.k = (void *)0x20000, t.v = (void *)0x30000, t.o = (void *)0x40000,
+    t.workspace = (void *)0x50000;
     t.workspace_bytes = 64;
     return t;
 }
@@ -371,11 +388,13 @@ Test(calls, an_address_of_the_host_or_of_another_gpu_is_refused)
     device_from = 0x10000, device_to = 0x90000;
     cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 2), FATTN_BAD_PROBLEM);
     cr_expect_str_eq(fattn_last_error(), "q is not an address of the plan's GPU");
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s",
+                 fattn_last_error());
     t.o = (void *)0x90000;
     cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM);
     cr_expect_str_eq(fattn_last_error(), "o is not an address of the plan's GPU");
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, true, &driver, 3), FATTN_OK, "nobody asks when the guards are off");
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, true, &driver, 3), FATTN_OK,
+                 "nobody asks when the guards are off");
 }
 
 static int error_word(int result, const char **out)
@@ -386,7 +405,9 @@ static int error_word(int result, const char **out)
 
 Test(calls, a_driver_that_fails_is_no_mistake_of_the_caller)
 {
-    const gpu_driver driver = { .pointer_attribute = fake_attribute, .error_name = error_word, .error_string = error_word };
+    const gpu_driver driver = { .pointer_attribute = fake_attribute,
+                                .error_name = error_word,
+                                .error_string = error_word };
     fattn_problem p = small_problem(FATTN_FORWARD), resolved;
     fattn__arguments arguments;
     cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
@@ -394,9 +415,11 @@ Test(calls, a_driver_that_fails_is_no_mistake_of_the_caller)
     const fattn_tensors t = at_small_addresses();
     device_from = 0x10000, device_to = 0x90000, broken_at = 0x30000;
     cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_DEVICE_FAULT);
-    cr_expect_str_eq(fattn_last_error(), "v: the driver does not know its address: an illegal access");
+    cr_expect_str_eq(fattn_last_error(),
+                     "v: the driver does not know its address: an illegal access");
     broken_at = 0;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s",
+                 fattn_last_error());
 }
 
 Test(calls, the_driver_is_asked_once_about_a_set_of_addresses_and_again_about_any_other)
@@ -408,12 +431,14 @@ Test(calls, the_driver_is_asked_once_about_a_set_of_addresses_and_again_about_an
     fattn__arguments_of(&arguments, &resolved, 64);
     fattn_tensors t = at_small_addresses();
     device_from = 0x10000, device_to = 0x90000;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s",
+                 fattn_last_error());
     cr_expect_eq(asked, 5);
     cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK);
     cr_expect_eq(asked, 5, "known");
     t.workspace_bytes = 63;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM, "sizes are looked at always");
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM,
+                 "sizes are looked at always");
     t.workspace_bytes = 64;
     t.v = NULL;
     cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM);
@@ -422,5 +447,6 @@ Test(calls, the_driver_is_asked_once_about_a_set_of_addresses_and_again_about_an
     cr_expect_eq(asked, 10, "another set");
     device_from = 0x20000;
     t.k = (void *)0x28000;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM, "q was given back");
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM,
+                 "q was given back");
 }

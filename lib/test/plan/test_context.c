@@ -93,12 +93,17 @@ Test(context, a_device_is_known_by_its_description_but_not_by_its_place_and_driv
     snprintf(json, sizeof json, "%s", read_device("h100-sxm"));
     const uint64_t id = device_id_of(json);
     cr_expect_neq(id, 0);
-    cr_expect_eq(members_of(json), 26, "a new member: which versions do not write it (cudnn_device.c)?");
-    cr_expect_eq(device_id_of(changed(json, "\"driverVer\": 13", "\"driverVer\": 12")), id, "another driver");
-    cr_expect_eq(device_id_of(changed(json, "\"cudaDeviceId\": 0", "\"cudaDeviceId\": 3")), id, "another place on its host");
+    cr_expect_eq(members_of(json), 26,
+                 "a new member: which versions do not write it (cudnn_device.c)?");
+    cr_expect_eq(device_id_of(changed(json, "\"driverVer\": 13", "\"driverVer\": 12")), id,
+                 "another driver");
+    cr_expect_eq(device_id_of(changed(json, "\"cudaDeviceId\": 0", "\"cudaDeviceId\": 3")), id,
+                 "another place on its host");
     cr_expect_neq(device_id_of(changed(json, "\"l2CacheSize\": 5", "\"l2CacheSize\": 4")), id);
     cr_expect_neq(device_id_of(changed(json, "NVIDIA H100", "NVIDIA H900")), id);
-    cr_expect_neq(device_id_of(changed(json, "\"multiProcessorCount\": 132", "\"multiProcessorCount\": 114")), id);
+    cr_expect_neq(
+        device_id_of(changed(json, "\"multiProcessorCount\": 132", "\"multiProcessorCount\": 114")),
+        id);
     snprintf(json, sizeof json, "%s", read_device("h200-sxm"));
     cr_expect_neq(device_id_of(json), id);
 }
@@ -108,7 +113,8 @@ Test(context, a_description_comes_back_as_json_that_describes_the_same_device)
     fattn_context_options options = h100_options();
     fattn_context *context = open_options(&options);
     static char text[16384];
-    cr_assert_eq(fattn_context_describe(context, text, sizeof text), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_context_describe(context, text, sizeof text), FATTN_OK, "%s",
+                 fattn_last_error());
     fattn_context_destroy(context);
     options.device_json = text;
     context = open_options(&options);
@@ -139,7 +145,8 @@ static atomic_bool touching, touched;
 static void *touch_for_long(void *path)
 {
     struct stat info;
-    while (atomic_load(&touching) && stat(path, &info) == 0 && chmod(path, info.st_mode & 07777) == 0)
+    while (atomic_load(&touching) && stat(path, &info) == 0 &&
+           chmod(path, info.st_mode & 07777) == 0)
         atomic_store(&touched, true);
     return NULL;
 }
@@ -150,7 +157,8 @@ Test(context, the_build_stays_known_while_somebody_links_its_libraries)
     fattn_context_info info = { .struct_size = sizeof info };
     char path[PATH_MAX];
     pthread_t thread;
-    cr_assert_lt(snprintf(path, sizeof path, "%s/libcudnn_graph.so.9", context->api->dir), (int)sizeof path);
+    cr_assert_lt(snprintf(path, sizeof path, "%s/libcudnn_graph.so.9", context->api->dir),
+                 (int)sizeof path);
     struct stat file;
     if (stat(path, &file) != 0 || chmod(path, file.st_mode & 07777) != 0)
         cr_skip_test("%s belongs to somebody else", path);
@@ -188,7 +196,8 @@ Test(context, a_cudnn_library_from_elsewhere_fails_the_proof_by_name)
     fattn_context *context = open_h100();
     map_stranger("libcudnn_stranger.so.9");
     cr_expect_eq(fattn_context_verify(context), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "libcudnn_stranger.so.9"), "%s", fattn_last_error());
+    cr_expect_not_null(strstr(fattn_last_error(), "libcudnn_stranger.so.9"), "%s",
+                       fattn_last_error());
     fattn_context_destroy(context);
 }
 
@@ -197,7 +206,8 @@ Test(context, a_cudnn_that_is_mapped_already_keeps_ours_out)
     fattn_context_options options = h100_options();
     map_stranger("libcudnn_stranger.so.9");
     cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "libcudnn_stranger.so.9"), "%s", fattn_last_error());
+    cr_expect_not_null(strstr(fattn_last_error(), "libcudnn_stranger.so.9"), "%s",
+                       fattn_last_error());
 }
 
 Test(context, a_second_build_is_refused)
@@ -217,13 +227,15 @@ Test(context, without_a_folder_it_takes_what_is_mapped)
     snprintf(path, sizeof path, "%s/libcudnn.so.9", options.cudnn_dir);
     options.cudnn_dir = NULL;
     cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "mapped no libcudnn.so.9"), "%s", fattn_last_error());
+    cr_expect_not_null(strstr(fattn_last_error(), "mapped no libcudnn.so.9"), "%s",
+                       fattn_last_error());
     cr_assert_not_null(dlopen(path, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
     fattn_context *context = open_options(&options);
     fattn_library library[32];
     const size_t count = fattn_context_libraries(context, library, 32);
     for (size_t i = 0; i < count && i < 32; i++)
-        cr_expect(strstr(library[i].path, "libcudnn") == NULL || library[i].in_build, "%s", library[i].path);
+        cr_expect(strstr(library[i].path, "libcudnn") == NULL || library[i].in_build, "%s",
+                  library[i].path);
     cr_expect_eq(fattn_context_verify(context), FATTN_OK, "%s", fattn_last_error());
     fattn_context_destroy(context);
 }
@@ -256,7 +268,8 @@ Test(context, a_description_without_its_fields_is_the_environment)
     fattn_context_options options = h100_options();
     options.device_json = "{\"deviceVer\": 900}";
     cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "refuses the device description"), "%s", fattn_last_error());
+    cr_expect_not_null(strstr(fattn_last_error(), "refuses the device description"), "%s",
+                       fattn_last_error());
     options.device_json = "[1]";
     cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
     options.device_json = NULL;

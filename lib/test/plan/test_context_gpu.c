@@ -1,5 +1,5 @@
-/* A GPU whose driver fails one call while a context is made. The driver is a table of this file; cuDNN is real, and has the null
- * driver. */
+/* A GPU whose driver fails one call while a context is made. The driver is a table of this file;
+ * cuDNN is real, and has the null driver. */
 #include "core/context.h"
 
 #include "gpu/gpu_driver.h"
@@ -124,7 +124,8 @@ const gpu_driver *__wrap_gpu_driver_of(void *library, char error[256])
     return fails_at ? &table : __real_gpu_driver_of(library, error);
 }
 
-/* A GPU that is half known would be taken for another one. Behind these calls cuDNN itself refuses the null driver. */
+/* A GPU that is half known would be taken for another one. Behind these calls cuDNN itself refuses
+ * the null driver. */
 Test(context_gpu, a_driver_that_fails_a_call_is_refused)
 {
     enum { NEEDED = 12 }; /* from init to the unique name */

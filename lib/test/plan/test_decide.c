@@ -15,7 +15,8 @@ static fattn_decision *ask(fattn_context *context, const fattn_problem *problem,
     return decision;
 }
 
-/* ---- real answers -------------------------------------------------------------------------------------------------------------
+/* ---- real answers
+ * -------------------------------------------------------------------------------------------------------------
  */
 
 Test(decide, the_control_case_is_yes_by_the_hopper_engine_and_then_the_general_one)
@@ -53,7 +54,8 @@ Test(decide, a_head_dim_of_100_is_no_with_cudnns_own_sentence)
     cr_expect_not(fattn_decision_supported(decision));
     cr_expect_eq(fattn_decision_reason(decision), FATTN_REASON_UNSUPPORTED);
     cr_expect_str_eq(fattn_decision_status(decision), "CUDNN_STATUS_NOT_SUPPORTED_SHAPE");
-    cr_expect_str_eq(fattn_decision_text(decision), "Embedding dim per head for q and k is not a multiple of 8");
+    cr_expect_str_eq(fattn_decision_text(decision),
+                     "Embedding dim per head for q and k is not a multiple of 8");
     bool both[3] = { false };
     for (size_t i = 0; i < fattn_decision_refusal_count(decision); i++) {
         const fattn_refusal *refusal = fattn_decision_refusal(decision, i);
@@ -102,12 +104,14 @@ Test(decide, other_modes_are_recorded_when_asked_and_do_not_decide)
     cr_expect(fattn_decision_supported(decision));
     cr_expect_eq(fattn_decision_engine_count(decision, FATTN_MODE_A), 2);
     for (size_t i = 0; i < fattn_decision_engine_count(decision, FATTN_MODE_FALLBACK); i++)
-        cr_expect_eq(fattn_decision_engine(decision, FATTN_MODE_FALLBACK, i)->mode, FATTN_MODE_FALLBACK);
+        cr_expect_eq(fattn_decision_engine(decision, FATTN_MODE_FALLBACK, i)->mode,
+                     FATTN_MODE_FALLBACK);
     fattn_decision_destroy(decision);
     problem.dim_qk = 100;
     decision = ask(context, &problem, all);
     cr_expect_not(fattn_decision_supported(decision));
-    cr_expect_str_eq(fattn_decision_text(decision), "Embedding dim per head for q and k is not a multiple of 8");
+    cr_expect_str_eq(fattn_decision_text(decision),
+                     "Embedding dim per head for q and k is not a multiple of 8");
     fattn_decision_destroy(decision);
     fattn_context_destroy(context);
 }
@@ -117,7 +121,8 @@ Test(decide, without_nvrtc_an_old_cudnn_is_inconclusive_and_never_unsupported)
     fattn_context_options options = h100_options();
     options.nvrtc = NULL;
     fattn_context *context = open_options(&options);
-    if (context->api->version >= FATTN__NVRTC_INSIDE) { /* from 9.21 on cuDNN brings its own; 9.20 shows it */
+    if (context->api->version >=
+        FATTN__NVRTC_INSIDE) { /* from 9.21 on cuDNN brings its own; 9.20 shows it */
         fattn_context_destroy(context);
         return;
     }
@@ -141,7 +146,8 @@ Test(decide, a_bad_problem_is_answered_with_its_field)
     cr_expect_eq(fattn_decide(&decision, context, &problem, FATTN_ASK_A), FATTN_BAD_PROBLEM);
     cr_assert_not_null(decision);
     cr_expect_eq(fattn_decision_reason(decision), FATTN_REASON_BAD_PROBLEM);
-    cr_expect_not_null(strstr(fattn_decision_text(decision), "batch"), "%s", fattn_decision_text(decision));
+    cr_expect_not_null(strstr(fattn_decision_text(decision), "batch"), "%s",
+                       fattn_decision_text(decision));
     fattn_decision_destroy(decision);
     fattn_context_destroy(context);
 }
@@ -153,9 +159,11 @@ Test(decide, a_stride_that_cudnn_gets_wrong_is_refused_by_policy_unless_guards_a
     const int64_t wide[4] = { 512 * 8 * 132 + 4, 132, 8 * 132, 1 };
     memcpy(problem.q_strides, wide, sizeof wide);
     fattn_decision *decision = ask(context, &problem, FATTN_ASK_A);
-    cr_expect_eq(fattn_decision_reason(decision), FATTN_REASON_POLICY, "%s", fattn_decision_text(decision));
+    cr_expect_eq(fattn_decision_reason(decision), FATTN_REASON_POLICY, "%s",
+                 fattn_decision_text(decision));
     cr_expect_not_null(strstr(fattn_decision_text(decision), "q_strides"));
-    cr_expect_gt(fattn_decision_engine_count(decision, FATTN_MODE_A), 0, "cuDNN's answer stays visible");
+    cr_expect_gt(fattn_decision_engine_count(decision, FATTN_MODE_A), 0,
+                 "cuDNN's answer stays visible");
     fattn_decision_destroy(decision);
     problem.guards_off = 1;
     decision = ask(context, &problem, FATTN_ASK_A);
@@ -178,7 +186,8 @@ static void *decide_many(void *argument)
         fattn_decision *decision = NULL;
         fattn_decide(&decision, w->context, &problem, FATTN_ASK_A);
         bool yes = decision != NULL && fattn_decision_supported(decision);
-        w->wrong += yes != (i % 2 == 0) || (!yes && strstr(fattn_decision_text(decision), "multiple of 8") == NULL);
+        w->wrong += yes != (i % 2 == 0) ||
+                    (!yes && strstr(fattn_decision_text(decision), "multiple of 8") == NULL);
         fattn_decision_destroy(decision);
     }
     return NULL;
@@ -197,16 +206,21 @@ Test(decide, two_threads_get_their_own_answers_and_reasons)
     fattn_context_destroy(context);
 }
 
-/* ---- reading what cuDNN logs --------------------------------------------------------------------------------------------------
+/* ---- reading what cuDNN logs
+ * --------------------------------------------------------------------------------------------------
  */
 
 /* As 9.20.0 writes it, shortened. */
 static const char shape_log[] =
-    "CuDNN (v92000 48) function cudnnBackendGetAttribute_CUDNN_ATTR_ENGINEHEUR_RESULTS_engine_config_support_checks() called:\n"
+    "CuDNN (v92000 48) function "
+    "cudnnBackendGetAttribute_CUDNN_ATTR_ENGINEHEUR_RESULTS_engine_config_support_checks() "
+    "called:\n"
     "    Warning: No viable engine configs among (2) heuristics result(s). \n"
     "    === error stack (1/2) ===\n"
-    "    engineConfig: type=json; val={\"engineId\":2,\"smVersion\":900,\"knobChoices\":{\"CUDNN_KNOB_TYPE_KERNEL_CFG\":7}};\n"
-    "    Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: q and k differ at: a.at: b at: d_qk % 8 != 0\n"
+    "    engineConfig: type=json; "
+    "val={\"engineId\":2,\"smVersion\":900,\"knobChoices\":{\"CUDNN_KNOB_TYPE_KERNEL_CFG\":7}};\n"
+    "    Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: q and k differ at: a.at: b at: d_qk % "
+    "8 != 0\n"
     "    Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: generate_attention_desc()\n"
     "    === error stack (2/2) ===\n"
     "    engineConfig: type=json; val={\"engineId\":10,\"smVersion\":900};\n"
@@ -240,7 +254,8 @@ Test(log, the_last_error_string_reads_as_the_log_does)
     cr_assert_eq(
         fattn__log_refusals(&decision,
                             "{\"engineId\":7,\"smVersion\":900}\n"
-                            "Warning: CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING; Reason: Could not open libnvrtc "
+                            "Warning: CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING; "
+                            "Reason: Could not open libnvrtc "
                             "at: this->libnvrtc == nullptr\n",
                             &first),
         FATTN_OK);
@@ -269,13 +284,20 @@ Test(log, nothing_in_it_is_no_refusal)
 
 Test(log, statuses_that_speak_of_the_machine_are_the_environment)
 {
-    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING"), FATTN_REASON_ENVIRONMENT);
-    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER"), FATTN_REASON_ENVIRONMENT);
-    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER"), FATTN_REASON_ENVIRONMENT);
-    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED"), FATTN_REASON_ENVIRONMENT);
-    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED"), FATTN_REASON_ENVIRONMENT);
-    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"), FATTN_REASON_ENVIRONMENT);
-    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH"), FATTN_REASON_UNSUPPORTED);
+    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING"),
+                 FATTN_REASON_ENVIRONMENT);
+    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER"),
+                 FATTN_REASON_ENVIRONMENT);
+    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER"),
+                 FATTN_REASON_ENVIRONMENT);
+    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED"),
+                 FATTN_REASON_ENVIRONMENT);
+    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED"),
+                 FATTN_REASON_ENVIRONMENT);
+    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"),
+                 FATTN_REASON_ENVIRONMENT);
+    cr_expect_eq(fattn__reason_of("CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH"),
+                 FATTN_REASON_UNSUPPORTED);
     cr_expect_eq(fattn__reason_of("CUDNN_STATUS_NOT_SUPPORTED_SHAPE"), FATTN_REASON_UNSUPPORTED);
     cr_expect_eq(fattn__reason_of(""), FATTN_REASON_UNSUPPORTED);
 }
@@ -316,7 +338,8 @@ Test(log, buffers_nest)
     fattn__log_free(&outer);
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------------------
+/* ---- names
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
 Test(names, numbers_are_given_cudnns_words)

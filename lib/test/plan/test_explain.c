@@ -2,10 +2,12 @@
 #include "core/engine.h"
 #include "support/described_h100.h"
 
-static size_t explain(fattn_context *context, const fattn_problem *problem, int budget, fattn_neighbour *out)
+static size_t explain(fattn_context *context, const fattn_problem *problem, int budget,
+                      fattn_neighbour *out)
 {
     size_t count = 99;
-    cr_assert_eq(fattn_explain(context, problem, budget, out, &count), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_explain(context, problem, budget, out, &count), FATTN_OK, "%s",
+                 fattn_last_error());
     cr_assert_leq(count, FATTN_MAX_NEIGHBOURS);
     return count;
 }
@@ -72,7 +74,8 @@ Test(explain, keeps_the_layout_that_the_caller_has)
     fattn_neighbour out[FATTN_MAX_NEIGHBOURS];
     fattn_problem problem = control_problem();
     problem.dim_qk = 100;
-    const int64_t bhsd[4] = { 8 * 512 * 100, 512 * 100, 100, 1 }, want[4] = { 8 * 512 * 104, 512 * 104, 104, 1 };
+    const int64_t bhsd[4] = { 8 * 512 * 100, 512 * 100, 100, 1 },
+                  want[4] = { 8 * 512 * 104, 512 * 104, 104, 1 };
     memcpy(problem.q_strides, bhsd, sizeof bhsd);
     problem.dim_v = 104;
     cr_assert_gt(explain(context, &problem, 0, out), 0);
@@ -125,7 +128,8 @@ static void expect_change(fattn_context *context, const fattn_problem *problem, 
     bool found = false;
     for (size_t i = 0; i < count; i++)
         found = found || strcmp(out[i].change, change) == 0;
-    cr_expect(found, "no neighbour '%s' among %zu, the first '%s'", change, count, count > 0 ? out[0].change : "");
+    cr_expect(found, "no neighbour '%s' among %zu, the first '%s'", change, count,
+              count > 0 ? out[0].change : "");
 }
 
 Test(explain, what_an_operation_lacks_is_left_out)
@@ -139,9 +143,11 @@ Test(explain, what_an_operation_lacks_is_left_out)
     expect_change(context, &problem, "without dropout_mask");
     problem = control_problem(), problem.impl = FATTN_IMPL_COMPOSITE, problem.rope = 1;
     expect_change(context, &problem, "without rope");
-    problem = control_problem(), problem.impl = FATTN_IMPL_COMPOSITE, problem.padding = 1, problem.cumulative = FATTN_CUMULATIVE_Q;
+    problem = control_problem(), problem.impl = FATTN_IMPL_COMPOSITE, problem.padding = 1,
+    problem.cumulative = FATTN_CUMULATIVE_Q;
     expect_change(context, &problem, "lengths in the place of prefix sums");
-    problem = control_problem(), problem.impl = FATTN_IMPL_COMPOSITE, problem.padding = 1, problem.ragged_bits = 64, problem.ragged_tokens = 1;
+    problem = control_problem(), problem.impl = FATTN_IMPL_COMPOSITE, problem.padding = 1,
+    problem.ragged_bits = 64, problem.ragged_tokens = 1;
     expect_change(context, &problem, "offsets in elements");
     fattn_context_destroy(context);
 }

@@ -7,7 +7,8 @@
 #include "cudnn/plan/cudnn_plan.h"
 #include "support/described_h100.h"
 
-static _Atomic int made, destroyed, executed, handles_made, streams_set, busy[FATTN__MAX_HANDLES + 1];
+static _Atomic int made, destroyed, executed, handles_made, streams_set,
+    busy[FATTN__MAX_HANDLES + 1];
 static _Atomic bool shared; /* one handle in two calls at once */
 static _Atomic int create_fails;
 
@@ -154,7 +155,8 @@ static void open_fakes(void)
 /* A plan of four tensors, 1 KiB of scratch and a constant. */
 static fattn_plan *open_plan(uint64_t id)
 {
-    static const int32_t slots[] = { FATTN__SLOT_Q, FATTN__SLOT_K, FATTN__SLOT_V, FATTN__SLOT_O, FATTN__SLOT_SCRATCH, FATTN__SLOT_VALUE };
+    static const int32_t slots[] = { FATTN__SLOT_Q, FATTN__SLOT_K,       FATTN__SLOT_V,
+                                     FATTN__SLOT_O, FATTN__SLOT_SCRATCH, FATTN__SLOT_VALUE };
     fattn_problem problem = control_problem();
     fattn_plan *plan = calloc(1, sizeof *plan);
     fattn__compiled *compiled = calloc(1, sizeof *compiled);
@@ -170,7 +172,8 @@ static fattn_plan *open_plan(uint64_t id)
     compiled->binding_count = 6;
     for (int i = 0; i < 6; i++) {
         compiled->uids[i] = i + 1;
-        compiled->bindings[i] = (fattn__binding){ .uid = i + 1, .slot = slots[i], .offset = i == 4 ? 256 : 0 };
+        compiled->bindings[i] =
+            (fattn__binding){ .uid = i + 1, .slot = slots[i], .offset = i == 4 ? 256 : 0 };
     }
     return plan;
 }
@@ -185,7 +188,8 @@ static fattn_tensors tensors_at(uintptr_t base)
 {
     fattn_tensors t = FATTN_TENSORS_INIT;
     const uintptr_t step = (uintptr_t)1 << 24;
-    t.q = (void *)(base + step), t.k = (void *)(base + 2 * step), t.v = (void *)(base + 3 * step), t.o = (void *)(base + 4 * step);
+    t.q = (void *)(base + step), t.k = (void *)(base + 2 * step), t.v = (void *)(base + 3 * step),
+    t.o = (void *)(base + 4 * step);
     t.workspace = (void *)(base + 5 * step);
     t.workspace_bytes = 2048;
     return t;
@@ -194,9 +198,11 @@ static fattn_tensors tensors_at(uintptr_t base)
 static bool launched(const fattn_plan *plan, const fattn_tensors *t)
 {
     const fattn__compiled *compiled = plan->state;
-    return last_plan == compiled->desc && last.count == 6 && last.addresses[0] == t->q && last.addresses[1] == t->k &&
-           last.addresses[2] == t->v && last.addresses[3] == t->o && last.addresses[4] == (char *)t->workspace + 256 &&
-           last.addresses[5] == &compiled->bindings[5].value && last.workspace == (char *)t->workspace + 1024 && last.uids[5] == 6;
+    return last_plan == compiled->desc && last.count == 6 && last.addresses[0] == t->q &&
+           last.addresses[1] == t->k && last.addresses[2] == t->v && last.addresses[3] == t->o &&
+           last.addresses[4] == (char *)t->workspace + 256 &&
+           last.addresses[5] == &compiled->bindings[5].value &&
+           last.workspace == (char *)t->workspace + 1024 && last.uids[5] == 6;
 }
 
 Test(launch, a_call_with_known_addresses_makes_nothing, .init = open_fakes)
@@ -257,7 +263,8 @@ Test(launch, packs_are_bounded_and_go_with_the_handles, .init = open_fakes)
     cr_expect_eq(made, destroyed);
 }
 
-Test(launch, a_pack_that_could_not_be_made_is_a_fault_and_the_next_call_makes_it, .init = open_fakes)
+Test(launch, a_pack_that_could_not_be_made_is_a_fault_and_the_next_call_makes_it,
+     .init = open_fakes)
 {
     fattn_plan *plan = open_plan(1);
     const fattn_tensors t = tensors_at(0x100000000);
@@ -276,10 +283,12 @@ Test(launch, a_gpu_without_memory_for_the_launch_is_no_fault, .init = open_fakes
     fattn_plan *plan = open_plan(1);
     const fattn_tensors t = tensors_at(0x100000000);
     create_fails = 1;
-    last_words = "err 2 != CUDA_SUCCESS :: shimCuLaunchKernelEx(&config, func, kernelParams, nullptr)";
+    last_words =
+        "err 2 != CUDA_SUCCESS :: shimCuLaunchKernelEx(&config, func, kernelParams, nullptr)";
     cr_expect_eq(fattn_forward(plan, &t, NULL), FATTN_NO_MEMORY, "%s", fattn_last_error());
     create_fails = 1;
-    last_words = "err 2 out of memory != cudaSuccess :: cudaGetFuncBySymbol(&func, (void *)symbol)  at: err != cudaSuccess"; /* 9.28.1 */
+    last_words = "err 2 out of memory != cudaSuccess :: cudaGetFuncBySymbol(&func, (void *)symbol) "
+                 " at: err != cudaSuccess"; /* 9.28.1 */
     cr_expect_eq(fattn_forward(plan, &t, NULL), FATTN_NO_MEMORY, "%s", fattn_last_error());
     close_plan(plan);
 }
@@ -292,7 +301,8 @@ static void *hammer(void *argument)
     for (uintptr_t i = 0; i < 5000; i++) {
         const fattn_tensors t = tensors_at((me * 4 + i % 3) << 32);
         const fattn_plan *plan = plans[i & 1];
-        if (fattn_forward(plan, &t, (struct CUstream_st *)(me << 8)) != FATTN_OK || !launched(plan, &t))
+        if (fattn_forward(plan, &t, (struct CUstream_st *)(me << 8)) != FATTN_OK ||
+            !launched(plan, &t))
             return "another call's addresses";
     }
     return NULL;

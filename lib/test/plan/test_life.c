@@ -1,5 +1,6 @@
-/* The end of a process, in every order: nothing may crash, hang or complain, with plans in the cache, held, and already dropped.
- * Each order is run by a process of its own: this program again, as `PROGRAM --life ORDER DEVICE`. */
+/* The end of a process, in every order: nothing may crash, hang or complain, with plans in the
+ * cache, held, and already dropped. Each order is run by a process of its own: this program again,
+ * as `PROGRAM --life ORDER DEVICE`. */
 #include <criterion/criterion.h>
 #include <criterion/options.h>
 #include <dlfcn.h>
@@ -17,21 +18,22 @@
 extern char **environ;
 
 /* X(ORDER, what is done) */
-#define ORDER_LIST(X)                                                                                                              \
-    X(plan_first, "plans, then the context, then return from main")                                                                \
-    X(context_first, "the context, then the plans that are held, which still work in between")                                     \
-    X(nothing, "nothing is destroyed; return from main")                                                                           \
-    X(exit_in_a_thread, "nothing is destroyed; a thread calls exit")                                                               \
-    X(at_once, "nothing is destroyed; _exit")                                                                                      \
-    X(early_handler, "destroyed by an exit handler that was registered before any library was mapped")                             \
-    X(late_handler, "destroyed by an exit handler that was registered last")                                                       \
-    X(destructor, "destroyed by a destructor of the program, after every exit handler")                                            \
-    X(other_thread, "made by one thread, which ends; destroyed by another")                                                        \
-    X(thread_end, "destroyed by a thread-specific destructor")                                                                     \
-    X(main_thread_ends, "the main thread ends first; another destroys and exits")                                                  \
-    X(abandoned, "abandoned, then the plans that are held")                                                                        \
-    X(device_reset, "the GPU's context is reset before anything is destroyed")                                                     \
-    X(forked, "a child of fork exits with everything alive; the parent goes on")                                                   \
+#define ORDER_LIST(X)                                                                              \
+    X(plan_first, "plans, then the context, then return from main")                                \
+    X(context_first, "the context, then the plans that are held, which still work in between")     \
+    X(nothing, "nothing is destroyed; return from main")                                           \
+    X(exit_in_a_thread, "nothing is destroyed; a thread calls exit")                               \
+    X(at_once, "nothing is destroyed; _exit")                                                      \
+    X(early_handler,                                                                               \
+      "destroyed by an exit handler that was registered before any library was mapped")            \
+    X(late_handler, "destroyed by an exit handler that was registered last")                       \
+    X(destructor, "destroyed by a destructor of the program, after every exit handler")            \
+    X(other_thread, "made by one thread, which ends; destroyed by another")                        \
+    X(thread_end, "destroyed by a thread-specific destructor")                                     \
+    X(main_thread_ends, "the main thread ends first; another destroys and exits")                  \
+    X(abandoned, "abandoned, then the plans that are held")                                        \
+    X(device_reset, "the GPU's context is reset before anything is destroyed")                     \
+    X(forked, "a child of fork exits with everything alive; the parent goes on")                   \
     X(fork_destroys, "a child of fork destroys everything; the parent goes on")
 
 typedef struct life {
@@ -41,7 +43,8 @@ typedef struct life {
 
 static life now;
 
-/* LeakSanitizer asks the program at its end: some orders leave memory behind, the library's by contract or cuDNN's own. */
+/* LeakSanitizer asks the program at its end: some orders leave memory behind, the library's by
+ * contract or cuDNN's own. */
 static int leaves_memory;
 
 int __lsan_is_turned_off(void);
@@ -56,7 +59,8 @@ static void die(const char *what)
     _exit(3);
 }
 
-/* A plan of this problem, compiled before: each compilation takes half a second. It is in no cache. */
+/* A plan of this problem, compiled before: each compilation takes half a second. It is in no cache.
+ */
 static bool loads(const fattn_problem *problem)
 {
     static char bytes[1 << 23];
@@ -86,13 +90,16 @@ static void begin_with(int kind)
     if (st != FATTN_OK)
         die("context");
     fattn_cache_limits limits = FATTN_CACHE_LIMITS_INIT;
-    limits.entries = 1; /* full; a described device has but one plan, for each takes half a second */
+    limits.entries =
+        1; /* full; a described device has but one plan, for each takes half a second */
     fattn_cache_limit(&limits);
     fattn_problem problem = control_problem();
-    if (kind != FATTN_DEVICE_DESCRIBED && fattn_plan_get(&now.dropped, now.context, &problem, NULL) != FATTN_OK)
+    if (kind != FATTN_DEVICE_DESCRIBED &&
+        fattn_plan_get(&now.dropped, now.context, &problem, NULL) != FATTN_OK)
         die("plan");
     problem.batch = 3;
-    if (!(kind == FATTN_DEVICE_DESCRIBED && loads(&problem)) && fattn_plan_get(&now.held, now.context, &problem, NULL) != FATTN_OK)
+    if (!(kind == FATTN_DEVICE_DESCRIBED && loads(&problem)) &&
+        fattn_plan_get(&now.held, now.context, &problem, NULL) != FATTN_OK)
         die("plan");
 }
 
@@ -132,7 +139,9 @@ static void run_in_thread(void *(*body)(void *), void *argument)
 
 static int device_of(const char *word)
 {
-    return strcmp(word, "gpu") == 0 ? FATTN_DEVICE_GPU : strcmp(word, "cpu") == 0 ? FATTN_DEVICE_CPU : FATTN_DEVICE_DESCRIBED;
+    return strcmp(word, "gpu") == 0   ? FATTN_DEVICE_GPU
+           : strcmp(word, "cpu") == 0 ? FATTN_DEVICE_CPU
+                                      : FATTN_DEVICE_DESCRIBED;
 }
 
 /* ---- the orders; each returns from main with what it returns
@@ -257,7 +266,8 @@ static void *outlive_main(void *unused)
 static int main_thread_ends(int kind)
 {
     pthread_t thread;
-    leaves_memory = kind == FATTN_DEVICE_DESCRIBED; /* what cuDNN's own threads have when the process ends beside them */
+    leaves_memory = kind == FATTN_DEVICE_DESCRIBED; /* what cuDNN's own threads have when the
+                                                       process ends beside them */
     begin_with(kind);
     main_thread = pthread_self();
     pthread_create(&thread, NULL, outlive_main, NULL);
@@ -300,7 +310,8 @@ static int with_child(int kind, void (*in_child)(void))
         in_child();
         exit(0);
     }
-    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
+        WEXITSTATUS(status) != 0)
         return 4;
     const bool works = fattn_plan_covers(now.held, &problem);
     destroy_all();
@@ -322,7 +333,8 @@ static int fork_destroys(int kind)
 }
 
 /* ---- the shared library, unloaded
- * ------------------------------------------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct shared_library {
     void *handle;
@@ -367,7 +379,8 @@ static void use(shared_library *library, int kind)
     options.device_kind = kind;
     options.threads = 4;
     problem.heads_q = 4, problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64;
-    if (library->context_create(&context, &options) != FATTN_OK || library->plan_create(&plan, context, &problem, NULL) != FATTN_OK)
+    if (library->context_create(&context, &options) != FATTN_OK ||
+        library->plan_create(&plan, context, &problem, NULL) != FATTN_OK)
         die("shared");
     const fattn_tensors t = { .struct_size = sizeof t,
                               .q = zeros[0],
@@ -376,7 +389,8 @@ static void use(shared_library *library, int kind)
                               .o = zeros[3],
                               .workspace = workspace,
                               .workspace_bytes = sizeof workspace };
-    if (kind == FATTN_DEVICE_CPU && library->forward(plan, &t, NULL) != FATTN_OK) /* OpenMP's threads wait for more from now on */
+    if (kind == FATTN_DEVICE_CPU && library->forward(plan, &t, NULL) !=
+                                        FATTN_OK) /* OpenMP's threads wait for more from now on */
         die(library->last_error());
 }
 
@@ -408,12 +422,13 @@ static int unloaded(int kind)
 }
 
 /* ---- one process each
- * ---------------------------------------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 static int live(const char *order, const char *device)
 {
-#define AS_CASE(name, what)                                                                                                        \
-    if (strcmp(order, #name) == 0)                                                                                                 \
+#define AS_CASE(name, what)                                                                        \
+    if (strcmp(order, #name) == 0)                                                                 \
         return name(device_of(device));
     ORDER_LIST(AS_CASE)
 #undef AS_CASE
@@ -428,10 +443,12 @@ static void expect_clean_end(const char *order, const char *what, const char *de
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     cr_assert_gt(length, 0);
     program[length] = '\0';
-    char *arguments[] = { program, (char *)"--life", (char *)(uintptr_t)order, (char *)(uintptr_t)device, NULL };
+    char *arguments[] = { program, (char *)"--life", (char *)(uintptr_t)order,
+                          (char *)(uintptr_t)device, NULL };
     pid_t child;
     int status;
-    unsetenv("BXFI_MAP"); /* Criterion's own: who finds it believes to be one of its test processes */
+    unsetenv(
+        "BXFI_MAP"); /* Criterion's own: who finds it believes to be one of its test processes */
     cr_assert_eq(posix_spawn(&child, program, NULL, NULL, arguments, environ), 0);
     for (int i = 0; waitpid(child, &status, WNOHANG) == 0; i++) {
         if (i == 30000) {
@@ -443,7 +460,8 @@ static void expect_clean_end(const char *order, const char *what, const char *de
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
         cr_skip_test("no GPU");
-    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s, %s: %s %d", device, what, WIFEXITED(status) ? "exit" : "signal",
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s, %s: %s %d", device, what,
+              WIFEXITED(status) ? "exit" : "signal",
               WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
@@ -463,7 +481,8 @@ static void save_plan(char *path)
     char *bytes;
     size_t count;
     problem.batch = 3;
-    cr_assert_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     cr_assert_eq(fattn_plan_save(plan, &bytes, &count), FATTN_OK, "%s", fattn_last_error());
     FILE *file = fdopen(mkstemp(path), "w");
     cr_assert_not_null(file);
@@ -515,7 +534,8 @@ int main(int argc, char **argv)
 Test(life, the_shared_library_may_be_closed_with_everything_alive)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/../package/libfattn.so", getenv("FACTS_BIN") != NULL ? getenv("FACTS_BIN") : "");
+    snprintf(path, sizeof path, "%s/../package/libfattn.so",
+             getenv("FACTS_BIN") != NULL ? getenv("FACTS_BIN") : "");
     if (access(path, R_OK) != 0)
         cr_skip_test("no libfattn.so was built");
     for (int i = 0; i < 6; i++)

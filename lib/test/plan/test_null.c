@@ -56,7 +56,8 @@ Test(null, get_proc_address_gives_the_function_that_dlsym_gives)
 {
     void *address = NULL;
     int found = 9;
-    cr_expect_eq(FIND(get_proc, "cuGetProcAddress_v2")("cuModuleLoadData", &address, 13000, 0, &found), 0);
+    cr_expect_eq(
+        FIND(get_proc, "cuGetProcAddress_v2")("cuModuleLoadData", &address, 13000, 0, &found), 0);
     cr_expect_eq(address, find("cuModuleLoadData"));
     cr_expect_eq(found, 0);
 }
@@ -65,7 +66,8 @@ Test(null, get_proc_address_does_not_make_up_what_it_does_not_have)
 {
     void *address = &address;
     int found = 9;
-    cr_expect_eq(FIND(get_proc, "cuGetProcAddress_v2")("cuMemAlloc", &address, 13000, 0, &found), 500);
+    cr_expect_eq(FIND(get_proc, "cuGetProcAddress_v2")("cuMemAlloc", &address, 13000, 0, &found),
+                 500);
     cr_expect_null(address);
     cr_expect_eq(found, 1);
 }

@@ -6,9 +6,11 @@
 enum { STAGES = 14, KERNEL_CFG = 24, TILE_CGA_M = 27, STREAM_K = 38, TILE_M = 40, TILE_N = 41 };
 
 /* Ordered accumulation of dQ on Hopper. */
-static const fattn_knob ordered[] = { { .type = TILE_M, .value = 2 },     { .type = TILE_N, .value = 1 },
-                                      { .type = KERNEL_CFG, .value = 2 }, { .type = STREAM_K, .value = 0 },
-                                      { .type = TILE_CGA_M, .value = 0 }, { .type = STAGES, .value = 4 } };
+static const fattn_knob ordered[] = {
+    { .type = TILE_M, .value = 2 },     { .type = TILE_N, .value = 1 },
+    { .type = KERNEL_CFG, .value = 2 }, { .type = STREAM_K, .value = 0 },
+    { .type = TILE_CGA_M, .value = 0 }, { .type = STAGES, .value = 4 }
+};
 
 TestSuite(pins, .init = open_context, .fini = close_context);
 
@@ -31,7 +33,8 @@ static void compile_ordered(const fattn_problem *p, int64_t number)
 {
     const fattn_plan_options options = pin(number, ordered, 6);
     fattn_plan *plan;
-    cr_assert_eq(fattn_plan_create(&plan, context, p, &options), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&plan, context, p, &options), FATTN_OK, "%s",
+                 fattn_last_error());
     const fattn_engine *engine = fattn_plan_engine(plan);
     cr_expect_eq(engine->index, number);
     cr_expect_eq(knob_of(engine, STAGES), 4);
@@ -65,12 +68,14 @@ Test(pins, an_offered_engine_compiles_with_its_offered_knobs_and_the_cache_tells
     cr_assert_eq(fattn_decide(&decision, context, &p, FATTN_ASK_A), FATTN_OK);
     const fattn_engine *first = fattn_decision_engine(decision, FATTN_MODE_A, 0);
     const fattn_plan_options options = pin(first->index, first->knobs, first->knob_count),
-                             without = { .struct_size = sizeof without, .engine = first->index, .config = FATTN_ENGINE_AUTO };
+                             without = { .struct_size = sizeof without,
+                                         .engine = first->index,
+                                         .config = FATTN_ENGINE_AUTO };
     cr_assert_eq(fattn_plan_get(&plan, context, &p, &options), FATTN_OK, "%s", fattn_last_error());
     cr_expect_eq(fattn_plan_engine(plan)->index, first->index);
     for (int i = 0; i < first->knob_count; i++)
-        cr_expect_eq(knob_of(fattn_plan_engine(plan), first->knobs[i].type), first->knobs[i].value, "%s",
-                     fattn_knob_name(first->knobs[i].type));
+        cr_expect_eq(knob_of(fattn_plan_engine(plan), first->knobs[i].type), first->knobs[i].value,
+                     "%s", fattn_knob_name(first->knobs[i].type));
     cr_assert_eq(fattn_plan_get(&plain, context, &p, &without), FATTN_OK, "%s", fattn_last_error());
     cr_expect_neq(plan, plain);
     fattn_plan_destroy(plan);

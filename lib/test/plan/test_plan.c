@@ -5,7 +5,8 @@
 #include "fattn/policy.h"
 #include "support/described_h100.h"
 
-/* ---- the file, without cuDNN --------------------------------------------------------------------------------------------------
+/* ---- the file, without cuDNN
+ * --------------------------------------------------------------------------------------------------
  */
 
 static char *packed(size_t *count)
@@ -37,7 +38,8 @@ Test(plan_file, every_length_but_the_right_one_is_refused)
     fattn__plan_header header;
     const char *payload;
     for (size_t n = 0; n < count; n++)
-        cr_expect_eq(fattn__plan_unpack(&header, &payload, bytes, n), FATTN_BAD_PLAN, "%zu bytes", n);
+        cr_expect_eq(fattn__plan_unpack(&header, &payload, bytes, n), FATTN_BAD_PLAN, "%zu bytes",
+                     n);
     char *longer = realloc(bytes, count + 1);
     longer[count] = 0;
     cr_expect_eq(fattn__plan_unpack(&header, &payload, longer, count + 1), FATTN_BAD_PLAN);
@@ -53,14 +55,16 @@ Test(plan_file, every_flipped_bit_is_noticed)
     const char *payload;
     for (size_t bit = 0; bit < count * 8; bit++) {
         bytes[bit / 8] = (char)(bytes[bit / 8] ^ (1 << bit % 8));
-        cr_expect_eq(fattn__plan_unpack(&header, &payload, bytes, count), FATTN_BAD_PLAN, "bit %zu", bit);
+        cr_expect_eq(fattn__plan_unpack(&header, &payload, bytes, count), FATTN_BAD_PLAN, "bit %zu",
+                     bit);
         bytes[bit / 8] = (char)(bytes[bit / 8] ^ (1 << bit % 8));
     }
     cr_expect_eq(fattn__plan_unpack(&header, &payload, bytes, count), FATTN_OK);
     free(bytes);
 }
 
-/* ---- with cuDNN ---------------------------------------------------------------------------------------------------------------
+/* ---- with cuDNN
+ * ---------------------------------------------------------------------------------------------------------------
  */
 
 static fattn_plan *create(fattn_context *context, const fattn_problem *problem)
@@ -87,7 +91,8 @@ Test(plan, one_that_was_compiled_for_a_description_is_saved_and_loaded_in_a_fres
     fattn_context_destroy(context);
 
     context = open_h100();
-    cr_assert_eq(fattn_plan_load(&plan, context, &problem, bytes, count), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_load(&plan, context, &problem, bytes, count), FATTN_OK, "%s",
+                 fattn_last_error());
     cr_expect_eq(memcmp(fattn_plan_engine(plan), &engine, sizeof engine), 0);
     cr_expect_eq(fattn_plan_workspace_bytes(plan), workspace);
     fattn_plan_destroy(plan);
@@ -106,9 +111,10 @@ Test(plan, one_that_was_compiled_for_a_description_is_saved_and_loaded_in_a_fres
     fattn_context_destroy(context);
 }
 
-/* Loads the plan with a changed header whose hashes are right, as another build, device or library would have written it. */
-static fattn_status load_changed(fattn_context *context, const fattn_problem *problem, const char *bytes, size_t count,
-                                 const fattn__plan_header *more)
+/* Loads the plan with a changed header whose hashes are right, as another build, device or library
+ * would have written it. */
+static fattn_status load_changed(fattn_context *context, const fattn_problem *problem,
+                                 const char *bytes, size_t count, const fattn__plan_header *more)
 {
     fattn_plan *plan;
     char *changed;
@@ -120,7 +126,8 @@ static fattn_status load_changed(fattn_context *context, const fattn_problem *pr
     header.sm += more->sm;
     header.device += more->device;
     header.graph += more->graph;
-    cr_assert_eq(fattn__plan_pack(&header, payload, (size_t)header.payload_bytes, &changed, &count), FATTN_OK);
+    cr_assert_eq(fattn__plan_pack(&header, payload, (size_t)header.payload_bytes, &changed, &count),
+                 FATTN_OK);
     fattn_status st = fattn_plan_load(&plan, context, problem, changed, count);
     fattn_plan_destroy(plan);
     fattn_free(changed);
@@ -146,7 +153,8 @@ Test(plan, one_of_another_build_device_or_library_is_refused)
     size_t count;
     cr_assert_eq(fattn_plan_save(plan, &bytes, &count), FATTN_OK);
     fattn_plan_destroy(plan);
-    cr_expect_eq(load_changed(context, &problem, bytes, count, &(fattn__plan_header){ .sm = 0 }), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(load_changed(context, &problem, bytes, count, &(fattn__plan_header){ .sm = 0 }),
+                 FATTN_OK, "%s", fattn_last_error());
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         cr_expect_eq(load_changed(context, &problem, bytes, count, &table[i].more), FATTN_BAD_PLAN);
         cr_expect_not_null(strstr(fattn_last_error(), table[i].text), "%s", fattn_last_error());
@@ -171,17 +179,20 @@ Test(plan, one_whose_engine_a_rule_removes_is_refused)
     cr_expect_eq(fattn_plan_load(&plan, context, &problem, bytes, count), FATTN_BAD_PLAN);
     cr_expect_not_null(strstr(fattn_last_error(), "not this engine"), "%s", fattn_last_error());
     fattn_policy_pop(1);
-    cr_assert_eq(fattn_plan_load(&plan, context, &problem, bytes, count), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_load(&plan, context, &problem, bytes, count), FATTN_OK, "%s",
+                 fattn_last_error());
     fattn_plan_destroy(plan);
     fattn_free(bytes);
     fattn_context_destroy(context);
 }
 
 /* The key under which a plan is kept, as a number of its last digits. */
-static unsigned long key_of(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options)
+static unsigned long key_of(fattn_context *context, const fattn_problem *problem,
+                            const fattn_plan_options *options)
 {
     char key[33];
-    cr_assert_eq(fattn_plan_key(context, problem, options, key), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_key(context, problem, options, key), FATTN_OK, "%s",
+                 fattn_last_error());
     cr_expect_eq(strlen(key), 32);
     return strtoul(key + 16, NULL, 16);
 }
@@ -197,7 +208,8 @@ Test(plan, a_key_is_of_all_that_decides_which_plan_it_is)
     const unsigned long first = key_of(context, &problem, &options);
     cr_expect_neq(first, key);
     options.engine = 2;
-    cr_expect_eq(key_of(context, &problem, &options), first, "an engine beside a configuration is not read");
+    cr_expect_eq(key_of(context, &problem, &options), first,
+                 "an engine beside a configuration is not read");
     options.config = FATTN_ENGINE_AUTO;
     cr_expect_neq(key_of(context, &problem, &options), key);
     other.seq_q++;
@@ -230,7 +242,8 @@ Test(plan, an_engine_or_a_configuration_can_be_chosen)
     fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
     fattn_plan *plan;
     options.engine = 1;
-    cr_assert_eq(fattn_plan_create(&plan, context, &problem, &options), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&plan, context, &problem, &options), FATTN_OK, "%s",
+                 fattn_last_error());
     cr_expect_eq(fattn_plan_engine(plan)->index, 1);
     cr_expect_eq(fattn_plan_engine(plan)->config, 1);
     fattn_plan_destroy(plan);
@@ -272,7 +285,8 @@ Test(plan, backward_has_a_private_workspace_in_front_of_the_engines)
     fattn_context_destroy(context);
 }
 
-/* ---- calls are checked before anything is launched; the cpu needs no build for that --------------------------------------------
+/* ---- calls are checked before anything is launched; the cpu needs no build for that
+ * --------------------------------------------
  */
 
 static fattn_context *open_cpu(void)

@@ -1,4 +1,5 @@
-/* What only a GPU can show. Skipped where there is none. The cpu backend is the other opinion: same problem, same bits of input. */
+/* What only a GPU can show. Skipped where there is none. The cpu backend is the other opinion: same
+ * problem, same bits of input. */
 #include "core/engine.h"
 
 #include <math.h>
@@ -8,7 +9,14 @@
 #include "fattn/device.h"
 #include "support/described_h100.h"
 
-enum { BATCH = 2, HEADS = 4, SEQ = 256, DIM = 64, COUNT = BATCH * HEADS * SEQ * DIM, ROWS = BATCH * HEADS * SEQ };
+enum {
+    BATCH = 2,
+    HEADS = 4,
+    SEQ = 256,
+    DIM = 64,
+    COUNT = BATCH * HEADS * SEQ * DIM,
+    ROWS = BATCH * HEADS * SEQ
+};
 
 static fattn_context *open_cpu(void)
 {
@@ -55,14 +63,16 @@ static void *put(fattn_context *context, const void *from, size_t bytes)
     void *buffer;
     cr_assert_eq(fattn_buffer_create(&buffer, context, bytes), FATTN_OK, "%s", fattn_last_error());
     if (from != NULL)
-        cr_assert_eq(fattn_buffer_write(context, buffer, from, bytes), FATTN_OK, "%s", fattn_last_error());
+        cr_assert_eq(fattn_buffer_write(context, buffer, from, bytes), FATTN_OK, "%s",
+                     fattn_last_error());
     return buffer;
 }
 
 static fattn_plan *create(fattn_context *context, const fattn_problem *problem)
 {
     fattn_plan *plan;
-    cr_assert_eq(fattn_plan_create(&plan, context, problem, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&plan, context, problem, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     return plan;
 }
 
@@ -136,8 +146,8 @@ Test(gpu, forward_and_backward_agree_with_the_cpu)
     fattn_context *context = open_gpu(), *host = open_cpu();
     compute(&gpu, context, NULL);
     compute(&cpu, host, NULL);
-    /* Values are below 1 in O and of order 1 in the gradients: a lost tile or a wrong mask is off by more than 0.05, rounding by
-     * less. */
+    /* Values are below 1 in O and of order 1 in the gradients: a lost tile or a wrong mask is off
+     * by more than 0.05, rounding by less. */
     cr_expect_lt(largest_difference(gpu.o, cpu.o), 0.02);
     cr_expect_lt(largest_difference(gpu.dq, cpu.dq), 0.05);
     cr_expect_lt(largest_difference(gpu.dk, cpu.dk), 0.05);
@@ -154,7 +164,8 @@ Test(gpu, a_plan_made_for_its_own_description_computes_the_same_bits)
     static char json[16384];
     fattn_context *context = open_gpu(), *described;
     fattn_context_options options = h100_options();
-    cr_assert_eq(fattn_context_describe(context, json, sizeof json), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_context_describe(context, json, sizeof json), FATTN_OK, "%s",
+                 fattn_last_error());
     options.driver = NULL;
     options.device_json = json;
     described = open_options(&options);
@@ -166,7 +177,8 @@ Test(gpu, a_plan_made_for_its_own_description_computes_the_same_bits)
         fattn_plan *plan = create(described, &problem);
         cr_assert_eq(fattn_plan_save(plan, &bytes, &count), FATTN_OK, "%s", fattn_last_error());
         fattn_plan_destroy(plan);
-        cr_assert_eq(fattn_plan_load(&plans[i], context, &problem, bytes, count), FATTN_OK, "%s", fattn_last_error());
+        cr_assert_eq(fattn_plan_load(&plans[i], context, &problem, bytes, count), FATTN_OK, "%s",
+                     fattn_last_error());
         printf("loaded in %.2f ms\n", fattn_plan_ms(plans[i]));
         fattn_free(bytes);
     }
@@ -245,7 +257,9 @@ Test(gpu, one_plan_is_launched_from_many_threads_at_once)
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
         cr_assert_eq(launchers[i].status, FATTN_OK);
-        cr_assert_eq(fattn_buffer_read(context, i == 0 ? first : other, launchers[i].tensors.o, sizeof first), FATTN_OK);
+        cr_assert_eq(fattn_buffer_read(context, i == 0 ? first : other, launchers[i].tensors.o,
+                                       sizeof first),
+                     FATTN_OK);
         cr_expect(i == 0 || memcmp(first, other, sizeof first) == 0, "thread %d", i);
     }
     double mean_us = 0, start = now_us();
@@ -258,8 +272,10 @@ Test(gpu, one_plan_is_launched_from_many_threads_at_once)
     int ordinal;
     start = now_us();
     for (int i = 0; i < 100000; i++)
-        context->cuda->pointer_attribute(&ordinal, GPU_ORDINAL_OF_POINTER, (uintptr_t)launchers[0].tensors.o);
-    printf("one question about a pointer: %.0f ns; on the GPU %.2f us a call\n", (now_us() - start) / 100, mean_us);
+        context->cuda->pointer_attribute(&ordinal, GPU_ORDINAL_OF_POINTER,
+                                         (uintptr_t)launchers[0].tensors.o);
+    printf("one question about a pointer: %.0f ns; on the GPU %.2f us a call\n",
+           (now_us() - start) / 100, mean_us);
     fattn_plan_destroy(plan);
     fattn_context_destroy(context);
 }

@@ -1,4 +1,5 @@
-/* Refusals that the caller keeps: what is asked again, what is not, and that nobody can tell the answers apart. */
+/* Refusals that the caller keeps: what is asked again, what is not, and that nobody can tell the
+ * answers apart. */
 #include "cudnn/plan/kept_refusals.h"
 
 #include "core/engine.h"
@@ -66,7 +67,9 @@ static void clear(shelf *s)
 static fattn_context *open_with(shelf *s)
 {
     fattn_context *context = open_h100();
-    const fattn_refusal_store store = { .struct_size = sizeof store, .user = s, .find = find, .keep = keep };
+    const fattn_refusal_store store = {
+        .struct_size = sizeof store, .user = s, .find = find, .keep = keep
+    };
     cr_assert_eq(fattn_context_keep_refusals(context, &store), FATTN_OK, "%s", fattn_last_error());
     return context;
 }
@@ -134,8 +137,10 @@ Test(refusals, are_asked_for_once_and_read_the_same_ever_after)
         expect_same(first, again);
         fattn_plan *plan;
         cr_expect_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_UNSUPPORTED);
-        cr_expect_not_null(strstr(fattn_last_error(), first->message.text), "%s", fattn_last_error());
-        cr_expect_eq(fattn__asked((fattn_pass)problem.pass), before, "nor when a plan is asked for");
+        cr_expect_not_null(strstr(fattn_last_error(), first->message.text), "%s",
+                           fattn_last_error());
+        cr_expect_eq(fattn__asked((fattn_pass)problem.pass), before,
+                     "nor when a plan is asked for");
         fattn_decision_destroy(first);
         fattn_decision_destroy(again);
         fattn_context_destroy(context);
@@ -192,7 +197,9 @@ Test(refusals, of_another_graph_device_or_pin_are_other_refusals)
     cr_expect_eq(asked(context, &problem), 1, "another graph");
     fattn_plan *plan;
     const fattn_knob none[1];
-    const fattn_plan_options pin = { .struct_size = sizeof pin, .engine = 2, .config = FATTN_ENGINE_AUTO, .knobs = none };
+    const fattn_plan_options pin = {
+        .struct_size = sizeof pin, .engine = 2, .config = FATTN_ENGINE_AUTO, .knobs = none
+    };
     const uint64_t before = fattn__asked(FATTN_FORWARD);
     cr_expect_neq(fattn_plan_create(&plan, context, &problem, &pin), FATTN_OK);
     cr_expect_eq(fattn__asked(FATTN_FORWARD) - before, 1, "a pin");
@@ -201,7 +208,9 @@ Test(refusals, of_another_graph_device_or_pin_are_other_refusals)
     fattn_context_options options = h100_options();
     options.device_json = read_device("h200-sxm");
     context = open_options(&options);
-    const fattn_refusal_store store = { .struct_size = sizeof store, .user = &s, .find = find, .keep = keep };
+    const fattn_refusal_store store = {
+        .struct_size = sizeof store, .user = &s, .find = find, .keep = keep
+    };
     cr_assert_eq(fattn_context_keep_refusals(context, &store), FATTN_OK);
     cr_expect_eq(asked(context, &problem), 1, "another device");
     cr_expect_eq(s.found, 0);
@@ -209,7 +218,8 @@ Test(refusals, of_another_graph_device_or_pin_are_other_refusals)
     clear(&s);
 }
 
-/* Rules come before and after what cuDNN says: they are never kept, so that a rule of tomorrow holds for a refusal of today. */
+/* Rules come before and after what cuDNN says: they are never kept, so that a rule of tomorrow
+ * holds for a refusal of today. */
 Test(refusals, rules_are_asked_anew)
 {
     shelf s = { .used = 0 };
@@ -229,7 +239,8 @@ Test(refusals, rules_are_asked_anew)
     clear(&s);
 }
 
-/* ---- what lies in the store -----------------------------------------------------------------------------------------------------
+/* ---- what lies in the store
+ * -----------------------------------------------------------------------------------------------------
  */
 
 static int asked_with(shelf *s, const fattn_problem *problem)
@@ -294,13 +305,16 @@ Test(refusals, one_that_lies_under_another_key_is_dropped)
     clear(&s);
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------------------------------------------
+/* ---- what is kept
+ * ---------------------------------------------------------------------------------------------------------------
  */
 
 static bool lasts(int status, fattn_reason reason, const char *line)
 {
     fattn_refusal refusal = { .engine = 2, .status = line, .text = "", .condition = "" };
-    const fattn_decision decision = { .reason = reason, .refusals = &refusal, .refusal_count = line != NULL };
+    const fattn_decision decision = { .reason = reason,
+                                      .refusals = &refusal,
+                                      .refusal_count = line != NULL };
     return fattn__refusal_lasts(status, &decision);
 }
 
@@ -316,7 +330,8 @@ Test(refusals, what_may_be_gone_the_next_time_is_not_kept)
     cr_expect_not(lasts(DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, no, NULL));
     cr_expect_not(lasts(DNN_STATUS_EXECUTION_FAILED, no, NULL));
     cr_expect_not(lasts(DNN_STATUS_NOT_INITIALIZED, no, NULL));
-    cr_expect_not(lasts(0, no, "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"), "one engine had no memory");
+    cr_expect_not(lasts(0, no, "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"),
+                  "one engine had no memory");
     cr_expect_not(lasts(0, no, "CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER"));
     cr_expect_not(lasts(DNN_STATUS_NOT_SUPPORTED, FATTN_REASON_ENVIRONMENT, NULL));
     cr_expect_not(lasts(DNN_STATUS_NOT_SUPPORTED, FATTN_REASON_POLICY, NULL));

@@ -31,16 +31,17 @@ static inline void expect_bad(fattn_problem p, const char *message)
 {
     fattn_problem out = { .batch = 77 };
     cr_expect_eq(fattn_problem_resolve(&p, &out), FATTN_BAD_PROBLEM, "%s", message);
-    cr_expect_eq(strncmp(fattn_last_error(), message, strlen(message)), 0, "got '%s', want '%s'", fattn_last_error(), message);
+    cr_expect_eq(strncmp(fattn_last_error(), message, strlen(message)), 0, "got '%s', want '%s'",
+                 fattn_last_error(), message);
     cr_expect_eq(out.batch, 77, "nothing is written on failure");
 }
 
 #define SET(field, ...) memcpy(p.field, (int64_t[4]){ __VA_ARGS__ }, 32)
-#define BAD(change, message)                                                                                                       \
-    do {                                                                                                                           \
-        fattn_problem p = small();                                                                                                 \
-        change;                                                                                                                    \
-        expect_bad(p, message);                                                                                                    \
+#define BAD(change, message)                                                                       \
+    do {                                                                                           \
+        fattn_problem p = small();                                                                 \
+        change;                                                                                    \
+        expect_bad(p, message);                                                                    \
     } while (0)
 
 #endif

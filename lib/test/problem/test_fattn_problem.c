@@ -1,4 +1,5 @@
-/* What a problem means: defaults, refusals with the field's name, old and new callers, and the key. */
+/* What a problem means: defaults, refusals with the field's name, old and new callers, and the key.
+ */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +14,12 @@
 
 Test(resolve, leaves_no_default)
 {
-    const fattn_problem p =
-        resolved((fattn_problem){ .struct_size = sizeof p, .batch = 2, .heads_q = 8, .seq_q = 96, .seq_kv = 128, .dim_qk = 64 });
+    const fattn_problem p = resolved((fattn_problem){ .struct_size = sizeof p,
+                                                      .batch = 2,
+                                                      .heads_q = 8,
+                                                      .seq_q = 96,
+                                                      .seq_kv = 128,
+                                                      .dim_qk = 64 });
     cr_expect_eq(p.dtype, FATTN_BF16);
     cr_expect_eq(p.o_dtype, FATTN_BF16);
     cr_expect_eq(p.grad_dtype, FATTN_BF16);
@@ -23,7 +28,8 @@ Test(resolve, leaves_no_default)
     cr_expect_eq(p.dim_v, 64);
     cr_expect_eq(p.has_attn_scale, 1);
     cr_expect_float_eq(p.attn_scale, 0.125, 1e-15);
-    const int64_t q[4] = { 96 * 512, 64, 512, 1 }, k[4] = { 128 * 512, 64, 512, 1 }, stats[4] = { 8 * 96, 96, 1, 1 };
+    const int64_t q[4] = { 96 * 512, 64, 512, 1 }, k[4] = { 128 * 512, 64, 512, 1 },
+                  stats[4] = { 8 * 96, 96, 1, 1 };
     cr_expect_arr_eq(p.q_strides, q, sizeof q);
     cr_expect_arr_eq(p.k_strides, k, sizeof k);
     cr_expect_arr_eq(p.stats_strides, stats, sizeof stats);
@@ -84,7 +90,8 @@ Test(refusal, names_the_field_and_what_is_allowed)
     BAD(p.reserved = 1, "reserved: 1 is not allowed; want 0");
     BAD(p.outputs = 32, "outputs: 0x20 has unknown bits");
     BAD((p.has_left = 1, p.window_left = (1 << 30) + 1), "window_left: 1073741825 is not allowed");
-    BAD((p.has_right = 1, p.window_right = INT64_MIN), "window_right: -9223372036854775808 is not allowed");
+    BAD((p.has_right = 1, p.window_right = INT64_MIN),
+        "window_right: -9223372036854775808 is not allowed");
     BAD((p.has_attn_scale = 1, p.attn_scale = (double)NAN), "attn_scale: ");
     BAD((p.has_attn_scale = 1, p.attn_scale = 1e300), "attn_scale: 1e+300 is not allowed");
 }
@@ -103,13 +110,19 @@ Test(refusal, names_the_field_of_a_bias_a_scale_and_a_length)
     BAD((p.has_bias = 1, p.bias_dtype = 9), "bias_dtype: 9 is not allowed");
     BAD((p.has_bias = 1, p.bias_dtype = FATTN_MXE4M3), "bias_dtype: a bias is not block-scaled");
     BAD(p.dbias = 1, "dbias: there is no bias");
-    BAD((p.pass = FATTN_BACKWARD, p.mod_gradients = 1), "mod_gradients: 0x1 has bits of tensors that score_mod does not have (0)");
-    BAD((p.has_bias = 1, SET(bias_dim, 1, 4, 96, 128)), "bias_dim[1]: 4 is not allowed; want 1 or 8");
-    BAD((p.has_bias = 1, SET(bias_dim, 1, 8, 96, 0)), "bias_dim[3]: 0 is not allowed; want 1 or 128");
-    BAD((p.has_bias = 1, SET(bias_dim, -1, 1, 1, 1)), "bias_dim[0]: -1 is not allowed; want 1 or 2");
-    BAD((p.has_bias = 1, SET(bias_strides, 0, 0, 128, 2)), "bias_strides[3]: 2 is not allowed; the last stride must be 1");
+    BAD((p.pass = FATTN_BACKWARD, p.mod_gradients = 1),
+        "mod_gradients: 0x1 has bits of tensors that score_mod does not have (0)");
+    BAD((p.has_bias = 1, SET(bias_dim, 1, 4, 96, 128)),
+        "bias_dim[1]: 4 is not allowed; want 1 or 8");
+    BAD((p.has_bias = 1, SET(bias_dim, 1, 8, 96, 0)),
+        "bias_dim[3]: 0 is not allowed; want 1 or 128");
+    BAD((p.has_bias = 1, SET(bias_dim, -1, 1, 1, 1)),
+        "bias_dim[0]: -1 is not allowed; want 1 or 2");
+    BAD((p.has_bias = 1, SET(bias_strides, 0, 0, 128, 2)),
+        "bias_strides[3]: 2 is not allowed; the last stride must be 1");
     BAD((p.has_bias = 1, SET(bias_strides, 0, 0, -128, 1)), "bias_strides[2]: -128 is not allowed");
-    BAD((p.has_bias = 1, SET(bias_strides, 0, (int64_t)1 << 62, 128, 1)), "bias_strides: the last element must lie below 2^62");
+    BAD((p.has_bias = 1, SET(bias_strides, 0, (int64_t)1 << 62, 128, 1)),
+        "bias_strides: the last element must lie below 2^62");
     BAD((p.pass = FATTN_BACKWARD, p.has_bias = p.dbias = 1, SET(dbias_strides, 0, 1, 1, 1)),
         "dbias_strides: elements of an output overlap");
     BAD((p.pass = FATTN_BACKWARD, p.has_bias = p.dbias = 1, SET(dbias_strides, 0, 0, 128, 1)),
@@ -119,28 +132,37 @@ Test(refusal, names_the_field_of_a_bias_a_scale_and_a_length)
 Test(refusal, of_a_score_mods_tensor_that_does_not_fit)
 {
     fattn_score_mod *mod;
-    cr_assert_eq(fattn_score_mod_post_scale_bias(&mod, FATTN_F32, (int64_t[4]){ 1, 8, 95, 128 }, NULL), FATTN_OK);
+    cr_assert_eq(
+        fattn_score_mod_post_scale_bias(&mod, FATTN_F32, (int64_t[4]){ 1, 8, 95, 128 }, NULL),
+        FATTN_OK);
     BAD(p.score_mod = mod, "score_mod: extent 2 of tensor \"bias\" is 95; want 1 or 96");
-    BAD((p.score_mod = mod, p.seq_q = 95, p.pass = FATTN_BACKWARD, p.mod_gradients = 2), "mod_gradients: 0x2 has bits of tensors");
+    BAD((p.score_mod = mod, p.seq_q = 95, p.pass = FATTN_BACKWARD, p.mod_gradients = 2),
+        "mod_gradients: 0x2 has bits of tensors");
     fattn_score_mod_destroy(mod);
 }
 
 Test(refusal, of_sizes_whose_products_overflow)
 {
-    BAD((p.batch = (int64_t)1 << 31, p.seq_q = (int64_t)1 << 31), "batch, heads_q, seq_q, seq_kv: their product");
+    BAD((p.batch = (int64_t)1 << 31, p.seq_q = (int64_t)1 << 31),
+        "batch, heads_q, seq_q, seq_kv: their product");
     BAD((p.dim_qk = INT64_MAX), "batch, heads_q, seq, dim: their product");
-    BAD((p.heads_q = p.heads_k = p.heads_v = INT64_MAX), "batch, heads_q, seq_q, seq_kv: their product");
+    BAD((p.heads_q = p.heads_k = p.heads_v = INT64_MAX),
+        "batch, heads_q, seq_q, seq_kv: their product");
 }
 
 Test(refusal, of_strides_nobody_could_use)
 {
     BAD(SET(q_strides, 0, 0, 64, 2), "q_strides[3]: 2 is not allowed; the last stride must be 1");
     BAD(SET(k_strides, -1, 64, 512, 1), "k_strides[0]: -1 is not allowed; want 0 or more");
-    BAD(SET(v_strides, (int64_t)1 << 62, 64, 512, 1), "v_strides: the last element must lie below 2^62");
-    BAD(SET(o_strides, 0, 32, 256, 1), "o_strides[0]: 0 is not allowed; only an input can be broadcast");
+    BAD(SET(v_strides, (int64_t)1 << 62, 64, 512, 1),
+        "v_strides: the last element must lie below 2^62");
+    BAD(SET(o_strides, 0, 32, 256, 1),
+        "o_strides[0]: 0 is not allowed; only an input can be broadcast");
     BAD(SET(o_strides, 96 * 256, 32, 248, 1), "o_strides: elements of an output overlap");
-    BAD((p.pass = FATTN_BACKWARD, SET(dq_strides, 1, 1, 1, 1)), "dq_strides: elements of an output overlap");
-    BAD((p.outputs = FATTN_WANT_MAX, SET(stats_strides, 1, 1, 1, 1)), "stats_strides: elements of an output overlap");
+    BAD((p.pass = FATTN_BACKWARD, SET(dq_strides, 1, 1, 1, 1)),
+        "dq_strides: elements of an output overlap");
+    BAD((p.outputs = FATTN_WANT_MAX, SET(stats_strides, 1, 1, 1, 1)),
+        "stats_strides: elements of an output overlap");
 }
 
 Test(refusal, not_of_broadcast_inputs)
@@ -163,7 +185,8 @@ Test(sums, are_where_a_gradient_is_broadcast_as_its_input_is)
     p.pass = FATTN_BACKWARD;
     SET(k_strides, 0, 64, 256, 1);
     fattn_problem each = resolved(p);
-    cr_expect_not(fattn__problem_sums(&each, FATTN__ROLE_DK, summed), "dense by default: the gradient of each element");
+    cr_expect_not(fattn__problem_sums(&each, FATTN__ROLE_DK, summed),
+                  "dense by default: the gradient of each element");
     SET(dk_strides, 0, 64, 256, 1);
     p = resolved(p);
     cr_expect(fattn__problem_sums(&p, FATTN__ROLE_DK, summed));
@@ -196,7 +219,8 @@ Test(bias, is_dense_by_default_in_its_own_extents)
 /* Every size that a caller's struct may have had: what lies past it must not be read. */
 Test(old_caller, absent_fields_mean_the_default)
 {
-    for (size_t size = offsetof(fattn_problem, attn_scale); size < sizeof(fattn_problem); size += _Alignof(fattn_problem)) {
+    for (size_t size = offsetof(fattn_problem, attn_scale); size < sizeof(fattn_problem);
+         size += _Alignof(fattn_problem)) {
         fattn_problem whole = small(), cut, want;
         memcpy((char *)&whole + offsetof(fattn_problem, struct_size), &size, sizeof size);
         memset((char *)&whole + size, 0x5a, sizeof whole - size);
@@ -204,7 +228,8 @@ Test(old_caller, absent_fields_mean_the_default)
         memset((char *)&cut + size, 0, sizeof cut - size);
         cr_assert_eq(fattn_problem_resolve(&cut, &want), FATTN_OK);
         fattn_problem got;
-        cr_expect_eq(fattn_problem_resolve(&whole, &got), FATTN_OK, "%zu bytes: %s", size, fattn_last_error());
+        cr_expect_eq(fattn_problem_resolve(&whole, &got), FATTN_OK, "%zu bytes: %s", size,
+                     fattn_last_error());
         cr_expect(fattn__problem_same(&got, &want), "%zu bytes", size);
         cr_expect_eq(got.struct_size, sizeof got);
     }
@@ -216,7 +241,8 @@ Test(old_caller, whose_struct_ends_before_the_bias_asks_what_it_asked)
     p.outputs = FATTN_WANT_MAX, p.padding = 1, p.align = FATTN_BOTTOM_RIGHT, p.has_right = 1;
     fattn_problem old = p;
     old.struct_size = offsetof(fattn_problem, bias_dim);
-    old.deterministic = 1, old.determinism = 9, old.dropout = 7, old.has_bias = 1, old.bias_dim[0] = -3;
+    old.deterministic = 1, old.determinism = 9, old.dropout = 7, old.has_bias = 1,
+    old.bias_dim[0] = -3;
     old.score_mod = (const fattn_score_mod *)(uintptr_t)0x5a5a;
     const fattn_problem got = resolved(old), want = resolved(p);
     cr_expect(fattn__problem_same(&got, &want));
@@ -253,7 +279,8 @@ Test(new_caller, is_understood_while_what_is_unknown_is_zero)
     cr_expect_eq(fattn_problem_resolve(&newer.known, &out), FATTN_OK);
     newer.unknown[1] = 256;
     char where[64];
-    snprintf(where, sizeof where, "byte %zu is not known to this library", sizeof out + sizeof newer.unknown[0] + 1);
+    snprintf(where, sizeof where, "byte %zu is not known to this library",
+             sizeof out + sizeof newer.unknown[0] + 1);
     cr_expect_eq(fattn_problem_resolve(&newer.known, &out), FATTN_BAD_PROBLEM);
     cr_expect(strstr(fattn_last_error(), where), "%s", fattn_last_error());
 }
@@ -276,19 +303,19 @@ static fattn_score_mod *softcap(double cap)
 static fattn_score_mod *biased(fattn_dtype dtype)
 {
     fattn_score_mod *mod;
-    cr_assert_eq(fattn_score_mod_post_scale_bias(&mod, dtype, (int64_t[4]){ 1, 1, 96, 128 }, NULL), FATTN_OK, "%s",
-                 fattn_last_error());
+    cr_assert_eq(fattn_score_mod_post_scale_bias(&mod, dtype, (int64_t[4]){ 1, 1, 96, 128 }, NULL),
+                 FATTN_OK, "%s", fattn_last_error());
     return mod;
 }
 
-#define FLIP(change)                                                                                                               \
-    do {                                                                                                                           \
-        fattn_problem p = base;                                                                                                    \
-        change;                                                                                                                    \
-        p = resolved(p);                                                                                                           \
-        const fattn__problem_key other = fattn__problem_key_of(&p);                                                                \
-        cr_expect(other.low != key.low && other.high != key.high, #change);                                                        \
-        cr_expect_not(fattn__problem_same(&p, &base), #change);                                                                    \
+#define FLIP(change)                                                                               \
+    do {                                                                                           \
+        fattn_problem p = base;                                                                    \
+        change;                                                                                    \
+        p = resolved(p);                                                                           \
+        const fattn__problem_key other = fattn__problem_key_of(&p);                                \
+        cr_expect(other.low != key.low && other.high != key.high, #change);                        \
+        cr_expect_not(fattn__problem_same(&p, &base), #change);                                    \
     } while (0)
 
 #define SET_STRIDES(...) memcpy(fattn__problem_strides(&p, role), (int64_t[4]){ __VA_ARGS__ }, 32)
@@ -297,7 +324,8 @@ static fattn_score_mod *biased(fattn_dtype dtype)
 Test(key, changes_with_every_field)
 {
     fattn_problem base = small();
-    base.has_left = base.has_right = base.has_attn_scale = base.has_bias = base.deterministic = base.padding = 1;
+    base.has_left = base.has_right = base.has_attn_scale = base.has_bias = base.deterministic =
+        base.padding = 1;
     base.window_left = 5, base.attn_scale = 0.5;
     base = resolved(base);
     const fattn__problem_key key = fattn__problem_key_of(&base);
@@ -350,7 +378,8 @@ Test(key, changes_with_every_field)
         FLIP(SET_STRIDES(1 << 24, 1 << 20, 1 << 12, 1));
 }
 
-/* The same for what only backward reads, and for values that differ from one another rather than from the default. */
+/* The same for what only backward reads, and for values that differ from one another rather than
+ * from the default. */
 Test(key, changes_with_every_field_of_backward)
 {
     fattn_score_mod *mod = biased(FATTN_F32);
@@ -376,8 +405,8 @@ Test(key, changes_with_every_field_of_backward)
 
 Test(key, knows_a_score_mod_by_its_structure_and_not_by_its_address)
 {
-    fattn_score_mod *one = softcap(30), *equal = softcap(30), *fifty = softcap(50), *narrow = biased(FATTN_F16),
-                    *wide = biased(FATTN_F32);
+    fattn_score_mod *one = softcap(30), *equal = softcap(30), *fifty = softcap(50),
+                    *narrow = biased(FATTN_F16), *wide = biased(FATTN_F32);
     fattn_problem q = small();
     q.score_mod = one;
     const fattn_problem base = resolved(q);
@@ -407,7 +436,8 @@ Test(key, does_not_change_with_what_is_not_read)
     const fattn_problem base = resolved(small());
     fattn_problem p = small();
     p.window_left = 9, p.window_right = 9, p.attn_scale = 3.0, p.align = FATTN_BOTTOM_RIGHT;
-    p.determinism = FATTN_DETERMINISM_PIN, p.len_broadcast = 1, p.bias_dtype = FATTN_F32, p.bias_dim[2] = 7, p.mod_gradients = 0;
+    p.determinism = FATTN_DETERMINISM_PIN, p.len_broadcast = 1, p.bias_dtype = FATTN_F32,
+    p.bias_dim[2] = 7, p.mod_gradients = 0;
     p.bias_strides[1] = 5, p.dbias_strides[3] = 9;
     p = resolved(p);
     cr_expect(fattn__problem_same(&p, &base));
@@ -418,14 +448,14 @@ Test(key, every_byte_of_the_image_counts)
     const fattn_problem base = resolved(small());
     const fattn__problem_key key = fattn__problem_key_of(&base);
     for (size_t i = 0; i < sizeof base; i++) {
-        if (i >= offsetof(fattn_problem, score_mod) && i < offsetof(fattn_problem, score_mod) + sizeof base.score_mod)
+        if (i >= offsetof(fattn_problem, score_mod) &&
+            i < offsetof(fattn_problem, score_mod) + sizeof base.score_mod)
             continue; /* an address: known by what it points to */
         fattn_problem p = base;
         ((unsigned char *)&p)[i] ^= 0x40; /* not to 0, which is the usual do_dtype */
         cr_expect_neq(fattn__problem_key_of(&p).low, key.low, "byte %zu", i);
     }
 }
-
 
 Test(misaligned, names_the_first_tensor_that_is)
 {

@@ -1,14 +1,16 @@
-/* Layouts, held against brute force: every permutation, with and without broadcast and extent-1 dimensions. */
+/* Layouts, held against brute force: every permutation, with and without broadcast and extent-1
+ * dimensions. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "problem/layout.h"
 
-static const int permutations[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+static const int permutations[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+                                        { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
 
-/* The same rule said the slow way: of all orders of b,h,s, the first (in b,h,s order) that puts broadcast and extent-1 dimensions
- * outside and has the others by falling stride. */
+/* The same rule said the slow way: of all orders of b,h,s, the first (in b,h,s order) that puts
+ * broadcast and extent-1 dimensions outside and has the others by falling stride. */
 static void match_by_search(const int64_t dim[4], const int64_t like[4], int64_t out[4])
 {
     for (int p = 0; p < 6; p++) {
@@ -17,7 +19,8 @@ static void match_by_search(const int64_t dim[4], const int64_t like[4], int64_t
         for (int i = 0; i < 3; i++)
             for (int j = i + 1; j < 3; j++) {
                 const int a = order[i], b = order[j];
-                const bool loose_a = dim[a] == 1 || like[a] == 0, loose_b = dim[b] == 1 || like[b] == 0;
+                const bool loose_a = dim[a] == 1 || like[a] == 0,
+                           loose_b = dim[b] == 1 || like[b] == 0;
                 if (loose_b ? (!loose_a || a > b) : (!loose_a && like[a] < like[b]))
                     right = false;
             }
@@ -51,7 +54,8 @@ Test(match_layout, follows_every_order_with_broadcast_and_extent_one_dimensions_
                 }
                 fattn_match_layout(dim, like, got);
                 match_by_search(dim, like, want);
-                cr_expect_arr_eq(got, want, sizeof got, "order %d broadcast %d single %d", p, broadcast, single);
+                cr_expect_arr_eq(got, want, sizeof got, "order %d broadcast %d single %d", p,
+                                 broadcast, single);
                 cr_expect_not(fattn__layout_overlaps(dim, got));
             }
 }
@@ -70,7 +74,9 @@ Test(dense_strides, are_those_of_the_named_order)
     const struct {
         const char *order;
         int64_t want[4];
-    } rows[] = { { "bshd", { 120, 8, 24, 1 } }, { "bhsd", { 120, 40, 8, 1 } }, { "sbhd", { 24, 8, 48, 1 } } };
+    } rows[] = { { "bshd", { 120, 8, 24, 1 } },
+                 { "bhsd", { 120, 40, 8, 1 } },
+                 { "sbhd", { 24, 8, 48, 1 } } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t got[4];
         fattn__dense_strides(dim, rows[i].order, got);
@@ -85,16 +91,20 @@ Test(span, counts_from_the_first_to_the_last_element)
     cr_expect_eq(span, 240);
     cr_assert(fattn__layout_span((int64_t[4]){ 2, 3, 5, 8 }, (int64_t[4]){ 0, 8, 24, 1 }, &span));
     cr_expect_eq(span, 120);
-    cr_assert(fattn__layout_span((int64_t[4]){ 1, 1, 1, 1 }, (int64_t[4]){ INT64_MAX, 7, 7, 1 }, &span));
+    cr_assert(
+        fattn__layout_span((int64_t[4]){ 1, 1, 1, 1 }, (int64_t[4]){ INT64_MAX, 7, 7, 1 }, &span));
     cr_expect_eq(span, 1, "a dimension of extent 1 is never stepped over");
 }
 
 Test(span, refuses_what_does_not_fit)
 {
     int64_t span;
-    cr_expect_not(fattn__layout_span((int64_t[4]){ 2, 1, 1, 1 }, (int64_t[4]){ (int64_t)1 << 62, 1, 1, 1 }, &span));
-    cr_expect_not(fattn__layout_span((int64_t[4]){ 3, 1, 1, 1 }, (int64_t[4]){ INT64_MAX / 2 + 1, 1, 1, 1 }, &span));
-    cr_expect_not(fattn__layout_span((int64_t[4]){ 2, 2, 2, 1 }, (int64_t[4]){ INT64_MAX, INT64_MAX, 1, 1 }, &span));
+    cr_expect_not(fattn__layout_span((int64_t[4]){ 2, 1, 1, 1 },
+                                     (int64_t[4]){ (int64_t)1 << 62, 1, 1, 1 }, &span));
+    cr_expect_not(fattn__layout_span((int64_t[4]){ 3, 1, 1, 1 },
+                                     (int64_t[4]){ INT64_MAX / 2 + 1, 1, 1, 1 }, &span));
+    cr_expect_not(fattn__layout_span((int64_t[4]){ 2, 2, 2, 1 },
+                                     (int64_t[4]){ INT64_MAX, INT64_MAX, 1, 1 }, &span));
 }
 
 /* Marks every element; true when one is marked twice. */
@@ -108,7 +118,8 @@ static bool overlaps_by_marking(const int64_t dim[4], const int64_t strides[4])
         for (int64_t h = 0; h < dim[1]; h++)
             for (int64_t s = 0; s < dim[2]; s++)
                 for (int64_t d = 0; d < dim[3]; d++) {
-                    char *mark = marked + b * strides[0] + h * strides[1] + s * strides[2] + d * strides[3];
+                    char *mark =
+                        marked + b * strides[0] + h * strides[1] + s * strides[2] + d * strides[3];
                     twice |= *mark;
                     *mark = 1;
                 }
@@ -127,8 +138,8 @@ Test(overlap, agrees_with_marking_every_element)
         for (int axis = 0; axis < 3; axis++)
             strides[axis] = (int64_t)((unsigned)rand_r(&seed) % 40);
         const bool want = overlaps_by_marking(dim, strides);
-        cr_assert_eq(fattn__layout_overlaps(dim, strides), want, "%ld,%ld,%ld,%ld by %ld,%ld,%ld", dim[0], dim[1], dim[2], dim[3],
-                     strides[0], strides[1], strides[2]);
+        cr_assert_eq(fattn__layout_overlaps(dim, strides), want, "%ld,%ld,%ld,%ld by %ld,%ld,%ld",
+                     dim[0], dim[1], dim[2], dim[3], strides[0], strides[1], strides[2]);
         overlapping += want;
         apart += !want;
     }
@@ -138,7 +149,8 @@ Test(overlap, agrees_with_marking_every_element)
 
 Test(overlap, interleaved_rows_that_never_meet_are_apart)
 {
-    /* Offsets of b and h interleave: 0,3 and 0,5 steps of a 2-wide row. Not nested, and free of overlap. */
+    /* Offsets of b and h interleave: 0,3 and 0,5 steps of a 2-wide row. Not nested, and free of
+     * overlap. */
     const int64_t dim[4] = { 2, 2, 1, 2 }, apart[4] = { 3, 5, 0, 1 }, meeting[4] = { 3, 4, 0, 1 };
     cr_expect_not(fattn__layout_overlaps(dim, apart));
     cr_expect(fattn__layout_overlaps(dim, meeting));
@@ -146,9 +158,14 @@ Test(overlap, interleaved_rows_that_never_meet_are_apart)
 
 Test(aligned, asks_only_for_strides_that_are_stepped_over)
 {
-    cr_expect(fattn__layout_aligned((int64_t[4]){ 2, 3, 5, 64 }, (int64_t[4]){ 960, 64, 192, 1 }, 2));
-    cr_expect_not(fattn__layout_aligned((int64_t[4]){ 2, 3, 5, 68 }, (int64_t[4]){ 1020, 68, 204, 1 }, 2), "68 * 2 = 136");
-    cr_expect(fattn__layout_aligned((int64_t[4]){ 2, 3, 5, 68 }, (int64_t[4]){ 1020, 68, 204, 1 }, 4));
+    cr_expect(
+        fattn__layout_aligned((int64_t[4]){ 2, 3, 5, 64 }, (int64_t[4]){ 960, 64, 192, 1 }, 2));
+    cr_expect_not(
+        fattn__layout_aligned((int64_t[4]){ 2, 3, 5, 68 }, (int64_t[4]){ 1020, 68, 204, 1 }, 2),
+        "68 * 2 = 136");
+    cr_expect(
+        fattn__layout_aligned((int64_t[4]){ 2, 3, 5, 68 }, (int64_t[4]){ 1020, 68, 204, 1 }, 4));
     cr_expect(fattn__layout_aligned((int64_t[4]){ 1, 1, 1, 64 }, (int64_t[4]){ 3, 5, 7, 1 }, 2));
-    cr_expect(fattn__layout_aligned((int64_t[4]){ 2, 3, 5, 64 }, (int64_t[4]){ 0, 0, 64, 1 }, 2), "a broadcast steps nowhere");
+    cr_expect(fattn__layout_aligned((int64_t[4]){ 2, 3, 5, 64 }, (int64_t[4]){ 0, 0, 64, 1 }, 2),
+              "a broadcast steps nowhere");
 }

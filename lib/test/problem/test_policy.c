@@ -12,7 +12,8 @@
 /* A context that is asked about, never used. */
 static fattn_context gpu(void)
 {
-    return (fattn_context){ .kind = FATTN_DEVICE_DESCRIBED, .info = { .cudnn_version = 92000, .sm = 90 } };
+    return (fattn_context){ .kind = FATTN_DEVICE_DESCRIBED,
+                            .info = { .cudnn_version = 92000, .sm = 90 } };
 }
 
 static fattn_problem resolved(void)
@@ -25,7 +26,9 @@ static fattn_problem resolved(void)
 
 static fattn_policy ordered(fattn_backend first, fattn_backend second)
 {
-    return (fattn_policy){ .struct_size = sizeof(fattn_policy), .order = { (int32_t)first, (int32_t)second }, .order_count = 2 };
+    return (fattn_policy){ .struct_size = sizeof(fattn_policy),
+                           .order = { (int32_t)first, (int32_t)second },
+                           .order_count = 2 };
 }
 
 static int push(const fattn_policy *policy)
@@ -38,7 +41,8 @@ static int push(const fattn_policy *policy)
 static bool order_is(const fattn_context *context, int count, int32_t first, int32_t second)
 {
     int32_t order[FATTN_BACKEND_COUNT] = { -1, -1, -1 };
-    return fattn__policy_order(context, order) == count && order[0] == first && (count < 2 || order[1] == second);
+    return fattn__policy_order(context, order) == count && order[0] == first &&
+           (count < 2 || order[1] == second);
 }
 
 typedef struct hash {
@@ -57,7 +61,8 @@ static bool same(hash a, hash b)
     return a.at[0] == b.at[0] && a.at[1] == b.at[1];
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------------------
+/* ---- order
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
 Test(order, is_cudnn_alone_on_a_gpu_and_the_cpu_alone_on_a_cpu)
@@ -68,10 +73,12 @@ Test(order, is_cudnn_alone_on_a_gpu_and_the_cpu_alone_on_a_cpu)
     const fattn_policy policy = ordered(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN);
     const int depth = push(&policy);
     cr_expect(order_is(&g, 2, FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN));
-    cr_expect(order_is(&c, 1, FATTN_BACKEND_CPU, 0), "nothing of the policy's is there: the default");
+    cr_expect(order_is(&c, 1, FATTN_BACKEND_CPU, 0),
+              "nothing of the policy's is there: the default");
     const fattn_policy inner = ordered(FATTN_BACKEND_CPU, FATTN_BACKEND_CUDNN);
     push(&inner);
-    cr_expect(order_is(&g, 1, FATTN_BACKEND_CUDNN, 0), "the order above replaces the one below, and a GPU has no cpu backend");
+    cr_expect(order_is(&g, 1, FATTN_BACKEND_CUDNN, 0),
+              "the order above replaces the one below, and a GPU has no cpu backend");
     const fattn_policy silent = FATTN_POLICY_INIT;
     push(&silent);
     cr_expect(order_is(&g, 1, FATTN_BACKEND_CUDNN, 0), "no order: what was below holds");
@@ -98,7 +105,8 @@ Test(order, that_is_none_is_refused_and_nothing_is_pushed)
     cr_expect_eq(fattn_policy_depth(), 0);
 }
 
-/* ---- rules --------------------------------------------------------------------------------------------------------------------
+/* ---- rules
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
 /* A condition that reads its own text. */
@@ -126,9 +134,11 @@ Test(rules, are_added_to_those_below_and_copied)
     char name[] = "mine", when[] = "128";
     fattn_knob knob = { .type = 40, .value = 2 };
     fattn_rule rules[2] = { FATTN_RULE_INIT, FATTN_RULE_INIT };
-    rules[0].name = name, rules[0].when = when, rules[0].holds = has_the_head_dim_of, rules[0].engine = 7, rules[0].knobs = &knob, rules[0].knob_count = 1;
+    rules[0].name = name, rules[0].when = when, rules[0].holds = has_the_head_dim_of,
+    rules[0].engine = 7, rules[0].knobs = &knob, rules[0].knob_count = 1;
     rules[1].name = "no math", rules[1].backend = FATTN_BACKEND_MATH;
-    const fattn_policy policy = { .struct_size = sizeof policy, .rules = rules, .rule_count = 2 }, empty = FATTN_POLICY_INIT;
+    const fattn_policy policy = { .struct_size = sizeof policy, .rules = rules, .rule_count = 2 },
+                       empty = FATTN_POLICY_INIT;
     const int depth = push(&policy);
     push(&empty);
     memset(name, 'x', 4);
@@ -176,16 +186,17 @@ Test(rules, that_cannot_be_read_are_refused_with_name_and_place)
 {
     fattn_rule rules[2] = { FATTN_RULE_INIT, FATTN_RULE_INIT };
     const fattn_policy policy = { .struct_size = sizeof policy, .rules = rules, .rule_count = 2 };
-#define BAD(change, message)                                                                                                       \
-    do {                                                                                                                           \
-        rules[1] = (fattn_rule)FATTN_RULE_INIT;                                                                                    \
-        rules[1].name = "second";                                                                                                  \
-        change;                                                                                                                    \
-        cr_expect_eq(fattn_policy_push(&policy, NULL), FATTN_BAD_PROBLEM);                                                         \
-        cr_expect(strstr(fattn_last_error(), message) != NULL, "%s", fattn_last_error());                                          \
-        cr_expect_eq(fattn_policy_depth(), 0);                                                                                     \
+#define BAD(change, message)                                                                       \
+    do {                                                                                           \
+        rules[1] = (fattn_rule)FATTN_RULE_INIT;                                                    \
+        rules[1].name = "second";                                                                  \
+        change;                                                                                    \
+        cr_expect_eq(fattn_policy_push(&policy, NULL), FATTN_BAD_PROBLEM);                         \
+        cr_expect(strstr(fattn_last_error(), message) != NULL, "%s", fattn_last_error());          \
+        cr_expect_eq(fattn_policy_depth(), 0);                                                     \
     } while (0)
-    BAD(rules[1].when = "s.q=1", "rule 1 (second): when: a rule with a condition in words needs the function `holds`");
+    BAD(rules[1].when = "s.q=1",
+        "rule 1 (second): when: a rule with a condition in words needs the function `holds`");
     BAD(rules[1].action = 2, "rule 1 (second): action");
     BAD(rules[1].backend = 3, "backend");
     BAD(rules[1].pass = 2, "pass");
@@ -221,7 +232,8 @@ Test(rules, an_unasked_one_comes_first_and_guards_can_be_off)
     cr_expect_null(fattn__policy_denies(&g, &p, FATTN_BACKEND_CUDNN));
 }
 
-/* ---- push and pop --------------------------------------------------------------------------------------------------------------
+/* ---- push and pop
+ * --------------------------------------------------------------------------------------------------------------
  */
 
 Test(pop, of_a_depth_that_is_not_held_does_nothing)
@@ -270,8 +282,9 @@ Test(with, restores_exactly_what_held_on_every_way_out)
                        inner = ordered(FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH);
     push(&outer);
     const hash before = now();
-    const body bodies[] = { { FATTN_OK, 0, 0, 0 },       { FATTN_UNSUPPORTED, 0, 0, 0 }, { FATTN_OK, 3, 0, 0 },
-                            { FATTN_INTERNAL, 2, 2, 0 }, { FATTN_OK, 0, 1, 0 },          { FATTN_DEVICE_FAULT, 5, 1, 0 } };
+    const body bodies[] = { { FATTN_OK, 0, 0, 0 }, { FATTN_UNSUPPORTED, 0, 0, 0 },
+                            { FATTN_OK, 3, 0, 0 }, { FATTN_INTERNAL, 2, 2, 0 },
+                            { FATTN_OK, 0, 1, 0 }, { FATTN_DEVICE_FAULT, 5, 1, 0 } };
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         body b = bodies[i];
         cr_expect_eq(fattn_policy_with(&inner, run_body, &b), b.status);
@@ -288,13 +301,15 @@ Test(with, restores_exactly_what_held_on_every_way_out)
     fattn_policy_pop(1);
 }
 
-/* ---- hash ----------------------------------------------------------------------------------------------------------------------
+/* ---- hash
+ * ----------------------------------------------------------------------------------------------------------------------
  */
 
 Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
 {
     const hash nothing = now();
-    const fattn_policy empty = FATTN_POLICY_INIT, order = ordered(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN);
+    const fattn_policy empty = FATTN_POLICY_INIT,
+                       order = ordered(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN);
     fattn_rule rules[2] = { FATTN_RULE_INIT, FATTN_RULE_INIT };
     rules[0].name = "a", rules[0].engine = 7;
     rules[1].name = "b", rules[1].when = "s.q=1", rules[1].holds = is_one_query;
@@ -331,14 +346,14 @@ Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
     push(&one);
     cr_expect(same(now(), alone), "names do nothing");
     fattn_policy_pop(1);
-#define DIFFERS(change)                                                                                                            \
-    do {                                                                                                                           \
-        const fattn_rule kept = rules[0];                                                                                          \
-        change;                                                                                                                    \
-        push(&one);                                                                                                                \
-        cr_expect_not(same(now(), alone), #change);                                                                                \
-        fattn_policy_pop(1);                                                                                                       \
-        rules[0] = kept;                                                                                                           \
+#define DIFFERS(change)                                                                            \
+    do {                                                                                           \
+        const fattn_rule kept = rules[0];                                                          \
+        change;                                                                                    \
+        push(&one);                                                                                \
+        cr_expect_not(same(now(), alone), #change);                                                \
+        fattn_policy_pop(1);                                                                       \
+        rules[0] = kept;                                                                           \
     } while (0)
     const fattn_knob knob = { .type = 40, .value = 2 };
     DIFFERS(rules[0].engine = 6);
@@ -361,7 +376,8 @@ Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
     fattn_policy_pop(1);
 }
 
-/* ---- threads -------------------------------------------------------------------------------------------------------------------
+/* ---- threads
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 typedef struct meeting {
@@ -380,7 +396,9 @@ static void *other_thread(void *argument)
     push(&policy);
     fattn_rule rule = FATTN_RULE_INIT;
     rule.name = "left behind";
-    const fattn_policy with_rule = { .struct_size = sizeof with_rule, .rules = &rule, .rule_count = 1 };
+    const fattn_policy with_rule = { .struct_size = sizeof with_rule,
+                                     .rules = &rule,
+                                     .rule_count = 1 };
     push(&with_rule); /* never popped: the thread's end takes it */
     pthread_barrier_wait(&m->barrier);
     pthread_barrier_wait(&m->barrier);

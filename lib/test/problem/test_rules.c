@@ -100,7 +100,8 @@ Test(holds, never_for_what_is_no_rule_or_no_problem)
     cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90));
 }
 
-/* ---- configurations -----------------------------------------------------------------------------------------------------------
+/* ---- configurations
+ * -----------------------------------------------------------------------------------------------------------
  */
 
 Test(means, configurations_that_have_every_knob)
@@ -108,17 +109,19 @@ Test(means, configurations_that_have_every_knob)
     const fattn_knob knobs[] = { { .type = 31, .value = 7 }, { .type = 3, .value = 1 } };
     fattn_rule rule = FATTN_RULE_INIT;
     rule.engine = 2, rule.knobs = knobs, rule.knob_count = 2;
-    const fattn_engine same = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } },
-                       longer = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 77 } } },
-                       fewer = { .index = 2, .knob_count = 1, .knobs = { { 31, 0, 7 } } },
-                       other = { .index = 6, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } };
+    const fattn_engine
+        same = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } },
+        longer = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 77 } } },
+        fewer = { .index = 2, .knob_count = 1, .knobs = { { 31, 0, 7 } } },
+        other = { .index = 6, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } };
     cr_expect(fattn__rule_means(&rule, &same));
     cr_expect_not(fattn__rule_means(&rule, &longer));
     cr_expect_not(fattn__rule_means(&rule, &fewer));
     cr_expect_not(fattn__rule_means(&rule, &other));
 }
 
-/* ---- sentences ----------------------------------------------------------------------------------------------------------------
+/* ---- sentences
+ * ----------------------------------------------------------------------------------------------------------------
  */
 
 static void say_queries(char *out, size_t capacity, const char *why, const fattn_problem *p)
@@ -169,7 +172,8 @@ Test(text, is_cut_where_there_is_no_room)
     cr_expect_str_eq(narrow, "rule n: x");
 }
 
-/* ---- copies -------------------------------------------------------------------------------------------------------------------
+/* ---- copies
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 Test(copies, keep_the_functions_and_own_the_texts)

@@ -58,7 +58,8 @@ static inline recipe random_recipe(void)
     for (int i = 0; i < TENSORS; i++)
         r.at[r.count++] = (step){ .op = FATTN__MOD_TENSOR, .a = i };
     for (int i = 0; i < 3; i++)
-        r.at[r.count++] = (step){ .op = FATTN__MOD_CONSTANT, .constant = i == 0 ? nice[pick(9)] : (double)(float)real(2) };
+        r.at[r.count++] = (step){ .op = FATTN__MOD_CONSTANT,
+                                  .constant = i == 0 ? nice[pick(9)] : (double)(float)real(2) };
     const int steps = 2 + (int)pick(MOST - 2);
     for (int i = 0; i < steps; i++) {
         step s = { .op = words[pick(sizeof words / sizeof *words)] };
@@ -76,8 +77,8 @@ static inline recipe random_recipe(void)
 
 static inline int inputs_of(int op)
 {
-#define AS_CASE(symbol, value, word, inputs)                                                                                       \
-    case value:                                                                                                                    \
+#define AS_CASE(symbol, value, word, inputs)                                                       \
+    case value:                                                                                    \
         return inputs;
     switch (op) {
         FATTN_MOD_OP_LIST(AS_CASE)
@@ -102,20 +103,23 @@ static inline fattn_value record(fattn_recorder *r, fattn_value score, void *use
         else if (s->op == FATTN__MOD_CONSTANT)
             values[i] = fattn_record_constant(r, s->constant);
         else
-            values[i] = fattn_record(r, (fattn_mod_op)s->op, values[s->a], inputs_of(s->op) > 1 ? values[s->b] : 0,
+            values[i] = fattn_record(r, (fattn_mod_op)s->op, values[s->a],
+                                     inputs_of(s->op) > 1 ? values[s->b] : 0,
                                      inputs_of(s->op) > 2 ? values[s->c] : 0);
     }
     fattn_value result = values[from->count - 1];
     if (from->masked) {
-        const fattn_value hidden =
-            fattn_record(r, FATTN_MOD_LT, fattn_record_index(r, FATTN_MOD_KEY), fattn_record_constant(r, 0), 0);
-        result = fattn_record(r, FATTN_MOD_SELECT, hidden, result, fattn_record_constant(r, -INFINITY));
+        const fattn_value hidden = fattn_record(
+            r, FATTN_MOD_LT, fattn_record_index(r, FATTN_MOD_KEY), fattn_record_constant(r, 0), 0);
+        result =
+            fattn_record(r, FATTN_MOD_SELECT, hidden, result, fattn_record_constant(r, -INFINITY));
     }
     return result;
 }
 
 /* ---- the test's own evaluators
- * --------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 typedef struct place {
     double score, gradient, tensors[TENSORS]; /* the element that this place reads */
@@ -198,8 +202,8 @@ static inline double apply(int op, double a, double b, double c)
     }
 }
 
-/* The recording as it was said. What constants alone make is rounded to fp32, as score_mod.h says. *odd: constants alone made a
- * NaN. */
+/* The recording as it was said. What constants alone make is rounded to fp32, as score_mod.h says.
+ * *odd: constants alone made a NaN. */
 static inline double said(const recipe *r, const place *p, bool *odd)
 {
     double v[MOST + 12] = { 0 };
@@ -208,7 +212,8 @@ static inline double said(const recipe *r, const place *p, bool *odd)
     for (int i = 0; i < r->count; i++) {
         const step *s = &r->at[i];
         const int n = inputs_of(s->op);
-        fixed[i] = s->op == FATTN__MOD_CONSTANT || (n > 0 && fixed[s->a] && (n < 2 || fixed[s->b]) && (n < 3 || fixed[s->c]));
+        fixed[i] = s->op == FATTN__MOD_CONSTANT ||
+                   (n > 0 && fixed[s->a] && (n < 2 || fixed[s->b]) && (n < 3 || fixed[s->c]));
         v[i] = s->op == FATTN__MOD_SCORE    ? p->score
                : s->op == FATTN__MOD_INDEX  ? (double)p->at[s->a]
                : s->op == FATTN__MOD_TENSOR ? p->tensors[s->a]
@@ -236,9 +241,10 @@ static inline double computed(const fattn__mod_program *program, int result, con
                : s->op == FATTN__MOD_CONSTANT ? (double)s->constant
                                               : apply(s->op, v[s->a], v[s->b], v[s->c]);
         outside = outside || (inputs_of(s->op) > 0 && !isfinite(v[i]));
-        outside = outside || (s->op == FATTN_MOD_MOD && fabs(v[s->a]) > 1e3 * fabs(v[s->b])); /* all jumps */
         outside = outside ||
-                  ((s->op == FATTN_MOD_SQRT || s->op == FATTN_MOD_POW) && (v[s->a] == 0 || isinf(v[s->b]))); /* infinitely steep */
+                  (s->op == FATTN_MOD_MOD && fabs(v[s->a]) > 1e3 * fabs(v[s->b])); /* all jumps */
+        outside = outside || ((s->op == FATTN_MOD_SQRT || s->op == FATTN_MOD_POW) &&
+                              (v[s->a] == 0 || isinf(v[s->b]))); /* infinitely steep */
     }
     return v[result];
 }
@@ -271,12 +277,14 @@ static inline bool close_to(double x, double y, double tolerance)
     return x == y || fabs(x - y) <= tolerance * (1 + fabs(x) + fabs(y));
 }
 
-/* d(value)/d(*by), by central differences; false: they do not settle here (a kink, a jump, or too steep). */
+/* d(value)/d(*by), by central differences; false: they do not settle here (a kink, a jump, or too
+ * steep). */
 static inline bool slope_at(const fattn__mod_program *program, place *p, double *by, double *slope)
 {
     const double x = *by;
     double by_step[3];
-    if (!(fabs(computed(program, program->result, p)) < 1e4) || outside) /* too large: too few digits are left for a difference */
+    if (!(fabs(computed(program, program->result, p)) < 1e4) ||
+        outside) /* too large: too few digits are left for a difference */
         return false;
     for (int i = 0; i < 3; i++) {
         const double h = 1e-4 / (1 << i);
@@ -288,7 +296,8 @@ static inline bool slope_at(const fattn__mod_program *program, place *p, double 
     *by = x;
     *slope = (4 * by_step[1] - by_step[0]) / 3;
     const double finer = (4 * by_step[2] - by_step[1]) / 3;
-    return isfinite(*slope) && isfinite(finer) && fabs(*slope) < 1e5 && close_to(*slope, finer, 1e-7);
+    return isfinite(*slope) && isfinite(finer) && fabs(*slope) < 1e5 &&
+           close_to(*slope, finer, 1e-7);
 }
 
 #endif

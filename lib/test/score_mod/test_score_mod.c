@@ -50,7 +50,9 @@ static fattn_value op(fattn_recorder *r, fattn_mod_op which, fattn_value a, fatt
     return fattn_record(r, which, a, b, 0);
 }
 
-/* ---- identity ------------------------------------------------------------------------------------------------------------------- */
+/* ---- identity
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_value times(fattn_recorder *r, fattn_value score, void *user)
 {
@@ -93,7 +95,8 @@ Test(score_mod, equal_recordings_of_different_callbacks_are_one_modification)
 static fattn_value sum_forwards(fattn_recorder *r, fattn_value score, void *user)
 {
     (void)user;
-    const fattn_value a = op(r, FATTN_MOD_SIN, score, 0), b = op(r, FATTN_MOD_EXP, score, 0), c = fattn_record_index(r, FATTN_MOD_ROW);
+    const fattn_value a = op(r, FATTN_MOD_SIN, score, 0), b = op(r, FATTN_MOD_EXP, score, 0),
+                      c = fattn_record_index(r, FATTN_MOD_ROW);
     return op(r, FATTN_MOD_MAX, op(r, FATTN_MOD_ADD, a, b), op(r, FATTN_MOD_MUL, c, a));
 }
 
@@ -113,8 +116,10 @@ Test(score_mod, the_order_of_independent_steps_and_of_exchangeable_inputs_does_n
 static fattn_value causal_turned_round(fattn_recorder *r, fattn_value score, void *user)
 {
     (void)user;
-    const fattn_value row = fattn_record_index(r, FATTN_MOD_ROW), key = fattn_record_index(r, FATTN_MOD_KEY);
-    return fattn_record(r, FATTN_MOD_SELECT, op(r, FATTN_MOD_LT, row, key), constant(r, -INFINITY), score);
+    const fattn_value row = fattn_record_index(r, FATTN_MOD_ROW),
+                      key = fattn_record_index(r, FATTN_MOD_KEY);
+    return fattn_record(r, FATTN_MOD_SELECT, op(r, FATTN_MOD_LT, row, key), constant(r, -INFINITY),
+                        score);
 }
 
 Test(score_mod, causal_said_the_other_way_round_is_causal)
@@ -134,7 +139,8 @@ typedef struct signature {
 static fattn_value biased(fattn_recorder *r, fattn_value score, void *user)
 {
     const signature *s = user;
-    return op(r, FATTN_MOD_ADD, score, fattn_record_tensor(r, s->name, s->dtype, s->dim, s->strides[3] ? s->strides : NULL));
+    return op(r, FATTN_MOD_ADD, score,
+              fattn_record_tensor(r, s->name, s->dtype, s->dim, s->strides[3] ? s->strides : NULL));
 }
 
 Test(score_mod, a_tensors_name_does_not_matter_and_its_signature_does)
@@ -169,20 +175,25 @@ Test(score_mod, the_text_says_the_operations)
     fattn_score_mod *mod;
     char small[8];
     cr_assert_eq(fattn_score_mod_causal(&mod), FATTN_OK);
-    cr_expect_str_eq(text_of(mod), "modified score\n0 index key\n1 index row\n2 le 0 1\n3 score\n4 constant -inf\n5 select 2 3 4\nresult 5\n");
+    cr_expect_str_eq(text_of(mod), "modified score\n0 index key\n1 index row\n2 le 0 1\n3 score\n4 "
+                                   "constant -inf\n5 select 2 3 4\nresult 5\n");
     cr_expect_eq(fattn_score_mod_text(mod, small, sizeof small), strlen(text_of(mod)));
     cr_expect_str_eq(small, "modifie");
     cr_expect_eq(fattn_score_mod_text(mod, NULL, 0), strlen(text_of(mod)));
     fattn_score_mod_destroy(mod);
 }
 
-/* ---- ready modifications ---------------------------------------------------------------------------------------------------------- */
+/* ---- ready modifications
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
-static double value_of(const fattn_score_mod *mod, double score, int64_t row, int64_t key, const void *const *tensors)
+static double value_of(const fattn_score_mod *mod, double score, int64_t row, int64_t key,
+                       const void *const *tensors)
 {
     double value = 0;
     const int64_t at[4] = { 1, 2, row, key };
-    cr_assert_eq(fattn_score_mod_evaluate(mod, score, at, tensors, &value, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_score_mod_evaluate(mod, score, at, tensors, &value, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     return value;
 }
 
@@ -190,15 +201,19 @@ Test(score_mod, the_ready_modifications_compute_what_they_say)
 {
     fattn_score_mod *mod;
     const int64_t dim[4] = { 2, 1, 4, 1 };
-    const uint16_t bias[8] = { 0, 0, 0, 0, 0, 0, 0x3f00, 0x4040 }; /* bf16: 0.5 at b 1, row 2; 3 at row 3 */
-    const float slope[3] = { 1, 2, 0.25f }, rows[8] = { 0, 0, 0, 0, 1, 1, 2, 2 }, keys[10] = { 0, 0, 0, 0, 0, 1, 1, 2, 2, 2 };
+    const uint16_t bias[8] = {
+        0, 0, 0, 0, 0, 0, 0x3f00, 0x4040
+    }; /* bf16: 0.5 at b 1, row 2; 3 at row 3 */
+    const float slope[3] = { 1, 2, 0.25f }, rows[8] = { 0, 0, 0, 0, 1, 1, 2, 2 },
+                keys[10] = { 0, 0, 0, 0, 0, 1, 1, 2, 2, 2 };
     cr_assert_eq(fattn_score_mod_causal(&mod), FATTN_OK);
     cr_expect_eq(value_of(mod, 3, 4, 4, NULL), 3);
     cr_expect_eq(value_of(mod, 3, 4, 5, NULL), -INFINITY);
     fattn_score_mod_destroy(mod);
     cr_assert_eq(fattn_score_mod_window(&mod, 2, 1), FATTN_OK); /* key > row - 2, key <= row + 1 */
     for (int64_t key = 0; key < 10; key++)
-        cr_expect_eq(value_of(mod, 3, 5, key, NULL), key > 3 && key <= 6 ? 3 : -INFINITY, "key %d", (int)key);
+        cr_expect_eq(value_of(mod, 3, 5, key, NULL), key > 3 && key <= 6 ? 3 : -INFINITY, "key %d",
+                     (int)key);
     fattn_score_mod_destroy(mod);
     cr_assert_eq(fattn_score_mod_softcap(&mod, 30), FATTN_OK);
     cr_expect_float_eq(value_of(mod, 20, 0, 0, NULL), 30 * tanh(20.0 / 30), 1e-12);
@@ -218,7 +233,8 @@ Test(score_mod, the_ready_modifications_compute_what_they_say)
     fattn_score_mod_destroy(mod);
     cr_assert_eq(fattn_score_mod_document(&mod, 2, 4, 5), FATTN_OK);
     for (int64_t key = 0; key < 5; key++)
-        cr_expect_eq(value_of(mod, 20, 1, key, (const void *[]){ rows, keys }), key < 2 ? 20 : -INFINITY, "key %d", (int)key);
+        cr_expect_eq(value_of(mod, 20, 1, key, (const void *[]){ rows, keys }),
+                     key < 2 ? 20 : -INFINITY, "key %d", (int)key);
     fattn_score_mod_destroy(mod);
 }
 
@@ -238,14 +254,18 @@ Test(score_mod, a_ready_modification_refuses_numbers_that_mean_nothing)
     cr_expect_null(mod, "an owner is NULL after a failure");
 }
 
-/* ---- bad callbacks ---------------------------------------------------------------------------------------------------------------- */
+/* ---- bad callbacks
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 static void expect_refusal(fattn_score_mod_callback callback, void *user, const char *words)
 {
     fattn_score_mod *mod = (fattn_score_mod *)(uintptr_t)8;
-    cr_expect_eq(fattn_score_mod_create(&mod, callback, NULL, user), FATTN_BAD_PROBLEM, "%s", words);
+    cr_expect_eq(fattn_score_mod_create(&mod, callback, NULL, user), FATTN_BAD_PROBLEM, "%s",
+                 words);
     cr_expect_null(mod);
-    cr_expect_not_null(strstr(fattn_last_error(), words), "\"%s\" does not say \"%s\"", fattn_last_error(), words);
+    cr_expect_not_null(strstr(fattn_last_error(), words), "\"%s\" does not say \"%s\"",
+                       fattn_last_error(), words);
 }
 
 static fattn_value garbage(fattn_recorder *r, fattn_value score, void *user)
@@ -264,7 +284,8 @@ Test(score_mod, a_value_that_is_none_is_refused)
 {
     int32_t values[] = { -1, 0, 1, 4095, 1 << 30, INT32_MIN, INT32_MAX };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        expect_refusal(garbage, &values[i], "which the callback returned, is not a value of this recording");
+        expect_refusal(garbage, &values[i],
+                       "which the callback returned, is not a value of this recording");
         expect_refusal(uses_garbage, &values[i], "operation 1 (add): input b");
     }
 }
@@ -310,12 +331,13 @@ static fattn_value bad_constant(fattn_recorder *r, fattn_value score, void *user
 
 static fattn_value bad_axis(fattn_recorder *r, fattn_value score, void *user)
 {
-    return op(r, FATTN_MOD_ADD, score, fattn_record_index(r, (fattn_mod_axis)*(int *)user));
+    return op(r, FATTN_MOD_ADD, score, fattn_record_index(r, (fattn_mod_axis) * (int *)user));
 }
 
 Test(score_mod, operations_that_are_none_and_numbers_that_do_not_fit_are_refused)
 {
-    int lengths[] = { 65, 100000 }, axes[] = { -1, 4, 1000 }, ops[] = { 0, -7, 36, 64, 66, 68, 1 << 20 };
+    int lengths[] = { 65, 100000 }, axes[] = { -1, 4, 1000 },
+        ops[] = { 0, -7, 36, 64, 66, 68, 1 << 20 };
     double numbers[] = { NAN, 1e39, -1e39, 1e-60 };
     for (size_t i = 0; i < 2; i++)
         expect_refusal(long_one, &lengths[i], "more than 64 operations");
@@ -333,7 +355,8 @@ static fattn_value many_tensors(fattn_recorder *r, fattn_value score, void *user
 {
     const int64_t dim[4] = { 1, 1, 1, 1 };
     for (int i = 0; i < *(int *)user; i++)
-        score = op(r, FATTN_MOD_ADD, score, fattn_record_tensor(r, (char[]){ (char)('a' + i), 0 }, FATTN_F32, dim, NULL));
+        score = op(r, FATTN_MOD_ADD, score,
+                   fattn_record_tensor(r, (char[]){ (char)('a' + i), 0 }, FATTN_F32, dim, NULL));
     return score;
 }
 
@@ -347,14 +370,20 @@ static fattn_value twice(fattn_recorder *r, fattn_value score, void *user)
 Test(score_mod, tensors_that_cannot_be_are_refused)
 {
     signature bad[] = {
-        { NULL, FATTN_F32, { 1, 1, 1, 1 }, { 0 } },        { "", FATTN_F32, { 1, 1, 1, 1 }, { 0 } },
-        { "t", FATTN_E4M3, { 1, 1, 1, 1 }, { 0 } },        { "t", (fattn_dtype)99, { 1, 1, 1, 1 }, { 0 } },
-        { "t", FATTN_F32, { 1, 0, 1, 1 }, { 0 } },         { "t", FATTN_F32, { 1, 1, INT64_MIN, 1 }, { 0 } },
-        { "t", FATTN_F32, { INT64_MAX, 2, 1, 1 }, { 0 } }, { "t", FATTN_F32, { 1, 1, 1, 4 }, { 1, 1, 1, -1 } },
+        { NULL, FATTN_F32, { 1, 1, 1, 1 }, { 0 } },
+        { "", FATTN_F32, { 1, 1, 1, 1 }, { 0 } },
+        { "t", FATTN_E4M3, { 1, 1, 1, 1 }, { 0 } },
+        { "t", (fattn_dtype)99, { 1, 1, 1, 1 }, { 0 } },
+        { "t", FATTN_F32, { 1, 0, 1, 1 }, { 0 } },
+        { "t", FATTN_F32, { 1, 1, INT64_MIN, 1 }, { 0 } },
+        { "t", FATTN_F32, { INT64_MAX, 2, 1, 1 }, { 0 } },
+        { "t", FATTN_F32, { 1, 1, 1, 4 }, { 1, 1, 1, -1 } },
         { "t", FATTN_F32, { 1, 1, 8, 4 }, { 1, 1, INT64_MAX, 1 } },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        expect_refusal(biased, &bad[i], bad[i].name == NULL || *bad[i].name == 0 ? "a tensor has no name" : "tensor \"t\": ");
+        expect_refusal(biased, &bad[i],
+                       bad[i].name == NULL || *bad[i].name == 0 ? "a tensor has no name"
+                                                                : "tensor \"t\": ");
     int count = 9, eight = 8, other = 9;
     expect_refusal(many_tensors, &count, "more than 8 tensors");
     fattn_score_mod_destroy(made(many_tensors, &eight));
@@ -377,11 +406,14 @@ Test(score_mod, null_is_answered_with_a_sentence)
     mod = made(twice, &(int){ 8 });
     cr_expect_eq(fattn_score_mod_evaluate(NULL, 0, origin, NULL, &x, NULL), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_score_mod_evaluate(mod, 0, NULL, NULL, &x, NULL), FATTN_BAD_PROBLEM);
-    cr_expect_eq(fattn_score_mod_evaluate(mod, 0, origin, NULL, &x, NULL), FATTN_BAD_PROBLEM, "a tensor has no address");
+    cr_expect_eq(fattn_score_mod_evaluate(mod, 0, origin, NULL, &x, NULL), FATTN_BAD_PROBLEM,
+                 "a tensor has no address");
     const int64_t outside[4] = { 0, 0, 0, 8 };
     const float data[8] = { 0 };
-    cr_expect_eq(fattn_score_mod_evaluate(mod, 0, outside, (const void *[]){ data }, &x, NULL), FATTN_BAD_PROBLEM, "outside the tensor");
-    cr_expect_eq(fattn_score_mod_evaluate(mod, 0, origin, (const void *[]){ data }, NULL, NULL), FATTN_OK);
+    cr_expect_eq(fattn_score_mod_evaluate(mod, 0, outside, (const void *[]){ data }, &x, NULL),
+                 FATTN_BAD_PROBLEM, "outside the tensor");
+    cr_expect_eq(fattn_score_mod_evaluate(mod, 0, origin, (const void *[]){ data }, NULL, NULL),
+                 FATTN_OK);
     cr_expect_eq(fattn_record(NULL, FATTN_MOD_ADD, 0, 0, 0), -1);
     fattn_score_mod_destroy(mod), fattn_score_mod_destroy(NULL);
     cr_expect_eq(fattn_score_mod_tensor_count(NULL), 0);

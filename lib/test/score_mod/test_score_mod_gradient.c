@@ -4,7 +4,8 @@
 #include "recipes.h"
 
 /* ---- what must hold
- * ----------------------------------------------------------------------------------------------------------------- */
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 Test(score_mod_gradient, derived_gradients_are_finite_differences)
 {
@@ -13,15 +14,17 @@ Test(score_mod_gradient, derived_gradients_are_finite_differences)
     for (int trial = 0; trial < 20000; trial++) {
         recipe r = random_recipe();
         fattn_score_mod *mod = recorded(&r);
-        const fattn__mod_program *program = fattn__score_mod_program(mod), *gradient = fattn__score_mod_gradient(mod);
+        const fattn__mod_program *program = fattn__score_mod_program(mod),
+                                 *gradient = fattn__score_mod_gradient(mod);
         for (int i = 0; i < 4; i++) {
             place p = random_place();
             double want;
             if (!slope_at(program, &p, &p.score, &want))
                 continue;
             const double got = computed(gradient, gradient->result, &p);
-            cr_assert(close_to(got, want * p.gradient, 1e-5), "trial %d: %g, not %g, at score %.17g\n%s", trial, got,
-                      want * p.gradient, p.score, text_of(mod));
+            cr_assert(close_to(got, want * p.gradient, 1e-5),
+                      "trial %d: %g, not %g, at score %.17g\n%s", trial, got, want * p.gradient,
+                      p.score, text_of(mod));
             settled++;
             for (int k = 0; want != 0 && k < program->count; k++)
                 if (program->at[k].op <= FATTN_MOD_SELECT)
@@ -31,14 +34,16 @@ Test(score_mod_gradient, derived_gradients_are_finite_differences)
                     continue;
                 const int at = gradient->tensor_results[t];
                 const double of_tensor = at < 0 ? 0 : computed(gradient, at, &p);
-                cr_assert(close_to(of_tensor, want * p.gradient, 1e-5), "trial %d: tensor %d: %g, not %g\n%s", trial, t, of_tensor,
+                cr_assert(close_to(of_tensor, want * p.gradient, 1e-5),
+                          "trial %d: tensor %d: %g, not %g\n%s", trial, t, of_tensor,
                           want * p.gradient, text_of(mod));
             }
         }
         fattn_score_mod_destroy(mod);
     }
     cr_assert_gt(settled, 30000);
-#define WAS_USED(symbol, value, word, inputs) cr_expect_gt(used[value], 5, word " was hardly tried: %d", used[value]);
+#define WAS_USED(symbol, value, word, inputs)                                                      \
+    cr_expect_gt(used[value], 5, word " was hardly tried: %d", used[value]);
     FATTN_MOD_OP_LIST(WAS_USED)
 #undef WAS_USED
 }
@@ -53,11 +58,14 @@ Test(score_mod_gradient, the_normal_form_computes_the_number_that_was_said)
         const place p = random_place();
         bool odd;
         const double want = said(&r, &p, &odd),
-                     got = computed(fattn__score_mod_program(mod), fattn__score_mod_program(mod)->result, &p);
+                     got = computed(fattn__score_mod_program(mod),
+                                    fattn__score_mod_program(mod)->result, &p);
         if (!odd) {
             const bool exact = got == want || (isnan(got) && isnan(want));
-            cr_assert(exact || close_to(got, want, 1e-6), "trial %d: %.17g, not %.17g\n%s", trial, got, want, text_of(mod));
-            compared++, rounded += !exact; /* a condition that is a constant may leave constants alone: those are rounded too */
+            cr_assert(exact || close_to(got, want, 1e-6), "trial %d: %.17g, not %.17g\n%s", trial,
+                      got, want, text_of(mod));
+            compared++, rounded += !exact; /* a condition that is a constant may leave constants
+                                              alone: those are rounded too */
         }
         fattn_score_mod_destroy(mod);
     }
@@ -80,16 +88,20 @@ static void expect_normal(const fattn__mod_program *p, const char *text)
     for (int i = 0; i < p->count; i++) {
         const fattn__mod_node *n = &p->at[i];
         const int inputs = inputs_of(n->op), at[3] = { n->a, n->b, n->c };
-        const bool logic = n->op == FATTN_MOD_AND || n->op == FATTN_MOD_OR || n->op == FATTN_MOD_NOT;
+        const bool logic =
+            n->op == FATTN_MOD_AND || n->op == FATTN_MOD_OR || n->op == FATTN_MOD_NOT;
         for (int k = 0; k < inputs; k++) {
             cr_assert_lt(at[k], i, "inputs come first");
-            cr_assert_eq(is_condition(&p->at[at[k]]), logic || (n->op == FATTN_MOD_SELECT && k == 0), "node %d input %d\n%s", i, k,
-                         text);
+            cr_assert_eq(is_condition(&p->at[at[k]]),
+                         logic || (n->op == FATTN_MOD_SELECT && k == 0), "node %d input %d\n%s", i,
+                         k, text);
         }
         if (inputs > 0)
-            cr_assert_not(is_real(&p->at[n->op == FATTN_MOD_SELECT ? n->b : n->a]), "node %d\n%s", i, text);
+            cr_assert_not(is_real(&p->at[n->op == FATTN_MOD_SELECT ? n->b : n->a]), "node %d\n%s",
+                          i, text);
         for (int k = 0; k < i; k++)
-            cr_assert(memcmp(&p->at[k], n, sizeof *n) != 0, "nodes %d and %d are equal\n%s", k, i, text);
+            cr_assert(memcmp(&p->at[k], n, sizeof *n) != 0, "nodes %d and %d are equal\n%s", k, i,
+                      text);
     }
     cr_assert_not(is_condition(&p->at[p->result]) || is_real(&p->at[p->result]), "%s", text);
 }
@@ -106,7 +118,8 @@ Test(score_mod_gradient, score_and_gradient_programs_are_in_normal_form)
     }
 }
 
-/* Whatever lies in a branch that is not taken: overflow, 0/0, log of a negative number, an infinite tensor. */
+/* Whatever lies in a branch that is not taken: overflow, 0/0, log of a negative number, an infinite
+ * tensor. */
 static void expect_zero(const fattn_score_mod *mod, const place *p, int trial)
 {
     const fattn__mod_program *gradient = fattn__score_mod_gradient(mod);
@@ -115,7 +128,8 @@ static void expect_zero(const fattn_score_mod *mod, const place *p, int trial)
     for (int t = 0; t < TENSORS; t++) {
         const int at = gradient->tensor_results[t];
         const double of_tensor = at < 0 ? 0 : computed(gradient, at, p);
-        cr_assert_eq(of_tensor, 0, "trial %d: tensor %d: %g\n%s", trial, t, of_tensor, text_of(mod));
+        cr_assert_eq(of_tensor, 0, "trial %d: tensor %d: %g\n%s", trial, t, of_tensor,
+                     text_of(mod));
     }
 }
 
@@ -139,7 +153,9 @@ Test(score_mod_gradient, a_masked_key_has_the_gradient_0_and_never_a_nan)
         for (int i = 0; i < 3; i++) {
             place p = random_place();
             wilder(&p);
-            cr_assert_eq(computed(fattn__score_mod_program(mod), fattn__score_mod_program(mod)->result, &p), -INFINITY);
+            cr_assert_eq(
+                computed(fattn__score_mod_program(mod), fattn__score_mod_program(mod)->result, &p),
+                -INFINITY);
             expect_zero(mod, &p, trial);
         }
         fattn_score_mod_destroy(mod);
@@ -163,7 +179,8 @@ Test(score_mod_gradient, a_gradient_of_0_stays_0_however_steep_the_modification)
 }
 
 /* ---- rows
- * --------------------------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------------------------
+ */
 
 Test(score_mod_gradient, a_row_in_fp32_is_the_places_in_double)
 {
@@ -174,30 +191,39 @@ Test(score_mod_gradient, a_row_in_fp32_is_the_places_in_double)
     for (int trial = 0; trial < 1000; trial++) {
         recipe r = random_recipe();
         fattn_score_mod *mod = recorded(&r);
-        const fattn__mod_program *program = fattn__score_mod_program(mod), *gradient = fattn__score_mod_gradient(mod);
+        const fattn__mod_program *program = fattn__score_mod_program(mod),
+                                 *gradient = fattn__score_mod_gradient(mod);
         for (int i = 0; i < 8; i++)
-            x[i] = (float)real(2), y[i % 4] = (float)real(2), z[i] = (float)real(2), z[8 + i] = (float)real(2);
+            x[i] = (float)real(2), y[i % 4] = (float)real(2), z[i] = (float)real(2),
+            z[8 + i] = (float)real(2);
         for (int i = 0; i < 200; i++)
             scores[i] = (float)real(2), gradients[i] = (float)real(2);
         const int64_t at[4] = { pick(2), pick(4), pick(8), pick(4) };
         const int count = (int)(1 + pick((unsigned)(8 - at[3])));
-        const int32_t places[2] = { gradient->result,
-                                    gradient->tensor_results[0] >= 0 ? gradient->tensor_results[0] : gradient->result };
-        fattn__score_mod_row(mod, gradient, at, count, scores, gradients, tensors, places, 2, out + count);
-        fattn__score_mod_row(mod, program, at, count, scores, NULL, tensors, &program->result, 1, out);
+        const int32_t places[2] = { gradient->result, gradient->tensor_results[0] >= 0
+                                                          ? gradient->tensor_results[0]
+                                                          : gradient->result };
+        fattn__score_mod_row(mod, gradient, at, count, scores, gradients, tensors, places, 2,
+                             out + count);
+        fattn__score_mod_row(mod, program, at, count, scores, NULL, tensors, &program->result, 1,
+                             out);
         for (int i = 0; i < count; i++) {
             const place p = { .score = (double)scores[i],
                               .gradient = (double)gradients[i],
-                              .tensors = { (double)x[at[3] + i], (double)y[at[1]], (double)z[at[0] * 8 + at[2]] },
+                              .tensors = { (double)x[at[3] + i], (double)y[at[1]],
+                                           (double)z[at[0] * 8 + at[2]] },
                               .at = { at[0], at[1], at[2], at[3] + i } };
-            const double want[3] = { computed(program, program->result, &p), computed(gradient, places[0], &p),
+            const double want[3] = { computed(program, program->result, &p),
+                                     computed(gradient, places[0], &p),
                                      computed(gradient, places[1], &p) };
             const float got[3] = { out[i], out[count + i], out[2 * count + i] };
             for (int k = 0; k < 3; k++) {
                 if (!isfinite(want[k]) || fabs(want[k]) > 100)
                     continue;
                 compared++;
-                wrong += !close_to((double)got[k], want[k], 1e-4); /* a step at a kink may fall to the other side; see below */
+                wrong +=
+                    !close_to((double)got[k], want[k],
+                              1e-4); /* a step at a kink may fall to the other side; see below */
             }
         }
         fattn_score_mod_destroy(mod);
@@ -209,9 +235,11 @@ Test(score_mod_gradient, a_row_in_fp32_is_the_places_in_double)
 static fattn_value gentle(fattn_recorder *r, fattn_value score, void *user)
 {
     (void)user;
-    const fattn_value key = fattn_record_index(r, FATTN_MOD_KEY), row = fattn_record_index(r, FATTN_MOD_ROW);
+    const fattn_value key = fattn_record_index(r, FATTN_MOD_KEY),
+                      row = fattn_record_index(r, FATTN_MOD_ROW);
     const fattn_value far =
-        fattn_record(r, FATTN_MOD_MUL, fattn_record(r, FATTN_MOD_SUB, key, row, 0), fattn_record_constant(r, 0.01), 0);
+        fattn_record(r, FATTN_MOD_MUL, fattn_record(r, FATTN_MOD_SUB, key, row, 0),
+                     fattn_record_constant(r, 0.01), 0);
     return fattn_record(r, FATTN_MOD_ADD, fattn_record(r, FATTN_MOD_SIN, score, 0, 0), far, 0);
 }
 
@@ -223,27 +251,31 @@ Test(score_mod_gradient, a_long_row_is_evaluated_in_blocks_without_a_seam)
     cr_assert_eq(fattn_score_mod_create(&mod, gentle, NULL, NULL), FATTN_OK);
     for (int i = 0; i < 777; i++)
         scores[i] = (float)i * 0.1f;
-    fattn__score_mod_row(mod, fattn__score_mod_program(mod), at, 777, scores, NULL, NULL, &fattn__score_mod_program(mod)->result, 1,
-                         out);
+    fattn__score_mod_row(mod, fattn__score_mod_program(mod), at, 777, scores, NULL, NULL,
+                         &fattn__score_mod_program(mod)->result, 1, out);
     for (int i = 0; i < 777; i++)
         cr_assert_float_eq(out[i], sin((double)scores[i]) + 0.01 * (i - 50), 1e-5, "key %d", i);
     fattn_score_mod_destroy(mod);
 }
 
 /* ---- a user's own gradient
- * ---------------------------------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_value cube(fattn_recorder *r, fattn_value score, void *user)
 {
     (void)user;
-    return fattn_record(r, FATTN_MOD_MUL, fattn_record(r, FATTN_MOD_MUL, score, score, 0), score, 0);
+    return fattn_record(r, FATTN_MOD_MUL, fattn_record(r, FATTN_MOD_MUL, score, score, 0), score,
+                        0);
 }
 
-static fattn_value cube_gradient(fattn_recorder *r, fattn_value score, fattn_value gradient, void *user)
+static fattn_value cube_gradient(fattn_recorder *r, fattn_value score, fattn_value gradient,
+                                 void *user)
 {
     const fattn_value factor = fattn_record_constant(r, *(double *)user);
     const fattn_value square = fattn_record(r, FATTN_MOD_MUL, score, score, 0);
-    return fattn_record(r, FATTN_MOD_MUL, gradient, fattn_record(r, FATTN_MOD_MUL, square, factor, 0), 0);
+    return fattn_record(r, FATTN_MOD_MUL, gradient,
+                        fattn_record(r, FATTN_MOD_MUL, square, factor, 0), 0);
 }
 
 static fattn_value forgets(fattn_recorder *r, fattn_value score, fattn_value gradient, void *user)
@@ -260,7 +292,8 @@ Test(score_mod_gradient, a_users_gradient_is_taken_and_checked)
     cr_assert_eq(fattn_score_mod_create(&right, cube, cube_gradient, &three), FATTN_OK);
     cr_assert_eq(fattn_score_mod_create(&wrong, cube, cube_gradient, &two), FATTN_OK);
     cr_assert_eq(fattn_score_mod_create(&derived, cube, NULL, NULL), FATTN_OK);
-    cr_expect_eq(fattn_score_mod_check(right, extents, NULL, 100, 1, 1e-9), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(fattn_score_mod_check(right, extents, NULL, 100, 1, 1e-9), FATTN_OK, "%s",
+                 fattn_last_error());
     cr_expect_eq(fattn_score_mod_check(derived, extents, NULL, 100, 1, 0), FATTN_OK);
     cr_expect_eq(fattn_score_mod_check(wrong, extents, NULL, 100, 1, 1e-3), FATTN_BAD_PROBLEM);
     cr_expect_not_null(strstr(fattn_last_error(), "the derived one"), "%s", fattn_last_error());
@@ -270,14 +303,17 @@ Test(score_mod_gradient, a_users_gradient_is_taken_and_checked)
     cr_expect_not(fattn_score_mod_same(right, derived), "another program runs");
     cr_expect_eq(fattn_score_mod_create(&none, cube, forgets, NULL), FATTN_BAD_PROBLEM);
     cr_expect_not_null(strstr(fattn_last_error(), "gradient: 77"), "%s", fattn_last_error());
-    cr_expect_eq(fattn_score_mod_check(wrong, (int64_t[4]){ 0, 1, 1, 1 }, NULL, 1, 1, 1), FATTN_BAD_PROBLEM);
+    cr_expect_eq(fattn_score_mod_check(wrong, (int64_t[4]){ 0, 1, 1, 1 }, NULL, 1, 1, 1),
+                 FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_score_mod_check(wrong, extents, NULL, 0, 1, 1), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_score_mod_check(wrong, extents, NULL, 1, 1, NAN), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_score_mod_check(NULL, extents, NULL, 1, 1, 1), FATTN_BAD_PROBLEM);
-    fattn_score_mod_destroy(right), fattn_score_mod_destroy(wrong), fattn_score_mod_destroy(derived);
+    fattn_score_mod_destroy(right), fattn_score_mod_destroy(wrong),
+        fattn_score_mod_destroy(derived);
 }
 
-static fattn_value identity_gradient(fattn_recorder *r, fattn_value score, fattn_value gradient, void *user)
+static fattn_value identity_gradient(fattn_recorder *r, fattn_value score, fattn_value gradient,
+                                     void *user)
 {
     (void)score, (void)user;
     return fattn_record(r, FATTN_MOD_MUL, gradient, fattn_record_constant(r, 1), 0);

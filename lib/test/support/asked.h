@@ -1,5 +1,5 @@
-/* For suites that put problems to one described device: its context, opened before each test and closed behind it, and what it
- * answers. */
+/* For suites that put problems to one described device: its context, opened before each test and
+ * closed behind it, and what it answers. */
 #ifndef FATTN_TEST_ASKED_H
 #define FATTN_TEST_ASKED_H
 
@@ -18,8 +18,9 @@ static inline void close_context(void)
     fattn_context_destroy(context);
 }
 
-/* The versions that `./facts test` asks are 9.20.0 and 9.27.0. Nothing is skipped that one of them shows: the test returns without a result where the other
- * one is asked. What neither shows is skipped; the night asks 9.28.0. */
+/* The versions that `./facts test` asks are 9.20.0 and 9.27.0. Nothing is skipped that one of them
+ * shows: the test returns without a result where the other one is asked. What neither shows is
+ * skipped; the night asks 9.28.0. */
 static inline bool has(int least)
 {
     if (version < least && least > 92700)
@@ -27,7 +28,8 @@ static inline bool has(int least)
     return version >= least;
 }
 
-/* The engines of mode A, each once, in order: "2,1"; or "class: text" of a refusal. Valid until the next call. */
+/* The engines of mode A, each once, in order: "2,1"; or "class: text" of a refusal. Valid until the
+ * next call. */
 static inline const char *answer(fattn_problem p)
 {
     static char text[1024];
@@ -37,7 +39,8 @@ static inline const char *answer(fattn_problem p)
     cr_assert_not_null(decision, "%s: %s", fattn_status_name(st), fattn_last_error());
     text[0] = '\0';
     if (!fattn_decision_supported(decision))
-        snprintf(text, sizeof text, "%s: %s", fattn_status_name((fattn_status)fattn_decision_reason(decision)),
+        snprintf(text, sizeof text, "%s: %s",
+                 fattn_status_name((fattn_status)fattn_decision_reason(decision)),
                  fattn_decision_text(decision));
     for (size_t i = 0; i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++) {
         const long index = (long)fattn_decision_engine(decision, FATTN_MODE_A, i)->index;
@@ -45,7 +48,8 @@ static inline const char *answer(fattn_problem p)
         for (size_t j = 0; j < i; j++)
             seen |= fattn_decision_engine(decision, FATTN_MODE_A, j)->index == index;
         if (!seen)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%ld", i == 0 ? "" : ",", index);
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%ld", i == 0 ? "" : ",",
+                     index);
     }
     fattn_decision_destroy(decision);
     return text;
@@ -56,7 +60,8 @@ static inline size_t compiled(const char *name, fattn_problem p, const fattn_pla
 {
     fattn_plan *plan = NULL;
     p.struct_size = sizeof p;
-    cr_assert_eq(fattn_plan_create(&plan, context, &p, options), FATTN_OK, "%s: %s", name, fattn_last_error());
+    cr_assert_eq(fattn_plan_create(&plan, context, &p, options), FATTN_OK, "%s: %s", name,
+                 fattn_last_error());
     const size_t bytes = fattn_plan_workspace_bytes(plan);
     fattn_plan_destroy(plan);
     return bytes;

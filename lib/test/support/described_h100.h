@@ -1,6 +1,7 @@
-/* A target for tests: a real cuDNN that is asked about a described H100, with the null driver. It is the build FACTS_TEST_BUILD (by
- * default 9.27.0-jit-cu13) in the cache of `facts cudnn install`, or the folder FACTS_TEST_CUDNN with the library FACTS_TEST_NVRTC.
- * Where it is not installed, the tests that need it say so and are skipped. */
+/* A target for tests: a real cuDNN that is asked about a described H100, with the null driver. It
+ * is the build FACTS_TEST_BUILD (by default 9.27.0-jit-cu13) in the cache of `facts cudnn install`,
+ * or the folder FACTS_TEST_CUDNN with the library FACTS_TEST_NVRTC. Where it is not installed, the
+ * tests that need it say so and are skipped. */
 #ifndef FATTN_TEST_TARGET_H
 #define FATTN_TEST_TARGET_H
 
@@ -50,7 +51,8 @@ static inline const char *test_cudnn(void)
     return from_environment("FACTS_TEST_CUDNN", in_cache(path, pattern));
 }
 
-/* From 9.21 on cuDNN needs none. The cache has one where no CUDA toolkit was there when an older cuDNN was installed. */
+/* From 9.21 on cuDNN needs none. The cache has one where no CUDA toolkit was there when an older
+ * cuDNN was installed. */
 static inline const char *test_nvrtc(void)
 {
     static char path[PATH_MAX];
@@ -72,7 +74,8 @@ static inline char *read_device(const char *name)
 {
     static char text[16384];
     char path[512];
-    snprintf(path, sizeof path, "%s/lib/devices/%s.json", from_environment("FACTS_SOURCE", "."), name);
+    snprintf(path, sizeof path, "%s/lib/devices/%s.json", from_environment("FACTS_SOURCE", "."),
+             name);
     FILE *file = fopen(path, "r");
     cr_assert_not_null(file, "%s", path);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
@@ -119,7 +122,9 @@ static inline fattn_context *open_described(const char *device, int *version)
     fattn_context_options options = h100_options();
     options.device_json = read_device(device);
     fattn_context *context = open_options(&options);
-    fattn_context_info info = { .struct_size = offsetof(fattn_context_info, build_id) }; /* reads no library to hash it */
+    fattn_context_info info = {
+        .struct_size = offsetof(fattn_context_info, build_id)
+    }; /* reads no library to hash it */
     cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
     *version = info.cudnn_version;
     return context;
@@ -139,8 +144,9 @@ static inline fattn_context *open_gpu(void)
     return context;
 }
 
-/* Is a plan compiled where nothing but its coming about is shown? Under a sanitizer none is: the sanitizer sees nothing of cuDNN's
- * compiler, which takes seconds there, and lib_plan compiles the plans that it needs. */
+/* Is a plan compiled where nothing but its coming about is shown? Under a sanitizer none is: the
+ * sanitizer sees nothing of cuDNN's compiler, which takes seconds there, and lib_plan compiles the
+ * plans that it needs. */
 static inline bool compiling(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -150,7 +156,8 @@ static inline bool compiling(void)
 #endif
 }
 
-/* Are all of them compiled? A plan takes a second. By day one of each kind is, and the others are only recognised. */
+/* Are all of them compiled? A plan takes a second. By day one of each kind is, and the others are
+ * only recognised. */
 static inline bool compiling_all(void)
 {
     return compiling() && night();

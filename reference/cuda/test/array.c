@@ -3,19 +3,22 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What is allowed: of the sums' magnitude for answers, of the value for sigmas, bounds and what else only adds up. Beyond it, what
- * double arithmetic makes of the conditioning: 2^-52 of the largest |q||k| in every probability, 2^-52 over the slope where a soft
- * cap saturates, and 2^-29 of an answer's bound, which is at least 2^-23 of what cancels in it. */
+/* What is allowed: of the sums' magnitude for answers, of the value for sigmas, bounds and what
+ * else only adds up. Beyond it, what double arithmetic makes of the conditioning: 2^-52 of the
+ * largest |q||k| in every probability, 2^-52 over the slope where a soft cap saturates, and 2^-29
+ * of an answer's bound, which is at least 2^-23 of what cancels in it. */
 #define ALLOWED 1e-12
 
 static double allowed_of(const array *a, int64_t n, double conditioning)
 {
-    const double size = fabs(a->expected[n]), sums = a->bound ? fmax(size, a->bound[n] / a->unit) : size;
+    const double size = fabs(a->expected[n]),
+                 sums = a->bound ? fmax(size, a->bound[n] / a->unit) : size;
     return (ALLOWED + conditioning) * sums + (a->bound ? 0x1p-29 * a->bound[n] : 0.0) + a->floor +
            1e-300; /* where doubles are subnormal */
 }
 
-/* What rounding may do to the weights of a row, relative: a gradient that cancels is made of noise. */
+/* What rounding may do to the weights of a row, relative: a gradient that cancels is made of noise.
+ */
 static double noise(const array *a, int64_t row)
 {
     double largest = 0.0, bound = 0.0;
@@ -26,8 +29,9 @@ static double noise(const array *a, int64_t row)
     return a->of ? 1e-8 * bound / largest : 0.0;
 }
 
-/* Of what is made of rough sums: what lies above the value within what they may add counts for nothing. Theirs is 2^-80 of the
- * largest of what they add up, of which nothing is known here but the largest that came of it. */
+/* Of what is made of rough sums: what lies above the value within what they may add counts for
+ * nothing. Theirs is 2^-80 of the largest of what they add up, of which nothing is known here but
+ * the largest that came of it. */
 static double beyond_rough(const array *a, double e, double g, double largest, tally *t)
 {
     if (!a->above || !(g > e))
@@ -37,8 +41,9 @@ static double beyond_rough(const array *a, double e, double g, double largest, t
     return fmax(0.0, g - e * (1.0 + ABOVE) - floor);
 }
 
-/* Degrees of freedom are quotients of variances. Where all of a row's are of the size that rough sums may add they may be anything,
- * but of a row that nothing weighs in: there is no variance but the last cast's, and nothing may be added. */
+/* Degrees of freedom are quotients of variances. Where all of a row's are of the size that rough
+ * sums may add they may be anything, but of a row that nothing weighs in: there is no variance but
+ * the last cast's, and nothing may be added. */
 static bool anything(const array *a, int64_t row)
 {
     double most = 0.0, largest = 0.0;
@@ -63,7 +68,8 @@ void compare_array(const array *a, double conditioning, uint64_t seed, tally *t)
             ratio = g == e ? 0.0 : INFINITY;
         else
             ratio = beyond_rough(a, e, g, largest, t) /
-                    (allowed_of(a, n, conditioning) + noise(a, n) * fabs(e) + a->either_way * (a->bound ? 1.0 : fabs(e)));
+                    (allowed_of(a, n, conditioning) + noise(a, n) * fabs(e) +
+                     a->either_way * (a->bound ? 1.0 : fabs(e)));
         if (ratio > 1.0 && anything(a, n))
             continue;
         if (!(ratio <= worst)) {
@@ -77,6 +83,7 @@ void compare_array(const array *a, double conditioning, uint64_t seed, tally *t)
     if (worst <= 1.0)
         return;
     t->wrong++;
-    printf("seed %llu: %s[%lld of %lld]: %.17g, not %.17g (%.3g times what is allowed)\n", (unsigned long long)seed, a->name,
-           (long long)at, (long long)a->count, a->got[at], a->expected[at], worst);
+    printf("seed %llu: %s[%lld of %lld]: %.17g, not %.17g (%.3g times what is allowed)\n",
+           (unsigned long long)seed, a->name, (long long)at, (long long)a->count, a->got[at],
+           a->expected[at], worst);
 }

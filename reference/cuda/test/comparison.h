@@ -36,8 +36,9 @@ typedef struct tally {
     double above; /* how far a sigma or a bound lies above the C oracle's, relative */
 } tally;
 
-/* Draws the problem of `seed`, judges it on both sides, forward and backward, and prints what differs. The backward takes the forward's scores
- * where the seed is even. */
-void compare_problem(fref_gpu *gpu, const gpu_driver *driver, feature with, uint64_t seed, const size_limits *most, tally *t);
+/* Draws the problem of `seed`, judges it on both sides, forward and backward, and prints what
+ * differs. The backward takes the forward's scores where the seed is even. */
+void compare_problem(fref_gpu *gpu, const gpu_driver *driver, feature with, uint64_t seed,
+                     const size_limits *most, tally *t);
 
 #endif

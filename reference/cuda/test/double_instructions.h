@@ -22,7 +22,8 @@ template <int n> inline void wait_for_copies()
 {
 }
 
-/* C += A B of a warp whose lanes have given a, b and c: sum = F::add(sum, x, y) for each product, in the order of k. */
+/* C += A B of a warp whose lanes have given a, b and c: sum = F::add(sum, x, y) for each product,
+ * in the order of k. */
 template <class F> inline void multiply_given(emulate::warp &w)
 {
     static double left[16][8], right[8][8];
@@ -58,11 +59,14 @@ inline void multiply(double c[4], const double a[4], const double b[2])
     memcpy(c, emulate::taken<double>(), 4 * sizeof *c);
 }
 
-/* As little as the unit may make of it: whatever a sum cannot hold is cut off after each addition, and what is subnormal is 0. */
+/* As little as the unit may make of it: whatever a sum cannot hold is cut off after each addition,
+ * and what is subnormal is 0. */
 inline float cut_off(double x)
 {
     const float y = (float)x;
-    return std::fabs(x) < 0x1p-126 ? 0.0f : std::fabs((double)y) > std::fabs(x) ? std::nextafter(y, 0.0f) : y;
+    return std::fabs(x) < 0x1p-126               ? 0.0f
+           : std::fabs((double)y) > std::fabs(x) ? std::nextafter(y, 0.0f)
+                                                 : y;
 }
 
 struct roughly {

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const feature_words[FEATURE_COUNT] = { "any",          "plain",   "band", "lengths", "groups",  "bias",
-                                                   "modification", "dropout", "sink", "alibi",   "samples", "ragged and paged",
-                                                   "mask",         "steep" };
+const char *const feature_words[FEATURE_COUNT] = {
+    "any",     "plain", "band",  "lengths", "groups",           "bias", "modification",
+    "dropout", "sink",  "alibi", "samples", "ragged and paged", "mask", "steep"
+};
 
 static int64_t between(uint64_t *state, int64_t least, int64_t most)
 {
@@ -28,8 +29,9 @@ static fref_problem draw_sizes(uint64_t *state, feature with, const size_limits 
     do
         dim_v = chance(state, 2) ? dim_qk : dims[random_bits(state) % 8];
     while (dim_v > most->dim);
-    fref_problem p = dense_problem(between(state, 1, most->batch), between(state, 1, most->heads), 1, between(state, 1, most->seq),
-                                   between(state, 1, most->seq), dim_qk, dim_v);
+    fref_problem p =
+        dense_problem(between(state, 1, most->batch), between(state, 1, most->heads), 1,
+                      between(state, 1, most->seq), between(state, 1, most->seq), dim_qk, dim_v);
     if (with == FEATURE_GROUPS)
         p.heads_q = most->heads;
     p.heads_k = chance(state, 2) ? p.heads_q : 1;
@@ -39,7 +41,8 @@ static fref_problem draw_sizes(uint64_t *state, feature with, const size_limits 
     return p;
 }
 
-static void draw_mask(fref_problem *p, uint64_t *state, feature with, int32_t len_q[8], int32_t len_kv[8])
+static void draw_mask(fref_problem *p, uint64_t *state, feature with, int32_t len_q[8],
+                      int32_t len_kv[8])
 {
     if (with == FEATURE_PLAIN || with == FEATURE_STEEP)
         return;
@@ -62,8 +65,8 @@ static void draw_mask(fref_problem *p, uint64_t *state, feature with, int32_t le
 static void draw_bias(drawn *x, uint64_t *state)
 {
     const fref_problem *p = &x->data.problem;
-    const int64_t dim[4] = { chance(state, 2) ? 1 : p->batch, chance(state, 2) ? 1 : p->heads_q, chance(state, 3) ? 1 : p->rows,
-                             p->keys };
+    const int64_t dim[4] = { chance(state, 2) ? 1 : p->batch, chance(state, 2) ? 1 : p->heads_q,
+                             chance(state, 3) ? 1 : p->rows, p->keys };
     data_bias(&x->data, dim, chance(state, 2) ? FREF_F32 : x->data.type, 0.5);
 }
 
@@ -76,26 +79,32 @@ static bool is_seen(const drawn *x, int64_t b, int64_t h, int64_t i, int64_t j)
 {
     const fref_problem *p = &x->data.problem;
     const int64_t *stride = x->seen.stride;
-    if (x->seen_memory && !x->seen_memory[b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3]])
+    if (x->seen_memory &&
+        !x->seen_memory[b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3]])
         return false;
-    return !x->tiles || x->tiles[((b * p->heads_q + h) * tiles_of(p->rows) + i / 128) * tiles_of(p->keys) + j / 128];
+    return !x->tiles ||
+           x->tiles[((b * p->heads_q + h) * tiles_of(p->rows) + i / 128) * tiles_of(p->keys) +
+                    j / 128];
 }
 
-/* Elements in the layout rows, keys, heads, batch, those that are one broadcast; tiles; the bias that both are for the one in C. */
+/* Elements in the layout rows, keys, heads, batch, those that are one broadcast; tiles; the bias
+ * that both are for the one in C. */
 static void draw_masks(drawn *x, uint64_t *state)
 {
     fref_problem *p = &x->data.problem;
-    const int64_t batch = chance(state, 2) ? 1 : p->batch, heads = chance(state, 2) ? 1 : p->heads_q,
-                  rows = chance(state, 3) ? 1 : p->rows, all = p->batch * p->heads_q * p->rows * p->keys;
+    const int64_t batch = chance(state, 2) ? 1 : p->batch,
+                  heads = chance(state, 2) ? 1 : p->heads_q, rows = chance(state, 3) ? 1 : p->rows,
+                  all = p->batch * p->heads_q * p->rows * p->keys;
     const int64_t tiles = p->batch * p->heads_q * tiles_of(p->rows) * tiles_of(p->keys);
     const int which = (int)between(state, 1, 3);
     if (which & 1) {
         x->seen_memory = malloc((size_t)all);
         for (int64_t n = 0; n < all; n++)
             x->seen_memory[n] = chance(state, 4) ? 0 : (uint8_t)between(state, 1, 255);
-        x->seen = (fref_tensor){ .data = x->seen_memory,
-                                 .stride = { batch > 1 ? 1 : 0, heads > 1 ? batch : 0, rows > 1 ? batch * heads * p->keys : 0,
-                                             batch * heads } };
+        x->seen =
+            (fref_tensor){ .data = x->seen_memory,
+                           .stride = { batch > 1 ? 1 : 0, heads > 1 ? batch : 0,
+                                       rows > 1 ? batch * heads * p->keys : 0, batch * heads } };
     }
     if (which & 2) {
         x->tiles = malloc((size_t)tiles);
@@ -107,9 +116,11 @@ static void draw_masks(drawn *x, uint64_t *state)
         abort();
     x->masked = (fref_tensor){ .data = x->masked_memory,
                                .type = FREF_F32,
-                               .stride = { p->heads_q * p->rows * p->keys, p->rows * p->keys, p->keys, 1 } };
+                               .stride = { p->heads_q * p->rows * p->keys, p->rows * p->keys,
+                                           p->keys, 1 } };
     for (int64_t n = 0; n < all; n++) {
-        const int64_t j = n % p->keys, i = n / p->keys % p->rows, h = n / p->keys / p->rows % p->heads_q,
+        const int64_t j = n % p->keys, i = n / p->keys % p->rows,
+                      h = n / p->keys / p->rows % p->heads_q,
                       b = n / p->keys / p->rows / p->heads_q;
         const double value = p->bias ? element(p->bias, b, h, i, j) : 0.0;
         x->masked_memory[n] = is_seen(x, b, h, i, j) ? (float)value : -INFINITY;
@@ -129,7 +140,8 @@ static void draw_mod(drawn *x, uint64_t *state)
     const fref_problem *p = &x->data.problem;
     x->mod.kind = (fref_mod_kind)between(state, 1, FREF_MOD_COUNT - 1);
     const bool window = x->mod.kind == FREF_MOD_WINDOW;
-    x->mod.parameter[0] = window || x->mod.kind == FREF_MOD_PREFIX_LM ? (double)between(state, 1, 30) : 0.7;
+    x->mod.parameter[0] =
+        window || x->mod.kind == FREF_MOD_PREFIX_LM ? (double)between(state, 1, 30) : 0.7;
     x->mod.parameter[1] = chance(state, 3) ? INFINITY : (double)between(state, 0, 20);
     if (x->mod.kind == FREF_MOD_SOFTCAP)
         x->mod.parameter[0] = 3.0;
@@ -142,7 +154,8 @@ static void draw_mod(drawn *x, uint64_t *state)
         x->mod_memory[n] = documents ? (float)(n % 3) : (float)(0.1 * random_normal(state));
     if (documents) {
         x->mod_a = mod_tensor(x->mod_memory, (const int64_t[]){ p->rows, 0, 1, 0 });
-        x->mod_b = mod_tensor(x->mod_memory + p->batch * p->rows, (const int64_t[]){ p->keys, 0, 0, 1 });
+        x->mod_b =
+            mod_tensor(x->mod_memory + p->batch * p->rows, (const int64_t[]){ p->keys, 0, 0, 1 });
     } else if (x->mod.kind == FREF_MOD_RELPOS) {
         x->mod_a = mod_tensor(x->mod_memory, (const int64_t[]){ 0, 1, 0, 0 });
     } else if (x->mod.kind == FREF_MOD_POST_SCALE_BIAS) {
@@ -286,7 +299,8 @@ void drawn_create(drawn *x, feature with, uint64_t seed, const size_limits *most
     fref_problem p = draw_sizes(&state, with, most);
     draw_mask(&p, &state, with, len_q, len_kv);
     const fref_type types[] = { FREF_F32, FREF_F16, FREF_BF16, FREF_E4M3, FREF_E5M2 };
-    data_create(&x->data, &p, types[random_bits(&state) % 5], (data_fill)(random_bits(&state) % FILL_COUNT), seed);
+    data_create(&x->data, &p, types[random_bits(&state) % 5],
+                (data_fill)(random_bits(&state) % FILL_COUNT), seed);
     if (chance(&state, 4))
         x->data.problem.scale *= -1.0;
     if (with == FEATURE_STEEP)

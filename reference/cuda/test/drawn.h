@@ -12,7 +12,7 @@ typedef struct drawn {
     fref_gpu_mod mod;
     fref_tensor mod_a, mod_b; /* on the host */
     float *mod_memory;
-    const fref_tensor *bias; /* without what the masks make of it: NULL: none */
+    const fref_tensor *bias;  /* without what the masks make of it: NULL: none */
     fref_tensor seen, masked; /* as in fref_gpu_mod; the bias that the one in C reads instead */
     uint8_t *seen_memory, *tiles;
     float *masked_memory;

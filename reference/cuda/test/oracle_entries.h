@@ -11,7 +11,8 @@ static void call_kernel(void (*kernel)(const fref__call, const int), void **a)
 }
 
 const emulated_entry emulated_entries[] = {
-#define AS_ENTRY(name, shared) { "fref_" #name, [](void **a) { call_kernel(fref_##name, a); }, (shared)*8 },
+#define AS_ENTRY(name, shared)                                                                     \
+    { "fref_" #name, [](void **a) { call_kernel(fref_##name, a); }, (shared) * 8 },
     FREF__KERNEL_LIST(AS_ENTRY)
 #undef AS_ENTRY
 };

@@ -6,7 +6,8 @@
 
 #include <gpu/gpu_driver.h>
 
-/* NULL, with the reason in `error`, where there is no GPU. The context lives as long as the program. */
+/* NULL, with the reason in `error`, where there is no GPU. The context lives as long as the
+ * program. */
 static inline const gpu_driver *open_gpu(char error[256])
 {
     struct CUctx_st *context = NULL;

@@ -32,7 +32,8 @@ static int forward_of(fref_gpu *gpu, const drawn *x, const fref_forward_out *out
 {
     const data *of = &x->data;
     char error[256];
-    const int status = fref_gpu_forward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &x->rounding, out, NULL, error);
+    const int status = fref_gpu_forward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v,
+                                        &x->rounding, out, NULL, error);
     if (status)
         printf("%s\n", error);
     return status;
@@ -42,7 +43,8 @@ static int backward_of(fref_gpu *gpu, const drawn *x, const fref_backward_out *o
 {
     const data *of = &x->data;
     char error[256];
-    return fref_gpu_backward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &of->o, &of->stats, &of->d_o, &x->rounding, out, scores, NULL, error);
+    return fref_gpu_backward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &of->o, &of->stats,
+                             &of->d_o, &x->rounding, out, scores, NULL, error);
 }
 
 /* The first of `count` problems are the night's. */
@@ -54,13 +56,16 @@ static void sweep(feature with, int skipped, int count, const size_limits *most,
     gpu->budget = budget;
     const int busy = gpu->busy;
     const int seed = first ? atoi(first) : 1;
-    const size_limits large = { .batch = 2, .heads = 4, .seq = 200, .dim = 128 }; /* test_gpu.c's, so that its problems can be looked at here */
+    const size_limits large = {
+        .batch = 2, .heads = 4, .seq = 200, .dim = 128
+    }; /* test_gpu.c's, so that its problems can be looked at here */
     most = getenv("FACTS_TEST_GPU_LARGE") ? &large : most;
     for (int n = more || night() ? 0 : skipped; n < (more ? atoi(more) : count); n++) {
         gpu->busy = (seed + n) % 2 ? busy : 1; /* the keys of a tile in parts, and in one */
         compare_problem(gpu, emulated_driver(), with, (uint64_t)(seed + n), most, &t);
     }
-    printf("%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is allowed, bounds at most %.2f %% above\n",
+    printf("%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is "
+           "allowed, bounds at most %.2f %% above\n",
            feature_words[with], t.problems, t.refused, t.wrong, t.worst, 100.0 * t.above);
     close_gpu(gpu);
     cr_assert_eq(t.wrong, 0);
@@ -94,10 +99,10 @@ Test(emulated, memory_that_a_broken_device_does_not_give_is_no_lack_of_memory)
 static const size_limits small = { .batch = 2, .heads = 4, .seq = 70, .dim = 72 };
 static const size_limits little = { .batch = 1, .heads = 1, .seq = 8, .dim = 8 };
 
-#define FEATURE_TEST(name, symbol)                                                                                                  \
-    Test(emulated, name)                                                                                                            \
-    {                                                                                                                               \
-        sweep(symbol, 0, 3, &small, 0);                                                                                                \
+#define FEATURE_TEST(name, symbol)                                                                 \
+    Test(emulated, name)                                                                           \
+    {                                                                                              \
+        sweep(symbol, 0, 3, &small, 0);                                                            \
     }
 FEATURE_TEST(no_mask, FEATURE_PLAIN)
 FEATURE_TEST(bands, FEATURE_BAND)
@@ -123,7 +128,8 @@ Test(emulated, masks_of_elements_and_of_tiles)
     sweep(FEATURE_MASK, 0, 3, &tiles, 0);
 }
 
-/* Each row of keys comes in several turns, and a later one may hold what the first does not reach. In the ninth, dS saturates. */
+/* Each row of keys comes in several turns, and a later one may hold what the first does not reach.
+ * In the ninth, dS saturates. */
 Test(emulated, scores_far_apart)
 {
     const size_limits more = { .batch = 2, .heads = 4, .seq = 200, .dim = 128 };
@@ -131,10 +137,12 @@ Test(emulated, scores_far_apart)
 }
 
 /* So many numbers of one run beside another's, whose sums were made by other blocks. */
-static void agree(const char *word, const double *a, const double *b, int64_t count, double tolerance)
+static void agree(const char *word, const double *a, const double *b, int64_t count,
+                  double tolerance)
 {
     for (int64_t n = 0; n < count; n++)
-        cr_assert(fabs(a[n] - b[n]) <= tolerance * (1.0 + fabs(b[n])), "%s[%lld]: %.17g and %.17g", word, (long long)n, a[n], b[n]);
+        cr_assert(fabs(a[n] - b[n]) <= tolerance * (1.0 + fabs(b[n])), "%s[%lld]: %.17g and %.17g",
+                  word, (long long)n, a[n], b[n]);
 }
 
 Test(emulated, it_does_not_matter_how_many_blocks_share_rows_and_keys)
@@ -150,7 +158,10 @@ Test(emulated, it_does_not_matter_how_many_blocks_share_rows_and_keys)
         double *found[2];
         for (int n = 0; n < 2; n++) {
             found[n] = calloc((size_t)(3 * count + rows), sizeof **found);
-            const fref_forward_out out = { .o = found[n], .o_sigma = found[n] + count, .o_bound = found[n] + 2 * count, .o_nu = found[n] + 3 * count };
+            const fref_forward_out out = { .o = found[n],
+                                           .o_sigma = found[n] + count,
+                                           .o_bound = found[n] + 2 * count,
+                                           .o_nu = found[n] + 3 * count };
             gpu->busy = busy[n];
             cr_assert_eq(forward_of(gpu, &x, &out), 0);
         }
@@ -176,7 +187,8 @@ Test(emulated, a_backward_says_what_its_forward_owes)
     drawn x;
     drawn_create(&x, FEATURE_PLAIN, 1, &little);
     const data *of = &x.data;
-    double *answer = calloc((size_t)(of->problem.batch * of->problem.heads_q * of->problem.rows * 64), sizeof *answer);
+    double *answer = calloc(
+        (size_t)(of->problem.batch * of->problem.heads_q * of->problem.rows * 64), sizeof *answer);
     const fref_forward_out o = { .o = answer };
     const fref_backward_out dq = { .dq = answer };
     unsigned char first[4];
@@ -235,14 +247,25 @@ Test(emulated, more_entries_of_dbias_than_a_grid_has_blocks_are_refused)
     enum { BATCH = 65536 };
     const float one[8] = { 1 };
     const fref_tensor same = { .data = one, .type = FREF_F32, .stride = { 0, 0, 0, 1 } };
-    const fref_problem p = { .batch = BATCH, .heads_q = 1, .heads_k = 1, .heads_v = 1, .rows = 1, .keys = 2, .dim_qk = 8, .dim_v = 8, .scale = 1.0, .bias = &same };
+    const fref_problem p = { .batch = BATCH,
+                             .heads_q = 1,
+                             .heads_k = 1,
+                             .heads_v = 1,
+                             .rows = 1,
+                             .keys = 2,
+                             .dim_qk = 8,
+                             .dim_v = 8,
+                             .scale = 1.0,
+                             .bias = &same };
     const fref_rounding rounding = fref_rounding_of(FREF_F32, FREF_F32);
     double *dbias = calloc(2 * BATCH, sizeof *dbias);
     const fref_backward_out out = { .dbias = dbias, .dbias_dim = { BATCH, 1, 1, 2 } };
     char error[256];
     fref_gpu *gpu = open_gpu();
     gpu->budget = 1; /* a head at a time: the first is enough */
-    cr_expect_eq(fref_gpu_backward(gpu, &p, NULL, &same, &same, &same, &same, &same, &same, &rounding, &out, 0, NULL, error), ENOTSUP, "%s", error);
+    cr_expect_eq(fref_gpu_backward(gpu, &p, NULL, &same, &same, &same, &same, &same, &same,
+                                   &rounding, &out, 0, NULL, error),
+                 ENOTSUP, "%s", error);
     cr_expect(strstr(error, "65536 blocks") != NULL, "%s", error);
     close_gpu(gpu);
     free(dbias);

@@ -1,20 +1,23 @@
 /* dBias: dX = P (dP - D), summed over the dimensions that the bias broadcasts.
  *
- * dX is fp32. It is cast to dBias's type before it is summed (bias_parts_cast, n > 1), and after each of the m reduced
- * dimensions (in the order b, h, rows) except the last. The result is cast when it is written. So, over the n reduced entries:
+ * dX is fp32. It is cast to dBias's type before it is summed (bias_parts_cast, n > 1), and after
+ * each of the m reduced dimensions (in the order b, h, rows) except the last. The result is cast
+ * when it is written. So, over the n reduced entries:
  *
- *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD F (u |dX|)^2, + ab^2 + THIRD (u |dBias|)^2
- *   bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + m u |dX| + |dX| where P may be flushed, + ab sqrt(n/16) + u |dBias|
- *   ab = e32 sqrt(n/16) sum |dX|
- *   F = 1 + e_1 + e_1 e_2 + .. (m terms), e_l the reduced extents
+ *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD F (u |dX|)^2, + ab^2 + THIRD (u
+ * |dBias|)^2 bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + m u |dX| + |dX| where P may be
+ * flushed, + ab sqrt(n/16) + u |dBias| ab = e32 sqrt(n/16) sum |dX| F = 1 + e_1 + e_1 e_2 + .. (m
+ * terms), e_l the reduced extents
  *
- * es, ep, eD and the others are those of backward_rows.c; u is dBias's. A partial sum after the dimensions 1 .. l has e_1 .. e_l
- * parts. Its square is at most that number times the sum of their squares (Cauchy-Schwarz), and its size at most the sum of
- * their sizes. cuDNN's engines cast in this way: their sums are, to the bit, the sums of rounded parts and rounded partial sums.
+ * es, ep, eD and the others are those of backward_rows.c; u is dBias's. A partial sum after the
+ * dimensions 1 .. l has e_1 .. e_l parts. Its square is at most that number times the sum of their
+ * squares (Cauchy-Schwarz), and its size at most the sum of their sizes. cuDNN's engines cast in
+ * this way: their sums are, to the bit, the sums of rounded parts and rounded partial sums.
  *
- * They cast and sum attn_scale dX, and divide before the last cast. With an attn_scale below 1, u |dX| is therefore u max(|dX|,
- * tiny / attn_scale) in every term, with tiny the smallest normal number of the type. Where nothing is reduced and attn_scale is
- * a power of two, there is one cast. With any other scale there are two: one more term, whose F and m are 1. */
+ * They cast and sum attn_scale dX, and divide before the last cast. With an attn_scale below 1, u
+ * |dX| is therefore u max(|dX|, tiny / attn_scale) in every term, with tiny the smallest normal
+ * number of the type. Where nothing is reduced and attn_scale is a power of two, there is one cast.
+ * With any other scale there are two: one more term, whose F and m are 1. */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
@@ -31,54 +34,68 @@ typedef struct scratch {
 enum { VALUE, MAGNITUDE, VARIANCE, BOUND };
 
 /* One row against `keys`; s and dp start at keys.first. `to` is the place of dBias for key 0. */
-static void add_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, double *s, const double *dp,
-                    fref__range keys, int64_t to)
+static void add_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i,
+                    double *s, const double *dp, fref__range keys, int64_t to)
 {
     const fref_problem *p = x->shape->problem;
     const fref__row_facts *f = &x->facts[head->slot * p->rows + i];
     const fref__score_arrays none = { 0 };
     fref__range own = head->range[i];
-    int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
+    int64_t first = own.first > keys.first ? own.first : keys.first,
+            last = own.last < keys.last ? own.last : keys.last;
     if (first >= last)
         return;
     double *score = s + (first - keys.first);
     for (int64_t n = 0; n < last - first; n++)
         score[n] *= p->scale;
     if (x->scored)
-        fref__score(score, &none, t->bias, p, 0.0, &(fref__row_place){ head->b, head->h, i, &x->shape->keys, first }, last - first);
+        fref__score(score, &none, t->bias, p, 0.0,
+                    &(fref__row_place){ head->b, head->h, i, &x->shape->keys, first },
+                    last - first);
     const uint8_t *keep = fref__keep_of(p, head->b, head->h, i);
     double variance_delta = f->edelta * f->edelta + f->eo * f->eo;
     double worst_delta = f->edelta + sqrt(3.0 * (double)p->dim_v) * f->eo;
     for (int64_t j = first; j < last; j++) {
         if (score[j - first] == -INFINITY)
             continue;
-        double kept = fref__kept(keep, p->keep_scale, j), variance_p = kept * f->ep * kept * f->ep + variance_delta;
-        double probability = exp(score[j - first] - head->stats[i]), dx = probability * (kept * dp[j - keys.first] - f->delta),
-               worst_p = kept * f->ez + worst_delta, size = fabs(dx), cast = t->part.unit_roundoff * fmax(size, t->part.tiny);
+        double kept = fref__kept(keep, p->keep_scale, j),
+               variance_p = kept * f->ep * kept * f->ep + variance_delta;
+        double probability = exp(score[j - first] - head->stats[i]),
+               dx = probability * (kept * dp[j - keys.first] - f->delta),
+               worst_p = kept * f->ez + worst_delta, size = fabs(dx),
+               cast = t->part.unit_roundoff * fmax(size, t->part.tiny);
         x->bias_sums[VALUE][to + j] += dx;
         x->bias_sums[MAGNITUDE][to + j] += size;
-        x->bias_sums[VARIANCE][to + j] += f->es * dx * f->es * dx + variance_p * probability * probability + THIRD * t->squares * cast * cast;
-        x->bias_sums[BOUND][to + j] +=
-            f->ew * size + worst_p * probability + t->sizes * cast + (probability < FREF__P_FLUSHED ? size : 0.0);
+        x->bias_sums[VARIANCE][to + j] += f->es * dx * f->es * dx +
+                                          variance_p * probability * probability +
+                                          THIRD * t->squares * cast * cast;
+        x->bias_sums[BOUND][to + j] += f->ew * size + worst_p * probability + t->sizes * cast +
+                                       (probability < FREF__P_FLUSHED ? size : 0.0);
     }
 }
 
 /* Rows i .. i+rows-1 of one head. */
-static void add_tile(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, fref__range keys)
+static void add_tile(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i,
+                     int64_t rows, fref__range keys)
 {
     const fref__shape *s = x->shape;
     const int64_t *dim = x->out->dbias_dim, ld = FREF__TILE_KEYS + FREF__LANES;
-    int64_t skip =
-        keys.first - fref__dot_panels(t->s, ld, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
-    fref__dot_panels(t->dp, ld, head->d_o + i * s->ld_v, s->ld_v, rows, s->problem->dim_v, head->v_panels, keys);
+    int64_t skip = keys.first - fref__dot_panels(t->s, ld, head->q + i * s->ld_qk, s->ld_qk, rows,
+                                                 s->problem->dim_qk, head->k_panels, keys);
+    fref__dot_panels(t->dp, ld, head->d_o + i * s->ld_v, s->ld_v, rows, s->problem->dim_v,
+                     head->v_panels, keys);
     for (int64_t r = 0; r < rows; r++) {
-        int64_t b = dim[0] > 1 ? head->b : 0, h = dim[1] > 1 ? head->h : 0, row = dim[2] > 1 ? i + r : 0;
-        add_row(x, t, head, i + r, t->s + r * ld + skip, t->dp + r * ld + skip, keys, ((b * dim[1] + h) * dim[2] + row) * dim[3]);
+        int64_t b = dim[0] > 1 ? head->b : 0, h = dim[1] > 1 ? head->h : 0,
+                row = dim[2] > 1 ? i + r : 0;
+        add_row(x, t, head, i + r, t->s + r * ld + skip, t->dp + r * ld + skip, keys,
+                ((b * dim[1] + h) * dim[2] + row) * dim[3]);
     }
 }
 
-/* Rows [first, last) of every head of the slab, in order: no other task adds to the same elements. */
-static void add_rows(const fref__backward *x, const scratch *t, const fref__slab *slab, fref__range rows, fref__range keys)
+/* Rows [first, last) of every head of the slab, in order: no other task adds to the same elements.
+ */
+static void add_rows(const fref__backward *x, const scratch *t, const fref__slab *slab,
+                     fref__range rows, fref__range keys)
 {
     for (int64_t unit = 0; unit < slab->count; unit++) {
         int64_t step = fref__slab_is_finite(slab, x->shape, unit) ? FREF__TILE_ROWS : 1;
@@ -124,7 +141,8 @@ static void set_casts(scratch *t, const fref__backward *x)
     if (!x->rounding->bias_parts_cast)
         return;
     int exponent;
-    const bool scaled = t->sizes == 0.0 && p->scale != 0.0 && fabs(frexp(p->scale, &exponent)) != 0.5;
+    const bool scaled =
+        t->sizes == 0.0 && p->scale != 0.0 && fabs(frexp(p->scale, &exponent)) != 0.5;
     if (scaled)
         t->squares = t->sizes = 1.0;
     if (t->sizes > 0.0)
@@ -148,7 +166,8 @@ int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
         scratch mine = { .s = base, .dp = base + tile, .bias = base + 2 * tile };
         set_casts(&mine, x);
         int64_t i = task / key_tiles * FREF__TILE_ROWS, j = task % key_tiles * FREF__TILE_KEYS;
-        fref__range rows = { i, !by_rows || i + FREF__TILE_ROWS > p->rows ? p->rows : i + FREF__TILE_ROWS };
+        fref__range rows = { i, !by_rows || i + FREF__TILE_ROWS > p->rows ? p->rows
+                                                                          : i + FREF__TILE_ROWS };
         fref__range keys = { j, j + FREF__TILE_KEYS > p->keys ? p->keys : j + FREF__TILE_KEYS };
         add_rows(x, &mine, slab, rows, keys);
     }
@@ -161,7 +180,8 @@ void fref__backward_bias_write(const fref__backward *x)
     const fref_backward_out *out = x->out;
     const int64_t *dim = out->dbias_dim, count = dim[0] * dim[1] * dim[2] * dim[3];
     const fref__precision to = fref__precision_of(x->rounding->bias);
-    const double sqrt_n = sqrt(fref__at_least_1((double)reduced_to_one(x) / 16.0)), stored = stored_part(x);
+    const double sqrt_n = sqrt(fref__at_least_1((double)reduced_to_one(x) / 16.0)),
+                 stored = stored_part(x);
     for (int64_t n = 0; n < count; n++) {
         double value = x->bias_sums[VALUE][n], sum = E32 * sqrt_n * x->bias_sums[MAGNITUDE][n];
         double cast = to.unit_roundoff * fmax(fabs(value), to.tiny / stored);
@@ -170,7 +190,8 @@ void fref__backward_bias_write(const fref__backward *x)
         if (out->dbias)
             out->dbias[n] = value;
         if (out->dbias_sigma)
-            out->dbias_sigma[n] = read ? sqrt(x->bias_sums[VARIANCE][n] + sum * sum + THIRD * cast * cast) : 0.0;
+            out->dbias_sigma[n] =
+                read ? sqrt(x->bias_sums[VARIANCE][n] + sum * sum + THIRD * cast * cast) : 0.0;
         if (out->dbias_bound)
             out->dbias_bound[n] = read ? x->bias_sums[BOUND][n] + sum * sqrt_n + cast : 0.0;
     }

@@ -1,7 +1,8 @@
 /* dSink: - sum over b, i of exp(sink - Stats_i) D_i, D_i = sum_c dO O.
  *
- * The sums are fp32: 2^-20 of what is added up covers them and a weight whose exponent is small. Where it is not, it is rounded as a score's (ew of
- * backward_rows.c, of a score that is the sink). D_i itself is off by eD = e32 sqrt(dv) sum_c |dO O|, as there, which is more where it cancels:
+ * The sums are fp32: 2^-20 of what is added up covers them and a weight whose exponent is small.
+ * Where it is not, it is rounded as a score's (ew of backward_rows.c, of a score that is the sink).
+ * D_i itself is off by eD = e32 sqrt(dv) sum_c |dO O|, as there, which is more where it cancels:
  *
  *   bound = sum exp(sink - Stats_i) ((2^-20 + e32 (2 |sink| + 2 |Stats_i|)) |D_i| + eD)
  */
@@ -13,7 +14,8 @@
 #include "backward/ref_backward.h"
 
 /* One batch entry of one head; rows without a key have D = 0. */
-static void add_rows(double *value, double *bound, double *row, const fref__shape *s, const fref__inputs *in, int64_t b, int64_t h)
+static void add_rows(double *value, double *bound, double *row, const fref__shape *s,
+                     const fref__inputs *in, int64_t b, int64_t h)
 {
     const fref_problem *p = s->problem;
     double *o = row, *d_o = row + p->dim_v;

@@ -17,19 +17,21 @@
 
 static bool wants_rows(const fref_backward_out *out)
 {
-    return out->dq || out->dq_sigma || out->dq_bound || out->dq_nu || out->dq_neff || out->amax_dp || out->amax_dq;
+    return out->dq || out->dq_sigma || out->dq_bound || out->dq_nu || out->dq_neff ||
+           out->amax_dp || out->amax_dq;
 }
 
 static bool wants_keys(const fref_backward_out *out)
 {
-    return out->dk || out->dk_sigma || out->dk_bound || out->dk_nu || out->dk_neff || out->amax_dk || out->dv || out->dv_sigma ||
-           out->dv_bound || out->dv_nu || out->dv_neff || out->amax_dv;
+    return out->dk || out->dk_sigma || out->dk_bound || out->dk_nu || out->dk_neff ||
+           out->amax_dk || out->dv || out->dv_sigma || out->dv_bound || out->dv_nu ||
+           out->dv_neff || out->amax_dv;
 }
 
 static bool wants_judged_keys(const fref_backward_out *out)
 {
-    return out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound || out->dk_nu || out->dv_nu || out->amax_dk ||
-           out->amax_dv;
+    return out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound || out->dk_nu ||
+           out->dv_nu || out->amax_dk || out->amax_dv;
 }
 
 static bool wants_bias(const fref_backward_out *out)
@@ -62,8 +64,8 @@ static bool is_plain(const fref_problem *p, const fref_rounding *r)
     return !fref__is_scored(p) && !p->keep && fref__precision_of(r->ds).max == (double)INFINITY;
 }
 
-static fref__backward backward_of(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *r,
-                                  const fref_backward_out *out)
+static fref__backward backward_of(const fref__shape *shape, const fref__inputs *inputs,
+                                  const fref_rounding *r, const fref_backward_out *out)
 {
     const fref_problem *p = shape->problem;
     const fref_scales *scales = &p->scales;
@@ -83,13 +85,16 @@ static fref__backward backward_of(const fref__shape *shape, const fref__inputs *
         .gamma_p = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
         .gamma_ds = fref__or_1(scales->scale_dp) * fref__or_1(scales->descale_dp),
         .z_dp = fref__z_of(p->batch * p->heads_q * shape->rows.count * p->keys),
-        .z_dq = fref__z_of_gradient(r, FREF_GRADIENT_Q, p->batch * p->heads_q * shape->rows.count * p->dim_qk),
-        .z_dk = fref__z_of_gradient(r, FREF_GRADIENT_K, p->batch * p->heads_k * shape->keys.count * p->dim_qk),
-        .z_dv = fref__z_of_gradient(r, FREF_GRADIENT_V, p->batch * p->heads_v * shape->keys.count * p->dim_v),
+        .z_dq = fref__z_of_gradient(r, FREF_GRADIENT_Q,
+                                    p->batch * p->heads_q * shape->rows.count * p->dim_qk),
+        .z_dk = fref__z_of_gradient(r, FREF_GRADIENT_K,
+                                    p->batch * p->heads_k * shape->keys.count * p->dim_qk),
+        .z_dv = fref__z_of_gradient(r, FREF_GRADIENT_V,
+                                    p->batch * p->heads_v * shape->keys.count * p->dim_v),
         .judged = wants_judged_keys(out),
         .freedom = inputs->freedom,
-        .measured = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq || out->amax_dp || wants_judged_keys(out) ||
-                    wants_bias(out),
+        .measured = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq || out->amax_dp ||
+                    wants_judged_keys(out) || wants_bias(out),
         .scored = fref__is_scored(p),
         .plain = is_plain(p, r),
     };
@@ -97,13 +102,15 @@ static fref__backward backward_of(const fref__shape *shape, const fref__inputs *
 
 static void write_amax(const fref__backward *x)
 {
-    double *const to[FREF__AMAX_COUNT] = { x->out->amax_dp, x->out->amax_dq, x->out->amax_dk, x->out->amax_dv };
+    double *const to[FREF__AMAX_COUNT] = { x->out->amax_dp, x->out->amax_dq, x->out->amax_dk,
+                                           x->out->amax_dv };
     for (int n = 0; n < FREF__AMAX_COUNT; n++)
         fref__amax_write(to[n], x->amax + n, FREF__AMAX_COUNT, omp_get_max_threads());
 }
 
 /* The values that `out` requests, for the listed rows and keys. */
-static int run(const fref__shape *shape, fref__inputs *inputs, const fref_rounding *rounding, const fref_backward_out *out)
+static int run(const fref__shape *shape, fref__inputs *inputs, const fref_rounding *rounding,
+               const fref_backward_out *out)
 {
     fref__slab slab;
     inputs->freedom = wants_freedom(out);
@@ -135,7 +142,8 @@ static int run(const fref__shape *shape, fref__inputs *inputs, const fref_roundi
 }
 
 /* dQ of sampled rows reads all keys; dK and dV of sampled keys all rows; dBias all of both. */
-static int run_samples(const fref_problem *p, fref__inputs *inputs, const fref_rounding *rounding, const fref_backward_out *out)
+static int run_samples(const fref_problem *p, fref__inputs *inputs, const fref_rounding *rounding,
+                       const fref_backward_out *out)
 {
     const fref_backward_out of_rows = { .dq = out->dq,
                                         .dq_sigma = out->dq_sigma,
@@ -144,14 +152,17 @@ static int run_samples(const fref_problem *p, fref__inputs *inputs, const fref_r
                                         .dq_neff = out->dq_neff,
                                         .amax_dp = out->amax_dp,
                                         .amax_dq = out->amax_dq };
-    fref_backward_out of_keys = *out,
-                      of_bias = { .dbias = out->dbias, .dbias_sigma = out->dbias_sigma, .dbias_bound = out->dbias_bound };
-    of_keys.dq = of_keys.dq_sigma = of_keys.dq_bound = of_keys.dq_nu = of_keys.dq_neff = of_keys.amax_dp = of_keys.amax_dq = NULL;
+    fref_backward_out of_keys = *out, of_bias = { .dbias = out->dbias,
+                                                  .dbias_sigma = out->dbias_sigma,
+                                                  .dbias_bound = out->dbias_bound };
+    of_keys.dq = of_keys.dq_sigma = of_keys.dq_bound = of_keys.dq_nu = of_keys.dq_neff =
+        of_keys.amax_dp = of_keys.amax_dq = NULL;
     of_keys.dbias = of_keys.dbias_sigma = of_keys.dbias_bound = NULL;
     memcpy(of_bias.dbias_dim, out->dbias_dim, sizeof of_bias.dbias_dim);
     const fref__list rows = fref__sample(p->row_sample, p->row_count, p->rows),
                      keys = fref__sample(p->key_sample, p->key_count, p->keys);
-    const fref__shape by_row = fref__shape_of(p, rows, fref__all(p->keys)), by_key = fref__shape_of(p, fref__all(p->rows), keys),
+    const fref__shape by_row = fref__shape_of(p, rows, fref__all(p->keys)),
+                      by_key = fref__shape_of(p, fref__all(p->rows), keys),
                       whole = fref__shape_of(p, fref__all(p->rows), fref__all(p->keys));
     int status = 0;
     if (wants_rows(out))
@@ -163,11 +174,13 @@ static int run_samples(const fref_problem *p, fref__inputs *inputs, const fref_r
     return status;
 }
 
-int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
-                  const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
+int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k,
+                  const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
+                  const fref_tensor *d_o, const fref_rounding *rounding,
                   const fref_backward_out *out)
 {
-    const fref__shape whole = fref__shape_of(problem, fref__all(problem->rows), fref__all(problem->keys));
+    const fref__shape whole =
+        fref__shape_of(problem, fref__all(problem->rows), fref__all(problem->keys));
     fref__inputs inputs = { .q = q, .k = k, .v = v, .o = o, .stats = stats, .d_o = d_o };
     int status = fref__backward_sink(&whole, &inputs, out);
     if (status != 0)

@@ -1,4 +1,5 @@
-/* Shared by the parts of the backward pass: backward_rows.c computes dQ, backward_keys.c dK and dV, backward_bias.c dBias. */
+/* Shared by the parts of the backward pass: backward_rows.c computes dQ, backward_keys.c dK and dV,
+ * backward_bias.c dBias. */
 #ifndef FREF_REF_BACKWARD_H
 #define FREF_REF_BACKWARD_H
 
@@ -36,15 +37,17 @@ typedef struct fref__backward {
     double most_ds;                   /* of dS: the error of its cast, over attn_scale */
     double z_dp, z_dq, z_dk, z_dv;    /* amax.h */
     fref__row_facts *facts;           /* [unit, span, rows] of the slab */
-    bool judged;                      /* a sigma or bound of dK or dV is wanted, or degrees of freedom */
-    bool measured;                    /* a sigma, bound, nu or amax of anything is wanted: the facts of rows */
-    bool freedom;                     /* degrees of freedom or effective numbers are wanted */
-    bool scored;                      /* a modification, a bias or alibi */
-    bool plain;                       /* not scored, and nothing is dropped or clipped: lanes.h */
-    double *bias_sums[4];             /* dBias so far: value, magnitude, variance, bound; [dbias_dim]; NULL: not wanted */
+    bool judged;          /* a sigma or bound of dK or dV is wanted, or degrees of freedom */
+    bool measured;        /* a sigma, bound, nu or amax of anything is wanted: the facts of rows */
+    bool freedom;         /* degrees of freedom or effective numbers are wanted */
+    bool scored;          /* a modification, a bias or alibi */
+    bool plain;           /* not scored, and nothing is dropped or clipped: lanes.h */
+    double *bias_sums[4]; /* dBias so far: value, magnitude, variance, bound; [dbias_dim]; NULL: not
+                             wanted */
 } fref__backward;
 
-/* Sums over keys (dQ) or rows (dK, dV) before they are scaled; the code that fills them explains each. */
+/* Sums over keys (dQ) or rows (dK, dV) before they are scaled; the code that fills them explains
+ * each. */
 typedef struct fref__sums {
     double *value, *magnitude, *variance, *bound, *flushed;
 } fref__sums;
@@ -66,12 +69,14 @@ int fref__backward_rows(const fref__backward *x, const fref__slab *slab);
 /* Writes dK and dV, from the facts. Returns 0 or ENOMEM. */
 int fref__backward_keys(const fref__backward *x, const fref__slab *slab);
 
-/* Adds the slab's part to dBias, from the facts; the last call of all writes it out. Returns 0 or ENOMEM. */
+/* Adds the slab's part to dBias, from the facts; the last call of all writes it out. Returns 0 or
+ * ENOMEM. */
 int fref__backward_bias(const fref__backward *x, const fref__slab *slab);
 void fref__backward_bias_write(const fref__backward *x);
 
 /* Writes dSink. Returns 0 or ENOMEM. */
-int fref__backward_sink(const fref__shape *shape, const fref__inputs *inputs, const fref_backward_out *out);
+int fref__backward_sink(const fref__shape *shape, const fref__inputs *inputs,
+                        const fref_backward_out *out);
 
 /* The common part of the errors of a row's entries, for a plain problem. */
 fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *facts);

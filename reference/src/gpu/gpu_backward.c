@@ -1,5 +1,6 @@
-/* The backward pass on a GPU; ref_backward.c and its parts explain each step. A sample of rows concerns only dQ, a sample of
- * keys only dK and dV, and dBias needs everything: with samples they are separate passes. */
+/* The backward pass on a GPU; ref_backward.c and its parts explain each step. A sample of rows
+ * concerns only dQ, a sample of keys only dK and dV, and dBias needs everything: with samples they
+ * are separate passes. */
 #include <string.h>
 
 #include "amax.h"
@@ -11,9 +12,12 @@ typedef struct wanted {
 
 static wanted wanted_of(const fref_backward_out *out)
 {
-    return (wanted){ .dq = out->dq || out->dq_sigma || out->dq_bound || out->dq_nu || out->dq_neff || out->amax_dq || out->amax_dp,
-                     .dk = out->dk || out->dk_sigma || out->dk_bound || out->dk_nu || out->dk_neff || out->amax_dk,
-                     .dv = out->dv || out->dv_sigma || out->dv_bound || out->dv_nu || out->dv_neff || out->amax_dv,
+    return (wanted){ .dq = out->dq || out->dq_sigma || out->dq_bound || out->dq_nu ||
+                           out->dq_neff || out->amax_dq || out->amax_dp,
+                     .dk = out->dk || out->dk_sigma || out->dk_bound || out->dk_nu ||
+                           out->dk_neff || out->amax_dk,
+                     .dv = out->dv || out->dv_sigma || out->dv_bound || out->dv_nu ||
+                           out->dv_neff || out->amax_dv,
                      .bias = out->dbias || out->dbias_sigma || out->dbias_bound,
                      .sink = out->dsink || out->dsink_bound,
                      .largest_ds = out->amax_dp,
@@ -21,9 +25,10 @@ static wanted wanted_of(const fref_backward_out *out)
                      .freedom_of_keys = out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff };
 }
 
-/* Sums of one gradient, of `padded` rows or keys of each head of the slice: value, magnitude, variance, bound, perhaps one more, and
- * what may be flushed. */
-static fref__gradient make_gradient(fref__run *run, fref__buffer which, int64_t padded, int64_t ld, int count)
+/* Sums of one gradient, of `padded` rows or keys of each head of the slice: value, magnitude,
+ * variance, bound, perhaps one more, and what may be flushed. */
+static fref__gradient make_gradient(fref__run *run, fref__buffer which, int64_t padded, int64_t ld,
+                                    int count)
 {
     const int64_t rows = run->call.heads * padded, size = rows * ld;
     fref__gradient g = { .lossy = fref__run_flags(run, rows / FREF__TILE) };
@@ -74,7 +79,8 @@ static of_keys make_of_keys(fref__run *run, bool wanted_, int of_v, bool freedom
     g.read = fref__run_keep_zeros(run, keys);
     if (!freedom)
         return g;
-    g.channels = fref__run_doubles(run, of_v ? FREF__GROUP_CHANNELS_V : FREF__GROUP_CHANNELS_K, g.heads);
+    g.channels =
+        fref__run_doubles(run, of_v ? FREF__GROUP_CHANNELS_V : FREF__GROUP_CHANNELS_K, g.heads);
     g.weights = fref__run_doubles(run, of_v ? FREF__WEIGHTS_V : FREF__WEIGHTS_K, 2 * keys);
     return g;
 }
@@ -93,9 +99,12 @@ static void make_totals(fref__run *run, of_keys *g, int64_t keys)
 static fref__gradient make_gradient_of_keys(fref__run *run, const of_keys *k)
 {
     const fref__call *c = &run->call;
-    fref__gradient g = make_gradient(run, k->of_v ? FREF__SUMS_V : FREF__SUMS_K, c->keys_padded, k->ld, 4);
-    if (c->chunk_rows < c->rows_padded) /* the sum of flushed terms must exist, even if only a later chunk has some */
-        fref__run_clear(run, g.sum[FREF__SUMS - 1], c->heads * c->keys_padded * k->ld * (int64_t)sizeof(double));
+    fref__gradient g =
+        make_gradient(run, k->of_v ? FREF__SUMS_V : FREF__SUMS_K, c->keys_padded, k->ld, 4);
+    if (c->chunk_rows < c->rows_padded) /* the sum of flushed terms must exist, even if only a later
+                                           chunk has some */
+        fref__run_clear(run, g.sum[FREF__SUMS - 1],
+                        c->heads * c->keys_padded * k->ld * (int64_t)sizeof(double));
     memcpy(g.total, k->total, sizeof g.total);
     g.read = fref__run_zeros(run, k->read);
     g.key_weights = k->weights;
@@ -121,9 +130,11 @@ static void sum_keys(fref__run *run, const of_keys *g)
 static void count_keys(fref__run *run, const of_keys *k, const of_keys *v)
 {
     const fref__call *c = &run->call;
-    const bool of_k = k->wanted && k->weights && k->group > 1, of_v = v->wanted && v->weights && v->group > 1;
+    const bool of_k = k->wanted && k->weights && k->group > 1,
+               of_v = v->wanted && v->weights && v->group > 1;
     const int64_t heads = (of_k ? c->heads_k : 0) + (of_v ? c->heads_v : 0);
-    fref__run_launch_with(run, FREF__kernel_key_weights, heads * (c->keys_padded / FREF__WEIGHED_KEYS), FREF__SUM_THREADS,
+    fref__run_launch_with(run, FREF__kernel_key_weights,
+                          heads * (c->keys_padded / FREF__WEIGHED_KEYS), FREF__SUM_THREADS,
                           of_k + 2 * of_v);
 }
 
@@ -131,7 +142,8 @@ static void add_bias(fref__run *run)
 {
     const fref__call *c = &run->call;
     const int64_t *dim = c->backward.dbias_dim;
-    const unsigned grid[3] = { (unsigned)((dim[3] + 31) / 32), dim[2] > 1 ? (unsigned)(c->chunk_rows / FREF__BIAS_ROWS) : 1,
+    const unsigned grid[3] = { (unsigned)((dim[3] + 31) / 32),
+                               dim[2] > 1 ? (unsigned)(c->chunk_rows / FREF__BIAS_ROWS) : 1,
                                (unsigned)(dim[0] * dim[1]) };
     fref__run_launch_grid(run, FREF__kernel_add_bias, grid, FREF__SUM_THREADS);
 }
@@ -158,9 +170,11 @@ static void chunk(fref__run *run, const pass *x)
     if (x->wanted.dq) {
         c->counts = x->wanted.freedom_of_rows && !x->wanted.largest_ds;
         if (x->wanted.largest_ds)
-            fref__run_launch(run, FREF__kernel_row_weights, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
+            fref__run_launch(run, FREF__kernel_row_weights,
+                             c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
         take(run, &c->gradient[0]);
-        fref__run_sums(run, FREF__kernel_sum_dq, FREF__kernel_sum_dq_lost, fref__run_row_tiles(run), c->ld_qk);
+        fref__run_sums(run, FREF__kernel_sum_dq, FREF__kernel_sum_dq_lost, fref__run_row_tiles(run),
+                       c->ld_qk);
     }
     sum_keys(run, &x->k);
     sum_keys(run, &x->v);
@@ -186,7 +200,8 @@ static void slice_pass(fref__run *run, const pass *x)
         chunk(run, x);
     }
     const int64_t rows = x->wanted.dq ? fref__run_finish_blocks(c->heads, c->rows) : 0;
-    const int64_t keys = fref__run_finish_blocks((x->k.wanted ? c->heads_k : 0) + (x->v.wanted ? c->heads_v : 0), c->keys);
+    const int64_t keys = fref__run_finish_blocks(
+        (x->k.wanted ? c->heads_k : 0) + (x->v.wanted ? c->heads_v : 0), c->keys);
     fref__run_launch(run, FREF__kernel_finish_backward, rows + keys, FREF__THREADS);
 }
 
@@ -195,7 +210,8 @@ static void channels(fref__run *run, const pass *x)
     fref__call *c = &run->call;
     c->channels[0] = x->k.wanted ? x->k.channels : NULL;
     c->channels[1] = x->v.wanted ? x->v.channels : NULL;
-    c->channels[2] = x->wanted.freedom_of_rows ? fref__run_doubles(run, FREF__CHANNELS, c->heads_k) : NULL;
+    c->channels[2] =
+        x->wanted.freedom_of_rows ? fref__run_doubles(run, FREF__CHANNELS, c->heads_k) : NULL;
     fref__run_relate(run);
 }
 
@@ -250,7 +266,8 @@ static void start_bias(fref__run *run)
 static void finish_bias(fref__run *run)
 {
     const int64_t *dim = run->call.backward.dbias_dim;
-    fref__run_launch(run, FREF__kernel_finish_bias, blocks_of(dim[0] * dim[1] * dim[2] * dim[3]), FREF__THREADS);
+    fref__run_launch(run, FREF__kernel_finish_bias, blocks_of(dim[0] * dim[1] * dim[2] * dim[3]),
+                     FREF__THREADS);
 }
 
 static void all_slices(fref__run *run, pass *x)
@@ -259,7 +276,8 @@ static void all_slices(fref__run *run, pass *x)
     const fref_problem *p = &c->problem;
     const bool sampled = p->row_sample || p->key_sample;
     const int64_t align = x->wanted.freedom_of_keys ? common_multiple(c->group_k, c->group_v) : 1;
-    x->bytes_of_head = (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) *
+    x->bytes_of_head = (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) +
+                        c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) *
                        (int64_t)sizeof(double);
     fref__run_plan(run, x->bytes_of_head, matrices_of(run), align);
     make_totals(run, &x->k, p->key_sample ? p->key_count : p->keys);
@@ -273,15 +291,17 @@ static void all_slices(fref__run *run, pass *x)
     }
 }
 
-int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
-                      const fref_tensor *k, const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
-                      const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out, uint64_t scores,
+int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
+                      const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
+                      const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o,
+                      const fref_rounding *rounding, const fref_backward_out *out, uint64_t scores,
                       struct CUstream_st *stream, char error[256])
 {
     fref__run run;
     fref__call *c = &run.call;
     pass x = { .wanted = wanted_of(out) };
-    const bool has_scores = scores != 0 && scores == fref_gpu_scores(gpu) && !problem->row_sample && !problem->key_sample;
+    const bool has_scores = scores != 0 && scores == fref_gpu_scores(gpu) && !problem->row_sample &&
+                            !problem->key_sample;
     fref__run_start(&run, gpu, problem, mod, rounding, stream, error);
     run.has_scores = has_scores;
     run.goes_on = gpu->owes;
@@ -297,8 +317,10 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     fref__run_cast_p(&run, 1.0);
     c->z_dp = fref__z_of(run.heads * rows * problem->keys);
     c->z_dq = fref__z_of_gradient(rounding, FREF_GRADIENT_Q, run.heads * rows * problem->dim_qk);
-    c->z_dk = fref__z_of_gradient(rounding, FREF_GRADIENT_K, problem->batch * problem->heads_k * keys * problem->dim_qk);
-    c->z_dv = fref__z_of_gradient(rounding, FREF_GRADIENT_V, problem->batch * problem->heads_v * keys * problem->dim_v);
+    c->z_dk = fref__z_of_gradient(rounding, FREF_GRADIENT_K,
+                                  problem->batch * problem->heads_k * keys * problem->dim_qk);
+    c->z_dv = fref__z_of_gradient(rounding, FREF_GRADIENT_V,
+                                  problem->batch * problem->heads_v * keys * problem->dim_v);
     double *const largest[] = { out->amax_dp, out->amax_dq, out->amax_dk, out->amax_dv };
     for (int i = 0; i < 4; i++)
         fref__run_amax(&run, largest[i]);

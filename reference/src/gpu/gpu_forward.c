@@ -9,12 +9,13 @@ static int64_t tiles_of(int64_t n)
     return n > 0 ? (n + FREF__TILE - 1) / FREF__TILE : 1;
 }
 
-/* A small problem has too few tiles for a GPU: several blocks share the keys of each. Their number follows from the problem
- * alone, because it affects the rounding. */
+/* A small problem has too few tiles for a GPU: several blocks share the keys of each. Their number
+ * follows from the problem alone, because it affects the rounding. */
 static void share_keys(fref__run *run)
 {
     fref__call *c = &run->call;
-    const int64_t keys = tiles_of(c->keys), blocks = run->heads * tiles_of(c->rows) * (c->ld_v / FREF__TILE);
+    const int64_t keys = tiles_of(c->keys),
+                  blocks = run->heads * tiles_of(c->rows) * (c->ld_v / FREF__TILE);
     const int64_t parts = blocks < run->gpu->busy ? run->gpu->busy / blocks : 1;
     const int64_t of_part = parts < keys ? (keys + parts - 1) / parts : 1;
     c->parts = (int32_t)((keys + of_part - 1) / of_part);
@@ -35,7 +36,8 @@ static void sums_of_rows(fref__run *run, int64_t ld, int count)
 static void forward_slice(fref__run *run, int64_t bytes_of_head)
 {
     fref__call *c = &run->call;
-    const bool wants_errors = c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff || c->forward.amax_o;
+    const bool wants_errors = c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu ||
+                              c->forward.o_neff || c->forward.amax_o;
     const bool wants_o = c->forward.o || wants_errors;
     const fref__kernel lost = wants_errors ? FREF__kernel_sum_forward_lost : FREF__KERNEL_COUNT;
     const fref__kernel sum = !wants_errors ? FREF__kernel_sum_values
@@ -43,7 +45,8 @@ static void forward_slice(fref__run *run, int64_t bytes_of_head)
                                            : FREF__kernel_sum_forward;
     c->keeps_scores = !wants_errors;
     if (wants_errors && !c->kept)
-        c->tile_v = fref__run_doubles(run, FREF__TILE_V, c->heads_v * (c->keys_padded / FREF__TILE) * c->ld_v);
+        c->tile_v = fref__run_doubles(run, FREF__TILE_V,
+                                      c->heads_v * (c->keys_padded / FREF__TILE) * c->ld_v);
     fref__run_prepare(run);
     fref__run_plan_chunks(run, bytes_of_head, fref__run_score_matrices(run));
     if (wants_o)
@@ -61,11 +64,13 @@ static void forward_slice(fref__run *run, int64_t bytes_of_head)
             fref__run_sums(run, sum, lost, fref__run_row_tiles(run), c->ld_v);
     }
     if (wants_o)
-        fref__run_launch(run, FREF__kernel_finish_forward, fref__run_finish_blocks(c->heads, c->rows), FREF__THREADS);
+        fref__run_launch(run, FREF__kernel_finish_forward,
+                         fref__run_finish_blocks(c->heads, c->rows), FREF__THREADS);
 }
 
-int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
-                     const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out,
+int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
+                     const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
+                     const fref_rounding *rounding, const fref_forward_out *out,
                      struct CUstream_st *stream, char error[256])
 {
     fref__run run;
@@ -77,18 +82,20 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     c->v = *v;
     c->forward = *out;
     c->freedom = out->o_nu || out->o_neff;
-    fref__run_take_rows(&run, problem->row_sample, problem->row_sample ? problem->row_count : problem->rows);
+    fref__run_take_rows(&run, problem->row_sample,
+                        problem->row_sample ? problem->row_count : problem->rows);
     fref__run_take_keys(&run, NULL, problem->keys);
     share_keys(&run);
     fref__run_cast_p(&run, exp2(-rounding->thr));
     c->z_o = fref__z_of(run.heads * c->rows * problem->dim_v);
     fref__run_amax(&run, out->amax_o);
     fref__run_amax(&run, out->amax_s);
-    const int64_t bytes_of_head =
-        (c->rows_padded * (c->ld_qk + (2 + 5 * c->parts) * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) *
-        (int64_t)sizeof(double);
+    const int64_t bytes_of_head = (c->rows_padded * (c->ld_qk + (2 + 5 * c->parts) * c->ld_v + 32) +
+                                   c->keys_padded * (c->ld_qk + c->ld_v)) *
+                                  (int64_t)sizeof(double);
     fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);
-    for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_slice) {
+    for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0;
+         head += run.heads_of_slice) {
         fref__run_take_slice(&run, head);
         forward_slice(&run, bytes_of_head);
     }
@@ -96,6 +103,7 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
         gpu->owes = true;
     else
         fref__run_end(&run);
-    gpu->scores_left = run.status == 0 && c->heads > 0 && c->keeps_scores && fref__run_is_one_chunk(&run);
+    gpu->scores_left =
+        run.status == 0 && c->heads > 0 && c->keeps_scores && fref__run_is_one_chunk(&run);
     return run.status;
 }

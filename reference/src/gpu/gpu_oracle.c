@@ -8,7 +8,10 @@
 static int attribute_of(const gpu_driver *driver, int attribute)
 {
     int device = 0, value = 0;
-    return driver->context_device(&device) == 0 && driver->device_attribute(&value, attribute, device) == 0 ? value : 0;
+    return driver->context_device(&device) == 0 &&
+                   driver->device_attribute(&value, attribute, device) == 0
+               ? value
+               : 0;
 }
 
 int fref__gpu_create(fref_gpu **out, const gpu_image *image, char error[256])
@@ -37,7 +40,8 @@ int fref__gpu_create(fref_gpu **out, const gpu_image *image, char error[256])
         return status == GPU_OUT_OF_MEMORY ? ENOMEM : EIO;
     }
     gpu->trouble = trouble;
-    gpu->wide = (size_t)attribute_of(gpu->driver, GPU_SHARED_OF_BLOCK) >= FREF__WIDE_BY_ROW(2, 3) * sizeof(double);
+    gpu->wide = (size_t)attribute_of(gpu->driver, GPU_SHARED_OF_BLOCK) >=
+                FREF__WIDE_BY_ROW(2, 3) * sizeof(double);
     gpu->busy = 128;
     gpu->multiprocessors = attribute_of(gpu->driver, GPU_MULTIPROCESSORS);
     *out = gpu;

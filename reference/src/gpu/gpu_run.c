@@ -34,15 +34,17 @@ static int64_t pairs_of(int64_t ld)
 /* The name of the missing part, or NULL. */
 static const char *lacks(const fref_problem *p, const fref_gpu_mod *mod)
 {
-    if (p->keys > INT32_MAX - FREF__PAD || p->rows > INT32_MAX - FREF__PAD || p->batch * p->heads_q > INT32_MAX)
+    if (p->keys > INT32_MAX - FREF__PAD || p->rows > INT32_MAX - FREF__PAD ||
+        p->batch * p->heads_q > INT32_MAX)
         return "more than 2^31 rows, keys or heads";
     if (mod && (mod->kind < 0 || mod->kind >= FREF_MOD_COUNT))
         return "a score modification without a closed form";
     return NULL;
 }
 
-void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
-                     const fref_rounding *rounding, struct CUstream_st *stream, char error[256])
+void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
+                     const fref_gpu_mod *mod, const fref_rounding *rounding,
+                     struct CUstream_st *stream, char error[256])
 {
     *run = (fref__run){ .gpu = gpu, .stream = stream, .error = error };
     gpu->runs++;
@@ -85,13 +87,15 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     }
     c->parts = 1;
     c->trouble = (int32_t *)(uintptr_t)gpu->trouble;
-    run->zeros.related = fref__run_keep_zeros(run, 4 * run->heads * (1 + pairs_of(c->ld_qk > c->ld_v ? c->ld_qk : c->ld_v)) *
-                                                       (int64_t)sizeof *c->related_blocks);
+    run->zeros.related = fref__run_keep_zeros(
+        run, 4 * run->heads * (1 + pairs_of(c->ld_qk > c->ld_v ? c->ld_qk : c->ld_v)) *
+                 (int64_t)sizeof *c->related_blocks);
 }
 
 void fref__run_cast_p(fref__run *run, double scale)
 {
-    run->call.of_p = limits_of(run->call.rounding.in, fref__or_1(run->call.problem.scales.scale_s) * scale);
+    run->call.of_p =
+        limits_of(run->call.rounding.in, fref__or_1(run->call.problem.scales.scale_s) * scale);
 }
 
 void fref__run_amax(fref__run *run, double *out)
@@ -102,7 +106,8 @@ void fref__run_amax(fref__run *run, double *out)
 
 static void check(fref__run *run, int result)
 {
-    if (run->status == 0 && gpu_driver_say(run->gpu->driver, result, "the oracle on the GPU failed", run->error) != 0)
+    if (run->status == 0 &&
+        gpu_driver_say(run->gpu->driver, result, "the oracle on the GPU failed", run->error) != 0)
         run->status = EIO;
 }
 
@@ -112,7 +117,9 @@ int fref__run_end(fref__run *run)
     run->gpu->owes = false;
     check(run, result);
     if (run->status == 0 && *run->gpu->trouble) {
-        snprintf(run->error, 256, "the reference on the GPU does not support a NaN, an infinity or more than 2^120 in the inputs");
+        snprintf(run->error, 256,
+                 "the reference on the GPU does not support a NaN, an infinity or more than 2^120 "
+                 "in the inputs");
         run->status = ENOTSUP;
     }
     return run->status;
@@ -131,7 +138,8 @@ void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes)
         }
         gpu->buffer[which].bytes = 0;
         const int result = gpu->driver->memory_alloc(&gpu->buffer[which].at, size);
-        if (gpu_driver_say(gpu->driver, result, "no memory for the oracle on the GPU", run->error) != 0) {
+        if (gpu_driver_say(gpu->driver, result, "no memory for the oracle on the GPU",
+                           run->error) != 0) {
             run->status = result == GPU_OUT_OF_MEMORY ? ENOMEM : EIO;
             return NULL;
         }
@@ -148,10 +156,12 @@ double *fref__run_doubles(fref__run *run, fref__buffer which, int64_t count)
 void fref__run_clear(fref__run *run, void *at, int64_t bytes)
 {
     if (run->status == 0 && bytes > 0)
-        check(run, run->gpu->driver->memory_set((gpu_address)(uintptr_t)at, 0, (size_t)bytes, run->stream));
+        check(run, run->gpu->driver->memory_set((gpu_address)(uintptr_t)at, 0, (size_t)bytes,
+                                                run->stream));
 }
 
-static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads, int argument)
+static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads,
+                   int argument)
 {
     static const unsigned doubles[FREF__KERNEL_COUNT] = {
 #define AS_SIZE(name, shared) shared,
@@ -161,20 +171,23 @@ static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], 
     void *arguments[] = { &run->call, &argument };
     if (run->status == 0 && grid[0] > 0 &&
         gpu_launch(run->gpu->module, kernel, grid, (const unsigned[]){ (unsigned)threads, 1, 1 },
-                   doubles[kernel] * (unsigned)sizeof(double), run->stream, arguments, run->error) != 0)
+                   doubles[kernel] * (unsigned)sizeof(double), run->stream, arguments,
+                   run->error) != 0)
         run->status = EIO;
 }
 
 static bool fit(fref__run *run, int64_t blocks, int64_t most)
 {
     if (run->status == 0 && blocks > most) {
-        snprintf(run->error, 256, "the reference on the GPU does not support %lld blocks", (long long)blocks);
+        snprintf(run->error, 256, "the reference on the GPU does not support %lld blocks",
+                 (long long)blocks);
         run->status = ENOTSUP;
     }
     return run->status == 0;
 }
 
-void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads, int argument)
+void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads,
+                           int argument)
 {
     if (fit(run, blocks, INT32_MAX))
         launch(run, kernel, (const unsigned[]){ (unsigned)blocks, 1, 1 }, threads, argument);
@@ -206,8 +219,8 @@ void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count)
     run->call.keys_padded = padded(count, FREF__PAD);
 }
 
-/* Half of the memory that is free or already allocated, but not more than is useful. For small sizes the driver is not asked,
- * because that takes as long as a small problem. */
+/* Half of the memory that is free or already allocated, but not more than is useful. For small
+ * sizes the driver is not asked, because that takes as long as a small problem. */
 static size_t budget_of(const fref_gpu *gpu, int64_t wanted)
 {
     size_t free_bytes = 0, all_bytes = 0, held = 0;
@@ -246,9 +259,10 @@ static void clear_zeros(fref__run *run, int64_t from)
 static void plan_zeros(fref__run *run)
 {
     const fref__call *c = &run->call;
-    const int64_t heads = run->heads_of_slice, padded_ = c->rows_padded > c->keys_padded ? c->rows_padded : c->keys_padded;
-    run->zeros.chunk =
-        run->zeros.slice + 8 * heads * (int64_t)sizeof(double) + FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
+    const int64_t heads = run->heads_of_slice,
+                  padded_ = c->rows_padded > c->keys_padded ? c->rows_padded : c->keys_padded;
+    run->zeros.chunk = run->zeros.slice + 8 * heads * (int64_t)sizeof(double) +
+                       FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
     run->zeros.end = run->zeros.chunk + 2 * heads * (int64_t)sizeof(double);
     run->zeros.at = fref__run_memory(run, FREF__ZEROS, run->zeros.end);
     clear_zeros(run, 0);
@@ -269,8 +283,10 @@ uint8_t *fref__run_flags(fref__run *run, int64_t tiles)
 void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align)
 {
     const fref__call *c = &run->call;
-    const int64_t of_head = bytes_of_head + c->rows_padded * c->keys_padded * matrices * (int64_t)sizeof(double);
-    int64_t heads = (int64_t)budget_of(run->gpu, of_head * run->heads) / (of_head > 0 ? of_head : 1) / align * align;
+    const int64_t of_head =
+        bytes_of_head + c->rows_padded * c->keys_padded * matrices * (int64_t)sizeof(double);
+    int64_t heads = (int64_t)budget_of(run->gpu, of_head * run->heads) /
+                    (of_head > 0 ? of_head : 1) / align * align;
     heads = heads < align ? align : heads;
     run->heads_of_slice = heads < run->heads ? heads : run->heads;
     plan_zeros(run);
@@ -295,7 +311,8 @@ int64_t fref__run_score_matrices(const fref__run *run)
 void fref__run_plan_chunks(fref__run *run, int64_t bytes_of_head, int64_t matrices)
 {
     fref__call *c = &run->call;
-    const int64_t of_row = c->heads * c->keys_padded * matrices * (int64_t)sizeof(double), beside = c->heads * bytes_of_head;
+    const int64_t of_row = c->heads * c->keys_padded * matrices * (int64_t)sizeof(double),
+                  beside = c->heads * bytes_of_head;
     const int64_t budget = (int64_t)budget_of(run->gpu, beside + c->rows_padded * of_row) - beside;
     int64_t rows = (budget > 0 ? budget : 0) / of_row / FREF__PAD * FREF__PAD;
     rows = rows < FREF__PAD ? FREF__PAD : rows;
@@ -333,7 +350,8 @@ static void prepare_rows(fref__run *run)
     fref__call *c = &run->call;
     const int64_t rows = c->heads * c->rows_padded;
     c->range = fref__run_memory(run, FREF__RANGE, rows * (int64_t)sizeof *c->range);
-    c->tile_range = fref__run_memory(run, FREF__TILE_RANGE, rows / FREF__TILE * (int64_t)sizeof *c->tile_range);
+    c->tile_range =
+        fref__run_memory(run, FREF__TILE_RANGE, rows / FREF__TILE * (int64_t)sizeof *c->tile_range);
     c->facts = fref__run_memory(run, FREF__FACTS, rows * (int64_t)sizeof *c->facts);
     c->rows_q = fref__run_doubles(run, FREF__ROWS_Q, rows * c->ld_qk);
     c->norm_q = fref__run_doubles(run, FREF__NORM_Q, rows);
@@ -379,16 +397,20 @@ void fref__run_prepare(fref__run *run)
     prepare_rows(run);
     prepare_keys(run);
     prepare_zeros(run);
-    const int64_t of_rows = c->heads * c->rows_padded * (c->d_o.data ? 2 : 1), heads = c->heads_k + c->heads_v;
-    fref__run_launch_with(run, FREF__kernel_decode, (of_rows + heads * c->keys_padded) / FREF__TILE, FREF__DECODE_THREADS, 0);
+    const int64_t of_rows = c->heads * c->rows_padded * (c->d_o.data ? 2 : 1),
+                  heads = c->heads_k + c->heads_v;
+    fref__run_launch_with(run, FREF__kernel_decode, (of_rows + heads * c->keys_padded) / FREF__TILE,
+                          FREF__DECODE_THREADS, 0);
     if (c->key_index)
-        fref__run_launch_with(run, FREF__kernel_decode, heads * c->norms / FREF__TILE, FREF__DECODE_THREADS, 1);
+        fref__run_launch_with(run, FREF__kernel_decode, heads * c->norms / FREF__TILE,
+                              FREF__DECODE_THREADS, 1);
 }
 
 bool fref__run_is_one_chunk(const fref__run *run)
 {
     const fref__call *c = &run->call;
-    return !c->scored && !c->row_index && !c->key_index && c->heads == run->heads && c->chunk_rows == c->rows_padded;
+    return !c->scored && !c->row_index && !c->key_index && c->heads == run->heads &&
+           c->chunk_rows == c->rows_padded;
 }
 
 void fref__run_scores(fref__run *run, int gradient)
@@ -396,10 +418,11 @@ void fref__run_scores(fref__run *run, int gradient)
     fref__call *c = &run->call;
     if (!gradient && run->has_scores && fref__run_is_one_chunk(run))
         return;
-    const int64_t tiles = c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__SCORE_KEYS);
+    const int64_t tiles =
+        c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__SCORE_KEYS);
     const bool half = tiles < run->gpu->multiprocessors;
-    fref__run_launch_with(run, half ? FREF__kernel_scores_half : FREF__kernel_scores, c->beside + (half ? 2 * tiles : tiles),
-                          FREF__THREADS, gradient);
+    fref__run_launch_with(run, half ? FREF__kernel_scores_half : FREF__kernel_scores,
+                          c->beside + (half ? 2 * tiles : tiles), FREF__THREADS, gradient);
     c->relations = c->beside = 0;
     if (gradient)
         return;
@@ -411,7 +434,8 @@ void fref__run_facts(fref__run *run, fref__kernel kernel)
 {
     fref__call *c = &run->call;
     for (int n = 0; n < 2; n++)
-        c->largest[n] = fref__run_zeros(run, run->zeros.chunk + n * c->heads * (int64_t)sizeof(double));
+        c->largest[n] =
+            fref__run_zeros(run, run->zeros.chunk + n * c->heads * (int64_t)sizeof(double));
     fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
@@ -421,7 +445,8 @@ static int32_t parts_of_relations(const fref__run *run, int64_t relations)
     const fref__call *c = &run->call;
     const int64_t of_rows = c->channels[0] || c->channels[1] ? c->rows : 0,
                   of_keys = c->channels[2] || c->channels[3] ? c->keys : 0;
-    const int64_t rows = of_rows > of_keys ? of_rows : of_keys, used = rows < FREF__FREEDOM_ROWS ? rows : FREF__FREEDOM_ROWS;
+    const int64_t rows = of_rows > of_keys ? of_rows : of_keys,
+                  used = rows < FREF__FREEDOM_ROWS ? rows : FREF__FREEDOM_ROWS;
     const int64_t most = run->gpu->busy / (relations > 0 ? relations : 1),
                   wanted = (used + FREF__RELATED_ROWS - 1) / FREF__RELATED_ROWS;
     const int64_t parts = wanted < most ? wanted : most;
@@ -436,7 +461,8 @@ void fref__run_relate(fref__run *run)
     const int64_t all[] = { run->heads, run->heads, p->batch * p->heads_k, p->batch * p->heads_v };
     int64_t relations = 0, of_all = 0;
     for (int which = 0; which < 4; which++) {
-        const int64_t pairs = c->channels[which] ? pairs_of(which % 2 == 0 ? c->ld_qk : c->ld_v) : 0;
+        const int64_t pairs =
+            c->channels[which] ? pairs_of(which % 2 == 0 ? c->ld_qk : c->ld_v) : 0;
         relations += heads[which] * pairs;
         of_all += all[which] * pairs;
     }
@@ -444,10 +470,12 @@ void fref__run_relate(fref__run *run)
     const int64_t blocks = relations * c->related_parts;
     c->related = fref__run_memory(run, FREF__RELATED, relations * (int64_t)sizeof *c->related);
     c->shares = c->related_parts > 1
-                    ? fref__run_memory(run, FREF__SHARES, blocks * FREF__RELATED_SHARES * (int64_t)sizeof *c->shares)
+                    ? fref__run_memory(run, FREF__SHARES,
+                                       blocks * FREF__RELATED_SHARES * (int64_t)sizeof *c->shares)
                     : NULL;
     c->related_blocks = fref__run_zeros(run, run->zeros.related);
-    const int64_t kept = c->kept_v ? c->heads * (c->rows_padded / FREF__TILE) * (c->ld_v / FREF__TILE) : 0;
+    const int64_t kept =
+        c->kept_v ? c->heads * (c->rows_padded / FREF__TILE) * (c->ld_v / FREF__TILE) : 0;
     c->relations = (int32_t)blocks;
     c->beside = (int32_t)(blocks + kept);
 }
@@ -459,15 +487,17 @@ int64_t fref__run_row_tiles(const fref__run *run)
     return (rows + FREF__TILE - 1) / FREF__TILE;
 }
 
-void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns)
+void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles,
+                    int64_t columns)
 {
     const int64_t blocks = run->call.heads * tiles * (columns / FREF__TILE);
     const unsigned parts = (unsigned)run->call.parts, grid[3] = { (unsigned)blocks, parts, 1 };
     const bool wide = run->gpu->wide && parts == 1 && columns % FREF__WIDE == 0;
     if (!fit(run, blocks, INT32_MAX))
         return;
-    fref__run_launch_grid(run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel, grid,
-                          FREF__SUM_THREADS);
+    fref__run_launch_grid(
+        run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel,
+        grid, FREF__SUM_THREADS);
     if (lost != FREF__KERNEL_COUNT)
         fref__run_launch_grid(run, lost, grid, FREF__SUM_THREADS);
 }

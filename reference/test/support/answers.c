@@ -7,7 +7,8 @@
 void answers_create(answers *a, const data *d, const fref_rounding *rounding)
 {
     const fref_problem *p = &d->problem;
-    const int64_t rows = p->row_sample ? p->row_count : p->rows, keys = p->key_sample ? p->key_count : p->keys;
+    const int64_t rows = p->row_sample ? p->row_count : p->rows,
+                  keys = p->key_sample ? p->key_count : p->keys;
     *a = (answers){ .rows = p->batch * p->heads_q * rows };
     a->count_o = a->rows * p->dim_v;
     a->count_dq = a->rows * p->dim_qk;

@@ -12,7 +12,8 @@ typedef struct answers {
     size_t bytes;
 } answers;
 
-/* Forward and backward (from the data's o and stats). Every array starts as NaN, so that what is not written shows. */
+/* Forward and backward (from the data's o and stats). Every array starts as NaN, so that what is
+ * not written shows. */
 void answers_create(answers *out, const data *d, const fref_rounding *rounding);
 void answers_destroy(answers *a);
 

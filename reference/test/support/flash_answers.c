@@ -55,8 +55,8 @@ static void sum_over(double *x, int64_t outer, int64_t count, int64_t inner)
         }
 }
 
-/* dX, [batch, heads_q, rows, keys], summed to dBias, in place, one dimension after the other. A kernel that casts does so before
- * the first and after each. */
+/* dX, [batch, heads_q, rows, keys], summed to dBias, in place, one dimension after the other. A
+ * kernel that casts does so before the first and after each. */
 static void reduce_bias(double *parts, const data *d, bool cast)
 {
     const fref_problem *p = &d->problem;
@@ -77,7 +77,8 @@ static void reduce_bias(double *parts, const data *d, bool cast)
 
 /* ---- both passes ---- */
 
-void flash_answers_create(flash_answers *out, const data *d, const facts_kernel *kernel, const fref_problem *believed)
+void flash_answers_create(flash_answers *out, const data *d, const facts_kernel *kernel,
+                          const fref_problem *believed)
 {
     const fref_problem *p = believed ? believed : &d->problem;
     facts_launch forward = { .problem = p, .type = d->type, .q = &d->q, .k = &d->k, .v = &d->v };

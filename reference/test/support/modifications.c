@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-const char *const mod_words[MOD_COUNT] = { "none", "softcap", "temperature", "relpos", "causal", "stripes" };
+const char *const mod_words[MOD_COUNT] = { "none",   "softcap", "temperature",
+                                           "relpos", "causal",  "stripes" };
 
 #define CAP 3.0
 #define TEMPERATURE 0.7
@@ -11,14 +12,16 @@ const char *const mod_words[MOD_COUNT] = { "none", "softcap", "temperature", "re
 /* Stripes leave row 2 without a key. */
 static bool visible(mod_kind kind, const int64_t at[4])
 {
-    return kind == MOD_CAUSAL ? at[3] <= at[2] : kind != MOD_STRIPES || (at[2] != 2 && (at[3] + at[2]) % 3 != 0);
+    return kind == MOD_CAUSAL ? at[3] <= at[2]
+                              : kind != MOD_STRIPES || (at[2] != 2 && (at[3] + at[2]) % 3 != 0);
 }
 
 fref_modified modify_exactly(const void *owner, double s, const int64_t at[4])
 {
     const mod_kind kind = *(const mod_kind *)owner;
     fref_modified m = { .value = s, .slope = 1.0 };
-    double t, by = (double)(float)TEMPERATURE, offset = (double)(float)SLOPE * (double)(at[3] - at[2]);
+    double t, by = (double)(float)TEMPERATURE,
+              offset = (double)(float)SLOPE * (double)(at[3] - at[2]);
     switch (kind) {
     case MOD_SOFTCAP:
         t = tanh(s / CAP);

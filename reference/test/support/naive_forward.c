@@ -1,15 +1,18 @@
 #include "naive_parts.h"
 
-static void forward_element(const row *x, naive_answers *out, naive_line *line, int64_t at, int64_t c)
+static void forward_element(const row *x, naive_answers *out, naive_line *line, int64_t at,
+                            int64_t c)
 {
     const naive_tensor *o = &out->o;
     const fref_scales *sc = &x->d->problem.scales;
     const fref_rounding *r = x->r;
-    real nt = at_least_one(ceill((real)x->n / 64)), up = (real)unit_roundoff_of(r->in), ua = (real)r->ua;
+    real nt = at_least_one(ceill((real)x->n / 64)), up = (real)unit_roundoff_of(r->in),
+         ua = (real)r->ua;
     real es = ua * sqrtl(x->nck) * x->qk + E32_LONG * (x->s_mx + x->extra_mx + 2);
     real ew = (real)r->cw * ua * x->nck * x->qk + E32_LONG * (2 * x->s_mx + 2 * x->extra_mx + 4);
     const real gamma = or_one(sc->scale_s) * or_one(sc->descale_s), to = or_one(sc->scale_o);
-    real eta = gamma * eta_of(r->in, or_one(sc->scale_s) * exp2l(-(real)r->thr)) / (r->p_normalised ? 1 : x->sum),
+    real eta = gamma * eta_of(r->in, or_one(sc->scale_s) * exp2l(-(real)r->thr)) /
+               (r->p_normalised ? 1 : x->sum),
          el = E32_LONG * (sqrtl(nt) + 3);
     const real run = 64 * nt < (real)r->acc_run ? 64 * nt : (real)r->acc_run;
     if (r->acc_pv > 0)
@@ -31,13 +34,16 @@ static void forward_element(const row *x, naive_answers *out, naive_line *line, 
             flushed += p * v;
     }
     const real clamped = saturated(r->out, value, to);
-    real so = cast_of(r->out, clamped, to), a = (r->acc_pv > 0 ? (real)r->acc_pv : E32_LONG * (sqrtl(nt) + 1)) * pva;
-    real variance = (square(up) * p2va2 + square(eta) * va2 + square(so)) / 3 + 4 * square(es) * p2va2 + square(es / 4 * pva) +
-                    square(el * value) + square(a) + square(flushed);
+    real so = cast_of(r->out, clamped, to),
+         a = (r->acc_pv > 0 ? (real)r->acc_pv : E32_LONG * (sqrtl(nt) + 1)) * pva;
+    real variance = (square(up) * p2va2 + square(eta) * va2 + square(so)) / 3 +
+                    4 * square(es) * p2va2 + square(es / 4 * pva) + square(el * value) + square(a) +
+                    square(flushed);
     line->single += (square(up) * p2va2 + square(eta) * va2) / 3 + 4 * square(es) * p2va2;
     line->cast += square(so) / 3;
     line->all += variance;
-    const real exact = value, bound = up * pva + eta * va1 + 2 * ew * pva + el * fabsl(value) + a * (r->acc_pv > 0 ? 2 : sqrtl(nt));
+    const real exact = value, bound = up * pva + eta * va1 + 2 * ew * pva + el * fabsl(value) +
+                                      a * (r->acc_pv > 0 ? 2 : sqrtl(nt));
     const fref_problem *problem = &x->d->problem;
     const real z = z_of(problem->batch * problem->heads_q * problem->rows * problem->dim_v);
     naive__take_amax(out->amax_o, exact, fminl(bound, z * sqrtl(variance - so * so / 3)));
@@ -67,16 +73,21 @@ void naive__forward_row(const row *x, naive_answers *out, int64_t row_index)
         ps += P * x->details[j].pull;
         pe += P * x->details[j].extra;
         pp += P * P;
-        const real es = (real)r->ua * sqrtl(x->nck) * x->qk + E32_LONG * (x->s_mx + x->extra_mx + 2);
-        naive__take_amax(out->amax_s, P * x->details[j].kept, P * x->details[j].kept * (0x1p-19L + (real)r->cl * es) + 0x1p-126L);
+        const real es =
+            (real)r->ua * sqrtl(x->nck) * x->qk + E32_LONG * (x->s_mx + x->extra_mx + 2);
+        naive__take_amax(out->amax_s, P * x->details[j].kept,
+                         P * x->details[j].kept * (0x1p-19L + (real)r->cl * es) + 0x1p-126L);
         naive__add_weight(line,
-                          square(P * x->details[j].kept) * naive__dot(&x->d->v, x->hv, j, &x->d->v, x->hv, j, x->b, p->dim_v));
+                          square(P * x->details[j].kept) *
+                              naive__dot(&x->d->v, x->hv, j, &x->d->v, x->hv, j, x->b, p->dim_v));
     }
     real nt = at_least_one(ceill((real)x->n / 64)), ua = (real)r->ua;
-    out->lse.bound[row_index] = E32_LONG * (fabsl(x->max) + fabsl(x->lse) + pe + 4 + sqrtl(nt) / 2) +
-                                (real)r->cl * ua * (x->nck / 2 * ps + 1.5L * sqrtl(x->nck) * x->qk * sqrtl(pp)) +
-                                (real)r->eps_exp * fminl(1, 4 * sqrtl(pp) + 0.1L);
-    out->max.bound[row_index] = E32_LONG * (2 * fabsl(x->max) + 2 * x->extra_mx + 2) + 2 * (real)r->cl * ua * sqrtl(x->nck) * x->qk;
+    out->lse.bound[row_index] =
+        E32_LONG * (fabsl(x->max) + fabsl(x->lse) + pe + 4 + sqrtl(nt) / 2) +
+        (real)r->cl * ua * (x->nck / 2 * ps + 1.5L * sqrtl(x->nck) * x->qk * sqrtl(pp)) +
+        (real)r->eps_exp * fminl(1, 4 * sqrtl(pp) + 0.1L);
+    out->max.bound[row_index] = E32_LONG * (2 * fabsl(x->max) + 2 * x->extra_mx + 2) +
+                                2 * (real)r->cl * ua * sqrtl(x->nck) * x->qk;
     for (int64_t c = 0; x->n > 0 && c < p->dim_v; c++)
         forward_element(x, out, line, row_index * p->dim_v + c, c);
 }

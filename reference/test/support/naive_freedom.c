@@ -3,7 +3,8 @@
 
 #include "naive_parts.h"
 
-real naive__channels(const fref_tensor *x, int64_t b, int64_t h, int64_t rows, int64_t dim, const bool *live)
+real naive__channels(const fref_tensor *x, int64_t b, int64_t h, int64_t rows, int64_t dim,
+                     const bool *live)
 {
     int64_t first = 0, last = rows;
     while (first < last && !live[first])
@@ -18,7 +19,8 @@ real naive__channels(const fref_tensor *x, int64_t b, int64_t h, int64_t rows, i
         int64_t i = first + r * n / used;
         for (int64_t k = 0; live[i] && k < dim; k++)
             for (int64_t m = 0; m < dim; m++)
-                c[k * dim + m] += (real)element(x, b, h, i, k) * (real)element(x, b, h, i, m) / (real)used;
+                c[k * dim + m] +=
+                    (real)element(x, b, h, i, k) * (real)element(x, b, h, i, m) / (real)used;
     }
     for (int64_t k = 0; k < dim; k++) {
         real rms = sqrtl(c[k * dim + k]);
@@ -49,7 +51,9 @@ void naive__finish_line(naive_line *line, int64_t dim)
     if (!line->live)
         return;
     line->neff = line->first < 0x1p-400L ? 1 : line->first * line->first / line->second;
-    real single = line->single / line->all, cast = line->cast / line->all, whole = 1 - single - cast;
-    real spread = square(single) * (1 / line->neff + 1 / line->channels) + square(whole) + square(cast) / (real)dim;
+    real single = line->single / line->all, cast = line->cast / line->all,
+         whole = 1 - single - cast;
+    real spread = square(single) * (1 / line->neff + 1 / line->channels) + square(whole) +
+                  square(cast) / (real)dim;
     line->nu = line->nu == 0 ? fmaxl(0.5L, 1 / spread) : line->nu;
 }

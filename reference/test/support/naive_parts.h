@@ -28,13 +28,18 @@ static inline real or_one(double scale)
 /* Half the smallest subnormal step of what is multiplied by `scale` before its cast. */
 static inline real eta_of(fref_type type, real scale)
 {
-    real eta = type == FREF_F16 ? 0x1p-25L : type == FREF_E4M3 ? 0x1p-10L : type == FREF_E5M2 ? 0x1p-17L : 0x1p-126L;
+    real eta = type == FREF_F16    ? 0x1p-25L
+               : type == FREF_E4M3 ? 0x1p-10L
+               : type == FREF_E5M2 ? 0x1p-17L
+                                   : 0x1p-126L;
     return fmaxl(eta / scale, 0x1p-126L);
 }
 
 static inline real tiny_of(fref_type type)
 {
-    return type == FREF_F16 || type == FREF_E5M2 ? 0x1p-14L : type == FREF_E4M3 ? 0x1p-6L : 0x1p-126L;
+    return type == FREF_F16 || type == FREF_E5M2 ? 0x1p-14L
+           : type == FREF_E4M3                   ? 0x1p-6L
+                                                 : 0x1p-126L;
 }
 
 /* What the last cast may lose. */
@@ -108,8 +113,10 @@ typedef struct head_entries {
     bool *live; /* [row] */
 } head_entries;
 
-real naive__dot(const fref_tensor *x, int64_t hx, int64_t sx, const fref_tensor *y, int64_t hy, int64_t sy, int64_t b, int64_t dim);
-void naive__row_start(row *x, const data *d, const fref_rounding *r, int64_t b, int64_t h, int64_t i, real *s, detail *details);
+real naive__dot(const fref_tensor *x, int64_t hx, int64_t sx, const fref_tensor *y, int64_t hy,
+                int64_t sy, int64_t b, int64_t dim);
+void naive__row_start(row *x, const data *d, const fref_rounding *r, int64_t b, int64_t h,
+                      int64_t i, real *s, detail *details);
 
 /* Writes the row's O, LSE, Max, Sum_exp. */
 void naive__forward_row(const row *x, naive_answers *out, int64_t row_index);
@@ -117,17 +124,20 @@ void naive__forward_row(const row *x, naive_answers *out, int64_t row_index);
 back naive__back_of(const row *x);
 entry naive__entry_of(const row *x, const back *y, int64_t j);
 /* Writes the row's dQ, and adds to dSink. */
-void naive__dq_row(const row *x, const back *y, const entry *e, naive_answers *out, int64_t row_index);
+void naive__dq_row(const row *x, const back *y, const entry *e, naive_answers *out,
+                   int64_t row_index);
 void naive__add_sink(const row *x, const back *y, naive_answers *out);
 /* Adds one query head to dK, dV and dBias; `finish` is for the sums over all. */
 void naive__add_keys(const head_entries *e, naive_answers *out);
 void naive__add_bias(const head_entries *e, naive_answers *out);
-void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim, real scale, bool coherent,
-                        real amax[3]);
+void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim,
+                        real scale, bool coherent, real amax[3]);
 void naive__finish_bias(naive_answers *out, const fref_problem *p, const fref_rounding *r);
 
-/* Effective channels of the rows of (b,h) where live[row]; at most 1024 of them, evenly spaced from the first to the last. */
-real naive__channels(const fref_tensor *x, int64_t b, int64_t h, int64_t rows, int64_t dim, const bool *live);
+/* Effective channels of the rows of (b,h) where live[row]; at most 1024 of them, evenly spaced from
+ * the first to the last. */
+real naive__channels(const fref_tensor *x, int64_t b, int64_t h, int64_t rows, int64_t dim,
+                     const bool *live);
 /* max |X|, and what it may be said to be: value, least, most. */
 void naive__take_amax(real amax[3], real x, real tolerance);
 void naive__add_weight(naive_line *line, real w);

@@ -24,8 +24,8 @@ static void start_lines(naive_answers *out, const data *d, const row *x, int64_t
     free(live);
 }
 
-static void one_head(naive_answers *out, const data *d, const fref_rounding *r, int64_t b, int64_t h, real *logits, detail *details,
-                     head_entries *e)
+static void one_head(naive_answers *out, const data *d, const fref_rounding *r, int64_t b,
+                     int64_t h, real *logits, detail *details, head_entries *e)
 {
     const fref_problem *p = &d->problem;
     for (int64_t i = 0; i < p->rows; i++) {
@@ -85,7 +85,8 @@ static void finish_lines(const naive_tensor *t, int64_t dim)
 static void start(naive_answers *out, const data *d)
 {
     const fref_problem *p = &d->problem;
-    const int64_t rows = p->batch * p->heads_q * p->rows, *dim = d->dbias_dim, bias = dim[0] * dim[1] * dim[2] * dim[3];
+    const int64_t rows = p->batch * p->heads_q * p->rows, *dim = d->dbias_dim,
+                  bias = dim[0] * dim[1] * dim[2] * dim[3];
     tensor_create(&out->o, rows, p->dim_v, 0);
     tensor_create(&out->lse, rows, 1, 0);
     tensor_create(&out->max, rows, 1, 0);
@@ -115,9 +116,9 @@ void naive_create(naive_answers *out, const data *d, const fref_rounding *r)
         for (int64_t h = 0; h < p->heads_q; h++)
             one_head(out, d, r, b, h, logits, details, &e);
     naive__finish_keys(&out->dk, p, r->out, p->dim_qk, or_one(p->scales.scale_dk),
-                        r->coherent & FREF_GRADIENT_K, out->amax_dk);
+                       r->coherent & FREF_GRADIENT_K, out->amax_dk);
     naive__finish_keys(&out->dv, p, r->out, p->dim_v, or_one(p->scales.scale_dv),
-                        r->coherent & FREF_GRADIENT_V, out->amax_dv);
+                       r->coherent & FREF_GRADIENT_V, out->amax_dv);
     naive__finish_bias(out, p, r);
     finish_lines(&out->o, p->dim_v);
     finish_lines(&out->dq, p->dim_qk);
@@ -133,7 +134,8 @@ void naive_create(naive_answers *out, const data *d, const fref_rounding *r)
 
 void naive_destroy(naive_answers *a)
 {
-    naive_tensor *const owned[] = { &a->o, &a->lse, &a->max, &a->sum_exp, &a->dq, &a->dk, &a->dv, &a->dbias, &a->dsink };
+    naive_tensor *const owned[] = { &a->o,  &a->lse, &a->max,   &a->sum_exp, &a->dq,
+                                    &a->dk, &a->dv,  &a->dbias, &a->dsink };
     free(a->dbias_magnitude);
     for (size_t n = 0; n < sizeof owned / sizeof owned[0]; n++) {
         free(owned[n]->value);

@@ -11,7 +11,8 @@ bool naive_keeps(const fref_problem *p, int64_t b, int64_t i, int64_t j)
     return !(p->has_left && j <= i + shift - p->left);
 }
 
-real naive__dot(const fref_tensor *x, int64_t hx, int64_t sx, const fref_tensor *y, int64_t hy, int64_t sy, int64_t b, int64_t dim)
+real naive__dot(const fref_tensor *x, int64_t hx, int64_t sx, const fref_tensor *y, int64_t hy,
+                int64_t sy, int64_t b, int64_t dim)
 {
     real sum = 0;
     for (int64_t c = 0; c < dim; c++)
@@ -62,10 +63,13 @@ static void measure(row *x)
         x->s_mx = fmaxl(x->s_mx, fabsl((real)p->sink[x->h]));
 }
 
-void naive__row_start(row *x, const data *d, const fref_rounding *r, int64_t b, int64_t h, int64_t i, real *s, detail *details)
+void naive__row_start(row *x, const data *d, const fref_rounding *r, int64_t b, int64_t h,
+                      int64_t i, real *s, detail *details)
 {
     const fref_problem *p = &d->problem;
-    *x = (row){ .d = d, .r = r, .b = b, .h = h, .i = i, .s = s, .details = details, .max = -INFINITY };
+    *x = (row){
+        .d = d, .r = r, .b = b, .h = h, .i = i, .s = s, .details = details, .max = -INFINITY
+    };
     x->hk = h / (p->heads_q / p->heads_k);
     x->hv = h / (p->heads_q / p->heads_v);
     real longest = 0;
@@ -74,7 +78,9 @@ void naive__row_start(row *x, const data *d, const fref_rounding *r, int64_t b, 
         if (!naive_keeps(p, b, i, j))
             continue;
         x->n++;
-        s[j] = score_of(x, j, (real)p->scale * naive__dot(&d->q, h, i, &d->k, x->hk, j, b, p->dim_qk), &details[j]);
+        s[j] =
+            score_of(x, j, (real)p->scale * naive__dot(&d->q, h, i, &d->k, x->hk, j, b, p->dim_qk),
+                     &details[j]);
         x->max = fmaxl(x->max, s[j]);
         if (isinf(s[j]))
             s[j] = NAN;
@@ -89,6 +95,7 @@ void naive__row_start(row *x, const data *d, const fref_rounding *r, int64_t b, 
         if (!isnan(s[j]))
             x->sum += expl(s[j] - x->max);
     x->lse = isinf(x->max) ? -INFINITY : x->max + logl(x->sum);
-    x->qk = x->slope_mx * fabsl((real)p->scale) * sqrtl(naive__dot(&d->q, h, i, &d->q, h, i, b, p->dim_qk)) * longest;
+    x->qk = x->slope_mx * fabsl((real)p->scale) *
+            sqrtl(naive__dot(&d->q, h, i, &d->q, h, i, b, p->dim_qk)) * longest;
     x->nck = at_least_one((real)p->dim_qk / (real)r->chunk);
 }

@@ -23,7 +23,8 @@ double random_normal(uint64_t *state)
     return sum;
 }
 
-/* Significand and exponent of a type: bits with the hidden one, the exponent of the last bit of a subnormal, the largest number. */
+/* Significand and exponent of a type: bits with the hidden one, the exponent of the last bit of a
+ * subnormal, the largest number. */
 typedef struct format {
     int bits, lowest;
     double largest;
@@ -94,7 +95,8 @@ int64_t offset_of(const fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t
 {
     int64_t at = h * t->stride[1] + c * t->stride[3];
     if (t->pages)
-        return at + t->pages[b * t->pages_of_batch + s / t->page_size] * t->stride[0] + s % t->page_size * t->stride[2];
+        return at + t->pages[b * t->pages_of_batch + s / t->page_size] * t->stride[0] +
+               s % t->page_size * t->stride[2];
     return at + (t->first ? t->first[b] : b * t->stride[0]) + s * t->stride[2];
 }
 
@@ -114,7 +116,8 @@ static double value_of(fref_type type, uint32_t bits)
 {
     int exponent_bits, fraction_bits;
     fields_of(type, &exponent_bits, &fraction_bits);
-    int exponent = (int)(bits >> fraction_bits) & ((1 << exponent_bits) - 1), bias = (1 << (exponent_bits - 1)) - 1;
+    int exponent = (int)(bits >> fraction_bits) & ((1 << exponent_bits) - 1),
+        bias = (1 << (exponent_bits - 1)) - 1;
     int fraction = (int)bits & ((1 << fraction_bits) - 1);
     double sign = bits >> (exponent_bits + fraction_bits) ? -1.0 : 1.0;
     if (type == FREF_E4M3 ? (bits & 0x7f) == 0x7f : exponent == (1 << exponent_bits) - 1)
@@ -130,7 +133,8 @@ double element(const fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c)
     double descale = t->descale != 0.0 ? t->descale : 1.0;
     if (t->type == FREF_F32)
         return (double)((const float *)t->data)[at] * descale;
-    return descale * value_of(t->type, is_8_bit(t->type) ? ((const uint8_t *)t->data)[at] : ((const uint16_t *)t->data)[at]);
+    return descale * value_of(t->type, is_8_bit(t->type) ? ((const uint8_t *)t->data)[at]
+                                                         : ((const uint16_t *)t->data)[at]);
 }
 
 void set_element(fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c, double value)
@@ -156,7 +160,9 @@ void set_element(fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c, dou
         int biased = value == 0.0 ? 0 : exponent - 1 + bias;
         int step = biased > 0 ? biased - bias - fraction_bits : 1 - bias - fraction_bits;
         uint32_t significand = (uint32_t)ldexp(fabs(value), -step);
-        bits = biased > 0 ? significand - (1U << fraction_bits) + ((uint32_t)biased << fraction_bits) : significand;
+        bits = biased > 0
+                   ? significand - (1U << fraction_bits) + ((uint32_t)biased << fraction_bits)
+                   : significand;
     }
     if (is_8_bit(t->type))
         ((uint8_t *)memory)[at] = (uint8_t)(sign | bits);
@@ -164,8 +170,8 @@ void set_element(fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c, dou
         ((uint16_t *)memory)[at] = (uint16_t)(sign | bits);
 }
 
-fref_problem dense_problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t rows, int64_t keys, int64_t dim_qk,
-                           int64_t dim_v)
+fref_problem dense_problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t rows,
+                           int64_t keys, int64_t dim_qk, int64_t dim_v)
 {
     return (fref_problem){ .batch = batch,
                            .heads_q = heads_q,
@@ -178,16 +184,20 @@ fref_problem dense_problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int
                            .scale = (double)(1.0F / sqrtf((float)dim_qk)) };
 }
 
-static void tensor_create(fref_tensor *out, fref_type type, int64_t batch, int64_t heads, int64_t s, int64_t dim)
+static void tensor_create(fref_tensor *out, fref_type type, int64_t batch, int64_t heads, int64_t s,
+                          int64_t dim)
 {
     out->type = type;
     dense_strides(out->stride, heads, s, dim);
-    out->data = calloc((size_t)(batch * heads * s * dim + 1), type == FREF_F32 ? 4 : is_8_bit(type) ? 1 : 2);
+    out->data = calloc((size_t)(batch * heads * s * dim + 1), type == FREF_F32 ? 4
+                                                              : is_8_bit(type) ? 1
+                                                                               : 2);
     if (!out->data)
         abort();
 }
 
-static void fill_normal(fref_tensor *t, int64_t heads, int64_t s, int64_t dim, int64_t batch, uint64_t *state)
+static void fill_normal(fref_tensor *t, int64_t heads, int64_t s, int64_t dim, int64_t batch,
+                        uint64_t *state)
 {
     for (int64_t b = 0; b < batch; b++)
         for (int64_t h = 0; h < heads; h++)
@@ -196,7 +206,8 @@ static void fill_normal(fref_tensor *t, int64_t heads, int64_t s, int64_t dim, i
                     set_element(t, b, h, i, c, random_normal(state));
 }
 
-/* K = +-1 and q_i along one key at an edge of its row, large enough that this key takes nearly all of P. */
+/* K = +-1 and q_i along one key at an edge of its row, large enough that this key takes nearly all
+ * of P. */
 static void fill_needle(data *d, uint64_t *state)
 {
     const fref_problem *p = &d->problem;
@@ -209,17 +220,20 @@ static void fill_needle(data *d, uint64_t *state)
             for (int64_t i = 0; i < p->rows; i++) {
                 int64_t first, last;
                 fref_keys_of_row(p, b, i, &first, &last);
-                int64_t edges[] = { last - 1, last, first, first - 1, (int64_t)(random_bits(state) % (uint64_t)p->keys) };
+                int64_t edges[] = { last - 1, last, first, first - 1,
+                                    (int64_t)(random_bits(state) % (uint64_t)p->keys) };
                 int64_t key = edges[random_bits(state) % 5];
                 key = key < 0 ? 0 : key >= p->keys ? p->keys - 1 : key;
                 double a = 12.0 / ((double)p->dim_qk * p->scale);
                 for (int64_t c = 0; c < p->dim_qk; c++)
-                    set_element(&d->q, b, h, i, c, a * element(&d->k, b, h / (p->heads_q / p->heads_k), key, c));
+                    set_element(&d->q, b, h, i, c,
+                                a * element(&d->k, b, h / (p->heads_q / p->heads_k), key, c));
             }
     }
 }
 
-/* Scores far below zero in every fourth row: what is scored 0 where -inf is due then takes all of P. */
+/* Scores far below zero in every fourth row: what is scored 0 where -inf is due then takes all of
+ * P. */
 static void fill_neglse(data *d, uint64_t *state)
 {
     const fref_problem *p = &d->problem;
@@ -229,7 +243,8 @@ static void fill_neglse(data *d, uint64_t *state)
             double u = random_bits(state) >> 63 ? 1.0 : -1.0;
             for (int64_t h = 0; h < p->heads_k; h++)
                 for (int64_t j = 0; j < p->keys; j++)
-                    set_element(&d->k, b, h, j, c, fmax(-2.0, fmin(2.0, rint(random_normal(state)))) + 2.0 * u);
+                    set_element(&d->k, b, h, j, c,
+                                fmax(-2.0, fmin(2.0, rint(random_normal(state)))) + 2.0 * u);
             for (int64_t h = 0; h < p->heads_q; h++)
                 for (int64_t i = 0; i < p->rows; i += 4)
                     set_element(&d->q, b, h, i, c, -m * u);
@@ -250,12 +265,14 @@ static void fill_stair(data *d, uint64_t *state)
             for (int64_t j = 0; j < p->keys; j++)
                 for (int64_t c = 0; c < p->dim_qk; c++)
                     set_element(&d->k, b, h, j, c,
-                                c == 0 ? 40.0 * (double)j / ((double)(p->keys > 1 ? p->keys - 1 : 1) * p->scale)
+                                c == 0 ? 40.0 * (double)j /
+                                             ((double)(p->keys > 1 ? p->keys - 1 : 1) * p->scale)
                                        : 0.3 * random_normal(state));
     }
 }
 
-void data_create(data *d, const fref_problem *problem, fref_type type, data_fill fill, uint64_t seed)
+void data_create(data *d, const fref_problem *problem, fref_type type, data_fill fill,
+                 uint64_t seed)
 {
     *d = (data){ .problem = *problem, .type = type, .seed = seed };
     fref_problem *p = &d->problem;
@@ -306,7 +323,9 @@ void data_answer(data *d)
     size_t rows = (size_t)(p->batch * p->heads_q * p->rows);
     double *o = malloc(rows * (size_t)p->dim_v * sizeof *o), *lse = malloc(rows * sizeof *lse);
     fref_rounding rounding = fref_rounding_of(d->type, d->type);
-    if (!o || !lse || fref_forward(p, &d->q, &d->k, &d->v, &rounding, &(fref_forward_out){ .o = o, .lse = lse }) != 0)
+    if (!o || !lse ||
+        fref_forward(p, &d->q, &d->k, &d->v, &rounding,
+                     &(fref_forward_out){ .o = o, .lse = lse }) != 0)
         abort();
     size_t row = 0;
     for (int64_t b = 0; b < p->batch; b++)
@@ -315,7 +334,8 @@ void data_answer(data *d)
                 set_element(&d->stats, b, h, i, 0, lse[row]);
                 for (int64_t c = 0; c < p->dim_v; c++)
                     set_element(&d->o, b, h, i, c,
-                                o[row * (size_t)p->dim_v + (size_t)c] / (d->o.descale != 0.0 ? d->o.descale : 1.0));
+                                o[row * (size_t)p->dim_v + (size_t)c] /
+                                    (d->o.descale != 0.0 ? d->o.descale : 1.0));
             }
     free(o);
     free(lse);

@@ -19,12 +19,14 @@ typedef struct data {
 } data;
 
 /* A problem of the given sizes: no mask, no lengths, scale 1/sqrt(dim_qk). */
-fref_problem dense_problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t rows, int64_t keys, int64_t dim_qk,
-                           int64_t dim_v);
+fref_problem dense_problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t rows,
+                           int64_t keys, int64_t dim_qk, int64_t dim_v);
 
 /* Allocates and fills q, k, v, d_o; o and stats are zero. Lengths (may be NULL) are copied. */
-void data_create(data *out, const fref_problem *problem, fref_type type, data_fill fill, uint64_t seed);
-/* A bias of dims `dim` (1: broadcast) and ordinary values, times `size`; dbias_dim too. `d` may not move afterwards. */
+void data_create(data *out, const fref_problem *problem, fref_type type, data_fill fill,
+                 uint64_t seed);
+/* A bias of dims `dim` (1: broadcast) and ordinary values, times `size`; dbias_dim too. `d` may not
+ * move afterwards. */
 void data_bias(data *d, const int64_t dim[4], fref_type type, double size);
 /* Fills o (in the input type) and stats (fp32) with the reference's own answers, rounded. */
 void data_answer(data *d);

@@ -1,5 +1,6 @@
 """Comparisons that the page makes itself: of two dropped records, and of two versions among its own rows. translate.py turns this program, and all that it calls, into
 JavaScript: the page runs the rule of `facts diff`."""
+
 from .. import diff, latest, reader, sides
 from ..versions import version_key
 from .steps import as_object
@@ -19,14 +20,28 @@ class _Held:
     """sides.Sides in memory."""
 
     def __init__(self):
-        self.records, self.slots, self.lists, self.counting, self.paired = [], [], sides.Lists(), [], {}
+        self.records, self.slots, self.lists, self.counting, self.paired = (
+            [],
+            [],
+            sides.Lists(),
+            [],
+            {},
+        )
 
     def read(self, name, items, unreadable):
         """`items`: the parsed lines. `unreadable`: how many lines are no JSON."""
-        table, record, report = _Table(), sides.Record([name]), reader.FileReport(name, unreadable=unreadable)
+        table, record, report = (
+            _Table(),
+            sides.Record([name]),
+            reader.FileReport(name, unreadable=unreadable),
+        )
         reading = sides._Reading(table, len(self.records), record, self.lists)
         for item in items:
-            why = reader._dispatch(item, report, reading) if isinstance(item, dict) else "not an object"
+            why = (
+                reader._dispatch(item, report, reading)
+                if isinstance(item, dict)
+                else "not an object"
+            )
             if why:
                 report.refuse(why)
         reading.finish()
@@ -39,8 +54,13 @@ class _Held:
     def pair(self, slots):
         for number, pair in enumerate(slots):
             for side, (record, build, device) in enumerate(pair):
-                for row in sorted((row for row in self.counting[record] if row[1] == build and row[2] == device), key=lambda row: (row[0], row[3])):
-                    self.paired.setdefault((number, row[0]), ([], []))[side].append(sides._unpack(row[-1], self.lists))
+                for row in sorted(
+                    (row for row in self.counting[record] if row[1] == build and row[2] == device),
+                    key=lambda row: (row[0], row[3]),
+                ):
+                    self.paired.setdefault((number, row[0]), ([], []))[side].append(
+                        sides._unpack(row[-1], self.lists)
+                    )
             self.slots.append(sides.Slot(*(tuple(side[1:]) for side in pair)))
 
     def apart(self, slots):
@@ -80,8 +100,19 @@ def compared(records):
     said = as_object(found, {name: place for place, name in enumerate(names)})
     answers = {held.slots[slot].second[1]: {} for slot in range(len(held.slots))}
     for (slot, name), both in held.paired.items():
-        answers[held.slots[slot].second[1]][name] = [[answer.outcome, answer.chosen[1], answer.why] if (answer := sides.worst(side) if side else None) else ["missing", "", ""] for side in both]
-    return {**said, "names": names, "answers": answers, "records": [record.names[0] for record in held.records], "unreadable": [record.unreadable() for record in held.records]}
+        answers[held.slots[slot].second[1]][name] = [
+            [answer.outcome, answer.chosen[1], answer.why]
+            if (answer := sides.worst(side) if side else None)
+            else ["missing", "", ""]
+            for side in both
+        ]
+    return {
+        **said,
+        "names": names,
+        "answers": answers,
+        "records": [record.names[0] for record in held.records],
+        "unreadable": [record.unreadable() for record in held.records],
+    }
 
 
 def between(items, gpus, pairs, places):

@@ -1,16 +1,21 @@
 """Numbers that people look at: errors against their bounds as a distribution, and times with the card's peak beside them."""
+
 import math
 
 from .. import bench, times, words
 
-_LOW, _HIGH = -10, 4   # powers of two of error / bound; one bin for each, and one beyond each end
+_LOW, _HIGH = -10, 4  # powers of two of error / bound; one bin for each, and one beyond each end
 BINS = _HIGH - _LOW + 2
 
 
 def _bin(ratio):
     if ratio <= 0:
         return 0
-    return BINS - 1 if math.isinf(ratio) else min(max(math.floor(math.log2(ratio)) - _LOW + 1, 0), BINS - 1)
+    return (
+        BINS - 1
+        if math.isinf(ratio)
+        else min(max(math.floor(math.log2(ratio)) - _LOW + 1, 0), BINS - 1)
+    )
 
 
 class Errors:
@@ -23,12 +28,19 @@ class Errors:
         for tensor, e in row["errors"].items() if isinstance(row.get("errors"), dict) else ():
             ratio = words.ratio_of(e.get("ratio")) if isinstance(e, dict) else None
             if ratio is not None and not math.isnan(ratio):
-                self.found.setdefault((str(tensor)[:40], str(e.get("gate") or "none")[:40]), [0] * BINS)[_bin(ratio)] += 1
+                self.found.setdefault(
+                    (str(tensor)[:40], str(e.get("gate") or "none")[:40]), [0] * BINS
+                )[_bin(ratio)] += 1
 
     def as_object(self):
         """The most common first."""
         most = sorted(self.found.items(), key=lambda item: (-sum(item[1]), item[0]))[:24]
-        return {"low": _LOW, "tensors": [{"tensor": tensor, "gate": gate, "bins": bins} for (tensor, gate), bins in most]}
+        return {
+            "low": _LOW,
+            "tensors": [
+                {"tensor": tensor, "gate": gate, "bins": bins} for (tensor, gate), bins in most
+            ],
+        }
 
 
 def turns(store):
@@ -48,16 +60,35 @@ def _engines(record, line):
     """A line for cuDNN's first choice, and one for the fastest configuration of each engine. `mark`: the fastest of several."""
     case = record.cases[line.case]
     side = case.sides[line.side]
-    first, us = case.first_choice(side), {config: times.microseconds(side, config) for config in side.us}
+    first, us = (
+        case.first_choice(side),
+        {config: times.microseconds(side, config) for config in side.us},
+    )
     best = {}
     for config in sorted(us, key=lambda config: us[config].middle):
         best.setdefault(case.engine(side, config)[0], config)
     fastest = case.fastest(side) if line.fastest_ratio else first
-    faster = f"fastest, {line.fastest_ratio.ratio.middle:.2f} times as fast" if line.fastest_ratio else "fastest" if len(us) > 1 else ""
+    faster = (
+        f"fastest, {line.fastest_ratio.ratio.middle:.2f} times as fast"
+        if line.fastest_ratio
+        else "fastest"
+        if len(us) > 1
+        else ""
+    )
     for config in dict.fromkeys((first, *best.values())):
         share, limit = bench.share_of(record, side, us[config])
-        yield {"case": line.case, "build": line.build, "device": line.device, "engine": bench.name_of(case.engine(side, config)), "mark": faster if config == fastest else "", "us": us[config].middle,
-               "tflops": side.flops / us[config].middle * 1e-6 if us[config].middle else 0.0, "share": share, "limit": limit, "change": line.change.text if line.change and config == first else ""}
+        yield {
+            "case": line.case,
+            "build": line.build,
+            "device": line.device,
+            "engine": bench.name_of(case.engine(side, config)),
+            "mark": faster if config == fastest else "",
+            "us": us[config].middle,
+            "tflops": side.flops / us[config].middle * 1e-6 if us[config].middle else 0.0,
+            "share": share,
+            "limit": limit,
+            "change": line.change.text if line.change and config == first else "",
+        }
 
 
 def speeds(store):
@@ -66,5 +97,9 @@ def speeds(store):
         return {"peaks": {}, "lines": []}
     record = turns(store)
     found = bench.lines(record)
-    return {"peaks": {d: record.peak(d, "gemm_tflops") for d in dict.fromkeys(line.device for line in found)},
-            "lines": [one for line in found for one in _engines(record, line)]}
+    return {
+        "peaks": {
+            d: record.peak(d, "gemm_tflops") for d in dict.fromkeys(line.device for line in found)
+        },
+        "lines": [one for line in found for one in _engines(record, line)],
+    }

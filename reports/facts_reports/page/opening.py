@@ -1,37 +1,96 @@
 """The first screen in words: the answer, and the lines beside the heat map that say why."""
+
 from collections import Counter
 
 from .. import text, words
 from ..vocabulary import BY_CHANGE, BY_WORD, KNOWN
 
 _FINDINGS, _GROUPS, _GATE, _LINES = 10, 2, 6, 30
-_FIRST = ("worse", "changed kind", "lost", "missing", "inconclusive", "time unknown", "better", "gained")   # of a step: before engines, knobs and times
+_FIRST = (
+    "worse",
+    "changed kind",
+    "lost",
+    "missing",
+    "inconclusive",
+    "time unknown",
+    "better",
+    "gained",
+)  # of a step: before engines, knobs and times
 _APART = ("not asked", "new knobs", "reason changed")
-_FOLDED = {"slower": "slower case", "engine changed": "engine change", "knobs changed": "knob change", "plan slower": "slower plan", "workspace larger": "larger workspace"}   # of steps in one entry
-_KINDS = {"worse": "failure", "changed kind": "failure", "lost": "failure", "missing": "open", "inconclusive": "open", "time unknown": "open", "better": "good", "gained": "good"}
+_FOLDED = {
+    "slower": "slower case",
+    "engine changed": "engine change",
+    "knobs changed": "knob change",
+    "plan slower": "slower plan",
+    "workspace larger": "larger workspace",
+}  # of steps in one entry
+_KINDS = {
+    "worse": "failure",
+    "changed kind": "failure",
+    "lost": "failure",
+    "missing": "open",
+    "inconclusive": "open",
+    "time unknown": "open",
+    "better": "good",
+    "gained": "good",
+}
 
 
 def _group_line(step, place, group, on_page):
     change = BY_CHANGE[group["class"]]
-    return {"mark": change.mark, "kind": _KINDS.get(change.word, "refused"), "count": group["cases"], "what": change.word, "where": group["words"], "code": group["where"] == group["words"],
-            "known": group["known"], "on": group["on"], "why": f"{group['before']} → {group['after']}" if on_page else "",
-            "a": step["a"], "b": step["b"], "group": place, "example": group["example"], "fails": group["fails"]}
+    return {
+        "mark": change.mark,
+        "kind": _KINDS.get(change.word, "refused"),
+        "count": group["cases"],
+        "what": change.word,
+        "where": group["words"],
+        "code": group["where"] == group["words"],
+        "known": group["known"],
+        "on": group["on"],
+        "why": f"{group['before']} → {group['after']}" if on_page else "",
+        "a": step["a"],
+        "b": step["b"],
+        "group": place,
+        "example": group["example"],
+        "fails": group["fails"],
+    }
 
 
 def _step(step, labels, groups):
     """A step that lost or gained something, for the list, with at most so many groups."""
-    lines = [_group_line(step, i, g, False) for i, g in enumerate(step["groups"]) if g["class"] in _FIRST]
-    return {"title": f"{labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])}", "a": step["a"], "b": step["b"], "lines": lines[:groups], "more": max(0, len(lines) - groups),
-            "rest": ", ".join(said for word, said in step["sentences"].items() if word not in _FIRST and word not in _APART), "quiet": not lines,
-            "folded": 1, "totals": Counter(step["totals"])}
+    lines = [
+        _group_line(step, i, g, False) for i, g in enumerate(step["groups"]) if g["class"] in _FIRST
+    ]
+    return {
+        "title": f"{labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])}",
+        "a": step["a"],
+        "b": step["b"],
+        "lines": lines[:groups],
+        "more": max(0, len(lines) - groups),
+        "rest": ", ".join(
+            said
+            for word, said in step["sentences"].items()
+            if word not in _FIRST and word not in _APART
+        ),
+        "quiet": not lines,
+        "folded": 1,
+        "totals": Counter(step["totals"]),
+    }
 
 
 def _quiet(first, last):
     """Several steps that lost and gained nothing are one entry."""
     folded, totals = first["folded"] + last["folded"], first["totals"] + last["totals"]
     changes = [text.count(totals[word], said) for word, said in _FOLDED.items() if totals[word]]
-    return {**last, "title": f"{first['title'].split(' → ')[0]} → {last['title'].split(' → ')[1]}", "a": first["a"], "b": last["b"], "folded": folded, "totals": totals,
-            "rest": f"{folded} steps with {words.several(changes)}" if changes else ""}
+    return {
+        **last,
+        "title": f"{first['title'].split(' → ')[0]} → {last['title'].split(' → ')[1]}",
+        "a": first["a"],
+        "b": last["b"],
+        "folded": folded,
+        "totals": totals,
+        "rest": f"{folded} steps with {words.several(changes)}" if changes else "",
+    }
 
 
 def _steps(every, labels):
@@ -51,8 +110,17 @@ def _steps(every, labels):
 
 def _finding(found, on):
     outcome = BY_WORD[found["outcome"]]
-    return {"mark": outcome.mark, "kind": outcome.kind, "what": outcome.word, "case": found["case"], "device": found["device"], "on": on, "pairs": found["pairs"], "more": len(found["cases"]) - 1,
-            "when": next((when for word, when, _ in found["history"] if word == found["outcome"]), "")}
+    return {
+        "mark": outcome.mark,
+        "kind": outcome.kind,
+        "what": outcome.word,
+        "case": found["case"],
+        "device": found["device"],
+        "on": on,
+        "pairs": found["pairs"],
+        "more": len(found["cases"]) - 1,
+        "when": next((when for word, when, _ in found["history"] if word == found["outcome"]), ""),
+    }
 
 
 def various(news):
@@ -61,7 +129,10 @@ def various(news):
     for f in news:
         turns[f["outcome"]] += 1
         f["turn"] = turns[f["outcome"]]
-    kept, cases = {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]}, Counter(f["case"] for f in news)
+    kept, cases = (
+        {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]},
+        Counter(f["case"] for f in news),
+    )
     return [_finding(f, f["device"] if cases[f["case"]] > 1 else "") for f in news if id(f) in kept]
 
 
@@ -71,28 +142,69 @@ def _change_words(steps, labels):
     said = [steps[0]["sentences"][word] for word in _FIRST if word in steps[0]["sentences"]]
     if said:
         return f"cuDNN {new}, after {old}: {', '.join(said)}."
-    last = next((labels.get(s["b"], s["b"]) for s in steps if any(word in s["sentences"] for word in _FIRST)), "")
-    return f"cuDNN {new} accepts and refuses what {old} does." + (f" Support last changed with {last}." if last else "")
+    last = next(
+        (
+            labels.get(s["b"], s["b"])
+            for s in steps
+            if any(word in s["sentences"] for word in _FIRST)
+        ),
+        "",
+    )
+    return f"cuDNN {new} accepts and refuses what {old} does." + (
+        f" Support last changed with {last}." if last else ""
+    )
 
 
 def of(store, steps, findings):
     """{kind, tone, head, sentence, findings, steps, ...} for the template. `findings`: of findings.of, news first."""
     labels, (head, sentence) = words.build_labels(store.builds()), words.answer(store)
     news, known = [f for f in findings if not f["known"]], [f for f in findings if f["known"]]
-    out = {"kind": "run", "tone": "bad" if news else "good", "head": head, "sentence": sentence, "clause": "", "findings": various(news),
-           "more_findings": max(0, len(news) - _FINDINGS), "known": sum(store.pairs(KNOWN).values()), "links": len(known), "steps": [], "groups": [], "older": 0, "notes": []}
+    out = {
+        "kind": "run",
+        "tone": "bad" if news else "good",
+        "head": head,
+        "sentence": sentence,
+        "clause": "",
+        "findings": various(news),
+        "more_findings": max(0, len(news) - _FINDINGS),
+        "known": sum(store.pairs(KNOWN).values()),
+        "links": len(known),
+        "steps": [],
+        "groups": [],
+        "older": 0,
+        "notes": [],
+    }
     if steps.gate:
         word, _, clause = steps.gate["headline"].partition(": ")
-        devices = text.count(len(steps.gate["devices"]), "device") + f" ({words.several(steps.gate['devices'])})"
-        out |= {"kind": "gate", "findings": [], "more_findings": 0, "tone": {0: "good", 1: "bad"}.get(steps.code, "open"), "head": word, "clause": clause,
-                "sentence": f"cuDNN {labels.get(steps.gate['a'], steps.gate['a'])} → {labels.get(steps.gate['b'], steps.gate['b'])} on {devices}.",
-                "groups": [_group_line(steps.gate, i, g, True) for i, g in enumerate(steps.gate["groups"])][:_GATE], "older": max(0, len(steps.gate["groups"]) - _GATE),
-                "notes": [n for n in (steps.gate["known"],) if n]}
+        devices = (
+            text.count(len(steps.gate["devices"]), "device")
+            + f" ({words.several(steps.gate['devices'])})"
+        )
+        out |= {
+            "kind": "gate",
+            "findings": [],
+            "more_findings": 0,
+            "tone": {0: "good", 1: "bad"}.get(steps.code, "open"),
+            "head": word,
+            "clause": clause,
+            "sentence": f"cuDNN {labels.get(steps.gate['a'], steps.gate['a'])} → {labels.get(steps.gate['b'], steps.gate['b'])} on {devices}.",
+            "groups": [
+                _group_line(steps.gate, i, g, True) for i, g in enumerate(steps.gate["groups"])
+            ][:_GATE],
+            "older": max(0, len(steps.gate["groups"]) - _GATE),
+            "notes": [n for n in (steps.gate["known"],) if n],
+        }
         return out
     shown, older = _steps(steps.steps, labels) if not out["findings"] else ([], 0)
     out |= {"steps": shown, "older": older}
-    measured = store.one("SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)", (words.NO_BUILD,))
+    measured = store.one(
+        "SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)", (words.NO_BUILD,)
+    )
     if steps.steps and not news and not measured and store.complete():
         out |= {"kind": "matrix", "head": _change_words(steps.steps, labels)}
-        out["tone"] = "bad" if any(w in steps.steps[0]["totals"] for w in ("worse", "changed kind", "lost")) else "good"
+        out["tone"] = (
+            "bad"
+            if any(w in steps.steps[0]["totals"] for w in ("worse", "changed kind", "lost"))
+            else "good"
+        )
     return out

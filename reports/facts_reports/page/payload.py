@@ -1,4 +1,5 @@
 """The page's data: columns with dictionaries, so that 100,000 rows stay a few megabytes and filter in milliseconds."""
+
 import json
 import marshal
 
@@ -7,10 +8,30 @@ from ..vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
 from . import numbers, trusted
 from .steps import Steps
 
-_ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
+_ALL_DETAILS = 20000  # above this many rows the numbers of right answers stay in results.json
 _PLAIN = ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")
-_FIRST = {"case", "target", "outcome", "reason", "grade", "engine", "config"}   # columns that the first view reads; the page reads another when it is first asked for
-_NAMED = ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group", "run", "worst")
+_FIRST = {
+    "case",
+    "target",
+    "outcome",
+    "reason",
+    "grade",
+    "engine",
+    "config",
+}  # columns that the first view reads; the page reads another when it is first asked for
+_NAMED = (
+    "case",
+    "target",
+    "verdict",
+    "grade",
+    "backend",
+    "engine",
+    "reason",
+    "engines",
+    "group",
+    "run",
+    "worst",
+)
 _PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
 
 _DETAILS = ("errors", "padded", "pictures", "expectation", "inputs_from", "tflops", "wall_ms")
@@ -23,10 +44,14 @@ class _Dictionary:
 
     def add(self, value):
         kind = type(value)
-        key = value if kind in _HASHED else marshal.dumps(value, 2)   # 1 is True, but not its bytes
+        key = value if kind in _HASHED else marshal.dumps(value, 2)  # 1 is True, but not its bytes
         code = self.said.get(key)
         if code is None:
-            same = (kind, json.dumps(value, ensure_ascii=False, sort_keys=True)) if kind in (dict, list) else key
+            same = (
+                (kind, json.dumps(value, ensure_ascii=False, sort_keys=True))
+                if kind in (dict, list)
+                else key
+            )
             code = self.said[key] = self.index.setdefault(same, len(self.items))
             if code == len(self.items):
                 self.items.append(value)
@@ -34,24 +59,42 @@ class _Dictionary:
 
 
 def _short(value):
-    return float(f"{value:.6g}") if isinstance(value, float) else value   # as many digits as a comparison shows
+    return (
+        float(f"{value:.6g}") if isinstance(value, float) else value
+    )  # as many digits as a comparison shows
 
 
 def _errors(row):
-    return {t: {k: _short(v) for k, v in e.items()} for t, e in row.get("errors", {}).items() if isinstance(e, dict)}
+    return {
+        t: {k: _short(v) for k, v in e.items()}
+        for t, e in row.get("errors", {}).items()
+        if isinstance(e, dict)
+    }
 
 
 def _details(row, names):
-    return {name: value for name in names if (value := _errors(row) if name == "errors" else row.get(name))}
+    return {
+        name: value
+        for name in names
+        if (value := _errors(row) if name == "errors" else row.get(name))
+    }
 
 
 def _reason(row):
     reason = dict(row.get("reason") or {})
     if not reason and row["verdict"] != "unsupported":
         return reason
-    chain = [c for c in reason.get("chain") or [] if isinstance(c, dict)] if isinstance(reason.get("chain"), list) else []
+    chain = (
+        [c for c in reason.get("chain") or [] if isinstance(c, dict)]
+        if isinstance(reason.get("chain"), list)
+        else []
+    )
     reason["chain"] = chain[:24]
-    reason["ours"] = row["verdict"] == "unsupported" and sides.is_ours(*(str(reason.get(k) or "") for k in ("class", "status", "text"))) or None
+    reason["ours"] = (
+        row["verdict"] == "unsupported"
+        and sides.is_ours(*(str(reason.get(k) or "") for k in ("class", "status", "text")))
+        or None
+    )
     return {k: v for k, v in reason.items() if v not in ("", None, [])}
 
 
@@ -62,7 +105,9 @@ class _Rows:
         self.dictionaries = {name: _Dictionary() for name in _NAMED}
         for device in store.devices():
             for build, _ in store.builds():
-                if store.one("SELECT EXISTS(SELECT 1 FROM row WHERE build=? AND device=?)", (build, device)):
+                if store.one(
+                    "SELECT EXISTS(SELECT 1 FROM row WHERE build=? AND device=?)", (build, device)
+                ):
                     self.dictionaries["target"].add((build, device))
         self.columns = {name: [] for name in (*_NAMED, "outcome", "ratio", *_PLAIN)}
         self.details, self.known, self.errors = {}, [], numbers.Errors()
@@ -76,23 +121,46 @@ class _Rows:
                 self.details[place] = kept
 
     def _add(self, outcome, row):
-        values = {"case": row["case"], "target": (row["build"], row["device"]), "verdict": row["verdict"], "grade": row.get("grade"), "backend": row.get("backend") or None,
-                  "engine": row.get("engine"), "reason": _reason(row), "engines": row.get("engines") or [], "group": row.get("group") or "", "run": row.get("run") or "",
-                  "worst": words.why(row)}
+        values = {
+            "case": row["case"],
+            "target": (row["build"], row["device"]),
+            "verdict": row["verdict"],
+            "grade": row.get("grade"),
+            "backend": row.get("backend") or None,
+            "engine": row.get("engine"),
+            "reason": _reason(row),
+            "engines": row.get("engines") or [],
+            "group": row.get("group") or "",
+            "run": row.get("run") or "",
+            "worst": words.why(row),
+        }
         for name, value in values.items():
             self.columns[name].append(self.dictionaries[name].add(value))
         self.columns["outcome"].append(_PLACE[outcome])
         self.columns["ratio"].append(words.worst_ratio(row))
         for name in _PLAIN:
             value = row.get(name)
-            self.columns[name].append(_short(value) if value is not None and isinstance(value, (int, float)) else None)
+            self.columns[name].append(
+                _short(value) if value is not None and isinstance(value, (int, float)) else None
+            )
 
 
 def _targets(store, pairs):
     labels, versions = words.build_labels(store.builds()), dict(store.builds())
     by_device = {d: words.device_labels(store, d) for d in store.devices()}
     sms = dict(store.db.execute("SELECT device, max(sm) FROM row GROUP BY device").fetchall())
-    return [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)} for b, d in pairs]
+    return [
+        {
+            "build": b,
+            "device": d,
+            "cudnn": versions[b],
+            "label": by_device[d][b],
+            "spec": labels[b],
+            "ask": store.gpus.get(d, d),
+            "sm": sms.get(d),
+        }
+        for b, d in pairs
+    ]
 
 
 def payload(store, title, compared=None, home="", audit=None, rows=None):
@@ -104,13 +172,46 @@ def payload(store, title, compared=None, home="", audit=None, rows=None):
     found, still = features.of(column)
     every = [*features.groups(store), *features.heat(column, found)]
     changed = Steps(store, {name: place for place, name in enumerate(names)}, compared)
-    about = {"title": title, "home": home, "answer": words.answer(store), "totals": store.totals(), "complete": store.complete(), "still": still,
-             "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()], "runs": trusted.runs(store), "record": trusted.record(store), "claims": trusted.rules(), "audit": trusted.audited(audit, names, rows.dictionaries["target"].items)}
-    language = {"outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "changes": {c.word: c.mark for c in CHANGES}, "keys": cases.key_table(),
-                "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(), "numbers": sorted(cases.numbers())}
-    seen = {"steps": changed.steps, "others": changed.others, "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},
-            "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone, f.inside] for f in every]}
-    rows.columns["worst"] = {"items": rows.dictionaries.pop("worst").items, "codes": rows.columns["worst"]}   # the texts too are read when they are first asked for
-    data = {"targets": _targets(store, rows.dictionaries["target"].items), "dictionaries": {n: d.items for n, d in rows.dictionaries.items() if n != "target"},
-            "columns": {n: c for n, c in rows.columns.items() if n in _FIRST}, "details": rows.details, "known": rows.known}
-    return {**about, **language, **seen, **data}, {n: c for n, c in rows.columns.items() if n not in _FIRST}, changed
+    about = {
+        "title": title,
+        "home": home,
+        "answer": words.answer(store),
+        "totals": store.totals(),
+        "complete": store.complete(),
+        "still": still,
+        "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()],
+        "runs": trusted.runs(store),
+        "record": trusted.record(store),
+        "claims": trusted.rules(),
+        "audit": trusted.audited(audit, names, rows.dictionaries["target"].items),
+    }
+    language = {
+        "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES],
+        "changes": {c.word: c.mark for c in CHANGES},
+        "keys": cases.key_table(),
+        "parts": {k: list(v) for k, v in cases.parts().items()},
+        "query_keys": cases.query_keys(),
+        "numbers": sorted(cases.numbers()),
+    }
+    seen = {
+        "steps": changed.steps,
+        "others": changed.others,
+        "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},
+        "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone, f.inside] for f in every],
+    }
+    rows.columns["worst"] = {
+        "items": rows.dictionaries.pop("worst").items,
+        "codes": rows.columns["worst"],
+    }  # the texts too are read when they are first asked for
+    data = {
+        "targets": _targets(store, rows.dictionaries["target"].items),
+        "dictionaries": {n: d.items for n, d in rows.dictionaries.items() if n != "target"},
+        "columns": {n: c for n, c in rows.columns.items() if n in _FIRST},
+        "details": rows.details,
+        "known": rows.known,
+    }
+    return (
+        {**about, **language, **seen, **data},
+        {n: c for n, c in rows.columns.items() if n not in _FIRST},
+        changed,
+    )

@@ -1,4 +1,5 @@
 """What changed between two versions, as objects for the page: the comparison of `facts diff`, made once here and only shown there."""
+
 import math
 
 from .. import decision, diff, diff_files, diff_words, features, separate, sides, words
@@ -6,8 +7,10 @@ from ..versions import version_key
 from ..vocabulary import APART, CHANGES
 from . import numbers
 
-_ANSWERS = 20000   # after the neighbours, other pairs of versions are compared until so many answers were
-_MEMBERS = 400     # cases of a group that its table can show, on each device
+_ANSWERS = (
+    20000  # after the neighbours, other pairs of versions are compared until so many answers were
+)
+_MEMBERS = 400  # cases of a group that its table can show, on each device
 _NOT_SHOWN = APART | {"reason changed"}
 
 
@@ -27,12 +30,23 @@ def gated(store, record):
     asked = set()
     for run in store.runs.values():
         command = run.get("command") if isinstance(run.get("command"), list) else []
-        asked.add((*(option(command, name) for name in ("baseline", "candidate", "slower", "fail-on")), "--bench" in command) if "gate" in command[:2] else None)
+        asked.add(
+            (
+                *(option(command, name) for name in ("baseline", "candidate", "slower", "fail-on")),
+                "--bench" in command,
+            )
+            if "gate" in command[:2]
+            else None
+        )
     *named, slower, fail_on, measured = (asked.pop() if len(asked) == 1 else None) or (None,) * 5
     builds = [sides.builds_named(record, word or "") for word in named]
     if any(len(found) != 1 for found in builds):
         return None
-    options = {"slower": _number(slower), "fail_on": _classes(fail_on), "turns": numbers.turns(store) if measured else None}
+    options = {
+        "slower": _number(slower),
+        "fail_on": _classes(fail_on),
+        "turns": numbers.turns(store) if measured else None,
+    }
     return builds[0][0], builds[1][0], options
 
 
@@ -66,7 +80,9 @@ def _chains(store):
     asked = {}
     for build, version in store.builds():
         if build != words.NO_BUILD:
-            for (device,) in store.db.execute("SELECT DISTINCT device FROM row WHERE build=? AND outcome<>'missing'", (build,)):
+            for (device,) in store.db.execute(
+                "SELECT DISTINCT device FROM row WHERE build=? AND outcome<>'missing'", (build,)
+            ):
                 asked.setdefault(device, []).append((build, version))
     return {device: _chain(builds) for device, builds in asked.items()}
 
@@ -85,13 +101,19 @@ def _others(chains):
     out = {}
     for device, chain in chains.items():
         for i, old in enumerate(chain):
-            for new in chain[i + 2:]:
+            for new in chain[i + 2 :]:
                 out.setdefault((old, new), []).append(device)
     return _newest_first(out)
 
 
 def _newest_first(pairs):
-    return dict(sorted(pairs.items(), key=lambda item: tuple(version_key(b) for b in reversed(item[0])), reverse=True))
+    return dict(
+        sorted(
+            pairs.items(),
+            key=lambda item: tuple(version_key(b) for b in reversed(item[0])),
+            reverse=True,
+        )
+    )
 
 
 def _members(found, group, places):
@@ -107,25 +129,60 @@ def _members(found, group, places):
 def _words(found, group):
     """Where a group is, in words; with the pass where all of its cases have one, which those around it may not show."""
     said = features.words_of(group.where)
-    passes = {"backward" if found.names[pair].startswith("pass=bwd") else "forward" for pair in separate.members(group.members, len(found.names))}
-    return f"{said}, {passes.pop()}" if len(passes) == 1 and group.where and "=" not in said and "ward" not in said else said
+    passes = {
+        "backward" if found.names[pair].startswith("pass=bwd") else "forward"
+        for pair in separate.members(group.members, len(found.names))
+    }
+    return (
+        f"{said}, {passes.pop()}"
+        if len(passes) == 1 and group.where and "=" not in said and "ward" not in said
+        else said
+    )
 
 
 def _group(found, group, places):
     about, members = diff_files.about(found, group), _members(found, group, places)
     kept = ("class", "fails", "where", "cases", "known", "example", "repro", "bisect", "ratio")
-    return {**{name: about[name] for name in kept}, "words": _words(found, group), "on": diff_words.on(found, group), "change": diff_words.detail(group), "exactness": diff_words.exactness(group),
-            "before": about["baseline"]["answer"], "after": about["candidate"]["answer"],
-            "members": {device: cases[:_MEMBERS] for device, cases in members.items()}, "counts": {device: len(cases) for device, cases in members.items()}}
+    return {
+        **{name: about[name] for name in kept},
+        "words": _words(found, group),
+        "on": diff_words.on(found, group),
+        "change": diff_words.detail(group),
+        "exactness": diff_words.exactness(group),
+        "before": about["baseline"]["answer"],
+        "after": about["candidate"]["answer"],
+        "members": {device: cases[:_MEMBERS] for device, cases in members.items()},
+        "counts": {device: len(cases) for device, cases in members.items()},
+    }
 
 
 def as_object(found, places):
     """A comparison for the page."""
     slots = found.sides.slots
-    return {"a": slots[0].first[0], "b": slots[0].second[0], "devices": [s.second[1] for s in slots], "compared": found.compared(), "same": found.same,
-            "headline": decision.headline(found), "headlines": {s.second[1]: decision.headline(diff.of_slot(found, place)) for place, s in enumerate(slots)}, "decision": decision.decision(found), "sentences": {c.word: decision.sentence(found, c.word) for c in CHANGES if found.total(c.word)},
-            "totals": {c.word: found.total(c.word) for c in CHANGES if found.total(c.word)}, "notes": [*diff_words.notes(found), *diff_words.not_asked(found), *diff_words.engines_words(found)],
-            "known": diff_words.known_failures(found)[0], "groups": [_group(found, g, places) for g in found.groups if g.word not in _NOT_SHOWN]}
+    return {
+        "a": slots[0].first[0],
+        "b": slots[0].second[0],
+        "devices": [s.second[1] for s in slots],
+        "compared": found.compared(),
+        "same": found.same,
+        "headline": decision.headline(found),
+        "headlines": {
+            s.second[1]: decision.headline(diff.of_slot(found, place))
+            for place, s in enumerate(slots)
+        },
+        "decision": decision.decision(found),
+        "sentences": {
+            c.word: decision.sentence(found, c.word) for c in CHANGES if found.total(c.word)
+        },
+        "totals": {c.word: found.total(c.word) for c in CHANGES if found.total(c.word)},
+        "notes": [
+            *diff_words.notes(found),
+            *diff_words.not_asked(found),
+            *diff_words.engines_words(found),
+        ],
+        "known": diff_words.known_failures(found)[0],
+        "groups": [_group(found, g, places) for g in found.groups if g.word not in _NOT_SHOWN],
+    }
 
 
 class Steps:
@@ -150,7 +207,9 @@ class Steps:
             return
         chains = _chains(store)
         self.steps = self._compared(both, _neighbours(chains), places)
-        self.others = self._compared(both, _others(chains), places, answers - sum(step["compared"] for step in self.steps))
+        self.others = self._compared(
+            both, _others(chains), places, answers - sum(step["compared"] for step in self.steps)
+        )
 
     @staticmethod
     def _gate(both, store):

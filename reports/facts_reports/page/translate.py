@@ -2,17 +2,42 @@
 
 What the program `page/dropped.py` reaches is translated, nothing else. A construct that is not known here is an error, not a guess.
 """
+
 import ast
 import json
 from functools import lru_cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_RESERVED = frozenset("arguments await case catch const debugger default delete do enum eval export extends function implements instanceof interface let new null package private protected "
-                      "public static super switch this throw typeof undefined var void _".split())
-_BINARY = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "FloorDiv": "floordiv", "Mod": "mod", "BitAnd": "band", "BitOr": "bor", "BitXor": "bxor", "LShift": "shl", "RShift": "shr"}
-_COMPARE = {"Eq": "eq({}, {})", "NotEq": "!_.eq({}, {})", "Lt": "lt({}, {})", "Gt": "lt({1}, {0})", "LtE": "!_.lt({1}, {0})", "GtE": "!_.lt({}, {})", "In": "has({1}, {0})", "NotIn": "!_.has({1}, {0})",
-            "Is": "is({}, {})", "IsNot": "!_.is({}, {})"}
+_RESERVED = frozenset(
+    "arguments await case catch const debugger default delete do enum eval export extends function implements instanceof interface let new null package private protected "
+    "public static super switch this throw typeof undefined var void _".split()
+)
+_BINARY = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mult": "mul",
+    "Div": "div",
+    "FloorDiv": "floordiv",
+    "Mod": "mod",
+    "BitAnd": "band",
+    "BitOr": "bor",
+    "BitXor": "bxor",
+    "LShift": "shl",
+    "RShift": "shr",
+}
+_COMPARE = {
+    "Eq": "eq({}, {})",
+    "NotEq": "!_.eq({}, {})",
+    "Lt": "lt({}, {})",
+    "Gt": "lt({1}, {0})",
+    "LtE": "!_.lt({1}, {0})",
+    "GtE": "!_.lt({}, {})",
+    "In": "has({1}, {0})",
+    "NotIn": "!_.has({1}, {0})",
+    "Is": "is({}, {})",
+    "IsNot": "!_.is({}, {})",
+}
 
 
 class TranslateError(ValueError):
@@ -30,7 +55,9 @@ def _assigned(nodes):
         if isinstance(node, ast.Lambda):
             return
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            names.update(dict.fromkeys(w.target.id for w in ast.walk(node) if isinstance(w, ast.NamedExpr)))
+            names.update(
+                dict.fromkeys(w.target.id for w in ast.walk(node) if isinstance(w, ast.NamedExpr))
+            )
             return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names[node.id] = True
@@ -38,9 +65,16 @@ def _assigned(nodes):
             names[node.name] = True
         for child in ast.iter_child_nodes(node):
             look(child)
+
     for node in nodes:
         look(node)
-    return set(names) - {name for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Nonlocal) for name in inner.names}
+    return set(names) - {
+        name
+        for node in nodes
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Nonlocal)
+        for name in inner.names
+    }
 
 
 class _Module:
@@ -58,7 +92,11 @@ class _Module:
                 for one in node.names:
                     self.imports[one.asname or one.name] = ("outside", one.name, None)
             else:
-                for defined in [node.name] if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else sorted(_assigned([node])):
+                for defined in (
+                    [node.name]
+                    if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+                    else sorted(_assigned([node]))
+                ):
                     self.defs[defined] = (place, node)
 
     @staticmethod
@@ -68,7 +106,11 @@ class _Module:
             return "outside", node.module, name
         whole = ".".join(part for part in (base, node.module) if part)
         inside = _PACKAGE / (whole.replace(".", "/") + ".py")
-        return ("inside", whole, name) if whole and inside.is_file() else ("inside", ".".join(part for part in (whole, name) if part), None)
+        return (
+            ("inside", whole, name)
+            if whole and inside.is_file()
+            else ("inside", ".".join(part for part in (whole, name) if part), None)
+        )
 
 
 class _Program:
@@ -92,7 +134,11 @@ class _Program:
         return module.startswith(self.instead["outside"])
 
     def reach(self, module, name):
-        if self.is_outside(module) or (module, name) in self.reached or name not in self.module(module).defs:
+        if (
+            self.is_outside(module)
+            or (module, name) in self.reached
+            or name not in self.module(module).defs
+        ):
             return
         self.reached[module, name] = ""
         if (said := self.instead["code"].get((module, name))) is not None:
@@ -104,9 +150,15 @@ class _Program:
     def text(self):
         out = []
         for module in self.order:
-            mine = [(self.modules[module].defs[name][0], code) for (m, name), code in self.reached.items() if m == module]
+            mine = [
+                (self.modules[module].defs[name][0], code)
+                for (m, name), code in self.reached.items()
+                if m == module
+            ]
             if mine:
-                out += [f"const {_module_name(module)} = {{}};"] + list(dict.fromkeys(code for _, code in sorted(mine)))
+                out += [f"const {_module_name(module)} = {{}};"] + list(
+                    dict.fromkeys(code for _, code in sorted(mine))
+                )
         return "\n".join(out)
 
 
@@ -132,11 +184,19 @@ class _Function:
         if kind == "inside" and name and not self.program.is_outside(module):
             self.program.reach(module, name)
             return f"{_module_name(module)}.{name}"
-        return f"_.{kind}.{module.replace('.', '_')}{'.' + name if name else ''}" if kind == "outside" else f"_.builtin.{name}" if kind == "builtin" else f"_.absent({json.dumps(word)})"
+        return (
+            f"_.{kind}.{module.replace('.', '_')}{'.' + name if name else ''}"
+            if kind == "outside"
+            else f"_.builtin.{name}"
+            if kind == "builtin"
+            else f"_.absent({json.dumps(word)})"
+        )
 
     def attribute(self, node):
         """The attribute of a module, or None."""
-        if isinstance(node.value, ast.Name) and not any(node.value.id in scope for scope in self.scopes):
+        if isinstance(node.value, ast.Name) and not any(
+            node.value.id in scope for scope in self.scopes
+        ):
             kind, module, name = self.module.imports.get(node.value.id, ("", "", ""))
             if kind == "inside" and name is None and not self.program.is_outside(module):
                 self.program.reach(module, node.attr)
@@ -155,7 +215,9 @@ class _Function:
         return self.statement(node)
 
     def fail(self, node):
-        raise TranslateError(f"{self.module.name}.py, line {getattr(node, 'lineno', '?')}: {type(node).__name__} has no translation")
+        raise TranslateError(
+            f"{self.module.name}.py, line {getattr(node, 'lineno', '?')}: {type(node).__name__} has no translation"
+        )
 
     def block(self, nodes):
         return " ".join(self.statement(node) for node in nodes)
@@ -214,7 +276,9 @@ class _Function:
         return self.name(node.id) if isinstance(node, ast.Name) else self.fail(node)
 
     def s_If(self, node):
-        return f"if ({self.truth(node.test)}) {{ {self.block(node.body)} }}" + (f" else {{ {self.block(node.orelse)} }}" if node.orelse else "")
+        return f"if ({self.truth(node.test)}) {{ {self.block(node.body)} }}" + (
+            f" else {{ {self.block(node.orelse)} }}" if node.orelse else ""
+        )
 
     def s_While(self, node):
         return f"while ({self.truth(node.test)}) {{ {self.block(node.body)} }}"
@@ -246,18 +310,26 @@ class _Function:
         if args.kwarg or args.posonlyargs:
             self.fail(node)
         params = [a.arg for a in args.args + args.kwonlyargs]
-        defaults = [None] * (len(args.args) - len(args.defaults)) + args.defaults + list(args.kw_defaults)
+        defaults = (
+            [None] * (len(args.args) - len(args.defaults)) + args.defaults + list(args.kw_defaults)
+        )
         given = [self.e(d) if d is not None else None for d in defaults]
         body = node.body if isinstance(node.body, list) else [ast.Return(node.body)]
         bound = _assigned(body) - set(params)
         self.scopes.append(set(params) | bound | ({args.vararg.arg} if args.vararg else set()))
-        heads = [self.name(p) + (f" = {d}" if d is not None else "") for p, d in zip(params, given)] + ([f"...{self.name(args.vararg.arg)}"] if args.vararg else [])
+        heads = [
+            self.name(p) + (f" = {d}" if d is not None else "") for p, d in zip(params, given)
+        ] + ([f"...{self.name(args.vararg.arg)}"] if args.vararg else [])
         local = f"let {', '.join(sorted(self.name(b) for b in bound))}; " if bound else ""
         star = "*" if self.yields(body) else ""
         said = f"_.def({json.dumps(params)}, function{star} ({', '.join(heads)}) {{ {local}{self.block(body)}{'' if star else ' return null;'} }})"
         self.scopes.pop()
         for decorator in getattr(node, "decorator_list", []):
-            said = f"_.outside.functools.lru_cache()({said})" if "lru_cache" in ast.unparse(decorator) else said
+            said = (
+                f"_.outside.functools.lru_cache()({said})"
+                if "lru_cache" in ast.unparse(decorator)
+                else said
+            )
         return said
 
     @staticmethod
@@ -266,7 +338,11 @@ class _Function:
         while left:
             node = left.pop()
             found |= isinstance(node, (ast.Yield, ast.YieldFrom))
-            left += [] if isinstance(node, (ast.FunctionDef, ast.Lambda)) else list(ast.iter_child_nodes(node))
+            left += (
+                []
+                if isinstance(node, (ast.FunctionDef, ast.Lambda))
+                else list(ast.iter_child_nodes(node))
+            )
         return found
 
     def klass(self, node):
@@ -275,13 +351,21 @@ class _Function:
         fields, methods, getters = [], [], []
         for one in node.body:
             if isinstance(one, ast.AnnAssign):
-                fields.append(f"[{json.dumps(one.target.id)}{', () => ' + self.default(one.value) if one.value else ''}]")
+                fields.append(
+                    f"[{json.dumps(one.target.id)}{', () => ' + self.default(one.value) if one.value else ''}]"
+                )
             elif isinstance(one, ast.FunctionDef):
                 marks, said = [ast.unparse(d) for d in one.decorator_list], self.function(one)
-                (getters if "property" in marks else methods).append(f"{json.dumps(one.name)}: {f'_.alone({said})' if 'staticmethod' in marks else said}")
+                (getters if "property" in marks else methods).append(
+                    f"{json.dumps(one.name)}: {f'_.alone({said})' if 'staticmethod' in marks else said}"
+                )
             elif not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)):
                 self.fail(one)
-        kind = "record" if "dataclass" in decorators or "_.outside.typing.NamedTuple" in bases else "plain"
+        kind = (
+            "record"
+            if "dataclass" in decorators or "_.outside.typing.NamedTuple" in bases
+            else "plain"
+        )
         return f"_.klass({json.dumps(node.name)}, {json.dumps(kind)}, [{', '.join(bases)}], [{', '.join(fields)}], {{ {', '.join(methods)} }}, {{ {', '.join(getters)} }})"
 
     def default(self, node):
@@ -319,7 +403,11 @@ class _Function:
         return f"_.{_BINARY[type(node.op).__name__]}({self.e(node.left)}, {self.e(node.right)})"
 
     def e_UnaryOp(self, node):
-        return {"Not": f"!{self.truth(node.operand)}", "USub": f"_.neg({self.e(node.operand)})", "Invert": f"_.inv({self.e(node.operand)})"}[type(node.op).__name__]
+        return {
+            "Not": f"!{self.truth(node.operand)}",
+            "USub": f"_.neg({self.e(node.operand)})",
+            "Invert": f"_.inv({self.e(node.operand)})",
+        }[type(node.op).__name__]
 
     def e_BoolOp(self, node):
         *first, said = [self.e(one) for one in node.values]
@@ -361,7 +449,14 @@ class _Function:
         return f"..._.iter({self.e(node.value)})"
 
     def e_Dict(self, node):
-        return "_.dict([" + ", ".join(f"[{self.e(k)}, {self.e(v)}]" if k else f"..._.method({self.e(v)}, 'items')()" for k, v in zip(node.keys, node.values)) + "])"
+        return (
+            "_.dict(["
+            + ", ".join(
+                f"[{self.e(k)}, {self.e(v)}]" if k else f"..._.method({self.e(v)}, 'items')()"
+                for k, v in zip(node.keys, node.values)
+            )
+            + "])"
+        )
 
     def e_Subscript(self, node):
         if isinstance(node.slice, ast.Slice):
@@ -378,19 +473,32 @@ class _Function:
         args = [self.e(one) for one in node.args]
         if any(k.arg is None for k in node.keywords):
             self.fail(node)
-        named = f"{{ {', '.join(f'{json.dumps(k.arg)}: {self.e(k.value)}' for k in node.keywords)} }}" if node.keywords else ""
+        named = (
+            f"{{ {', '.join(f'{json.dumps(k.arg)}: {self.e(k.value)}' for k in node.keywords)} }}"
+            if node.keywords
+            else ""
+        )
         if ast.unparse(node.func) == "super().__init__":
             return f"_.init(self, {', '.join(args)})"
         if isinstance(node.func, ast.Attribute) and not self.attribute(node.func):
             called = f"_.method({self.e(node.func.value)}, {json.dumps(node.func.attr)})"
         else:
             called = self.e(node.func)
-        return f"_.named({called}, [{', '.join(args)}], {named})" if named else f"{called}({', '.join(args)})"
+        return (
+            f"_.named({called}, [{', '.join(args)}], {named})"
+            if named
+            else f"{called}({', '.join(args)})"
+        )
 
     def comprehension(self, node, yielded):
         """A generator over the clauses; their names are its own."""
         first = self.e(node.generators[0].iter)
-        mine = {name.id for one in node.generators for name in ast.walk(one.target) if isinstance(name, ast.Name)}
+        mine = {
+            name.id
+            for one in node.generators
+            for name in ast.walk(one.target)
+            if isinstance(name, ast.Name)
+        }
         self.scopes.append(mine)
         local = ", ".join(sorted(map(self.name, mine)))
         said = f"yield {yielded()};"
@@ -418,9 +526,21 @@ class _Function:
 @lru_cache(maxsize=1)
 def script():
     """The program of page/dropped.py, with what it needs at run time: a script that defines window.compareRecords and window.compareTargets."""
-    outside = ("known", "bench", "times", "store", "files", "findings")   # modules that a comparison of two records on the page never enters
-    program = _Program([("page.dropped", "compared"), ("page.dropped", "between")], {"outside": outside, "code": {("cases", "key_table"): "() => _.keys"}})   # the page has the table among its data
+    outside = (
+        "known",
+        "bench",
+        "times",
+        "store",
+        "files",
+        "findings",
+    )  # modules that a comparison of two records on the page never enters
+    program = _Program(
+        [("page.dropped", "compared"), ("page.dropped", "between")],
+        {"outside": outside, "code": {("cases", "key_table"): "() => _.keys"}},
+    )  # the page has the table among its data
     runtime = (_PACKAGE / "page" / "scripts" / "python.js").read_text(encoding="utf-8")
-    called = "".join(f"window.{name} = (keys, ...given) => {{ _.keys = _.known(keys); return _.plain(m_page_dropped.{run}(...given.map(_.known))); }};\n"
-                     for name, run in (("compareRecords", "compared"), ("compareTargets", "between")))
+    called = "".join(
+        f"window.{name} = (keys, ...given) => {{ _.keys = _.known(keys); return _.plain(m_page_dropped.{run}(...given.map(_.known))); }};\n"
+        for name, run in (("compareRecords", "compared"), ("compareTargets", "between"))
+    )
     return f'"use strict";\n(() => {{\n{runtime}{program.text()}\n{called}}})();\n'

@@ -1,4 +1,5 @@
 """What a reader needs to trust a row: which run asked it and when, and the rules of other projects that say otherwise."""
+
 from pathlib import Path
 
 from .. import claims, words
@@ -10,32 +11,69 @@ def runs(store):
     """{run: when it began, its suite, its builds, the command, and what judged it}."""
     out = {}
     for name, run in store.runs.items():
-        targets = [t for t in run.get("targets") or [] if isinstance(t, dict)] if isinstance(run.get("targets"), list) else []
+        targets = (
+            [t for t in run.get("targets") or [] if isinstance(t, dict)]
+            if isinstance(run.get("targets"), list)
+            else []
+        )
         command = run["command"] if isinstance(run.get("command"), list) else []
-        out[name] = {"started": str(run.get("started", "")), "suite": str(run.get("suite_hash", "")), "suites": words.suites_of(run), "builds": sorted({str(t.get("build")) for t in targets}),
-                     "by": str(command[1]) if len(command) > 1 else "", "tolerance": f"FACTS {run.get('facts', '')}".strip()}
+        out[name] = {
+            "started": str(run.get("started", "")),
+            "suite": str(run.get("suite_hash", "")),
+            "suites": words.suites_of(run),
+            "builds": sorted({str(t.get("build")) for t in targets}),
+            "by": str(command[1]) if len(command) > 1 else "",
+            "tolerance": f"FACTS {run.get('facts', '')}".strip(),
+        }
     return out
 
 
 def record(store):
     """What a comparison of two versions on the page needs beside the rows: the runs and the target lines, as in a record."""
-    runs = [{name: run[name] for name in ("id", "started", "do", "command", "targets") if name in run} | {"id": run_id} for run_id, run in store.runs.items()]
-    lines = [{name: line[name] for name in ("build", "device", "cudnn", "sm", "origin") if name in line} | ({"libraries": line["libraries"]} if line.get("origin") == "folder" and "libraries" in line else {}) for line in store.target_lines]
-    return {"lines": [*({"run": run} for run in runs), *({"target": line} for line in lines)], "complete": bool(store.files) and all(f.complete for f in store.files), "gpus": store.gpus}
+    runs = [
+        {name: run[name] for name in ("id", "started", "do", "command", "targets") if name in run}
+        | {"id": run_id}
+        for run_id, run in store.runs.items()
+    ]
+    lines = [
+        {name: line[name] for name in ("build", "device", "cudnn", "sm", "origin") if name in line}
+        | (
+            {"libraries": line["libraries"]}
+            if line.get("origin") == "folder" and "libraries" in line
+            else {}
+        )
+        for line in store.target_lines
+    ]
+    return {
+        "lines": [*({"run": run} for run in runs), *({"target": line} for line in lines)],
+        "complete": bool(store.files) and all(f.complete for f in store.files),
+        "gpus": store.gpus,
+    }
 
 
 def _about(claim):
-    return {"id": claim.id, "project": f"{claim.project.name} {claim.project.version}", "says": claim.says, "link": claim.project.link.split(" ")[0]}
+    return {
+        "id": claim.id,
+        "project": f"{claim.project.name} {claim.project.version}",
+        "says": claim.says,
+        "link": claim.project.link.split(" ")[0],
+    }
 
 
 def audited(audit, names, targets):
     """[{a rule, the audit's word, "shown": [[place of a case, place of a target]]}]: the rules that disagree with cuDNN, by the cases that show it."""
     if not audit:
         return []
-    cases, places, out = {name: i for i, name in enumerate(names)}, {tuple(pair): i for i, pair in enumerate(targets)}, {}
+    cases, places, out = (
+        {name: i for i, name in enumerate(names)},
+        {tuple(pair): i for i, pair in enumerate(targets)},
+        {},
+    )
     for claim, name, (device, build, *_), word in audit.against:
         if name in cases and (build, device) in places:
-            out.setdefault((claim.id, word), {**_about(claim), "word": word, "shown": []})["shown"].append([cases[name], places[build, device]])
+            out.setdefault((claim.id, word), {**_about(claim), "word": word, "shown": []})[
+                "shown"
+            ].append([cases[name], places[build, device]])
     return list(out.values())
 
 
@@ -45,5 +83,12 @@ def rules():
         reader, _ = claims.load([], _CLAIMS)
     except claims.ClaimsError:
         return []
-    return [{**_about(c), "refuse": [text for _, _, text in c.refuse], "unless": [text for _, _, text in c.unless]}
-            for c in reader.claims if c.refuse]
+    return [
+        {
+            **_about(c),
+            "refuse": [text for _, _, text in c.refuse],
+            "unless": [text for _, _, text in c.unless],
+        }
+        for c in reader.claims
+        if c.refuse
+    ]

@@ -28,8 +28,9 @@ static const char *static_word(const char *const *words, size_t count, facts_spa
     return words[0];
 }
 
-static const char *const layout_words[] = { "bshd",  "sbhd",  "bhsd",  "bs3hd", "sb3hd", "bsh3d", "sbh3d", "bs2hd",
-                                            "sb2hd", "bsh2d", "sbh2d", "thd",   "t3hd",  "th3d",  "t2hd",  "th2d" };
+static const char *const layout_words[] = { "bshd",  "sbhd",  "bhsd",  "bs3hd", "sb3hd", "bsh3d",
+                                            "sbh3d", "bs2hd", "sb2hd", "bsh2d", "sbh2d", "thd",
+                                            "t3hd",  "th3d",  "t2hd",  "th2d" };
 
 static const char *effective(const facts_draft *draft, facts_key key)
 {
@@ -45,12 +46,14 @@ static const char *default_layout(const facts_draft *draft, facts_key key)
     return static_word(layout_words, sizeof layout_words / sizeof *layout_words, word);
 }
 
-/* Types that follow dtype. The mx types are formats of inputs only: what comes out of them is bf16. */
+/* Types that follow dtype. The mx types are formats of inputs only: what comes out of them is bf16.
+ */
 static const char *default_type(const char *dtype, facts_key key)
 {
     static const char *const types[] = { "bf16", "f16", "f32", "e4m3", "e5m2" };
     bool eight = key == FACTS_KEY_BIAS_DTYPE && dtype[0] == 'e';
-    return eight ? types[0] : static_word(types, sizeof types / sizeof *types, facts_span_of(dtype));
+    return eight ? types[0]
+                 : static_word(types, sizeof types / sizeof *types, facts_span_of(dtype));
 }
 
 /* Of a block-scaled type dO is quantised as Q is. */
@@ -79,9 +82,14 @@ const char *facts_draft_default(const facts_draft *draft, facts_key key)
     case FACTS_KEY_STATS:
         return effective(draft, FACTS_KEY_Q)[0] == 't' ? "th1" : "bhs1";
     case FACTS_KEY_BIAS_FILL:
-        return strncmp(effective(draft, FACTS_KEY_BIAS), "bool:", 5) == 0 ? "random" : facts_keys[key].otherwise;
+        return strncmp(effective(draft, FACTS_KEY_BIAS), "bool:", 5) == 0
+                   ? "random"
+                   : facts_keys[key].otherwise;
     case FACTS_KEY_WINDOW:
-        return is(draft->value[FACTS_KEY_MASK], "causal") || is(draft->value[FACTS_KEY_MASK], "causal_br") ? "inf:0" : "inf:inf";
+        return is(draft->value[FACTS_KEY_MASK], "causal") ||
+                       is(draft->value[FACTS_KEY_MASK], "causal_br")
+                   ? "inf:0"
+                   : "inf:inf";
     case FACTS_KEY_ALIGN:
         return is(draft->value[FACTS_KEY_MASK], "causal_br") ? "br" : "tl";
     case FACTS_KEY_WANT:
@@ -91,8 +99,8 @@ const char *facts_draft_default(const facts_draft *draft, facts_key key)
     }
 }
 
-/* One band, one spelling: causal and causal_br where they say it all, otherwise window and align. Where mask and window are both
- * given, a key must satisfy both. */
+/* One band, one spelling: causal and causal_br where they say it all, otherwise window and align.
+ * Where mask and window are both given, a key must satisfy both. */
 static const char *normalise_band(facts_draft *draft, facts_key *at)
 {
     const char **mask = &draft->value[FACTS_KEY_MASK], **window = &draft->value[FACTS_KEY_WINDOW],
@@ -112,7 +120,8 @@ static const char *normalise_band(facts_draft *draft, facts_key *at)
     }
     if (causal || causal_br)
         right = "0"; /* no right bound is below the causal one */
-    bool no_left = strcmp(left, "inf") == 0, no_right = strcmp(right, "inf") == 0, zero = strcmp(right, "0") == 0;
+    bool no_left = strcmp(left, "inf") == 0, no_right = strcmp(right, "inf") == 0,
+         zero = strcmp(right, "0") == 0;
     *mask = no_left && zero ? (bottom_right ? "causal_br" : "causal") : NULL;
     *align = bottom_right && !(no_left && (zero || no_right)) ? "br" : NULL;
     char text[sizeof draft->window];
@@ -125,7 +134,8 @@ static const char *normalise_band(facts_draft *draft, facts_key *at)
 /* If a layout can express q=, k= and v=, it is used instead of them. */
 static void normalise_layout(facts_draft *draft)
 {
-    const char *q = draft->value[FACTS_KEY_Q], *k = draft->value[FACTS_KEY_K], *v = draft->value[FACTS_KEY_V];
+    const char *q = draft->value[FACTS_KEY_Q], *k = draft->value[FACTS_KEY_K],
+               *v = draft->value[FACTS_KEY_V];
     if (q == NULL && k == NULL && v == NULL)
         return;
     q = effective(draft, FACTS_KEY_Q);
@@ -165,7 +175,8 @@ bool facts_draft_store(const facts_draft *draft, facts_case *out)
         const char *value = draft->value[key];
         if (value == NULL && key != FACTS_KEY_PASS && key != FACTS_KEY_DTYPE)
             continue;
-        name += strlen(facts_keys[key].word) + strlen(value != NULL ? value : facts_keys[key].otherwise) + 2;
+        name += strlen(facts_keys[key].word) +
+                strlen(value != NULL ? value : facts_keys[key].otherwise) + 2;
         if (value == NULL)
             continue;
         size_t room = strlen(value) + 1;

@@ -12,17 +12,21 @@ typedef struct facts_value_fault {
     char text[360]; /* "what is wrong; what is allowed" */
 } facts_value_fault;
 
-/* Writes the canonical spelling of `value` to out[FACTS_CASE_TEXT]. Returns false and fills *fault when it is not a value of `key`.
+/* Writes the canonical spelling of `value` to out[FACTS_CASE_TEXT]. Returns false and fills *fault
+ * when it is not a value of `key`.
  */
 bool facts_value_canonical(facts_key key, facts_span value, char *out, facts_value_fault *fault);
-/* Which of the templates (keys.h) spells `value`, counted from 0; -1: none. Writes the value canonically to out[FACTS_CASE_TEXT].
+/* Which of the templates (keys.h) spells `value`, counted from 0; -1: none. Writes the value
+ * canonically to out[FACTS_CASE_TEXT].
  */
 int facts_template_match(const char *templates, facts_span value, char *out);
 
 /* Fills *fault and returns false. */
-bool facts_fault(facts_value_fault *fault, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool facts_fault(facts_value_fault *fault, size_t at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* Lengths of one side: "256+0x3". Returns how many, 0 when the text is none or has more than `most`. */
+/* Lengths of one side: "256+0x3". Returns how many, 0 when the text is none or has more than
+ * `most`. */
 size_t facts_lengths_read(facts_span text, int32_t *out, size_t most);
 
 #endif

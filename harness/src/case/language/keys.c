@@ -4,7 +4,7 @@
 
 #include "case/words/case_text.h"
 
-#define AS_ROW(symbol, word, kind, allowed, otherwise, help)                                                                       \
+#define AS_ROW(symbol, word, kind, allowed, otherwise, help)                                       \
     [FACTS_KEY_##symbol] = { word, FACTS_KIND_##kind, allowed, otherwise, help },
 const facts_key_row facts_keys[FACTS_KEY_COUNT] = { FACTS_KEY_LIST(AS_ROW) };
 #undef AS_ROW
@@ -12,7 +12,8 @@ const facts_key_row facts_keys[FACTS_KEY_COUNT] = { FACTS_KEY_LIST(AS_ROW) };
 facts_key facts_key_find(const char *word, size_t length)
 {
     facts_key key = 0;
-    while (key < FACTS_KEY_COUNT && !facts_span_is((facts_span){ word, length }, facts_keys[key].word))
+    while (key < FACTS_KEY_COUNT &&
+           !facts_span_is((facts_span){ word, length }, facts_keys[key].word))
         key++;
     return key;
 }
@@ -54,7 +55,7 @@ void facts_keys_help(facts_key which, FILE *out)
     facts_key end = which == FACTS_KEY_COUNT ? FACTS_KEY_COUNT : which + 1;
     for (facts_key key = which % FACTS_KEY_COUNT; key < end; key++) {
         const facts_key_row *row = &facts_keys[key];
-        fprintf(out, "  %-14s %s\n  %-14s   %.*s%s; default %s\n", row->word, row->help, "", facts_key_allowed_letters(key),
-                row->allowed, also(row->kind), row->otherwise);
+        fprintf(out, "  %-14s %s\n  %-14s   %.*s%s; default %s\n", row->word, row->help, "",
+                facts_key_allowed_letters(key), row->allowed, also(row->kind), row->otherwise);
     }
 }

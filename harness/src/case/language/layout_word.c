@@ -21,7 +21,8 @@ static bool goes_together(facts_span q, facts_span kv)
 {
     if (same(q, kv))
         return among(FACTS_WORDS_LAYOUT, q);
-    return among(FACTS_WORDS_DENSE " thd", q) && among(FACTS_WORDS_DENSE " thd " FACTS_WORDS_PACK2 " t2hd th2d", kv);
+    return among(FACTS_WORDS_DENSE " thd", q) &&
+           among(FACTS_WORDS_DENSE " thd " FACTS_WORDS_PACK2 " t2hd th2d", kv);
 }
 
 bool facts_layout_read(facts_span text, facts_layout *out)
@@ -65,7 +66,9 @@ bool facts_layout_canonical(facts_span text, char *out)
 
 int facts_layout_packs(facts_span word)
 {
-    return memchr(word.at, '3', word.length) != NULL ? 3 : memchr(word.at, '2', word.length) != NULL ? 2 : 1;
+    return memchr(word.at, '3', word.length) != NULL   ? 3
+           : memchr(word.at, '2', word.length) != NULL ? 2
+                                                       : 1;
 }
 
 bool facts_layout_ragged(facts_span word)

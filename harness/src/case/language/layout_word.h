@@ -1,5 +1,6 @@
-/* Words for memory orders. A word names the axes from the outermost to the innermost; 3 is the axis of packed Q, K, V, 2 that of
- * packed K, V; t stands for the tokens of all sequences one after another. */
+/* Words for memory orders. A word names the axes from the outermost to the innermost; 3 is the axis
+ * of packed Q, K, V, 2 that of packed K, V; t stands for the tokens of all sequences one after
+ * another. */
 #ifndef FACTS_CASE_LAYOUT_H
 #define FACTS_CASE_LAYOUT_H
 
@@ -10,7 +11,8 @@ typedef struct facts_layout {
     facts_span q, k, v;
 } facts_layout;
 
-/* Splits a layout: one word for all three, or Q's and K/V's joined by _ (a third part must repeat the second). False: not a layout.
+/* Splits a layout: one word for all three, or Q's and K/V's joined by _ (a third part must repeat
+ * the second). False: not a layout.
  */
 bool facts_layout_read(facts_span text, facts_layout *out);
 /* The shortest spelling of a layout to `out` (FACTS_CASE_TEXT). */

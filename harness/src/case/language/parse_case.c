@@ -21,8 +21,8 @@ const char *facts_case_name(const facts_case *c, char out[FACTS_NAME_MAX])
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
         if (c->at[key] == 0 && key != FACTS_KEY_PASS && key != FACTS_KEY_DTYPE)
             continue;
-        int written = snprintf(out + used, FACTS_NAME_MAX - used, "%s%s=%s", used > 0 ? " " : "", facts_keys[key].word,
-                               facts_case_get(c, key));
+        int written = snprintf(out + used, FACTS_NAME_MAX - used, "%s%s=%s", used > 0 ? " " : "",
+                               facts_keys[key].word, facts_case_get(c, key));
         if (written < 0 || (size_t)written >= FACTS_NAME_MAX - used)
             break; /* facts_draft_store keeps names shorter */
         used += (size_t)written;
@@ -31,7 +31,8 @@ const char *facts_case_name(const facts_case *c, char out[FACTS_NAME_MAX])
     return out;
 }
 
-/* An existing case gets a new value for one key. The old spelling of the band or the layout may set other keys: those are kept. */
+/* An existing case gets a new value for one key. The old spelling of the band or the layout may set
+ * other keys: those are kept. */
 static void unfold(facts_draft *draft, const facts_case *c, facts_key key)
 {
     bool causal_br = strcmp(facts_case_get(c, FACTS_KEY_MASK), "causal_br") == 0;
@@ -59,7 +60,8 @@ bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error
     if (complaint != NULL)
         return facts_fail_at(error, facts_keys[at].word, 1, 1, "%s", complaint);
     if (!facts_draft_store(&draft, c))
-        return facts_fail_at(error, facts_keys[key].word, 1, 1, "the case is too long (at most %d letters)", FACTS_CASE_TEXT);
+        return facts_fail_at(error, facts_keys[key].word, 1, 1,
+                             "the case is too long (at most %d letters)", FACTS_CASE_TEXT);
     return true;
 }
 
@@ -77,14 +79,16 @@ bool facts_case_parse(facts_case *out, const char *text, facts_error *error)
     for (size_t i = 0; i < count; i++) {
         facts_value_fault fault = { 0 };
         if (memchr(token[i].value.at, ',', token[i].value.length) != NULL)
-            return facts_fail_at(error, place.where, 1, token[i].column, "%s= lists several values, but this must be one case",
+            return facts_fail_at(error, place.where, 1, token[i].column,
+                                 "%s= lists several values, but this must be one case",
                                  facts_keys[token[i].key].word);
         if (!facts_value_canonical(token[i].key, token[i].value, value, &fault))
-            return facts_fail_at(error, place.where, 1, token[i].value_column + (int)fault.at, "%s", fault.text);
+            return facts_fail_at(error, place.where, 1, token[i].value_column + (int)fault.at, "%s",
+                                 fault.text);
         size_t room = strlen(value) + 1;
         if (room > sizeof store - used)
-            return facts_fail_at(error, place.where, 1, token[i].column, "too long for a case (at most %d letters)",
-                                 FACTS_CASE_TEXT);
+            return facts_fail_at(error, place.where, 1, token[i].column,
+                                 "too long for a case (at most %d letters)", FACTS_CASE_TEXT);
         memcpy(store + used, value, room);
         draft.value[token[i].key] = store + used;
         column[token[i].key] = token[i].column;
@@ -95,7 +99,8 @@ bool facts_case_parse(facts_case *out, const char *text, facts_error *error)
     if (complaint != NULL)
         return facts_fail_at(error, place.where, 1, column[at], "%s", complaint);
     if (!facts_draft_store(&draft, out))
-        return facts_fail_at(error, place.where, 1, 1, "too long for a case (at most %d letters)", FACTS_CASE_TEXT);
+        return facts_fail_at(error, place.where, 1, 1, "too long for a case (at most %d letters)",
+                             FACTS_CASE_TEXT);
     return true;
 }
 
@@ -104,18 +109,20 @@ bool facts_case_override(facts_case *c, const char *with, facts_error *error)
     facts_token token[FACTS_KEY_COUNT];
     char value[FACTS_CASE_TEXT];
     size_t count = 0;
-    if (!facts_tokens_read(facts_span_of(with), (facts_place){ "--with", 1, 1 }, token, &count, error))
+    if (!facts_tokens_read(facts_span_of(with), (facts_place){ "--with", 1, 1 }, token, &count,
+                           error))
         return false;
     for (size_t i = 0; i < count; i++) {
         if (token[i].value.length >= sizeof value)
-            return facts_fail_at(error, "--with", 1, token[i].value_column, "too long for a case (at most %d letters)",
-                                 FACTS_CASE_TEXT);
+            return facts_fail_at(error, "--with", 1, token[i].value_column,
+                                 "too long for a case (at most %d letters)", FACTS_CASE_TEXT);
         memcpy(value, token[i].value.at, token[i].value.length);
         value[token[i].value.length] = '\0';
         char canonical[FACTS_CASE_TEXT];
         facts_value_fault fault = { 0 };
         if (!facts_value_canonical(token[i].key, token[i].value, canonical, &fault))
-            return facts_fail_at(error, "--with", 1, token[i].value_column + (int)fault.at, "%s", fault.text);
+            return facts_fail_at(error, "--with", 1, token[i].value_column + (int)fault.at, "%s",
+                                 fault.text);
         if (!facts_case_set(c, token[i].key, value, error))
             return false;
     }

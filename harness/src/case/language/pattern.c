@@ -61,8 +61,9 @@ static size_t digits(facts_span text, size_t from)
     return n;
 }
 
-/* Is the letter at `at`, behind a range, the start of its step? Not when another range follows (1..8:1..8), nor in a value that has
- * a colon of its own (window=1..8:0) unless there is one more. */
+/* Is the letter at `at`, behind a range, the start of its step? Not when another range follows
+ * (1..8:1..8), nor in a value that has a colon of its own (window=1..8:0) unless there is one more.
+ */
 static bool is_step(facts_key key, facts_span text, size_t at)
 {
     if (at + 1 >= text.length || (text.at[at] != ':' && text.at[at] != '*'))
@@ -70,12 +71,14 @@ static bool is_step(facts_key key, facts_span text, size_t at)
     size_t end = at + 1 + digits(text, at + 1), colons = 0;
     for (size_t i = 0; i < text.length; i++)
         colons += text.at[i] == ':';
-    bool own_colon = (key == FACTS_KEY_WINDOW || key == FACTS_KEY_RNG) && text.at[at] == ':' && colons < 2;
+    bool own_colon =
+        (key == FACTS_KEY_WINDOW || key == FACTS_KEY_RNG) && text.at[at] == ':' && colons < 2;
     bool next_range = end + 1 < text.length && text.at[end] == '.' && text.at[end + 1] == '.';
     return !own_colon && !next_range && end > at + 1;
 }
 
-/* Reads the range whose two dots are at `dots`; it starts at `least` or behind it. Returns NULL or what is wrong. */
+/* Reads the range whose two dots are at `dots`; it starts at `least` or behind it. Returns NULL or
+ * what is wrong. */
 static const char *read_range(facts_key key, facts_span text, size_t least, size_t dots, range *out)
 {
     size_t start = dots;
@@ -119,9 +122,11 @@ static bool read_ranges(facts_pattern *pattern, facts_key key, item *it, facts_e
         if (it->text.at[i] != '.' || it->text.at[i + 1] != '.')
             continue;
         range r;
-        const char *wrong = it->ranges == MOST_RANGES ? "too many ranges in one value" : read_range(key, it->text, behind, i, &r);
+        const char *wrong = it->ranges == MOST_RANGES ? "too many ranges in one value"
+                                                      : read_range(key, it->text, behind, i, &r);
         if (wrong != NULL)
-            return facts_fail_at(error, pattern->place.where, pattern->place.line, it->column + (int)i, "%s", wrong);
+            return facts_fail_at(error, pattern->place.where, pattern->place.line,
+                                 it->column + (int)i, "%s", wrong);
         it->range[it->ranges++] = r;
         it->count = product(it->count, r.count);
         behind = r.at + r.length;
@@ -165,26 +170,28 @@ static bool item_text(const item *it, uint64_t index, char out[FACTS_CASE_TEXT])
 }
 
 /* The canonical text of one value, in `out` or kept by the item; NULL when it is none. */
-static const char *item_value(const facts_pattern *pattern, const axis *a, const item *it, uint64_t index, char *out,
-                              facts_error *error)
+static const char *item_value(const facts_pattern *pattern, const axis *a, const item *it,
+                              uint64_t index, char *out, facts_error *error)
 {
     if (it->canonical != NULL)
         return it->canonical;
     char text[FACTS_CASE_TEXT];
     facts_value_fault fault = { 0 };
     if (!item_text(it, index, text)) {
-        facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "%s is longer than a case may be",
-                      facts_keys[a->key].word);
+        facts_fail_at(error, pattern->place.where, pattern->place.line, it->column,
+                      "%s is longer than a case may be", facts_keys[a->key].word);
         return NULL;
     }
     if (!facts_value_canonical(a->key, facts_span_of(text), out, &fault)) {
-        facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "%s", fault.text);
+        facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "%s",
+                      fault.text);
         return NULL;
     }
     return out;
 }
 
-/* Checks an item before anything is expanded: its value, or with ranges its first and its last one. */
+/* Checks an item before anything is expanded: its value, or with ranges its first and its last one.
+ */
 static bool check_item(facts_pattern *pattern, const axis *a, item *it, facts_error *error)
 {
     char value[FACTS_CASE_TEXT];
@@ -193,9 +200,11 @@ static bool check_item(facts_pattern *pattern, const axis *a, item *it, facts_er
                item_value(pattern, a, it, it->count - 1, value, error) != NULL;
     facts_value_fault fault = { 0 };
     if (!facts_value_canonical(a->key, it->text, value, &fault))
-        return facts_fail_at(error, pattern->place.where, pattern->place.line, it->column + (int)fault.at, "%s", fault.text);
+        return facts_fail_at(error, pattern->place.where, pattern->place.line,
+                             it->column + (int)fault.at, "%s", fault.text);
     it->canonical = strdup(value);
-    return it->canonical != NULL || facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "no memory");
+    return it->canonical != NULL ||
+           facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "no memory");
 }
 
 static bool read_axis(facts_pattern *pattern, const facts_token *token, facts_error *error)
@@ -205,10 +214,12 @@ static bool read_axis(facts_pattern *pattern, const facts_token *token, facts_er
     for (size_t i = 0; i < token->value.length; i++)
         a->items += token->value.at[i] == ',';
     if (a->items > MOST_ITEMS)
-        return facts_fail_at(error, pattern->place.where, pattern->place.line, token->column, "more than %d values", MOST_ITEMS);
+        return facts_fail_at(error, pattern->place.where, pattern->place.line, token->column,
+                             "more than %d values", MOST_ITEMS);
     a->item = calloc(a->items, sizeof *a->item);
     if (a->item == NULL)
-        return facts_fail_at(error, pattern->place.where, pattern->place.line, token->column, "no memory");
+        return facts_fail_at(error, pattern->place.where, pattern->place.line, token->column,
+                             "no memory");
     facts_span rest = token->value;
     for (size_t i = 0; i < a->items; i++) {
         item *it = &a->item[i];
@@ -249,7 +260,8 @@ uint64_t facts_pattern_count(const facts_pattern *pattern)
     return pattern->count;
 }
 
-bool facts_pattern_at(const facts_pattern *pattern, uint64_t index, facts_case *out, facts_error *error)
+bool facts_pattern_at(const facts_pattern *pattern, uint64_t index, facts_case *out,
+                      facts_error *error)
 {
     /* Values of items with ranges; a case longer than this is refused when it is stored. */
     char room[2 * FACTS_CASE_TEXT], value[FACTS_CASE_TEXT];
@@ -268,7 +280,8 @@ bool facts_pattern_at(const facts_pattern *pattern, uint64_t index, facts_case *
         if (text == value) {
             size_t letters = strlen(value) + 1;
             if (letters > sizeof room - used)
-                return facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "longer than a case may be");
+                return facts_fail_at(error, pattern->place.where, pattern->place.line, it->column,
+                                     "longer than a case may be");
             text = memcpy(room + used, value, letters);
             used += letters;
         }
@@ -280,10 +293,12 @@ bool facts_pattern_at(const facts_pattern *pattern, uint64_t index, facts_case *
         int column = pattern->place.column;
         for (size_t i = 0; i < pattern->axes; i++)
             column = pattern->axis[i].key == at ? pattern->axis[i].column : column;
-        return facts_fail_at(error, pattern->place.where, pattern->place.line, column, "%s", complaint);
+        return facts_fail_at(error, pattern->place.where, pattern->place.line, column, "%s",
+                             complaint);
     }
     return facts_draft_store(&draft, out) ||
-           facts_fail_at(error, pattern->place.where, pattern->place.line, pattern->place.column, "longer than a case may be");
+           facts_fail_at(error, pattern->place.where, pattern->place.line, pattern->place.column,
+                         "longer than a case may be");
 }
 
 void facts_pattern_destroy(facts_pattern *pattern)
@@ -306,8 +321,8 @@ static uint64_t splitmix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* A Feistel network permutes the smallest even power of two that holds `count`; what falls outside is permuted again (at most four
- * times as many places, so about four rounds on average). */
+/* A Feistel network permutes the smallest even power of two that holds `count`; what falls outside
+ * is permuted again (at most four times as many places, so about four rounds on average). */
 uint64_t facts_pattern_draw(uint64_t count, uint64_t seed, uint64_t i)
 {
     unsigned half = 1;

@@ -8,7 +8,8 @@
 #include "layout_word.h"
 #include "stride.h"
 
-#define MOST_INTEGER INT64_MAX /* of N, M and L; sizes are checked again where they are multiplied */
+#define MOST_INTEGER                                                                               \
+    INT64_MAX /* of N, M and L; sizes are checked again where they are multiplied */
 
 bool facts_fault(facts_value_fault *fault, size_t at, const char *format, ...)
 {
@@ -20,7 +21,8 @@ bool facts_fault(facts_value_fault *fault, size_t at, const char *format, ...)
     return false;
 }
 
-/* The letters that a placeholder of a template may stand for: a number up to the template's next own letter. */
+/* The letters that a placeholder of a template may stand for: a number up to the template's next
+ * own letter. */
 static facts_span number_part(facts_span value, char stop)
 {
     if (stop == '\0')
@@ -29,7 +31,8 @@ static facts_span number_part(facts_span value, char stop)
     return (facts_span){ value.at, end == NULL ? value.length : (size_t)(end - value.at) };
 }
 
-/* Reads what stands for one placeholder and writes it canonically. Returns letters written, 0 when it does not fit. */
+/* Reads what stands for one placeholder and writes it canonically. Returns letters written, 0 when
+ * it does not fit. */
 static size_t placeholder(char kind, facts_span part, char out[32])
 {
     uint64_t integer;
@@ -125,9 +128,9 @@ static bool not_allowed(facts_key key, facts_span value, facts_value_fault *faul
                         : strchr(row->allowed, 'L') != NULL ? " (L: a whole number or inf)"
                         : strchr(row->allowed, 'P') != NULL ? " (P: a number from 0 to 1)"
                                                             : "";
-    return facts_fault(fault, 0, "%s=%s is not a value; allowed: %.*s%s%s", row->word, facts_quote(quote, value),
-                       parts || length > 170 ? 170 : length, parts ? parts : row->allowed, gloss,
-                       facts_nearest_hint(&nearest, hint));
+    return facts_fault(fault, 0, "%s=%s is not a value; allowed: %.*s%s%s", row->word,
+                       facts_quote(quote, value), parts || length > 170 ? 170 : length,
+                       parts ? parts : row->allowed, gloss, facts_nearest_hint(&nearest, hint));
 }
 
 /* 8/8/8 is 8, 8/2/2 is 8/2: trailing parts that repeat the one before are what absence means. */
@@ -169,7 +172,8 @@ static bool canonical_set(facts_key key, facts_span value, char *out, facts_valu
     facts_span words = facts_span_of(allowed), word;
     size_t used = 0;
     for (unsigned i = 0; (word = facts_span_word(&words)).length > 0; i++) {
-        bool none = i == 0 && chosen != 1; /* the first word is "nothing": it adds nothing to others */
+        bool none =
+            i == 0 && chosen != 1; /* the first word is "nothing": it adds nothing to others */
         if ((chosen >> i & 1) == 0 || none)
             continue;
         if (used > 0)
@@ -192,10 +196,12 @@ size_t facts_lengths_read(facts_span text, int32_t *out, size_t most)
         facts_span item = facts_span_cut(&text, '+');
         facts_span length = facts_span_cut(&item, 'x');
         uint64_t value = 0, times = 1;
-        bool repeated = length.at + length.length < item.at + item.length || item.at > length.at + length.length;
+        bool repeated = length.at + length.length < item.at + item.length ||
+                        item.at > length.at + length.length;
         const bool unused = facts_span_is(length, "-1");
-        if ((!unused && !facts_read_integer(length, INT32_MAX, &value)) || (repeated && !facts_read_integer(item, most, &times)) ||
-            times == 0 || times > most - count)
+        if ((!unused && !facts_read_integer(length, INT32_MAX, &value)) ||
+            (repeated && !facts_read_integer(item, most, &times)) || times == 0 ||
+            times > most - count)
             return 0;
         for (uint64_t i = 0; i < times; i++)
             out[count++] = unused ? -1 : (int32_t)value;
@@ -213,8 +219,9 @@ static bool lengths_write(char *out, size_t *used, const int32_t *lengths, size_
         while (i + run < count && lengths[i + run] == lengths[i])
             run++;
         char item[40];
-        int written = run > 1 ? snprintf(item, sizeof item, "%s%dx%zu", i > 0 ? "+" : "", lengths[i], run)
-                              : snprintf(item, sizeof item, "%s%d", i > 0 ? "+" : "", lengths[i]);
+        int written =
+            run > 1 ? snprintf(item, sizeof item, "%s%dx%zu", i > 0 ? "+" : "", lengths[i], run)
+                    : snprintf(item, sizeof item, "%s%d", i > 0 ? "+" : "", lengths[i]);
         if (*used + (size_t)written >= FACTS_CASE_TEXT)
             return false;
         memcpy(out + *used, item, (size_t)written + 1);
@@ -232,12 +239,14 @@ static bool canonical_lengths(facts_key key, facts_span value, char *out, facts_
     bool two = queries.length < value.length;
     size_t count[2] = { facts_lengths_read(queries, side[0], FACTS_MAX_LENGTHS), 0 };
     if (count[0] == 0)
-        return facts_fault(fault, 0, "%s takes %s, or lengths: 256+0x3/256+1x3 (at most %d)", facts_keys[key].word,
-                           facts_keys[key].allowed, FACTS_MAX_LENGTHS);
+        return facts_fault(fault, 0, "%s takes %s, or lengths: 256+0x3/256+1x3 (at most %d)",
+                           facts_keys[key].word, facts_keys[key].allowed, FACTS_MAX_LENGTHS);
     if (two && (count[1] = facts_lengths_read(rest, side[1], FACTS_MAX_LENGTHS)) == 0)
-        return facts_fault(fault, (size_t)(rest.at - value.at), "%s: lengths of the keys, for example 256+1x3, belong after the /",
+        return facts_fault(fault, (size_t)(rest.at - value.at),
+                           "%s: lengths of the keys, for example 256+1x3, belong after the /",
                            facts_keys[key].word);
-    bool same = two && count[0] == count[1] && memcmp(side[0], side[1], count[0] * sizeof side[0][0]) == 0;
+    bool same =
+        two && count[0] == count[1] && memcmp(side[0], side[1], count[0] * sizeof side[0][0]) == 0;
     size_t used = 0;
     bool fits = lengths_write(out, &used, side[0], count[0]);
     if (fits && two && !same) {
@@ -262,23 +271,29 @@ static bool canonical_knobs(facts_span value, char *out, facts_value_fault *faul
         facts_span item = facts_span_cut(&rest, '+');
         facts_span left = facts_span_cut(&item, ':');
         size_t letters = 0;
-        while (letters < left.length && ((left.at[letters] >= 'a' && left.at[letters] <= 'z') || left.at[letters] == '_' ||
-                                         (left.at[letters] >= '0' && left.at[letters] <= '9')))
+        while (letters < left.length &&
+               ((left.at[letters] >= 'a' && left.at[letters] <= 'z') || left.at[letters] == '_' ||
+                (left.at[letters] >= '0' && left.at[letters] <= '9')))
             letters++;
         size_t at = (size_t)(left.at - value.at);
         if (count == MOST_KNOBS)
             return facts_fault(fault, at, "knob: at most %d", MOST_KNOBS);
-        if (letters == 0 || letters < left.length || left.length > 40 || !facts_read_integer(item, INT64_MAX, &number[count]))
-            return facts_fault(fault, at, "knob takes name:number joined by +, for example tile_m:2+stages:4");
+        if (letters == 0 || letters < left.length || left.length > 40 ||
+            !facts_read_integer(item, INT64_MAX, &number[count]))
+            return facts_fault(fault, at,
+                               "knob takes name:number joined by +, for example tile_m:2+stages:4");
         size_t place = count++;
         uint64_t own = number[place];
         for (; place > 0; place--) {
-            size_t least = name[place - 1].length < left.length ? name[place - 1].length : left.length;
+            size_t least =
+                name[place - 1].length < left.length ? name[place - 1].length : left.length;
             int order = memcmp(name[place - 1].at, left.at, least);
             if (order == 0)
-                order = name[place - 1].length < left.length ? -1 : name[place - 1].length > left.length;
+                order = name[place - 1].length < left.length ? -1
+                                                             : name[place - 1].length > left.length;
             if (order == 0)
-                return facts_fault(fault, at, "knob: %.*s is there twice", (int)left.length, left.at);
+                return facts_fault(fault, at, "knob: %.*s is there twice", (int)left.length,
+                                   left.at);
             if (order < 0)
                 break;
             name[place] = name[place - 1];
@@ -289,8 +304,8 @@ static bool canonical_knobs(facts_span value, char *out, facts_value_fault *faul
     } while (rest.length > 0 || (rest.at > value.at && rest.at[-1] == '+'));
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        int written = snprintf(out + used, FACTS_CASE_TEXT - used, "%s%.*s:%" PRIu64, i > 0 ? "+" : "", (int)name[i].length,
-                               name[i].at, number[i]);
+        int written = snprintf(out + used, FACTS_CASE_TEXT - used, "%s%.*s:%" PRIu64,
+                               i > 0 ? "+" : "", (int)name[i].length, name[i].at, number[i]);
         if (written < 0 || (size_t)written >= FACTS_CASE_TEXT - used)
             return facts_fault(fault, 0, "knob is longer than a case may be");
         used += (size_t)written;
@@ -303,9 +318,12 @@ bool facts_value_canonical(facts_key key, facts_span value, char *out, facts_val
     const facts_key_row *row = &facts_keys[key];
     if (value.length == 0)
         return facts_fault(fault, 0, "%s= has no value; allowed: %.*s", row->word,
-                           facts_key_allowed_letters(key) > 200 ? 200 : facts_key_allowed_letters(key), row->allowed);
+                           facts_key_allowed_letters(key) > 200 ? 200
+                                                                : facts_key_allowed_letters(key),
+                           row->allowed);
     if (value.length >= FACTS_CASE_TEXT)
-        return facts_fault(fault, 0, "%s is longer than a case may be (%d)", row->word, FACTS_CASE_TEXT);
+        return facts_fault(fault, 0, "%s is longer than a case may be (%d)", row->word,
+                           FACTS_CASE_TEXT);
     if (row->kind == FACTS_KIND_SET)
         return canonical_set(key, value, out, fault);
     if (facts_template_match(row->allowed, value, out) >= 0) {

@@ -8,9 +8,12 @@
 static const char *const tensor_words[FACTS_STRIDE_COUNT] = { FACTS_STRIDE_TENSORS(AS_WORD) };
 #undef AS_WORD
 
-#define FORMS(X)                                                                                                                   \
-    X(GAP, "gap")                                                                                                                  \
-    X(BROADCAST, "broadcast") X(SUM, "sum") X(PERM, "perm") X(OFFSET, "offset") X(MISALIGNED, "misaligned") X(SIZE1, "size1")
+/* clang-format off */
+#define FORMS(X)                                                                \
+    X(GAP, "gap")                                                               \
+    X(BROADCAST, "broadcast") X(SUM, "sum") X(PERM, "perm") X(OFFSET, "offset") \
+    X(MISALIGNED, "misaligned") X(SIZE1, "size1")
+/* clang-format on */
 #define AS_ENUM(symbol, word) FORM_##symbol,
 typedef enum form { FORMS(AS_ENUM) FORM_COUNT } form;
 #undef AS_ENUM
@@ -19,16 +22,18 @@ static const char *const form_words[FORM_COUNT] = { FORMS(AS_WORD) };
 #undef AS_WORD
 
 static const char dimension_letters[] = "bhsd";
-#define MOST_ELEMENTS (UINT64_C(1) << 40) /* a gap or an offset; keeps every sum of a few far from overflow */
+#define MOST_ELEMENTS                                                                              \
+    (UINT64_C(1) << 40) /* a gap or an offset; keeps every sum of a few far from overflow */
 
-static const char *const usage = "stride takes dense, or joined by ;: gap:N gap:q.s.4+k.h.8 broadcast:k.b+v.b sum:dk.b perm:q.hsbd "
+static const char *const usage = "stride takes dense, or joined by ;: gap:N gap:q.s.4+k.h.8 "
+                                 "broadcast:k.b+v.b sum:dk.b perm:q.hsbd "
                                  "offset:q.8 misaligned:q.2 size1:wild";
 
 static bool complain(facts_value_fault *fault, const char *whole, facts_span at, const char *what)
 {
     char quote[FACTS_QUOTE_MAX];
-    return facts_fault(fault, (size_t)(at.at - whole), "stride: %s%s%s; %s", what, at.length > 0 ? " " : "", facts_quote(quote, at),
-                       usage);
+    return facts_fault(fault, (size_t)(at.at - whole), "stride: %s%s%s; %s", what,
+                       at.length > 0 ? " " : "", facts_quote(quote, at), usage);
 }
 
 static bool read_order(facts_span text, char out[5])
@@ -63,13 +68,15 @@ static facts_stride_tensor read_tensor(facts_span *item)
 
 static int read_dimension(facts_span text)
 {
-    const char *place = text.length == 1 && *text.at != '\0' ? strchr(dimension_letters, *text.at) : NULL;
+    const char *place =
+        text.length == 1 && *text.at != '\0' ? strchr(dimension_letters, *text.at) : NULL;
     return place == NULL ? -1 : (int)(place - dimension_letters);
 }
 
 static bool is_gradient(facts_stride_tensor t)
 {
-    return t == FACTS_STRIDE_DQ || t == FACTS_STRIDE_DK || t == FACTS_STRIDE_DV || t == FACTS_STRIDE_DBIAS;
+    return t == FACTS_STRIDE_DQ || t == FACTS_STRIDE_DK || t == FACTS_STRIDE_DV ||
+           t == FACTS_STRIDE_DBIAS;
 }
 
 static bool read_item(facts_stride *out, form f, facts_span item, bool *again)
@@ -150,7 +157,8 @@ bool facts_stride_read(facts_span text, facts_stride *out, facts_value_fault *fa
     return true;
 }
 
-/* Writing: one form at a time, its items in the order of tensors and dimensions, plain ones first. */
+/* Writing: one form at a time, its items in the order of tensors and dimensions, plain ones first.
+ */
 typedef struct writer {
     char *out;
     size_t used;
@@ -162,7 +170,8 @@ static void put(writer *w, form f, const char *item)
 {
     const char *before = w->open == f ? "+" : w->used > 0 ? ";" : "";
     const char *head = w->open == f ? "" : form_words[f];
-    int n = snprintf(w->out + w->used, FACTS_CASE_TEXT - w->used, "%s%s%s%s", before, head, w->open == f ? "" : ":", item);
+    int n = snprintf(w->out + w->used, FACTS_CASE_TEXT - w->used, "%s%s%s%s", before, head,
+                     w->open == f ? "" : ":", item);
     if (n < 0 || (size_t)n >= FACTS_CASE_TEXT - w->used) {
         w->full = true;
         return;
@@ -174,7 +183,8 @@ static void put(writer *w, form f, const char *item)
 static void put_tensor(writer *w, form f, const facts_stride *stride, int t)
 {
     const facts_stride_form *from = &stride->of[t];
-    const char *name = t == FACTS_STRIDE_ALL ? "" : tensor_words[t], *dot = t == FACTS_STRIDE_ALL ? "" : ".";
+    const char *name = t == FACTS_STRIDE_ALL ? "" : tensor_words[t],
+               *dot = t == FACTS_STRIDE_ALL ? "" : ".";
     char item[64];
     if (f == FORM_PERM && from->perm[0] != '\0') {
         snprintf(item, sizeof item, "%s%s%s", name, dot, from->perm);
@@ -190,7 +200,8 @@ static void put_tensor(writer *w, form f, const facts_stride *stride, int t)
             if (t == FACTS_STRIDE_ALL)
                 snprintf(item, sizeof item, "%" PRId64, from->gap[d]);
             else
-                snprintf(item, sizeof item, "%s.%c.%" PRId64, name, dimension_letters[d], from->gap[d]);
+                snprintf(item, sizeof item, "%s.%c.%" PRId64, name, dimension_letters[d],
+                         from->gap[d]);
             put(w, f, item);
         }
         if ((f == FORM_BROADCAST && from->broadcast[d]) || (f == FORM_SUM && from->sum[d])) {

@@ -2,18 +2,22 @@
 
 #include <string.h>
 
-static bool unknown_key(facts_span word, facts_span whole, facts_place place, int column, facts_error *error)
+static bool unknown_key(facts_span word, facts_span whole, facts_place place, int column,
+                        facts_error *error)
 {
     char quote[FACTS_QUOTE_MAX];
     if (word.length == whole.length)
-        return facts_fail_at(error, place.where, place.line, column, "%s is not key=value", facts_quote(quote, whole));
+        return facts_fail_at(error, place.where, place.line, column, "%s is not key=value",
+                             facts_quote(quote, whole));
     const char *near = facts_key_nearest(word.at, word.length);
-    return facts_fail_at(error, place.where, place.line, column, "%s is not a key%s%s%s", facts_quote(quote, word),
-                         near != NULL ? "; did you mean " : "", near != NULL ? near : "; `facts keys` lists them",
+    return facts_fail_at(error, place.where, place.line, column, "%s is not a key%s%s%s",
+                         facts_quote(quote, word), near != NULL ? "; did you mean " : "",
+                         near != NULL ? near : "; `facts keys` lists them",
                          near != NULL ? "?" : "");
 }
 
-bool facts_tokens_read(facts_span text, facts_place place, facts_token *out, size_t *count, facts_error *error)
+bool facts_tokens_read(facts_span text, facts_place place, facts_token *out, size_t *count,
+                       facts_error *error)
 {
     bool seen[FACTS_KEY_COUNT] = { false };
     *count = 0;
@@ -29,11 +33,13 @@ bool facts_tokens_read(facts_span text, facts_place place, facts_token *out, siz
         facts_span value = whole;
         facts_span word = facts_span_cut(&value, '=');
         int column = place.column + (int)i;
-        facts_key key = word.length < whole.length ? facts_key_find(word.at, word.length) : FACTS_KEY_COUNT;
+        facts_key key =
+            word.length < whole.length ? facts_key_find(word.at, word.length) : FACTS_KEY_COUNT;
         if (key == FACTS_KEY_COUNT)
             return unknown_key(word, whole, place, column, error);
         if (seen[key])
-            return facts_fail_at(error, place.where, place.line, column, "%s= is there twice", facts_keys[key].word);
+            return facts_fail_at(error, place.where, place.line, column, "%s= is there twice",
+                                 facts_keys[key].word);
         seen[key] = true;
         out[(*count)++] = (facts_token){ key, value, column, column + (int)word.length + 1 };
         i = end;

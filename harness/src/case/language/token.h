@@ -17,7 +17,9 @@ typedef struct facts_token {
     int column, value_column;
 } facts_token;
 
-/* Splits on blanks and finds the keys; each key at most once. `out` has room for FACTS_KEY_COUNT. */
-bool facts_tokens_read(facts_span text, facts_place place, facts_token *out, size_t *count, facts_error *error);
+/* Splits on blanks and finds the keys; each key at most once. `out` has room for FACTS_KEY_COUNT.
+ */
+bool facts_tokens_read(facts_span text, facts_place place, facts_token *out, size_t *count,
+                       facts_error *error);
 
 #endif

@@ -1,33 +1,34 @@
-/* The closed sets of values of the case language: each list gives an enum, the words of its key (keys.h) and their order. The
- * enum's number of a value is the value's place in the list: facts_key_place reads it.
+/* The closed sets of values of the case language: each list gives an enum, the words of its key
+ * (keys.h) and their order. The enum's number of a value is the value's place in the list:
+ * facts_key_place reads it.
  *
  * X(SYMBOL, "template"): keys.h says what a template is. */
 #ifndef FACTS_VOCABULARY_H
 #define FACTS_VOCABULARY_H
 
-/* clang-format off: a list is read as a list */
+/* clang-format off */
 #define FACTS_AS_TEMPLATE_(symbol, text) text " "
 
 /* What lies in the inputs (docs/numerics.md section 4). */
-#define FACTS_FILL_LIST(X)                                                                                                         \
-    X(GAUSS, "gauss")                                                                                                              \
-    X(UNIFORM, "uniform") X(SPIKY, "spiky") X(NEEDLE, "needle") X(NEGLSE, "neglse") X(STAIR_UP, "stair_up")                        \
-        X(STAIR_DN, "stair_dn") X(BIGLOGIT, "biglogit") X(OFFSET_K, "offset_k") X(OFFSET_V, "offset_v") X(SPARSE_INT, "sparse_int") X(UNIP, "unip")        \
-            X(BIAS_NEEDLE, "bias_needle") X(AMAX_PLANT, "amax_plant") X(PAD_GARBAGE, "pad_garbage")        \
-                X(HUGELOGIT, "hugelogit") X(OUTLIER, "outlier:X") X(POSLSE, "poslse") X(TE, "te")
+#define FACTS_FILL_LIST(X)                                                                      \
+    X(GAUSS, "gauss") X(UNIFORM, "uniform") X(SPIKY, "spiky") X(NEEDLE, "needle")               \
+    X(NEGLSE, "neglse") X(STAIR_UP, "stair_up") X(STAIR_DN, "stair_dn") X(BIGLOGIT, "biglogit") \
+    X(OFFSET_K, "offset_k") X(OFFSET_V, "offset_v") X(SPARSE_INT, "sparse_int") X(UNIP, "unip") \
+    X(BIAS_NEEDLE, "bias_needle") X(AMAX_PLANT, "amax_plant") X(PAD_GARBAGE, "pad_garbage")     \
+    X(HUGELOGIT, "hugelogit") X(OUTLIER, "outlier:X") X(POSLSE, "poslse") X(TE, "te")
 #define AS_ENUM(symbol, word) FACTS_FILL_##symbol,
 typedef enum facts_fill { FACTS_FILL_LIST(AS_ENUM) FACTS_FILL_OTHER } facts_fill;
 #undef AS_ENUM
 
 /* The checks beside the reference (docs/numerics.md, sections 5 to 7): exact probes P1 to P6, laws between two runs of one engine,
  * identities of huge problems. */
-#define FACTS_CHECK_LIST(X)                                                                                                        \
-    X(NONE, "none")                                                                                                                \
-    X(COUNT, "count") X(READOUT, "readout") X(KEEP, "keep") X(DS, "ds") X(POW2, "pow2") X(PERMUTE, "permute")                      \
-        X(SUM_ROWS, "sum_rows") X(LINEAR, "linear") X(SHIFT, "shift") X(REPEAT_HEADS, "repeat_heads") X(OTHERS, "others")          \
-            X(KEY_ORDER, "key_order") X(SPLIT, "split") X(PREFIX, "prefix") X(LENGTH, "length") X(WINDOW, "window")                \
-                X(OFF_BY_ONE, "off_by_one") X(DROPOUT_ZERO, "dropout_zero") X(RAGGED, "ragged") X(PAGED, "paged")                  \
-                    X(NONFINITE, "nonfinite") X(IDENTITIES, "identities")
+#define FACTS_CHECK_LIST(X)                                                                     \
+    X(NONE, "none") X(COUNT, "count") X(READOUT, "readout") X(KEEP, "keep") X(DS, "ds")         \
+    X(POW2, "pow2") X(PERMUTE, "permute") X(SUM_ROWS, "sum_rows") X(LINEAR, "linear")           \
+    X(SHIFT, "shift") X(REPEAT_HEADS, "repeat_heads") X(OTHERS, "others")                       \
+    X(KEY_ORDER, "key_order") X(SPLIT, "split") X(PREFIX, "prefix") X(LENGTH, "length")         \
+    X(WINDOW, "window") X(OFF_BY_ONE, "off_by_one") X(DROPOUT_ZERO, "dropout_zero")             \
+    X(RAGGED, "ragged") X(PAGED, "paged") X(NONFINITE, "nonfinite") X(IDENTITIES, "identities")
 #define AS_ENUM(symbol, word) FACTS_CHECK_##symbol,
 typedef enum facts_check { FACTS_CHECK_LIST(AS_ENUM) FACTS_CHECKS } facts_check;
 #undef AS_ENUM
@@ -35,10 +36,10 @@ typedef enum facts_check { FACTS_CHECK_LIST(AS_ENUM) FACTS_CHECKS } facts_check;
 /* The contents of a bias, in the order of the list: ordinary values; 0; a mask of 1, or a bias of 0; 0 or -inf at random (key 0
  * always 0); 0, with some rows of -inf; 0 inside the window L:R (top-left) and -inf outside; -inf everywhere; 0 or the lowest
  * finite number of the type (key 0 always 0). A boolean mask has 1 for 0, and 0 for -inf. */
-#define FACTS_BIAS_FILL_LIST(X)                                                                                                    \
-    X(RANDN, "randn")                                                                                                              \
-    X(ZERO, "zero") X(ALL_TRUE, "all_true") X(RANDOM, "random") X(ROWS_MASKED, "rows_masked") X(WINDOW, "window:L:L")              \
-        X(MINUS_INF, "minus_inf") X(FINITE_MIN, "finite_min")
+#define FACTS_BIAS_FILL_LIST(X)                                                     \
+    X(RANDN, "randn") X(ZERO, "zero") X(ALL_TRUE, "all_true") X(RANDOM, "random")   \
+    X(ROWS_MASKED, "rows_masked") X(WINDOW, "window:L:L") X(MINUS_INF, "minus_inf") \
+    X(FINITE_MIN, "finite_min")
 #define AS_ENUM(symbol, word) FACTS_BIAS_##symbol,
 typedef enum facts_bias_fill { FACTS_BIAS_FILL_LIST(AS_ENUM) FACTS_BIAS_FILL_COUNT } facts_bias_fill;
 #undef AS_ENUM
@@ -50,11 +51,11 @@ typedef enum facts_poison { FACTS_POISON_LIST(AS_ENUM) } facts_poison;
 #undef AS_ENUM
 
 /* How the call is made. */
-#define FACTS_EXEC_LIST(X)                                                                                                         \
-    X(EAGER, "eager")                                                                                                              \
-    X(GRAPH, "graph") X(GRAPH_UPDATE, "graph_update") X(GRAPH_NATIVE, "graph_native")                                              \
-        X(GRAPH_AFTER_DESTROY, "graph_after_destroy") X(AOT, "aot") X(MULTI_STREAM, "multi_stream")                                \
-            X(OVERRIDE_SHAPE, "override_shape") X(INTERLEAVE, "interleave")
+#define FACTS_EXEC_LIST(X)                                                                      \
+    X(EAGER, "eager") X(GRAPH, "graph") X(GRAPH_UPDATE, "graph_update")                         \
+    X(GRAPH_NATIVE, "graph_native") X(GRAPH_AFTER_DESTROY, "graph_after_destroy") X(AOT, "aot") \
+    X(MULTI_STREAM, "multi_stream") X(OVERRIDE_SHAPE, "override_shape")                         \
+    X(INTERLEAVE, "interleave")
 #define AS_ENUM(symbol, word) FACTS_EXEC_##symbol,
 typedef enum facts_exec { FACTS_EXEC_LIST(AS_ENUM) FACTS_EXEC_COUNT } facts_exec;
 #undef AS_ENUM
@@ -67,10 +68,10 @@ typedef enum facts_policy { FACTS_POLICY_LIST(AS_ENUM) FACTS_POLICY_COUNT } fact
 #undef AS_ENUM
 
 /* Named score modifications (numbers/mod.h). */
-#define FACTS_MOD_LIST(X)                                                                                                          \
-    X(NONE, "none")                                                                                                                \
-    X(CAUSAL, "causal") X(WINDOW, "window:L:L") X(SOFTCAP, "softcap:X") X(TEMPERATURE, "temperature:X") X(PREFIX_LM, "prefix:N")   \
-        X(POST_SCALE_BIAS, "post_scale_bias") X(RELPOS, "relpos") X(DOCUMENT, "document:M")
+#define FACTS_MOD_LIST(X)                                                               \
+    X(NONE, "none") X(CAUSAL, "causal") X(WINDOW, "window:L:L") X(SOFTCAP, "softcap:X") \
+    X(TEMPERATURE, "temperature:X") X(PREFIX_LM, "prefix:N")                            \
+    X(POST_SCALE_BIAS, "post_scale_bias") X(RELPOS, "relpos") X(DOCUMENT, "document:M")
 #define AS_ENUM(symbol, word) FACTS_MOD_##symbol,
 typedef enum facts_mod { FACTS_MOD_LIST(AS_ENUM) FACTS_MOD_COUNT } facts_mod;
 #undef AS_ENUM

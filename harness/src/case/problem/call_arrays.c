@@ -1,4 +1,5 @@
-/* Which small arrays a call has, of which type and how many numbers. What they hold is numbers/fill/arrays.c's. */
+/* Which small arrays a call has, of which type and how many numbers. What they hold is
+ * numbers/fill/arrays.c's. */
 #include <stddef.h>
 
 #include "huge.h"
@@ -28,27 +29,31 @@ static void has_float(arrays *a, facts_array_id id, bool when)
 static void has_for_forward(arrays *a, facts_array_id id, bool when)
 {
     if (when)
-        a->r->out->array[id] = (facts_array){ .count = 1, .type = FACTS_ARRAY_F32, .of_forward = true };
+        a->r->out->array[id] =
+            (facts_array){ .count = 1, .type = FACTS_ARRAY_F32, .of_forward = true };
 }
 
 /* Offsets of each packed tensor; int32 ones must be able to count it. */
 static facts_resolve_status add_offsets(arrays *a)
 {
-    static const facts_tensor_id of[] = { FACTS_TENSOR_Q,  FACTS_TENSOR_K,  FACTS_TENSOR_V,  FACTS_TENSOR_O, FACTS_TENSOR_STATS,
-                                          FACTS_TENSOR_DO, FACTS_TENSOR_DQ, FACTS_TENSOR_DK, FACTS_TENSOR_DV };
+    static const facts_tensor_id of[] = { FACTS_TENSOR_Q,  FACTS_TENSOR_K,     FACTS_TENSOR_V,
+                                          FACTS_TENSOR_O,  FACTS_TENSOR_STATS, FACTS_TENSOR_DO,
+                                          FACTS_TENSOR_DQ, FACTS_TENSOR_DK,    FACTS_TENSOR_DV };
     const facts_problem *p = a->r->out;
     const facts_array_type type = a->ask->ragged_bits == 64 ? FACTS_ARRAY_I64 : FACTS_ARRAY_I32;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         const facts_tensor *t = &p->tensor[of[i]];
         if (of[i] == FACTS_TENSOR_STATS && !t->present)
-            t = p->tensor[FACTS_TENSOR_MAX].present ? &p->tensor[FACTS_TENSOR_MAX] : &p->tensor[FACTS_TENSOR_SUM_EXP];
+            t = p->tensor[FACTS_TENSOR_MAX].present ? &p->tensor[FACTS_TENSOR_MAX]
+                                                    : &p->tensor[FACTS_TENSOR_SUM_EXP];
         if (!t->present || t->packed == FACTS_PACKED_NOT)
             continue;
         const int64_t end = (t->packed == FACTS_PACKED_Q ? p->start_q : p->start_kv)[a->ask->batch],
                       step = a->ask->ragged_tokens ? 1 : t->stride[2];
         if (type == FACTS_ARRAY_I32 && end > INT32_MAX / (step > 0 ? step : 1))
-            return facts_resolve_bad(a->r, FACTS_KEY_OFFSETS,
-                                     "int32 offsets cannot count these elements; want i64, or rmult=tokens");
+            return facts_resolve_bad(
+                a->r, FACTS_KEY_OFFSETS,
+                "int32 offsets cannot count these elements; want i64, or rmult=tokens");
         has(a, FACTS_ARRAY_Q_OFFSETS + (facts_array_id)i, type, a->ask->batch + 1);
     }
     return FACTS_RESOLVED;
@@ -98,7 +103,8 @@ static void add_softmax(arrays *a)
     has_float(a, FACTS_ARRAY_DROPOUT_SCALE_INVERSE, ask->dropout_mask && a->backward);
     if (ask->block_mask)
         has(a, FACTS_ARRAY_BLOCK_MASK, FACTS_ARRAY_U8,
-            ask->batch * ask->heads_q * ((ask->seq_q + 127) / 128) * (((ask->seq_kv + 127) / 128 + 7) / 8));
+            ask->batch * ask->heads_q * ((ask->seq_q + 127) / 128) *
+                (((ask->seq_kv + 127) / 128 + 7) / 8));
     if (ask->rope) {
         has(a, FACTS_ARRAY_ROPE_Q, FACTS_ARRAY_F32, ask->seq_q * ask->rope_dim);
         has(a, FACTS_ARRAY_ROPE_K, FACTS_ARRAY_F32, ask->seq_kv * ask->rope_dim);
@@ -108,7 +114,8 @@ static void add_softmax(arrays *a)
 static void add_fp8(arrays *a)
 {
     const fattn_problem *ask = a->ask;
-    const bool fp8 = facts_is_fp8(ask->dtype), eight = fp8 || facts_is_mx(ask->dtype), backward = a->backward;
+    const bool fp8 = facts_is_fp8(ask->dtype), eight = fp8 || facts_is_mx(ask->dtype),
+               backward = a->backward;
     for (facts_array_id id = FACTS_ARRAY_DESCALE_Q; id <= FACTS_ARRAY_SCALE_S; id++)
         has_float(a, id, fp8);
     has_float(a, FACTS_ARRAY_SCALE_O, fp8 && !backward && facts_is_fp8(ask->o_dtype));
@@ -119,7 +126,8 @@ static void add_fp8(arrays *a)
     has_float(a, FACTS_ARRAY_AMAX_S, fp8 && !backward);
     has_float(a, FACTS_ARRAY_AMAX_O, eight && !backward);
     has_float(a, FACTS_ARRAY_AMAX_DP, fp8 && backward);
-    if (fp8 && backward && facts_is_huge(a->r->out)) { /* it runs its own forward: worker/memory/own_forward.h */
+    if (fp8 && backward &&
+        facts_is_huge(a->r->out)) { /* it runs its own forward: worker/memory/own_forward.h */
         has_for_forward(a, FACTS_ARRAY_SCALE_O, facts_is_fp8(ask->o_dtype));
         has_for_forward(a, FACTS_ARRAY_AMAX_S, true);
         has_for_forward(a, FACTS_ARRAY_AMAX_O, true);
@@ -128,7 +136,8 @@ static void add_fp8(arrays *a)
         has_float(a, id, eight && backward);
 }
 
-/* Factors of blocks of 32 along the columns, padded to tiles of 128 x 4, for `count` heads in all. */
+/* Factors of blocks of 32 along the columns, padded to tiles of 128 x 4, for `count` heads in all.
+ */
 static void add_factors(arrays *a, facts_array_id id, int64_t count, int64_t rows, int64_t columns)
 {
     const int64_t blocks = (columns + 31) / 32;
@@ -138,7 +147,8 @@ static void add_factors(arrays *a, facts_array_id id, int64_t count, int64_t row
 static void add_mx(arrays *a)
 {
     const fattn_problem *ask = a->ask;
-    const int64_t q = ask->batch * ask->heads_q, k = ask->batch * ask->heads_k, v = ask->batch * ask->heads_v;
+    const int64_t q = ask->batch * ask->heads_q, k = ask->batch * ask->heads_k,
+                  v = ask->batch * ask->heads_v;
     if (!facts_is_mx(ask->dtype))
         return;
     add_factors(a, FACTS_ARRAY_SF_Q, q, ask->seq_q, ask->dim_qk);
@@ -173,7 +183,9 @@ const char *const facts_array_words[FACTS_ARRAY_COUNT] = {
 
 size_t facts_array_bytes(const facts_array *array)
 {
-    static const size_t size[] = { [FACTS_ARRAY_I32] = 4, [FACTS_ARRAY_I64] = 8, [FACTS_ARRAY_F32] = 4, [FACTS_ARRAY_U8] = 1 };
+    static const size_t size[] = {
+        [FACTS_ARRAY_I32] = 4, [FACTS_ARRAY_I64] = 8, [FACTS_ARRAY_F32] = 4, [FACTS_ARRAY_U8] = 1
+    };
     return (size_t)array->count * size[array->type];
 }
 

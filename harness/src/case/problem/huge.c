@@ -15,7 +15,8 @@ double facts_keys_of_row(const facts_problem *p)
 
 double facts_pairs(const facts_problem *p)
 {
-    return (double)p->ask.batch * (double)p->ask.heads_q * (double)p->ask.seq_q * facts_keys_of_row(p);
+    return (double)p->ask.batch * (double)p->ask.heads_q * (double)p->ask.seq_q *
+           facts_keys_of_row(p);
 }
 
 bool facts_is_huge(const facts_problem *p)
@@ -23,7 +24,10 @@ bool facts_is_huge(const facts_problem *p)
     double products = p->ask.pass == FATTN_BACKWARD ? 5.0 : 2.0;
     for (int d = 0; d < 4; d++) /* sums over what is broadcast need every term */
         for (facts_tensor_id id = FACTS_TENSOR_DQ; id <= FACTS_TENSOR_DV; id++)
-            if (p->tensor[id].present && p->tensor[id].dim[d] != p->tensor[id - FACTS_TENSOR_DQ + FACTS_TENSOR_Q].dim[d])
+            if (p->tensor[id].present &&
+                p->tensor[id].dim[d] != p->tensor[id - FACTS_TENSOR_DQ + FACTS_TENSOR_Q].dim[d])
                 return false;
-    return !p->ask.dbias && products * facts_pairs(p) * (double)(p->ask.dim_qk + p->ask.dim_v + EXPONENTIAL) > FACTS_HUGE;
+    return !p->ask.dbias &&
+           products * facts_pairs(p) * (double)(p->ask.dim_qk + p->ask.dim_v + EXPONENTIAL) >
+               FACTS_HUGE;
 }

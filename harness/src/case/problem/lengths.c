@@ -10,10 +10,12 @@
 
 _Static_assert(FACTS_MAX_LENGTHS == FACTS_MAX_BATCH_LENS, "one bound for lengths");
 
-/* Draws the lengths of an entry: 1..s for each side, from the first two words. Returns all words. */
+/* Draws the lengths of an entry: 1..s for each side, from the first two words. Returns all words.
+ */
 static facts_draw draw(facts_problem *problem, int64_t b)
 {
-    facts_draw drawn = facts_draw_at(problem->seed, FACTS_STREAM_LENGTHS, FACTS_LANE_VALUE, (uint64_t)b);
+    facts_draw drawn =
+        facts_draw_at(problem->seed, FACTS_STREAM_LENGTHS, FACTS_LANE_VALUE, (uint64_t)b);
     problem->len_q[b] = 1 + (int32_t)facts_pick(drawn.r[0], (uint32_t)problem->ask.seq_q);
     problem->len_kv[b] = 1 + (int32_t)facts_pick(drawn.r[1], (uint32_t)problem->ask.seq_kv);
     return drawn;
@@ -57,24 +59,25 @@ static const char *given(facts_problem *problem, facts_span text)
         size_t count = facts_lengths_read(side[i].text, side[i].out, FACTS_MAX_BATCH_LENS);
         int64_t expects = problem->ask.len_broadcast ? 1 : problem->ask.batch;
         if ((int64_t)count != expects) {
-            snprintf(message, sizeof message, "%zu lengths of %s for %lld batch entries%s", count, side[i].side,
-                     (long long)problem->ask.batch, problem->ask.len_broadcast ? " that share one" : "");
+            snprintf(message, sizeof message, "%zu lengths of %s for %lld batch entries%s", count,
+                     side[i].side, (long long)problem->ask.batch,
+                     problem->ask.len_broadcast ? " that share one" : "");
             return message;
         }
         for (size_t b = 0; b < count; b++) {
             problem->unused[b] |= side[i].out[b] < 0;
             if (side[i].out[b] <= side[i].most)
                 continue;
-            snprintf(message, sizeof message, "length %d of %s is above s=%lld", side[i].out[b], side[i].side,
-                     (long long)side[i].most);
+            snprintf(message, sizeof message, "length %d of %s is above s=%lld", side[i].out[b],
+                     side[i].side, (long long)side[i].most);
             return message;
         }
     }
     return NULL;
 }
 
-/* A length of -1 means that the sequence is unused; XLA fills unused segments with it. Only for ragged tensors, for queries and
- * keys.
+/* A length of -1 means that the sequence is unused; XLA fills unused segments with it. Only for
+ * ragged tensors, for queries and keys.
  */
 static const char *take_unused(facts_problem *problem, const facts_case *c)
 {
@@ -88,8 +91,10 @@ static const char *take_unused(facts_problem *problem, const facts_case *c)
     }
     for (facts_key key = FACTS_KEY_Q; key <= FACTS_KEY_V; key++)
         packed |= facts_layout_ragged(facts_span_of(facts_case_get(c, key)));
-    if (any && (!packed || problem->ask.len_broadcast || strcmp(facts_case_get(c, FACTS_KEY_CU), "none") != 0))
-        return "-1 marks an unused ragged sequence: it needs a layout with t (thd), a length for each entry, and cu=none";
+    if (any && (!packed || problem->ask.len_broadcast ||
+                strcmp(facts_case_get(c, FACTS_KEY_CU), "none") != 0))
+        return "-1 marks an unused ragged sequence: it needs a layout with t (thd), a length for "
+               "each entry, and cu=none";
     return NULL;
 }
 
@@ -97,7 +102,8 @@ static const char *take_unused(facts_problem *problem, const facts_case *c)
 static void join_sides(facts_problem *problem)
 {
     for (int64_t b = 0; b < problem->ask.batch; b++) {
-        int32_t least = problem->len_q[b] < problem->len_kv[b] ? problem->len_q[b] : problem->len_kv[b];
+        int32_t least =
+            problem->len_q[b] < problem->len_kv[b] ? problem->len_q[b] : problem->len_kv[b];
         problem->len_q[b] = problem->len_kv[b] = least;
     }
 }
@@ -113,7 +119,8 @@ static void share_first(facts_problem *problem)
 
 const char *facts_lengths_resolve(facts_problem *problem, const facts_case *c)
 {
-    const char *padding = facts_case_get(c, FACTS_KEY_PADDING), *lens = facts_case_get(c, FACTS_KEY_LENS);
+    const char *padding = facts_case_get(c, FACTS_KEY_PADDING),
+               *lens = facts_case_get(c, FACTS_KEY_LENS);
     bool explicit = strcmp(lens, "none") != 0;
     problem->has_lengths = explicit || strcmp(padding, "none") != 0;
     problem->ask.padding = problem->has_lengths;

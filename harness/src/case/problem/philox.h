@@ -1,7 +1,8 @@
-/* Random numbers that depend on their place alone: Philox4x32-10 (Salmon et al., SC 2011). docs/numerics.md section 4.
+/* Random numbers that depend on their place alone: Philox4x32-10 (Salmon et al., SC 2011).
+ * docs/numerics.md section 4.
  *
- * Only integer operations, one fp32 conversion and one fp32 multiplication: a CPU and a GPU give the same bits, in any order.
- * Compiled by C and by CUDA C++.
+ * Only integer operations, one fp32 conversion and one fp32 multiplication: a CPU and a GPU give
+ * the same bits, in any order. Compiled by C and by CUDA C++.
  */
 #ifndef FACTS_PHILOX_H
 #define FACTS_PHILOX_H
@@ -11,11 +12,11 @@
 #include "host_device.h"
 
 /* Which stream a number comes from. X(SYMBOL, number) */
-#define FACTS_STREAM_LIST(X)                                                                                                       \
-    X(Q, 0)                                                                                                                        \
-    X(K, 1)                                                                                                                        \
-    X(V, 2) X(DO, 3) X(BIAS, 4) X(SINK, 5) X(DIRECTION, 6) X(ROW, 7) X(KEEP, 8) X(LENGTHS, 9) X(PAGES, 10) X(BLOCK_SCALES, 11)     \
-        X(PAD, 13) X(TILES, 14)
+/* clang-format off */
+#define FACTS_STREAM_LIST(X)                                                                    \
+    X(Q, 0) X(K, 1) X(V, 2) X(DO, 3) X(BIAS, 4) X(SINK, 5) X(DIRECTION, 6) X(ROW, 7) X(KEEP, 8) \
+    X(LENGTHS, 9) X(PAGES, 10) X(BLOCK_SCALES, 11) X(PAD, 13) X(TILES, 14)
+/* clang-format on */
 #define AS_ENUM(symbol, number) FACTS_STREAM_##symbol = (number),
 typedef enum facts_stream { FACTS_STREAM_LIST(AS_ENUM) } facts_stream;
 #undef AS_ENUM
@@ -41,7 +42,8 @@ FACTS_BOTH uint32_t facts_multiply(uint32_t a, uint32_t b, uint32_t *low)
 
 FACTS_BOTH facts_draw facts_philox(const uint32_t counter[4], const uint32_t key[2])
 {
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0],
+             k1 = key[1];
     for (int round = 0; round < 10; round++) {
         uint32_t low_a, low_b, high_a = facts_multiply(c0, UINT32_C(0xD2511F53), &low_a),
                                high_b = facts_multiply(c2, UINT32_C(0xCD9E8D57), &low_b);
@@ -59,12 +61,14 @@ FACTS_BOTH facts_draw facts_philox(const uint32_t counter[4], const uint32_t key
 /* The four words of element e of a stream. */
 FACTS_BOTH facts_draw facts_draw_at(uint64_t seed, facts_stream stream, facts_lane lane, uint64_t e)
 {
-    const uint32_t counter[4] = { (uint32_t)e, (uint32_t)(e >> 32), (uint32_t)stream, (uint32_t)lane };
+    const uint32_t counter[4] = { (uint32_t)e, (uint32_t)(e >> 32), (uint32_t)stream,
+                                  (uint32_t)lane };
     const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
     return facts_philox(counter, key);
 }
 
-/* Mean 0, variance 1, |x| < 4.9; the sum of eight 16 bit halves. This is that integer, before scaling. */
+/* Mean 0, variance 1, |x| < 4.9; the sum of eight 16 bit halves. This is that integer, before
+ * scaling. */
 FACTS_BOTH int32_t facts_normal_sum(facts_draw draw)
 {
     uint32_t sum = 0;

@@ -61,7 +61,8 @@ static int32_t knob_of(facts_span name)
     for (size_t i = 0; i < sizeof knob_words / sizeof *knob_words; i++)
         if (facts_span_is(name, knob_words[i]))
             return (int32_t)i;
-    if (name.length > 1 && name.at[0] == 'k' && facts_read_integer((facts_span){ name.at + 1, name.length - 1 }, 9999, &number))
+    if (name.length > 1 && name.at[0] == 'k' &&
+        facts_read_integer((facts_span){ name.at + 1, name.length - 1 }, 9999, &number))
         return (int32_t)number;
     return -1;
 }
@@ -76,7 +77,8 @@ static facts_resolve_status read_knobs(facts_resolution *r)
         facts_span value = facts_span_cut(&rest, '+'), name = facts_span_cut(&value, ':');
         fattn_knob *knob = &out->knob[out->knob_count];
         uint64_t number = 0;
-        if (facts_span_is(name, "unfuse_fma")) { /* no knob of an engine: a word of the unified operation */
+        if (facts_span_is(
+                name, "unfuse_fma")) { /* no knob of an engine: a word of the unified operation */
             facts_read_integer(value, INT64_MAX, &number);
             if (number > 1)
                 return facts_resolve_bad(r, FACTS_KEY_KNOB, "unfuse_fma is 0 or 1");
@@ -87,8 +89,9 @@ static facts_resolve_status read_knobs(facts_resolution *r)
             return facts_resolve_bad(r, FACTS_KEY_KNOB, "a pin needs its engine: engine=N");
         knob->type = knob_of(name);
         if (knob->type < 0)
-            return facts_resolve_bad(r, FACTS_KEY_KNOB,
-                                     "no knob has this name; want cuDNN's names in lower case (tile_m, stages) or k14");
+            return facts_resolve_bad(
+                r, FACTS_KEY_KNOB,
+                "no knob has this name; want cuDNN's names in lower case (tile_m, stages) or k14");
         facts_read_integer(value, INT64_MAX, &number);
         knob->value = (int64_t)number;
         out->knob_count++;
@@ -106,8 +109,10 @@ facts_resolve_status facts_resolve_knobs(facts_resolution *r)
                                                : (int64_t)strtoll(engine, NULL, 10);
     out->rescale = -1;
     if (!facts_key_is(r->c, FACTS_KEY_RESCALE, "auto")) {
-        if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_RESCALE)), 64, &threshold))
-            return facts_resolve_bad(r, FACTS_KEY_RESCALE, "a threshold is the exponent of a power of two, 0 to 64");
+        if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_RESCALE)), 64,
+                                &threshold))
+            return facts_resolve_bad(r, FACTS_KEY_RESCALE,
+                                     "a threshold is the exponent of a power of two, 0 to 64");
         out->rescale = (int32_t)threshold;
     }
     return read_knobs(r);

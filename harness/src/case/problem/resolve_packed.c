@@ -14,7 +14,8 @@ static bool word_packs(const facts_resolution *r, facts_key key)
 void facts_resolve_sides(facts_resolution *r)
 {
     facts_layout layout;
-    r->packs_q = word_packs(r, FACTS_KEY_Q) || word_packs(r, FACTS_KEY_O) || word_packs(r, FACTS_KEY_DO);
+    r->packs_q =
+        word_packs(r, FACTS_KEY_Q) || word_packs(r, FACTS_KEY_O) || word_packs(r, FACTS_KEY_DO);
     r->packs_kv = word_packs(r, FACTS_KEY_K) || word_packs(r, FACTS_KEY_V);
     if (!facts_layout_read(facts_span_of(facts_case_get(r->c, FACTS_KEY_DQKV)), &layout))
         return;
@@ -26,12 +27,15 @@ static facts_resolve_status resolve_cumulative(facts_resolution *r)
 {
     facts_problem *out = r->out;
     const char *cu = facts_case_get(r->c, FACTS_KEY_CU);
-    out->ask.cumulative = (strcmp(cu, "both") == 0 || strcmp(cu, "q") == 0 ? FATTN_CUMULATIVE_Q : 0u) |
-                          (strcmp(cu, "both") == 0 || strcmp(cu, "kv") == 0 ? FATTN_CUMULATIVE_KV : 0u);
+    out->ask.cumulative =
+        (strcmp(cu, "both") == 0 || strcmp(cu, "q") == 0 ? FATTN_CUMULATIVE_Q : 0u) |
+        (strcmp(cu, "both") == 0 || strcmp(cu, "kv") == 0 ? FATTN_CUMULATIVE_KV : 0u);
     if (out->ask.cumulative != 0 && !out->has_lengths)
-        return facts_resolve_bad(r, FACTS_KEY_CU, "there are no lengths: give padding= or lens=, or a ragged layout");
+        return facts_resolve_bad(
+            r, FACTS_KEY_CU, "there are no lengths: give padding= or lens=, or a ragged layout");
     if (out->ask.cumulative != 0 && out->ask.len_broadcast)
-        return facts_resolve_bad(r, FACTS_KEY_CU, "one length for every batch entry has no prefix sums");
+        return facts_resolve_bad(r, FACTS_KEY_CU,
+                                 "one length for every batch entry has no prefix sums");
     bool flat = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "b");
     if (flat && !out->has_lengths)
         return facts_resolve_bad(r, FACTS_KEY_LENS_SHAPE, "there are no lengths");
@@ -40,18 +44,22 @@ static facts_resolve_status resolve_cumulative(facts_resolution *r)
 }
 
 /* The room of each sequence of one side; `text` is +N or as many numbers as there are entries. */
-static facts_resolve_status read_slots(facts_resolution *r, facts_span text, const int32_t *len, int32_t *room)
+static facts_resolve_status read_slots(facts_resolution *r, facts_span text, const int32_t *len,
+                                       int32_t *room)
 {
     uint64_t more = 0;
     size_t batch = (size_t)r->out->ask.batch;
     bool given = text.length > 0 && text.at[0] != '+';
-    if (!given && !facts_read_integer((facts_span){ text.at + 1, text.length - 1 }, 1u << 20, &more))
+    if (!given &&
+        !facts_read_integer((facts_span){ text.at + 1, text.length - 1 }, 1u << 20, &more))
         return facts_resolve_bad(r, FACTS_KEY_SLOTS, "at most 1048576 tokens more");
     if (given && facts_lengths_read(text, room, FACTS_MAX_BATCH_LENS) != batch)
-        return facts_resolve_bad(r, FACTS_KEY_SLOTS, "give one number of reserved tokens for each batch entry");
+        return facts_resolve_bad(r, FACTS_KEY_SLOTS,
+                                 "give one number of reserved tokens for each batch entry");
     for (size_t b = 0; b < batch; b++) {
         if (given && (room[b] < len[b] || room[b] < 0))
-            return facts_resolve_bad(r, FACTS_KEY_SLOTS, "a sequence is longer than its reserved tokens (slots)");
+            return facts_resolve_bad(r, FACTS_KEY_SLOTS,
+                                     "a sequence is longer than its reserved tokens (slots)");
         room[b] = given ? room[b] : len[b] + (int32_t)more;
     }
     return FACTS_RESOLVED;
@@ -61,7 +69,8 @@ static facts_resolve_status resolve_starts(facts_resolution *r)
 {
     facts_problem *out = r->out;
     int32_t room_q[FACTS_MAX_BATCH_LENS] = { 0 }, room_kv[FACTS_MAX_BATCH_LENS] = { 0 };
-    facts_span keys = facts_span_of(facts_case_get(r->c, FACTS_KEY_SLOTS)), both = keys, queries = facts_span_cut(&keys, '/');
+    facts_span keys = facts_span_of(facts_case_get(r->c, FACTS_KEY_SLOTS)), both = keys,
+               queries = facts_span_cut(&keys, '/');
     if (facts_span_is(both, "tight"))
         queries = keys = facts_span_of("+0");
     else if (queries.length == both.length)
@@ -87,7 +96,8 @@ static facts_resolve_status resolve_tail(facts_resolution *r)
         facts_span_cut(&queries, '.');
         facts_span_cut(&keys, '.');
     }
-    if (!facts_read_integer(queries, 1u << 30, &tail[0]) || !facts_read_integer(keys, 1u << 30, &tail[1]))
+    if (!facts_read_integer(queries, 1u << 30, &tail[0]) ||
+        !facts_read_integer(keys, 1u << 30, &tail[1]))
         return facts_resolve_bad(r, FACTS_KEY_TAIL, "at most 2^30 rows");
     r->tokens_q = out->start_q[out->ask.batch] + (int64_t)tail[0];
     r->tokens_kv = out->start_kv[out->ask.batch] + (int64_t)tail[1];
@@ -97,7 +107,8 @@ static facts_resolve_status resolve_tail(facts_resolution *r)
 static facts_resolve_status resolve_total(facts_resolution *r)
 {
     fattn_problem *ask = &r->out->ask;
-    facts_span slack = facts_span_of(facts_case_get(r->c, FACTS_KEY_TOTAL)), word = facts_span_cut(&slack, ':');
+    facts_span slack = facts_span_of(facts_case_get(r->c, FACTS_KEY_TOTAL)),
+               word = facts_span_cut(&slack, ':');
     uint64_t more = 0;
     if (facts_span_is(word, "none"))
         return FACTS_RESOLVED;
@@ -110,13 +121,15 @@ static facts_resolve_status resolve_total(facts_resolution *r)
 
 facts_resolve_status facts_resolve_packed(facts_resolution *r)
 {
-    static const facts_key of_packed[] = { FACTS_KEY_SLOTS, FACTS_KEY_TAIL, FACTS_KEY_TOTAL, FACTS_KEY_OFFSETS, FACTS_KEY_RMULT };
+    static const facts_key of_packed[] = { FACTS_KEY_SLOTS, FACTS_KEY_TAIL, FACTS_KEY_TOTAL,
+                                           FACTS_KEY_OFFSETS, FACTS_KEY_RMULT };
     fattn_problem *ask = &r->out->ask;
     facts_resolve_status status = resolve_cumulative(r);
     if (status != FACTS_RESOLVED)
         return status;
     if (!r->packs_q && !r->packs_kv)
-        return facts_resolve_idle(r, of_packed, 5, "nothing is ragged: give layout=thd or a similar layout");
+        return facts_resolve_idle(r, of_packed, 5,
+                                  "nothing is ragged: give layout=thd or a similar layout");
     ask->ragged_bits = facts_key_is(r->c, FACTS_KEY_OFFSETS, "i64") ? 64 : 32;
     ask->ragged_tokens = facts_key_is(r->c, FACTS_KEY_RMULT, "tokens");
     status = resolve_starts(r);

@@ -3,7 +3,8 @@
 
 #include "resolution.h"
 
-/* Pages of the pool: as many as the tables can name; where their order is free, an eighth and one more that nobody names. */
+/* Pages of the pool: as many as the tables can name; where their order is free, an eighth and one
+ * more that nobody names. */
 static int64_t pages_of(const facts_problem *p, int64_t table)
 {
     int64_t named = p->ask.batch * table;
@@ -18,7 +19,8 @@ facts_resolve_status facts_resolve_paged(facts_resolution *r)
     fattn_problem *ask = &out->ask;
     facts_span number = facts_span_of(facts_case_get(r->c, FACTS_KEY_PAGED));
     uint64_t page = 0;
-    bool one = number.length > 1 && number.at[1] == ':', k = !one || number.at[0] == 'k', v = !one || number.at[0] == 'v';
+    bool one = number.length > 1 && number.at[1] == ':', k = !one || number.at[0] == 'k',
+         v = !one || number.at[0] == 'v';
     if (one)
         facts_span_cut(&number, ':');
     if (!facts_read_integer(number, INT32_MAX, &page))
@@ -26,9 +28,11 @@ facts_resolve_status facts_resolve_paged(facts_resolution *r)
     if (page == 0)
         return facts_resolve_idle(r, of_pages, 1, "there are no pages: give paged=N");
     if (ask->pass == FATTN_BACKWARD)
-        return facts_resolve_bad(r, FACTS_KEY_PAGED, "a backward has no paged keys; pages are for forward");
+        return facts_resolve_bad(r, FACTS_KEY_PAGED,
+                                 "a backward has no paged keys; pages are for forward");
     out->table = (facts_table)facts_key_place(r->c, FACTS_KEY_TABLE);
-    const int64_t table = (ask->seq_kv + (int64_t)page - 1) / (int64_t)page, pages = pages_of(out, table);
+    const int64_t table = (ask->seq_kv + (int64_t)page - 1) / (int64_t)page,
+                  pages = pages_of(out, table);
     if (pages > INT32_MAX)
         return facts_resolve_bad(r, FACTS_KEY_PAGED, "more pages than a table can name");
     ask->page_size_k = k ? (int64_t)page : 0;

@@ -12,7 +12,8 @@
 #include "lengths.h"
 #include "valid_checks.h"
 
-facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status status, facts_key key, const char *what)
+facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status status,
+                                       facts_key key, const char *what)
 {
     if (error != NULL) {
         snprintf(error->text, sizeof error->text, "%s: %s", facts_keys[key].word, what);
@@ -27,7 +28,8 @@ facts_resolve_status facts_resolve_bad(facts_resolution *r, facts_key key, const
     return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, key, what);
 }
 
-facts_resolve_status facts_resolve_idle(facts_resolution *r, const facts_key *keys, size_t count, const char *why)
+facts_resolve_status facts_resolve_idle(facts_resolution *r, const facts_key *keys, size_t count,
+                                        const char *why)
 {
     for (size_t i = 0; i < count; i++)
         if (facts_key_given(r->c, keys[i]))
@@ -45,12 +47,15 @@ bool facts_key_is(const facts_case *c, facts_key key, const char *word)
     return strcmp(facts_case_get(c, key), word) == 0;
 }
 
-/* ---- sizes and types ------------------------------------------------------------------------------------------------------- */
+/* ---- sizes and types
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 int facts_key_place(const facts_case *c, facts_key key)
 {
     char scratch[FACTS_CASE_TEXT];
-    return facts_template_match(facts_keys[key].allowed, facts_span_of(facts_case_get(c, key)), scratch);
+    return facts_template_match(facts_keys[key].allowed, facts_span_of(facts_case_get(c, key)),
+                                scratch);
 }
 
 int32_t facts_key_dtype(const facts_case *c, facts_key key)
@@ -64,7 +69,8 @@ int32_t facts_key_dtype(const facts_case *c, facts_key key)
     return -1;
 }
 
-/* The parts of 8/2/2; a part that is absent repeats the one before. Returns false when one is not a size anybody has. */
+/* The parts of 8/2/2; a part that is absent repeats the one before. Returns false when one is not a
+ * size anybody has. */
 static bool read_parts(const facts_case *c, facts_key key, int64_t *out, size_t count)
 {
     facts_span rest = facts_span_of(facts_case_get(c, key));
@@ -89,10 +95,14 @@ static facts_resolve_status resolve_sizes(facts_resolution *r)
         facts_key key;
         int64_t *out;
         size_t count;
-    } part[] = { { FACTS_KEY_B, &ask->batch, 1 }, { FACTS_KEY_H, heads, 3 }, { FACTS_KEY_S, seq, 2 }, { FACTS_KEY_D, dim, 2 } };
+    } part[] = { { FACTS_KEY_B, &ask->batch, 1 },
+                 { FACTS_KEY_H, heads, 3 },
+                 { FACTS_KEY_S, seq, 2 },
+                 { FACTS_KEY_D, dim, 2 } };
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (!read_parts(r->c, part[i].key, part[i].out, part[i].count))
-            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, part[i].key, "a size must lie between 1 and 2147483647");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, part[i].key,
+                                     "a size must lie between 1 and 2147483647");
     }
     if (heads[0] % heads[1] != 0 || heads[0] % heads[2] != 0)
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_H,
@@ -118,13 +128,15 @@ static facts_resolve_status resolve_band(facts_resolution *r)
     uint64_t bound;
     if (!facts_span_is(left, "inf")) {
         if (!facts_read_integer(left, MOST_WINDOW, &bound))
-            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW,
+                                     "a bound is at most 2^30; inf for none");
         ask->has_left = 1;
         ask->window_left = (int64_t)bound;
     }
     if (!facts_span_is(right, "inf")) {
         if (!facts_read_integer(right, MOST_WINDOW, &bound))
-            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW,
+                                     "a bound is at most 2^30; inf for none");
         ask->has_right = 1;
         ask->window_right = (int64_t)bound;
     }
@@ -132,7 +144,9 @@ static facts_resolve_status resolve_band(facts_resolution *r)
     return FACTS_RESOLVED;
 }
 
-/* ---- the rest -------------------------------------------------------------------------------------------------------------- */
+/* ---- the rest
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 static facts_resolve_status resolve_how(facts_resolution *r)
 {
@@ -143,12 +157,14 @@ static facts_resolve_status resolve_how(facts_resolution *r)
     out->fill = (facts_fill)facts_key_place(c, FACTS_KEY_FILL);
     if (out->fill == FACTS_FILL_OUTLIER &&
         (!facts_read_real(parameter, &out->fill_parameter) || fabs(out->fill_parameter) > 1024.0))
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "an outlier is at most 1024 times the others");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL,
+                                 "an outlier is at most 1024 times the others");
     out->poison = (facts_poison)facts_key_place(c, FACTS_KEY_POISON);
     out->seed = strtoull(facts_case_get(c, FACTS_KEY_SEED), NULL, 10);
     unsigned long long repeat = strtoull(facts_case_get(c, FACTS_KEY_REPEAT), NULL, 10);
     if (repeat > 1000000)
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_REPEAT, "at most 1000000 runs");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_REPEAT,
+                                 "at most 1000000 runs");
     out->repeat = (int32_t)repeat;
     fattn_problem *ask = &out->ask;
     ask->impl = facts_key_place(c, FACTS_KEY_IMPL);
@@ -172,19 +188,24 @@ static facts_resolve_status resolve_exec(facts_resolution *r)
     uint64_t threads, offset = 0;
     out->exec = (facts_exec)facts_key_place(r->c, FACTS_KEY_EXEC);
     out->ask.capture = out->exec == FACTS_EXEC_GRAPH || out->exec == FACTS_EXEC_GRAPH_UPDATE ||
-                       out->exec == FACTS_EXEC_GRAPH_NATIVE || out->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
-    if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_THREADS)), MOST_THREADS, &threads))
+                       out->exec == FACTS_EXEC_GRAPH_NATIVE ||
+                       out->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
+    if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_THREADS)), MOST_THREADS,
+                            &threads))
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_THREADS, "at most 256");
     facts_span place = facts_span_of(facts_case_get(r->c, FACTS_KEY_WORKSPACE));
     facts_span word = facts_span_cut(&place, ':');
-    if (!facts_span_is(word, "aligned") && !facts_read_integer(place, MOST_WORKSPACE_OFFSET, &offset))
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WORKSPACE, "an offset is at most 1048576 bytes");
+    if (!facts_span_is(word, "aligned") &&
+        !facts_read_integer(place, MOST_WORKSPACE_OFFSET, &offset))
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WORKSPACE,
+                                 "an offset is at most 1048576 bytes");
     out->threads = (int32_t)threads;
     out->workspace_offset = (int32_t)offset;
     return FACTS_RESOLVED;
 }
 
-/* The two numbers of word:A:B into out[]; inf for an absent bound, 0 for a number that the word does not have. */
+/* The two numbers of word:A:B into out[]; inf for an absent bound, 0 for a number that the word
+ * does not have. */
 static void read_parameters(const facts_case *c, facts_key key, double out[2])
 {
     facts_span text = facts_span_of(facts_case_get(c, key));
@@ -211,14 +232,17 @@ static facts_resolve_status resolve_mod(facts_resolution *r)
     read_parameters(r->c, FACTS_KEY_MOD, out->mod_parameter);
     bool number = out->mod == FACTS_MOD_SOFTCAP || out->mod == FACTS_MOD_TEMPERATURE;
     if (number && (out->mod_parameter[0] <= 0.0 || !fp32_holds(out->mod_parameter[0])))
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "want a number above 0 and at most 2^24");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD,
+                                 "want a number above 0 and at most 2^24");
     for (int k = 0; !number && k < 2; k++) {
         if (out->mod_parameter[k] != 0.0 && !fp32_holds(out->mod_parameter[k]))
-            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "a count is at most 2^24");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD,
+                                     "a count is at most 2^24");
     }
-    if (out->mod == FACTS_MOD_DOCUMENT &&
-        (out->mod_parameter[0] > (double)out->ask.seq_q || out->mod_parameter[0] > (double)out->ask.seq_kv))
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "more documents than rows or keys");
+    if (out->mod == FACTS_MOD_DOCUMENT && (out->mod_parameter[0] > (double)out->ask.seq_q ||
+                                           out->mod_parameter[0] > (double)out->ask.seq_kv))
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD,
+                                 "more documents than rows or keys");
     return FACTS_RESOLVED;
 }
 
@@ -231,7 +255,8 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
     ask->has_bias = strcmp(shape, "none") != 0;
     ask->dbias = facts_key_is(r->c, FACTS_KEY_DBIAS, "1");
     if (ask->dbias && (!ask->has_bias || ask->pass != FATTN_BACKWARD))
-        return facts_resolve_bad(r, FACTS_KEY_DBIAS, ask->has_bias ? "a forward has no gradients" : "there is no bias");
+        return facts_resolve_bad(r, FACTS_KEY_DBIAS,
+                                 ask->has_bias ? "a forward has no gradients" : "there is no bias");
     if (ask->dbias && boolean)
         return facts_resolve_bad(r, FACTS_KEY_DBIAS, "a boolean mask has no gradient");
     if ((!ask->has_bias || boolean) && r->out->fill == FACTS_FILL_BIAS_NEEDLE)
@@ -246,18 +271,20 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
         return facts_resolve_bad(r, FACTS_KEY_BIAS_DTYPE, "a boolean mask has no other type");
     r->out->bias_fill = (facts_bias_fill)facts_key_place(r->c, FACTS_KEY_BIAS_FILL);
     read_parameters(r->c, FACTS_KEY_BIAS_FILL, r->out->bias_parameter);
-    bool numbers =
-        r->out->bias_fill == FACTS_BIAS_RANDN || r->out->bias_fill == FACTS_BIAS_ZERO || r->out->bias_fill == FACTS_BIAS_FINITE_MIN;
+    bool numbers = r->out->bias_fill == FACTS_BIAS_RANDN || r->out->bias_fill == FACTS_BIAS_ZERO ||
+                   r->out->bias_fill == FACTS_BIAS_FINITE_MIN;
     if (boolean && numbers)
         return facts_resolve_bad(r, FACTS_KEY_BIAS_FILL,
-                                 "a boolean mask holds no numbers; want random, rows_masked, window, all_true or minus_inf");
+                                 "a boolean mask holds no numbers; want random, rows_masked, "
+                                 "window, all_true or minus_inf");
     if (r->out->fill == FACTS_FILL_BIAS_NEEDLE && r->out->bias_fill != FACTS_BIAS_RANDN)
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL,
                                  "bias_needle already sets the bias; leave bias_fill out");
     return FACTS_RESOLVED;
 }
 
-/* Ragged and paged tensors have lengths in any case: where the case gives none, all of them are full. */
+/* Ragged and paged tensors have lengths in any case: where the case gives none, all of them are
+ * full. */
 static void make_full(facts_problem *out)
 {
     out->has_lengths = true;
@@ -273,13 +300,16 @@ static facts_resolve_status resolve_lengths(facts_resolution *r)
     facts_resolve_sides(r);
     facts_key key = facts_key_is(r->c, FACTS_KEY_LENS, "none") ? FACTS_KEY_PADDING : FACTS_KEY_LENS;
     bool any = key == FACTS_KEY_LENS || !facts_key_is(r->c, FACTS_KEY_PADDING, "none");
-    bool shared = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "bcast"), paged = !facts_key_is(r->c, FACTS_KEY_PAGED, "0");
+    bool shared = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "bcast"),
+         paged = !facts_key_is(r->c, FACTS_KEY_PAGED, "0");
     bool full = !any && (r->packs_q || r->packs_kv || paged);
     if (shared && !any)
         return facts_resolve_bad(r, FACTS_KEY_LENS_SHAPE, "there are no lengths");
-    if (((any && (key == FACTS_KEY_PADDING || shared)) || full) && r->out->ask.batch > FACTS_MAX_BATCH_LENS)
-        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, full ? FACTS_KEY_B : key,
-                                 "a case holds lengths of at most 4096 batch entries; the library has no such bound");
+    if (((any && (key == FACTS_KEY_PADDING || shared)) || full) &&
+        r->out->ask.batch > FACTS_MAX_BATCH_LENS)
+        return facts_resolve_say(
+            r->error, FACTS_NOT_IMPLEMENTED, full ? FACTS_KEY_B : key,
+            "a case holds lengths of at most 4096 batch entries; the library has no such bound");
     const char *wrong = facts_lengths_resolve(r->out, r->c);
     if (wrong != NULL)
         return facts_resolve_bad(r, key, wrong);
@@ -288,17 +318,20 @@ static facts_resolve_status resolve_lengths(facts_resolution *r)
     return FACTS_RESOLVED;
 }
 
-/* What is verified beside the reference, and whether that says anything here; last, as it may depend on everything. */
+/* What is verified beside the reference, and whether that says anything here; last, as it may
+ * depend on everything. */
 static facts_resolve_status resolve_check(facts_resolution *r)
 {
     r->out->check = (facts_check)facts_key_place(r->c, FACTS_KEY_CHECK);
     const char *why = facts_check_refuses(r->out);
-    return why == NULL ? FACTS_RESOLVED : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);
+    return why == NULL ? FACTS_RESOLVED
+                       : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);
 }
 
-/* One backward in five reads O and Stats of its own forward (docs/numerics.md section 1). The case's name says which, whatever the
- * engine. None does with a check, an O whose places are shared, or 8 bit types, whose forward has scales and factors of its own.
- * All do where the reference has no O of every row. */
+/* One backward in five reads O and Stats of its own forward (docs/numerics.md section 1). The
+ * case's name says which, whatever the engine. None does with a check, an O whose places are
+ * shared, or 8 bit types, whose forward has scales and factors of its own. All do where the
+ * reference has no O of every row. */
 static bool reads_own_forward(const facts_problem *p, const facts_case *c)
 {
     facts_case any = *c;
@@ -307,7 +340,8 @@ static bool reads_own_forward(const facts_problem *p, const facts_case *c)
     const facts_tensor *o = &p->tensor[FACTS_TENSOR_O];
     if (p->ask.pass == FATTN_BACKWARD && facts_is_huge(p))
         return true;
-    if (p->ask.pass != FATTN_BACKWARD || p->check != FACTS_CHECK_NONE || facts_is_fp8(p->ask.dtype) || facts_is_mx(p->ask.dtype))
+    if (p->ask.pass != FATTN_BACKWARD || p->check != FACTS_CHECK_NONE ||
+        facts_is_fp8(p->ask.dtype) || facts_is_mx(p->ask.dtype))
         return false;
     for (int axis = 0; axis < 3; axis++)
         if (o->stride[axis] == 0 && o->dim[axis] > 1)
@@ -317,14 +351,16 @@ static bool reads_own_forward(const facts_problem *p, const facts_case *c)
     return XXH3_64bits(name, strlen(name)) % 5 == 0;
 }
 
-facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case *c, facts_error *error)
+facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case *c,
+                                           facts_error *error)
 {
     *out = (facts_problem){ .ask = FATTN_PROBLEM_INIT };
     facts_resolution r = { .c = c, .out = out, .error = error };
     facts_resolve_status (*const steps[])(facts_resolution *) = {
-        resolve_sizes,        facts_resolve_types, resolve_band,          resolve_how,           facts_resolve_knobs,
-        resolve_exec,         resolve_bias,        resolve_mod,           facts_resolve_softmax, resolve_lengths,
-        facts_resolve_packed, facts_resolve_paged, facts_resolve_tensors, facts_resolve_arrays,  resolve_check
+        resolve_sizes,         facts_resolve_types,  resolve_band,         resolve_how,
+        facts_resolve_knobs,   resolve_exec,         resolve_bias,         resolve_mod,
+        facts_resolve_softmax, resolve_lengths,      facts_resolve_packed, facts_resolve_paged,
+        facts_resolve_tensors, facts_resolve_arrays, resolve_check
     };
     facts_resolve_status status = FACTS_RESOLVED;
     for (size_t i = 0; status == FACTS_RESOLVED && i < sizeof steps / sizeof *steps; i++)

@@ -6,9 +6,20 @@
 #include "case/words/case_text.h"
 #include "storage.h"
 
-typedef enum kind { KIND_QUERY, KIND_KEY, KIND_VALUE, KIND_ANSWER, KIND_ROW, KIND_BIAS, KIND_SCORES, KIND_MOD_A, KIND_MOD_B } kind;
+typedef enum kind {
+    KIND_QUERY,
+    KIND_KEY,
+    KIND_VALUE,
+    KIND_ANSWER,
+    KIND_ROW,
+    KIND_BIAS,
+    KIND_SCORES,
+    KIND_MOD_A,
+    KIND_MOD_B
+} kind;
 
-/* What each tensor is: its extents, its type, its place in stride=. X-like rows in the order of FACTS_TENSOR_LIST. */
+/* What each tensor is: its extents, its type, its place in stride=. X-like rows in the order of
+ * FACTS_TENSOR_LIST. */
 static const struct {
     kind is;
     facts_stride_tensor form;
@@ -91,7 +102,9 @@ static int32_t dtype_of(const facts_problem *out, facts_tensor_id id)
     case KIND_ANSWER:
         return out->ask.o_dtype;
     case KIND_SCORES:
-        return id == FACTS_TENSOR_RNG_DUMP ? FATTN_F32 : out->ask.dtype >= FATTN_E4M3 ? FATTN_BF16 : out->ask.dtype;
+        return id == FACTS_TENSOR_RNG_DUMP    ? FATTN_F32
+               : out->ask.dtype >= FATTN_E4M3 ? FATTN_BF16
+                                              : out->ask.dtype;
     case KIND_BIAS:
         return out->ask.bias_dtype;
     case KIND_MOD_A:
@@ -105,14 +118,18 @@ static int32_t dtype_of(const facts_problem *out, facts_tensor_id id)
 #define AS_WORD3(symbol, word, fwd, bwd) word,
 static const char *const tensor_words[FACTS_TENSOR_COUNT] = { FACTS_TENSOR_LIST(AS_WORD3) };
 
-/* What is written may not be broadcast; a gradient may be summed where its input is. NULL, or what is wrong. */
-static const char *wrong_zero(const facts_resolution *r, facts_tensor_id id, const facts_stride_form *form)
+/* What is written may not be broadcast; a gradient may be summed where its input is. NULL, or what
+ * is wrong. */
+static const char *wrong_zero(const facts_resolution *r, facts_tensor_id id,
+                              const facts_stride_form *form)
 {
     static const facts_stride_form nothing = { 0 };
-    const facts_stride_form *input = about[id].gradient ? &r->stride.of[about[about[id].input].form] : &nothing;
+    const facts_stride_form *input =
+        about[id].gradient ? &r->stride.of[about[about[id].input].form] : &nothing;
     for (int d = 0; d < 4; d++) {
         if (about[id].written && form->broadcast[d])
-            return "is an output: two of its elements may not share an address (sum: for gradients of broadcast inputs)";
+            return "is an output: two of its elements may not share an address (sum: for gradients "
+                   "of broadcast inputs)";
         if (form->sum[d] && !input->broadcast[d])
             return "is summed over a dimension in which its input is not broadcast";
     }
@@ -122,7 +139,9 @@ static const char *wrong_zero(const facts_resolution *r, facts_tensor_id id, con
 /* The page size of a pool; 0: it is not one. */
 static int64_t page_of(const facts_problem *out, facts_tensor_id id)
 {
-    return id == FACTS_TENSOR_K ? out->ask.page_size_k : id == FACTS_TENSOR_V ? out->ask.page_size_v : 0;
+    return id == FACTS_TENSOR_K   ? out->ask.page_size_k
+           : id == FACTS_TENSOR_V ? out->ask.page_size_v
+                                  : 0;
 }
 
 /* Extents in memory: of a pool [pages, heads, page, d]. */
@@ -159,13 +178,15 @@ static const char *settle(const facts_resolution *r, facts_tensor_id id, bool pa
     return NULL;
 }
 
-static facts_resolve_status place(facts_resolution *r, facts_tensor_id id, facts_span order, int slice)
+static facts_resolve_status place(facts_resolution *r, facts_tensor_id id, facts_span order,
+                                  int slice)
 {
     static const facts_stride_form nothing = { 0 };
     facts_tensor *tensor = &r->out->tensor[id];
     bool input = id <= FACTS_TENSOR_V, follows_plain = about[id].is < KIND_ROW,
          packed = memchr(order.at, 't', order.length) != NULL;
-    const facts_stride_form *form = about[id].form == FACTS_STRIDE_COUNT ? &nothing : &r->stride.of[about[id].form];
+    const facts_stride_form *form =
+        about[id].form == FACTS_STRIDE_COUNT ? &nothing : &r->stride.of[about[id].form];
     facts_place_request request = { .slice = slice,
                                     .form = form,
                                     .plain = follows_plain ? &r->stride.of[FACTS_STRIDE_ALL] : NULL,
@@ -190,24 +211,30 @@ static facts_resolve_status place(facts_resolution *r, facts_tensor_id id, facts
     return FACTS_RESOLVED;
 }
 
-static facts_resolve_status check_packs(facts_resolution *r, facts_key key, int64_t dim[3][4], int from, bool sequences)
+static facts_resolve_status check_packs(facts_resolution *r, facts_key key, int64_t dim[3][4],
+                                        int from, bool sequences)
 {
     const facts_problem *out = r->out;
-    size_t starts = (size_t)(out->ask.batch + 1) * sizeof *out->start_q, lengths = (size_t)out->ask.batch * sizeof *out->len_q;
+    size_t starts = (size_t)(out->ask.batch + 1) * sizeof *out->start_q,
+           lengths = (size_t)out->ask.batch * sizeof *out->len_q;
     if (sequences && from == 0 &&
         (r->tokens_q != r->tokens_kv || memcmp(out->start_q, out->start_kv, starts) != 0 ||
          memcmp(out->len_q, out->len_kv, lengths) != 0))
-        return facts_resolve_bad(r, key, "sequences packed in one storage need equal lengths of queries and keys");
+        return facts_resolve_bad(
+            r, key, "sequences packed in one storage need equal lengths of queries and keys");
     for (int i = from + 1; i < 3; i++) {
         if (memcmp(dim[i], dim[from], sizeof dim[i]) != 0)
-            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, key,
-                                     "tensors packed in one storage need equal heads, lengths and head dims");
+            return facts_resolve_say(
+                r->error, FACTS_BAD_PROBLEM, key,
+                "tensors packed in one storage need equal heads, lengths and head dims");
     }
     return FACTS_RESOLVED;
 }
 
-/* Places three tensors by their words; those with the same packed word share a storage, owned by the first of them. */
-static facts_resolve_status place_three(facts_resolution *r, const facts_tensor_id id[3], const facts_span word[3], facts_key key)
+/* Places three tensors by their words; those with the same packed word share a storage, owned by
+ * the first of them. */
+static facts_resolve_status place_three(facts_resolution *r, const facts_tensor_id id[3],
+                                        const facts_span word[3], facts_key key)
 {
     int64_t dim[3][4];
     for (int i = 0; i < 3; i++)
@@ -216,15 +243,18 @@ static facts_resolve_status place_three(facts_resolution *r, const facts_tensor_
         int packs = facts_layout_packs(word[i]);
         int slice = packs == 1 ? 0 : i - (3 - packs);
         if (slice < 0)
-            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_Q, "Q is not part of a storage that packs K and V");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_Q,
+                                     "Q is not part of a storage that packs K and V");
         facts_resolve_status status =
-            packs == 1 ? FACTS_RESOLVED : check_packs(r, key, dim, 3 - packs, facts_layout_ragged(word[i]));
+            packs == 1 ? FACTS_RESOLVED
+                       : check_packs(r, key, dim, 3 - packs, facts_layout_ragged(word[i]));
         if (status == FACTS_RESOLVED)
             status = place(r, id[i], word[i], slice);
         if (status != FACTS_RESOLVED)
             return status;
         for (int owner = 0; packs > 1 && owner < i; owner++) {
-            bool same = word[owner].length == word[i].length && memcmp(word[owner].at, word[i].at, word[i].length) == 0;
+            bool same = word[owner].length == word[i].length &&
+                        memcmp(word[owner].at, word[i].at, word[i].length) == 0;
             if (!same)
                 continue;
             r->out->tensor[id[i]].shares = 1 + (int32_t)id[owner];
@@ -237,13 +267,15 @@ static facts_resolve_status place_three(facts_resolution *r, const facts_tensor_
 static facts_resolve_status place_inputs(facts_resolution *r)
 {
     static const facts_tensor_id id[3] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V };
-    facts_span word[3] = { facts_span_of(facts_case_get(r->c, FACTS_KEY_Q)), facts_span_of(facts_case_get(r->c, FACTS_KEY_K)),
+    facts_span word[3] = { facts_span_of(facts_case_get(r->c, FACTS_KEY_Q)),
+                           facts_span_of(facts_case_get(r->c, FACTS_KEY_K)),
                            facts_span_of(facts_case_get(r->c, FACTS_KEY_V)) };
     return place_three(r, id, word, FACTS_KEY_LAYOUT);
 }
 
 /* An output with a word of its own, or one that follows the memory order of another tensor. */
-static facts_resolve_status place_following(facts_resolution *r, facts_tensor_id id, facts_key key, facts_tensor_id like)
+static facts_resolve_status place_following(facts_resolution *r, facts_tensor_id id, facts_key key,
+                                            facts_tensor_id like)
 {
     char order[6];
     const char *word = facts_case_get(r->c, key);
@@ -286,7 +318,8 @@ static facts_resolve_status check_wanted(facts_resolution *r)
         return facts_resolve_bad(r, FACTS_KEY_WANT, "rng_dump needs dropout: give dropout=P");
     if (ask->pass != FATTN_BACKWARD)
         return FACTS_RESOLVED;
-    if (!r->out->tensor[FACTS_TENSOR_STATS].present || (ask->outputs & ~(uint32_t)(FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP)) != 0)
+    if (!r->out->tensor[FACTS_TENSOR_STATS].present ||
+        (ask->outputs & ~(uint32_t)(FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP)) != 0)
         return facts_resolve_bad(r, FACTS_KEY_WANT,
                                  "a backward takes only want=stats and want=stats+rng_dump");
     ask->outputs &= FATTN_WANT_RNG_DUMP;
@@ -304,9 +337,10 @@ static facts_resolve_status place_rows(facts_resolution *r)
                  { "sum_exp", FACTS_TENSOR_SUM_EXP, FATTN_WANT_SUM_EXP },
                  { "stats2", FACTS_TENSOR_STATS, FATTN_WANT_STATS_LOG2 },
                  { "rng_dump", FACTS_TENSOR_RNG_DUMP, FATTN_WANT_RNG_DUMP } };
-    bool head_major = facts_key_is(r->c, FACTS_KEY_STATS, "ht1"), row_major = facts_key_is(r->c, FACTS_KEY_STATS, "bhs1");
-    bool tokens =
-        !row_major && !facts_key_is(r->c, FACTS_KEY_STATS, "bsh1") && r->out->tensor[FACTS_TENSOR_Q].packed != FACTS_PACKED_NOT;
+    bool head_major = facts_key_is(r->c, FACTS_KEY_STATS, "ht1"),
+         row_major = facts_key_is(r->c, FACTS_KEY_STATS, "bhs1");
+    bool tokens = !row_major && !facts_key_is(r->c, FACTS_KEY_STATS, "bsh1") &&
+                  r->out->tensor[FACTS_TENSOR_Q].packed != FACTS_PACKED_NOT;
     const char *word = tokens       ? (head_major ? "htd" : "thd")
                        : head_major ? "hbsd"
                        : row_major  ? "bhsd"
@@ -319,8 +353,10 @@ static facts_resolve_status place_rows(facts_resolution *r)
                 continue;
             facts_tensor_id id = rows[i].id;
             if (r->out->tensor[id].present)
-                return facts_resolve_bad(r, FACTS_KEY_WANT, "stats are natural logarithms or of base 2, not both");
-            facts_resolve_status status = place(r, id, facts_span_of(id == FACTS_TENSOR_RNG_DUMP ? "bhsd" : word), 0);
+                return facts_resolve_bad(r, FACTS_KEY_WANT,
+                                         "stats are natural logarithms or of base 2, not both");
+            facts_resolve_status status =
+                place(r, id, facts_span_of(id == FACTS_TENSOR_RNG_DUMP ? "bhsd" : word), 0);
             if (status != FACTS_RESOLVED)
                 return status;
             r->out->ask.outputs |= rows[i].bit;
@@ -349,7 +385,8 @@ static facts_resolve_status place_scores(facts_resolution *r)
     return status;
 }
 
-/* Block-scaled types: a backward reads Q, K and dO quantised along the rows too, and dO in O's type. Each lies as its partner does.
+/* Block-scaled types: a backward reads Q, K and dO quantised along the rows too, and dO in O's
+ * type. Each lies as its partner does.
  */
 static void place_copies(facts_problem *out)
 {
@@ -391,13 +428,15 @@ void facts_ask_strides(facts_problem *out)
     const struct {
         facts_tensor_id id;
         int64_t *to;
-    } pair[] = { { FACTS_TENSOR_Q, ask->q_strides },           { FACTS_TENSOR_K, ask->k_strides },
-                 { FACTS_TENSOR_V, ask->v_strides },           { FACTS_TENSOR_O, ask->o_strides },
-                 { FACTS_TENSOR_DO, ask->do_strides },         { FACTS_TENSOR_DQ, ask->dq_strides },
-                 { FACTS_TENSOR_DK, ask->dk_strides },         { FACTS_TENSOR_DV, ask->dv_strides },
-                 { FACTS_TENSOR_SUM_EXP, ask->stats_strides }, { FACTS_TENSOR_MAX, ask->stats_strides },
-                 { FACTS_TENSOR_STATS, ask->stats_strides },   { FACTS_TENSOR_BIAS, ask->bias_strides },
-                 { FACTS_TENSOR_DBIAS, ask->dbias_strides } };
+    } pair[] = {
+        { FACTS_TENSOR_Q, ask->q_strides },           { FACTS_TENSOR_K, ask->k_strides },
+        { FACTS_TENSOR_V, ask->v_strides },           { FACTS_TENSOR_O, ask->o_strides },
+        { FACTS_TENSOR_DO, ask->do_strides },         { FACTS_TENSOR_DQ, ask->dq_strides },
+        { FACTS_TENSOR_DK, ask->dk_strides },         { FACTS_TENSOR_DV, ask->dv_strides },
+        { FACTS_TENSOR_SUM_EXP, ask->stats_strides }, { FACTS_TENSOR_MAX, ask->stats_strides },
+        { FACTS_TENSOR_STATS, ask->stats_strides },   { FACTS_TENSOR_BIAS, ask->bias_strides },
+        { FACTS_TENSOR_DBIAS, ask->dbias_strides }
+    };
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
         if (out->tensor[pair[i].id].present)
             memcpy(pair[i].to, out->tensor[pair[i].id].stride, sizeof out->tensor[0].stride);
@@ -407,7 +446,8 @@ void facts_ask_strides(facts_problem *out)
 facts_resolve_status facts_resolve_tensors(facts_resolution *r)
 {
     facts_value_fault fault = { 0 };
-    if (!facts_stride_read(facts_span_of(facts_case_get(r->c, FACTS_KEY_STRIDE)), &r->stride, &fault))
+    if (!facts_stride_read(facts_span_of(facts_case_get(r->c, FACTS_KEY_STRIDE)), &r->stride,
+                           &fault))
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, fault.text);
     facts_resolve_status status = place_inputs(r);
     if (status == FACTS_RESOLVED)

@@ -17,8 +17,9 @@ static facts_resolve_status resolve_other_backward(facts_resolution *r)
     if (wide == ask->dtype)
         return FACTS_RESOLVED;
     if (!facts_is_fp8(ask->dtype) || facts_is_fp8(wide) || facts_is_mx(wide))
-        return facts_resolve_bad(r, FACTS_KEY_BWD_DTYPE,
-                                 "want dtype=e4m3 or e5m2, and a backward in bf16, f16 or f32 (high: bf16)");
+        return facts_resolve_bad(
+            r, FACTS_KEY_BWD_DTYPE,
+            "want dtype=e4m3 or e5m2, and a backward in bf16, f16 or f32 (high: bf16)");
     out->high_backward = true;
     out->narrow = ask->dtype;
     ask->o_dtype = ask->o_dtype == ask->dtype ? wide : ask->o_dtype;
@@ -39,9 +40,12 @@ static facts_resolve_status resolve_do(facts_resolution *r)
     if (ask->pass != FATTN_BACKWARD)
         return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "a forward has no dO");
     if (!mx && !facts_is_fp8(ask->dtype))
-        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "dO has its own type only with 8-bit types; otherwise out= sets it");
+        return facts_resolve_bad(
+            r, FACTS_KEY_DO_DTYPE,
+            "dO has its own type only with 8-bit types; otherwise out= sets it");
     if (facts_is_mx(ask->do_dtype) != mx)
-        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "dO is block-scaled exactly if Q, K and V are");
+        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE,
+                                 "dO is block-scaled exactly if Q, K and V are");
     return FACTS_RESOLVED;
 }
 
@@ -59,11 +63,14 @@ static facts_resolve_status resolve_scales(facts_resolution *r)
         return status;
     r->out->scales = (facts_scales)facts_key_place(r->c, FACTS_KEY_SCALES);
     if (facts_is_fp8(ask->dtype))
-        ask->scaling = facts_key_is(r->c, FACTS_KEY_SCALING, "current") ? FATTN_SCALING_CURRENT : FATTN_SCALING_DELAYED;
+        ask->scaling = facts_key_is(r->c, FACTS_KEY_SCALING, "current") ? FATTN_SCALING_CURRENT
+                                                                        : FATTN_SCALING_DELAYED;
     if (facts_key_is(r->c, FACTS_KEY_SCALE_FORMAT, "thd"))
-        return facts_resolve_bad(r, FACTS_KEY_SCALE_FORMAT,
-                                 "scale factors of ragged sequences have no layout; want bshd, sbhd or bhsd");
-    _Static_assert(FATTN_FORMAT_UNSET == 0 && FATTN_FORMAT_BSHD == 1 && FATTN_FORMAT_SBHD == 2 && FATTN_FORMAT_BHSD == 3,
+        return facts_resolve_bad(
+            r, FACTS_KEY_SCALE_FORMAT,
+            "scale factors of ragged sequences have no layout; want bshd, sbhd or bhsd");
+    _Static_assert(FATTN_FORMAT_UNSET == 0 && FATTN_FORMAT_BSHD == 1 && FATTN_FORMAT_SBHD == 2 &&
+                       FATTN_FORMAT_BHSD == 3,
                    "as scale_format= lists them");
     ask->scale_format = facts_key_place(r->c, FACTS_KEY_SCALE_FORMAT);
     return FACTS_RESOLVED;
@@ -80,9 +87,12 @@ facts_resolve_status facts_resolve_types(facts_resolution *r)
         return facts_resolve_bad(r, FACTS_KEY_OUT, "no output has a block-scaled type");
     if (facts_is_mx(ask->grad_dtype))
         return facts_resolve_bad(r, FACTS_KEY_GRAD, "no output has a block-scaled type");
-    if (!facts_is_fp8(ask->dtype) && (facts_is_fp8(ask->o_dtype) || (ask->pass == FATTN_BACKWARD && facts_is_fp8(ask->grad_dtype))))
-        return facts_resolve_bad(r, facts_is_fp8(ask->o_dtype) ? FACTS_KEY_OUT : FACTS_KEY_GRAD,
-                                 "an 8-bit output needs a scale, which only dtype=e4m3 and e5m2 have");
+    if (!facts_is_fp8(ask->dtype) &&
+        (facts_is_fp8(ask->o_dtype) ||
+         (ask->pass == FATTN_BACKWARD && facts_is_fp8(ask->grad_dtype))))
+        return facts_resolve_bad(
+            r, facts_is_fp8(ask->o_dtype) ? FACTS_KEY_OUT : FACTS_KEY_GRAD,
+            "an 8-bit output needs a scale, which only dtype=e4m3 and e5m2 have");
     facts_resolve_status status = resolve_other_backward(r);
     status = status == FACTS_RESOLVED ? resolve_do(r) : status;
     return status == FACTS_RESOLVED ? resolve_scales(r) : status;

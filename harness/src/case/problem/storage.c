@@ -3,9 +3,12 @@
 #include <string.h>
 
 static const char dimension_letters[] = "bhsd";
-#define MOST_ELEMENTS (INT64_C(1) << 46) /* 128 TiB of bf16: beyond any memory, far from overflow */
+#define MOST_ELEMENTS                                                                              \
+    (INT64_C(1) << 46) /* 128 TiB of bf16: beyond any memory, far from overflow                    \
+                        */
 
-/* Strides of extent-1 dimensions may be anything; these are multiples of 16 bytes, larger than any tensor here, and all different.
+/* Strides of extent-1 dimensions may be anything; these are multiples of 16 bytes, larger than any
+ * tensor here, and all different.
  */
 static const int64_t wild_stride[4] = { 800000024, 800000088, 800000152, 1 };
 
@@ -22,7 +25,9 @@ void facts_order_of(const facts_tensor *tensor, char out[6])
         for (; place > 0; place--) {
             int other = sorted[place - 1];
             bool other_free = tensor->stride[other] == 0 || tensor->dim[other] == 1;
-            bool before = own_free != other_free ? own_free : !own_free && tensor->stride[own] > tensor->stride[other];
+            bool before = own_free != other_free
+                              ? own_free
+                              : !own_free && tensor->stride[own] > tensor->stride[other];
             if (!before)
                 break;
             sorted[place] = other;
@@ -60,8 +65,8 @@ static const char *order_of_request(const facts_place_request *request, char ord
     const facts_stride_form *form = request->form;
     if (packed && (named(form) || perm[0] != '\0'))
         return "a packed tensor shares its storage: only plain gap, offset and misaligned apply";
-    bool moved = perm[0] != '\0' || form->gap[0] != 0 || form->broadcast[0] || form->broadcast[2] || form->sum[0] || form->sum[1] ||
-                 form->sum[2];
+    bool moved = perm[0] != '\0' || form->gap[0] != 0 || form->broadcast[0] || form->broadcast[2] ||
+                 form->sum[0] || form->sum[1] || form->sum[2];
     if (strchr(request->order, 't') != NULL && moved)
         return "ragged sequences follow each other: no order, no stride of b, no broadcast of rows";
     memcpy(order, request->order, 6);
@@ -82,7 +87,9 @@ const char *facts_place_tensor(const facts_place_request *request, facts_tensor 
         bool tokens = order[i] == 't';
         const char *place = strchr(dimension_letters, tokens ? 's' : order[i]);
         int d = place == NULL ? -1 : (int)(place - dimension_letters);
-        int64_t extent = tokens ? (request->tokens > 0 ? request->tokens : 1) : d < 0 ? order[i] - '0' : request->dim[d];
+        int64_t extent = tokens  ? (request->tokens > 0 ? request->tokens : 1)
+                         : d < 0 ? order[i] - '0'
+                                 : request->dim[d];
         if (d >= 0 && (request->form->broadcast[d] || request->form->sum[d])) {
             out->stride[d] = 0;
             out->dim[d] = request->form->sum[d] ? 1 : extent;
@@ -98,10 +105,16 @@ const char *facts_place_tensor(const facts_place_request *request, facts_tensor 
         run = stride * extent;
     }
     if (strchr(order, 't') != NULL)
-        out->stride[0] = request->dim[2] * out->stride[2]; /* nobody steps by it: start_q and start_kv say where an entry begins */
+        out->stride[0] =
+            request->dim[2] *
+            out->stride[2]; /* nobody steps by it: start_q and start_kv say where an entry begins */
     const facts_stride_form *plain = request->takes_offsets ? request->plain : NULL;
-    int64_t offset = request->form->offset != 0 ? request->form->offset : plain != NULL ? plain->offset : 0;
-    out->skew_bytes = request->form->misaligned != 0 ? request->form->misaligned : plain != NULL ? plain->misaligned : 0;
+    int64_t offset = request->form->offset != 0 ? request->form->offset
+                     : plain != NULL            ? plain->offset
+                                                : 0;
+    out->skew_bytes = request->form->misaligned != 0 ? request->form->misaligned
+                      : plain != NULL                ? plain->misaligned
+                                                     : 0;
     out->first = offset + request->slice * slice_stride;
     out->elements = offset + run;
     return out->stride[3] == 1 ? NULL : "the last stride must be 1: channels lie side by side";

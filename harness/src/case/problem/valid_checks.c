@@ -12,8 +12,8 @@ static bool has_band(const fattn_problem *ask)
 /* The modification only masks, or there is none. */
 static bool keeps_scores(facts_mod mod)
 {
-    return mod == FACTS_MOD_NONE || mod == FACTS_MOD_CAUSAL || mod == FACTS_MOD_WINDOW || mod == FACTS_MOD_PREFIX_LM ||
-           mod == FACTS_MOD_DOCUMENT;
+    return mod == FACTS_MOD_NONE || mod == FACTS_MOD_CAUSAL || mod == FACTS_MOD_WINDOW ||
+           mod == FACTS_MOD_PREFIX_LM || mod == FACTS_MOD_DOCUMENT;
 }
 
 /* What a score becomes depends on nothing but the score. */
@@ -71,22 +71,26 @@ static bool moves_rows(const facts_problem *p)
     return p->check == FACTS_CHECK_RAGGED || p->check == FACTS_CHECK_PAGED;
 }
 
-/* Where a check writes and reads: elements by their strides, whose numbers are their codes; sum_rows knows the scales of 8 bit
- * types. */
+/* Where a check writes and reads: elements by their strides, whose numbers are their codes;
+ * sum_rows knows the scales of 8 bit types. */
 static bool is_strided(const facts_problem *p)
 {
     const bool has_codes = !facts_is_fp8(p->ask.dtype) || p->check == FACTS_CHECK_SUM_ROWS;
-    return (moves_rows(p) || (!is_packed(p) && !is_paged(p))) && has_codes && !facts_is_mx(p->ask.dtype) && !p->high_backward;
+    return (moves_rows(p) || (!is_packed(p) && !is_paged(p))) && has_codes &&
+           !facts_is_mx(p->ask.dtype) && !p->high_backward;
 }
 
 /* What joins the softmax, that most checks know nothing of. */
 static const char *refuses_joined(const facts_problem *p)
 {
-    bool multiplies = p->check == FACTS_CHECK_POW2 || p->check == FACTS_CHECK_LINEAR; /* of V and dO, whatever P is */
-    bool boolean = p->ask.has_bias && p->ask.bias_dtype == FATTN_BOOL, masks = p->ask.block_mask || boolean;
+    bool multiplies = p->check == FACTS_CHECK_POW2 ||
+                      p->check == FACTS_CHECK_LINEAR; /* of V and dO, whatever P is */
+    bool boolean = p->ask.has_bias && p->ask.bias_dtype == FATTN_BOOL,
+         masks = p->ask.block_mask || boolean;
     bool drops = p->check == FACTS_CHECK_KEEP || p->check == FACTS_CHECK_DROPOUT_ZERO;
     if (moves_rows(p) || p->check == FACTS_CHECK_DROPOUT_ZERO) /* all of it stays as it is */
-        return p->drop != 0.0 && !drops ? "compares the same P at other positions: no dropout" : NULL;
+        return p->drop != 0.0 && !drops ? "compares the same P at other positions: no dropout"
+                                        : NULL;
     if (p->drop != 0.0 && !drops)
         return "needs rows of P that sum to 1: no dropout (keep reads what it keeps)";
     if (p->check == FACTS_CHECK_OFF_BY_ONE)
@@ -94,7 +98,8 @@ static const char *refuses_joined(const facts_problem *p)
     else
         masks = masks || has_own_weights(p);
     if (masks && !multiplies && p->check != FACTS_CHECK_KEEP)
-        return "supports only masks by keys, lengths and windows: no sink, slopes, boolean or tile masks (pow2 and linear support them)";
+        return "supports only masks by keys, lengths and windows: no sink, slopes, boolean or tile "
+               "masks (pow2 and linear support them)";
     return p->ask.rope || (p->ask.outputs & FATTN_WANT_STATS_LOG2)
                ? "needs scores that are products of Q and K, and natural stats: no rope, no stats2"
                : NULL;
@@ -122,10 +127,13 @@ static const char *refuses_probe(const facts_problem *p)
         if (p->drop == 0.0)
             return "keep needs dropout: give dropout=P";
         return p->ask.has_bias || has_own_weights(p) || (!keeps_scores(p->mod) && !is_blind(p->mod))
-                   ? "keep needs equal scores: no bias, sink, slopes, and no modification that adds to a score"
+                   ? "keep needs equal scores: no bias, sink, slopes, and no modification that "
+                     "adds to a score"
                    : NULL;
     case FACTS_CHECK_PERMUTE:
-        return p->ask.batch == 1 && groups_of(&p->ask) == 1 ? "permute needs two batch entries, or two groups of heads" : NULL;
+        return p->ask.batch == 1 && groups_of(&p->ask) == 1
+                   ? "permute needs two batch entries, or two groups of heads"
+                   : NULL;
     default:
         return NULL;
     }
@@ -138,7 +146,8 @@ static const char *refuses_key_of_zeros(const facts_problem *p)
     if (!ask->sink)
         return "off_by_one needs a sink: softmax=off_by_one or sink";
     if (ask->has_left || (ask->has_right && ask->align != FATTN_BOTTOM_RIGHT))
-        return "off_by_one needs rows that all read their first key: no window, or a bottom-right one without a left bound";
+        return "off_by_one needs rows that all read their first key: no window, or a bottom-right "
+               "one without a left bound";
     if (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS)
         return "off_by_one needs scores that do not depend on the position: no mask or position";
     return ask->seq_kv < 2 ? "off_by_one needs two keys" : NULL;
@@ -151,30 +160,41 @@ static const char *refuses_law(const facts_problem *p)
     case FACTS_CHECK_SUM_ROWS:
         return ask->pass == FATTN_BACKWARD ? "sum_rows needs pass=fwd" : NULL;
     case FACTS_CHECK_WINDOW:
-        return ask->scale_in_memory ? "window asks with a quarter of the scale: not scale=tensor" : NULL;
+        return ask->scale_in_memory ? "window asks with a quarter of the scale: not scale=tensor"
+                                    : NULL;
     case FACTS_CHECK_SHIFT:
         if (ask->pass == FATTN_BACKWARD && ask->stats_dtype && ask->stats_dtype != FATTN_F32)
-            return "shift moves the Stats of a backward, which 16 bits round: not stats_dtype=bf16 or f16";
-        return p->mod == FACTS_MOD_SOFTCAP ? "shift does not work with softcap, which does not keep differences of scores" : NULL;
+            return "shift moves the Stats of a backward, which 16 bits round: not stats_dtype=bf16 "
+                   "or f16";
+        return p->mod == FACTS_MOD_SOFTCAP
+                   ? "shift does not work with softcap, which does not keep differences of scores"
+                   : NULL;
     case FACTS_CHECK_REPEAT_HEADS:
-        return ask->heads_k == ask->heads_q && ask->heads_v == ask->heads_q ? "repeat_heads needs GQA" : NULL;
+        return ask->heads_k == ask->heads_q && ask->heads_v == ask->heads_q
+                   ? "repeat_heads needs GQA"
+                   : NULL;
     case FACTS_CHECK_OTHERS:
-        return hides_nothing(p) ? "others needs elements that a query does not read: another batch entry, GQA group, lengths or a mask"
+        return hides_nothing(p) ? "others needs elements that a query does not read: another batch "
+                                  "entry, GQA group, lengths or a mask"
                                 : NULL;
     case FACTS_CHECK_KEY_ORDER:
         return has_band(ask) || (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS)
-                   ? "key_order needs queries that see the same keys in any order: no window, mask or position"
+                   ? "key_order needs queries that see the same keys in any order: no window, mask "
+                     "or position"
                    : NULL;
     case FACTS_CHECK_SPLIT:
-        if (has_band(ask) || p->has_lengths || (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS))
+        if (has_band(ask) || p->has_lengths ||
+            (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS))
             return "split needs queries that see every key: no window, lengths, mask or position";
         if (ask->seq_kv < 2)
             return "split needs at least two keys";
-        return ask->pass == FATTN_FORWARD && !has_statistics(p) ? "split needs the statistics of the parts: add want=stats" : NULL;
+        return ask->pass == FATTN_FORWARD && !has_statistics(p)
+                   ? "split needs the statistics of the parts: add want=stats"
+                   : NULL;
     case FACTS_CHECK_PREFIX: {
         bool causal = ask->has_right && ask->window_right == 0 && ask->align == FATTN_TOP_LEFT;
-        if ((!causal && p->mod != FACTS_MOD_CAUSAL) || p->has_lengths || p->mod == FACTS_MOD_PREFIX_LM ||
-            p->mod == FACTS_MOD_DOCUMENT)
+        if ((!causal && p->mod != FACTS_MOD_CAUSAL) || p->has_lengths ||
+            p->mod == FACTS_MOD_PREFIX_LM || p->mod == FACTS_MOD_DOCUMENT)
             return "prefix needs a top-left causal mask, and no lengths";
         return ask->seq_q < 2 || ask->seq_kv < 2 ? "prefix needs two rows and keys" : NULL;
     }
@@ -191,7 +211,8 @@ static const char *refuses_law(const facts_problem *p)
     case FACTS_CHECK_PAGED:
         return is_paged(p) ? NULL : "paged needs pages: paged=N";
     case FACTS_CHECK_IDENTITIES:
-        return p->fill == FACTS_FILL_GAUSS || p->fill == FACTS_FILL_UNIFORM || p->fill == FACTS_FILL_SPIKY
+        return p->fill == FACTS_FILL_GAUSS || p->fill == FACTS_FILL_UNIFORM ||
+                       p->fill == FACTS_FILL_SPIKY
                    ? NULL
                    : "identities weigh errors that look like noise: fill=gauss, uniform or spiky";
     default:

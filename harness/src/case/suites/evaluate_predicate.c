@@ -9,7 +9,8 @@
 
 /*  any     = all { "|" all }            all = one { "&" one }
  *  one     = "!" one | "(" any ")" | field test
- *  field   = name [ "%" N ]             test = op value | "~" glob | "in" "(" value { "," value } ")"
+ *  field   = name [ "%" N ]             test = op value | "~" glob | "in" "(" value { "," value }
+ * ")"
  */
 #define MOST_LETTERS 8192
 #define MOST_NODES 1024
@@ -20,7 +21,8 @@ typedef enum op { OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE, OP_GLOB, OP_NOT_GLOB
 
 typedef struct node {
     node_kind kind;
-    int left, right; /* children; of TEST in a list: right is the next value's node + 1, 0 at the end */
+    int left,
+        right; /* children; of TEST in a list: right is the next value's node + 1, 0 at the end */
     op op;
     facts_field field, other; /* other: compared with another field, when has_other */
     bool has_other;
@@ -49,8 +51,8 @@ typedef struct parser {
 static bool wrong_at(parser *p, size_t at, const char *what, facts_span about, const char *hint)
 {
     char quote[FACTS_QUOTE_MAX];
-    return facts_fail_at(p->error, "where", 1, (int)at + 1, "%s%s%s%s", facts_quote(quote, about), about.length > 0 ? " " : "",
-                         what, hint);
+    return facts_fail_at(p->error, "where", 1, (int)at + 1, "%s%s%s%s", facts_quote(quote, about),
+                         about.length > 0 ? " " : "", what, hint);
 }
 
 static const facts_span nothing = { "", 0 };
@@ -82,7 +84,8 @@ static int add(parser *p, node n)
 
 static bool in_name(char letter)
 {
-    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_' || letter == '.';
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_' ||
+           letter == '.';
 }
 
 static facts_span take_name(parser *p)
@@ -107,7 +110,8 @@ static bool take_value(parser *p, facts_span *out)
         p->at = (size_t)(end - p->text) + 1;
         return true;
     }
-    while (p->at < p->length && p->text[p->at] != '\0' && strchr(" \t&|(),!<>='\"", p->text[p->at]) == NULL)
+    while (p->at < p->length && p->text[p->at] != '\0' &&
+           strchr(" \t&|(),!<>='\"", p->text[p->at]) == NULL)
         p->at++;
     *out = (facts_span){ p->text + start, p->at - start };
     return out->length > 0 || wrong_at(p, start, "a value is missing", nothing, "");
@@ -118,8 +122,9 @@ static bool take_op(parser *p, op *out)
     static const struct {
         const char *word;
         op op;
-    } ops[] = { { "!=", OP_NE }, { "<=", OP_LE }, { ">=", OP_GE }, { "!~", OP_NOT_GLOB }, { "==", OP_EQ },
-                { "=", OP_EQ },  { "<", OP_LT },  { ">", OP_GT },  { "~", OP_GLOB } };
+    } ops[] = { { "!=", OP_NE },       { "<=", OP_LE }, { ">=", OP_GE },
+                { "!~", OP_NOT_GLOB }, { "==", OP_EQ }, { "=", OP_EQ },
+                { "<", OP_LT },        { ">", OP_GT },  { "~", OP_GLOB } };
     skip(p);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         size_t letters = strlen(ops[i].word);
@@ -134,7 +139,8 @@ static bool take_op(parser *p, op *out)
 
 static bool ordered(const facts_field *field)
 {
-    return field->kind == FACTS_FIELD_NUMBER || field->kind == FACTS_FIELD_PART || field->kind == FACTS_FIELD_VERSION;
+    return field->kind == FACTS_FIELD_NUMBER || field->kind == FACTS_FIELD_PART ||
+           field->kind == FACTS_FIELD_VERSION;
 }
 
 static void keep_text(parser *p, node *n, const char *text, size_t length)
@@ -159,8 +165,9 @@ static bool check_word(parser *p, const node *n, facts_span value, size_t at)
         facts_nearest_offer(&nearest, word.at, word.length);
     }
     char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
-    return facts_fail_at(p->error, "where", 1, (int)at + 1, "%s is not a %s; allowed: %s%s", facts_quote(quote, value),
-                         n->field.name, n->field.words, facts_nearest_hint(&nearest, hint));
+    return facts_fail_at(p->error, "where", 1, (int)at + 1, "%s is not a %s; allowed: %s%s",
+                         facts_quote(quote, value), n->field.name, n->field.words,
+                         facts_nearest_hint(&nearest, hint));
 }
 
 /* Another field on the right: s.q<=s.kv. */
@@ -168,7 +175,8 @@ static bool is_field(const node *n, facts_span value, facts_field *other)
 {
     char hint[FACTS_QUOTE_MAX];
     bool numbers = n->field.kind == FACTS_FIELD_NUMBER || n->field.kind == FACTS_FIELD_PART;
-    return numbers && value.length > 0 && value.at[0] >= 'a' && facts_field_find(value, other, hint) &&
+    return numbers && value.length > 0 && value.at[0] >= 'a' &&
+           facts_field_find(value, other, hint) &&
            (other->kind == FACTS_FIELD_PART || other->kind == FACTS_FIELD_NUMBER);
 }
 
@@ -179,12 +187,14 @@ static bool set_value(parser *p, node *n, facts_span value, size_t at)
         return true;
     }
     if (n->field.kind == FACTS_FIELD_VERSION)
-        return facts_version_read(value, n->version) || wrong_at(p, at, "is not a version, such as 9.10.2", value, "");
+        return facts_version_read(value, n->version) ||
+               wrong_at(p, at, "is not a version, such as 9.10.2", value, "");
     n->has_other = is_field(n, value, &n->other);
     if (n->has_other)
         return true;
     bool number = facts_field_read_number(value, &n->number);
-    bool numbers_only = n->modulus > 0 || n->field.kind == FACTS_FIELD_PART || n->field.key == FACTS_KEY_COUNT;
+    bool numbers_only =
+        n->modulus > 0 || n->field.kind == FACTS_FIELD_PART || n->field.key == FACTS_KEY_COUNT;
     bool equality = n->op == OP_EQ || n->op == OP_NE;
     if (n->field.kind == FACTS_FIELD_PART || n->field.kind == FACTS_FIELD_NUMBER) {
         if (number)
@@ -252,7 +262,8 @@ static bool take_field(parser *p, node *n)
     if (take(p, '%')) {
         facts_span modulus = take_name(p);
         if (!facts_read_integer(modulus, INT32_MAX, &n->modulus) || n->modulus == 0)
-            return wrong_at(p, (size_t)(modulus.at - p->text), "% takes a whole number above 0", nothing, "");
+            return wrong_at(p, (size_t)(modulus.at - p->text), "% takes a whole number above 0",
+                            nothing, "");
         if (n->field.kind != FACTS_FIELD_PART && n->field.kind != FACTS_FIELD_NUMBER)
             return wrong_at(p, at, "is not a number", name, "");
     }
@@ -275,9 +286,11 @@ static int test_node(parser *p)
     }
     bool order = n.op == OP_LT || n.op == OP_LE || n.op == OP_GT || n.op == OP_GE;
     if (order && !ordered(&n.field)) {
-        bool ratio = n.field.key < FACTS_KEY_COUNT && facts_keys[n.field.key].kind == FACTS_KIND_RATIO;
+        bool ratio =
+            n.field.key < FACTS_KEY_COUNT && facts_keys[n.field.key].kind == FACTS_KIND_RATIO;
         facts_span name = facts_span_of(n.field.name);
-        wrong_at(p, at, "has no order", name, ratio ? "; its parts have: h.q h.k h.v s.q s.kv d.qk d.v" : "; = != ~ in apply");
+        wrong_at(p, at, "has no order", name,
+                 ratio ? "; its parts have: h.q h.k h.v s.q s.kv d.qk d.v" : "; = != ~ in apply");
         return -1;
     }
     return value_node(p, n);
@@ -349,7 +362,8 @@ bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error 
     made->root = any_node(&p);
     skip(&p);
     if (made->root >= 0 && p.at < p.length) {
-        wrong_at(&p, p.at, "is left over; & or | join tests", (facts_span){ text + p.at, p.length - p.at }, "");
+        wrong_at(&p, p.at, "is left over; & or | join tests",
+                 (facts_span){ text + p.at, p.length - p.at }, "");
         made->root = -1;
     }
     if (made->root < 0) {
@@ -371,7 +385,9 @@ void facts_predicate_destroy(facts_predicate *p)
     free(p);
 }
 
-/* ---- evaluation ------------------------------------------------------------------------------------------------------------- */
+/* ---- evaluation
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 static bool compare(op o, int order)
 {
@@ -398,7 +414,8 @@ static bool numbers_hold(const node *n, const facts_subject *s, bool *decided)
     if (!*decided)
         return false;
     if (!facts_field_number(&n->field, s, &have))
-        return n->op == OP_NE && !n->has_other && n->modulus == 0 && n->field.key < FACTS_KEY_COUNT && s->c != NULL;
+        return n->op == OP_NE && !n->has_other && n->modulus == 0 &&
+               n->field.key < FACTS_KEY_COUNT && s->c != NULL;
     if (n->has_other && !facts_field_number(&n->other, s, &expects))
         return false;
     if (n->modulus > 0)
@@ -423,7 +440,8 @@ static bool test_holds(const facts_predicate *p, const node *n, const facts_subj
         return facts_glob((facts_span){ expects, n->length }, have) == (n->op == OP_GLOB);
     if (n->field.kind == FACTS_FIELD_VERSION) {
         uint32_t version[FACTS_VERSION_PARTS];
-        return facts_version_read(facts_span_of(have), version) && compare(n->op, facts_version_compare(version, n->version));
+        return facts_version_read(facts_span_of(have), version) &&
+               compare(n->op, facts_version_compare(version, n->version));
     }
     return compare(n->op, strcmp(have, expects));
 }
@@ -447,7 +465,8 @@ const char *facts_predicate_result(const facts_predicate *p)
 {
     for (int i = 0; i < p->count; i++) {
         const node *n = &p->nodes[i];
-        if (n->kind == NODE_TEST && (n->field.result >= 0 || (n->has_other && n->other.result >= 0)))
+        if (n->kind == NODE_TEST &&
+            (n->field.result >= 0 || (n->has_other && n->other.result >= 0)))
             return n->field.result >= 0 ? n->field.name : n->other.name;
     }
     return NULL;
@@ -465,7 +484,8 @@ static bool is_open(const facts_field *field, const facts_subject *s)
     char text[FACTS_NAME_MAX];
     if (field->result < 0)
         return s->c == NULL;
-    return !facts_field_text(field, s, text) || strcmp(text, "auto") == 0 || strcmp(text, "all") == 0;
+    return !facts_field_text(field, s, text) || strcmp(text, "auto") == 0 ||
+           strcmp(text, "all") == 0;
 }
 
 static reference node_reference(const facts_predicate *p, int at, const facts_subject *s)

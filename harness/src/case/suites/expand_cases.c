@@ -35,13 +35,15 @@ struct facts_cases {
     size_t text_count;
 };
 
-/* ---- files --------------------------------------------------------------------------------------------------------------------
+/* ---- files
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
 /* Keeps a text for the life of the list. Takes it over also when it fails. */
 static const char *keep(facts_cases *cases, char *text)
 {
-    char **texts = text == NULL ? NULL : realloc(cases->texts, (cases->text_count + 1) * sizeof *texts);
+    char **texts =
+        text == NULL ? NULL : realloc(cases->texts, (cases->text_count + 1) * sizeof *texts);
     if (texts == NULL) {
         free(text);
         return NULL;
@@ -59,7 +61,8 @@ static bool add_known(facts_cases *cases, const char *text, const char *path, fa
     if (kept == NULL)
         return facts_fail_at(error, path, 1, 1, "no memory");
     return facts_suite_read(&cases->suite, kept, path, error) &&
-           (facts_known_titles(&cases->suite, first, text) || facts_fail_at(error, path, 1, 1, "no memory"));
+           (facts_known_titles(&cases->suite, first, text) ||
+            facts_fail_at(error, path, 1, 1, "no memory"));
 }
 
 static bool add_file(facts_cases *cases, const char *path, facts_error *error)
@@ -70,7 +73,8 @@ static bool add_file(facts_cases *cases, const char *path, facts_error *error)
     const char *kept = keep(cases, text), *name = kept == NULL ? NULL : keep(cases, strdup(path));
     if (name == NULL)
         return facts_fail_at(error, path, 1, 1, "no memory");
-    return facts_is_known(path) ? add_known(cases, kept, name, error) : facts_suite_read(&cases->suite, kept, name, error);
+    return facts_is_known(path) ? add_known(cases, kept, name, error)
+                                : facts_suite_read(&cases->suite, kept, name, error);
 }
 
 /* The suite regress: the cases of every known failure, except the big ones. */
@@ -79,7 +83,8 @@ static bool add_regress(facts_cases *cases, const char *suite_dir, facts_error *
     char folder[4096], **paths;
     snprintf(folder, sizeof folder, "%s/known", suite_dir);
     size_t count = facts_folder_files(folder, ".known", &paths);
-    bool ok = count > 0 || facts_fail_at(error, folder, 1, 1, "no .known file can be read in this folder");
+    bool ok = count > 0 ||
+              facts_fail_at(error, folder, 1, 1, "no .known file can be read in this folder");
     for (size_t i = 0; i < count && ok; i++) {
         char *text = facts_file_text(paths[i], error);
         ok = text != NULL && (!facts_known_in_regress(text) || add_file(cases, paths[i], error));
@@ -93,7 +98,8 @@ static bool add_folder(facts_cases *cases, const char *folder, facts_error *erro
 {
     char **paths = NULL;
     size_t count = facts_folder_files(folder, ".cases", &paths);
-    bool ok = count > 0 || facts_fail_at(error, folder, 1, 1, "no .cases file can be read in this folder");
+    bool ok = count > 0 ||
+              facts_fail_at(error, folder, 1, 1, "no .cases file can be read in this folder");
     for (size_t i = 0; i < count && ok; i++)
         ok = add_file(cases, paths[i], error);
     facts_folder_free(paths, count);
@@ -115,9 +121,11 @@ static bool no_such(const char *text, const char *suite_dir, facts_error *error)
     facts_nearest_offer(&nearest, "nightly", strlen("nightly"));
     facts_nearest_offer(&nearest, "models", strlen("models"));
     const char *slash = strrchr(text, '/');
-    bool inside = slash != NULL && slash - text < 100 && strstr(text, "..") == NULL && suite_dir != NULL;
+    bool inside =
+        slash != NULL && slash - text < 100 && strstr(text, "..") == NULL && suite_dir != NULL;
     int inner = inside ? (int)(slash - text) : 0; /* models/llama: what its folder has */
-    snprintf(folder, sizeof folder, "%s/suites/%.*s", suite_dir != NULL ? suite_dir : "", inner, text);
+    snprintf(folder, sizeof folder, "%s/suites/%.*s", suite_dir != NULL ? suite_dir : "", inner,
+             text);
     size_t count = suite_dir != NULL ? facts_folder_files(folder, ".cases", &paths) : 0;
     size_t skip = suite_dir != NULL ? strlen(suite_dir) + strlen("/suites/") : 0;
     for (size_t i = 0; i < count; i++) {
@@ -127,16 +135,19 @@ static bool no_such(const char *text, const char *suite_dir, facts_error *error)
     facts_nearest_hint(&nearest, hint);
     if (suite_dir != NULL)
         facts_folder_free(paths, count);
-    return facts_fail_at(error, "cases", 1, 1, "%s is neither a case (key=value), nor a suite, nor a file%s",
+    return facts_fail_at(error, "cases", 1, 1,
+                         "%s is neither a case (key=value), nor a suite, nor a file%s",
                          facts_quote(quote, facts_span_of(text)), hint);
 }
 
 /* One of CASES on the command line. */
-static bool add_text(facts_cases *cases, const char *text, const char *suite_dir, facts_error *error)
+static bool add_text(facts_cases *cases, const char *text, const char *suite_dir,
+                     facts_error *error)
 {
     char path[4096];
     /* A suite's word, or one of a folder of suites: models/llama-3.1-8b. */
-    bool word = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") > 0 && strlen(text) < 100 && strstr(text, "..") == NULL &&
+    bool word = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") > 0 && strlen(text) < 100 &&
+                strstr(text, "..") == NULL &&
                 strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-./") == strlen(text);
     if (word && suite_dir != NULL) {
         snprintf(path, sizeof path, "%s/suites/%s.cases", suite_dir, text);
@@ -150,21 +161,25 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
         snprintf(path, sizeof path, "%s/%s", suite_dir, text);
         if (strcmp(text, "reject") == 0 && exists(path, true))
             return add_folder(cases, path, error);
-        snprintf(path, sizeof path, "%s/known/%s.known", suite_dir, strncmp(text, "regress/", 8) == 0 ? text + 8 : "");
+        snprintf(path, sizeof path, "%s/known/%s.known", suite_dir,
+                 strncmp(text, "regress/", 8) == 0 ? text + 8 : "");
         if (exists(path, false))
             return add_file(cases, path, error);
     }
     if (exists(text, false))
         return add_file(cases, text, error);
     if (text[strspn(text, " \t\n")] == '\0')
-        return facts_fail_at(error, "cases", 1, 1, "the case is empty; write key=value, such as 'pass=fwd d=64'");
+        return facts_fail_at(error, "cases", 1, 1,
+                             "the case is empty; write key=value, such as 'pass=fwd d=64'");
     if (strchr(text, '=') == NULL)
         return no_such(text, suite_dir, error);
     const char *kept = keep(cases, strdup(text));
-    return kept != NULL ? facts_suite_read(&cases->suite, kept, "case", error) : facts_fail_at(error, "case", 1, 1, "no memory");
+    return kept != NULL ? facts_suite_read(&cases->suite, kept, "case", error)
+                        : facts_fail_at(error, "case", 1, 1, "no memory");
 }
 
-/* ---- the list -----------------------------------------------------------------------------------------------------------------
+/* ---- the list
+ * -----------------------------------------------------------------------------------------------------------------
  */
 
 static const char *name_at(const facts_cases *cases, size_t i)
@@ -234,8 +249,8 @@ static bool keeps(const facts_predicate *p, const facts_case *c)
     return p == NULL || facts_predicate_holds(p, &(facts_subject){ .c = c });
 }
 
-static bool expand_line(facts_cases *cases, const facts_suite_line *line, const facts_predicate *where, const char *with,
-                        facts_error *error)
+static bool expand_line(facts_cases *cases, const facts_suite_line *line,
+                        const facts_predicate *where, const char *with, facts_error *error)
 {
     const facts_group *group = &cases->suite.group[line->group];
     uint64_t members = facts_pattern_count(line->pattern), taken = 0, tries = members;
@@ -252,13 +267,16 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line, const 
         if (wanted && with && !facts_case_override(&c, with, error))
             return false;
         if (wanted && !add_case(cases, &c, line->group))
-            return facts_fail_at(error, line->place.where, line->place.line, 1, "no memory for %zu cases", cases->count);
+            return facts_fail_at(error, line->place.where, line->place.line, 1,
+                                 "no memory for %zu cases", cases->count);
         if (++taken == line->draw)
             return true;
     }
     if (line->draw > 0)
         return facts_fail_at(error, line->place.where, line->place.line, 1,
-                             "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64 " members satisfy where", line->draw, taken, tries);
+                             "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64
+                             " members satisfy where",
+                             line->draw, taken, tries);
     return true;
 }
 
@@ -276,15 +294,18 @@ static const facts_suite_line *largest(const facts_suite *suite)
     return most;
 }
 
-/* The key of a word that is one key=value and nothing else; FACTS_KEY_COUNT: it is something else. */
+/* The key of a word that is one key=value and nothing else; FACTS_KEY_COUNT: it is something else.
+ */
 static facts_key lone_key(const char *text)
 {
     const size_t length = strcspn(text, "=");
-    const bool lone = text[length] == '=' && strcspn(text, " \t\n") == strlen(text) && !exists(text, false);
+    const bool lone =
+        text[length] == '=' && strcspn(text, " \t\n") == strlen(text) && !exists(text, false);
     return lone ? facts_key_find(text, length) : FACTS_KEY_COUNT;
 }
 
-/* d=64 mask=causal without quotes would be two cases. Two values of one key can only be two cases. */
+/* d=64 mask=causal without quotes would be two cases. Two values of one key can only be two cases.
+ */
 static bool check_quotes(const char *const *texts, size_t count, facts_error *error)
 {
     char line[256] = "";
@@ -293,16 +314,20 @@ static bool check_quotes(const char *const *texts, size_t count, facts_error *er
         if (one == FACTS_KEY_COUNT || other == FACTS_KEY_COUNT || one == other)
             continue;
         for (size_t k = i - 1; k < count && lone_key(texts[k]) != FACTS_KEY_COUNT; k++)
-            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", *line ? " " : "", texts[k]);
-        return facts_fail_at(error, "cases", 1, 1, "one case must be one word in quotes: write '%s'", line);
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", *line ? " " : "",
+                     texts[k]);
+        return facts_fail_at(error, "cases", 1, 1,
+                             "one case must be one word in quotes: write '%s'", line);
     }
     return true;
 }
 
-static bool expand(facts_cases *cases, const char *const *texts, size_t count, const char *suite_dir, const facts_predicate *where,
-                   const facts_choice *choice, facts_error *error)
+static bool expand(facts_cases *cases, const char *const *texts, size_t count,
+                   const char *suite_dir, const facts_predicate *where, const facts_choice *choice,
+                   facts_error *error)
 {
-    size_t limit = choice->limit == 0 || choice->limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : choice->limit;
+    size_t limit =
+        choice->limit == 0 || choice->limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : choice->limit;
     if (!check_quotes(texts, count, error))
         return false;
     for (size_t i = 0; i < count; i++) {
@@ -313,7 +338,8 @@ static bool expand(facts_cases *cases, const char *const *texts, size_t count, c
     facts_place most = all > limit ? largest(&cases->suite)->place : (facts_place){ 0 };
     if (all > limit)
         return facts_fail_at(error, most.where, most.line, 1,
-                             "%s%" PRIu64 " cases, more than %zu; take fewer values, or draw N of them",
+                             "%s%" PRIu64
+                             " cases, more than %zu; take fewer values, or draw N of them",
                              all == UINT64_MAX ? "at least " : "", all, limit);
     for (size_t i = 0; i < cases->suite.lines; i++) {
         if (!expand_line(cases, &cases->suite.line[i], where, choice->with, error))
@@ -322,8 +348,8 @@ static bool expand(facts_cases *cases, const char *const *texts, size_t count, c
     return true;
 }
 
-int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const facts_choice *choice,
-                       facts_error *error)
+int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count,
+                       const char *suite_dir, const facts_choice *choice, facts_error *error)
 {
     const facts_choice all = { 0 };
     if (choice == NULL)
@@ -354,7 +380,9 @@ size_t facts_cases_count(const facts_cases *cases)
 facts_planned facts_cases_at(const facts_cases *cases, size_t i)
 {
     const facts_group *group = &cases->suite.group[cases->entries[i].group];
-    return (facts_planned){ .name = name_at(cases, i), .group = group->name, .why = group->why, .expect = group->expect };
+    return (facts_planned){
+        .name = name_at(cases, i), .group = group->name, .why = group->why, .expect = group->expect
+    };
 }
 
 void facts_cases_hash(const facts_cases *cases, char out[17])

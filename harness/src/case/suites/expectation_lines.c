@@ -71,8 +71,8 @@ static bool check_verdicts(const reader *r, facts_span rest)
         for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
             facts_nearest_offer(&nearest, facts_verdict_name(v), strlen(facts_verdict_name(v)));
         if (facts_verdict_read(word) == FACTS_VERDICT_COUNT)
-            return facts_lines_fail(&r->in, word.at, "%s is not a verdict%s", facts_quote(quote, word),
-                                    facts_nearest_hint(&nearest, hint));
+            return facts_lines_fail(&r->in, word.at, "%s is not a verdict%s",
+                                    facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
     } while (rest.length > 0);
     return true;
 }
@@ -103,7 +103,8 @@ static facts_span note_of(facts_span line)
 /* A copy that lives as long as the list; NULL: no memory. */
 static const char *keep(facts_deviations *list, facts_span text)
 {
-    char **texts = facts_grow(list->texts, list->text_count, sizeof *texts), *copy = strndup(text.at, text.length);
+    char **texts = facts_grow(list->texts, list->text_count, sizeof *texts),
+         *copy = strndup(text.at, text.length);
     if (texts != NULL)
         list->texts = texts;
     if (texts == NULL || copy == NULL) {
@@ -117,18 +118,23 @@ static bool read_entry(reader *r, facts_span line)
 {
     char quote[FACTS_QUOTE_MAX];
     facts_deviations *list = r->list;
-    facts_span where = line, date = facts_span_word(&where), verdict = facts_span_word(&where), link;
+    facts_span where = line, date = facts_span_word(&where), verdict = facts_span_word(&where),
+               link;
     bool sometimes = verdict.length > 1 && verdict.at[verdict.length - 1] == '?';
     verdict.length -= sometimes ? 1 : 0;
     if (!is_date(date))
-        return facts_lines_fail(&r->in, date.at, "%s is not a date; DATE VERDICT PREDICATE LINK # note", facts_quote(quote, date));
+        return facts_lines_fail(&r->in, date.at,
+                                "%s is not a date; DATE VERDICT PREDICATE LINK # note",
+                                facts_quote(quote, date));
     if (!check_verdicts(r, verdict))
         return false;
     where = facts_span_trim(where);
     link = last_word(&where);
     if (link.length == 0 || memchr(link.at, '/', link.length) == NULL)
-        return facts_lines_fail(&r->in, link.at, "the last word must be a link (owner/project#12 or an address)");
-    entry *entries = facts_grow(list->entries, list->count, sizeof *entries), e = { .left_out = false };
+        return facts_lines_fail(&r->in, link.at,
+                                "the last word must be a link (owner/project#12 or an address)");
+    entry *entries = facts_grow(list->entries, list->count, sizeof *entries),
+          e = { .left_out = false };
     if (entries == NULL)
         return facts_lines_fail(&r->in, NULL, "no memory");
     list->entries = entries;
@@ -146,7 +152,8 @@ static bool read_entry(reader *r, facts_span line)
                                  .sometimes = sometimes };
     entries[list->count++] = e;
     const facts_deviation *d = &e.shown;
-    return (d->date && d->verdict && d->where && d->link && d->note) || facts_lines_fail(&r->in, NULL, "no memory");
+    return (d->date && d->verdict && d->where && d->link && d->note) ||
+           facts_lines_fail(&r->in, NULL, "no memory");
 }
 
 /* What follows `suites:`, its blanks made one. */
@@ -160,11 +167,14 @@ static bool read_suites(reader *r, facts_span text)
             return facts_lines_fail(&r->in, NULL, "more suites than a line may name");
         for (size_t i = 0; i < word.length; i++)
             if (strchr("abcdefghijklmnopqrstuvwxyz0123456789_-./", word.at[i]) == NULL)
-                return facts_lines_fail(&r->in, word.at, "%s is no name of a suite", facts_quote(quote, word));
-        used += (size_t)snprintf(words + used, sizeof words - used, "%s%.*s", used > 0 ? " " : "", (int)word.length, word.at);
+                return facts_lines_fail(&r->in, word.at, "%s is no name of a suite",
+                                        facts_quote(quote, word));
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%.*s", used > 0 ? " " : "",
+                                 (int)word.length, word.at);
     }
     if (used == 0)
-        return facts_lines_fail(&r->in, NULL, "suites: takes names of suites, such as regress surface, or all");
+        return facts_lines_fail(&r->in, NULL,
+                                "suites: takes names of suites, such as regress surface, or all");
     r->suites = strcmp(words, "all") == 0 ? "" : keep(r->list, facts_span_of(words));
     return r->suites != NULL || facts_lines_fail(&r->in, NULL, "no memory");
 }
@@ -178,9 +188,12 @@ static bool read_line(void *context, facts_span line)
     return read_entry(context, line);
 }
 
-bool facts_deviations_read(facts_deviations *list, const char *text, const char *file, facts_error *error)
+bool facts_deviations_read(facts_deviations *list, const char *text, const char *file,
+                           facts_error *error)
 {
-    reader r = { .list = list, .in = { .where = keep(list, facts_span_of(file)), .error = error }, .suites = "" };
+    reader r = { .list = list,
+                 .in = { .where = keep(list, facts_span_of(file)), .error = error },
+                 .suites = "" };
     if (r.in.where == NULL)
         return facts_fail_at(error, file, 1, 1, "no memory");
     return facts_lines_each(&r.in, text, read_line, &r);
@@ -211,7 +224,8 @@ static bool is_about(const facts_deviation *d, const char *suites)
     while ((named = facts_span_word(&rest)).length > 0) {
         facts_span run = facts_span_of(suites), word;
         while ((word = facts_span_word(&run)).length > 0) {
-            bool begins = word.length >= named.length && memcmp(word.at, named.at, named.length) == 0;
+            bool begins =
+                word.length >= named.length && memcmp(word.at, named.at, named.length) == 0;
             if (begins && (word.length == named.length || word.at[named.length] == '/'))
                 return true;
         }

@@ -10,16 +10,18 @@
 #define AS_WORD3(symbol, value, word) word " "
 
 /* What is known of a result. X(MEMBER of facts_subject, "word", KIND, words) */
-#define RESULT_LIST(X)                                                                                                             \
-    X(cudnn, "cudnn", VERSION, NULL)                                                                                               \
-    X(sm, "sm", NUMBER, NULL)                                                                                                      \
-    X(build, "build", WORD, NULL)                                                                                                  \
-    X(backend, "backend", WORD, FATTN_BACKEND_LIST(AS_WORD3)) X(grade, "grade", WORD, "measured decided claimed")                  \
-        X(verdict, "verdict", WORD, FACTS_VERDICT_LIST(AS_WORD2)) X(engine, "engine", NUMBER, NULL)                                \
-            X(config, "config", NUMBER, NULL)                                                                                      \
-                X(reason_class, "class", WORD, "unsupported bad_problem environment policy internal")
+/* clang-format off */
+#define RESULT_LIST(X)                                                                          \
+    X(cudnn, "cudnn", VERSION, NULL) X(sm, "sm", NUMBER, NULL) X(build, "build", WORD, NULL)    \
+    X(backend, "backend", WORD, FATTN_BACKEND_LIST(AS_WORD3))                                   \
+    X(grade, "grade", WORD, "measured decided claimed")                                         \
+    X(verdict, "verdict", WORD, FACTS_VERDICT_LIST(AS_WORD2)) X(engine, "engine", NUMBER, NULL) \
+    X(config, "config", NUMBER, NULL)                                                           \
+    X(reason_class, "class", WORD, "unsupported bad_problem environment policy internal")
+/* clang-format on */
 
-#define AS_ROW(member, word, kind, words) { FACTS_FIELD_##kind, FACTS_KEY_COUNT, 0, 0, words, word },
+#define AS_ROW(member, word, kind, words)                                                          \
+    { FACTS_FIELD_##kind, FACTS_KEY_COUNT, 0, 0, words, word },
 static const facts_field results[] = { RESULT_LIST(AS_ROW) };
 #undef AS_ROW
 #define RESULTS (sizeof results / sizeof *results)
@@ -63,7 +65,12 @@ bool facts_field_find(facts_span word, facts_field *out, char hint[FACTS_QUOTE_M
         return true;
     facts_key key = facts_key_find(word.at, word.length);
     if (key < FACTS_KEY_COUNT) {
-        *out = (facts_field){ numeric(key) ? FACTS_FIELD_NUMBER : FACTS_FIELD_KEY, key, 0, -1, NULL, facts_keys[key].word };
+        *out = (facts_field){ numeric(key) ? FACTS_FIELD_NUMBER : FACTS_FIELD_KEY,
+                              key,
+                              0,
+                              -1,
+                              NULL,
+                              facts_keys[key].word };
         return true;
     }
     for (key = 0; key < FACTS_KEY_COUNT; key++)
@@ -112,7 +119,8 @@ bool facts_field_text(const facts_field *field, const facts_subject *subject, ch
         return true;
     }
     const char *text = facts_case_get(subject->c, key);
-    facts_span part = field->kind == FACTS_FIELD_PART ? part_of(text, field->part) : facts_span_of(text);
+    facts_span part =
+        field->kind == FACTS_FIELD_PART ? part_of(text, field->part) : facts_span_of(text);
     snprintf(out, FACTS_NAME_MAX, "%.*s", (int)part.length, part.at);
     return true;
 }
@@ -131,7 +139,8 @@ bool facts_field_read_number(facts_span text, double *out)
 bool facts_field_number(const facts_field *field, const facts_subject *subject, double *out)
 {
     char text[FACTS_NAME_MAX];
-    return facts_field_text(field, subject, text) && facts_field_read_number(facts_span_of(text), out);
+    return facts_field_text(field, subject, text) &&
+           facts_field_read_number(facts_span_of(text), out);
 }
 
 bool facts_version_read(facts_span text, uint32_t out[FACTS_VERSION_PARTS])
@@ -148,7 +157,8 @@ bool facts_version_read(facts_span text, uint32_t out[FACTS_VERSION_PARTS])
     return text.length == 0;
 }
 
-int facts_version_compare(const uint32_t a[FACTS_VERSION_PARTS], const uint32_t b[FACTS_VERSION_PARTS])
+int facts_version_compare(const uint32_t a[FACTS_VERSION_PARTS],
+                          const uint32_t b[FACTS_VERSION_PARTS])
 {
     for (int i = 0; i < FACTS_VERSION_PARTS; i++) {
         if (a[i] != b[i])

@@ -1,5 +1,5 @@
-/* What a predicate can ask about: a key of the case, a part of it (s.kv, window.left), the whole name, or what is known of a
- * result. */
+/* What a predicate can ask about: a key of the case, a part of it (s.kv, window.left), the whole
+ * name, or what is known of a result. */
 #ifndef FACTS_CASE_FIELD_H
 #define FACTS_CASE_FIELD_H
 
@@ -7,12 +7,11 @@
 #include "predicate.h"
 
 /* The parts of keys. X("word", KEY, index among what / or : separates) */
-#define FACTS_PART_LIST(X)                                                                                                         \
-    X("h.q", H, 0)                                                                                                                 \
-    X("h.k", H, 1)                                                                                                                 \
-    X("h.kv", H, 1)                                                                                                                \
-    X("h.v", H, 2) X("s.q", S, 0) X("s.kv", S, 1) X("d.qk", D, 0) X("d.v", D, 1) X("window.left", WINDOW, 0)                       \
-        X("window.right", WINDOW, 1)
+/* clang-format off */
+#define FACTS_PART_LIST(X)                                                                      \
+    X("h.q", H, 0) X("h.k", H, 1) X("h.kv", H, 1) X("h.v", H, 2) X("s.q", S, 0) X("s.kv", S, 1) \
+    X("d.qk", D, 0) X("d.v", D, 1) X("window.left", WINDOW, 0) X("window.right", WINDOW, 1)
+/* clang-format on */
 
 typedef enum facts_field_kind {
     FACTS_FIELD_KEY,     /* text of a key */
@@ -43,7 +42,8 @@ bool facts_field_read_number(facts_span text, double *out);
 /* "9.10.2" and the like; what follows a - is left out. False: not a version. */
 #define FACTS_VERSION_PARTS 4
 bool facts_version_read(facts_span text, uint32_t out[FACTS_VERSION_PARTS]);
-int facts_version_compare(const uint32_t a[FACTS_VERSION_PARTS], const uint32_t b[FACTS_VERSION_PARTS]);
+int facts_version_compare(const uint32_t a[FACTS_VERSION_PARTS],
+                          const uint32_t b[FACTS_VERSION_PARTS]);
 
 /* * is any letters, ? one letter. */
 bool facts_glob(facts_span pattern, const char *text);

@@ -13,14 +13,18 @@ typedef struct facts_lines {
     const char *start;  /* its first letter */
 } facts_lines;
 
-/* Calls `read` for each line that is not empty, without its comment, until it returns false. Returns whether all lines were
- * read. */
-bool facts_lines_each(facts_lines *in, const char *text, bool (*read)(void *context, facts_span line), void *context);
+/* Calls `read` for each line that is not empty, without its comment, until it returns false.
+ * Returns whether all lines were read. */
+bool facts_lines_each(facts_lines *in, const char *text,
+                      bool (*read)(void *context, facts_span line), void *context);
 
 /* Reports a mistake at a letter of the line (NULL: the whole line). Returns false. */
-bool facts_lines_fail(const facts_lines *in, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool facts_lines_fail(const facts_lines *in, const char *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* Parses a predicate that is part of the line. Mistakes are reported at their place in the line, which starts after `before`. */
-bool facts_lines_predicate(const facts_lines *in, facts_span text, const char *before, facts_predicate **out);
+/* Parses a predicate that is part of the line. Mistakes are reported at their place in the line,
+ * which starts after `before`. */
+bool facts_lines_predicate(const facts_lines *in, facts_span text, const char *before,
+                           facts_predicate **out);
 
 #endif

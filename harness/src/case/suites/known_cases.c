@@ -8,7 +8,8 @@
 
 #define SUFFIX ".known"
 
-/* The sections that hold cases; what a section without a name of its own adds to the group's name. */
+/* The sections that hold cases; what a section without a name of its own adds to the group's name.
+ */
 static const struct section {
     const char *word, *name;
 } SECTIONS[] = { { "cases:", "" }, { "controls:", "/controls" }, { "guarded:", "/guarded" } };
@@ -48,7 +49,8 @@ static void write_line(FILE *out, facts_span line, facts_span id, bool *inside)
     facts_span name;
     const struct section *section = section_of(line, &name);
     if (section != NULL) {
-        fprintf(out, "name: %.*s%s%.*s", (int)id.length, id.at, name.length > 0 ? "/" : section->name, (int)name.length, name.at);
+        fprintf(out, "name: %.*s%s%.*s", (int)id.length, id.at,
+                name.length > 0 ? "/" : section->name, (int)name.length, name.at);
         *inside = true;
     } else if (begins(line, "failure:", &name)) {
         *inside = false;
@@ -146,7 +148,8 @@ bool facts_known_in_regress(const char *text)
         facts_span line = facts_span_cut(&rest, '\n');
         if (section_of(line, &value) != NULL)
             return true;
-        if (facts_span_is(line, "text:") || (begins(line, "size:", &value) && facts_span_is(value, "big")))
+        if (facts_span_is(line, "text:") ||
+            (begins(line, "size:", &value) && facts_span_is(value, "big")))
             return false;
     }
     return false;

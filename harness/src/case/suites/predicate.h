@@ -1,6 +1,6 @@
-/* Predicates: "d.qk>128 & pass=bwd & cudnn<9.10.2 & layout~thd*". The case keys (and dotted parts: h.q h.k h.v s.q s.kv d.qk d.v)
- * plus cudnn sm build backend grade verdict engine config class; = != < <= > >= in (a, b) ~glob ! & | ( ). Versions compare by
- * their parts. */
+/* Predicates: "d.qk>128 & pass=bwd & cudnn<9.10.2 & layout~thd*". The case keys (and dotted parts:
+ * h.q h.k h.v s.q s.kv d.qk d.v) plus cudnn sm build backend grade verdict engine config class; =
+ * != < <= > >= in (a, b) ~glob ! & | ( ). Versions compare by their parts. */
 #ifndef FACTS_PREDICATE_H
 #define FACTS_PREDICATE_H
 
@@ -8,7 +8,8 @@
 
 typedef struct facts_predicate facts_predicate;
 
-/* The case and the result that a predicate is evaluated for. A NULL string is unknown: every comparison with it is false. */
+/* The case and the result that a predicate is evaluated for. A NULL string is unknown: every
+ * comparison with it is false. */
 typedef struct facts_subject {
     const facts_case *c;
     const char *cudnn, *sm, *build, *backend, *grade, *verdict, *engine, *config, *reason_class;
@@ -16,10 +17,11 @@ typedef struct facts_subject {
 
 bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error *error);
 bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s);
-/* Can the predicate hold when the unknown fields are known? A NULL field, and the engine of a case that does not fix one, may
- * become anything. */
+/* Can the predicate hold when the unknown fields are known? A NULL field, and the engine of a case
+ * that does not fix one, may become anything. */
 bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s);
-/* The first field of the predicate that only a result has ("verdict", "sm" ...). NULL: the predicate is about the case alone. */
+/* The first field of the predicate that only a result has ("verdict", "sm" ...). NULL: the
+ * predicate is about the case alone. */
 const char *facts_predicate_result(const facts_predicate *p);
 void facts_predicate_destroy(facts_predicate *p);
 

@@ -32,7 +32,8 @@ static bool open_group(reader *r, facts_span name)
     group = &suite->group[suite->groups];
     *group = (facts_group){ copy(name), strdup(""), strdup(""), r->in.line, NULL };
     suite->groups++;
-    return (group->name != NULL && group->why != NULL && group->expect != NULL) || facts_lines_fail(&r->in, NULL, "no memory");
+    return (group->name != NULL && group->why != NULL && group->expect != NULL) ||
+           facts_lines_fail(&r->in, NULL, "no memory");
 }
 
 /* Longer texts may take several lines of the same key. */
@@ -73,7 +74,9 @@ static bool read_draw(reader *r, facts_span *text, facts_suite_line *line)
         return true;
     facts_span number = facts_span_word(&rest);
     if (!facts_read_integer(number, 1000000, &line->draw) || line->draw == 0)
-        return facts_lines_fail(&r->in, number.at, "draw takes how many, from 1 to 1000000: draw 40 seed=7 KEY=VALUES...");
+        return facts_lines_fail(
+            &r->in, number.at,
+            "draw takes how many, from 1 to 1000000: draw 40 seed=7 KEY=VALUES...");
     line->seed = 1;
     before = rest;
     facts_span seed = facts_span_word(&rest), value = seed;
@@ -115,7 +118,8 @@ static bool read_pattern(reader *r, facts_span text)
     suite->line = lines;
     suite->line[suite->lines++] = line;
     if (line.draw > facts_pattern_count(line.pattern))
-        return facts_lines_fail(&r->in, NULL, "draw %llu of %llu members", (unsigned long long)line.draw,
+        return facts_lines_fail(&r->in, NULL, "draw %llu of %llu members",
+                                (unsigned long long)line.draw,
                                 (unsigned long long)facts_pattern_count(line.pattern));
     return true;
 }
@@ -131,20 +135,24 @@ static bool starts(facts_span text, const char *word, facts_span *rest)
 
 static bool read_name(reader *r, facts_span name)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/";
     for (size_t i = 0; i < name.length; i++) {
         if (name.at[i] == '\0' || strchr(letters, name.at[i]) == NULL)
-            return facts_lines_fail(&r->in, NULL, "a name has letters, digits, _ . - / and no blanks");
+            return facts_lines_fail(&r->in, NULL,
+                                    "a name has letters, digits, _ . - / and no blanks");
     }
-    return name.length > 0 && name.length <= 100 ? open_group(r, name)
-                                                 : facts_lines_fail(&r->in, NULL, "name: takes a name of at most 100 letters");
+    return name.length > 0 && name.length <= 100
+               ? open_group(r, name)
+               : facts_lines_fail(&r->in, NULL, "name: takes a name of at most 100 letters");
 }
 
 static bool read_line(void *context, facts_span text)
 {
     reader *r = context;
     facts_span rest;
-    facts_group *group = r->suite->groups > r->first_group ? &r->suite->group[r->suite->groups - 1] : NULL;
+    facts_group *group =
+        r->suite->groups > r->first_group ? &r->suite->group[r->suite->groups - 1] : NULL;
     if (starts(text, "name:", &rest))
         return read_name(r, rest);
     bool why = starts(text, "why:", &rest), expect = !why && starts(text, "expect:", &rest);
@@ -156,7 +164,8 @@ static bool read_line(void *context, facts_span text)
     if (starts(text, "where ", &rest)) {
         if (group == NULL || group->where != NULL)
             return facts_lines_fail(&r->in, NULL,
-                                    group == NULL ? "where must follow the line name: of its group" : "this group has a where already");
+                                    group == NULL ? "where must follow the line name: of its group"
+                                                  : "this group has a where already");
         return facts_lines_predicate(&r->in, rest, "where: ", &group->where);
     }
     return read_pattern(r, text);
@@ -164,7 +173,9 @@ static bool read_line(void *context, facts_span text)
 
 bool facts_suite_read(facts_suite *suite, const char *text, const char *where, facts_error *error)
 {
-    reader r = { .suite = suite, .in = { .where = where, .most = MOST_LETTERS, .error = error }, .first_group = suite->groups };
+    reader r = { .suite = suite,
+                 .in = { .where = where, .most = MOST_LETTERS, .error = error },
+                 .first_group = suite->groups };
     return facts_lines_each(&r.in, text, read_line, &r);
 }
 
@@ -172,7 +183,8 @@ uint64_t facts_suite_count(const facts_suite *suite)
 {
     uint64_t all = 0;
     for (size_t i = 0; i < suite->lines; i++) {
-        uint64_t count = suite->line[i].draw > 0 ? suite->line[i].draw : facts_pattern_count(suite->line[i].pattern);
+        uint64_t count = suite->line[i].draw > 0 ? suite->line[i].draw
+                                                 : facts_pattern_count(suite->line[i].pattern);
         all = count > UINT64_MAX - all ? UINT64_MAX : all + count;
     }
     return all;

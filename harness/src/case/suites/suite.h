@@ -1,4 +1,5 @@
-/* The lines of a suite: groups, patterns with their filters, draws. Pure: the caller reads the files. */
+/* The lines of a suite: groups, patterns with their filters, draws. Pure: the caller reads the
+ * files. */
 #ifndef FACTS_CASE_SUITE_H
 #define FACTS_CASE_SUITE_H
 

@@ -79,7 +79,8 @@ const char *facts_quote(char out[FACTS_QUOTE_MAX], facts_span span)
 
 #define LONGEST_WORD 24
 
-/* Letters to change, add, take away or exchange with their neighbour to turn one word into the other. */
+/* Letters to change, add, take away or exchange with their neighbour to turn one word into the
+ * other. */
 static size_t distance_between(facts_span a, facts_span b)
 {
     size_t rows[3][LONGEST_WORD + 1]; /* in turns: two letters ago, one letter ago, now */
@@ -89,10 +90,12 @@ static size_t distance_between(facts_span a, facts_span b)
         size_t *now = rows[i % 3], *before = rows[(i - 1) % 3];
         now[0] = i;
         for (size_t j = 1; j <= b.length; j++) {
-            const size_t change = before[j - 1] + (a.at[i - 1] != b.at[j - 1]), add = before[j] + 1, drop = now[j - 1] + 1;
+            const size_t change = before[j - 1] + (a.at[i - 1] != b.at[j - 1]), add = before[j] + 1,
+                         drop = now[j - 1] + 1;
             now[j] = change < add ? change : add;
             now[j] = drop < now[j] ? drop : now[j];
-            const bool exchanged = i > 1 && j > 1 && a.at[i - 1] == b.at[j - 2] && a.at[i - 2] == b.at[j - 1];
+            const bool exchanged =
+                i > 1 && j > 1 && a.at[i - 1] == b.at[j - 2] && a.at[i - 2] == b.at[j - 1];
             if (exchanged && rows[(i - 2) % 3][j - 2] + 1 < now[j])
                 now[j] = rows[(i - 2) % 3][j - 2] + 1;
         }
@@ -131,7 +134,8 @@ const char *facts_nearest_hint(const facts_nearest *nearest, char out[FACTS_QUOT
 {
     out[0] = '\0';
     if (nearest->best != NULL)
-        snprintf(out, FACTS_QUOTE_MAX, "; did you mean %.*s?", (int)nearest->best_length, nearest->best);
+        snprintf(out, FACTS_QUOTE_MAX, "; did you mean %.*s?", (int)nearest->best_length,
+                 nearest->best);
     return out;
 }
 

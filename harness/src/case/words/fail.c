@@ -38,8 +38,8 @@ size_t facts_utf8_length(const char *text, size_t length)
     return 0;
 }
 
-/* C1 controls, U+00AD, U+061C, U+200B, U+200E and F, U+2028 to 202E, U+2060 to 2069, U+FEFF, U+FFF9 to FFFB, U+E0000 to E007F:
- * as reports/facts_reports/text.py. */
+/* C1 controls, U+00AD, U+061C, U+200B, U+200E and F, U+2028 to 202E, U+2060 to 2069, U+FEFF, U+FFF9
+ * to FFFB, U+E0000 to E007F: as reports/facts_reports/text.py. */
 size_t facts_obeyed(const char *text)
 {
     const unsigned char *c = (const unsigned char *)text;
@@ -50,7 +50,8 @@ size_t facts_obeyed(const char *text)
     if (c[0] == 0xd8)
         return c[1] == 0x9c ? 2 : 0;
     if (c[0] == 0xe2 && c[1] == 0x80)
-        return c[2] == 0x8b || c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae) ? 3 : 0;
+        return c[2] == 0x8b || c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae) ? 3
+                                                                                              : 0;
     if (c[0] == 0xe2 && c[1] == 0x81)
         return c[2] >= 0xa0 && c[2] <= 0xa9 ? 3 : 0;
     if (c[0] == 0xf3 && c[1] == 0xa0)
@@ -63,7 +64,8 @@ size_t facts_obeyed(const char *text)
 void facts_plain(char *text)
 {
     while (*text != '\0') {
-        size_t valid = facts_utf8_length(text, strnlen(text, 4)), n = valid > 0 ? facts_obeyed(text) : 1;
+        size_t valid = facts_utf8_length(text, strnlen(text, 4)),
+               n = valid > 0 ? facts_obeyed(text) : 1;
         memset(text, '?', n);
         text += n > 0 ? n : valid;
     }
@@ -95,7 +97,8 @@ int facts_fail_as(int status, facts_error *error, const char *format, ...)
     return status;
 }
 
-bool facts_fail_at(facts_error *error, const char *where, int line, int column, const char *format, ...)
+bool facts_fail_at(facts_error *error, const char *where, int line, int column, const char *format,
+                   ...)
 {
     if (error == NULL)
         return false;

@@ -13,7 +13,9 @@
 
 char *facts_file_text(const char *path, facts_error *error)
 {
-    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* nobody writes into a fifo: it is refused, not waited for */
+    int opened =
+        open(path, O_RDONLY | O_CLOEXEC |
+                       O_NONBLOCK); /* nobody writes into a fifo: it is refused, not waited for */
     FILE *file = opened >= 0 ? fdopen(opened, "rb") : NULL;
     struct stat status;
     char *text = NULL;

@@ -22,7 +22,8 @@ facts_verdict facts_verdict_read(facts_span word)
 facts_verdict facts_verdict_parse(facts_span json_string)
 {
     bool quoted = json_string.at != NULL && json_string.length >= 2 && json_string.at[0] == '"';
-    return quoted ? facts_verdict_read((facts_span){ json_string.at + 1, json_string.length - 2 }) : FACTS_VERDICT_COUNT;
+    return quoted ? facts_verdict_read((facts_span){ json_string.at + 1, json_string.length - 2 })
+                  : FACTS_VERDICT_COUNT;
 }
 
 bool facts_verdict_is_good(facts_verdict verdict)
@@ -35,5 +36,6 @@ bool facts_verdict_is_finding(facts_verdict verdict)
     return verdict >= FACTS_VERDICT_WRONG && verdict <= FACTS_VERDICT_EXIT_CRASH;
 }
 
-_Static_assert(FACTS_VERDICT_WRONG == FACTS_VERDICT_UNSUPPORTED + 1 && FACTS_VERDICT_MISTRUSTED == FACTS_VERDICT_EXIT_CRASH + 1,
+_Static_assert(FACTS_VERDICT_WRONG == FACTS_VERDICT_UNSUPPORTED + 1 &&
+                   FACTS_VERDICT_MISTRUSTED == FACTS_VERDICT_EXIT_CRASH + 1,
                "the findings stand together in the list");

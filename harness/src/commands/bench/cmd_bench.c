@@ -1,5 +1,5 @@
-/* facts bench: measures the times of the engines of several builds. The builds alternate on one device; the report package
- * prints the times. docs/bench.md. */
+/* facts bench: measures the times of the engines of several builds. The builds alternate on one
+ * device; the report package prints the times. docs/bench.md. */
 #include <string.h>
 
 #include "builds/print_line.h"
@@ -11,12 +11,15 @@ static int choose(facts_session *s, const facts_options *o)
     static const char *const suite[] = { "bench" };
     const char *devices = o->device;
     if (!devices && facts_gpus_here() == 0)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts bench: no GPU here; --device cpu times the CPU backend");
-    int status = facts_session_prepare(s, o->word_count ? o->words : suite, o->word_count ? o->word_count : 1, o->cudnn,
-                                       devices ? devices : "0");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts bench: no GPU here; --device cpu times the CPU backend");
+    int status =
+        facts_session_prepare(s, o->word_count ? o->words : suite,
+                              o->word_count ? o->word_count : 1, o->cudnn, devices ? devices : "0");
     if (status == FACTS_EXIT_OK && facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED))
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts bench: a described device runs nothing; give --device 0 or --device cpu");
+        return facts_complain(
+            FACTS_EXIT_BAD_INPUT,
+            "facts bench: a described device runs nothing; give --device 0 or --device cpu");
     return status;
 }
 
@@ -27,8 +30,9 @@ int facts_bench(facts_session *s, bool twice)
     if (status == FACTS_EXIT_OK)
         status = facts_session_broken(s);
     if (status == FACTS_EXIT_OK && !facts_rounds_turns(rounds))
-        status =
-            facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: nothing was timed: no case ran and was right (record: %s)", s->record);
+        status = facts_complain(FACTS_EXIT_ENVIRONMENT,
+                                "facts: nothing was timed: no case ran and was right (record: %s)",
+                                s->record);
     facts_rounds_free(rounds);
     return status;
 }
@@ -44,7 +48,11 @@ int facts_command_bench(const facts_invocation *call)
     const facts_options *o = call->options;
     char plans[FACTS_PATH];
     facts_options options = *o;
-    facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    facts_session s = { .options = &options,
+                        .task = FACTS_TASK_RUN,
+                        .argc = call->argc,
+                        .argv = call->argv,
+                        .keep_record = true };
     if (o->word_count == 1 && facts_is_record_name(o->words[0]))
         return show(o, o->words[0]);
     options.json = false; /* only the rows; the report prints the answer */

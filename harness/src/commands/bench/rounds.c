@@ -35,7 +35,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many values lie outside of the interval on each side: the largest k with P(fewer than k of n coins show heads) <= 2.5 %. */
+/* How many values lie outside of the interval on each side: the largest k with P(fewer than k of n
+ * coins show heads) <= 2.5 %. */
 static int outside(int count)
 {
     double term = 1, sum = 0;
@@ -68,10 +69,12 @@ static void add_config(series *of, facts_span text)
     size_t count, n = 0;
     int64_t config;
     if (!facts_scan_object(text.at, text.length, members, 8, &count) || count > 8 ||
-        !facts_json_int(facts_member_find(members, count, "config"), &config) || config < -1 || config + 1 >= MOST_CONFIGS)
+        !facts_json_int(facts_member_find(members, count, "config"), &config) || config < -1 ||
+        config + 1 >= MOST_CONFIGS)
         return;
     const facts_span list = facts_member_find(members, count, "us");
-    if (!list.at || !facts_scan_array(list.at, list.length, samples, MOST_SAMPLES, &n) || n == 0 || n > MOST_SAMPLES)
+    if (!list.at || !facts_scan_array(list.at, list.length, samples, MOST_SAMPLES, &n) || n == 0 ||
+        n > MOST_SAMPLES)
         return;
     for (size_t i = 0; i < n; i++)
         us[i] = strtod(samples[i].at, NULL);
@@ -118,7 +121,8 @@ static bool another_round(facts_session *session, size_t work, int round)
     (void)work;
     if (made < (r->wanted ? r->wanted : FACTS_ROUNDS_LEAST))
         return true;
-    if (!r->wanted && made < FACTS_ROUNDS_MOST && (!even || (!is_narrow(r) && now_s() - r->since_s < MOST_SECONDS)))
+    if (!r->wanted && made < FACTS_ROUNDS_MOST &&
+        (!even || (!is_narrow(r) && now_s() - r->since_s < MOST_SECONDS)))
         return true;
     memset(r->of, 0, r->target_count * MOST_CONFIGS * sizeof *r->of);
     r->since_s = 0;

@@ -15,9 +15,12 @@ void facts_fuzz_files_folder(char out[FACTS_PATH], const char *record)
 static void add_form(facts_text *out, const facts_form *form, bool explained)
 {
     const facts_evidence_text *e = &form->evidence;
-    const char *const members[][2] = { { "cudnn", e->cudnn }, { "build", e->build },   { "device", e->device }, { "sm", e->sm },
-                                       { "ratio", e->ratio }, { "index", e->index },   { "got", e->got },       { "want", e->want },
-                                       { "bound", e->bound }, { "counts", e->counts }, { "reason", e->reason } };
+    const char *const members[][2] = { { "cudnn", e->cudnn },   { "build", e->build },
+                                       { "device", e->device }, { "sm", e->sm },
+                                       { "ratio", e->ratio },   { "index", e->index },
+                                       { "got", e->got },       { "want", e->want },
+                                       { "bound", e->bound },   { "counts", e->counts },
+                                       { "reason", e->reason } };
     char name[FACTS_NAME_MAX];
     facts_text_puts(out, "{");
     facts_text_member(out, "best", facts_case_name(&form->best, name));
@@ -32,7 +35,8 @@ static void add_form(facts_text *out, const facts_form *form, bool explained)
         facts_text_member(out, "link", form->link);
     facts_text_puts(out, "\"controls\":[");
     for (size_t i = 0; i < form->controls; i++)
-        facts_text_format(out, "%s\"%s\"", i ? "," : "", facts_case_name(&form->control[i], name)); /* needs no escape */
+        facts_text_format(out, "%s\"%s\"", i ? "," : "",
+                          facts_case_name(&form->control[i], name)); /* needs no escape */
     facts_text_format(out, "],\"unfinished\":%s}", form->unfinished ? "true" : "false");
 }
 

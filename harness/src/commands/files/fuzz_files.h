@@ -1,5 +1,6 @@
-/* Gives the findings of fuzz and shrink to the report package. For each bucket it writes RECORD.findings/ID.known (a file for
- * cases/known) and ID.md (a paragraph for a report), or it prints the paragraph. */
+/* Gives the findings of fuzz and shrink to the report package. For each bucket it writes
+ * RECORD.findings/ID.known (a file for cases/known) and ID.md (a paragraph for a report), or it
+ * prints the paragraph. */
 #ifndef FACTS_FUZZ_FILES_H
 #define FACTS_FUZZ_FILES_H
 
@@ -16,7 +17,8 @@ typedef struct facts_fuzz_files {
 
 /* The folder beside a record. */
 void facts_fuzz_files_folder(char out[FACTS_PATH], const char *record);
-/* Writes one finding as members of a JSON object for the record. `rank` is its place in the list, from 1. */
+/* Writes one finding as members of a JSON object for the record. `rank` is its place in the list,
+ * from 1. */
 void facts_fuzz_files_finding(facts_text *out, const facts_bucket *bucket, size_t rank);
 /* Returns the report package's exit code: 0, or 3 with a line on stderr. */
 int facts_fuzz_files_write(const facts_fuzz_files *files);

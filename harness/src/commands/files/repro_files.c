@@ -12,12 +12,14 @@
 #include "record/reader.h"
 #include "record/scan.h"
 
-/* A folder with its parents. `out`: its full path, as a worker may have another working directory. */
+/* A folder with its parents. `out`: its full path, as a worker may have another working directory.
+ */
 static int make_folder(char out[FACTS_PATH], const char *option, const char *path)
 {
     char inside[FACTS_PATH];
     if (!facts_join(inside, path, ".") || !facts_make_folders(inside) || !realpath(path, out))
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: --%s %s: %s", option, path, strerror(errno));
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: --%s %s: %s", option, path,
+                              strerror(errno));
     return FACTS_EXIT_OK;
 }
 
@@ -27,8 +29,9 @@ static int find_file(char out[FACTS_PATH], const char *name)
     char part[FACTS_PATH];
     if (facts_join(part, "repro", name) && facts_home_path(part, out))
         return FACTS_EXIT_OK;
-    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: the file repro/%s is missing: the installation is not complete",
-                          name);
+    return facts_complain(
+        FACTS_EXIT_ENVIRONMENT,
+        "facts repro: the file repro/%s is missing: the installation is not complete", name);
 }
 
 static int copy_file(const char *folder, const char *name)
@@ -75,14 +78,17 @@ static int begin_program(facts_repro_files *out, facts_options *options)
     if (status != FACTS_EXIT_OK)
         return status;
     out->rows = facts_join(rows, out->data, "rows.jsonl") ? facts_file_new(rows) : NULL;
-    return out->rows ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", rows, strerror(errno));
+    return out->rows ? FACTS_EXIT_OK
+                     : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", rows,
+                                      strerror(errno));
 }
 
 int facts_repro_files_begin(facts_repro_files *out, facts_options *options)
 {
     int status = FACTS_EXIT_OK;
     if (options->frontend && !options->standalone)
-        status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: --frontend needs --standalone DIR");
+        status =
+            facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: --frontend needs --standalone DIR");
     if (status == FACTS_EXIT_OK && options->dump)
         status = begin_dump(out, options);
     if (status == FACTS_EXIT_OK && options->standalone)
@@ -97,7 +103,8 @@ void facts_repro_files_row(facts_repro_files *files, const facts_outcome *outcom
     if (facts_scan_object(outcome->text, outcome->length, members, FACTS_ROW_MEMBERS, &count)) {
         count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
         files->dumped |= facts_member_find(members, count, "dumped").at != NULL;
-        facts_json_string(facts_member_find(members, count, "not_written"), files->trouble, sizeof files->trouble);
+        facts_json_string(facts_member_find(members, count, "not_written"), files->trouble,
+                          sizeof files->trouble);
     }
     if (!files->rows)
         return;
@@ -114,15 +121,18 @@ static int end_dump(const facts_repro_files *files, int status)
     if (facts_join(script, files->dump, "check.py"))
         unlink(script);
     rmdir(files->dump);
-    return facts_complain(FACTS_EXIT_ENVIRONMENT,
-                          "facts repro: --dump %s: there is nothing to dump, as nothing ran; the row says why", files->dump);
+    return facts_complain(
+        FACTS_EXIT_ENVIRONMENT,
+        "facts repro: --dump %s: there is nothing to dump, as nothing ran; the row says why",
+        files->dump);
 }
 
 int facts_repro_files_end(facts_repro_files *files, const facts_options *options, int status)
 {
     char script[FACTS_PATH];
     facts_error message = { 0 };
-    const bool asked = status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS || status == FACTS_EXIT_ENVIRONMENT;
+    const bool asked = status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS ||
+                       status == FACTS_EXIT_ENVIRONMENT;
     const char *words[6] = { script, files->folder };
     size_t count = 2;
     if (options->frontend)
@@ -136,7 +146,8 @@ int facts_repro_files_end(facts_repro_files *files, const facts_options *options
         fclose(files->rows);
     files->rows = NULL;
     if (asked && files->trouble[0])
-        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: --%s %s: %s", files->dump[0] ? "dump" : "standalone",
+        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: --%s %s: %s",
+                                files->dump[0] ? "dump" : "standalone",
                                 files->dump[0] ? files->dump : files->folder, files->trouble);
     else if (asked)
         status = end_dump(files, status);

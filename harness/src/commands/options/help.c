@@ -1,47 +1,70 @@
-/* Help in every form, from the tables of commands and options: --help, man pages, docs/commands.md, shell completions. */
+/* Help in every form, from the tables of commands and options: --help, man pages, docs/commands.md,
+ * shell completions. */
 #include <string.h>
 
 #include "case/language/keys.h"
 #include "option_table.h"
 
-#define CASES_NOTE "CASES is a case or a pattern in quotes ('pass=fwd d=64,128 mask=causal'), a suite (`facts list`), or a file."
-#define EXIT_NOTE "0 as expected, 1 findings, 2 bad input, 3 not possible here, 4 incomplete, 5 nothing selected, 130 interrupted."
+#define CASES_NOTE                                                                                 \
+    "CASES is a case or a pattern in quotes ('pass=fwd d=64,128 mask=causal'), a suite (`facts "   \
+    "list`), or a file."
+#define EXIT_NOTE                                                                                  \
+    "0 as expected, 1 findings, 2 bad input, 3 not possible here, 4 incomplete, 5 nothing "        \
+    "selected, 130 interrupted."
 
 static const char *const examples[FACTS_COMMAND_COUNT][2] = {
-    [FACTS_COMMAND_MATRIX] = { "facts matrix", "facts matrix --cudnn 9.20.0,9.27.0 --device h100-sxm,sm100-spec -o matrix" },
+    [FACTS_COMMAND_MATRIX] = { "facts matrix", "facts matrix --cudnn 9.20.0,9.27.0 --device "
+                                               "h100-sxm,sm100-spec -o matrix" },
     [FACTS_COMMAND_DOCTOR] = { "facts doctor", "facts doctor --json" },
     [FACTS_COMMAND_LIST] = { "facts list", "facts list 'pass=fwd,bwd d=64,128 mask=causal'" },
     [FACTS_COMMAND_KEYS] = { "facts keys", "facts keys mask" },
     [FACTS_COMMAND_DEVICES] = { "facts devices", "facts decide smoke --device sm100-spec" },
-    [FACTS_COMMAND_DECIDE] = { "facts decide 'pass=fwd d=256 mask=causal' --cudnn 9.20.0,9.27.0 --device h100-sxm",
+    [FACTS_COMMAND_DECIDE] = { "facts decide 'pass=fwd d=256 mask=causal' --cudnn 9.20.0,9.27.0 "
+                               "--device h100-sxm",
                                "facts decide 'pass=fwd d=100' --device h100-sxm --explain" },
-    [FACTS_COMMAND_COMPILE] = { "facts compile smoke --cudnn 9.27.0 --device h100-sxm --plan-dir plans",
-                                "facts compile core --cudnn 9.27.0 --device h100-sxm --plan-dir plans --shard 1/4" },
+    [FACTS_COMMAND_COMPILE] = { "facts compile smoke --cudnn 9.27.0 --device h100-sxm --plan-dir "
+                                "plans",
+                                "facts compile core --cudnn 9.27.0 --device h100-sxm --plan-dir "
+                                "plans --shard 1/4" },
     [FACTS_COMMAND_RUN] = { "facts run smoke --cudnn 9.27.0 --device 0 -o r.jsonl",
                             "facts run 'pass=bwd d=64 mask=causal' --device cpu" },
-    [FACTS_COMMAND_REPRO] = { "facts repro 'pass=bwd s=192 d=64 fill=neglse' --cudnn 9.20.0 --device 0",
-                              "facts repro 'pass=bwd s=192 d=64 fill=neglse' --device 0 --standalone DIR" },
-    [FACTS_COMMAND_SHRINK] = { "facts shrink 'pass=bwd b=4 h=1 s=1 mask=causal guards=off' --cudnn 9.27.0 --device h100-sxm",
-                               "facts shrink 'pass=fwd h=16/4 d=100' --cudnn 9.27.0 --device h100-sxm --by reason" },
+    [FACTS_COMMAND_REPRO] = { "facts repro 'pass=bwd s=192 d=64 fill=neglse' --cudnn 9.20.0 "
+                              "--device 0",
+                              "facts repro 'pass=bwd s=192 d=64 fill=neglse' --device 0 "
+                              "--standalone DIR" },
+    [FACTS_COMMAND_SHRINK] = { "facts shrink 'pass=bwd b=4 h=1 s=1 mask=causal guards=off' --cudnn "
+                               "9.27.0 --device h100-sxm",
+                               "facts shrink 'pass=fwd h=16/4 d=100' --cudnn 9.27.0 --device "
+                               "h100-sxm --by reason" },
     [FACTS_COMMAND_BENCH] = { "facts bench --cudnn 9.20.0,9.27.0 --device 0",
-                              "facts bench 'pass=fwd s=4096 mask=causal' --cudnn 9.27.0 --with engine=auto" },
+                              "facts bench 'pass=fwd s=4096 mask=causal' --cudnn 9.27.0 --with "
+                              "engine=auto" },
     [FACTS_COMMAND_GATE] = { "facts gate --baseline 9.20.0 --candidate 9.27.0",
-                             "facts gate core --baseline 9.20.0 --candidate 9.27.0 --device h100-sxm --markdown" },
-    [FACTS_COMMAND_DIFF] = { "facts diff old.jsonl new.jsonl", "facts diff old.jsonl new.jsonl --where pass=bwd --json" },
+                             "facts gate core --baseline 9.20.0 --candidate 9.27.0 --device "
+                             "h100-sxm --markdown" },
+    [FACTS_COMMAND_DIFF] = { "facts diff old.jsonl new.jsonl",
+                             "facts diff old.jsonl new.jsonl --where pass=bwd --json" },
     [FACTS_COMMAND_BISECT] = { "facts bisect 'pass=fwd d=512' --cudnn 9.8..9.28",
-                               "facts bisect 'pass=fwd' --cudnn 9.8..9.28 --device sm120-spec --by engines --all" },
+                               "facts bisect 'pass=fwd' --cudnn 9.8..9.28 --device sm120-spec --by "
+                               "engines --all" },
     [FACTS_COMMAND_FUZZ] = { "facts fuzz --minutes 10 --cudnn 9.27.0 --device 0 -o fuzz.jsonl",
-                             "facts fuzz --cases 300 --where pass=bwd --cudnn 9.27.0 --device h100-sxm" },
-    [FACTS_COMMAND_IMPORT] = { "facts import fe.log", "facts import fe.log --decide --cudnn 9.20.0,9.27.0 --device h100-sxm" },
+                             "facts fuzz --cases 300 --where pass=bwd --cudnn 9.27.0 --device "
+                             "h100-sxm" },
+    [FACTS_COMMAND_IMPORT] = { "facts import fe.log", "facts import fe.log --decide --cudnn "
+                                                      "9.20.0,9.27.0 --device h100-sxm" },
     [FACTS_COMMAND_AUDIT] = { "facts audit --cudnn 9.20.0,9.27.0 --device h100-sxm,sm100-spec",
                               "facts audit --cudnn 9.27.0 --device h100-sxm --markdown" },
-    [FACTS_COMMAND_EXPECT] = { "facts expect golden check --cudnn 9.27.0", "facts expect golden add --cudnn 9.28.1" },
-    [FACTS_COMMAND_KNOWN] = { "facts known list --cudnn 9.27.0", "facts known check --cudnn 9.28.1 --device 0 --write" },
-    [FACTS_COMMAND_MERGE] = { "facts merge a.jsonl b.jsonl -o all.jsonl", "facts merge records -o all.jsonl --force" },
+    [FACTS_COMMAND_EXPECT] = { "facts expect golden check --cudnn 9.27.0",
+                               "facts expect golden add --cudnn 9.28.1" },
+    [FACTS_COMMAND_KNOWN] = { "facts known list --cudnn 9.27.0",
+                              "facts known check --cudnn 9.28.1 --device 0 --write" },
+    [FACTS_COMMAND_MERGE] = { "facts merge a.jsonl b.jsonl -o all.jsonl",
+                              "facts merge records -o all.jsonl --force" },
     [FACTS_COMMAND_SELF] = { "facts self --quick", "facts self --clean 1000 --seed 7" },
     [FACTS_COMMAND_CALIBRATE] = { "facts calibrate calibrate --cudnn 9.27.0 --device 0",
                                   "facts calibrate --from old.jsonl --from new.jsonl" },
-    [FACTS_COMMAND_REPORT] = { "facts report r.jsonl -o page", "facts report r.jsonl --issue 'pass=bwd s=192 d=64'" },
+    [FACTS_COMMAND_REPORT] = { "facts report r.jsonl -o page",
+                               "facts report r.jsonl --issue 'pass=bwd s=192 d=64'" },
     [FACTS_COMMAND_CUDNN] = { "facts cudnn list", "facts cudnn install 9.27.0" },
     [FACTS_COMMAND_ADOPT] = { "facts adopt 9.28.1", "facts adopt 9.28.1 -o summary.md" },
 };
@@ -64,14 +87,16 @@ static bool takes_cases(facts_command command)
 /* "-o, --output PATH" */
 static const char *left_of(const option *o, char out[64])
 {
-    snprintf(out, 64, "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
-             o->argument ? " " : "", o->argument ? o->argument : "");
+    snprintf(out, 64, "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+             o->letter ? "," : " ", o->name, o->argument ? " " : "",
+             o->argument ? o->argument : "");
     return out;
 }
 
 static void help_one(facts_command command, FILE *out)
 {
-    fprintf(out, "facts %s %s\n  %s\n\n", commands[command].name, commands[command].rest, commands[command].help);
+    fprintf(out, "facts %s %s\n  %s\n\n", commands[command].name, commands[command].rest,
+            commands[command].help);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char left[64];
         if (takes(command, &options[i]))
@@ -88,14 +113,17 @@ void facts_options_help(facts_command command, FILE *out)
         help_one(command, out);
         return;
     }
-    fputs("facts: tests fused attention in cuDNN: what is supported, by which engine, and is it right?\n\n", out);
+    fputs("facts: tests fused attention in cuDNN: what is supported, by which engine, and is it "
+          "right?\n\n",
+          out);
     for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
         char left[64];
         snprintf(left, sizeof left, "%s %s", commands[c].name, commands[c].rest);
         fprintf(out, "  facts %-36s %s\n", left, commands[c].help);
     }
     fputs("\n`facts COMMAND --help` lists the options of a command.\nExit: " EXIT_NOTE "\n"
-          "\nExamples:\n  facts decide 'pass=fwd d=256 mask=causal' --cudnn 9.27.0 --device h100-sxm\n"
+          "\nExamples:\n  facts decide 'pass=fwd d=256 mask=causal' --cudnn 9.27.0 --device "
+          "h100-sxm\n"
           "  facts gate --baseline 9.20.0 --candidate 9.27.0\n",
           out);
 }
@@ -127,12 +155,13 @@ static void markdown_options(facts_command command, FILE *out)
 
 static void help_markdown(FILE *out)
 {
-    fputs("# Commands\n\nPrinted by `facts help markdown`; a test compares. `facts COMMAND --help` prints the same text.\n\n"
+    fputs("# Commands\n\nPrinted by `facts help markdown`; a test compares. `facts COMMAND --help` "
+          "prints the same text.\n\n"
           "Exit codes:\n" EXIT_NOTE "\n\n" CASES_NOTE "\n",
           out);
     for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
-        fprintf(out, "\n## facts %s\n\n    facts %s %s\n\n%s\n", commands[c].name, commands[c].name, commands[c].rest,
-                commands[c].help);
+        fprintf(out, "\n## facts %s\n\n    facts %s %s\n\n%s\n", commands[c].name, commands[c].name,
+                commands[c].rest, commands[c].help);
         markdown_options(c, out);
         fprintf(out, "\n```sh\n%s\n%s\n```\n", examples[c][0], examples[c][1]);
     }
@@ -144,7 +173,12 @@ static void help_markdown(FILE *out)
 static void put_roff(FILE *out, const char *text)
 {
     for (const char *c = text; *c; c++)
-        fprintf(out, *c == '-' ? "\\-" : *c == '\\' ? "\\e" : c == text && (*c == '.' || *c == '\'') ? "\\&%c" : "%c", *c);
+        fprintf(out,
+                *c == '-'                                ? "\\-"
+                : *c == '\\'                             ? "\\e"
+                : c == text && (*c == '.' || *c == '\'') ? "\\&%c"
+                                                         : "%c",
+                *c);
 }
 
 static void put_roff_line(FILE *out, const char *before, const char *text)
@@ -170,7 +204,8 @@ static void man_option(const option *o, FILE *out)
 static void man_one(facts_command command, FILE *out)
 {
     const command_words *w = &commands[command];
-    fprintf(out, ".TH FACTS-%s 1 \"\" \"FACTS " FACTS_VERSION "\"\n.SH NAME\nfacts\\-%s \\- ", w->name, w->name);
+    fprintf(out, ".TH FACTS-%s 1 \"\" \"FACTS " FACTS_VERSION "\"\n.SH NAME\nfacts\\-%s \\- ",
+            w->name, w->name);
     put_roff_line(out, "", w->help);
     fprintf(out, ".SH SYNOPSIS\n\\fBfacts %s\\fR", w->name);
     put_roff_line(out, " ", w->rest);
@@ -191,7 +226,8 @@ static void man_one(facts_command command, FILE *out)
 
 static void man_all(FILE *out)
 {
-    fputs(".TH FACTS 1 \"\" \"FACTS " FACTS_VERSION "\"\n.SH NAME\nfacts \\- test fused attention in cuDNN\n"
+    fputs(".TH FACTS 1 \"\" \"FACTS " FACTS_VERSION
+          "\"\n.SH NAME\nfacts \\- test fused attention in cuDNN\n"
           ".SH SYNOPSIS\n\\fBfacts\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR...]\n.SH COMMANDS\n",
           out);
     for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
@@ -199,7 +235,8 @@ static void man_all(FILE *out)
         put_roff_line(out, " ", commands[c].rest);
         put_roff_line(out, "", commands[c].help);
     }
-    fputs(".SH EXIT STATUS\n" EXIT_NOTE "\n.SH SEE ALSO\n.BR facts\\-gate (1),\n.BR facts\\-decide (1),\n.BR facts\\-run (1)\n",
+    fputs(".SH EXIT STATUS\n" EXIT_NOTE
+          "\n.SH SEE ALSO\n.BR facts\\-gate (1),\n.BR facts\\-decide (1),\n.BR facts\\-run (1)\n",
           out);
 }
 
@@ -211,8 +248,8 @@ static void print_names(FILE *out, const char *between)
         fprintf(out, "%s%s", c ? between : "", commands[c].name);
 }
 
-/* The words that may follow the command's name: "list install lock remove path" of cudnn; empty if the command takes no fixed
- * word. */
+/* The words that may follow the command's name: "list install lock remove path" of cudnn; empty if
+ * the command takes no fixed word. */
 static const char *second_words(facts_command command, char out[64])
 {
     const char *rest = commands[command].rest;
@@ -225,12 +262,15 @@ static const char *second_words(facts_command command, char out[64])
 
 static void complete_bash(FILE *out)
 {
-    fputs("# bash completion of facts\n_facts()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} words=\n    if ((COMP_CWORD == 1)); "
+    fputs("# bash completion of facts\n_facts()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} "
+          "words=\n    if ((COMP_CWORD == 1)); "
           "then\n"
           "        words=\"",
           out);
     print_names(out, " ");
-    fputs("\"\n    elif ((COMP_CWORD == 2)) && [[ $cur != -* ]]; then\n        case ${COMP_WORDS[1]} in\n", out);
+    fputs("\"\n    elif ((COMP_CWORD == 2)) && [[ $cur != -* ]]; then\n        case "
+          "${COMP_WORDS[1]} in\n",
+          out);
     for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
         char words[64];
         if (*second_words(c, words))
@@ -244,9 +284,10 @@ static void complete_bash(FILE *out)
                 fprintf(out, "--%s ", options[i].name);
         fputs("\" ;;\n", out);
     }
-    fputs("        esac\n    fi\n    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n}\n"
-          "complete -o default -F _facts facts\n",
-          out);
+    fputs(
+        "        esac\n    fi\n    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n}\n"
+        "complete -o default -F _facts facts\n",
+        out);
 }
 
 /* A text inside single quotes; `also` are characters that the shell's completion needs escaped. */
@@ -267,14 +308,17 @@ static void complete_zsh(FILE *out)
         put_quoted(out, commands[c].help, ":");
         fputs("'\n", out);
     }
-    fputs(")\nif ((CURRENT == 2)); then\n    _describe command commands\n    return\nfi\ncase $words[2] in\n", out);
+    fputs(")\nif ((CURRENT == 2)); then\n    _describe command commands\n    return\nfi\ncase "
+          "$words[2] in\n",
+          out);
     for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
         fprintf(out, "%s)\n    _arguments", commands[c].name);
         for (size_t i = 0; i < OPTION_COUNT; i++)
             if (takes(c, &options[i])) {
                 fprintf(out, " \\\n        '--%s[", options[i].name);
                 put_quoted(out, options[i].help, "[]:");
-                fprintf(out, "]%s%s%s'", options[i].argument ? ":" : "", options[i].argument ? options[i].argument : "",
+                fprintf(out, "]%s%s%s'", options[i].argument ? ":" : "",
+                        options[i].argument ? options[i].argument : "",
                         options[i].argument ? ":_files" : "");
             }
         char words[64];
@@ -287,8 +331,10 @@ static void complete_zsh(FILE *out)
 
 static void complete_fish(FILE *out)
 {
-    fputs("function __facts_has\n    set -l words (commandline -opc)\n    test \"$words[2]\" = $argv[1]\nend\n"
-          "function __facts_wants\n    __facts_has $argv[1]; and test (count (commandline -opc)) -eq 2\nend\n",
+    fputs("function __facts_has\n    set -l words (commandline -opc)\n    test \"$words[2]\" = "
+          "$argv[1]\nend\n"
+          "function __facts_wants\n    __facts_has $argv[1]; and test (count (commandline -opc)) "
+          "-eq 2\nend\n",
           out);
     for (facts_command c = 0; c < FACTS_COMMAND_COUNT; c++) {
         fprintf(out, "complete -c facts -n __fish_use_subcommand -a %s -d '", commands[c].name);
@@ -296,11 +342,12 @@ static void complete_fish(FILE *out)
         fputs("'\n", out);
         char words[64];
         if (*second_words(c, words))
-            fprintf(out, "complete -c facts -n '__facts_wants %s' -f -a '%s'\n", commands[c].name, words);
+            fprintf(out, "complete -c facts -n '__facts_wants %s' -f -a '%s'\n", commands[c].name,
+                    words);
         for (size_t i = 0; i < OPTION_COUNT; i++)
             if (takes(c, &options[i])) {
-                fprintf(out, "complete -c facts -n '__facts_has %s' -l %s%s -d '", commands[c].name, options[i].name,
-                        options[i].argument ? " -r" : "");
+                fprintf(out, "complete -c facts -n '__facts_has %s' -l %s%s -d '", commands[c].name,
+                        options[i].name, options[i].argument ? " -r" : "");
                 put_quoted(out, options[i].help, "");
                 fputs("'\n", out);
             }

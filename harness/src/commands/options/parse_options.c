@@ -18,15 +18,17 @@ facts_command facts_command_parse(const char *word, FILE *err)
             return c;
     }
     const char *near = facts_nearest_word(word, names, FACTS_COMMAND_COUNT);
-    facts_print_line(err, "facts: no command \"%.60s\"%s%s%s (`facts --help` lists them)", word, near ? "; did you mean " : "",
-                     near ? near : "", near ? "?" : "");
+    facts_print_line(err, "facts: no command \"%.60s\"%s%s%s (`facts --help` lists them)", word,
+                     near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     return FACTS_COMMAND_COUNT;
 }
 
 static bool unknown(facts_command command, const char *word, FILE *err)
 {
     if (command == FACTS_COMMAND_GATE && strncmp(word, "--cudnn", strlen("--cudnn")) == 0) {
-        fputs("facts gate: no option \"--cudnn\": name both versions: facts gate --baseline 9.20.0 --candidate 9.27.0\n", err);
+        fputs("facts gate: no option \"--cudnn\": name both versions: facts gate --baseline 9.20.0 "
+              "--candidate 9.27.0\n",
+              err);
         return false;
     }
     const char *names[OPTION_COUNT];
@@ -35,10 +37,12 @@ static bool unknown(facts_command command, const char *word, FILE *err)
         if (options[i].commands & (1u << command))
             names[n++] = options[i].name;
     char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + strspn(word, "-"), "="), word + strspn(word, "-"));
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + strspn(word, "-"), "="),
+             word + strspn(word, "-"));
     const char *near = facts_nearest_word(name, names, n);
-    facts_print_line(err, "facts %s: no option \"%.60s\"%s%s%s (`facts %s --help` lists them)", commands[command].name, word,
-                     near ? "; did you mean --" : "", near ? near : "", near ? "?" : "", commands[command].name);
+    facts_print_line(err, "facts %s: no option \"%.60s\"%s%s%s (`facts %s --help` lists them)",
+                     commands[command].name, word, near ? "; did you mean --" : "",
+                     near ? near : "", near ? "?" : "", commands[command].name);
     return false;
 }
 
@@ -75,13 +79,15 @@ static bool read_shard(const char *text, facts_options *out)
         return false;
     memcpy(first, text, n);
     first[n] = '\0';
-    return read_int(first, 1000000, &out->shard) && read_int(text + n + 1, 1000000, &out->shards) && out->shard <= out->shards;
+    return read_int(first, 1000000, &out->shard) && read_int(text + n + 1, 1000000, &out->shards) &&
+           out->shard <= out->shards;
 }
 
 /* The classes of reports/facts_reports/vocabulary.py; a test compares. */
-#define CHANGE_WORDS                                                                                                               \
-    "worse, changed-kind, lost, missing, inconclusive, slower, time-unknown, engine-changed, knobs-changed, plan-slower, "         \
-    "workspace-larger, "                                                                                                           \
+#define CHANGE_WORDS                                                                               \
+    "worse, changed-kind, lost, missing, inconclusive, slower, time-unknown, engine-changed, "     \
+    "knobs-changed, plan-slower, "                                                                 \
+    "workspace-larger, "                                                                           \
     "better, gained, reason-changed, new-knobs, not-asked"
 
 static bool are_changes(const char *list)
@@ -124,10 +130,14 @@ static const char *set(facts_options *out, const option *o, const char *value)
         return read_number(value, (int *)field) ? NULL : "a number from 0 to 1000000000";
     case ORACLE:
         *(const char **)field = value;
-        return strcmp(value, "cpu") == 0 || strcmp(value, "gpu") == 0 || strcmp(value, "both") == 0 ? NULL : "cpu, gpu or both";
+        return strcmp(value, "cpu") == 0 || strcmp(value, "gpu") == 0 || strcmp(value, "both") == 0
+                   ? NULL
+                   : "cpu, gpu or both";
     case BY:
         *(const char **)field = value;
-        return facts_by_parse(value) != FACTS_BY_COUNT ? NULL : "verdict, class, engine, engines, knobs or reason";
+        return facts_by_parse(value) != FACTS_BY_COUNT
+                   ? NULL
+                   : "verdict, class, engine, engines, knobs or reason";
     case CHANGES:
         *(const char **)field = value;
         return strcmp(value, "any") == 0 || are_changes(value) ? NULL : CHANGE_WORDS "; or any";
@@ -135,15 +145,19 @@ static const char *set(facts_options *out, const option *o, const char *value)
         return read_shard(value, out) ? NULL : "I/N with 1 <= I <= N";
     case MINUTES:
         *(double *)field = strtod(value, &end);
-        return end != value && !*end && isfinite(*(double *)field) && *(double *)field > 0 && *(double *)field <= 100000
+        return end != value && !*end && isfinite(*(double *)field) && *(double *)field > 0 &&
+                       *(double *)field <= 100000
                    ? NULL
                    : "minutes above 0, at most 100000";
     case RATIO:
         *(double *)field = strtod(value, &end);
-        return end != value && !*end && *(double *)field > 1 && *(double *)field <= 1000 ? NULL : "a ratio above 1, at most 1000";
+        return end != value && !*end && *(double *)field > 1 && *(double *)field <= 1000
+                   ? NULL
+                   : "a ratio above 1, at most 1000";
     case SECONDS:
         *(double *)field = strtod(value, &end);
-        return end != value && !*end && isfinite(*(double *)field) && *(double *)field > 0 && *(double *)field <= 86400
+        return end != value && !*end && isfinite(*(double *)field) && *(double *)field > 0 &&
+                       *(double *)field <= 86400
                    ? NULL
                    : "seconds above 0, at most 86400";
     }
@@ -157,11 +171,13 @@ typedef struct arguments {
 } arguments;
 
 /* A second value would replace the first one without a message. */
-static bool refuse_twice(facts_command command, const option *o, const char *first, const char *second, FILE *err)
+static bool refuse_twice(facts_command command, const option *o, const char *first,
+                         const char *second, FILE *err)
 {
     const bool list = strchr(o->argument, ',') != NULL;
-    facts_print_line(err, "facts %s: --%s is given twice; %s%s%s%.200s%s%.200s", commands[command].name, o->name,
-                     list ? "write --" : "give it once", list ? o->name : "", list ? " " : "", list ? first : "", list ? "," : "",
+    facts_print_line(err, "facts %s: --%s is given twice; %s%s%s%.200s%s%.200s",
+                     commands[command].name, o->name, list ? "write --" : "give it once",
+                     list ? o->name : "", list ? " " : "", list ? first : "", list ? "," : "",
                      list ? second : "");
     return false;
 }
@@ -177,7 +193,8 @@ static bool parse_option(facts_options *out, facts_command command, arguments *a
     if (is_long)
         o = find(command, name, value ? (size_t)(value - name) : strlen(name));
     for (size_t i = 0; !is_long && i < OPTION_COUNT; i++)
-        if (options[i].letter && options[i].letter == name[0] && (options[i].commands & (1u << command)))
+        if (options[i].letter && options[i].letter == name[0] &&
+            (options[i].commands & (1u << command)))
             o = &options[i];
     if (!o)
         return unknown(command, word, err);
@@ -201,12 +218,13 @@ static bool parse_option(facts_options *out, facts_command command, arguments *a
     *given = value;
     const char *allowed = set(out, o, value);
     if (allowed)
-        facts_print_line(err, "facts %s: --%s \"%.80s\": allowed is %s", commands[command].name, o->name, value ? value : "",
-                         allowed);
+        facts_print_line(err, "facts %s: --%s \"%.80s\": allowed is %s", commands[command].name,
+                         o->name, value ? value : "", allowed);
     return !allowed;
 }
 
-bool facts_options_parse(facts_options *out, facts_command command, int argc, char **argv, FILE *err)
+bool facts_options_parse(facts_options *out, facts_command command, int argc, char **argv,
+                         FILE *err)
 {
     arguments a = { .argc = argc, .argv = argv };
     bool only_words = false;
@@ -229,7 +247,8 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
     if (out->help)
         return true;
     if ((out->resume || out->overwrite) && !out->output) {
-        fprintf(err, "facts: --%s needs the record: -o FILE\n", out->resume ? "resume" : "overwrite");
+        fprintf(err, "facts: --%s needs the record: -o FILE\n",
+                out->resume ? "resume" : "overwrite");
         return false;
     }
     if (out->resume && out->overwrite) {
@@ -242,7 +261,8 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
         return false;
     }
     if (!takes_words && out->word_count) {
-        facts_print_line(err, "facts %s: takes no \"%.60s\"", commands[command].name, out->words[0]);
+        facts_print_line(err, "facts %s: takes no \"%.60s\"", commands[command].name,
+                         out->words[0]);
         return false;
     }
     return true;

@@ -1,4 +1,5 @@
-/* Passes the result of a bisection to the report package: JSON lines, the summary first, then each version, oldest first. */
+/* Passes the result of a bisection to the report package: JSON lines, the summary first, then each
+ * version, oldest first. */
 #include <string.h>
 
 #include "bisection.h"
@@ -33,7 +34,8 @@ static void add_whole(facts_text *out, const facts_bisection *b)
     facts_text_member_int(out, "last", (int64_t)b->result.last);
     facts_text_puts(out, "\"edges\":[");
     for (size_t i = 0; i < b->result.edges; i++)
-        facts_text_format(out, "%s[%zu,%zu]", i ? "," : "", b->result.edge[i].before, b->result.edge[i].after);
+        facts_text_format(out, "%s[%zu,%zu]", i ? "," : "", b->result.edge[i].before,
+                          b->result.edge[i].after);
     facts_text_puts(out, "]}\n");
 }
 

@@ -1,10 +1,11 @@
-/* A bisection: one case, one device, and the answers of several versions. cmd_bisect.c asks; bisect_print.c prints. */
+/* A bisection: one case, one device, and the answers of several versions. cmd_bisect.c asks;
+ * bisect_print.c prints. */
 #ifndef FACTS_BISECTION_H
 #define FACTS_BISECTION_H
 
 #include "commands/session/inputs.h"
-#include "commands/session/session.h"
 #include "commands/session/intern.h"
+#include "commands/session/session.h"
 #include "search/bisect.h"
 #include "search/reported.h"
 
@@ -38,8 +39,8 @@ typedef struct facts_bisection {
 
 /* "9.25.1". */
 const char *facts_bisection_version(const facts_bisection *b, size_t version);
-/* Prints the answer for people. With --json the report package prints one object for each edge and a last one for the whole search.
- * Returns its exit code. */
+/* Prints the answer for people. With --json the report package prints one object for each edge and
+ * a last one for the whole search. Returns its exit code. */
 int facts_bisection_print(const facts_bisection *b);
 
 #endif

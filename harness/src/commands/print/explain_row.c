@@ -21,7 +21,8 @@ static void put_clean(const char *text, FILE *out)
             fputc((unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text, out);
 }
 
-/* A value in one line: a list as [a,b], an object as key=value key=value, a nested object as (key=value). */
+/* A value in one line: a list as [a,b], an object as key=value key=value, a nested object as
+ * (key=value). */
 static void put_value(const json_t *value, bool within, FILE *out)
 {
     size_t i;
@@ -65,7 +66,8 @@ static bool has_objects(const json_t *value)
     json_t *part;
     bool any = false;
     json_array_foreach(value, i, part) any |= json_is_object(part);
-    json_object_foreach((json_t *)(uintptr_t)value, name, part) any |= json_is_object(part) || has_objects(part);
+    json_object_foreach((json_t *)(uintptr_t)value, name, part) any |=
+        json_is_object(part) || has_objects(part);
     return any;
 }
 
@@ -128,7 +130,8 @@ void facts_explain_nearest(const char *text, size_t length, FILE *out)
 
 void facts_explain_row(const char *text, size_t length, FILE *out)
 {
-    static const char *const places[] = { "case", "cudnn", "build", "device", "sm", "run", "group", "attempt", "more", "nearest" };
+    static const char *const places[] = { "case", "cudnn", "build",   "device", "sm",
+                                          "run",  "group", "attempt", "more",   "nearest" };
     const char *name;
     json_t *value, *row = json_loadb(text, length, 0, NULL);
     json_object_foreach(row, name, value)

@@ -5,10 +5,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* `row` is the text of a row in a record. Members that only locate the row (case, build, run and so on) are left out. */
+/* `row` is the text of a row in a record. Members that only locate the row (case, build, run and so
+ * on) are left out. */
 void facts_explain_row(const char *row, size_t length, FILE *out);
-/* For a refused row that was asked with --explain: prints the case, the reason, and accepted cases nearby. Prints nothing for other
- * rows. */
+/* For a refused row that was asked with --explain: prints the case, the reason, and accepted cases
+ * nearby. Prints nothing for other rows. */
 void facts_explain_nearest(const char *row, size_t length, FILE *out);
 
 #endif

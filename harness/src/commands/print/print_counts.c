@@ -1,5 +1,5 @@
-/* The table at the end of a run. For each target: cases by outcome, the most frequent reasons of refusals, and answers that
- * changed between builds. */
+/* The table at the end of a run. For each target: cases by outcome, the most frequent reasons of
+ * refusals, and answers that changed between builds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,8 @@ static void print_reasons(const facts_tally *tally, FILE *out)
     if (reasons && reasons[0].cells)
         fputs("\nreasons, most frequent first:\n", out);
     for (size_t i = 0; reasons && i < 5 && reasons[i].cells; i++)
-        fprintf(out, "  %6zu  %.140s\n", reasons[i].cells, facts_intern_text(tally->texts, reasons[i].id));
+        fprintf(out, "  %6zu  %.140s\n", reasons[i].cells,
+                facts_intern_text(tally->texts, reasons[i].id));
     free(reasons);
 }
 
@@ -53,14 +54,17 @@ void facts_print_counts(const facts_tally *tally, bool decided, FILE *out)
     print_reasons(tally, out);
 }
 
-/* ---- changes between builds ------------------------------------------------------------------------------------------------- */
+/* ---- changes between builds
+ * -------------------------------------------------------------------------------------------------
+ */
 
 #define CHANGES_SHOWN 10
 
 /* Older builds first; builds of one version in the order given. */
 static bool is_older(const facts_target *a, const facts_target *b)
 {
-    const int x[] = { a->build.major, a->build.minor, a->build.patch }, y[] = { b->build.major, b->build.minor, b->build.patch };
+    const int x[] = { a->build.major, a->build.minor, a->build.patch },
+              y[] = { b->build.major, b->build.minor, b->build.patch };
     for (size_t i = 0; i < 3; i++)
         if (x[i] != y[i])
             return x[i] < y[i];
@@ -72,22 +76,26 @@ static const facts_target *predecessor(const facts_tally *tally, const facts_tar
 {
     const facts_target *best = NULL;
     for (const facts_target *t = tally->targets; t < tally->targets + tally->target_count; t++)
-        if (strcmp(t->device, after->device) == 0 && is_older(t, after) && (!best || is_older(best, t)))
+        if (strcmp(t->device, after->device) == 0 && is_older(t, after) &&
+            (!best || is_older(best, t)))
             best = t;
     return best;
 }
 
-/* Of the cases that both answered: the number with another verdict, and of those that pass on both, the number with other
- * engines. */
-static void count_changes(const facts_tally *tally, size_t before, size_t after, size_t *verdicts, size_t *engines)
+/* Of the cases that both answered: the number with another verdict, and of those that pass on both,
+ * the number with other engines. */
+static void count_changes(const facts_tally *tally, size_t before, size_t after, size_t *verdicts,
+                          size_t *engines)
 {
     *verdicts = *engines = 0;
     for (size_t work = 0; work < tally->work_count; work++) {
-        const facts_cell *a = facts_tally_cell(tally, before, work), *b = facts_tally_cell(tally, after, work);
+        const facts_cell *a = facts_tally_cell(tally, before, work),
+                         *b = facts_tally_cell(tally, after, work);
         if (a->verdict == FACTS_VERDICT_COUNT || b->verdict == FACTS_VERDICT_COUNT)
             continue;
         *verdicts += a->verdict != b->verdict;
-        *engines += a->verdict == b->verdict && facts_verdict_is_good(a->verdict) && a->engines != b->engines;
+        *engines += a->verdict == b->verdict && facts_verdict_is_good(a->verdict) &&
+                    a->engines != b->engines;
     }
 }
 
@@ -105,8 +113,9 @@ void facts_print_changes(const facts_tally *tally, const char *record, FILE *out
             continue;
         if (shown == 1)
             fputs("\nchanged between builds:\n", out);
-        fprintf(out, "  %s -> %s on %s: %zu case%s with another verdict, %zu with other engines\n", before->build.name,
-                after->build.name, after->device, verdicts, verdicts == 1 ? "" : "s", engines);
+        fprintf(out, "  %s -> %s on %s: %zu case%s with another verdict, %zu with other engines\n",
+                before->build.name, after->build.name, after->device, verdicts,
+                verdicts == 1 ? "" : "s", engines);
         if (!first[0]) {
             first[0] = before;
             first[1] = after;
@@ -115,8 +124,8 @@ void facts_print_changes(const facts_tally *tally, const char *record, FILE *out
     if (shown > CHANGES_SHOWN)
         fprintf(out, "  and %zu more pairs of builds\n", shown - CHANGES_SHOWN);
     if (first[0])
-        fprintf(out, "  which cases: facts diff %s --baseline %s --candidate %s\n", record, first[0]->build.name,
-                first[1]->build.name);
+        fprintf(out, "  which cases: facts diff %s --baseline %s --candidate %s\n", record,
+                first[0]->build.name, first[1]->build.name);
     else if (pairs)
         fputs("\nnothing changed between the builds\n", out);
 }

@@ -1,5 +1,5 @@
-/* The findings at the end of a run: unexpected failures, case by case, each with its repro command. Then known failures, in one
- * line with their links. */
+/* The findings at the end of a run: unexpected failures, case by case, each with its repro command.
+ * Then known failures, in one line with their links. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,8 @@ static bool is_alike(const facts_cell *a, const facts_cell *b)
     return a->news == b->news && a->why == b->why;
 }
 
-/* A case with the same failure on several targets is printed once, with the repro command for the first target. */
+/* A case with the same failure on several targets is printed once, with the repro command for the
+ * first target. */
 static bool is_reported(const facts_tally *tally, size_t target, size_t work)
 {
     const facts_cell *cell = facts_tally_cell(tally, target, work);
@@ -45,7 +46,8 @@ static void print_finding(const facts_tally *tally, size_t target, size_t work, 
         fprintf(out, " %s", at->build.version[0] ? at->build.version : at->build.name);
         bool last = true; /* of its device: then it is named */
         for (size_t u = t + 1; u < tally->target_count && last; u++)
-            last = !is_alike(facts_tally_cell(tally, u, work), cell) || strcmp(tally->targets[u].device, at->device) != 0;
+            last = !is_alike(facts_tally_cell(tally, u, work), cell) ||
+                   strcmp(tally->targets[u].device, at->device) != 0;
         if (last)
             fprintf(out, " on %s", at->device);
     }
@@ -62,7 +64,8 @@ static void print_known(const facts_tally *tally, size_t all, FILE *out)
             fputs(" …", out);
             break;
         }
-        fprintf(out, "%s %s (%zu)", i ? "," : ":", facts_intern_text(tally->texts, links[i].id), links[i].cells);
+        fprintf(out, "%s %s (%zu)", i ? "," : ":", facts_intern_text(tally->texts, links[i].id),
+                links[i].cells);
     }
     fputc('\n', out);
     free(links);
@@ -70,12 +73,14 @@ static void print_known(const facts_tally *tally, size_t all, FILE *out)
 
 void facts_print_findings(const facts_tally *tally, size_t most, FILE *out)
 {
-    size_t all = facts_tally_unexpected(tally), known = facts_tally_known(tally), printed = 0, more = 0;
+    size_t all = facts_tally_unexpected(tally), known = facts_tally_known(tally), printed = 0,
+           more = 0;
     if (all)
         fprintf(out, "\n%zu finding%s:\n", all, all == 1 ? "" : "s");
     for (size_t work = 0; all && work < tally->work_count; work++)
         for (size_t t = 0; t < tally->target_count; t++) {
-            if (facts_tally_cell(tally, t, work)->news == FACTS_VERDICT_COUNT || is_reported(tally, t, work))
+            if (facts_tally_cell(tally, t, work)->news == FACTS_VERDICT_COUNT ||
+                is_reported(tally, t, work))
                 continue;
             if (printed++ < most)
                 print_finding(tally, t, work, out);

@@ -41,7 +41,8 @@ void facts_self_print_table(const facts_survey *s)
         if (f->liar != liar)
             printf("%-22s %s\n", facts_liar_words[f->liar], facts_liar_what[f->liar]);
         liar = f->liar;
-        printf("    %-5s %-7s %-9s", facts_survey_type_word(f->type), facts_size_word(f->size, f->liar), facts_end_word(f->end));
+        printf("    %-5s %-7s %-9s", facts_survey_type_word(f->type),
+               facts_size_word(f->size, f->liar), facts_end_word(f->end));
         if (f->ratio > 0.0)
             printf(" %10.4g  %s %s of %s", f->ratio, f->fill, f->gate, f->tensor);
         if (f->why)
@@ -64,7 +65,8 @@ static void write_survey(const void *subject, FILE *out)
     facts_text_puts(&line, "{\"what\":{");
     for (size_t i = 0; i < s->count; i++)
         if (!i || s->found[i].liar != s->found[i - 1].liar)
-            facts_text_member(&line, facts_liar_words[s->found[i].liar], facts_liar_what[s->found[i].liar]);
+            facts_text_member(&line, facts_liar_words[s->found[i].liar],
+                              facts_liar_what[s->found[i].liar]);
     facts_text_close(&line);
     fprintf(out, "%s}\n", line.data ? line.data : "");
     facts_text_free(&line);

@@ -10,7 +10,8 @@
 void facts_self_print_table(const facts_survey *survey);
 /* An object a line. */
 void facts_self_print_json(const facts_survey *survey, FILE *out);
-/* Prints Markdown with the report package: a row for each liar, a column for each type. Returns the package's exit code. */
+/* Prints Markdown with the report package: a row for each liar, a column for each type. Returns the
+ * package's exit code. */
 int facts_self_print_markdown(const facts_survey *survey);
 
 #endif

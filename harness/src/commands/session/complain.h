@@ -2,7 +2,8 @@
 #ifndef FACTS_COMPLAIN_H
 #define FACTS_COMPLAIN_H
 
-/* Prints a line on stderr and returns `status`: return facts_complain(FACTS_EXIT_BAD_INPUT, "facts run: …"). */
+/* Prints a line on stderr and returns `status`: return facts_complain(FACTS_EXIT_BAD_INPUT, "facts
+ * run: …"). */
 int facts_complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int facts_no_memory(void);
 

@@ -36,11 +36,13 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
     bool found = facts_home_path("cases", folder) != NULL;
     out[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        if (!found || !is_suite(texts[i], folder) || used + strlen(texts[i]) + 2 > FACTS_SUITES_MAX) {
+        if (!found || !is_suite(texts[i], folder) ||
+            used + strlen(texts[i]) + 2 > FACTS_SUITES_MAX) {
             out[0] = '\0';
             return;
         }
-        used += (size_t)snprintf(out + used, FACTS_SUITES_MAX - used, "%s%s", used ? " " : "", texts[i]);
+        used += (size_t)snprintf(out + used, FACTS_SUITES_MAX - used, "%s%s", used ? " " : "",
+                                 texts[i]);
     }
 }
 
@@ -62,7 +64,8 @@ int facts_expectations_load(facts_expectations **out, const char *suites, facts_
 }
 
 /* The verdict that is known before the case is asked. */
-static facts_subject target_subject(const facts_target *target, char sm_text[40], int sm, bool measured)
+static facts_subject target_subject(const facts_target *target, char sm_text[40], int sm,
+                                    bool measured)
 {
     facts_subject out = { .build = target->build.name, .grade = measured ? "measured" : "decided" };
     out.cudnn = target->build.version[0] ? target->build.version : NULL;
@@ -73,16 +76,17 @@ static facts_subject target_subject(const facts_target *target, char sm_text[40]
     return out;
 }
 
-static void subject_of(facts_subject *out, char texts[5][40], const facts_target *target, int sm, bool measured,
-                       facts_verdict verdict, const facts_line *row)
+static void subject_of(facts_subject *out, char texts[5][40], const facts_target *target, int sm,
+                       bool measured, facts_verdict verdict, const facts_line *row)
 {
     int64_t engine, config;
     facts_member members[16];
     size_t count;
     *out = target_subject(target, texts[0], sm, measured);
     out->verdict = facts_verdict_name(verdict);
-    out->backend =
-        facts_json_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1]) ? texts[1] : facts_target_backend(target);
+    out->backend = facts_json_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1])
+                       ? texts[1]
+                       : facts_target_backend(target);
     if (facts_json_int(facts_line_get(row, "engine"), &engine)) {
         snprintf(texts[2], sizeof texts[2], "%lld", (long long)engine);
         out->engine = texts[2];
@@ -93,7 +97,8 @@ static void subject_of(facts_subject *out, char texts[5][40], const facts_target
     }
     facts_span reason = facts_line_get(row, "reason");
     if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count) &&
-        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "class"), texts[3], sizeof texts[3]))
+        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "class"), texts[3],
+                          sizeof texts[3]))
         out->reason_class = texts[3];
 }
 
@@ -104,21 +109,24 @@ static const char *reason_text(const facts_line *row, char *out, size_t capacity
     facts_span reason = facts_line_get(row, "reason");
     out[0] = '\0';
     if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count))
-        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "text"), out, capacity);
+        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "text"), out,
+                          capacity);
     return out;
 }
 
 /* A case that must be refused: with this class, and these words in the reason. */
-static void judge_refusal(const char *expect, const facts_subject *subject, facts_verdict verdict, const facts_line *row,
-                          facts_expected_row *out)
+static void judge_refusal(const char *expect, const facts_subject *subject, facts_verdict verdict,
+                          const facts_line *row, facts_expected_row *out)
 {
     char text[1024];
     size_t n = strcspn(expect, " ");
     const char *words = expect + n + strspn(expect + n, " ");
     if (verdict == FACTS_VERDICT_INCONCLUSIVE || verdict == FACTS_VERDICT_NOT_RUN)
         return;
-    bool class_met = subject->reason_class && strlen(subject->reason_class) == n && memcmp(subject->reason_class, expect, n) == 0;
-    bool met = verdict == FACTS_VERDICT_UNSUPPORTED && class_met && strcasestr(reason_text(row, text, sizeof text), words) != NULL;
+    bool class_met = subject->reason_class && strlen(subject->reason_class) == n &&
+                     memcmp(subject->reason_class, expect, n) == 0;
+    bool met = verdict == FACTS_VERDICT_UNSUPPORTED && class_met &&
+               strcasestr(reason_text(row, text, sizeof text), words) != NULL;
     facts_text json = { 0 };
     facts_text_puts(&json, "{\"verdict\":\"unsupported\",");
     facts_text_format(&json, "\"met\":%s,", met ? "true" : "false");
@@ -136,10 +144,11 @@ static bool is_certain(const facts_expectations *expectations, const facts_devia
     return !known->sometimes && (!*known->suites || *expectations->suites);
 }
 
-/* Known, and it happened: accepted. Known, tried, and it did not happen: a finding. Not known: a finding if the verdict is a
- * failure. */
-void facts_expectations_judge(const facts_expectations *expectations, const facts_target *target, int sm, const facts_work *work,
-                              bool measured, facts_verdict verdict, const facts_line *row, facts_expected_row *out)
+/* Known, and it happened: accepted. Known, tried, and it did not happen: a finding. Not known: a
+ * finding if the verdict is a failure. */
+void facts_expectations_judge(const facts_expectations *expectations, const facts_target *target,
+                              int sm, const facts_work *work, bool measured, facts_verdict verdict,
+                              const facts_line *row, facts_expected_row *out)
 {
     facts_subject subject;
     facts_case c;
@@ -152,7 +161,8 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
         judge_refusal(work->expect, &subject, verdict, row, out);
         return;
     }
-    if (!expectations || !facts_deviations_count(expectations->list) || !facts_case_parse(&c, work->name, &error))
+    if (!expectations || !facts_deviations_count(expectations->list) ||
+        !facts_case_parse(&c, work->name, &error))
         return;
     subject.c = &c;
     facts_deviation *known = facts_deviations_lookup(expectations->list, &subject);
@@ -160,8 +170,8 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
         return;
     bool met = facts_deviation_names(known, facts_verdict_name(verdict));
     known->met = known->met || met;
-    bool tried = measured && verdict != FACTS_VERDICT_INCONCLUSIVE && verdict != FACTS_VERDICT_NOT_RUN &&
-                 verdict != FACTS_VERDICT_UNSUPPORTED;
+    bool tried = measured && verdict != FACTS_VERDICT_INCONCLUSIVE &&
+                 verdict != FACTS_VERDICT_NOT_RUN && verdict != FACTS_VERDICT_UNSUPPORTED;
     bool counts = facts_verdict_is_finding(verdict) || tried;
     if (!met && (!counts || (!is_certain(expectations, known) && facts_verdict_is_good(verdict))))
         return;
@@ -183,15 +193,18 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
 /* A question can crash, a compilation can fail; the other failures need a launch. */
 static bool can_tell(facts_task task, bool measured, const facts_deviation *d)
 {
-    static const char *const decided[] = { "supported", "unsupported", "crash", "hang", "exit_crash" };
+    static const char *const decided[] = { "supported", "unsupported", "crash", "hang",
+                                           "exit_crash" };
     for (size_t i = 0; i < sizeof decided / sizeof decided[0]; i++)
         if (facts_deviation_names(d, decided[i]))
             return true;
     return measured || (task != FACTS_TASK_DECIDE && facts_deviation_names(d, "build_fail"));
 }
 
-/* The number of a target's cases that a line could be about; -1 if one of them has no answer, so that the number is unknown. */
-static long candidates(const facts_expectations *e, size_t line, const facts_tally *tally, size_t t, int sm, facts_task task)
+/* The number of a target's cases that a line could be about; -1 if one of them has no answer, so
+ * that the number is unknown. */
+static long candidates(const facts_expectations *e, size_t line, const facts_tally *tally, size_t t,
+                       int sm, facts_task task)
 {
     char text[40];
     long n = 0;
@@ -199,7 +212,8 @@ static long candidates(const facts_expectations *e, size_t line, const facts_tal
     const facts_target *target = &tally->targets[t];
     bool measured = task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED;
     facts_subject subject = target_subject(target, text, sm ? sm : target->described.sm, measured);
-    if (!can_tell(task, measured, facts_deviations_at(e->list, line)) || !facts_deviations_possible(e->list, line, &subject))
+    if (!can_tell(task, measured, facts_deviations_at(e->list, line)) ||
+        !facts_deviations_possible(e->list, line, &subject))
         return 0;
     for (size_t w = 0; w < tally->work_count; w++) {
         facts_case c;
@@ -209,7 +223,8 @@ static long candidates(const facts_expectations *e, size_t line, const facts_tal
         subject.c = &c;
         if (!facts_deviations_possible(e->list, line, &subject))
             continue;
-        if (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_NOT_RUN || verdict == FACTS_VERDICT_INCONCLUSIVE)
+        if (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_NOT_RUN ||
+            verdict == FACTS_VERDICT_INCONCLUSIVE)
             return -1;
         n++;
     }
@@ -231,7 +246,8 @@ static bool are_run(const char *named, const char *run)
     return true;
 }
 
-size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *tally, const int *sms, facts_task task, FILE *out)
+size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *tally,
+                                const int *sms, facts_task task, FILE *out)
 {
     size_t stale = 0;
     for (size_t i = 0; e && i < facts_deviations_count(e->list); i++) {
@@ -243,7 +259,9 @@ size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *
             more = candidates(e, i, tally, t, sms[t], task);
         if (more < 0 || asked == 0)
             continue;
-        fprintf(out, "%s:%d:%d: no result needs this expectation any more: of %ld results that it could explain none is %s\n",
+        fprintf(out,
+                "%s:%d:%d: no result needs this expectation any more: of %ld results that it could "
+                "explain none is %s\n",
                 d->file, d->line, d->column, asked, d->verdict);
         stale++;
     }

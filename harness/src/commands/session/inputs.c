@@ -10,11 +10,16 @@ int facts_read_case(const char *command, const facts_options *o, facts_case *out
 {
     facts_error error = { 0 };
     if (o->word_count != 1)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts %s: that is %zu words; give one case in quotes", command, o->word_count);
-    return facts_case_parse(out, o->words[0], &error) ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts %s: that is %zu words; give one case in quotes", command,
+                              o->word_count);
+    return facts_case_parse(out, o->words[0], &error)
+               ? FACTS_EXIT_OK
+               : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
 }
 
-int facts_read_record(const char *who, const char *path, bool (*each)(void *, const facts_line *), void *context, uint64_t *bad)
+int facts_read_record(const char *who, const char *path, bool (*each)(void *, const facts_line *),
+                      void *context, uint64_t *bad)
 {
     facts_read_counts counts = { 0 };
     facts_error why;
@@ -23,8 +28,8 @@ int facts_read_record(const char *who, const char *path, bool (*each)(void *, co
         return facts_complain(status, "%s: %s: %s", who, path, why.text);
     }
     if (bad && (*bad = counts.bad) > 0)
-        facts_complain(FACTS_EXIT_OK, "%s: %s: %llu line%s could not be read", who, path, (unsigned long long)counts.bad,
-                       counts.bad == 1 ? "" : "s");
+        facts_complain(FACTS_EXIT_OK, "%s: %s: %llu line%s could not be read", who, path,
+                       (unsigned long long)counts.bad, counts.bad == 1 ? "" : "s");
     return FACTS_EXIT_OK;
 }
 
@@ -32,7 +37,8 @@ int facts_check_folder(const char *who, const char *path)
 {
     struct stat info;
     if (path && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "%s %s: is no folder; give a folder", who, path);
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "%s %s: is no folder; give a folder", who,
+                              path);
     return FACTS_EXIT_OK;
 }
 
@@ -44,5 +50,6 @@ bool facts_is_version(const char *word)
 bool facts_is_record_name(const char *word)
 {
     const char *end = strrchr(word, '.');
-    return end && (strcmp(end, ".jsonl") == 0 || strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0);
+    return end &&
+           (strcmp(end, ".jsonl") == 0 || strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0);
 }

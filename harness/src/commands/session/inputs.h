@@ -15,13 +15,15 @@ typedef struct facts_invocation {
 
 /* Reads the only case of a command. Returns an exit code, with a line on stderr. */
 int facts_read_case(const char *command, const facts_options *options, facts_case *out);
-/* Gives each line of a record to `each`. *bad (may be NULL) is the number of lines that could not be read; a line on stderr says
- * it. Returns an exit code, with a line on stderr that begins with `who`. */
-int facts_read_record(const char *who, const char *path, bool (*each)(void *context, const facts_line *line), void *context,
+/* Gives each line of a record to `each`. *bad (may be NULL) is the number of lines that could not
+ * be read; a line on stderr says it. Returns an exit code, with a line on stderr that begins with
+ * `who`. */
+int facts_read_record(const char *who, const char *path,
+                      bool (*each)(void *context, const facts_line *line), void *context,
                       uint64_t *bad);
 
-/* A command writes files into this folder when its work is done. Returns an exit code, with a line on stderr that begins with
- * `who`, if the path (NULL: none is given) is no folder. */
+/* A command writes files into this folder when its work is done. Returns an exit code, with a line
+ * on stderr that begins with `who`, if the path (NULL: none is given) is no folder. */
 int facts_check_folder(const char *who, const char *path);
 /* Is this word a cuDNN version: numbers and points? */
 bool facts_is_version(const char *word);

@@ -1,4 +1,5 @@
-/* A table that stores each repeated text once (reasons, lists of engines) and gives it a small number. */
+/* A table that stores each repeated text once (reasons, lists of engines) and gives it a small
+ * number. */
 #ifndef FACTS_INTERN_H
 #define FACTS_INTERN_H
 

@@ -16,7 +16,8 @@ static uint64_t now_ns(void)
 
 void facts_progress_start(facts_progress *progress, bool quiet)
 {
-    *progress = (facts_progress){ .terminal = isatty(2) == 1, .quiet = quiet, .started_ns = now_ns() };
+    *progress =
+        (facts_progress){ .terminal = isatty(2) == 1, .quiet = quiet, .started_ns = now_ns() };
     progress->last_ns = progress->started_ns;
 }
 
@@ -34,7 +35,8 @@ static void clock_text(char *out, size_t capacity, double seconds)
 void facts_progress_show(facts_progress *p, size_t done, size_t planned, int live)
 {
     uint64_t now = now_ns();
-    double since_line = (double)(now - p->last_ns) / 1e9, elapsed = (double)(now - p->started_ns) / 1e9;
+    double since_line = (double)(now - p->last_ns) / 1e9,
+           elapsed = (double)(now - p->started_ns) / 1e9;
     char bar[BAR + 1], left[32] = "";
     if (p->quiet || !planned || (!p->terminal && since_line < LINE_EVERY_S))
         return;
@@ -45,8 +47,9 @@ void facts_progress_show(facts_progress *p, size_t done, size_t planned, int liv
     for (size_t i = 0; i < BAR; i++)
         bar[i] = i < done * BAR / planned ? '#' : '.';
     bar[BAR] = '\0';
-    fprintf(stderr, "%s[%s] %zu/%zu  %.0f/s  %s%s  yes %zu  no %zu  findings %zu  workers %d%s", p->terminal ? "\r\033[K" : "", bar,
-            done, planned, rate, *left ? "left " : "", left, p->yes, p->no, p->findings, live, p->terminal ? "" : "\n");
+    fprintf(stderr, "%s[%s] %zu/%zu  %.0f/s  %s%s  yes %zu  no %zu  findings %zu  workers %d%s",
+            p->terminal ? "\r\033[K" : "", bar, done, planned, rate, *left ? "left " : "", left,
+            p->yes, p->no, p->findings, live, p->terminal ? "" : "\n");
     fflush(stderr);
     p->drawn = true;
 }

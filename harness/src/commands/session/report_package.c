@@ -42,7 +42,8 @@ FILE *facts_open_temporary(char path[FACTS_PATH])
     return file;
 }
 
-int facts_run_view(const char *view, void (*write)(const void *subject, FILE *out), const void *subject)
+int facts_run_view(const char *view, void (*write)(const void *subject, FILE *out),
+                   const void *subject)
 {
     char path[FACTS_PATH];
     const char *const words[] = { view, path };
@@ -51,7 +52,8 @@ int facts_run_view(const char *view, void (*write)(const void *subject, FILE *ou
         return FACTS_EXIT_ENVIRONMENT;
     write(subject, out);
     int status = fclose(out) == 0 ? facts_run_report(words, 2)
-                                  : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: %s: %s", path, strerror(errno));
+                                  : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: %s: %s", path,
+                                                   strerror(errno));
     unlink(path);
     return status;
 }

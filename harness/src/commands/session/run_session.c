@@ -13,7 +13,8 @@ bool facts_suite_dir(char out[FACTS_PATH])
 {
     if (facts_home_path("cases", out))
         return true;
-    fputs("facts: the folder cases/ was not found; set FACTS_HOME to the project's folder\n", stderr);
+    fputs("facts: the folder cases/ was not found; set FACTS_HOME to the project's folder\n",
+          stderr);
     return false;
 }
 
@@ -27,7 +28,8 @@ static bool in_shard(const facts_options *options, const char *name)
 {
     if (!options->shards)
         return true;
-    return XXH64(name, strlen(name), 0) % (uint64_t)options->shards == (uint64_t)(options->shard - 1);
+    return XXH64(name, strlen(name), 0) % (uint64_t)options->shards ==
+           (uint64_t)(options->shard - 1);
 }
 
 /* The shard's cases. Workers, record and tally all point at the names of the list. */
@@ -38,7 +40,9 @@ static bool take_shard(facts_session *s)
     for (size_t i = 0; s->work && i < s->all_count; i++) {
         const facts_planned planned = facts_cases_at(s->cases, i);
         if (in_shard(s->options, planned.name))
-            s->work[s->work_count++] = (facts_work){ .name = planned.name, .group = planned.group, .expect = planned.expect };
+            s->work[s->work_count++] = (facts_work){ .name = planned.name,
+                                                     .group = planned.group,
+                                                     .expect = planned.expect };
     }
     return s->work != NULL;
 }
@@ -68,28 +72,33 @@ static int check_oracle(const facts_session *s)
     const char *oracle = s->options->oracle;
     for (size_t i = 0; oracle && strcmp(oracle, "cpu") != 0 && i < s->targets.count; i++)
         if (s->targets.at[i].kind != FACTS_TARGET_GPU)
-            return facts_complain(FACTS_EXIT_BAD_INPUT,
-                                  "facts: --oracle %s: %s is no GPU that can compute the reference; use --oracle cpu", oracle,
-                                  s->targets.at[i].device);
+            return facts_complain(
+                FACTS_EXIT_BAD_INPUT,
+                "facts: --oracle %s: %s is no GPU that can compute the reference; use --oracle cpu",
+                oracle, s->targets.at[i].device);
     return FACTS_EXIT_OK;
 }
 
 int facts_session_targets(facts_session *s, const char *cudnn, const char *devices)
 {
     facts_error note = { 0 }, message = { 0 };
-    const unsigned flags = FACTS_RESOLVE_INDEX | (s->options->pinned_only ? FACTS_RESOLVE_PINNED : 0);
-    int status = facts_targets_resolve(&s->targets, cudnn ? cudnn : "default", flags, devices, &note, &message);
+    const unsigned flags =
+        FACTS_RESOLVE_INDEX | (s->options->pinned_only ? FACTS_RESOLVE_PINNED : 0);
+    int status = facts_targets_resolve(&s->targets, cudnn ? cudnn : "default", flags, devices,
+                                       &note, &message);
     if (status != 0)
         fprintf(stderr, "facts: %s\n", message.text);
     else if (note.text[0] && !s->options->json)
         fprintf(stderr, "facts: %s\n", note.text);
-    if (status == 0 && s->options->cudnn && facts_targets_of(&s->targets, FACTS_TARGET_CPU) == s->targets.count)
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts: --device cpu runs no cuDNN: leave out --cudnn, or name a GPU or a described device");
+    if (status == 0 && s->options->cudnn &&
+        facts_targets_of(&s->targets, FACTS_TARGET_CPU) == s->targets.count)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --device cpu runs no cuDNN: leave out "
+                                                    "--cudnn, or name a GPU or a described device");
     return status != 0 ? status : check_oracle(s);
 }
 
-int facts_session_prepare(facts_session *s, const char *const *texts, size_t count, const char *cudnn, const char *devices)
+int facts_session_prepare(facts_session *s, const char *const *texts, size_t count,
+                          const char *cudnn, const char *devices)
 {
     int status = facts_session_cases(s, texts, count);
     return status == FACTS_EXIT_OK ? facts_session_targets(s, cudnn, devices) : status;
@@ -106,7 +115,8 @@ bool facts_find_worker(char out[FACTS_PATH])
         facts_join(out, folder, "facts-worker");
     if (access(out, X_OK) == 0)
         return true;
-    fprintf(stderr, "facts: the worker %s: %s; build it (./facts does) or set FACTS_WORKER\n", out, strerror(errno));
+    fprintf(stderr, "facts: the worker %s: %s; build it (./facts does) or set FACTS_WORKER\n", out,
+            strerror(errno));
     return false;
 }
 
@@ -116,7 +126,8 @@ static void count_plans(facts_plan_counts *counts, const facts_line *row)
     facts_json_bool(facts_line_get(row, "plan_loaded"), &loaded);
     facts_json_bool(facts_line_get(row, "refusal_loaded"), &refusal);
     counts->loaded += loaded;
-    counts->compiled += !loaded && facts_line_get(row, "plan_ms").at != NULL && facts_json_is(facts_line_get(row, "backend"), "cudnn");
+    counts->compiled += !loaded && facts_line_get(row, "plan_ms").at != NULL &&
+                        facts_json_is(facts_line_get(row, "backend"), "cudnn");
     counts->refusals += refusal;
     const facts_span why = facts_line_get(row, "not_loaded");
     if (why.at && counts->not_loaded++ == 0)
@@ -127,7 +138,8 @@ static void on_row(void *context, const facts_outcome *outcome)
 {
     facts_session *s = context;
     count_plans(&s->plans, outcome->line);
-    facts_tally_add(&s->tally, outcome->target, outcome->work, outcome->line, outcome->verdict, outcome->expected);
+    facts_tally_add(&s->tally, outcome->target, outcome->work, outcome->line, outcome->verdict,
+                    outcome->expected);
     s->progress.yes += facts_verdict_is_good(outcome->verdict);
     s->progress.no += outcome->verdict == FACTS_VERDICT_UNSUPPORTED;
     s->progress.findings += outcome->expected->unexpected;
@@ -139,12 +151,14 @@ static void on_row(void *context, const facts_outcome *outcome)
         s->on_row(s, outcome);
 }
 
-/* A version without measured error constants is compared with those of the nearest version: the worker reports which. */
+/* A version without measured error constants is compared with those of the nearest version: the
+ * worker reports which. */
 static void note_calibration(facts_session *s, const facts_line *ready)
 {
     char version[16], used[16], words[80];
     if (!facts_json_string(facts_line_get(ready, "cudnn"), version, sizeof version) ||
-        !facts_json_string(facts_line_get(ready, "calibration"), used, sizeof used) || strcmp(version, used) == 0)
+        !facts_json_string(facts_line_get(ready, "calibration"), used, sizeof used) ||
+        strcmp(version, used) == 0)
         return;
     size_t n = strlen(s->calibration);
     snprintf(words, sizeof words, "%s was not measured, %s is the nearest", version, used);
@@ -174,8 +188,8 @@ static void on_tick(void *context, size_t done, size_t planned, int live)
         facts_progress_show(&s->progress, done, planned, live);
 }
 
-void facts_session_expect(void *context, size_t target, size_t work, facts_verdict verdict, const facts_line *row,
-                          facts_expected_row *out)
+void facts_session_expect(void *context, size_t target, size_t work, facts_verdict verdict,
+                          const facts_line *row, facts_expected_row *out)
 {
     facts_session *s = context;
     const facts_target *t = &s->targets.at[target];
@@ -257,7 +271,8 @@ int facts_session_run(facts_session *s)
     if (s->options->plan_dir && facts_plan_key(s->plan_key, &error) != 0)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir: %s", error.text);
     s->sms = calloc(s->targets.count, sizeof *s->sms);
-    if (!s->sms || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count))
+    if (!s->sms ||
+        !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count))
         return facts_no_memory();
     int status = facts_session_open_record(s);
     if (status != 0)
@@ -267,7 +282,8 @@ int facts_session_run(facts_session *s)
     status = facts_supervise(&s->order, &s->counts);
     facts_progress_end(&s->progress);
     if (status == 0 && s->resume && !facts_session_recount(s))
-        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: %s: cannot be read again: %s", s->record, strerror(errno));
+        status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: %s: cannot be read again: %s",
+                                s->record, strerror(errno));
     if (s->writer && s->before_end)
         s->before_end(s);
     if (s->writer)
@@ -283,11 +299,13 @@ int facts_session_run(facts_session *s)
         fprintf(stderr, "facts: error constants: cuDNN %s\n", s->calibration);
     fflush(stdout);
     bool whole = status == 0 && !s->more && !s->options->where && !s->options->shards;
-    s->stale = whole ? facts_expectations_stale(s->expectations, &s->tally, s->sms, s->task, stderr) : 0;
+    s->stale =
+        whole ? facts_expectations_stale(s->expectations, &s->tally, s->sms, s->task, stderr) : 0;
     return status;
 }
 
-int facts_session_ask(facts_session *s, const char *const *texts, size_t count, const char *cudnn, const char *devices)
+int facts_session_ask(facts_session *s, const char *const *texts, size_t count, const char *cudnn,
+                      const char *devices)
 {
     int status = facts_session_prepare(s, texts, count, cudnn, devices);
     return status == FACTS_EXIT_OK ? facts_session_run(s) : status;

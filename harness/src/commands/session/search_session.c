@@ -39,9 +39,12 @@ void facts_search_flags(const facts_search *search, char *out, size_t capacity)
         snprintf(out + n, capacity - (size_t)n, "--device %s", t->device);
 }
 
-/* ---- questions and answers ------------------------------------------------------------------------------------------------- */
+/* ---- questions and answers
+ * -------------------------------------------------------------------------------------------------
+ */
 
-static bool ask_again(void *context, const facts_case *c, int attempt, bool alone, facts_answer *out)
+static bool ask_again(void *context, const facts_case *c, int attempt, bool alone,
+                      facts_answer *out)
 {
     return facts_search_ask(context, c, attempt, FACTS_SEARCH_ASKED, alone, out);
 }
@@ -50,7 +53,8 @@ static bool ask_again(void *context, const facts_case *c, int attempt, bool alon
 static bool remember(facts_search *search, const facts_work *work, facts_memo_id id)
 {
     const facts_session *s = &search->session;
-    facts_memo_id *larger = s->vacant_count ? search->ids : facts_grow(search->ids, s->work_count, sizeof *larger);
+    facts_memo_id *larger =
+        s->vacant_count ? search->ids : facts_grow(search->ids, s->work_count, sizeof *larger);
     if (!larger)
         return false;
     search->ids = larger;
@@ -61,7 +65,8 @@ static bool remember(facts_search *search, const facts_work *work, facts_memo_id
     return true;
 }
 
-bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, const char *group, bool alone, facts_answer *out)
+bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, const char *group,
+                      bool alone, facts_answer *out)
 {
     char name[FACTS_NAME_MAX];
     facts_case_name(c, name);
@@ -73,7 +78,8 @@ bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, co
                               .group = group,
                               .expect = "",
                               .alone = alone,
-                              .from_config = id == FACTS_MEMO_NONE ? 0 : facts_memo_config(search->memo, id) };
+                              .from_config =
+                                  id == FACTS_MEMO_NONE ? 0 : facts_memo_config(search->memo, id) };
     if (id == FACTS_MEMO_NONE || !remember(search, &work, id))
         search->failed = true;
     search->asked++;
@@ -90,7 +96,8 @@ static bool session_more(facts_session *session)
     return search->asked > before;
 }
 
-/* For a drawn case that did not fail, only the fact that it was asked is kept, so that a long search needs no more memory. */
+/* For a drawn case that did not fail, only the fact that it was asked is kept, so that a long
+ * search needs no more memory. */
 static void session_free(facts_session *session, size_t work)
 {
     facts_search *search = session->context;
@@ -128,7 +135,8 @@ static void session_ready(facts_session *session, size_t target, const facts_lin
         search->foreign = true;
 }
 
-/* ---- the record that is resumed -------------------------------------------------------------------------------------------- */
+/* ---- the record that is resumed
+ * -------------------------------------------------------------------------------------------- */
 
 typedef struct loading {
     facts_search *search;
@@ -140,7 +148,8 @@ static bool find_device(void *context, const facts_line *line)
 {
     facts_search *search = context;
     const facts_target *t = target_of(search);
-    if (line->kind == FACTS_LINE_TARGET && facts_json_is(facts_line_get(line, "build"), t->build.name) &&
+    if (line->kind == FACTS_LINE_TARGET &&
+        facts_json_is(facts_line_get(line, "build"), t->build.name) &&
         facts_json_is(facts_line_get(line, "planned"), t->device))
         facts_json_string(facts_line_get(line, "device"), search->device, sizeof search->device);
     return true;
@@ -152,7 +161,8 @@ static bool load_line(void *context, const facts_line *line)
     return !facts_validity_line(&l->validity, line) || facts_memo_load_line(&l->load, line);
 }
 
-static void load_drawn(void *context, const char *name, const facts_answer *answer, facts_verdict before)
+static void load_drawn(void *context, const char *name, const facts_answer *answer,
+                       facts_verdict before)
 {
     facts_search *search = context;
     if (search->drawn)
@@ -169,7 +179,9 @@ static int load_record(facts_search *search)
     if (!facts_find_worker(worker))
         return FACTS_EXIT_ENVIRONMENT;
     facts_target_identify(&search->session.targets.at[0], worker);
-    int status = t->kind == FACTS_TARGET_GPU ? facts_read_record("facts", path, find_device, search, NULL) : FACTS_EXIT_OK;
+    int status = t->kind == FACTS_TARGET_GPU
+                     ? facts_read_record("facts", path, find_device, search, NULL)
+                     : FACTS_EXIT_OK;
     loading l = { search,
                   { .memo = search->memo,
                     .build = t->build.name,
@@ -192,18 +204,23 @@ static int load_record(facts_search *search)
     return FACTS_EXIT_OK;
 }
 
-/* ---- opening, running, closing --------------------------------------------------------------------------------------------- */
+/* ---- opening, running, closing
+ * --------------------------------------------------------------------------------------------- */
 
 static int open_target(facts_search *search)
 {
     facts_session *s = &search->session;
     const char *devices = s->options->device;
     if (!devices && facts_gpus_here() == 0)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: no GPU here; give --device cpu (the CPU backend), or a described "
-                                                      "device (--device h100-sxm), for which cuDNN decides");
+        return facts_complain(
+            FACTS_EXIT_ENVIRONMENT,
+            "facts: no GPU here; give --device cpu (the CPU backend), or a described "
+            "device (--device h100-sxm), for which cuDNN decides");
     int status = facts_session_targets(s, s->options->cudnn, devices ? devices : "0");
     if (status == FACTS_EXIT_OK && s->targets.count != 1)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: that is %zu targets; give one build and one device", s->targets.count);
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts: that is %zu targets; give one build and one device",
+                              s->targets.count);
     if (status == FACTS_EXIT_OK && target_of(search)->kind == FACTS_TARGET_DESCRIBED)
         s->task = s->options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
     return status;
@@ -237,8 +254,9 @@ int facts_search_open(facts_search *search, const facts_invocation *call)
 int facts_search_run(facts_search *search)
 {
     facts_session *s = &search->session;
-    session_more(s);                                              /* the first; the rest as answers come */
-    if (!s->work_count && !search->failed && !s->options->resume) /* a record that was cut off gets its end */
+    session_more(s); /* the first; the rest as answers come */
+    if (!s->work_count && !search->failed &&
+        !s->options->resume) /* a record that was cut off gets its end */
         return FACTS_EXIT_OK;
     int status = search->failed ? FACTS_EXIT_ENVIRONMENT : facts_session_run(s);
     if (search->failed)
@@ -246,8 +264,9 @@ int facts_search_run(facts_search *search)
     if (search->failed)
         return FACTS_EXIT_ENVIRONMENT;
     if (search->foreign)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: the record is of %s and this is %s; give another -o", search->device,
-                              target_of(search)->device);
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts: the record is of %s and this is %s; give another -o",
+                              search->device, target_of(search)->device);
     if (status == FACTS_EXIT_OK && s->counts.interrupted)
         return FACTS_EXIT_INTERRUPTED;
     if (status == FACTS_EXIT_OK && (s->counts.record_failed || s->counts.target_failed))

@@ -1,5 +1,6 @@
-/* A search: cases are asked of one build on one device, and each answer decides the next cases. fuzz and shrink use it. Each
- * question goes to a worker once. Answers are kept in the memo; a resumed record fills the memo first. */
+/* A search: cases are asked of one build on one device, and each answer decides the next cases.
+ * fuzz and shrink use it. Each question goes to a worker once. Answers are kept in the memo; a
+ * resumed record fills the memo first. */
 #ifndef FACTS_SEARCH_SESSION_H
 #define FACTS_SEARCH_SESSION_H
 
@@ -18,27 +19,33 @@ typedef struct facts_search {
     facts_asker asker;
     facts_memo_id *ids; /* by work */
     int jobs;
-    const facts_by *by; /* NULL: the search is about failures. Otherwise it compares any answer by this (facts_memo_compare) */
+    const facts_by *by; /* NULL: the search is about failures. Otherwise it compares any answer by
+                           this (facts_memo_compare) */
     double deadline_s;  /* on CLOCK_MONOTONIC; 0: none */
     bool failed;        /* out of memory */
     bool foreign;       /* the GPU is another than the record's */
     char device[112];   /* as the record calls it; empty: not known yet */
-    size_t given_up;    /* cases of the record that are not asked again, because each start of them ended the whole run */
+    size_t given_up;    /* cases of the record that are not asked again, because each start of them
+                           ended the whole run */
     size_t inconclusive, asked;
     /* Adds cases; false if there are none now. */
     bool (*more)(struct facts_search *search);
-    /* Called when a case of FACTS_SEARCH_DRAWN has its answer, from a worker or from the record. May be NULL. `before` is the
-     * earlier verdict of a case whose worker ended badly afterwards, otherwise FACTS_VERDICT_COUNT. */
-    void (*drawn)(struct facts_search *search, const char *name, const facts_answer *answer, facts_verdict before);
+    /* Called when a case of FACTS_SEARCH_DRAWN has its answer, from a worker or from the record.
+     * May be NULL. `before` is the earlier verdict of a case whose worker ended badly afterwards,
+     * otherwise FACTS_VERDICT_COUNT. */
+    void (*drawn)(struct facts_search *search, const char *name, const facts_answer *answer,
+                  facts_verdict before);
     void *context;
 } facts_search;
 
-/* Prepares one target, its task, and the record that is resumed. `search` must be zero except for more, drawn and context. Returns
- * an exit code, with a line on stderr. */
+/* Prepares one target, its task, and the record that is resumed. `search` must be zero except for
+ * more, drawn and context. Returns an exit code, with a line on stderr. */
 int facts_search_open(facts_search *search, const facts_invocation *call);
 /* Asks the case, unless it is answered or already asked. True: *out is the answer. */
-bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, const char *group, bool alone, facts_answer *out);
-/* Runs until there are no more questions. Returns exit code 0, or 2, 3 or 130 if the run ended early. */
+bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, const char *group,
+                      bool alone, facts_answer *out);
+/* Runs until there are no more questions. Returns exit code 0, or 2, 3 or 130 if the run ended
+ * early. */
 int facts_search_run(facts_search *search);
 bool facts_search_time_is_up(const facts_search *search);
 double facts_search_now_s(void);

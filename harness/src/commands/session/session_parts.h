@@ -4,14 +4,15 @@
 
 #include "session.h"
 
-/* Names the run, opens its record if it has one, and writes the first line. Returns 0, or 2 or 3 with a line on stderr. */
+/* Names the run, opens its record if it has one, and writes the first line. Returns 0, or 2 or 3
+ * with a line on stderr. */
 int facts_session_open_record(facts_session *session);
 /* Writes the last line. A failure is noted in `counts`. */
 void facts_session_end_record(facts_session *session);
 /* After --resume: counts the whole record again. False: out of memory. */
 bool facts_session_recount(facts_session *session);
 /* facts_order.expect of a session. */
-void facts_session_expect(void *session, size_t target, size_t work, facts_verdict verdict, const facts_line *row,
-                          facts_expected_row *out);
+void facts_session_expect(void *session, size_t target, size_t work, facts_verdict verdict,
+                          const facts_line *row, facts_expected_row *out);
 
 #endif

@@ -24,7 +24,8 @@ static bool choose_record(facts_session *s)
         return true;
     if (facts_cache_path(part, s->record) && facts_make_folders(s->record))
         return true;
-    fprintf(stderr, "facts: %s: %s; give the record's file with -o FILE\n", s->record, strerror(errno));
+    fprintf(stderr, "facts: %s: %s; give the record's file with -o FILE\n", s->record,
+            strerror(errno));
     return false;
 }
 
@@ -36,7 +37,8 @@ static void name_run(facts_session *s, char started[32])
     gmtime_r(&now.tv_sec, &utc);
     strftime(started, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
     size_t n = strftime(s->run_id, sizeof s->run_id, "%Y%m%dT%H%M%S", &utc);
-    snprintf(s->run_id + n, sizeof s->run_id - n, "-%03ld-%d", now.tv_nsec / 1000000, (int)getpid());
+    snprintf(s->run_id + n, sizeof s->run_id - n, "-%03ld-%d", now.tv_nsec / 1000000,
+             (int)getpid());
 }
 
 static void add_strings(facts_text *line, const char *key, char *const *strings, int count)
@@ -136,7 +138,9 @@ int facts_session_open_record(facts_session *s)
             facts_target_identify(&s->targets.at[i], s->worker);
     if (s->options->resume && !s->more)
         status = facts_resume_read(&s->resume, s->record, s->suite_hash, &s->targets, &error);
-    facts_open_mode mode = s->options->resume ? FACTS_OPEN_RESUME : s->options->overwrite ? FACTS_OPEN_REPLACE : FACTS_OPEN_NEW;
+    facts_open_mode mode = s->options->resume      ? FACTS_OPEN_RESUME
+                           : s->options->overwrite ? FACTS_OPEN_REPLACE
+                                                   : FACTS_OPEN_NEW;
     if (status == 0)
         status = facts_writer_open(&s->writer, s->record, mode, &error);
     if (status == 0 && !write_run(s, started))
@@ -159,10 +163,12 @@ void facts_session_end_record(facts_session *s)
     facts_text_puts(&line, "\"counts\":{");
     for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
         if (facts_tally_of(&s->tally, v))
-            facts_text_member_int(&line, facts_verdict_name(v), (int64_t)facts_tally_of(&s->tally, v));
+            facts_text_member_int(&line, facts_verdict_name(v),
+                                  (int64_t)facts_tally_of(&s->tally, v));
     facts_text_close(&line);
     facts_text_puts(&line, "}}");
-    if (!line.failed && !facts_writer_line(s->writer, line.data, line.length) && !s->counts.record_failed) {
+    if (!line.failed && !facts_writer_line(s->writer, line.data, line.length) &&
+        !s->counts.record_failed) {
         s->counts.record_failed = true;
         snprintf(s->counts.trouble, sizeof s->counts.trouble, "%s", facts_writer_error(s->writer));
     }

@@ -26,11 +26,13 @@ static bool recount_row(void *context, const facts_line *line)
     recount *r = context;
     facts_session *s = r->session;
     char name[FACTS_NAME_MAX], build[64], device[128];
-    if (line->kind != FACTS_LINE_ROW || !facts_json_string(facts_line_get(line, "case"), name, sizeof name) ||
+    if (line->kind != FACTS_LINE_ROW ||
+        !facts_json_string(facts_line_get(line, "case"), name, sizeof name) ||
         !facts_json_string(facts_line_get(line, "build"), build, sizeof build) ||
         !facts_json_string(facts_line_get(line, "device"), device, sizeof device))
         return true;
-    const index_entry *found = bsearch(&(index_entry){ .name = name }, r->index, s->work_count, sizeof *r->index, by_name);
+    const index_entry *found =
+        bsearch(&(index_entry){ .name = name }, r->index, s->work_count, sizeof *r->index, by_name);
     facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
     const size_t target = facts_targets_find(&s->targets, build, device);
     if (!found || verdict == FACTS_VERDICT_COUNT || target == s->targets.count)
@@ -41,13 +43,15 @@ static bool recount_row(void *context, const facts_line *line)
     return true;
 }
 
-/* After --resume the tally is of the whole record, not only of this run. False: errno has the reason. */
+/* After --resume the tally is of the whole record, not only of this run. False: errno has the
+ * reason. */
 bool facts_session_recount(facts_session *s)
 {
     recount r = { .session = s, .index = calloc(s->work_count + 1, sizeof *r.index) };
     facts_tally_free(&s->tally);
     errno = ENOMEM;
-    if (!r.index || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count)) {
+    if (!r.index ||
+        !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count)) {
         free(r.index);
         return false;
     }

@@ -5,9 +5,12 @@
 
 #include "record/record_row.h"
 
-bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count, const facts_work *work, size_t work_count)
+bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count,
+                      const facts_work *work, size_t work_count)
 {
-    *out = (facts_tally){ .targets = targets, .target_count = target_count, .work = work, .work_count = work_count };
+    *out = (facts_tally){
+        .targets = targets, .target_count = target_count, .work = work, .work_count = work_count
+    };
     out->cells = calloc(target_count * work_count + 1, sizeof *out->cells);
     out->texts = facts_intern_new();
     if (!out->cells || !out->texts)
@@ -29,7 +32,8 @@ bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_co
         tally->room = room;
     }
     for (size_t i = tally->work_count; i < work_count; i++)
-        tally->cells[i] = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
+        tally->cells[i] =
+            (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
     tally->work = work;
     tally->work_count = work_count;
     return true;
@@ -38,7 +42,8 @@ bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_co
 void facts_tally_retire(facts_tally *tally, size_t work)
 {
     tally->retired[tally->cells[work].verdict]++;
-    tally->cells[work] = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
+    tally->cells[work] =
+        (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
 }
 
 void facts_tally_free(facts_tally *tally)
@@ -81,7 +86,8 @@ static bool is_of_facts(const facts_line *row)
 {
     char word[32];
     facts_row_text(row, "class", word, sizeof word);
-    return strcmp(word, "bad_problem") == 0 || strcmp(word, "policy") == 0 || strcmp(word, "internal") == 0;
+    return strcmp(word, "bad_problem") == 0 || strcmp(word, "policy") == 0 ||
+           strcmp(word, "internal") == 0;
 }
 
 static uint32_t read_engines(facts_tally *tally, const facts_line *row)
@@ -106,14 +112,15 @@ static void list_tensors(char *out, size_t capacity, const facts_line *row)
         facts_span ratio = facts_member_find(members, n < 24 ? n : 24, "ratio");
         if (!ratio.at || (*ratio.at != '"' && strtod(ratio.at, NULL) <= 1))
             continue;
-        int wrote =
-            snprintf(out + used, capacity - used, "%s%.*s", used ? ", " : "", (int)tensors[i].key.length, tensors[i].key.at);
+        int wrote = snprintf(out + used, capacity - used, "%s%.*s", used ? ", " : "",
+                             (int)tensors[i].key.length, tensors[i].key.at);
         used += wrote > 0 ? (size_t)wrote : 0;
     }
 }
 
 /* The explanation of an unexpected row. */
-static uint32_t explain_news(facts_tally *tally, const facts_line *row, const char *expected, uint32_t reason)
+static uint32_t explain_news(facts_tally *tally, const facts_line *row, const char *expected,
+                             uint32_t reason)
 {
     facts_member members[8];
     size_t count;
@@ -155,8 +162,8 @@ static void begin_again(facts_cell *cell, facts_verdict verdict, const facts_lin
         cell->finished = (uint16_t)attempt;
 }
 
-void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts_line *row, facts_verdict verdict,
-                     const facts_expected_row *expected)
+void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts_line *row,
+                     facts_verdict verdict, const facts_expected_row *expected)
 {
     facts_cell *cell = &tally->cells[target * tally->work_count + work];
     uint32_t reason = facts_verdict_is_good(verdict) ? 0 : read_reason(tally, row);
@@ -187,7 +194,8 @@ size_t facts_tally_of(const facts_tally *tally, facts_verdict verdict)
 
 size_t facts_tally_missing(const facts_tally *tally)
 {
-    return facts_tally_of(tally, FACTS_VERDICT_COUNT) + facts_tally_of(tally, FACTS_VERDICT_NOT_RUN);
+    return facts_tally_of(tally, FACTS_VERDICT_COUNT) +
+           facts_tally_of(tally, FACTS_VERDICT_NOT_RUN);
 }
 
 size_t facts_tally_unexpected(const facts_tally *tally)
@@ -209,7 +217,8 @@ size_t facts_tally_known(const facts_tally *tally)
 static int by_cells(const void *a, const void *b)
 {
     const facts_text_count *x = a, *y = b;
-    return x->cells != y->cells ? (x->cells < y->cells ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
+    return x->cells != y->cells ? (x->cells < y->cells ? 1 : -1)
+                                : (x->id > y->id) - (x->id < y->id);
 }
 
 facts_text_count *facts_tally_texts(const facts_tally *tally, size_t member)

@@ -96,7 +96,8 @@ void facts_unpage(facts_problem *out)
         if (like.page != 0)
             place(&out->tensor[id], &like, like.dim);
     }
-    ask->page_size_k = ask->page_size_v = ask->table_k = ask->table_v = ask->pages_k = ask->pages_v = 0;
+    ask->page_size_k = ask->page_size_v = ask->table_k = ask->table_v = ask->pages_k =
+        ask->pages_v = 0;
     ask->packed_table = 0;
     forget(out, FACTS_ARRAY_PAGE_TABLE_K, FACTS_ARRAY_TABLE_OFFSETS_V);
     facts_ask_strides(out);
@@ -105,7 +106,8 @@ void facts_unpage(facts_problem *out)
 /* Which axes of a tensor are rows, and which keys. */
 static void axes_of(facts_tensor_id id, int *rows, int *keys)
 {
-    bool keyed = id == FACTS_TENSOR_K || id == FACTS_TENSOR_V || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV,
+    bool keyed = id == FACTS_TENSOR_K || id == FACTS_TENSOR_V || id == FACTS_TENSOR_DK ||
+                 id == FACTS_TENSOR_DV,
          scored = id >= FACTS_TENSOR_BIAS;
     *rows = keyed ? -1 : 2;
     *keys = keyed ? 2 : scored ? 3 : -1;
@@ -120,7 +122,8 @@ static bool lies_somewhere(const facts_problem *p, facts_tensor_id id, const int
     return at[2] < (t->packed == FACTS_PACKED_Q ? facts_live_q(p, at[0]) : facts_live_kv(p, at[0]));
 }
 
-static void cut_one(const facts_view *run, const facts_view *base, facts_cut from, facts_tensor_id id)
+static void cut_one(const facts_view *run, const facts_view *base, facts_cut from,
+                    facts_tensor_id id)
 {
     if (!facts_view_has(run, id) || !facts_view_has(base, id))
         return;
@@ -144,8 +147,10 @@ static void cut_one(const facts_view *run, const facts_view *base, facts_cut fro
 
 void facts_cut_inputs(const facts_view *run, const facts_view *base, facts_cut from)
 {
-    static const facts_tensor_id inputs[] = { FACTS_TENSOR_Q,    FACTS_TENSOR_K,     FACTS_TENSOR_V,    FACTS_TENSOR_DO,
-                                              FACTS_TENSOR_BIAS, FACTS_TENSOR_MOD_A, FACTS_TENSOR_MOD_B };
+    static const facts_tensor_id inputs[] = { FACTS_TENSOR_Q,    FACTS_TENSOR_K,
+                                              FACTS_TENSOR_V,    FACTS_TENSOR_DO,
+                                              FACTS_TENSOR_BIAS, FACTS_TENSOR_MOD_A,
+                                              FACTS_TENSOR_MOD_B };
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         cut_one(run, base, from, inputs[i]);
 }
@@ -156,13 +161,15 @@ void facts_cut_given(const facts_view *run, const facts_view *base, facts_cut fr
     cut_one(run, base, from, FACTS_TENSOR_STATS);
 }
 
-void facts_put_base(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+void facts_put_base(const facts_view *run, const facts_view *base, const facts_view before[],
+                    int number)
 {
     (void)before, (void)number;
     facts_cut_inputs(run, base, (facts_cut){ 0 });
 }
 
-void facts_give_base(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+void facts_give_base(const facts_view *run, const facts_view *base, const facts_view before[],
+                     int number)
 {
     (void)before, (void)number;
     facts_cut_given(run, base, (facts_cut){ 0 });

@@ -11,7 +11,8 @@
 const char *const facts_rate_words[FACTS_RATES] = { FACTS_RATE_LIST(AS_WORD) };
 #undef AS_WORD
 
-static void judge_bit(facts_judgement *out, double got, double want, bool poison, const int64_t at[4])
+static void judge_bit(facts_judgement *out, double got, double want, bool poison,
+                      const int64_t at[4])
 {
     out->checked++;
     if (got == want)
@@ -38,7 +39,8 @@ static bool is_row_right(const float *got, const uint8_t *bits, int64_t count)
     return wrong == 0;
 }
 
-facts_judgement facts_judge_keep(const facts_problem *p, const void *dump, const uint8_t *keep, facts_pattern pattern)
+facts_judgement facts_judge_keep(const facts_problem *p, const void *dump, const uint8_t *keep,
+                                 facts_pattern pattern)
 {
     const facts_tensor *t = &p->tensor[FACTS_TENSOR_RNG_DUMP];
     facts_judgement out = { .gate = FACTS_GATE_T0 };
@@ -47,8 +49,10 @@ facts_judgement facts_judge_keep(const facts_problem *p, const void *dump, const
             int64_t first, last;
             facts_oracle_keys_of_row(p, b, i, &first, &last);
             for (int64_t h = 0; h < t->dim[1]; h++) {
-                const int64_t row = t->first + b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
-                const uint8_t *bits = keep ? keep + ((b * t->dim[1] + h) * t->dim[2] + i) * t->dim[3] : NULL;
+                const int64_t row =
+                    t->first + b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
+                const uint8_t *bits =
+                    keep ? keep + ((b * t->dim[1] + h) * t->dim[2] + i) * t->dim[3] : NULL;
                 if (bits && t->dtype == FATTN_F32 && t->stride[3] == 1 &&
                     is_row_right((const float *)dump + row + first, bits + first, last - first)) {
                     out.checked += last - first;
@@ -72,7 +76,8 @@ facts_rate facts_rate_of(double dropout, int64_t kept, int64_t of)
 {
     const double sixteenths = round(dropout * 16.0) / 16.0;
     const facts_keep keep = { .seen = of, .kept = kept };
-    const bool asked = facts_keep_is_likely(&keep, dropout), quantised = facts_keep_is_likely(&keep, sixteenths);
+    const bool asked = facts_keep_is_likely(&keep, dropout),
+               quantised = facts_keep_is_likely(&keep, sixteenths);
     if (asked && quantised)
         return FACTS_RATE_EITHER;
     return asked ? FACTS_RATE_AS_ASKED : quantised ? FACTS_RATE_QUANTISED : FACTS_RATE_NEITHER;

@@ -9,12 +9,14 @@
 
 enum { BATCH, HEAD, ROW, KEY };
 
-/* The number of scores that one draw may decide (cuDNN: rows i, i + 2, i + 4, i + 6 of a key). The distance of rows and of
- * keys from which on draws are different: a thread of a tensor core has rows 8 apart. */
+/* The number of scores that one draw may decide (cuDNN: rows i, i + 2, i + 4, i + 6 of a key). The
+ * distance of rows and of keys from which on draws are different: a thread of a tensor core has
+ * rows 8 apart. */
 #define SHARED 4
 #define FAR 16
 
-/* The pairs of scores: those of mask `a` with those of mask `b` that are `distance` further along an axis. */
+/* The pairs of scores: those of mask `a` with those of mask `b` that are `distance` further along
+ * an axis. */
 typedef struct pairing {
     const facts_problem *p;
     const fref_problem *oracle; /* of p */
@@ -61,8 +63,10 @@ static tally count_row(const pairing *x, int64_t b, int64_t i)
     last = last < other_last - step[KEY] ? last : other_last - step[KEY];
     for (int64_t h = 0; h + step[HEAD] < ask->heads_q && first < last; h++) {
         const int64_t row = (b * ask->heads_q + h) * ask->seq_q + i,
-                      other = ((b + step[BATCH]) * ask->heads_q + h + step[HEAD]) * ask->seq_q + i + step[ROW];
-        add_keys(&out, x->a + row * ask->seq_kv + first, x->b + other * ask->seq_kv + first + step[KEY], last - first);
+                      other = ((b + step[BATCH]) * ask->heads_q + h + step[HEAD]) * ask->seq_q + i +
+                              step[ROW];
+        add_keys(&out, x->a + row * ask->seq_kv + first,
+                 x->b + other * ask->seq_kv + first + step[KEY], last - first);
     }
     return out;
 }
@@ -71,7 +75,8 @@ static tally count_pairs(const pairing *x)
 {
     const int64_t rows = x->p->ask.seq_q;
     int64_t pairs = 0, first = 0, second = 0, both = 0;
-#pragma omp parallel for if (x->p->ask.batch * rows > 1024) reduction(+ : pairs, first, second, both)
+#pragma omp parallel for if (x->p->ask.batch * rows > 1024)                                        \
+    reduction(+ : pairs, first, second, both)
     for (int64_t n = 0; n < x->p->ask.batch * rows; n++) {
         const tally one = count_row(x, n / rows, n % rows);
         pairs += one.pairs;
@@ -82,20 +87,26 @@ static tally count_pairs(const pairing *x)
     return (tally){ pairs, first, second, both };
 }
 
-/* `sharing`: as many of the pairs may have one draw. Beyond these the agreements have the expectation and the variance of
- * independent draws, each of SHARED scores; 96 is what Bernstein's inequality adds where pairs are few. */
+/* `sharing`: as many of the pairs may have one draw. Beyond these the agreements have the
+ * expectation and the variance of independent draws, each of SHARED scores; 96 is what Bernstein's
+ * inequality adds where pairs are few. */
 static facts_repeat held_to_chance(const tally *t, double sharing)
 {
-    const double n = (double)t->pairs, a = (double)t->first / n, b = (double)t->second / n, chance = a * b + (1 - a) * (1 - b),
-                 same = n - (double)(t->first + t->second) + 2.0 * (double)t->both, off = same - n * chance,
+    const double n = (double)t->pairs, a = (double)t->first / n, b = (double)t->second / n,
+                 chance = a * b + (1 - a) * (1 - b),
+                 same = n - (double)(t->first + t->second) + 2.0 * (double)t->both,
+                 off = same - n * chance,
                  room = 6.0 * sqrt(SHARED * n * 4.0 * a * (1 - a) * b * (1 - b)) + 96.0;
     return (facts_repeat){ .pairs = t->pairs,
                            .agree = same / n,
                            .chance = chance,
-                           .ratio = off < 0 ? -off / room : fmax(0.0, off - fmin(n, sharing) * (1 - chance)) / room };
+                           .ratio = off < 0
+                                        ? -off / room
+                                        : fmax(0.0, off - fmin(n, sharing) * (1 - chance)) / room };
 }
 
-facts_repeat facts_repeat_between(const facts_problem *problem, const uint8_t *a, const uint8_t *b, const char *what)
+facts_repeat facts_repeat_between(const facts_problem *problem, const uint8_t *a, const uint8_t *b,
+                                  const char *what)
 {
     fref_problem oracle;
     facts_oracle_problem(&oracle, problem);
@@ -109,7 +120,9 @@ facts_repeat facts_repeat_between(const facts_problem *problem, const uint8_t *a
 
 facts_repeat facts_repeat_within(const facts_problem *p, const uint8_t *keep)
 {
-    static const char *const words[] = { [BATCH] = "batch entries", [HEAD] = "heads", [ROW] = "rows", [KEY] = "keys" };
+    static const char *const words[] = {
+        [BATCH] = "batch entries", [HEAD] = "heads", [ROW] = "rows", [KEY] = "keys"
+    };
     static const int64_t distances[] = { 1, 2, 3, 4, 8, 16, 32, 64, 128 };
     const int64_t extent[] = { p->ask.batch, p->ask.heads_q, p->ask.seq_q, p->ask.seq_kv };
     fref_problem oracle;
@@ -117,12 +130,15 @@ facts_repeat facts_repeat_within(const facts_problem *p, const uint8_t *keep)
     const tally all = count_pairs(&(pairing){ .p = p, .oracle = &oracle, .a = keep, .b = keep });
     facts_repeat worst = { .pairs = 0 };
     for (int axis = BATCH; axis <= KEY; axis++)
-        for (size_t i = 0; i < sizeof distances / sizeof *distances && distances[i] < extent[axis]; i++) {
+        for (size_t i = 0; i < sizeof distances / sizeof *distances && distances[i] < extent[axis];
+             i++) {
             const bool near = axis >= ROW && distances[i] < FAR;
-            const tally pairs = count_pairs(&(pairing){ p, &oracle, keep, keep, axis, distances[i] });
+            const tally pairs =
+                count_pairs(&(pairing){ p, &oracle, keep, keep, axis, distances[i] });
             if (pairs.pairs == 0)
                 continue;
-            facts_repeat one = held_to_chance(&pairs, near ? (SHARED - 1.0) / SHARED * (double)all.pairs : 0.0);
+            facts_repeat one =
+                held_to_chance(&pairs, near ? (SHARED - 1.0) / SHARED * (double)all.pairs : 0.0);
             snprintf(one.what, sizeof one.what, "%s %d apart", words[axis], (int)distances[i]);
             if (worst.pairs == 0 || one.ratio > worst.ratio)
                 worst = one;

@@ -1,4 +1,5 @@
-/* Laws between problems of different shape, and between two ways to ask for the same. docs/numerics.md section 6 derives each. */
+/* Laws between problems of different shape, and between two ways to ask for the same.
+ * docs/numerics.md section 6 derives each. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ static bool is_keyed(facts_tensor_id id)
     return id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
 }
 
-/* ---- GQA equals repeated heads ------------------------------------------------------------------------------------------
+/* ---- GQA equals repeated heads
+ * ------------------------------------------------------------------------------------------
  */
 
 static void repeat_ask(facts_problem *out, const facts_problem *base, int number)
@@ -21,7 +23,8 @@ static void repeat_ask(facts_problem *out, const facts_problem *base, int number
 }
 
 /* The gradient of a shared head is the sum over the query heads of its group. */
-static void hold_group(facts_held *out, const facts_view *base, const facts_view *run, facts_tensor_id id)
+static void hold_group(facts_held *out, const facts_view *base, const facts_view *run,
+                       facts_tensor_id id)
 {
     facts_limits limits = facts_view_limits(base, id), own = facts_view_limits(run, id);
     int64_t group = run->problem->tensor[id].dim[1] / base->problem->tensor[id].dim[1];
@@ -34,7 +37,8 @@ static void hold_group(facts_held *out, const facts_view *base, const facts_view
             sum += facts_view_get(run, id, at);
             bound += facts_view_tolerance(run, &own, id, at);
         }
-        facts_held_note(out, "a shared head's gradient is the sum over its copies", id, w.at, facts_view_get(base, id, w.at), sum,
+        facts_held_note(out, "a shared head's gradient is the sum over its copies", id, w.at,
+                        facts_view_get(base, id, w.at), sum,
                         bound + facts_view_tolerance(base, &limits, id, w.at));
     }
 }
@@ -47,7 +51,9 @@ static void repeat_hold(facts_held *out, const facts_view *base, const facts_vie
         if (is_keyed(id))
             hold_group(out, base, run, id);
         else
-            facts_held_same(out, &(facts_same){ .law = "GQA equals repeated heads", .a = base, .b = run, .id = id });
+            facts_held_same(
+                out,
+                &(facts_same){ .law = "GQA equals repeated heads", .a = base, .b = run, .id = id });
     }
 }
 
@@ -56,7 +62,8 @@ const facts_check_rule facts_law_repeat_heads = {
 };
 
 /* ---- keys in two parts
- * ----------------------------------------------------------------------------------------------------------- */
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 static int split_runs(const facts_problem *p)
 {
@@ -75,49 +82,59 @@ static void split_ask(facts_problem *out, const facts_problem *base, int number)
     facts_resize(out, base, (facts_extents){ .keys = number ? base->ask.seq_kv - half : half });
 }
 
-static void split_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void split_write(const facts_view *run, const facts_view *base, const facts_view before[],
+                        int number)
 {
     (void)before;
     facts_cut_inputs(run, base, (facts_cut){ .key = first_key(base->problem, number) });
 }
 
-/* LSE = ln(e^L1 + e^L2), O = e^(L1 - LSE) O1 + e^(L2 - LSE) O2: the denominator is a sum. The error of a weight follows from
- * those of its two statistics. */
+/* LSE = ln(e^L1 + e^L2), O = e^(L1 - LSE) O1 + e^(L2 - LSE) O2: the denominator is a sum. The error
+ * of a weight follows from those of its two statistics. */
 static void hold_joined(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    facts_limits limits[3] = { facts_view_limits(base, FACTS_TENSOR_O), facts_view_limits(&run[0], FACTS_TENSOR_O),
+    facts_limits limits[3] = { facts_view_limits(base, FACTS_TENSOR_O),
+                               facts_view_limits(&run[0], FACTS_TENSOR_O),
                                facts_view_limits(&run[1], FACTS_TENSOR_O) };
-    for (facts_walk w = facts_walk_of(base->problem->tensor[FACTS_TENSOR_O].dim); facts_walk_on(&w);) {
+    for (facts_walk w = facts_walk_of(base->problem->tensor[FACTS_TENSOR_O].dim);
+         facts_walk_on(&w);) {
         const int64_t row[4] = { w.at[0], w.at[1], w.at[2], 0 };
-        double lse[3], tau[3], joined, want = 0.0, bound = facts_view_tolerance(base, &limits[0], FACTS_TENSOR_O, w.at);
-        if (!facts_view_owes(base, FACTS_TENSOR_O, w.at) || !facts_view_lse(base, row, &lse[0], &tau[0]) ||
-            !facts_view_lse(&run[0], row, &lse[1], &tau[1]) || !facts_view_lse(&run[1], row, &lse[2], &tau[2]))
+        double lse[3], tau[3], joined,
+            want = 0.0, bound = facts_view_tolerance(base, &limits[0], FACTS_TENSOR_O, w.at);
+        if (!facts_view_owes(base, FACTS_TENSOR_O, w.at) ||
+            !facts_view_lse(base, row, &lse[0], &tau[0]) ||
+            !facts_view_lse(&run[0], row, &lse[1], &tau[1]) ||
+            !facts_view_lse(&run[1], row, &lse[2], &tau[2]))
             continue;
         joined = fmax(lse[1], lse[2]);
         joined += isfinite(joined) ? log(exp(lse[1] - joined) + exp(lse[2] - joined)) : 0.0;
         if (w.at[3] == 0)
-            facts_held_note(out, "the parts' denominators add up", FACTS_TENSOR_STATS, row, lse[0], joined,
-                            tau[0] + fmax(tau[1], tau[2]));
+            facts_held_note(out, "the parts' denominators add up", FACTS_TENSOR_STATS, row, lse[0],
+                            joined, tau[0] + fmax(tau[1], tau[2]));
         for (int r = 0; r < 2 && isfinite(joined); r++) {
-            double part = facts_view_get(&run[r], FACTS_TENSOR_O, w.at), weight = exp(lse[r + 1] - joined);
+            double part = facts_view_get(&run[r], FACTS_TENSOR_O, w.at),
+                   weight = exp(lse[r + 1] - joined);
             want += weight * part;
             bound += weight * (facts_view_tolerance(&run[r], &limits[r + 1], FACTS_TENSOR_O, w.at) +
                                fabs(part) * (tau[r + 1] + fmax(tau[1], tau[2])));
         }
-        facts_held_note(out, "O is the mean of its parts, by their denominators", FACTS_TENSOR_O, w.at,
-                        facts_view_get(base, FACTS_TENSOR_O, w.at), want, bound);
+        facts_held_note(out, "O is the mean of its parts, by their denominators", FACTS_TENSOR_O,
+                        w.at, facts_view_get(base, FACTS_TENSOR_O, w.at), want, bound);
     }
 }
 
 static void hold_parts_sum(facts_held *out, const facts_view *base, const facts_view run[])
 {
     const facts_tensor_id id = FACTS_TENSOR_DQ;
-    facts_limits limits[3] = { facts_view_limits(base, id), facts_view_limits(&run[0], id), facts_view_limits(&run[1], id) };
+    facts_limits limits[3] = { facts_view_limits(base, id), facts_view_limits(&run[0], id),
+                               facts_view_limits(&run[1], id) };
     for (facts_walk w = facts_walk_of(base->problem->tensor[id].dim); facts_walk_on(&w);)
         if (facts_view_owes(base, id, w.at))
-            facts_held_note(out, "dQ is the sum of the parts' dQ", id, w.at, facts_view_get(base, id, w.at),
+            facts_held_note(out, "dQ is the sum of the parts' dQ", id, w.at,
+                            facts_view_get(base, id, w.at),
                             facts_view_get(&run[0], id, w.at) + facts_view_get(&run[1], id, w.at),
-                            facts_view_tolerance(base, &limits[0], id, w.at) + facts_view_tolerance(&run[0], &limits[1], id, w.at) +
+                            facts_view_tolerance(base, &limits[0], id, w.at) +
+                                facts_view_tolerance(&run[0], &limits[1], id, w.at) +
                                 facts_view_tolerance(&run[1], &limits[2], id, w.at));
 }
 
@@ -133,7 +150,8 @@ static bool to_part(const facts_same *same, const int64_t a[4], int64_t b[4])
 
 static void split_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    static const facts_tensor_id by_key[] = { FACTS_TENSOR_DK, FACTS_TENSOR_DV, FACTS_TENSOR_DBIAS };
+    static const facts_tensor_id by_key[] = { FACTS_TENSOR_DK, FACTS_TENSOR_DV,
+                                              FACTS_TENSOR_DBIAS };
     if (base->problem->ask.pass == FATTN_FORWARD) {
         hold_joined(out, base, run);
         return;
@@ -149,9 +167,11 @@ static void split_hold(facts_held *out, const facts_view *base, const facts_view
                                                 .number = r });
 }
 
-const facts_check_rule facts_law_split = {
-    .runs = split_runs, .ask = split_ask, .put = split_write, .give = facts_give_base, .hold = split_hold
-};
+const facts_check_rule facts_law_split = { .runs = split_runs,
+                                           .ask = split_ask,
+                                           .put = split_write,
+                                           .give = facts_give_base,
+                                           .hold = split_hold };
 
 /* ---- the upper left corner of a causal problem
  * ------------------------------------------------------------------------------------ */
@@ -189,7 +209,8 @@ const facts_check_rule facts_law_prefix = {
 };
 
 /* ---- a length is a smaller problem
- * -------------------------------------------------------------------------------------------------- */
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* The largest batch entry that is neither empty nor full: its work alone. */
 static int64_t entry_of(const facts_problem *p)
@@ -210,7 +231,9 @@ static void length_ask(facts_problem *out, const facts_problem *base, int number
 {
     int64_t b = entry_of(base), rows = facts_live_q(base, b), keys = facts_live_kv(base, b);
     (void)number;
-    facts_resize(out, base, (facts_extents){ .batch = 1, .rows = rows > 0 ? rows : 1, .keys = keys > 0 ? keys : 1 });
+    facts_resize(
+        out, base,
+        (facts_extents){ .batch = 1, .rows = rows > 0 ? rows : 1, .keys = keys > 0 ? keys : 1 });
     out->has_lengths = rows == 0 || keys == 0; /* nothing is left: the length is 0 */
     out->ask.padding = out->has_lengths;
     out->ask.len_broadcast = 0;
@@ -218,13 +241,15 @@ static void length_ask(facts_problem *out, const facts_problem *base, int number
     out->len_kv[0] = (int32_t)keys;
 }
 
-static void length_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void length_write(const facts_view *run, const facts_view *base, const facts_view before[],
+                         int number)
 {
     (void)before, (void)number;
     facts_cut_inputs(run, base, (facts_cut){ .batch = entry_of(base->problem) });
 }
 
-static void length_give(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void length_give(const facts_view *run, const facts_view *base, const facts_view before[],
+                        int number)
 {
     (void)before, (void)number;
     facts_cut_given(run, base, (facts_cut){ .batch = entry_of(base->problem) });
@@ -233,7 +258,8 @@ static void length_give(const facts_view *run, const facts_view *base, const fac
 static bool to_entry(const facts_same *same, const int64_t a[4], int64_t b[4])
 {
     const facts_problem *p = same->a->problem;
-    int64_t live = is_keyed(same->id) ? facts_live_kv(p, same->number) : facts_live_q(p, same->number);
+    int64_t live =
+        is_keyed(same->id) ? facts_live_kv(p, same->number) : facts_live_q(p, same->number);
     b[0] = 0;
     return a[0] == same->number && a[2] < live && same->id != FACTS_TENSOR_DBIAS;
 }
@@ -246,7 +272,9 @@ static void length_hold(facts_held *out, const facts_view *base, const facts_vie
                                  .number = entry_of(base->problem) });
 }
 
-const facts_check_rule facts_law_length = { .ask = length_ask, .put = length_write, .give = length_give, .hold = length_hold };
+const facts_check_rule facts_law_length = {
+    .ask = length_ask, .put = length_write, .give = length_give, .hold = length_hold
+};
 
 /* ---- another way to state the same problem
  * ----------------------------------------------------------------------------------------- */
@@ -257,7 +285,8 @@ static int window_runs(const facts_problem *p)
     return 2;
 }
 
-/* Run 0: a window wider than all keys, where the case has none. Run 1: a quarter of the scale, four times Q. */
+/* Run 0: a window wider than all keys, where the case has none. Run 1: a quarter of the scale, four
+ * times Q. */
 static void window_ask(facts_problem *out, const facts_problem *base, int number)
 {
     fattn_problem *ask = &out->ask;
@@ -278,32 +307,42 @@ static void window_ask(facts_problem *out, const facts_problem *base, int number
 }
 
 /* K too: some fills depend on the scale */
-static void window_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void window_write(const facts_view *run, const facts_view *base, const facts_view before[],
+                         int number)
 {
     (void)before;
-    for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_Q].dim); number == 1 && facts_walk_on(&w);)
+    for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_Q].dim);
+         number == 1 && facts_walk_on(&w);)
         facts_view_put(run, FACTS_TENSOR_Q, w.at, 4.0 * facts_view_get(base, FACTS_TENSOR_Q, w.at));
-    for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_K].dim); number == 1 && facts_walk_on(&w);)
+    for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_K].dim);
+         number == 1 && facts_walk_on(&w);)
         facts_view_put(run, FACTS_TENSOR_K, w.at, facts_view_get(base, FACTS_TENSOR_K, w.at));
 }
 
 static void window_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    facts_held_all(out, base, &run[0], (facts_same){ .law = "a window wider than the problem hides no key" });
+    facts_held_all(out, base, &run[0],
+                   (facts_same){ .law = "a window wider than the problem hides no key" });
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        /* dS is scaled before or after its cast: in f16 small values become other subnormal numbers. */
-        bool f16 = base->problem->ask.dtype == FATTN_F16, narrow = f16 && base->problem->ask.pass == FATTN_BACKWARD;
+        /* dS is scaled before or after its cast: in f16 small values become other subnormal
+         * numbers. */
+        bool f16 = base->problem->ask.dtype == FATTN_F16,
+             narrow = f16 && base->problem->ask.pass == FATTN_BACKWARD;
         if (facts_tensor_is_output(base->problem, id))
-            facts_held_same(out, &(facts_same){ .law = "scale/4 and 4 Q are the same scores, bit for bit",
-                                                .a = base,
-                                                .b = &run[1],
-                                                .id = id,
-                                                .factor = id == FACTS_TENSOR_DQ ? 0.25 : 1.0,
-                                                .bitwise = !narrow,
-                                                .least = f16 ? 0x1p-10 : 0x1p-60 });
+            facts_held_same(
+                out, &(facts_same){ .law = "scale/4 and 4 Q are the same scores, bit for bit",
+                                    .a = base,
+                                    .b = &run[1],
+                                    .id = id,
+                                    .factor = id == FACTS_TENSOR_DQ ? 0.25 : 1.0,
+                                    .bitwise = !narrow,
+                                    .least = f16 ? 0x1p-10 : 0x1p-60 });
     }
 }
 
-const facts_check_rule facts_law_window = {
-    .runs = window_runs, .ask = window_ask, .put = window_write, .give = facts_give_base, .hold = window_hold, .bits = true
-};
+const facts_check_rule facts_law_window = { .runs = window_runs,
+                                            .ask = window_ask,
+                                            .put = window_write,
+                                            .give = facts_give_base,
+                                            .hold = window_hold,
+                                            .bits = true };

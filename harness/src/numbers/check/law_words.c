@@ -1,5 +1,5 @@
-/* Laws between ways to ask for the same: a sink of zeros, dropout that drops nothing, ragged tensors, pages. docs/numerics.md
- * section 6. */
+/* Laws between ways to ask for the same: a sink of zeros, dropout that drops nothing, ragged
+ * tensors, pages. docs/numerics.md section 6. */
 #include <math.h>
 
 #include "check.h"
@@ -7,9 +7,11 @@
 #include "numbers/fill/places.h"
 #include "numbers/fill/scalars.h"
 
-/* ---- a sink of 0 is a key of zeros ----------------------------------------------------------------------------------------- */
+/* ---- a sink of 0 is a key of zeros
+ * ----------------------------------------------------------------------------------------- */
 
-/* softmax=sink: run 0 is the same call with sinks of 0. The last run has no sink, and one more key before all others. */
+/* softmax=sink: run 0 is the same call with sinks of 0. The last run has no sink, and one more key
+ * before all others. */
 static int off_by_one_runs(const facts_problem *p)
 {
     return p->off_by_one ? 1 : 2;
@@ -33,13 +35,15 @@ static void off_by_one_ask(facts_problem *out, const facts_problem *base, int nu
         out->len_kv[b]++;
 }
 
-static void off_by_one_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void off_by_one_write(const facts_view *run, const facts_view *base,
+                             const facts_view before[], int number)
 {
     (void)before;
     facts_cut_inputs(run, base, (facts_cut){ .key = is_last(base->problem, number) ? -1 : 0 });
 }
 
-static void off_by_one_give(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void off_by_one_give(const facts_view *run, const facts_view *base,
+                            const facts_view before[], int number)
 {
     if (is_last(base->problem, number))
         facts_cut_given(run, number ? &before[0] : base, (facts_cut){ 0 });
@@ -68,11 +72,14 @@ static void off_by_one_hold(facts_held *out, const facts_view *base, const facts
                    (facts_same){ .law = "a sink of 0 is a key of zeros", .to = to_one_key_on });
 }
 
-const facts_check_rule facts_law_off_by_one = {
-    .runs = off_by_one_runs, .ask = off_by_one_ask, .put = off_by_one_write, .give = off_by_one_give, .hold = off_by_one_hold
-};
+const facts_check_rule facts_law_off_by_one = { .runs = off_by_one_runs,
+                                                .ask = off_by_one_ask,
+                                                .put = off_by_one_write,
+                                                .give = off_by_one_give,
+                                                .hold = off_by_one_hold };
 
-/* ---- dropout that drops nothing is none ------------------------------------------------------------------------------------ */
+/* ---- dropout that drops nothing is none
+ * ------------------------------------------------------------------------------------ */
 
 #define NEVER 0x1p-100
 
@@ -82,7 +89,8 @@ static int dropout_zero_runs(const facts_problem *p)
     return 2;
 }
 
-/* Run 0 keeps every score: a probability that rounds to 0, or a mask of ones with a factor of 2. Run 1 has no dropout. */
+/* Run 0 keeps every score: a probability that rounds to 0, or a mask of ones with a factor of 2.
+ * Run 1 has no dropout. */
 static void dropout_zero_ask(facts_problem *out, const facts_problem *base, int number)
 {
     out->drop = number ? 0.0 : base->ask.dropout_mask ? 0.5 : NEVER;
@@ -98,16 +106,19 @@ static void dropout_zero_ask(facts_problem *out, const facts_problem *base, int 
         out->array[id].count = 0;
 }
 
-static void dropout_zero_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void dropout_zero_write(const facts_view *run, const facts_view *base,
+                               const facts_view before[], int number)
 {
     (void)base, (void)before, (void)number;
     if (facts_view_has(run, FACTS_TENSOR_DROPOUT_MASK))
-        for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_DROPOUT_MASK].dim); facts_walk_on(&w);)
+        for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_DROPOUT_MASK].dim);
+             facts_walk_on(&w);)
             facts_view_put(run, FACTS_TENSOR_DROPOUT_MASK, w.at, 1.0);
 }
 
 /* For a backward: the inputs of run 0 without its factor, which is a power of two. */
-static void dropout_zero_give(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void dropout_zero_give(const facts_view *run, const facts_view *base,
+                              const facts_view before[], int number)
 {
     if (number == 0)
         return;
@@ -130,7 +141,10 @@ static void dropout_zero_hold(facts_held *out, const facts_view *base, const fac
                                             .id = id,
                                             .factor = statistic ? 1.0 : half });
         if (statistic)
-            facts_held_same(out, &(facts_same){ .law = "dropout does not change statistics", .a = base, .b = &run[1], .id = id });
+            facts_held_same(out, &(facts_same){ .law = "dropout does not change statistics",
+                                                .a = base,
+                                                .b = &run[1],
+                                                .id = id });
     }
 }
 
@@ -169,7 +183,9 @@ static void paged_hold(facts_held *out, const facts_view *base, const facts_view
     facts_held_all(out, base, run, (facts_same){ .law = "keys in pages are keys in a row" });
 }
 
-const facts_check_rule facts_law_paged = { .ask = paged_ask, .put = facts_put_base, .hold = paged_hold };
+const facts_check_rule facts_law_paged = { .ask = paged_ask,
+                                           .put = facts_put_base,
+                                           .hold = paged_hold };
 
 /* ---- a row that reads NaN or Inf shows it
  * --------------------------------------------------------------------------------------- */
@@ -186,7 +202,8 @@ static int64_t planted_key(const facts_problem *p, int64_t b)
     return facts_live_kv(p, b) / 2;
 }
 
-static void nonfinite_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void nonfinite_write(const facts_view *run, const facts_view *base,
+                            const facts_view before[], int number)
 {
     facts_tensor_id id = number ? FACTS_TENSOR_V : FACTS_TENSOR_K;
     (void)base, (void)before;
@@ -206,22 +223,24 @@ static double first_not_finite(const facts_view *run, facts_tensor_id id, const 
     return facts_view_get(run, id, (const int64_t[4]){ row[0], row[1], row[2], 0 });
 }
 
-/* NaN makes every weight of its row NaN, but under a bias of -inf, which is a mask. Inf reaches O through a weight that is not 0:
- * of scores that are never far apart. */
+/* NaN makes every weight of its row NaN, but under a bias of -inf, which is a mask. Inf reaches O
+ * through a weight that is not 0: of scores that are never far apart. */
 static bool must_show(const facts_problem *p, int number)
 {
-    const bool flat = (p->fill == FACTS_FILL_GAUSS || p->fill == FACTS_FILL_UNIFORM) && p->mod == FACTS_MOD_NONE &&
+    const bool flat = (p->fill == FACTS_FILL_GAUSS || p->fill == FACTS_FILL_UNIFORM) &&
+                      p->mod == FACTS_MOD_NONE &&
                       fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) <= 2.0;
     return !p->ask.has_bias && (number == 0 || flat);
 }
 
-/* Training finds an overflow by its NaN and Inf, so a row that reads one and stays finite is wrong. That other rows stay finite is
- * no law (docs/numerics.md section 6). */
+/* Training finds an overflow by its NaN and Inf, so a row that reads one and stays finite is wrong.
+ * That other rows stay finite is no law (docs/numerics.md section 6). */
 static void nonfinite_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
     const facts_problem *p = base->problem;
     const facts_tensor_id id = p->ask.pass == FATTN_FORWARD ? FACTS_TENSOR_O : FACTS_TENSOR_DQ;
-    static const char *const laws[] = { "a row that reads a NaN shows it", "a row that reads an Inf shows it" };
+    static const char *const laws[] = { "a row that reads a NaN shows it",
+                                        "a row that reads an Inf shows it" };
     const int64_t rows[4] = { p->ask.batch, p->ask.heads_q, p->ask.seq_q, 1 };
     out->id = id;
     out->law = laws[0];
@@ -232,17 +251,21 @@ static void nonfinite_hold(facts_held *out, const facts_view *base, const facts_
                 continue;
             facts_oracle_keys_of_row(p, w.at[0], w.at[2], &first, &last);
             const double got = first_not_finite(&run[r], id, w.at);
-            const bool reads = first <= planted_key(p, w.at[0]) && planted_key(p, w.at[0]) < last, hit = !isfinite(got);
+            const bool reads = first <= planted_key(p, w.at[0]) && planted_key(p, w.at[0]) < last,
+                       hit = !isfinite(got);
             facts_spread *s = &out->spread[r];
             *(reads ? &s->readers : &s->others) += 1;
             *(reads ? &s->reached : &s->strayed) += hit;
             if (reads && must_show(p, r))
-                facts_held_note(out, laws[r], id, w.at, hit ? 0.0 : got, hit ? 0.0 : (double)NAN, 0.0);
+                facts_held_note(out, laws[r], id, w.at, hit ? 0.0 : got, hit ? 0.0 : (double)NAN,
+                                0.0);
             else
                 out->compared++;
         }
 }
 
-const facts_check_rule facts_law_nonfinite = {
-    .runs = nonfinite_runs, .put = nonfinite_write, .give = facts_give_base, .hold = nonfinite_hold, .records = true
-};
+const facts_check_rule facts_law_nonfinite = { .runs = nonfinite_runs,
+                                               .put = nonfinite_write,
+                                               .give = facts_give_base,
+                                               .hold = nonfinite_hold,
+                                               .records = true };

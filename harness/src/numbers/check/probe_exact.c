@@ -1,13 +1,17 @@
-/* Probes whose answers are known bit by bit from another run: powers of two (P5), permutations (P6). docs/numerics.md section 5. */
+/* Probes whose answers are known bit by bit from another run: powers of two (P5), permutations
+ * (P6). docs/numerics.md section 5. */
 #include <math.h>
 
 #include "check.h"
 
-/* ---- P5 powers of two ------------------------------------------------------------------------------------------------------- */
+/* ---- P5 powers of two
+ * -------------------------------------------------------------------------------------------------------
+ */
 
-/* Multiplying by 2^k changes no significand, so it passes through every rounding, away from the ends of the range. Run 0 is the
- * comparison: keys so small that a quarter of them might not exist in the type are 0 there. Run 1: V, or dO, times 8. Run 2: Q
- * times 4 and K over 4: the same scores. */
+/* Multiplying by 2^k changes no significand, so it passes through every rounding, away from the
+ * ends of the range. Run 0 is the comparison: keys so small that a quarter of them might not exist
+ * in the type are 0 there. Run 1: V, or dO, times 8. Run 2: Q times 4 and K over 4: the same
+ * scores. */
 #define SMALL_KEY 0x1p-10
 
 static int pow2_runs(const facts_problem *p)
@@ -22,21 +26,24 @@ static void scale_all(const facts_view *run, facts_tensor_id id, double factor)
         facts_view_put(run, id, w.at, factor * facts_view_get(run, id, w.at));
 }
 
-static void pow2_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void pow2_write(const facts_view *run, const facts_view *base, const facts_view before[],
+                       int number)
 {
     (void)base, (void)before;
     for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_K].dim); facts_walk_on(&w);)
         if (fabs(facts_view_get(run, FACTS_TENSOR_K, w.at)) < SMALL_KEY)
             facts_view_put(run, FACTS_TENSOR_K, w.at, 0.0);
     if (number == 1)
-        scale_all(run, run->problem->ask.pass == FATTN_BACKWARD ? FACTS_TENSOR_DO : FACTS_TENSOR_V, 8.0);
+        scale_all(run, run->problem->ask.pass == FATTN_BACKWARD ? FACTS_TENSOR_DO : FACTS_TENSOR_V,
+                  8.0);
     if (number == 2) {
         scale_all(run, FACTS_TENSOR_Q, 4.0);
         scale_all(run, FACTS_TENSOR_K, 0.25);
     }
 }
 
-static void pow2_give(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void pow2_give(const facts_view *run, const facts_view *base, const facts_view before[],
+                      int number)
 {
     (void)base;
     if (number > 0)
@@ -49,21 +56,25 @@ static double least_of(const facts_tensor *t)
     return t->dtype == FATTN_F16 ? 0x1p-10 : 0x1p-60;
 }
 
-static void hold_scaled(facts_held *out, const facts_view run[], int number, facts_tensor_id id, double factor)
+static void hold_scaled(facts_held *out, const facts_view run[], int number, facts_tensor_id id,
+                        double factor)
 {
-    /* f16 casts dS, and dK of each head before heads that share K are summed: small values are subnormal at one size and not at the
-     * other. */
+    /* f16 casts dS, and dK of each head before heads that share K are summed: small values are
+     * subnormal at one size and not at the other. */
     const fattn_problem *ask = &run->problem->ask;
     const bool parts = id == FACTS_TENSOR_DK && ask->heads_k < ask->heads_q;
-    const bool narrow = ask->dtype == FATTN_F16 && ask->pass == FATTN_BACKWARD && (number == 1 || parts);
-    facts_held_same(out, &(facts_same){ .law = number == 1 ? "8 times the input gives 8 times the answer, bit for bit"
-                                                           : "4 Q and K/4 are the same scores, bit for bit",
-                                        .a = &run[0],
-                                        .b = &run[number],
-                                        .id = id,
-                                        .factor = factor,
-                                        .bitwise = !narrow,
-                                        .least = least_of(&run->problem->tensor[id]) });
+    const bool narrow =
+        ask->dtype == FATTN_F16 && ask->pass == FATTN_BACKWARD && (number == 1 || parts);
+    facts_held_same(
+        out, &(facts_same){ .law = number == 1
+                                       ? "8 times the input gives 8 times the answer, bit for bit"
+                                       : "4 Q and K/4 are the same scores, bit for bit",
+                            .a = &run[0],
+                            .b = &run[number],
+                            .id = id,
+                            .factor = factor,
+                            .bitwise = !narrow,
+                            .least = least_of(&run->problem->tensor[id]) });
 }
 
 static void pow2_hold(facts_held *out, const facts_view *base, const facts_view run[])
@@ -76,17 +87,23 @@ static void pow2_hold(facts_held *out, const facts_view *base, const facts_view 
                     { FACTS_TENSOR_DQ, { 8.0, 0.25 } }, { FACTS_TENSOR_DK, { 8.0, 4.0 } },
                     { FACTS_TENSOR_DV, { 8.0, 1.0 } },  { FACTS_TENSOR_DBIAS, { 8.0, 1.0 } } };
     for (size_t i = 0; i < sizeof expects / sizeof *expects; i++)
-        for (int number = 1; number < 3 && facts_tensor_is_output(base->problem, expects[i].id); number++)
+        for (int number = 1; number < 3 && facts_tensor_is_output(base->problem, expects[i].id);
+             number++)
             hold_scaled(out, run, number, expects[i].id, expects[i].factor[number - 1]);
 }
 
-const facts_check_rule facts_probe_pow2 = { .runs = pow2_runs, .put = pow2_write, .give = pow2_give, .hold = pow2_hold };
+const facts_check_rule facts_probe_pow2 = {
+    .runs = pow2_runs, .put = pow2_write, .give = pow2_give, .hold = pow2_hold
+};
 
-/* ---- P6 permutation --------------------------------------------------------------------------------------------------------- */
+/* ---- P6 permutation
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
-/* Batch entries move up by one, and so do the groups of heads that share K and V. No sum crosses either, so the answers move in
- * the same way. */
-static void moved(const facts_problem *p, const int64_t dim[4], const int64_t at[4], int64_t from[4])
+/* Batch entries move up by one, and so do the groups of heads that share K and V. No sum crosses
+ * either, so the answers move in the same way. */
+static void moved(const facts_problem *p, const int64_t dim[4], const int64_t at[4],
+                  int64_t from[4])
 {
     int64_t unit = facts_head_unit(p), groups = p->ask.heads_q / unit;
     for (int d = 0; d < 4; d++)
@@ -119,16 +136,20 @@ static void permute_one(const facts_view *run, const facts_view *base, facts_ten
     }
 }
 
-static void permute_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void permute_write(const facts_view *run, const facts_view *base, const facts_view before[],
+                          int number)
 {
-    static const facts_tensor_id inputs[] = { FACTS_TENSOR_Q,    FACTS_TENSOR_K,     FACTS_TENSOR_V,    FACTS_TENSOR_DO,
-                                              FACTS_TENSOR_BIAS, FACTS_TENSOR_MOD_A, FACTS_TENSOR_MOD_B };
+    static const facts_tensor_id inputs[] = { FACTS_TENSOR_Q,    FACTS_TENSOR_K,
+                                              FACTS_TENSOR_V,    FACTS_TENSOR_DO,
+                                              FACTS_TENSOR_BIAS, FACTS_TENSOR_MOD_A,
+                                              FACTS_TENSOR_MOD_B };
     (void)before, (void)number;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         permute_one(run, base, inputs[i]);
 }
 
-static void permute_give(const facts_view *run, const facts_view *base, const facts_view before[], int number)
+static void permute_give(const facts_view *run, const facts_view *base, const facts_view before[],
+                         int number)
 {
     (void)before, (void)number;
     permute_one(run, base, FACTS_TENSOR_O);
@@ -146,17 +167,19 @@ static bool permute_to(const facts_same *same, const int64_t a[4], int64_t b[4])
     return true;
 }
 
-/* Not bit for bit: an engine may distribute rows to its units in an order that follows b and h. The number of different bits is
- * recorded. */
+/* Not bit for bit: an engine may distribute rows to its units in an order that follows b and h. The
+ * number of different bits is recorded. */
 static void permute_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(base->problem, id))
-            facts_held_same(out, &(facts_same){ .law = "the position of a batch entry or group of heads does not matter",
-                                                .a = base,
-                                                .b = run,
-                                                .id = id,
-                                                .to = permute_to });
+            facts_held_same(
+                out, &(facts_same){
+                         .law = "the position of a batch entry or group of heads does not matter",
+                         .a = base,
+                         .b = run,
+                         .id = id,
+                         .to = permute_to });
 }
 
 const facts_check_rule facts_probe_permute = {

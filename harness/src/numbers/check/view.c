@@ -9,7 +9,8 @@
 /* Also for ragged and paged tensors: rows at any place. */
 static int64_t place_of(const facts_problem *p, facts_tensor_id id, const int64_t at[4])
 {
-    return facts_row_at(p, id, at[0], at[2]) + at[1] * p->tensor[id].stride[1] + at[3] * p->tensor[id].stride[3];
+    return facts_row_at(p, id, at[0], at[2]) + at[1] * p->tensor[id].stride[1] +
+           at[3] * p->tensor[id].stride[3];
 }
 
 static int64_t dense_of(const facts_tensor *t, const int64_t at[4])
@@ -36,7 +37,8 @@ void facts_view_put(const facts_view *v, facts_tensor_id id, const int64_t at[4]
 bool facts_view_owes(const facts_view *v, facts_tensor_id id, const int64_t at[4])
 {
     const facts_row_expects *expects = v->expected ? v->expected->expects[id] : NULL;
-    return !expects || expects[at[0] * v->problem->tensor[id].dim[2] + at[2]] == FACTS_EXPECTS_VALUE;
+    return !expects ||
+           expects[at[0] * v->problem->tensor[id].dim[2] + at[2]] == FACTS_EXPECTS_VALUE;
 }
 
 double facts_view_want(const facts_view *v, facts_tensor_id id, const int64_t at[4])
@@ -55,17 +57,20 @@ facts_limits facts_view_limits(const facts_view *v, facts_tensor_id id)
     return facts_judge_limits(&v->problem->tensor[id], &rule);
 }
 
-double facts_view_tolerance(const facts_view *v, const facts_limits *limits, facts_tensor_id id, const int64_t at[4])
+double facts_view_tolerance(const facts_view *v, const facts_limits *limits, facts_tensor_id id,
+                            const int64_t at[4])
 {
     const facts_answer *answer = &v->expected->answer[id];
     int64_t n = dense_of(&v->problem->tensor[id], at);
-    facts_judged_element element = { .bound = answer->bound[n], .sigma = answer->sigma ? answer->sigma[n] : 0.0 };
+    facts_judged_element element = { .bound = answer->bound[n],
+                                     .sigma = answer->sigma ? answer->sigma[n] : 0.0 };
     return facts_judged_element_tolerance(limits, &element);
 }
 
 bool facts_view_lse(const facts_view *v, const int64_t at[4], double *lse, double *tau)
 {
-    if (facts_view_has(v, FACTS_TENSOR_STATS) && facts_tensor_is_output(v->problem, FACTS_TENSOR_STATS)) {
+    if (facts_view_has(v, FACTS_TENSOR_STATS) &&
+        facts_tensor_is_output(v->problem, FACTS_TENSOR_STATS)) {
         *lse = facts_view_get(v, FACTS_TENSOR_STATS, at);
         *tau = facts_view_bound(v, FACTS_TENSOR_STATS, at);
         return true;
@@ -73,8 +78,10 @@ bool facts_view_lse(const facts_view *v, const int64_t at[4], double *lse, doubl
     if (!facts_view_has(v, FACTS_TENSOR_MAX) || !facts_view_has(v, FACTS_TENSOR_SUM_EXP))
         return false;
     double sum = facts_view_want(v, FACTS_TENSOR_SUM_EXP, at);
-    *lse = facts_view_get(v, FACTS_TENSOR_MAX, at) + log(facts_view_get(v, FACTS_TENSOR_SUM_EXP, at));
-    *tau = facts_view_bound(v, FACTS_TENSOR_MAX, at) + (sum > 0 ? log1p(facts_view_bound(v, FACTS_TENSOR_SUM_EXP, at) / sum) : 0.0);
+    *lse =
+        facts_view_get(v, FACTS_TENSOR_MAX, at) + log(facts_view_get(v, FACTS_TENSOR_SUM_EXP, at));
+    *tau = facts_view_bound(v, FACTS_TENSOR_MAX, at) +
+           (sum > 0 ? log1p(facts_view_bound(v, FACTS_TENSOR_SUM_EXP, at) / sum) : 0.0);
     return true;
 }
 

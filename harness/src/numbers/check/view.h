@@ -6,7 +6,8 @@
 
 typedef struct facts_view {
     const facts_problem *problem;
-    void *at[FACTS_TENSOR_COUNT];      /* element 0 of each storage; for outputs, the results; NULL: absent */
+    void *at[FACTS_TENSOR_COUNT];      /* element 0 of each storage; for outputs, the results; NULL:
+                                          absent */
     const facts_expectation *expected; /* the expected values of the outputs */
 } facts_view;
 
@@ -24,7 +25,8 @@ uint32_t facts_view_bits(const facts_view *view, facts_tensor_id id, const int64
 bool facts_view_owes(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 /* The reference's value, and the largest error of a correct answer: T1's tolerance, or tau. */
 double facts_view_want(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
-double facts_view_tolerance(const facts_view *view, const facts_limits *limits, facts_tensor_id id, const int64_t at[4]);
+double facts_view_tolerance(const facts_view *view, const facts_limits *limits, facts_tensor_id id,
+                            const int64_t at[4]);
 facts_limits facts_view_limits(const facts_view *view, facts_tensor_id id);
 double facts_view_bound(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 
@@ -37,7 +39,8 @@ int64_t facts_value_head(const facts_problem *problem, int64_t h);
 /* The smallest number of query heads that have their own heads of both K and V. */
 int64_t facts_head_unit(const facts_problem *problem);
 
-/* Visits every index of dim[]: for (facts_walk w = facts_walk_of(dim); facts_walk_on(&w);) with w.at. */
+/* Visits every index of dim[]: for (facts_walk w = facts_walk_of(dim); facts_walk_on(&w);) with
+ * w.at. */
 typedef struct facts_walk {
     int64_t dim[4], at[4], left;
     bool begun;

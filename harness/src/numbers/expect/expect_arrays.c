@@ -7,10 +7,12 @@
 /* The factor of a tensor before its cast. */
 static double unit_of(const facts_problem *p, facts_tensor_id id)
 {
-    static const facts_array_id scales[FACTS_TENSOR_COUNT] = { [FACTS_TENSOR_O] = FACTS_ARRAY_SCALE_O,
-                                                               [FACTS_TENSOR_DQ] = FACTS_ARRAY_SCALE_DQ,
-                                                               [FACTS_TENSOR_DK] = FACTS_ARRAY_SCALE_DK,
-                                                               [FACTS_TENSOR_DV] = FACTS_ARRAY_SCALE_DV };
+    static const facts_array_id scales[FACTS_TENSOR_COUNT] = {
+        [FACTS_TENSOR_O] = FACTS_ARRAY_SCALE_O,
+        [FACTS_TENSOR_DQ] = FACTS_ARRAY_SCALE_DQ,
+        [FACTS_TENSOR_DK] = FACTS_ARRAY_SCALE_DK,
+        [FACTS_TENSOR_DV] = FACTS_ARRAY_SCALE_DV
+    };
     const facts_array_id scale = scales[id];
     return scale != 0 && p->array[scale].count ? 1.0 / facts_array_scalar(p, scale) : 1.0;
 }
@@ -29,14 +31,16 @@ bool facts_expect_arrays(facts_expectation *out, const facts_problem *p)
     return true;
 }
 
-void facts_expect_arrays_forward(const facts_expectation *e, const facts_problem *p, fref_forward_out *out)
+void facts_expect_arrays_forward(const facts_expectation *e, const facts_problem *p,
+                                 fref_forward_out *out)
 {
     (void)p;
     out->amax_s = e->array[FACTS_ARRAY_AMAX_S];
     out->amax_o = e->array[FACTS_ARRAY_AMAX_O];
 }
 
-void facts_expect_arrays_backward(const facts_expectation *e, const facts_problem *p, fref_backward_out *out)
+void facts_expect_arrays_backward(const facts_expectation *e, const facts_problem *p,
+                                  fref_backward_out *out)
 {
     double *dsink = e->array[FACTS_ARRAY_DSINK];
     out->amax_dp = e->array[FACTS_ARRAY_AMAX_DP];

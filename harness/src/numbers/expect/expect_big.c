@@ -9,7 +9,9 @@
 #include "numbers/dtype.h"
 #include "numbers/fill/places.h"
 
-/* ---- the sample ------------------------------------------------------------------------------------------------------------- */
+/* ---- the sample
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 #define RANDOM_ROWS 64
 
@@ -50,14 +52,17 @@ int64_t *facts_big_sample(const facts_problem *p, bool keys, int64_t *count)
     for (size_t i = 0; i < sizeof first / sizeof *first; i++)
         take(&s, first[i]);
     take(&s, s.most - 1);
-    take_edge(&s, p->ask.seq_kv < p->ask.seq_q ? p->ask.seq_kv : p->ask.seq_q); /* where a top-left diagonal ends */
-    take_edge(&s, p->ask.seq_kv < p->ask.seq_q ? p->ask.seq_q - p->ask.seq_kv
-                                               : p->ask.seq_kv - p->ask.seq_q); /* and a bottom-right one begins */
+    take_edge(&s, p->ask.seq_kv < p->ask.seq_q ? p->ask.seq_kv
+                                               : p->ask.seq_q); /* where a top-left diagonal ends */
+    take_edge(&s, p->ask.seq_kv < p->ask.seq_q
+                      ? p->ask.seq_q - p->ask.seq_kv
+                      : p->ask.seq_kv - p->ask.seq_q); /* and a bottom-right one begins */
     for (int64_t b = 0; b < p->ask.batch && p->has_lengths; b++)
         take_edge(&s, keys ? facts_live_kv(p, b) : facts_live_q(p, b));
     for (int64_t i = 0; i < RANDOM_ROWS; i++) {
         int64_t from = s.most * i / RANDOM_ROWS, to = s.most * (i + 1) / RANDOM_ROWS;
-        facts_draw draw = facts_draw_at(p->seed, FACTS_STREAM_ROW, FACTS_LANE_CHOICE, (uint64_t)(2 * i + keys));
+        facts_draw draw =
+            facts_draw_at(p->seed, FACTS_STREAM_ROW, FACTS_LANE_CHOICE, (uint64_t)(2 * i + keys));
         take(&s, from + facts_pick(draw.r[0], (uint32_t)(to > from ? to - from : 1)));
     }
     qsort(s.at, (size_t)s.count, sizeof *s.at, ascending);
@@ -90,7 +95,8 @@ bool facts_big_expects(const facts_problem *p, facts_tensor_id id, facts_row_exp
     return at != NULL;
 }
 
-/* ---- the reference --------------------------------------------------------------------------------------------------------------
+/* ---- the reference
+ * --------------------------------------------------------------------------------------------------------------
  */
 
 /* Arrays of answers: of `dim` channels, and of one number a row. A NULL array is not wanted. */
@@ -105,7 +111,8 @@ typedef struct sampled_rows {
     int64_t count;
 } sampled_rows;
 
-/* Answers of a sample are consecutive at the start. Each moves to its own row, the last one first; other rows are 0. */
+/* Answers of a sample are consecutive at the start. Each moves to its own row, the last one first;
+ * other rows are 0. */
 static void spread_array(double *array, const sampled_rows *x, int64_t dim)
 {
     for (int64_t n = x->heads * x->count; array && n-- > 0;) {
@@ -125,8 +132,9 @@ static void spread(arrays of, sampled_rows x)
         spread_array(of.single[i], &x, 1);
 }
 
-static int sampled_forward(const facts_problem *p, const fref_problem *asked, const fref_tensor t[FACTS_TENSOR_COUNT],
-                           const fref_rounding *rounding, const fref_forward_out *out)
+static int sampled_forward(const facts_problem *p, const fref_problem *asked,
+                           const fref_tensor t[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
+                           const fref_forward_out *out)
 {
     const fattn_problem *ask = &p->ask;
     fref_problem sampled = *asked;
@@ -135,30 +143,38 @@ static int sampled_forward(const facts_problem *p, const fref_problem *asked, co
     sampled.row_sample = row;
     sampled.row_count = count;
     s.amax_s = s.amax_o = NULL; /* of every row, not of the sample */
-    int status = row ? fref_forward(&sampled, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], rounding, &s) : ENOMEM;
+    int status = row ? fref_forward(&sampled, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K],
+                                    &t[FACTS_TENSOR_V], rounding, &s)
+                     : ENOMEM;
     if (status == 0)
-        spread((arrays){ { s.o, s.o_sigma, s.o_bound }, { s.lse, s.lse_tau, s.max, s.max_tau, s.sum_exp, s.o_nu, s.o_neff } },
+        spread((arrays){ { s.o, s.o_sigma, s.o_bound },
+                         { s.lse, s.lse_tau, s.max, s.max_tau, s.sum_exp, s.o_nu, s.o_neff } },
                (sampled_rows){ ask->batch * ask->heads_q, ask->seq_q, ask->dim_v, row, count });
     free(row);
     return status;
 }
 
-static int sampled_backward(const facts_problem *p, const fref_problem *asked, const fref_tensor t[FACTS_TENSOR_COUNT],
-                            const fref_rounding *rounding, const fref_backward_out *out)
+static int sampled_backward(const facts_problem *p, const fref_problem *asked,
+                            const fref_tensor t[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
+                            const fref_backward_out *out)
 {
     const fattn_problem *ask = &p->ask;
     fref_problem sampled = *asked;
     fref_backward_out s = *out;
-    int64_t rows = 0, keys = 0, *row = facts_big_sample(p, false, &rows), *key = facts_big_sample(p, true, &keys);
+    int64_t rows = 0, keys = 0, *row = facts_big_sample(p, false, &rows),
+            *key = facts_big_sample(p, true, &keys);
     sampled.row_sample = row;
     sampled.row_count = rows;
     sampled.key_sample = key;
     sampled.key_count = keys;
-    s.dbias = s.dbias_sigma = s.dbias_bound = s.dsink = s.dsink_bound = NULL; /* sums over every row */
+    s.dbias = s.dbias_sigma = s.dbias_bound = s.dsink = s.dsink_bound =
+        NULL; /* sums over every row */
     s.amax_dp = s.amax_dq = s.amax_dk = s.amax_dv = NULL;
-    int status = row && key ? fref_backward(&sampled, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V],
-                                            &t[FACTS_TENSOR_O], &t[FACTS_TENSOR_STATS], &t[FACTS_TENSOR_DO], rounding, &s)
-                            : ENOMEM;
+    int status = row && key
+                     ? fref_backward(&sampled, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K],
+                                     &t[FACTS_TENSOR_V], &t[FACTS_TENSOR_O], &t[FACTS_TENSOR_STATS],
+                                     &t[FACTS_TENSOR_DO], rounding, &s)
+                     : ENOMEM;
     if (status == 0) {
         spread((arrays){ { s.dq, s.dq_sigma, s.dq_bound }, { s.dq_nu, s.dq_neff } },
                (sampled_rows){ ask->batch * ask->heads_q, ask->seq_q, ask->dim_qk, row, rows });
@@ -172,22 +188,27 @@ static int sampled_backward(const facts_problem *p, const fref_problem *asked, c
     return status;
 }
 
-/* ---- which ----------------------------------------------------------------------------------------------------------------------
+/* ---- which
+ * ----------------------------------------------------------------------------------------------------------------------
  */
 
-int facts_big_forward(const facts_problem *p, const fref_problem *asked, const fref_tensor t[FACTS_TENSOR_COUNT],
-                      const fref_rounding *rounding, const fref_forward_out *out)
+int facts_big_forward(const facts_problem *p, const fref_problem *asked,
+                      const fref_tensor t[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
+                      const fref_forward_out *out)
 {
     if (facts_is_huge(p))
         return sampled_forward(p, asked, t, rounding, out);
-    return fref_forward(asked, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], rounding, out);
+    return fref_forward(asked, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], rounding,
+                        out);
 }
 
-int facts_big_backward(const facts_problem *p, const fref_problem *asked, const fref_tensor t[FACTS_TENSOR_COUNT],
-                       const fref_rounding *rounding, const fref_backward_out *out)
+int facts_big_backward(const facts_problem *p, const fref_problem *asked,
+                       const fref_tensor t[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
+                       const fref_backward_out *out)
 {
     if (facts_is_huge(p))
         return sampled_backward(p, asked, t, rounding, out);
-    return fref_backward(asked, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], &t[FACTS_TENSOR_O],
-                         &t[FACTS_TENSOR_STATS], &t[FACTS_TENSOR_DO], rounding, out);
+    return fref_backward(asked, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V],
+                         &t[FACTS_TENSOR_O], &t[FACTS_TENSOR_STATS], &t[FACTS_TENSOR_DO], rounding,
+                         out);
 }

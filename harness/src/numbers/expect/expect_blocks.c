@@ -17,31 +17,40 @@ typedef struct joint {
     float *data;
 } joint;
 
-static double decoded(const facts_whole *w, const facts_problem *p, facts_tensor_id id, const int64_t at[4])
+static double decoded(const facts_whole *w, const facts_problem *p, facts_tensor_id id,
+                      const int64_t at[4])
 {
     const fref_tensor *t = &w->tensor[id];
-    const int64_t place = at[0] * t->stride[0] + at[1] * t->stride[1] + at[2] * t->stride[2] + at[3] * t->stride[3];
-    return facts_is_mx(p->tensor[id].dtype) ? (double)((const float *)t->data)[place]
-                                            : facts_decode(p->tensor[id].dtype, facts_load(p->tensor[id].dtype, t->data, place));
+    const int64_t place =
+        at[0] * t->stride[0] + at[1] * t->stride[1] + at[2] * t->stride[2] + at[3] * t->stride[3];
+    return facts_is_mx(p->tensor[id].dtype)
+               ? (double)((const float *)t->data)[place]
+               : facts_decode(p->tensor[id].dtype, facts_load(p->tensor[id].dtype, t->data, place));
 }
 
-static bool make_joint(joint *out, const facts_whole *w, const facts_problem *p, facts_tensor_id like)
+static bool make_joint(joint *out, const facts_whole *w, const facts_problem *p,
+                       facts_tensor_id like)
 {
-    const int64_t *dim = p->tensor[like].dim, rows = dim[0] * dim[1] * dim[2], wide = PARTS * dim[3];
+    const int64_t *dim = p->tensor[like].dim, rows = dim[0] * dim[1] * dim[2],
+                  wide = PARTS * dim[3];
     out->data = calloc((size_t)(rows * wide) + 1, sizeof *out->data);
-    out->tensor =
-        (fref_tensor){ .data = out->data, .type = FREF_F32, .stride = { dim[1] * dim[2] * wide, dim[2] * wide, wide, 1 } };
+    out->tensor = (fref_tensor){ .data = out->data,
+                                 .type = FREF_F32,
+                                 .stride = { dim[1] * dim[2] * wide, dim[2] * wide, wide, 1 } };
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++)
         for (int64_t c = 0; c < wide && out->data; c++) {
-            const int64_t at[4] = { row / (dim[1] * dim[2]), row / dim[2] % dim[1], row % dim[2], c % dim[3] };
+            const int64_t at[4] = { row / (dim[1] * dim[2]), row / dim[2] % dim[1], row % dim[2],
+                                    c % dim[3] };
             const facts_tensor_id from = out->part[c / dim[3]];
-            out->data[row * wide + c] = from == FACTS_TENSOR_COUNT ? 0.0f : (float)decoded(w, p, from, at);
+            out->data[row * wide + c] =
+                from == FACTS_TENSOR_COUNT ? 0.0f : (float)decoded(w, p, from, at);
         }
     return out->data != NULL;
 }
 
-/* One answer: its array, the sum that is computed, and the part of the tripled channels that it is. */
+/* One answer: its array, the sum that is computed, and the part of the tripled channels that it is.
+ */
 typedef struct answer {
     double *out[3], *wide[3]; /* value, sigma, bound */
     double *nu, *amax;
@@ -95,20 +104,38 @@ static fref_backward_out widened(const fref_backward_out *out, const answer at[3
     return wide;
 }
 
-int facts_blocks_backward(const facts_whole *w, const facts_problem *p, const fref_rounding *rounding, const fref_backward_out *out)
+int facts_blocks_backward(const facts_whole *w, const facts_problem *p,
+                          const fref_rounding *rounding, const fref_backward_out *out)
 {
     enum { Q, K, V, O, D_O, JOINTS };
     const facts_tensor_id none = FACTS_TENSOR_COUNT;
-    static const facts_tensor_id like[JOINTS] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V, FACTS_TENSOR_O, FACTS_TENSOR_DO };
+    static const facts_tensor_id like[JOINTS] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V,
+                                                  FACTS_TENSOR_O, FACTS_TENSOR_DO };
     joint joints[JOINTS] = { { .part = { FACTS_TENSOR_Q, none, FACTS_TENSOR_Q_T } },
                              { .part = { FACTS_TENSOR_K, FACTS_TENSOR_K_T, none } },
                              { .part = { FACTS_TENSOR_V, none, none } },
                              { .part = { none, FACTS_TENSOR_O, none } },
-                             { .part = { FACTS_TENSOR_DO, FACTS_TENSOR_DO_16, FACTS_TENSOR_DO_T } } };
+                             { .part = { FACTS_TENSOR_DO, FACTS_TENSOR_DO_16,
+                                         FACTS_TENSOR_DO_T } } };
     answer answers[3] = {
-        { { out->dq, out->dq_sigma, out->dq_bound }, { NULL }, out->dq_nu, out->amax_dq, FACTS_TENSOR_DQ, 1 },
-        { { out->dk, out->dk_sigma, out->dk_bound }, { NULL }, out->dk_nu, out->amax_dk, FACTS_TENSOR_DK, 2 },
-        { { out->dv, out->dv_sigma, out->dv_bound }, { NULL }, out->dv_nu, out->amax_dv, FACTS_TENSOR_DV, 2 },
+        { { out->dq, out->dq_sigma, out->dq_bound },
+          { NULL },
+          out->dq_nu,
+          out->amax_dq,
+          FACTS_TENSOR_DQ,
+          1 },
+        { { out->dk, out->dk_sigma, out->dk_bound },
+          { NULL },
+          out->dk_nu,
+          out->amax_dk,
+          FACTS_TENSOR_DK,
+          2 },
+        { { out->dv, out->dv_sigma, out->dv_bound },
+          { NULL },
+          out->dv_nu,
+          out->amax_dv,
+          FACTS_TENSOR_DV,
+          2 },
     };
     bool good = true;
     for (int i = 0; i < JOINTS && good; i++)
@@ -125,8 +152,9 @@ int facts_blocks_backward(const facts_whole *w, const facts_problem *p, const fr
         coarse.ds = FREF_E5M2;
         wide.scales.scale_s = P_SCALE;
         wide.scales.descale_s = 1.0 / P_SCALE;
-        status = fref_backward(&wide, &joints[Q].tensor, &joints[K].tensor, &joints[V].tensor, &joints[O].tensor,
-                               &w->tensor[FACTS_TENSOR_STATS], &joints[D_O].tensor, &coarse, &to);
+        status = fref_backward(&wide, &joints[Q].tensor, &joints[K].tensor, &joints[V].tensor,
+                               &joints[O].tensor, &w->tensor[FACTS_TENSOR_STATS],
+                               &joints[D_O].tensor, &coarse, &to);
     }
     for (int i = 0; i < 3; i++) {
         if (status == 0)

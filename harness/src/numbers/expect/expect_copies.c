@@ -18,10 +18,12 @@ static bool repeats(const facts_problem *p, facts_tensor_id id, int axis)
     return p->tensor[id].stride[axis] == 0 && p->tensor[id].dim[axis] > 1;
 }
 
-/* The standard deviation of the scores of one row: from the fill of Q and K, and of the bias where it has ordinary values. */
+/* The standard deviation of the scores of one row: from the fill of Q and K, and of the bias where
+ * it has ordinary values. */
 static double spread_of_scores(const facts_problem *p)
 {
-    double spread = fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) * (p->fill == FACTS_FILL_UNIFORM ? 1.0 / 3.0 : 1.0);
+    double spread = fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) *
+                    (p->fill == FACTS_FILL_UNIFORM ? 1.0 / 3.0 : 1.0);
     if (p->mod == FACTS_MOD_TEMPERATURE)
         spread /= fabs(p->mod_parameter[0]);
     if (p->mod == FACTS_MOD_SOFTCAP)
@@ -32,17 +34,21 @@ static double spread_of_scores(const facts_problem *p)
 /* The data alone may give rows or keys equal scores. */
 static bool is_discrete(const facts_problem *p)
 {
-    return !(facts_fill_is_dense(p->fill) || p->fill == FACTS_FILL_OFFSET_V) || spread_of_scores(p) < SPREAD;
+    return !(facts_fill_is_dense(p->fill) || p->fill == FACTS_FILL_OFFSET_V) ||
+           spread_of_scores(p) < SPREAD;
 }
 
-/* If answers have a mean, rows differ by less than a step of an 8-bit type, and are rounded alike. */
+/* If answers have a mean, rows differ by less than a step of an 8-bit type, and are rounded alike.
+ */
 double facts_shared_cast(int32_t dtype)
 {
-    const bool fine = dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3, coarse = dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2;
+    const bool fine = dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3,
+               coarse = dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2;
     return (fine ? 0x1p-4 : coarse ? 0x1p-3 : 0.0) / sqrt(3.0);
 }
 
-/* In every row one key has all of P, and each rounds the same 1. Then the sum needs a mean to show it. */
+/* In every row one key has all of P, and each rounds the same 1. Then the sum needs a mean to show
+ * it. */
 static bool one_key_has_all(const facts_problem *p)
 {
     for (int64_t b = 0; p->fill == FACTS_FILL_OFFSET_V && b < p->ask.batch; b++)
@@ -54,23 +60,29 @@ static bool one_key_has_all(const facts_problem *p)
 bool facts_expect_dense(const facts_problem *p)
 {
     for (int axis = 0; axis < CHANNELS; axis++)
-        if (repeats(p, FACTS_TENSOR_Q, axis) || (p->ask.pass == FATTN_BACKWARD && repeats(p, FACTS_TENSOR_DO, axis)))
+        if (repeats(p, FACTS_TENSOR_Q, axis) ||
+            (p->ask.pass == FATTN_BACKWARD && repeats(p, FACTS_TENSOR_DO, axis)))
             return false;
-    return !is_discrete(p) && !repeats(p, FACTS_TENSOR_K, ROWS) && !repeats(p, FACTS_TENSOR_V, ROWS) && !one_key_has_all(p);
+    return !is_discrete(p) && !repeats(p, FACTS_TENSOR_K, ROWS) &&
+           !repeats(p, FACTS_TENSOR_V, ROWS) && !one_key_has_all(p);
 }
 
 /* ---- sums of copies
- * --------------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
-/* Rows i with the same q_i and dO_i have the same P_i and dS_i, and round them alike. A discrete fill makes q_i alike, or P_i. */
+/* Rows i with the same q_i and dO_i have the same P_i and dS_i, and round them alike. A discrete
+ * fill makes q_i alike, or P_i. */
 static bool rows_agree(const facts_problem *p)
 {
-    return repeats(p, FACTS_TENSOR_Q, ROWS) + repeats(p, FACTS_TENSOR_DO, ROWS) + is_discrete(p) >= 2;
+    return repeats(p, FACTS_TENSOR_Q, ROWS) + repeats(p, FACTS_TENSOR_DO, ROWS) + is_discrete(p) >=
+           2;
 }
 
 static bool keys_agree(const facts_problem *p)
 {
-    return repeats(p, FACTS_TENSOR_K, ROWS) + repeats(p, FACTS_TENSOR_V, ROWS) + is_discrete(p) >= 2;
+    return repeats(p, FACTS_TENSOR_K, ROWS) + repeats(p, FACTS_TENSOR_V, ROWS) + is_discrete(p) >=
+           2;
 }
 
 /* Are all batch entries, or all heads, equal? With GQA, heads share keys and values. */
@@ -78,11 +90,14 @@ static bool heads_agree(const facts_problem *p, int axis)
 {
     bool k = repeats(p, FACTS_TENSOR_K, axis) || (axis == HEADS && p->ask.heads_k < p->ask.heads_q);
     bool v = repeats(p, FACTS_TENSOR_V, axis) || (axis == HEADS && p->ask.heads_v < p->ask.heads_q);
-    return v && repeats(p, FACTS_TENSOR_DO, axis) && (is_discrete(p) || (k && repeats(p, FACTS_TENSOR_Q, axis)));
+    return v && repeats(p, FACTS_TENSOR_DO, axis) &&
+           (is_discrete(p) || (k && repeats(p, FACTS_TENSOR_Q, axis)));
 }
 
-/* The sums over the dimensions that extents `full` reduce to those of the gradient. `keys`: its rows are keys. */
-static bool summed_agree(const facts_problem *p, const facts_tensor *gradient, const int64_t full[4], bool keys)
+/* The sums over the dimensions that extents `full` reduce to those of the gradient. `keys`: its
+ * rows are keys. */
+static bool summed_agree(const facts_problem *p, const facts_tensor *gradient,
+                         const int64_t full[4], bool keys)
 {
     for (int axis = BATCH; axis < ROWS; axis++)
         if (gradient->dim[axis] < full[axis] && heads_agree(p, axis))
@@ -95,7 +110,8 @@ static bool summed_agree(const facts_problem *p, const facts_tensor *gradient, c
 static bool key_gradient_agrees(const facts_problem *p, facts_tensor_id id, facts_tensor_id input)
 {
     bool grouped = p->tensor[input].dim[HEADS] < p->ask.heads_q;
-    return rows_agree(p) || (grouped && heads_agree(p, HEADS)) || summed_agree(p, &p->tensor[id], p->tensor[input].dim, true);
+    return rows_agree(p) || (grouped && heads_agree(p, HEADS)) ||
+           summed_agree(p, &p->tensor[id], p->tensor[input].dim, true);
 }
 
 bool facts_expect_coherent(const facts_problem *p, facts_tensor_id id)
@@ -127,11 +143,13 @@ unsigned facts_expect_coherent_gradients(const facts_problem *p)
 
 void facts_expect_means(facts_expectation *e, const facts_problem *p)
 {
-    const facts_tensor *t = &p->tensor[p->ask.pass == FATTN_FORWARD ? FACTS_TENSOR_V : FACTS_TENSOR_DO];
+    const facts_tensor *t =
+        &p->tensor[p->ask.pass == FATTN_FORWARD ? FACTS_TENSOR_V : FACTS_TENSOR_DO];
     e->means = 0;
     if (p->fill != FACTS_FILL_OFFSET_V)
         return;
-    e->means = (t->stride[BATCH] == 0 ? 1 : t->dim[BATCH]) * (t->stride[HEADS] == 0 ? 1 : t->dim[HEADS]);
+    e->means =
+        (t->stride[BATCH] == 0 ? 1 : t->dim[BATCH]) * (t->stride[HEADS] == 0 ? 1 : t->dim[HEADS]);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         e->shared[id] = facts_shared_cast(p->tensor[id].dtype);
 }

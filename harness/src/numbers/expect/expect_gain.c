@@ -21,11 +21,13 @@ static int64_t longest_sum(const fattn_problem *ask)
 {
     if (ask->pass == FATTN_FORWARD)
         return ask->seq_kv;
-    const int64_t heads = ask->heads_k < ask->heads_v ? ask->heads_k : ask->heads_v, rows = ask->heads_q / heads * ask->seq_q;
+    const int64_t heads = ask->heads_k < ask->heads_v ? ask->heads_k : ask->heads_v,
+                  rows = ask->heads_q / heads * ask->seq_q;
     return rows > ask->seq_kv ? rows : ask->seq_kv;
 }
 
-/* 3 h^2/12, h the widest step of P beside 1: P is not uniform within a step, and the slope of its density's logarithm is 3 at most.
+/* 3 h^2/12, h the widest step of P beside 1: P is not uniform within a step, and the slope of its
+ * density's logarithm is 3 at most.
  */
 static double rounding_allowance(int32_t dtype)
 {
@@ -43,24 +45,29 @@ static double rounding_allowance(int32_t dtype)
 
 double facts_expect_largest_off(int32_t dtype, double factor)
 {
-    const double off = fabs(facts_decode(dtype, facts_encode(dtype, factor)) - factor) / factor / sqrt(FACTS_GAIN_KEYS);
+    const double off = fabs(facts_decode(dtype, facts_encode(dtype, factor)) - factor) / factor /
+                       sqrt(FACTS_GAIN_KEYS);
     return rounding_allowance(dtype) > 0.0 ? 2.0 * off : off;
 }
 
 facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
 {
     const bool wide = dtype == FATTN_BF16 || dtype == FATTN_F16;
-    const double rounding = rounding_allowance(dtype), least = wide ? (forward ? 0x1p-13 : 0x1p-12) : rounding;
-    return (facts_gain){ .all = least > 0.0 ? least + drift : 0.0, .by_row = least > 0.0 ? rounding + drift : 0.0 };
+    const double rounding = rounding_allowance(dtype),
+                 least = wide ? (forward ? 0x1p-13 : 0x1p-12) : rounding;
+    return (facts_gain){ .all = least > 0.0 ? least + drift : 0.0,
+                         .by_row = least > 0.0 ? rounding + drift : 0.0 };
 }
 
-/* An average P of a backward in 8 bits is below half of the type's smallest step. Then most P become 0 and some a whole step: the
- * roundings lean to one side by far more than a rounding beside 1. (A forward casts P before it divides by the sum.) */
+/* An average P of a backward in 8 bits is below half of the type's smallest step. Then most P
+ * become 0 and some a whole step: the roundings lean to one side by far more than a rounding
+ * beside 1. (A forward casts P before it divides by the sum.) */
 static bool p_is_lost(const facts_problem *p)
 {
     if (p->ask.pass == FATTN_FORWARD || p->array[FACTS_ARRAY_SCALE_S].count == 0)
         return false;
-    return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) / facts_keys_of_row(p) < facts_decode(p->ask.dtype, 1) / 2.0;
+    return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) / facts_keys_of_row(p) <
+           facts_decode(p->ask.dtype, 1) / 2.0;
 }
 
 void facts_expect_gain(facts_expectation *e, const facts_problem *p, const fref_rounding *rounding)
@@ -70,8 +77,11 @@ void facts_expect_gain(facts_expectation *e, const facts_problem *p, const fref_
     double drift = facts_truncated(longest_sum(ask)) + facts_run_lost(rounding, longest_sum(ask));
     const bool drops = ask->dropout > 0.0 || ask->dropout_mask;
     if (forward)
-        drift += facts_expect_largest_off(ask->dtype, (drops ? facts_keep_scale_of(p) : 1.0) * facts_array_scalar(p, FACTS_ARRAY_SCALE_S));
-    const facts_gain gain = p_is_lost(p) ? (facts_gain){ 0 } : facts_gain_of(ask->dtype, forward, drift);
+        drift +=
+            facts_expect_largest_off(ask->dtype, (drops ? facts_keep_scale_of(p) : 1.0) *
+                                                     facts_array_scalar(p, FACTS_ARRAY_SCALE_S));
+    const facts_gain gain =
+        p_is_lost(p) ? (facts_gain){ 0 } : facts_gain_of(ask->dtype, forward, drift);
     e->gain = gain.all;
     e->by_row = gain.by_row;
 }

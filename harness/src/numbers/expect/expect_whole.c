@@ -28,11 +28,15 @@ static int64_t elements_of(const int64_t dim[4])
     return dim[0] * dim[1] * dim[2] * dim[3];
 }
 
-/* ---- tensors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tensors
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 static fref_tensor dense(const int64_t dim[4], const float *data)
 {
-    return (fref_tensor){ .data = data, .type = FREF_F32, .stride = { dim[1] * dim[2] * dim[3], dim[2] * dim[3], dim[3], 1 } };
+    return (fref_tensor){ .data = data,
+                          .type = FREF_F32,
+                          .stride = { dim[1] * dim[2] * dim[3], dim[2] * dim[3], dim[3], 1 } };
 }
 
 static bool add_starts(facts_whole *w, const facts_problem *p, facts_tensor_id id)
@@ -56,7 +60,8 @@ static bool add_pages(facts_whole *w, const facts_problem *p, facts_tensor_id id
     return pages != NULL;
 }
 
-static int add_blocks(facts_whole *w, const facts_problem *p, const facts_storages *in, facts_tensor_id id)
+static int add_blocks(facts_whole *w, const facts_problem *p, const facts_storages *in,
+                      facts_tensor_id id)
 {
     facts_array_id array;
     bool along_rows;
@@ -73,15 +78,19 @@ static int add_blocks(facts_whole *w, const facts_problem *p, const facts_storag
 
 static double descale_of(const facts_problem *p, facts_tensor_id id)
 {
-    static const facts_array_id descale[FACTS_TENSOR_COUNT] = { [FACTS_TENSOR_Q] = FACTS_ARRAY_DESCALE_Q,
-                                                                [FACTS_TENSOR_K] = FACTS_ARRAY_DESCALE_K,
-                                                                [FACTS_TENSOR_V] = FACTS_ARRAY_DESCALE_V,
-                                                                [FACTS_TENSOR_O] = FACTS_ARRAY_DESCALE_O,
-                                                                [FACTS_TENSOR_DO] = FACTS_ARRAY_DESCALE_DO };
-    return descale[id] != 0 && p->array[descale[id]].count > 0 ? facts_array_scalar(p, descale[id]) : 0.0;
+    static const facts_array_id descale[FACTS_TENSOR_COUNT] = {
+        [FACTS_TENSOR_Q] = FACTS_ARRAY_DESCALE_Q,
+        [FACTS_TENSOR_K] = FACTS_ARRAY_DESCALE_K,
+        [FACTS_TENSOR_V] = FACTS_ARRAY_DESCALE_V,
+        [FACTS_TENSOR_O] = FACTS_ARRAY_DESCALE_O,
+        [FACTS_TENSOR_DO] = FACTS_ARRAY_DESCALE_DO
+    };
+    return descale[id] != 0 && p->array[descale[id]].count > 0 ? facts_array_scalar(p, descale[id])
+                                                               : 0.0;
 }
 
-static int add_tensor(facts_whole *w, const facts_problem *p, const facts_storages *in, facts_tensor_id id)
+static int add_tensor(facts_whole *w, const facts_problem *p, const facts_storages *in,
+                      facts_tensor_id id)
 {
     const facts_tensor *t = &p->tensor[id];
     fref_tensor *out = &w->tensor[id];
@@ -99,7 +108,9 @@ static int add_tensor(facts_whole *w, const facts_problem *p, const facts_storag
     return t->page != 0 && !add_pages(w, p, id) ? ENOMEM : 0;
 }
 
-/* ---- scores ----------------------------------------------------------------------------------------------------------------- */
+/* ---- scores
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 static double bias_value(const facts_problem *p, const facts_storages *in, const int64_t at[4])
 {
@@ -113,19 +124,23 @@ static double bias_value(const facts_problem *p, const facts_storages *in, const
     return t->dtype != FATTN_BOOL ? value : value != 0 ? 0.0 : -(double)INFINITY;
 }
 
-/* Boolean masks and masks of tiles, with the bias where there is one: written out as a bias of 0 and -inf. */
+/* Boolean masks and masks of tiles, with the bias where there is one: written out as a bias of 0
+ * and -inf. */
 static int add_mask(facts_whole *w, const facts_problem *p, const facts_storages *in)
 {
     const fattn_problem *ask = &p->ask;
-    const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv }, *dim = ask->block_mask ? full : ask->bias_dim;
+    const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv },
+                  *dim = ask->block_mask ? full : ask->bias_dim;
     const int64_t count = elements_of(dim);
     float *out = count > MOST_SCORES ? NULL : keep(w, (size_t)count * sizeof *out);
     if (!out)
         return count > MOST_SCORES ? ENOTSUP : ENOMEM;
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < count; n++) {
-        const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1], n / dim[3] % dim[2], n % dim[3] };
-        const bool seen = !ask->block_mask || facts_tile_kept(p, at[0], at[1], at[2] / 128, at[3] / 128);
+        const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1],
+                                n / dim[3] % dim[2], n % dim[3] };
+        const bool seen =
+            !ask->block_mask || facts_tile_kept(p, at[0], at[1], at[2] / 128, at[3] / 128);
         out[n] = seen ? (float)bias_value(p, in, at) : -INFINITY;
     }
     w->bias = dense(dim, out);
@@ -139,7 +154,8 @@ static int add_bias(facts_whole *w, const facts_problem *p, const facts_storages
 {
     const facts_tensor *t = &p->tensor[FACTS_TENSOR_BIAS];
     const bool reference = t->present && t->dtype == FATTN_BOOL;
-    if (!in->oracle && (p->ask.block_mask || reference)) /* an oracle elsewhere reads masks as they are */
+    if (!in->oracle &&
+        (p->ask.block_mask || reference)) /* an oracle elsewhere reads masks as they are */
         return add_mask(w, p, in);
     if (!t->present || reference)
         return 0;
@@ -153,7 +169,8 @@ static int add_bias(facts_whole *w, const facts_problem *p, const facts_storages
 static int add_heads(facts_whole *w, const facts_problem *p)
 {
     const int64_t heads = p->ask.heads_q;
-    float *sink = keep(w, (size_t)heads * sizeof *sink), *slopes = keep(w, (size_t)heads * sizeof *slopes);
+    float *sink = keep(w, (size_t)heads * sizeof *sink),
+          *slopes = keep(w, (size_t)heads * sizeof *slopes);
     double *alibi = keep(w, (size_t)heads * sizeof *alibi);
     if (!sink || !slopes || !alibi)
         return ENOMEM;
@@ -191,7 +208,8 @@ static void add_dropout(facts_whole *w, const facts_problem *p, const facts_stor
     w->problem.keep_scale = facts_keep_scale_of(p);
 }
 
-/* ---- rotary embedding ---------------------------------------------------------------------------------------------------------
+/* ---- rotary embedding
+ * ---------------------------------------------------------------------------------------------------------
  */
 
 static int add_rope(facts_whole *w, const facts_problem *p, const facts_storages *in)
@@ -217,17 +235,20 @@ static int add_rope(facts_whole *w, const facts_problem *p, const facts_storages
         w->tensor[of[i]] = dense(dim, rotated[i]);
         w->tensor[of[i]].descale = descale;
     }
-    bool *uncertain =
-        keep(w, (size_t)(p->ask.batch * (p->ask.heads_q * p->ask.seq_q + p->ask.heads_k * p->ask.seq_kv)) * sizeof *uncertain);
+    bool *uncertain = keep(w, (size_t)(p->ask.batch * (p->ask.heads_q * p->ask.seq_q +
+                                                       p->ask.heads_k * p->ask.seq_kv)) *
+                                  sizeof *uncertain);
     if (!uncertain)
         return ENOMEM;
-    facts_rope_weigh(&w->rope, p, rotated, step, uncertain, w->problem.modify, w->problem.modify_owner);
+    facts_rope_weigh(&w->rope, p, rotated, step, uncertain, w->problem.modify,
+                     w->problem.modify_owner);
     w->problem.modify = facts_rope_at;
     w->problem.modify_owner = &w->rope;
     return 0;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------------------
+/* ---- all of it
+ * ----------------------------------------------------------------------------------------------------------------
  */
 
 static bool types_known(const facts_problem *p)

@@ -1,5 +1,6 @@
-/* A problem with everything in its memory, as the reference reads it: bias and masks, slopes, sinks, kept scores of dropout,
- * scales, ragged and paged tensors. Block-scaled tensors become plain numbers, and Q and K are rotated where the case has rope. */
+/* A problem with everything in its memory, as the reference reads it: bias and masks, slopes,
+ * sinks, kept scores of dropout, scales, ragged and paged tensors. Block-scaled tensors become
+ * plain numbers, and Q and K are rotated where the case has rope. */
 #ifndef FACTS_EXPECT_WHOLE_H
 #define FACTS_EXPECT_WHOLE_H
 
@@ -19,8 +20,9 @@ typedef struct facts_whole {
     size_t count;
 } facts_whole;
 
-/* Returns 0; ENOMEM; ENOTSUP: the reference lacks a type, or an oracle in other memory (in->oracle) lacks a feature that the C
- * reference has. Destroy *out in any case. Its pointers are valid as long as *out, the problem and the storages. */
+/* Returns 0; ENOMEM; ENOTSUP: the reference lacks a type, or an oracle in other memory (in->oracle)
+ * lacks a feature that the C reference has. Destroy *out in any case. Its pointers are valid as
+ * long as *out, the problem and the storages. */
 int facts_whole_make(facts_whole *out, const facts_problem *problem, const facts_storages *in);
 void facts_whole_destroy(facts_whole *whole);
 

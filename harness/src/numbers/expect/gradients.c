@@ -14,7 +14,8 @@ static void full_dim(const facts_problem *p, facts_tensor_id id, int64_t dim[4])
     static const facts_tensor_id input[FACTS_TENSOR_COUNT] = { [FACTS_TENSOR_DQ] = FACTS_TENSOR_Q,
                                                                [FACTS_TENSOR_DK] = FACTS_TENSOR_K,
                                                                [FACTS_TENSOR_DV] = FACTS_TENSOR_V,
-                                                               [FACTS_TENSOR_DBIAS] = FACTS_TENSOR_BIAS };
+                                                               [FACTS_TENSOR_DBIAS] =
+                                                                   FACTS_TENSOR_BIAS };
     memcpy(dim, p->tensor[input[id]].dim, 4 * sizeof *dim);
 }
 
@@ -23,7 +24,8 @@ static int64_t count_of(const int64_t dim[4])
     return dim[0] * dim[1] * dim[2] * dim[3];
 }
 
-bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_tensor_id id, facts_answer *to)
+bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_tensor_id id,
+                          facts_answer *to)
 {
     facts_gradient *g = &out->at[out->count++];
     *g = (facts_gradient){ .id = id };
@@ -49,11 +51,14 @@ bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_te
         double **want, **sigma, **bound, **nu, **neff;
     } part = { &r->dbias, &r->dbias_sigma, &r->dbias_bound, NULL, NULL };
     if (id == FACTS_TENSOR_DQ)
-        part.want = &r->dq, part.sigma = &r->dq_sigma, part.bound = &r->dq_bound, part.nu = &r->dq_nu, part.neff = &r->dq_neff;
+        part.want = &r->dq, part.sigma = &r->dq_sigma, part.bound = &r->dq_bound,
+        part.nu = &r->dq_nu, part.neff = &r->dq_neff;
     else if (id == FACTS_TENSOR_DK)
-        part.want = &r->dk, part.sigma = &r->dk_sigma, part.bound = &r->dk_bound, part.nu = &r->dk_nu, part.neff = &r->dk_neff;
+        part.want = &r->dk, part.sigma = &r->dk_sigma, part.bound = &r->dk_bound,
+        part.nu = &r->dk_nu, part.neff = &r->dk_neff;
     else if (id == FACTS_TENSOR_DV)
-        part.want = &r->dv, part.sigma = &r->dv_sigma, part.bound = &r->dv_bound, part.nu = &r->dv_nu, part.neff = &r->dv_neff;
+        part.want = &r->dv, part.sigma = &r->dv_sigma, part.bound = &r->dv_bound,
+        part.nu = &r->dv_nu, part.neff = &r->dv_neff;
     else
         memcpy(r->dbias_dim, g->dim, sizeof r->dbias_dim);
     if (part.nu) {
@@ -83,7 +88,8 @@ static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t 
         from[d] = g->dim[d] == t->dim[d] ? at[d] : 0;
         to[d] = g->dim[d] == t->dim[d] ? at[d] + 1 : g->dim[d];
     }
-    double value = 0.0, size = 0.0, variance = 0.0, bound = 0.0, rounded = 0.0, steps = 0.0, tiny, u = roundoff_of(t->dtype, &tiny);
+    double value = 0.0, size = 0.0, variance = 0.0, bound = 0.0, rounded = 0.0, steps = 0.0, tiny,
+           u = roundoff_of(t->dtype, &tiny);
     for (int64_t h = from[1]; h < to[1]; h++)
         for (int64_t s = from[2]; s < to[2]; s++) {
             double over_batch = 0.0;
@@ -93,17 +99,20 @@ static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t 
                 size += fabs(g->each.want[k]);
                 variance += g->each.sigma[k] * g->each.sigma[k];
                 bound += g->each.bound[k];
-                steps += 2.0 * u * fmax(fabs(g->each.want[k]), tiny); /* a step of x is 2 u |x| at most */
+                steps += 2.0 * u *
+                         fmax(fabs(g->each.want[k]), tiny); /* a step of x is 2 u |x| at most */
             }
             value += over_batch;
             if (g->id != FACTS_TENSOR_DBIAS)
                 continue;
-            /* cuDNN itself sums dBias over the batch, and casts its result before any further sum. */
+            /* cuDNN itself sums dBias over the batch, and casts its result before any further sum.
+             */
             double between = u * fmax(fabs(over_batch), tiny);
             variance += between * between / 3.0;
             rounded += between;
         }
-    double terms = (double)((to[0] - from[0]) * (to[1] - from[1]) * (to[2] - from[2])), root = sqrt(fmax(1.0, terms / 16.0));
+    double terms = (double)((to[0] - from[0]) * (to[1] - from[1]) * (to[2] - from[2])),
+           root = sqrt(fmax(1.0, terms / 16.0));
     double cast = u * fmax(fabs(value), tiny), sum = E32 * root * size;
     bool exact = bound == 0.0;
     g->to.want[n] = value;

@@ -1,5 +1,5 @@
-/* Gradients of broadcast inputs, which are sums (stride=sum:). The reference gives the gradient of every element, and these
- * functions sum them. */
+/* Gradients of broadcast inputs, which are sums (stride=sum:). The reference gives the gradient of
+ * every element, and these functions sum them. */
 #ifndef FACTS_GRADIENTS_H
 #define FACTS_GRADIENTS_H
 
@@ -20,11 +20,13 @@ typedef struct facts_gradients {
     int count;
 } facts_gradients;
 
-/* Chooses the array to which the reference writes this gradient: `to`, or a temporary array if the gradient is a sum. False: no
- * memory. Destroy in any case. */
-bool facts_gradients_take(facts_gradients *out, const facts_problem *problem, facts_tensor_id id, facts_answer *to);
-/* Sums the temporary arrays. sigma: each element is rounded to the gradient's type (its own last cast), added in fp32, and the sum
- * is cast once. bound: the sum of the bounds, and the same casts. The error of an engine that sums in fp32 is smaller. */
+/* Chooses the array to which the reference writes this gradient: `to`, or a temporary array if the
+ * gradient is a sum. False: no memory. Destroy in any case. */
+bool facts_gradients_take(facts_gradients *out, const facts_problem *problem, facts_tensor_id id,
+                          facts_answer *to);
+/* Sums the temporary arrays. sigma: each element is rounded to the gradient's type (its own last
+ * cast), added in fp32, and the sum is cast once. bound: the sum of the bounds, and the same casts.
+ * The error of an engine that sums in fp32 is smaller. */
 void facts_gradients_sum(facts_gradients *gradients, const facts_problem *problem);
 void facts_gradients_destroy(facts_gradients *gradients);
 

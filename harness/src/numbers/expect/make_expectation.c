@@ -53,14 +53,19 @@ static bool make_array(double **out, const facts_tensor *t)
 
 _Static_assert(FACTS_EXPECTS_VALUE == 0, "what calloc makes of facts_row_expects");
 
-/* The input of a gradient, if it is ragged: it has no rows past a length, so there is no gradient there. */
+/* The input of a gradient, if it is ragged: it has no rows past a length, so there is no gradient
+ * there. */
 static bool is_of_packed(const facts_problem *p, facts_tensor_id id)
 {
-    const facts_tensor_id of = id == FACTS_TENSOR_DQ ? FACTS_TENSOR_Q : id == FACTS_TENSOR_DK ? FACTS_TENSOR_K : FACTS_TENSOR_V;
-    return (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV) && p->tensor[of].packed != FACTS_PACKED_NOT;
+    const facts_tensor_id of = id == FACTS_TENSOR_DQ   ? FACTS_TENSOR_Q
+                               : id == FACTS_TENSOR_DK ? FACTS_TENSOR_K
+                                                       : FACTS_TENSOR_V;
+    return (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV) &&
+           p->tensor[of].packed != FACTS_PACKED_NOT;
 }
 
-static facts_row_expects expects_of_padded(const facts_problem *p, facts_tensor_id id, int32_t cudnn_version)
+static facts_row_expects expects_of_padded(const facts_problem *p, facts_tensor_id id,
+                                           int32_t cudnn_version)
 {
     if (is_of_packed(p, id))
         return FACTS_EXPECTS_ZERO_OR_POISON;
@@ -68,7 +73,8 @@ static facts_row_expects expects_of_padded(const facts_problem *p, facts_tensor_
     case FACTS_TENSOR_O:
         return FACTS_EXPECTS_ZERO_OR_POISON;
     case FACTS_TENSOR_STATS:
-        return cudnn_version && cudnn_version < STATS_SETTLED ? FACTS_EXPECTS_ANYTHING : FACTS_EXPECTS_VALUE;
+        return cudnn_version && cudnn_version < STATS_SETTLED ? FACTS_EXPECTS_ANYTHING
+                                                              : FACTS_EXPECTS_VALUE;
     case FACTS_TENSOR_MAX:
     case FACTS_TENSOR_SUM_EXP:
         return FACTS_EXPECTS_ANYTHING;
@@ -77,12 +83,14 @@ static facts_row_expects expects_of_padded(const facts_problem *p, facts_tensor_
     }
 }
 
-static bool make_expected(facts_expectation *e, const facts_problem *p, facts_tensor_id id, int32_t cudnn_version)
+static bool make_expected(facts_expectation *e, const facts_problem *p, facts_tensor_id id,
+                          int32_t cudnn_version)
 {
     const facts_tensor *t = &p->tensor[id];
     const bool keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
-    const facts_row_expects of_padded =
-        t->packed != FACTS_PACKED_NOT ? FACTS_EXPECTS_NOTHING : expects_of_padded(p, id, cudnn_version);
+    const facts_row_expects of_padded = t->packed != FACTS_PACKED_NOT
+                                            ? FACTS_EXPECTS_NOTHING
+                                            : expects_of_padded(p, id, cudnn_version);
     facts_row_expects *expects = calloc((size_t)(t->dim[0] * t->dim[2]) + 1, sizeof *expects);
     e->expects[id] = expects;
     for (int64_t b = 0; expects && b < t->dim[0]; b++)
@@ -102,10 +110,12 @@ static bool make_freedom(facts_answer *a, const facts_tensor *t)
     return a->nu && a->neff;
 }
 
-/* cuDNN's tanh is good to 2^-18.6 (LSE of softcap:5 on an H100, 9.14.0 to 9.27.0: 0.98 of what 2^-19 allows). */
+/* cuDNN's tanh is good to 2^-18.6 (LSE of softcap:5 on an H100, 9.14.0 to 9.27.0: 0.98 of what
+ * 2^-19 allows). */
 #define MODIFICATION_ERROR 0x1p-17
 
-static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype, const facts_constants *constants)
+static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype,
+                                 const facts_constants *constants)
 {
     fref_type in = FREF_F32, out = FREF_F32;
     facts_oracle_type(&in, p->ask.dtype);
@@ -124,7 +134,8 @@ static void describe(facts_expectation *e, const facts_problem *p, const facts_c
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         e->coherent[id] = p->tensor[id].present && facts_expect_coherent(p, id);
     e->calibrated = constants && constants->calibrated;
-    const fref_rounding rounding = rounding_of(p, p->ask.pass == FATTN_FORWARD ? p->ask.o_dtype : p->ask.grad_dtype, constants);
+    const fref_rounding rounding = rounding_of(
+        p, p->ask.pass == FATTN_FORWARD ? p->ask.o_dtype : p->ask.grad_dtype, constants);
     facts_expect_gain(e, p, &rounding);
     e->lazy = M_LN2 * rounding.thr;
 }
@@ -138,38 +149,45 @@ static bool make_elements(double **out, const facts_oracle *oracle, const facts_
     return *out != NULL;
 }
 
-/* Later steps compute with them: Sum_exp is made of the LSE and Max, and logarithms to base 2 of natural ones. */
+/* Later steps compute with them: Sum_exp is made of the LSE and Max, and logarithms to base 2 of
+ * natural ones. */
 static bool statistics_are_here(const facts_problem *p)
 {
     return p->tensor[FACTS_TENSOR_SUM_EXP].present || (p->ask.outputs & FATTN_WANT_STATS_LOG2);
 }
 
-static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tensor_id id, bool with_sigma, int32_t cudnn_version)
+static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tensor_id id,
+                        bool with_sigma, int32_t cudnn_version)
 {
     const facts_tensor *t = &p->tensor[id];
     facts_answer *a = &e->answer[id];
     a->at = with_sigma || !statistics_are_here(p) ? e->oracle : NULL;
     return make_elements(&a->want, a->at, t) && make_elements(&a->bound, a->at, t) &&
-           (!with_sigma || make_elements(&a->sigma, a->at, t)) && (!with_sigma || id == FACTS_TENSOR_DBIAS || make_freedom(a, t)) &&
+           (!with_sigma || make_elements(&a->sigma, a->at, t)) &&
+           (!with_sigma || id == FACTS_TENSOR_DBIAS || make_freedom(a, t)) &&
            make_expected(e, p, id, cudnn_version);
 }
 
 /* here: in the memory of the statistics. */
-static int run_forward(const facts_problem *p, const facts_storages *in, const fref_forward_out *out, bool here)
+static int run_forward(const facts_problem *p, const facts_storages *in,
+                       const fref_forward_out *out, bool here)
 {
     facts_whole all;
     int status = facts_whole_make(&all, p, in);
     fref_rounding rounding = rounding_of(p, p->ask.o_dtype, in->constants);
     if (status == 0 && in->oracle)
-        status = in->oracle->forward(in->oracle->owner, p, &all.problem, all.tensor, &rounding, out, here);
+        status = in->oracle->forward(in->oracle->owner, p, &all.problem, all.tensor, &rounding, out,
+                                     here);
     else if (status == 0)
         status = facts_big_forward(p, &all.problem, all.tensor, &rounding, out);
     facts_whole_destroy(&all);
     return status;
 }
 
-/* Sum_exp against the LSE: with the Max m that was used, Sum_exp = exp(LSE - m), relative error tau_LSE + tau_Max. */
-static void settle_sums(facts_answer *sum, size_t n, const facts_answer *lse, const facts_answer *max)
+/* Sum_exp against the LSE: with the Max m that was used, Sum_exp = exp(LSE - m), relative error
+ * tau_LSE + tau_Max. */
+static void settle_sums(facts_answer *sum, size_t n, const facts_answer *lse,
+                        const facts_answer *max)
 {
     for (size_t i = 0; i < n; i++) {
         bool live = isfinite(lse->want[i]);
@@ -195,18 +213,21 @@ static void free_answer(facts_answer *a)
     *a = (facts_answer){ 0 };
 }
 
-int facts_expect_forward(facts_expectation *out, const facts_problem *p, const facts_storages *in, int32_t cudnn_version)
+int facts_expect_forward(facts_expectation *out, const facts_problem *p, const facts_storages *in,
+                         int32_t cudnn_version)
 {
     *out = (facts_expectation){ .oracle = in->oracle };
     describe(out, p, in->constants);
     bool has_sum = p->tensor[FACTS_TENSOR_SUM_EXP].present;
-    bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version) && facts_expect_arrays(out, p);
+    bool ok =
+        make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version) && facts_expect_arrays(out, p);
     /* Sum_exp is compared by means of the LSE and Max, so both are computed too. */
     for (facts_tensor_id id = FACTS_TENSOR_STATS; ok && id <= FACTS_TENSOR_SUM_EXP; id++)
         if (p->tensor[id].present)
             ok = make_answer(out, p, id, false, cudnn_version);
     const facts_answer *o = &out->answer[FACTS_TENSOR_O];
-    facts_answer lse = out->answer[FACTS_TENSOR_STATS], max = out->answer[FACTS_TENSOR_MAX], own_lse = { 0 }, own_max = { 0 };
+    facts_answer lse = out->answer[FACTS_TENSOR_STATS], max = out->answer[FACTS_TENSOR_MAX],
+                 own_lse = { 0 }, own_max = { 0 };
     const facts_tensor *sum = &p->tensor[FACTS_TENSOR_SUM_EXP];
     if (ok && has_sum && !lse.want) {
         ok = make_pair(&own_lse, sum);
@@ -236,18 +257,23 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
         settle_sums(&out->answer[FACTS_TENSOR_SUM_EXP], elements_of(sum), &lse, &max);
     if (status == 0 && out->true_max)
         memcpy(out->true_max, max.want, elements_of(sum) * sizeof *max.want);
-    if (status == 0 && out->answer[FACTS_TENSOR_STATS].want && (p->ask.outputs & FATTN_WANT_STATS_LOG2))
-        facts_answer_to_log2(&out->answer[FACTS_TENSOR_STATS], (int64_t)elements_of(&p->tensor[FACTS_TENSOR_STATS]));
+    if (status == 0 && out->answer[FACTS_TENSOR_STATS].want &&
+        (p->ask.outputs & FATTN_WANT_STATS_LOG2))
+        facts_answer_to_log2(&out->answer[FACTS_TENSOR_STATS],
+                             (int64_t)elements_of(&p->tensor[FACTS_TENSOR_STATS]));
     free_answer(&own_lse);
     free_answer(&own_max);
     return status;
 }
 
-static int round_inputs(const facts_problem *p, const facts_oracle *oracle, const double *o, const double *lse, void *o_storage,
-                        void *stats_storage)
+static int round_inputs(const facts_problem *p, const facts_oracle *oracle, const double *o,
+                        const double *lse, void *o_storage, void *stats_storage)
 {
-    const facts_tensor seen_o = facts_tensor_seen(p, FACTS_TENSOR_O), seen_stats = facts_tensor_seen(p, FACTS_TENSOR_STATS);
-    const double unit = p->array[FACTS_ARRAY_DESCALE_O].count > 0 ? facts_array_scalar(p, FACTS_ARRAY_DESCALE_O) : 1.0;
+    const facts_tensor seen_o = facts_tensor_seen(p, FACTS_TENSOR_O),
+                       seen_stats = facts_tensor_seen(p, FACTS_TENSOR_STATS);
+    const double unit = p->array[FACTS_ARRAY_DESCALE_O].count > 0
+                            ? facts_array_scalar(p, FACTS_ARRAY_DESCALE_O)
+                            : 1.0;
     if (!oracle) {
         facts_round_into(&seen_o, o, unit, o_storage);
         facts_round_into(&seen_stats, lse, 1.0, stats_storage);
@@ -257,7 +283,8 @@ static int round_inputs(const facts_problem *p, const facts_oracle *oracle, cons
     return status ? status : oracle->round(oracle->owner, &seen_stats, lse, 1.0, stats_storage);
 }
 
-int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *o_storage, void *stats_storage)
+int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *o_storage,
+                        void *stats_storage)
 {
     facts_answer o = { .at = in->oracle }, lse = { .at = in->oracle };
     int status = ENOMEM;
@@ -276,13 +303,16 @@ int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *
 static double value_at(const facts_tensor *t, const void *storage, int64_t row, int64_t d)
 {
     int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
-    return facts_decode(t->dtype, facts_load(t->dtype, storage, facts_row_place(t, b, h, s) + d * t->stride[3]));
+    return facts_decode(
+        t->dtype, facts_load(t->dtype, storage, facts_row_place(t, b, h, s) + d * t->stride[3]));
 }
 
 /* Rows without keys have Stats of -inf, and padded rows are not compared. */
-static bool is_row_near(const facts_problem *p, const void *o_storage, const void *stats_storage, double lse, int64_t row)
+static bool is_row_near(const facts_problem *p, const void *o_storage, const void *stats_storage,
+                        double lse, int64_t row)
 {
-    const facts_tensor o = facts_tensor_seen(p, FACTS_TENSOR_O), stats = facts_tensor_seen(p, FACTS_TENSOR_STATS);
+    const facts_tensor o = facts_tensor_seen(p, FACTS_TENSOR_O),
+                       stats = facts_tensor_seen(p, FACTS_TENSOR_STATS);
     double got = value_at(&stats, stats_storage, row, 0);
     if (!(isfinite(lse) ? fabs(got - lse) < 1 : got == lse))
         return false;
@@ -292,8 +322,8 @@ static bool is_row_near(const facts_problem *p, const void *o_storage, const voi
     return true;
 }
 
-int facts_expect_near(const facts_problem *p, const facts_storages *in, const void *o_storage, const void *stats_storage,
-                      bool *near)
+int facts_expect_near(const facts_problem *p, const facts_storages *in, const void *o_storage,
+                      const void *stats_storage, bool *near)
 {
     const facts_tensor *stats = &p->tensor[FACTS_TENSOR_STATS];
     double *lse;
@@ -302,8 +332,12 @@ int facts_expect_near(const facts_problem *p, const facts_storages *in, const vo
         return ENOMEM;
     fref_forward_out answers = { .lse = lse };
     int status = run_forward(p, in, &answers, true);
-    bool sampled = !in->oracle && facts_is_huge(p); /* then only some rows of lse are answers, and the forward is used unchanged */
-    for (int64_t row = 0; status == 0 && *near && !sampled && row < (int64_t)elements_of(stats); row++)
+    bool sampled =
+        !in->oracle &&
+        facts_is_huge(
+            p); /* then only some rows of lse are answers, and the forward is used unchanged */
+    for (int64_t row = 0; status == 0 && *near && !sampled && row < (int64_t)elements_of(stats);
+         row++)
         if (row % stats->dim[2] < facts_live_q(p, row / (stats->dim[2] * stats->dim[1])))
             *near = is_row_near(p, o_storage, stats_storage, lse[row], row);
     free(lse);
@@ -342,14 +376,15 @@ static int turn_back(const facts_problem *p, const facts_gradients *gradients)
             return ENOMEM;
         facts_array_fill(p, turned[i].angles, angles);
         if (turned[i].want)
-            facts_rope_back(p, turned[i].id, angles, turned[i].want, turned[i].sigma, turned[i].bound,
-                            parts_of(gradients, turned[i].id));
+            facts_rope_back(p, turned[i].id, angles, turned[i].want, turned[i].sigma,
+                            turned[i].bound, parts_of(gradients, turned[i].id));
         free(angles);
     }
     return 0;
 }
 
-static int run_backward(const facts_problem *p, const facts_storages *in, const facts_gradients *gradients)
+static int run_backward(const facts_problem *p, const facts_storages *in,
+                        const facts_gradients *gradients)
 {
     facts_whole all;
     fref_rounding rounding = rounding_of(p, p->ask.grad_dtype, in->constants);
@@ -360,11 +395,13 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     if (p->ask.dbias)
         facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
     const bool blocks = facts_is_mx(p->ask.dtype);
-    if ((has_sums(gradients) && (in->oracle || p->ask.rope || blocks)) || (blocks && facts_is_huge(p))) /* sums are computed here */
+    if ((has_sums(gradients) && (in->oracle || p->ask.rope || blocks)) ||
+        (blocks && facts_is_huge(p))) /* sums are computed here */
         return ENOTSUP;
     int status = facts_whole_make(&all, p, in);
     if (status == 0 && in->oracle)
-        status = in->oracle->backward(in->oracle->owner, p, &all.problem, all.tensor, &rounding, &gradients->out);
+        status = in->oracle->backward(in->oracle->owner, p, &all.problem, all.tensor, &rounding,
+                                      &gradients->out);
     else if (status == 0 && blocks)
         status = facts_blocks_backward(&all, p, &rounding, &gradients->out);
     else if (status == 0)
@@ -378,14 +415,16 @@ static bool make_expected_of_inputs(facts_expectation *e, const facts_problem *p
 {
     const facts_tensor *t = &p->tensor[FACTS_TENSOR_O];
     const size_t rows = (size_t)(t->dim[0] * t->dim[2]);
-    facts_row_expects *expects = malloc((rows + 1) * sizeof *expects), *same = malloc((rows + 1) * sizeof *same);
+    facts_row_expects *expects = malloc((rows + 1) * sizeof *expects),
+                      *same = malloc((rows + 1) * sizeof *same);
     fref_problem asked;
     facts_oracle_problem(&asked, p);
     for (int64_t row = 0; expects && row < (int64_t)rows; row++) {
         int64_t first, last, b = row / t->dim[2], i = row % t->dim[2];
         fref_keys_of_row(&asked, b, i, &first, &last);
         facts_mod_keys_of_row(p, b, i, &first, &last);
-        expects[row] = i < facts_live_q(p, b) && first < last ? FACTS_EXPECTS_VALUE : FACTS_EXPECTS_ANYTHING;
+        expects[row] =
+            i < facts_live_q(p, b) && first < last ? FACTS_EXPECTS_VALUE : FACTS_EXPECTS_ANYTHING;
     }
     if (expects && same)
         memcpy(same, expects, rows * sizeof *expects);
@@ -402,7 +441,8 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
     bool ok = make_expected_of_inputs(out, p) && facts_expect_arrays(out, p);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(p, id) && id != FACTS_TENSOR_RNG_DUMP)
-            ok = ok && make_answer(out, p, id, true, 0) && facts_gradients_take(&gradients, p, id, &out->answer[id]);
+            ok = ok && make_answer(out, p, id, true, 0) &&
+                 facts_gradients_take(&gradients, p, id, &out->answer[id]);
     if (!ok) {
         facts_gradients_destroy(&gradients);
         return ENOMEM;
@@ -426,7 +466,8 @@ void facts_expectation_destroy(facts_expectation *e)
     *e = (facts_expectation){ 0 };
 }
 
-facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id, facts_pattern pattern)
+facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id,
+                                  facts_pattern pattern)
 {
     const facts_answer *a = &e->answer[id];
     return (facts_rule){ .expected = { a->want, a->sigma, a->bound, a->nu, a->neff },
@@ -449,12 +490,15 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void 
     if (!e->true_max)
         return;
     for (size_t i = 0; i < elements_of(&t); i++) {
-        int64_t n = (int64_t)i, s = n % t.dim[2], h = n / t.dim[2] % t.dim[1], b = n / (t.dim[2] * t.dim[1]);
+        int64_t n = (int64_t)i, s = n % t.dim[2], h = n / t.dim[2] % t.dim[1],
+                b = n / (t.dim[2] * t.dim[1]);
         if (!facts_row_exists(&t, b, s))
             continue;
-        double got = facts_decode(t.dtype, facts_load(t.dtype, max_storage, facts_row_place(&t, b, h, s))),
+        double got = facts_decode(t.dtype,
+                                  facts_load(t.dtype, max_storage, facts_row_place(&t, b, h, s))),
                below = e->true_max[i] - got;
-        bool lazy = isfinite(e->true_max[i]) && below > max->bound[i] && below <= e->lazy + max->bound[i];
+        bool lazy =
+            isfinite(e->true_max[i]) && below > max->bound[i] && below <= e->lazy + max->bound[i];
         double used = lazy ? got : e->true_max[i];
         /* Sum_exp is relative to the maximum that the kernel used. */
         double factor = isfinite(used) ? exp(max->want[i] - used) : 1.0;
@@ -471,12 +515,14 @@ void facts_answer_to_log2(facts_answer *stats, int64_t elements)
         if (!isfinite(stats->want[i]))
             continue;
         stats->want[i] *= log2_e;
-        stats->bound[i] = stats->bound[i] * log2_e + 2 * 0x1p-23 * fabs(stats->want[i]); /* the factor and the product are fp32 */
+        stats->bound[i] =
+            stats->bound[i] * log2_e +
+            2 * 0x1p-23 * fabs(stats->want[i]); /* the factor and the product are fp32 */
     }
 }
 
-/* Section 9 allows 2^-21 sc sum_j |dS||k|. B of dQ holds u sc sum_j |dS||k| as one of its terms, u that of dS's cast: the sum is
- * B/u at most. */
+/* Section 9 allows 2^-21 sc sum_j |dS||k|. B of dQ holds u sc sum_j |dS||k| as one of its terms, u
+ * that of dS's cast: the sum is B/u at most. */
 facts_alike facts_expect_alike(const facts_problem *p, facts_tensor_id id, double *share)
 {
     double u = p->ask.dtype == FATTN_BF16 ? 0x1p-8 : p->ask.dtype == FATTN_F16 ? 0x1p-11 : 0x1p-24;
@@ -490,9 +536,10 @@ void facts_round_into(const facts_tensor *t, const double *values, double unit, 
 {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
-        int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]),
-                at = facts_row_place(t, b, h, s);
+        int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1],
+                b = row / (t->dim[2] * t->dim[1]), at = facts_row_place(t, b, h, s);
         for (int64_t d = 0; d < t->dim[3] && facts_row_exists(t, b, s); d++)
-            facts_store(t->dtype, storage, at + d * t->stride[3], facts_encode(t->dtype, values[row * t->dim[3] + d] / unit));
+            facts_store(t->dtype, storage, at + d * t->stride[3],
+                        facts_encode(t->dtype, values[row * t->dim[3] + d] / unit));
     }
 }

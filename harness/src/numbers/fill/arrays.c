@@ -18,22 +18,26 @@ static void put_integer(const facts_array *array, void *out, int64_t i, int64_t 
         memcpy((unsigned char *)out + i * 4, &narrow, sizeof narrow);
 }
 
-/* ---- where sequences and pages lie ------------------------------------------------------------------------------------------ */
+/* ---- where sequences and pages lie
+ * ------------------------------------------------------------------------------------------ */
 
 static const facts_tensor *of_offsets(const facts_problem *p, facts_array_id id)
 {
-    static const facts_tensor_id of[] = { FACTS_TENSOR_Q,  FACTS_TENSOR_K,  FACTS_TENSOR_V,  FACTS_TENSOR_O, FACTS_TENSOR_STATS,
-                                          FACTS_TENSOR_DO, FACTS_TENSOR_DQ, FACTS_TENSOR_DK, FACTS_TENSOR_DV };
+    static const facts_tensor_id of[] = { FACTS_TENSOR_Q,  FACTS_TENSOR_K,     FACTS_TENSOR_V,
+                                          FACTS_TENSOR_O,  FACTS_TENSOR_STATS, FACTS_TENSOR_DO,
+                                          FACTS_TENSOR_DQ, FACTS_TENSOR_DK,    FACTS_TENSOR_DV };
     const facts_tensor *t = &p->tensor[of[id - FACTS_ARRAY_Q_OFFSETS]];
     if (id == FACTS_ARRAY_STATS_OFFSETS && !t->present)
-        t = p->tensor[FACTS_TENSOR_MAX].present ? &p->tensor[FACTS_TENSOR_MAX] : &p->tensor[FACTS_TENSOR_SUM_EXP];
+        t = p->tensor[FACTS_TENSOR_MAX].present ? &p->tensor[FACTS_TENSOR_MAX]
+                                                : &p->tensor[FACTS_TENSOR_SUM_EXP];
     return t;
 }
 
 static void fill_offsets(const facts_problem *p, facts_array_id id, void *out)
 {
     const facts_tensor *t = of_offsets(p, id);
-    const int64_t *start = t->packed == FACTS_PACKED_KV ? p->start_kv : p->start_q, step = p->ask.ragged_tokens ? 1 : t->stride[2];
+    const int64_t *start = t->packed == FACTS_PACKED_KV ? p->start_kv : p->start_q,
+                  step = p->ask.ragged_tokens ? 1 : t->stride[2];
     for (int64_t b = 0; b < p->array[id].count; b++)
         put_integer(&p->array[id], out, b, start[b] * step);
 }
@@ -45,7 +49,10 @@ static void fill_lengths(const facts_problem *p, facts_array_id id, void *out)
     const int32_t *len = queries ? p->len_q : p->len_kv;
     int64_t sum = 0;
     for (int64_t n = 0; n < p->array[id].count; n++) {
-        put_integer(&p->array[id], out, n, sums ? sum : p->unused[n] && p->ask.ragged != 0 ? -1 : len[n]);
+        put_integer(&p->array[id], out, n,
+                    sums                                 ? sum
+                    : p->unused[n] && p->ask.ragged != 0 ? -1
+                                                         : len[n]);
         sum += sums && n < p->ask.batch ? len[n] : 0;
     }
 }
@@ -73,11 +80,14 @@ static void fill_table_offsets(const facts_problem *p, facts_array_id id, void *
     }
 }
 
-/* ---- masks of tiles --------------------------------------------------------------------------------------------------------- */
+/* ---- masks of tiles
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void fill_tiles(const facts_problem *p, facts_array_id id, uint8_t *out)
 {
-    int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128, bytes = (keys + 7) / 8;
+    int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128,
+            bytes = (keys + 7) / 8;
     memset(out, 0, facts_array_bytes(&p->array[id]));
     for (int64_t bh = 0; bh < p->ask.batch * p->ask.heads_q; bh++)
         for (int64_t row = 0; row < rows; row++)
@@ -86,12 +96,16 @@ static void fill_tiles(const facts_problem *p, facts_array_id id, uint8_t *out)
                     out[(bh * rows + row) * bytes + key / 8] |= (uint8_t)(1u << (key % 8));
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
-/* Of four heads, one sink is ordinary, one weighs as much as all keys, one has weight 0, and one more than everything. */
+/* Of four heads, one sink is ordinary, one weighs as much as all keys, one has weight 0, and one
+ * more than everything. */
 static float sink_of(const facts_problem *p, int64_t h)
 {
-    float n = facts_normal(facts_draw_at(p->seed, FACTS_STREAM_SINK, FACTS_LANE_VALUE, (uint64_t)h));
+    float n =
+        facts_normal(facts_draw_at(p->seed, FACTS_STREAM_SINK, FACTS_LANE_VALUE, (uint64_t)h));
     const float size[] = { 0.0f, (float)log((double)p->ask.seq_kv), -20.0f, 20.0f };
     return p->off_by_one ? 0.0f : n + size[h % 4];
 }
@@ -100,7 +114,8 @@ static float slope_of(const facts_problem *p, int64_t h)
 {
     if (!p->given_slopes)
         return (float)facts_mod_slope(p->ask.heads_q, h);
-    return 0.0625f * facts_normal(facts_draw_at(p->seed, FACTS_STREAM_BIAS, FACTS_LANE_CHOICE, (uint64_t)h));
+    return 0.0625f *
+           facts_normal(facts_draw_at(p->seed, FACTS_STREAM_BIAS, FACTS_LANE_CHOICE, (uint64_t)h));
 }
 
 /* Angle of channel c at place s: pairs are c and c + half, and both lanes hold it. */
@@ -147,7 +162,8 @@ void facts_array_fill(const facts_problem *p, facts_array_id id, void *out)
     else if (id <= FACTS_ARRAY_TABLE_OFFSETS_V)
         fill_table_offsets(p, id, out);
     else if (id == FACTS_ARRAY_SEED || id == FACTS_ARRAY_OFFSET)
-        put_integer(&p->array[id], out, 0, (int64_t)(id == FACTS_ARRAY_SEED ? p->rng_seed : p->rng_offset));
+        put_integer(&p->array[id], out, 0,
+                    (int64_t)(id == FACTS_ARRAY_SEED ? p->rng_seed : p->rng_offset));
     else if (id == FACTS_ARRAY_BLOCK_MASK)
         fill_tiles(p, id, out);
     else if (id >= FACTS_ARRAY_SF_Q)
@@ -156,7 +172,8 @@ void facts_array_fill(const facts_problem *p, facts_array_id id, void *out)
         fill_floats(p, id, out);
 }
 
-/* ---- other contents ----------------------------------------------------------------------------------------------------------
+/* ---- other contents
+ * ----------------------------------------------------------------------------------------------------------
  */
 
 /* A ragged sequence cannot grow: its neighbour follows immediately. */
@@ -178,7 +195,8 @@ static void change_problem(facts_problem *p)
     }
     p->rng_seed ^= 85;
     p->rng_offset ^= 16;
-    p->block_pattern = p->block_pattern == FACTS_BLOCKS_FIRST ? FACTS_BLOCKS_RANDOM : FACTS_BLOCKS_FIRST;
+    p->block_pattern =
+        p->block_pattern == FACTS_BLOCKS_FIRST ? FACTS_BLOCKS_RANDOM : FACTS_BLOCKS_FIRST;
 }
 
 static void turn_pages(int32_t *table, int64_t count, int64_t pages)
@@ -212,7 +230,9 @@ bool facts_array_fill_other(const facts_problem *p, facts_array_id id, void *out
     facts_array_fill(other, id, out);
     free(other);
     if (id == FACTS_ARRAY_PAGE_TABLE_K || id == FACTS_ARRAY_PAGE_TABLE_V)
-        turn_pages(out, array->count, p->tensor[id == FACTS_ARRAY_PAGE_TABLE_K ? FACTS_TENSOR_K : FACTS_TENSOR_V].pages);
+        turn_pages(
+            out, array->count,
+            p->tensor[id == FACTS_ARRAY_PAGE_TABLE_K ? FACTS_TENSOR_K : FACTS_TENSOR_V].pages);
     else if (id >= FACTS_ARRAY_SF_Q)
         change_factors(out, array->count);
     else if (array->type == FACTS_ARRAY_F32)

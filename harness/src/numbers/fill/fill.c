@@ -9,7 +9,8 @@ bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *s
     if (facts_mx_makes(problem, id))
         return facts_mx_fill(problem, id, storage);
     bool ok = facts_recipe_make(&r, problem, id);
-    const int64_t channels = r.extent[3], rows = channels > 0 ? facts_recipe_places(&r) / channels : 0;
+    const int64_t channels = r.extent[3],
+                  rows = channels > 0 ? facts_recipe_places(&r) / channels : 0;
     if (ok) {
 #pragma omp parallel for schedule(static)
         for (int64_t n = 0; n < rows; n++) {

@@ -17,7 +17,8 @@ static bool is_of_a_sequence(int64_t token, const int64_t *from, const int32_t *
     return false;
 }
 
-bool facts_image_pack(facts_image *image, const facts_tensor *tensor, const int64_t *from, const int32_t *len, int64_t batch)
+bool facts_image_pack(facts_image *image, const facts_tensor *tensor, const int64_t *from,
+                      const int32_t *len, int64_t batch)
 {
     if (!image->owned || tensor->dim[0] != 1)
         return false;

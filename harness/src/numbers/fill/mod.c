@@ -41,10 +41,12 @@ fattn_status facts_mod_create(fattn_score_mod **out, const facts_problem *proble
     }
 }
 
-static double element(const facts_tensor *t, const void *storage, int64_t b, int64_t h, int64_t i, int64_t j)
+static double element(const facts_tensor *t, const void *storage, int64_t b, int64_t h, int64_t i,
+                      int64_t j)
 {
-    int64_t at = t->first + (t->dim[0] > 1 ? b * t->stride[0] : 0) + (t->dim[1] > 1 ? h * t->stride[1] : 0) +
-                 (t->dim[2] > 1 ? i * t->stride[2] : 0) + (t->dim[3] > 1 ? j * t->stride[3] : 0);
+    int64_t at = t->first + (t->dim[0] > 1 ? b * t->stride[0] : 0) +
+                 (t->dim[1] > 1 ? h * t->stride[1] : 0) + (t->dim[2] > 1 ? i * t->stride[2] : 0) +
+                 (t->dim[3] > 1 ? j * t->stride[3] : 0);
     return facts_decode(t->dtype, facts_load(t->dtype, storage, at));
 }
 
@@ -56,10 +58,13 @@ static fref_modified choice(bool visible, double score)
 /* s + added: one operation, and `before` more magnitudes rounded on the way to `added`. */
 static fref_modified sum(double score, double added, double before)
 {
-    return (fref_modified){ .value = score + added, .slope = 1.0, .rounded = fabs(score + added) + before };
+    return (fref_modified){ .value = score + added,
+                            .slope = 1.0,
+                            .rounded = fabs(score + added) + before };
 }
 
-/* a t, t = tanh(s / a): the division's error passes the slope; tanh within two ulps, unless it is approximated; the product. */
+/* a t, t = tanh(s / a): the division's error passes the slope; tanh within two ulps, unless it is
+ * approximated; the product. */
 static fref_modified softcap(double score, double cap)
 {
     double t = tanh(score / cap), slope = 1.0 - t * t, value = cap * t;
@@ -68,7 +73,8 @@ static fref_modified softcap(double score, double cap)
                             .curvature = -2.0 * t * slope / cap,
                             .rounded = fabs(slope * score) + 3.0 * fabs(value),
                             .approximated = fabs(value),
-                            .slope_rounded = 2.0 * fabs(t * slope * score / cap) + 5.0 * t * t + 1.0,
+                            .slope_rounded =
+                                2.0 * fabs(t * slope * score / cap) + 5.0 * t * t + 1.0,
                             .slope_approximated = 2.0 * t * t };
 }
 
@@ -76,7 +82,10 @@ static fref_modified softcap(double score, double cap)
 static fref_modified temperature(double score, double by)
 {
     double value = score / by;
-    return (fref_modified){ .value = value, .slope = 1.0 / by, .rounded = 2.0 * fabs(value), .slope_rounded = 2.0 / fabs(by) };
+    return (fref_modified){ .value = value,
+                            .slope = 1.0 / by,
+                            .rounded = 2.0 * fabs(value),
+                            .slope_rounded = 2.0 / fabs(by) };
 }
 
 fref_modified facts_mod_at(const void *owner, double score, const int64_t at[4])
@@ -90,11 +99,14 @@ fref_modified facts_mod_at(const void *owner, double score, const int64_t at[4])
     case FACTS_MOD_CAUSAL:
         return choice(key <= row, score);
     case FACTS_MOD_WINDOW:
-        return choice(key <= row + count_of(p->mod_parameter[1]) && key > row - count_of(p->mod_parameter[0]), score);
+        return choice(key <= row + count_of(p->mod_parameter[1]) &&
+                          key > row - count_of(p->mod_parameter[0]),
+                      score);
     case FACTS_MOD_PREFIX_LM:
         return choice(key <= row || key < count_of(p->mod_parameter[0]), score);
     case FACTS_MOD_DOCUMENT:
-        return choice(element(a, x->a, at[0], 0, row, 0) == element(b, x->b, at[0], 0, 0, key), score);
+        return choice(element(a, x->a, at[0], 0, row, 0) == element(b, x->b, at[0], 0, 0, key),
+                      score);
     case FACTS_MOD_SOFTCAP:
         return softcap(score, p->mod_parameter[0]);
     case FACTS_MOD_TEMPERATURE:
@@ -123,7 +135,8 @@ int64_t facts_mod_document(const facts_problem *p, int64_t b, int64_t place, boo
     return place < length ? place * count / length : count - 1;
 }
 
-/* The first place of document d among `length`: the least `place` with place * count / length >= d. */
+/* The first place of document d among `length`: the least `place` with place * count / length >= d.
+ */
 static int64_t first_of(int64_t d, int64_t count, int64_t length)
 {
     return (d * length + count - 1) / count;
@@ -139,7 +152,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-void facts_mod_keys_of_row(const facts_problem *p, int64_t b, int64_t i, int64_t *first, int64_t *last)
+void facts_mod_keys_of_row(const facts_problem *p, int64_t b, int64_t i, int64_t *first,
+                           int64_t *last)
 {
     int64_t count, document;
     switch (p->mod) {

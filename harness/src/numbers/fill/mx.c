@@ -8,14 +8,16 @@
 
 #define TILE_LINES 128
 #define TILE_BLOCKS 4
-#define COPY_GAIN 1.25 /* of the copies along the rows that a backward reads: detects an engine that reads the other copy */
-#define NEUTRAL 0x85   /* 64: for a block that does not exist */
+#define COPY_GAIN                                                                                  \
+    1.25 /* of the copies along the rows that a backward reads: detects an engine that reads the   \
+            other copy */
+#define NEUTRAL 0x85 /* 64: for a block that does not exist */
 
 int64_t facts_mx_place(int64_t line, int64_t block, int64_t blocks)
 {
     const int64_t tiles = (blocks + TILE_BLOCKS - 1) / TILE_BLOCKS;
-    return (line / TILE_LINES * tiles + block / TILE_BLOCKS) * (TILE_LINES * TILE_BLOCKS) + line % 32 * 16 + line / 32 % 4 * 4 +
-           block % TILE_BLOCKS;
+    return (line / TILE_LINES * tiles + block / TILE_BLOCKS) * (TILE_LINES * TILE_BLOCKS) +
+           line % 32 * 16 + line / 32 % 4 * 4 + block % TILE_BLOCKS;
 }
 
 double facts_mx_factor(uint8_t factor)
@@ -28,11 +30,14 @@ bool facts_mx_makes(const facts_problem *p, facts_tensor_id id)
     return facts_is_mx(p->tensor[id].dtype) || id == FACTS_TENSOR_DO_16;
 }
 
-static int step_of(const facts_recipe *r, facts_lane lane, const int64_t at[4], int64_t row, int64_t column)
+static int step_of(const facts_recipe *r, facts_lane lane, const int64_t at[4], int64_t row,
+                   int64_t column)
 {
     const int64_t number = ((at[0] * r->dim[1] + at[1]) * r->dim[2] + row) * r->dim[3] + column;
-    return (int)facts_pick(
-               facts_draw_at(r->seed, FACTS_STREAM_BLOCK_SCALES, lane, (uint64_t)number * 16 + (uint64_t)r->stream).r[0], 4) -
+    return (int)facts_pick(facts_draw_at(r->seed, FACTS_STREAM_BLOCK_SCALES, lane,
+                                         (uint64_t)number * 16 + (uint64_t)r->stream)
+                               .r[0],
+                           4) -
            2;
 }
 
@@ -45,16 +50,20 @@ double facts_mx_value(const facts_problem *p, const facts_recipe *r, const int64
                             step_of(r, FACTS_LANE_CHOICE, at, at[2] / FACTS_MX_BLOCK, at[3]));
 }
 
-bool facts_mx_factors_of(const facts_problem *p, facts_tensor_id id, facts_array_id *out, bool *along_rows)
+bool facts_mx_factors_of(const facts_problem *p, facts_tensor_id id, facts_array_id *out,
+                         bool *along_rows)
 {
     const bool forward = p->ask.pass == FATTN_FORWARD;
     const struct {
         facts_tensor_id id;
         facts_array_id array;
         bool along_rows;
-    } rows[] = { { FACTS_TENSOR_Q, FACTS_ARRAY_SF_Q, false },     { FACTS_TENSOR_K, FACTS_ARRAY_SF_K, false },
-                 { FACTS_TENSOR_V, FACTS_ARRAY_SF_V, forward },   { FACTS_TENSOR_DO, FACTS_ARRAY_SF_DO, false },
-                 { FACTS_TENSOR_Q_T, FACTS_ARRAY_SF_Q_T, true },  { FACTS_TENSOR_K_T, FACTS_ARRAY_SF_K_T, true },
+    } rows[] = { { FACTS_TENSOR_Q, FACTS_ARRAY_SF_Q, false },
+                 { FACTS_TENSOR_K, FACTS_ARRAY_SF_K, false },
+                 { FACTS_TENSOR_V, FACTS_ARRAY_SF_V, forward },
+                 { FACTS_TENSOR_DO, FACTS_ARRAY_SF_DO, false },
+                 { FACTS_TENSOR_Q_T, FACTS_ARRAY_SF_Q_T, true },
+                 { FACTS_TENSOR_K_T, FACTS_ARRAY_SF_K_T, true },
                  { FACTS_TENSOR_DO_T, FACTS_ARRAY_SF_DO_T, true } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].id == id && p->array[rows[i].array].count > 0) {
@@ -74,10 +83,12 @@ typedef struct blocked {
     int64_t lines, blocks, columns; /* columns: elements of a line */
 } blocked;
 
-static bool open_blocks(blocked *out, const facts_problem *p, facts_tensor_id id, facts_array_id *array)
+static bool open_blocks(blocked *out, const facts_problem *p, facts_tensor_id id,
+                        facts_array_id *array)
 {
     *out = (blocked){ .problem = p };
-    if (!facts_mx_factors_of(p, id, array, &out->along_rows) || !facts_recipe_make(&out->recipe, p, id))
+    if (!facts_mx_factors_of(p, id, array, &out->along_rows) ||
+        !facts_recipe_make(&out->recipe, p, id))
         return false;
     out->gain = id >= FACTS_TENSOR_Q_T ? COPY_GAIN : 1.0;
     const int64_t *dim = out->recipe.dim;
@@ -95,14 +106,18 @@ static void place_in(const blocked *x, int64_t head, int64_t line, int64_t colum
     at[x->along_rows ? 3 : 2] = line;
     at[x->along_rows ? 2 : 3] = column;
     for (int i = 0; i < 3; i++)
-        at[i] = x->recipe.stride[i] == 0 ? 0 : at[i]; /* a shared place has the value of the first of them */
+        at[i] = x->recipe.stride[i] == 0
+                    ? 0
+                    : at[i]; /* a shared place has the value of the first of them */
 }
 
 static uint8_t factor_of(const blocked *x, int64_t head, int64_t line, int64_t block)
 {
-    const int most = x->recipe.dtype == FATTN_MXE4M3 ? 8 : 15; /* 448 and 57344 are 1.75 times 2^most */
+    const int most =
+        x->recipe.dtype == FATTN_MXE4M3 ? 8 : 15; /* 448 and 57344 are 1.75 times 2^most */
     double largest = 0;
-    for (int64_t c = block * FACTS_MX_BLOCK; c < x->columns && c < (block + 1) * FACTS_MX_BLOCK; c++) {
+    for (int64_t c = block * FACTS_MX_BLOCK; c < x->columns && c < (block + 1) * FACTS_MX_BLOCK;
+         c++) {
         int64_t at[4];
         place_in(x, head, line, c, at);
         largest = fmax(largest, fabs(facts_mx_value(x->problem, &x->recipe, at) * x->gain));
@@ -118,14 +133,17 @@ static void fill_line(const blocked *x, int64_t head, int64_t line, void *storag
     const facts_recipe *r = &x->recipe;
     for (int64_t block = 0; block < x->blocks; block++) {
         const double unit = 1.0 / facts_mx_factor(factor_of(x, head, line, block));
-        for (int64_t c = block * FACTS_MX_BLOCK; c < x->columns && c < (block + 1) * FACTS_MX_BLOCK; c++) {
+        for (int64_t c = block * FACTS_MX_BLOCK; c < x->columns && c < (block + 1) * FACTS_MX_BLOCK;
+             c++) {
             int64_t at[4];
             place_in(x, head, line, c, at);
             const int64_t row = facts_recipe_row(r, at[0], at[2]);
             const bool poisoned = r->poisoned && facts_recipe_pads(r, at);
             if (row >= 0)
                 facts_store(r->dtype, storage, row + at[1] * r->stride[1] + at[3] * r->stride[3],
-                            poisoned ? r->poison : facts_encode(r->dtype, facts_mx_value(x->problem, r, at) * x->gain * unit));
+                            poisoned ? r->poison
+                                     : facts_encode(r->dtype, facts_mx_value(x->problem, r, at) *
+                                                                  x->gain * unit));
         }
     }
 }
@@ -191,7 +209,8 @@ bool facts_mx_fill_factors(const facts_problem *p, facts_array_id id, uint8_t *o
     return good;
 }
 
-void facts_mx_decode(const facts_problem *p, facts_tensor_id id, const void *storage, const uint8_t *factors, float *out)
+void facts_mx_decode(const facts_problem *p, facts_tensor_id id, const void *storage,
+                     const uint8_t *factors, float *out)
 {
     const facts_tensor *t = &p->tensor[id];
     const int64_t *dim = t->dim;
@@ -206,9 +225,12 @@ void facts_mx_decode(const facts_problem *p, facts_tensor_id id, const void *sto
         const int64_t s = row % dim[2], head = row / dim[2],
                       at = facts_row_at(p, id, head / dim[1], s) + head % dim[1] * t->stride[1];
         for (int64_t c = 0; c < dim[3]; c++) {
-            const int64_t place = facts_mx_place(along_rows ? c : s, (along_rows ? s : c) / FACTS_MX_BLOCK, blocks);
-            out[row * dim[3] + c] = (float)(facts_decode(t->dtype, facts_load(t->dtype, storage, at + c * t->stride[3])) *
-                                            facts_mx_factor(factors[head * each + place]));
+            const int64_t place =
+                facts_mx_place(along_rows ? c : s, (along_rows ? s : c) / FACTS_MX_BLOCK, blocks);
+            out[row * dim[3] + c] =
+                (float)(facts_decode(t->dtype,
+                                     facts_load(t->dtype, storage, at + c * t->stride[3])) *
+                        facts_mx_factor(factors[head * each + place]));
         }
     }
 }

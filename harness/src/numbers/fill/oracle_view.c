@@ -52,7 +52,8 @@ bool facts_oracle_type(fref_type *out, int32_t dtype)
     }
 }
 
-void facts_oracle_keys_of_row(const facts_problem *problem, int64_t b, int64_t i, int64_t *first, int64_t *last)
+void facts_oracle_keys_of_row(const facts_problem *problem, int64_t b, int64_t i, int64_t *first,
+                              int64_t *last)
 {
     fref_problem p;
     facts_oracle_problem(&p, problem);
@@ -62,8 +63,10 @@ void facts_oracle_keys_of_row(const facts_problem *problem, int64_t b, int64_t i
 
 bool facts_oracle_two_keys(const facts_problem *problem)
 {
-    /* If all keys are equal, all scores of a row are equal. If all values are equal, all dP of a row are equal: dS is zero. */
-    if (problem->tensor[FACTS_TENSOR_K].stride[2] == 0 || problem->tensor[FACTS_TENSOR_V].stride[2] == 0)
+    /* If all keys are equal, all scores of a row are equal. If all values are equal, all dP of a
+     * row are equal: dS is zero. */
+    if (problem->tensor[FACTS_TENSOR_K].stride[2] == 0 ||
+        problem->tensor[FACTS_TENSOR_V].stride[2] == 0)
         return false;
     for (int64_t b = 0; b < problem->ask.batch; b++)
         for (int64_t i = 0; i < facts_live_q(problem, b); i++) {

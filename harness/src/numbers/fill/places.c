@@ -2,7 +2,8 @@
 
 #include "case/problem/philox.h"
 
-/* A permutation of 0..count-1: a Feistel network over the next power of four, repeated until the result is in range. */
+/* A permutation of 0..count-1: a Feistel network over the next power of four, repeated until the
+ * result is in range. */
 #define ROUNDS 4
 
 typedef struct shuffle {
@@ -25,12 +26,14 @@ static shuffle shuffle_of(const facts_problem *p, facts_tensor_id id)
 
 static uint64_t stir(const shuffle *s, int round, uint64_t half)
 {
-    return facts_draw_at(s->seed, FACTS_STREAM_PAGES, s->lane, (uint64_t)round << 32 | half).r[0] & ((UINT64_C(1) << s->half) - 1);
+    return facts_draw_at(s->seed, FACTS_STREAM_PAGES, s->lane, (uint64_t)round << 32 | half).r[0] &
+           ((UINT64_C(1) << s->half) - 1);
 }
 
 static int64_t step(const shuffle *s, int64_t x, bool back)
 {
-    uint64_t left = (uint64_t)x >> s->half, right = (uint64_t)x & ((UINT64_C(1) << s->half) - 1), kept;
+    uint64_t left = (uint64_t)x >> s->half, right = (uint64_t)x & ((UINT64_C(1) << s->half) - 1),
+             kept;
     for (int i = 0; i < ROUNDS; i++) {
         int round = back ? ROUNDS - 1 - i : i;
         kept = back ? left : right;
@@ -101,7 +104,8 @@ bool facts_page_used(const facts_problem *p, facts_tensor_id id, int64_t page)
     if (p->table == FACTS_TABLE_IDENTITY || p->table == FACTS_TABLE_LINSPACE)
         return true;
     const shuffle s = shuffle_of(p, id);
-    const int64_t table = table_of(p, id), place = walk(&s, page, true), b = place / table, n = place % table;
+    const int64_t table = table_of(p, id), place = walk(&s, page, true), b = place / table,
+                  n = place % table;
     if (b >= p->ask.batch || facts_page_owner(p, id, b, n) != b)
         return false;
     return !p->ask.packed_table || n < facts_pages_of_entry(p, id, b);
@@ -111,17 +115,20 @@ int64_t facts_row_at(const facts_problem *p, facts_tensor_id id, int64_t b, int6
 {
     const facts_tensor *x = &p->tensor[id];
     if (x->packed != FACTS_PACKED_NOT)
-        return x->first + ((x->packed == FACTS_PACKED_KV ? p->start_kv : p->start_q)[b] + t) * x->stride[2];
+        return x->first +
+               ((x->packed == FACTS_PACKED_KV ? p->start_kv : p->start_q)[b] + t) * x->stride[2];
     if (x->page != 0)
-        return x->first + facts_page_of(p, id, b, t / x->page) * x->stride[0] + t % x->page * x->stride[2];
+        return x->first + facts_page_of(p, id, b, t / x->page) * x->stride[0] +
+               t % x->page * x->stride[2];
     return x->first + b * x->stride[0] + t * x->stride[2];
 }
 
 static bool is_tile_drawn(const facts_problem *p, int64_t b, int64_t h, int64_t row, int64_t key)
 {
     int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128;
-    facts_draw draw = facts_draw_at(p->seed, FACTS_STREAM_TILES, FACTS_LANE_CHOICE,
-                                    (uint64_t)(((b * p->ask.heads_q + h) * rows + row) * keys + key));
+    facts_draw draw =
+        facts_draw_at(p->seed, FACTS_STREAM_TILES, FACTS_LANE_CHOICE,
+                      (uint64_t)(((b * p->ask.heads_q + h) * rows + row) * keys + key));
     return key == row % keys || facts_pick(draw.r[0], 4) != 0; /* a row keeps its own tile */
 }
 

@@ -18,7 +18,8 @@ double facts_needle_gain(int64_t dim, int64_t keys, double scale)
     double best = 1.0, best_lift = -INFINITY, d = (double)dim;
     for (int octave = 0; octave < 6; octave++)
         for (int step = 4; step < 8; step++) {
-            double a = ldexp(step, octave - 2), lift = a * d * scale - (log((double)keys) + a * a * d * scale * scale / 2);
+            double a = ldexp(step, octave - 2),
+                   lift = a * d * scale - (log((double)keys) + a * a * d * scale * scale / 2);
             if (lift >= 5)
                 return a;
             if (lift > best_lift) {
@@ -71,14 +72,16 @@ static uint32_t poison_code(facts_poison poison, int32_t dtype)
     }
 }
 
-/* q = -m u gives scores around -2 m d scale: m is the power of two that brings them to about -300. */
+/* q = -m u gives scores around -2 m d scale: m is the power of two that brings them to about -300.
+ */
 static float neglse_gain(int64_t dim, double scale)
 {
     double size = 2.0 * (double)dim * fabs(scale);
     return size > 0 ? (float)copysign(exp2(round(log2(300.0 / size))), scale) : 1.0f;
 }
 
-/* The step in logits must fit the type: a narrow one spreads it over several channels. `unit`: what a code is worth. */
+/* The step in logits must fit the type: a narrow one spreads it over several channels. `unit`: what
+ * a code is worth. */
 static int64_t stair_channels(int32_t dtype, double unit, int64_t dim, double scale)
 {
     double room = facts_dtype_is_8_bit(dtype) ? 200.0 * unit : dtype == FATTN_F16 ? 32768.0 : 1e30;
@@ -98,15 +101,23 @@ static facts_key_place key_place(const facts_problem *problem)
 }
 
 /* The five places of amax_plant, in turn by seed / 2; odd seeds plant a negative number. */
-enum { PLANT_LAST_ROW, PLANT_LAST_HEAD, PLANT_LAST_BATCH, PLANT_LAST_CHANNEL, PLANT_FIRST_ROW, PLANTS };
+enum {
+    PLANT_LAST_ROW,
+    PLANT_LAST_HEAD,
+    PLANT_LAST_BATCH,
+    PLANT_LAST_CHANNEL,
+    PLANT_FIRST_ROW,
+    PLANTS
+};
 
-/* The planted row, and the last key that it may read. If a batch entry has no live rows or keys, the previous entry is used. */
+/* The planted row, and the last key that it may read. If a batch entry has no live rows or keys,
+ * the previous entry is used. */
 static void make_plant(facts_recipe *r, const facts_problem *problem, bool query)
 {
     const fattn_problem *ask = &problem->ask;
     int turn = (int)(problem->seed / 2 % PLANTS);
-    int64_t b = turn == PLANT_LAST_BATCH ? ask->batch - 1 : 0, h = turn == PLANT_LAST_HEAD ? ask->heads_q - 1 : 0, first = 0,
-            last = 0;
+    int64_t b = turn == PLANT_LAST_BATCH ? ask->batch - 1 : 0,
+            h = turn == PLANT_LAST_HEAD ? ask->heads_q - 1 : 0, first = 0, last = 0;
     while (b > 0 && (facts_live_q(problem, b) == 0 || facts_live_kv(problem, b) == 0))
         b--;
     int64_t row = turn == PLANT_FIRST_ROW ? 0 : facts_live_q(problem, b) - 1;
@@ -114,12 +125,14 @@ static void make_plant(facts_recipe *r, const facts_problem *problem, bool query
         facts_oracle_keys_of_row(problem, b, row, &first, &last);
     int64_t key = last > first ? last - 1 : 0;
     const int64_t q_place[4] = { b, h, row, key },
-                  v_place[4] = { b, h / (ask->heads_q / ask->heads_v), key, turn == PLANT_LAST_CHANNEL ? ask->dim_v - 1 : 0 };
+                  v_place[4] = { b, h / (ask->heads_q / ask->heads_v), key,
+                                 turn == PLANT_LAST_CHANNEL ? ask->dim_v - 1 : 0 };
     const int64_t nowhere[4] = { -1, -1, -1, -1 };
     bool output = r->stream == FACTS_STREAM_DO;
     memcpy(r->plant, query ? q_place : output ? nowhere : v_place, sizeof r->plant);
     r->element = query ? FACTS_ELEMENT_PLANT_ROW : FACTS_ELEMENT_PLANT;
-    r->gain = query               ? (float)facts_needle_gain(ask->dim_qk, ask->seq_kv, facts_oracle_scale(problem))
+    r->gain = query
+                  ? (float)facts_needle_gain(ask->dim_qk, ask->seq_kv, facts_oracle_scale(problem))
               : problem->seed % 2 ? -16.0f
                                   : 16.0f;
     r->group = ask->heads_q / ask->heads_k;
@@ -159,7 +172,8 @@ static bool make_live(facts_recipe *r, const facts_problem *problem)
 static void make_needle(facts_recipe *r, const facts_problem *problem, bool query, double scale)
 {
     r->element = FACTS_ELEMENT_NEEDLE;
-    r->gain = query ? (float)facts_needle_gain(problem->ask.dim_qk, problem->ask.seq_kv, scale) : 1.0f;
+    r->gain =
+        query ? (float)facts_needle_gain(problem->ask.dim_qk, problem->ask.seq_kv, scale) : 1.0f;
     r->group = query ? problem->ask.heads_q / problem->ask.heads_k : 1;
     r->key = key_place(problem);
 }
@@ -186,19 +200,22 @@ static bool make_scored(facts_recipe *r, const facts_problem *problem, bool quer
     case FACTS_FILL_NEGLSE:
     case FACTS_FILL_POSLSE:
         r->element = query ? FACTS_ELEMENT_NEGLSE_Q : FACTS_ELEMENT_NEGLSE_K;
-        r->gain = neglse_gain(problem->ask.dim_qk, problem->fill == FACTS_FILL_POSLSE ? -scale : scale);
+        r->gain =
+            neglse_gain(problem->ask.dim_qk, problem->fill == FACTS_FILL_POSLSE ? -scale : scale);
         return true;
     case FACTS_FILL_STAIR_UP:
     case FACTS_FILL_STAIR_DN:
         r->element = FACTS_ELEMENT_STAIR;
         r->gain = query ? 1.0f : 0.0f;
         r->down = problem->fill == FACTS_FILL_STAIR_DN;
-        r->channels = stair_channels(r->dtype, r->unit > 0 ? 1.0 / r->unit : 1.0, problem->ask.dim_qk, scale);
+        r->channels =
+            stair_channels(r->dtype, r->unit > 0 ? 1.0 / r->unit : 1.0, problem->ask.dim_qk, scale);
         r->steps = (r->dim[2] > 1 ? (double)(r->dim[2] - 1) : 1.0) * scale * (double)r->channels;
         return true;
     case FACTS_FILL_BIGLOGIT:
     case FACTS_FILL_HUGELOGIT:
-        make_scaled(r, logit_gain(problem, problem->fill == FACTS_FILL_BIGLOGIT ? 8.0 : 1000.0, scale));
+        make_scaled(
+            r, logit_gain(problem, problem->fill == FACTS_FILL_BIGLOGIT ? 8.0 : 1000.0, scale));
         return true;
     case FACTS_FILL_OUTLIER:
         r->element = FACTS_ELEMENT_OUTLIER;
@@ -227,7 +244,8 @@ static void make_summed(facts_recipe *r, const facts_problem *problem, bool valu
 {
     if (problem->fill == FACTS_FILL_BIAS_NEEDLE && value)
         r->element = FACTS_ELEMENT_ONE_HOT;
-    if (problem->fill == FACTS_FILL_OFFSET_V && value == (problem->ask.pass == FATTN_FORWARD)) /* the factor of P */
+    if (problem->fill == FACTS_FILL_OFFSET_V &&
+        value == (problem->ask.pass == FATTN_FORWARD)) /* the factor of P */
         r->element = FACTS_ELEMENT_MEAN;
     if (problem->fill == FACTS_FILL_AMAX_PLANT)
         make_plant(r, problem, false);
@@ -244,8 +262,9 @@ static void shape_recipe(facts_recipe *r, const facts_tensor *t)
     for (int i = 0; i < 4; i++) {
         r->dim[i] = t->dim[i];
         r->stride[i] = t->stride[i];
-        r->extent[i] =
-            t->stride[i] == 0 && t->dim[i] > 1 ? 1 : t->dim[i]; /* only the first of those that share a place is written */
+        r->extent[i] = t->stride[i] == 0 && t->dim[i] > 1
+                           ? 1
+                           : t->dim[i]; /* only the first of those that share a place is written */
     }
 }
 
@@ -253,13 +272,18 @@ static void shape_recipe(facts_recipe *r, const facts_tensor *t)
 static void make_noise(facts_recipe *r, const facts_problem *problem)
 {
     static const facts_element elements[FACTS_FILL_OTHER + 1] = {
-        [FACTS_FILL_UNIFORM] = FACTS_ELEMENT_UNIFORM,   [FACTS_FILL_SPIKY] = FACTS_ELEMENT_SPIKY,
-        [FACTS_FILL_SPARSE_INT] = FACTS_ELEMENT_SPARSE, [FACTS_FILL_PAD_GARBAGE] = FACTS_ELEMENT_GARBAGE,
+        [FACTS_FILL_UNIFORM] = FACTS_ELEMENT_UNIFORM,
+        [FACTS_FILL_SPIKY] = FACTS_ELEMENT_SPIKY,
+        [FACTS_FILL_SPARSE_INT] = FACTS_ELEMENT_SPARSE,
+        [FACTS_FILL_PAD_GARBAGE] = FACTS_ELEMENT_GARBAGE,
         [FACTS_FILL_TE] = FACTS_ELEMENT_SCALED,
     };
     bool narrow = facts_dtype_is_8_bit(r->dtype);
-    r->element = elements[problem->fill]; /* NORMAL is 0, and so is OTHER: a run that only dumps the dropout mask */
-    r->gain = problem->fill == FACTS_FILL_TE ? 0.1f : narrow ? 32.0f : 4096.0f; /* of garbage, else */
+    r->element = elements[problem->fill]; /* NORMAL is 0, and so is OTHER: a run that only dumps the
+                                             dropout mask */
+    r->gain = problem->fill == FACTS_FILL_TE ? 0.1f
+              : narrow                       ? 32.0f
+                                             : 4096.0f; /* of garbage, else */
     r->steps = narrow ? 4.0 : 64.0;
 }
 
@@ -276,8 +300,9 @@ static bool make_places(facts_recipe *r, const facts_problem *problem, facts_ten
     r->place = place;
     for (int64_t i = 0; place && i < r->dim[0] * r->runs; i++) {
         int64_t b = i / r->runs, n = i % r->runs;
-        bool skipped = t->page != 0 && (facts_page_owner(problem, id, b, n) != b ||
-                                        (problem->ask.packed_table && n >= facts_pages_of_entry(problem, id, b)));
+        bool skipped = t->page != 0 &&
+                       (facts_page_owner(problem, id, b, n) != b ||
+                        (problem->ask.packed_table && n >= facts_pages_of_entry(problem, id, b)));
         place[i] = skipped ? -1 : facts_row_at(problem, id, b, n * r->run);
     }
     return place != NULL;
@@ -326,7 +351,8 @@ bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_te
     out->poison = poison_code(problem->poison, out->dtype);
     out->poisoned = problem->poison != FACTS_POISON_FILL;
     make_noise(out, problem);
-    if ((out->poisoned || out->exact || problem->fill == FACTS_FILL_AMAX_PLANT || problem->fill == FACTS_FILL_PAD_GARBAGE) &&
+    if ((out->poisoned || out->exact || problem->fill == FACTS_FILL_AMAX_PLANT ||
+         problem->fill == FACTS_FILL_PAD_GARBAGE) &&
         !make_live(out, problem))
         return false;
     if (id == FACTS_TENSOR_Q || id == FACTS_TENSOR_K)
@@ -346,7 +372,9 @@ void facts_recipe_destroy(facts_recipe *r)
 
 facts_gaps facts_gaps_of(const facts_problem *problem, int32_t dtype)
 {
-    facts_gaps g = { .seed = problem->seed, .dtype = dtype, .poisoned = problem->poison != FACTS_POISON_FILL };
+    facts_gaps g = { .seed = problem->seed,
+                     .dtype = dtype,
+                     .poisoned = problem->poison != FACTS_POISON_FILL };
     g.poison = poison_code(problem->poison, dtype);
     return g;
 }

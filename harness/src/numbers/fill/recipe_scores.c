@@ -11,15 +11,21 @@
 static void make_bias(facts_recipe *r, const facts_problem *p)
 {
     static const facts_element elements[FACTS_BIAS_FILL_COUNT] = {
-        [FACTS_BIAS_RANDN] = FACTS_ELEMENT_NORMAL,      [FACTS_BIAS_ZERO] = FACTS_ELEMENT_ZERO,
-        [FACTS_BIAS_RANDOM] = FACTS_ELEMENT_HIDDEN,     [FACTS_BIAS_ROWS_MASKED] = FACTS_ELEMENT_HIDDEN_ROW,
-        [FACTS_BIAS_WINDOW] = FACTS_ELEMENT_BAND,       [FACTS_BIAS_FINITE_MIN] = FACTS_ELEMENT_HIDDEN,
-        [FACTS_BIAS_ALL_TRUE] = FACTS_ELEMENT_CONSTANT, [FACTS_BIAS_MINUS_INF] = FACTS_ELEMENT_CONSTANT,
+        [FACTS_BIAS_RANDN] = FACTS_ELEMENT_NORMAL,
+        [FACTS_BIAS_ZERO] = FACTS_ELEMENT_ZERO,
+        [FACTS_BIAS_RANDOM] = FACTS_ELEMENT_HIDDEN,
+        [FACTS_BIAS_ROWS_MASKED] = FACTS_ELEMENT_HIDDEN_ROW,
+        [FACTS_BIAS_WINDOW] = FACTS_ELEMENT_BAND,
+        [FACTS_BIAS_FINITE_MIN] = FACTS_ELEMENT_HIDDEN,
+        [FACTS_BIAS_ALL_TRUE] = FACTS_ELEMENT_CONSTANT,
+        [FACTS_BIAS_MINUS_INF] = FACTS_ELEMENT_CONSTANT,
     };
     const bool mask = r->dtype == FATTN_BOOL;
     r->stream = FACTS_STREAM_BIAS;
     r->element = elements[p->bias_fill];
-    r->hidden = mask ? 0.0 : p->bias_fill == FACTS_BIAS_FINITE_MIN ? -facts_dtype_max(r->dtype) : -INFINITY;
+    r->hidden = mask                                    ? 0.0
+                : p->bias_fill == FACTS_BIAS_FINITE_MIN ? -facts_dtype_max(r->dtype)
+                                                        : -INFINITY;
     r->shown = p->bias_fill == FACTS_BIAS_MINUS_INF ? r->hidden : mask ? 1.0 : 0.0;
     r->left = p->bias_parameter[0];
     r->right = p->bias_parameter[1];
@@ -30,7 +36,8 @@ static double listed(const facts_problem *p, facts_tensor_id id, const int64_t a
 {
     if (p->mod == FACTS_MOD_RELPOS)
         return facts_mod_slope(p->tensor[id].dim[1], at[1]);
-    return (double)facts_mod_document(p, at[0], id == FACTS_TENSOR_MOD_A ? at[2] : at[3], id == FACTS_TENSOR_MOD_B);
+    return (double)facts_mod_document(p, at[0], id == FACTS_TENSOR_MOD_A ? at[2] : at[3],
+                                      id == FACTS_TENSOR_MOD_B);
 }
 
 static bool make_list(facts_recipe *r, const facts_problem *p, facts_tensor_id id)
@@ -40,7 +47,8 @@ static bool make_list(facts_recipe *r, const facts_problem *p, facts_tensor_id i
     r->element = FACTS_ELEMENT_LIST;
     r->list = list;
     for (int64_t n = 0; list && n < count; n++) {
-        const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1], n / dim[3] % dim[2], n % dim[3] };
+        const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1],
+                                n / dim[3] % dim[2], n % dim[3] };
         list[n] = listed(p, id, at);
     }
     return list != NULL;
@@ -56,7 +64,8 @@ static bool make_bias_needles(facts_recipe *r, const facts_problem *p)
     r->gain = 16.0f;
     r->row = key;
     for (int64_t n = 0; key && n < count; n++)
-        key[n] = (int32_t)facts_needle_key(p, n / (r->dim[1] * r->dim[2]), n / r->dim[2] % r->dim[1], n % r->dim[2]);
+        key[n] = (int32_t)facts_needle_key(p, n / (r->dim[1] * r->dim[2]),
+                                           n / r->dim[2] % r->dim[1], n % r->dim[2]);
     return key != NULL;
 }
 

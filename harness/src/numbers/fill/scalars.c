@@ -2,9 +2,10 @@
 
 #include <math.h>
 
-/* Scales of fp8. Odd scales are all different, and neither 1 nor powers of two. A scale times its descale is not 1, except for O,
- * because a backward reads O as its own forward wrote it. S's scale is a number of both types: P is 1 for the largest key of a row,
- * and the cast of another number would have the same relative error in every row. */
+/* Scales of fp8. Odd scales are all different, and neither 1 nor powers of two. A scale times its
+ * descale is not 1, except for O, because a backward reads O as its own forward wrote it. S's scale
+ * is a number of both types: P is 1 for the largest key of a row, and the cast of another number
+ * would have the same relative error in every row. */
 static double scale_of(const facts_problem *p, facts_array_id id)
 {
     static const struct {
@@ -13,14 +14,16 @@ static double scale_of(const facts_problem *p, facts_array_id id)
     } rows[] = {
         { FACTS_ARRAY_DESCALE_Q, 0x1p-4, 0.0713 },  { FACTS_ARRAY_DESCALE_K, 0x1p-3, 0.1129 },
         { FACTS_ARRAY_DESCALE_V, 0x1p-5, 0.0851 },  { FACTS_ARRAY_DESCALE_S, 0x1p-7, 0.00613 },
-        { FACTS_ARRAY_SCALE_S, 0x1p7, 160.0 },     { FACTS_ARRAY_SCALE_O, 0x1p3, 11.7 },
+        { FACTS_ARRAY_SCALE_S, 0x1p7, 160.0 },      { FACTS_ARRAY_SCALE_O, 0x1p3, 11.7 },
         { FACTS_ARRAY_DESCALE_DO, 0x1p-6, 0.0457 }, { FACTS_ARRAY_DESCALE_DP, 0x1p-4, 0.0549 },
         { FACTS_ARRAY_SCALE_DP, 0x1p4, 19.3 },      { FACTS_ARRAY_SCALE_DQ, 0x1p2, 5.3 },
         { FACTS_ARRAY_SCALE_DK, 0x1p1, 3.7 },       { FACTS_ARRAY_SCALE_DV, 0x1p5, 7.1 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].id == id)
-            return p->scales == FACTS_SCALES_UNIT ? 1.0 : p->scales == FACTS_SCALES_POW2 ? rows[i].pow2 : rows[i].odd;
+            return p->scales == FACTS_SCALES_UNIT   ? 1.0
+                   : p->scales == FACTS_SCALES_POW2 ? rows[i].pow2
+                                                    : rows[i].odd;
     return 1.0;
 }
 
@@ -34,7 +37,9 @@ double facts_array_scalar(const facts_problem *p, facts_array_id id)
     case FACTS_ARRAY_DROPOUT_SCALE_INVERSE:
         return (double)(float)(1.0 - p->drop);
     case FACTS_ARRAY_DESCALE_O:
-        return facts_is_fp8(p->ask.o_dtype) ? (double)(float)(1.0 / facts_array_scalar(p, FACTS_ARRAY_SCALE_O)) : 1.0;
+        return facts_is_fp8(p->ask.o_dtype)
+                   ? (double)(float)(1.0 / facts_array_scalar(p, FACTS_ARRAY_SCALE_O))
+                   : 1.0;
     default:
         return (double)(float)scale_of(p, id);
     }
@@ -42,7 +47,8 @@ double facts_array_scalar(const facts_problem *p, facts_array_id id)
 
 double facts_keep_scale_of(const facts_problem *p)
 {
-    return p->ask.dropout_mask ? facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE) : (double)(float)(1.0 / (1.0 - p->ask.dropout));
+    return p->ask.dropout_mask ? facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE)
+                               : (double)(float)(1.0 / (1.0 - p->ask.dropout));
 }
 
 double facts_oracle_scale(const facts_problem *problem)
@@ -58,5 +64,6 @@ double facts_mod_slope(int64_t heads, int64_t h)
     int64_t n = 1;
     while (2 * n <= heads)
         n *= 2;
-    return h < n ? exp2(-8.0 * (double)(h + 1) / (double)n) : exp2(-4.0 * (double)(2 * (h - n) + 1) / (double)n);
+    return h < n ? exp2(-8.0 * (double)(h + 1) / (double)n)
+                 : exp2(-4.0 * (double)(2 * (h - n) + 1) / (double)n);
 }

@@ -1,4 +1,5 @@
-/* The scalar inputs of a call, as the fp32 numbers that the engine gets. docs/numerics.md, section 4. Pure. */
+/* The scalar inputs of a call, as the fp32 numbers that the engine gets. docs/numerics.md,
+ * section 4. Pure. */
 #ifndef FACTS_SCALARS_H
 #define FACTS_SCALARS_H
 

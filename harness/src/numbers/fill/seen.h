@@ -1,11 +1,12 @@
-/* The memory places of the elements of a tensor, ragged or not. Code that visits the elements of a tensor uses these functions. */
+/* The memory places of the elements of a tensor, ragged or not. Code that visits the elements of a
+ * tensor uses these functions. */
 #ifndef FACTS_SEEN_H
 #define FACTS_SEEN_H
 
 #include "case/problem/case_problem.h"
 
-/* A view of the tensor for code that visits its elements; a ragged one has the starts and lengths of the problem. A paged tensor is
- * a pool, and no code visits it in this way. */
+/* A view of the tensor for code that visits its elements; a ragged one has the starts and lengths
+ * of the problem. A paged tensor is a pool, and no code visits it in this way. */
 static inline facts_tensor facts_tensor_seen(const facts_problem *p, facts_tensor_id id)
 {
     facts_tensor t = p->tensor[id];
@@ -16,7 +17,8 @@ static inline facts_tensor facts_tensor_seen(const facts_problem *p, facts_tenso
     return t;
 }
 
-/* The tensor as it is stored: a ragged one as one long sequence, a paged one as a pool. Images are made from it. */
+/* The tensor as it is stored: a ragged one as one long sequence, a paged one as a pool. Images are
+ * made from it. */
 static inline facts_tensor facts_tensor_stored(const facts_problem *p, facts_tensor_id id)
 {
     facts_tensor t = p->tensor[id];

@@ -33,7 +33,8 @@ static void own(facts_image *image, const facts_tensor *t)
         for (int64_t h = 0; h < (t->stride[1] ? t->dim[1] : 1); h++)
             for (int64_t s = 0; s < (t->stride[2] ? t->dim[2] : 1); s++)
                 for (int64_t d = 0; d < t->dim[3]; d++) {
-                    int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
+                    int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] +
+                                 d * t->stride[3];
                     image->owned[at / 64] |= UINT64_C(1) << (at % 64);
                 }
 }
@@ -84,7 +85,8 @@ void *facts_image_storage(const facts_image *image, void *bytes)
 
 bool facts_image_owns(const facts_image *image, int64_t element)
 {
-    return element >= 0 && element < image->elements && (image->owned[element / 64] >> (element % 64) & 1);
+    return element >= 0 && element < image->elements &&
+           (image->owned[element / 64] >> (element % 64) & 1);
 }
 
 int64_t facts_image_before(const facts_image *image)

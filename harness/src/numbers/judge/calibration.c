@@ -62,7 +62,8 @@ bool facts_constants_agree(const facts_constants *a, const facts_constants *b)
 
 void facts_constants_rescale(facts_constants *constants, const facts_who *who, int32_t rescale)
 {
-    const bool read = who->backend == FATTN_BACKEND_CUDNN && who->sm / 10 == 10 && facts_dtype_bytes(who->dtype) == 1;
+    const bool read = who->backend == FATTN_BACKEND_CUDNN && who->sm / 10 == 10 &&
+                      facts_dtype_bytes(who->dtype) == 1;
     if (read && rescale >= 0)
         constants->thr = rescale < FACTS_THR_MOST ? rescale : FACTS_THR_MOST;
 }
@@ -75,7 +76,8 @@ void facts_constants_apply(fref_rounding *out, const facts_constants *constants)
 #undef AS_COPY
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------------------
+/* ---- reading
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 static bool read_word(const json_t *object, const char *key, const word *words, int32_t *out)
@@ -104,7 +106,8 @@ static bool lies_between(double x, double a, double b)
     return x >= fmin(a, b) && x <= fmax(a, b);
 }
 
-/* The name of an unknown constant, or of one that is out of its type's range; NULL: all are valid. */
+/* The name of an unknown constant, or of one that is out of its type's range; NULL: all are valid.
+ */
 static const char *wrong_of_type(json_t *constants, int32_t dtype)
 {
     const facts_constants limit = facts_constants_limit(dtype);
@@ -114,12 +117,14 @@ static const char *wrong_of_type(json_t *constants, int32_t dtype)
     {
         bool fine = false;
         double x = json_number_value(value);
-#define AS_TEST(field, narrowest, ...)                                                                                             \
-    fine = fine || (strcmp(key, #field) == 0 && json_is_number(value) && lies_between(x, narrowest, limit.field));
+#define AS_TEST(field, narrowest, ...)                                                             \
+    fine = fine || (strcmp(key, #field) == 0 && json_is_number(value) &&                           \
+                    lies_between(x, narrowest, limit.field));
         FACTS_CONSTANT_LIST(AS_TEST)
 #undef AS_TEST
-#define AS_TEST(field, ...)                                                                                                        \
-    fine = fine || (strcmp(key, #field) == 0 && json_is_boolean(value) && (limit.field || json_is_false(value)));
+#define AS_TEST(field, ...)                                                                        \
+    fine = fine || (strcmp(key, #field) == 0 && json_is_boolean(value) &&                          \
+                    (limit.field || json_is_false(value)));
         FACTS_TRAIT_LIST(AS_TEST)
 #undef AS_TEST
         if (!fine)
@@ -142,7 +147,8 @@ static const char *wrong_constant(json_t *constants, int32_t dtype)
 static const char *missing_provenance(const json_t *object)
 {
     static const char *const keys[] = { "cudnn", "device", "date", "cases", "rms", "largest" };
-    for (size_t i = 0; json_is_true(json_object_get(object, "calibrated")) && i < sizeof keys / sizeof *keys; i++)
+    for (size_t i = 0;
+         json_is_true(json_object_get(object, "calibrated")) && i < sizeof keys / sizeof *keys; i++)
         if (!json_object_get(object, keys[i]))
             return keys[i];
     return NULL;
@@ -178,14 +184,18 @@ bool facts_calibration_read(facts_calibration **out, const char *text, facts_err
         return facts_fail(error, "no memory");
     table->text = json_loads(text, JSON_REJECT_DUPLICATES, &where);
     const json_t *rows = json_object_get(table->text, "rows");
-    if (!table->text || !json_is_array(rows) || json_integer_value(json_object_get(table->text, "version")) != VERSION)
-        return facts_fail(error, "calibration: %.200s", table->text ? "must be {\"version\":1,\"rows\":[...]}" : where.text);
+    if (!table->text || !json_is_array(rows) ||
+        json_integer_value(json_object_get(table->text, "version")) != VERSION)
+        return facts_fail(error, "calibration: %.200s",
+                          table->text ? "must be {\"version\":1,\"rows\":[...]}" : where.text);
     table->rows = calloc(json_array_size(rows) + 1, sizeof *table->rows);
     for (; table->rows && table->count < json_array_size(rows); table->count++) {
-        const char *wrong = read_row(&table->rows[table->count], json_array_get(rows, table->count));
+        const char *wrong =
+            read_row(&table->rows[table->count], json_array_get(rows, table->count));
         if (!wrong)
             continue;
-        facts_fail(error, "calibration: row %zu: %.100s is missing, unknown, or out of range", table->count + 1, wrong);
+        facts_fail(error, "calibration: row %zu: %.100s is missing, unknown, or out of range",
+                   table->count + 1, wrong);
         table->count = 0;
         return false;
     }
@@ -201,7 +211,8 @@ void facts_calibration_destroy(facts_calibration *table)
     free(table);
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------------------
+/* ---- asking
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
 static bool fits(int64_t wanted, int64_t is)
@@ -212,13 +223,13 @@ static bool fits(int64_t wanted, int64_t is)
 static void read_constants(facts_constants *out, const json_t *constants)
 {
     const json_t *value;
-#define AS_READ(field, ...)                                                                                                        \
-    if ((value = json_object_get(constants, #field)))                                                                              \
+#define AS_READ(field, ...)                                                                        \
+    if ((value = json_object_get(constants, #field)))                                              \
         out->field = json_number_value(value);
     FACTS_CONSTANT_LIST(AS_READ)
 #undef AS_READ
-#define AS_READ(field, ...)                                                                                                        \
-    if ((value = json_object_get(constants, #field)))                                                                              \
+#define AS_READ(field, ...)                                                                        \
+    if ((value = json_object_get(constants, #field)))                                              \
         out->field = json_is_true(value);
     FACTS_TRAIT_LIST(AS_READ)
 #undef AS_READ
@@ -261,11 +272,13 @@ facts_constants facts_calibration_find(const facts_calibration *table, const fac
     facts_constants out = facts_constants_start(who->dtype);
     for (size_t i = 0; table && i < table->count; i++) {
         const row *r = &table->rows[i];
-        if (!fits(r->who.sm, who->sm) || !fits(r->who.backend, who->backend) || !fits(r->who.dtype, who->dtype) ||
-            !fits(r->who.pass, who->pass) || !fits(r->who.engine, who->engine))
+        if (!fits(r->who.sm, who->sm) || !fits(r->who.backend, who->backend) ||
+            !fits(r->who.dtype, who->dtype) || !fits(r->who.pass, who->pass) ||
+            !fits(r->who.engine, who->engine))
             continue;
         read_constants(&out, r->constants);
-        const int32_t nearest = who->backend == FATTN_BACKEND_CUDNN ? nearest_of(r, who->cudnn) : who->cudnn;
+        const int32_t nearest =
+            who->backend == FATTN_BACKEND_CUDNN ? nearest_of(r, who->cudnn) : who->cudnn;
         out.calibrated = r->calibrated && nearest == who->cudnn;
         out.assumed = r->calibrated && !out.calibrated ? nearest : 0;
         break;
@@ -275,14 +288,15 @@ facts_constants facts_calibration_find(const facts_calibration *table, const fac
 
 facts_constants facts_calibration_widest(const facts_calibration *table, int32_t dtype)
 {
-    const facts_constants start = facts_constants_start(dtype), limit = facts_constants_limit(dtype);
+    const facts_constants start = facts_constants_start(dtype),
+                          limit = facts_constants_limit(dtype);
     facts_constants out = start;
     for (size_t i = 0; table && i < table->count; i++) {
         facts_constants here = start;
         if (!fits(table->rows[i].who.dtype, dtype))
             continue;
         read_constants(&here, table->rows[i].constants);
-#define AS_WIDER(field, narrowest, ...)                                                                                            \
+#define AS_WIDER(field, narrowest, ...)                                                            \
     out.field = limit.field < narrowest ? fmin(out.field, here.field) : fmax(out.field, here.field);
         FACTS_CONSTANT_LIST(AS_WIDER)
 #undef AS_WIDER
@@ -293,7 +307,8 @@ facts_constants facts_calibration_widest(const facts_calibration *table, int32_t
     return out;
 }
 
-bool facts_calibration_nearest(char out[16], const facts_calibration *table, int32_t sm, int32_t cudnn)
+bool facts_calibration_nearest(char out[16], const facts_calibration *table, int32_t sm,
+                               int32_t cudnn)
 {
     int32_t best = 0;
     out[0] = '\0';
@@ -313,7 +328,8 @@ bool facts_calibration_nearest(char out[16], const facts_calibration *table, int
 static facts_calibration *built_in;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A table that cannot be read gives no calibration; a test ensures that the embedded table can be read. */
+/* A table that cannot be read gives no calibration; a test ensures that the embedded table can be
+ * read. */
 static void read_built_in(void)
 {
     if (!facts_calibration_read(&built_in, facts_calibration_text(), NULL)) {

@@ -6,21 +6,25 @@
 
 uint32_t facts_pattern_scalar(facts_pattern pattern)
 {
-    return pattern == FACTS_PATTERN_A ? facts_pattern_code(FATTN_F32, pattern, 0) : facts_encode(FATTN_F32, 1e30);
+    return pattern == FACTS_PATTERN_A ? facts_pattern_code(FATTN_F32, pattern, 0)
+                                      : facts_encode(FATTN_F32, 1e30);
 }
 
-double facts_judge_largest(const facts_tensor *t, const void *storage, const facts_row_expects *expects, double unit,
-                           bool *saturated)
+double facts_judge_largest(const facts_tensor *t, const void *storage,
+                           const facts_row_expects *expects, double unit, bool *saturated)
 {
     double largest = 0.0, end = facts_dtype_max(t->dtype);
 #pragma omp parallel for schedule(static) reduction(max : largest)
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
-        int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
-        if (!facts_row_exists(t, b, s) || (expects && expects[b * t->dim[2] + s] != FACTS_EXPECTS_VALUE))
+        int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1],
+                b = row / (t->dim[2] * t->dim[1]);
+        if (!facts_row_exists(t, b, s) ||
+            (expects && expects[b * t->dim[2] + s] != FACTS_EXPECTS_VALUE))
             continue;
         int64_t place = facts_row_place(t, b, h, s);
         for (int64_t d = 0; d < t->dim[3]; d++) {
-            double x = fabs(facts_decode(t->dtype, facts_load(t->dtype, storage, place + d * t->stride[3])));
+            double x = fabs(
+                facts_decode(t->dtype, facts_load(t->dtype, storage, place + d * t->stride[3])));
             largest = x <= end && x > largest ? x : largest;
         }
     }
@@ -29,11 +33,12 @@ double facts_judge_largest(const facts_tensor *t, const void *storage, const fac
     return largest * unit;
 }
 
-/* |got - want| against the nearer of its two sides, which differ where a zero, or another element, may come to lie above the
- * largest. */
+/* |got - want| against the nearer of its two sides, which differ where a zero, or another element,
+ * may come to lie above the largest. */
 static double between(const facts_amax *rule, double got)
 {
-    double room = got >= rule->want ? rule->most - rule->want : rule->want - rule->least, off = fabs(got - rule->want);
+    double room = got >= rule->want ? rule->most - rule->want : rule->want - rule->least,
+           off = fabs(got - rule->want);
     return off == 0 ? 0.0 : room > 0 ? off / room : INFINITY;
 }
 
@@ -53,8 +58,10 @@ facts_judgement facts_judge_amax(const facts_amax *rule, uint32_t code, facts_pa
     }
     out.ratio = between(rule, got);
     if (!rule->saturated && !isnan(rule->stored) && got != rule->stored) {
-        const double cast = fmax(rule->u * got, rule->half), apart = cast > 0 ? fabs(got - rule->stored) / cast : INFINITY;
-        if (apart > 1.0 && apart > out.ratio) { /* the amax is not of this tensor: reports the tensor's own */
+        const double cast = fmax(rule->u * got, rule->half),
+                     apart = cast > 0 ? fabs(got - rule->stored) / cast : INFINITY;
+        if (apart > 1.0 &&
+            apart > out.ratio) { /* the amax is not of this tensor: reports the tensor's own */
             out.want = rule->stored;
             out.bound = cast;
         }

@@ -3,10 +3,13 @@
 #include "numbers/dtype.h"
 #include "numbers/fill/seen.h"
 
-static facts_row_expects expects_of(const facts_tensor *t, const facts_row_expects *expects, int64_t i)
+static facts_row_expects expects_of(const facts_tensor *t, const facts_row_expects *expects,
+                                    int64_t i)
 {
     int64_t s = i / t->dim[3] % t->dim[2], b = i / (t->dim[3] * t->dim[2] * t->dim[1]);
-    return !facts_row_exists(t, b, s) ? FACTS_EXPECTS_NOTHING : expects ? expects[b * t->dim[2] + s] : FACTS_EXPECTS_VALUE;
+    return !facts_row_exists(t, b, s) ? FACTS_EXPECTS_NOTHING
+           : expects                  ? expects[b * t->dim[2] + s]
+                                      : FACTS_EXPECTS_VALUE;
 }
 
 static void index_of(const facts_tensor *t, int64_t i, int64_t out[4])
@@ -24,8 +27,8 @@ static int64_t place_of(const facts_tensor *t, int64_t i)
     return facts_row_place(t, at[0], at[1], at[2]) + at[3] * t->stride[3];
 }
 
-int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_row_expects *expects,
-                           int64_t first[4])
+int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b,
+                           const facts_row_expects *expects, int64_t first[4])
 {
     return facts_judge_repeat_close(tensor, a, b, expects, NULL, first);
 }
@@ -35,14 +38,17 @@ static double slack_at(const facts_slack *slack, int64_t i)
     return slack->share * slack->bound[i] + (slack->parts ? slack->parts[i] : 0.0);
 }
 
-int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_row_expects *expects,
-                                 const facts_slack *slack, int64_t first[4])
+int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b,
+                                 const facts_row_expects *expects, const facts_slack *slack,
+                                 int64_t first[4])
 {
-    int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3], different = 0, least = n;
+    int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3], different = 0,
+            least = n;
 #pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : least)
     for (int64_t i = 0; i < n; i++) {
         facts_row_expects is = expects_of(tensor, expects, i);
-        if (is != FACTS_EXPECTS_VALUE && (is != FACTS_EXPECTS_NUMBER || slack)) /* outside a sample the slack is unknown */
+        if (is != FACTS_EXPECTS_VALUE &&
+            (is != FACTS_EXPECTS_NUMBER || slack)) /* outside a sample the slack is unknown */
             continue;
         int64_t place = place_of(tensor, i);
         uint32_t x = facts_load(tensor->dtype, a, place), y = facts_load(tensor->dtype, b, place);

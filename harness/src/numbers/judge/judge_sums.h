@@ -1,8 +1,10 @@
-/* The sums over rows: the second step of the comparison. The rows of each (b,h) slice are added to facts_judged_sums in two passes.
- * One thread on the host, or one block on a GPU, adds a slice, with the same inline functions. facts_judge_slices (judge.h) makes
- * a judgement from the slices. The order of adding changes the last bits of the sums, but no count and no worst row.
+/* The sums over rows: the second step of the comparison. The rows of each (b,h) slice are added to
+ * facts_judged_sums in two passes. One thread on the host, or one block on a GPU, adds a slice,
+ * with the same inline functions. facts_judge_slices (judge.h) makes a judgement from the slices.
+ * The order of adding changes the last bits of the sums, but no count and no worst row.
  *
- * Compiled by C and by CUDA C++. docs/numerics.md, section 3; a line of it stands above each formula. */
+ * Compiled by C and by CUDA C++. docs/numerics.md, section 3; a line of it stands above each
+ * formula. */
 #ifndef FACTS_JUDGE_SUMS_H
 #define FACTS_JUDGE_SUMS_H
 
@@ -29,12 +31,16 @@ typedef struct facts_judged_sums {
     int64_t at;    /* the row with the worst element; -1: none */
     int64_t weighed, live;
     double squares;
-    double mean, inverse, largest; /* T3, for live rows: sums of q_i and 1/nu_i, and the largest 1/nu_i */
+    double mean, inverse,
+        largest; /* T3, for live rows: sums of q_i and 1/nu_i, and the largest 1/nu_i */
     int64_t gain_rows, gain_elements;
-    double gain, power, model;   /* TG, for rows with many keys: sums of r_i, X_i and (dim/nu_i) X_i */
-    double heaviest;             /* the largest (dim/nu_i) X_i */
-    double shift, level, spread; /* TS, for the same rows: sums of E/sigma, of |sum_c want/sigma|, of the variances of the first */
-    double scatter, scatter_of_all; /* from the second pass: scatter around the beta of the slice, and around that of all slices */
+    double gain, power,
+        model;       /* TG, for rows with many keys: sums of r_i, X_i and (dim/nu_i) X_i */
+    double heaviest; /* the largest (dim/nu_i) X_i */
+    double shift, level, spread; /* TS, for the same rows: sums of E/sigma, of |sum_c want/sigma|,
+                                    of the variances of the first */
+    double scatter, scatter_of_all; /* from the second pass: scatter around the beta of the slice,
+                                       and around that of all slices */
     int64_t furthest;               /* T2, from the second pass; -1: no row is live */
     double each;
 } facts_judged_sums;
@@ -82,7 +88,8 @@ FACTS_BOTH double facts_judged_ratio(double statistic, double threshold)
 }
 
 /* Of equal rows, the earlier one is the worse. */
-FACTS_BOTH int facts_judged_is_worse(const facts_judged_row *a, int64_t at_a, const facts_judged_row *b, int64_t at_b)
+FACTS_BOTH int facts_judged_is_worse(const facts_judged_row *a, int64_t at_a,
+                                     const facts_judged_row *b, int64_t at_b)
 {
     if (a->rank != b->rank)
         return a->rank > b->rank;
@@ -95,19 +102,22 @@ FACTS_BOTH void facts_judged_sums_begin(facts_judged_sums *out)
     out->at = out->furthest = -1;
 }
 
-/* ---- the first pass --------------------------------------------------------------------------------------------------------- */
+/* ---- the first pass
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
-/* TG, TS: the factor of the variance of a row's errors. Each error is divided by its sigma, multiplied by a weight, and summed. The
- * variance is at most this factor times the sum of the squared weights. The factor is dim/nu if the errors do not follow the
- * weights, and dim/sqrt(nu) for any weights. nu is at most dim^2 / tr(C^2). C is the covariance of the errors with diagonal 1; its
- * largest eigenvalue is below sqrt(tr(C^2)). */
+/* TG, TS: the factor of the variance of a row's errors. Each error is divided by its sigma,
+ * multiplied by a weight, and summed. The variance is at most this factor times the sum of the
+ * squared weights. The factor is dim/nu if the errors do not follow the weights, and dim/sqrt(nu)
+ * for any weights. nu is at most dim^2 / tr(C^2). C is the covariance of the errors with diagonal
+ * 1; its largest eigenvalue is below sqrt(tr(C^2)). */
 FACTS_BOTH double facts_judged_spread(const facts_judged_rows *c, const facts_weighed_row *as)
 {
     return (double)c->channels / (c->aligned ? sqrt(as->nu) : as->nu);
 }
 
-FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_judged_rows *c, const facts_judged_row *row,
-                                           const facts_weighed_row *as)
+FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_judged_rows *c,
+                                           const facts_judged_row *row, const facts_weighed_row *as)
 {
     const double inverse = 1 / as->nu;
     out->live++;
@@ -142,12 +152,13 @@ FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged
     out->bits += row.bits;
     out->squares += row.squares;
     out->weighed += row.weighed;
-#define AS_LARGEST(symbol, word)                                                                                                   \
-    if (row.worst >= 0 && row.gate == FACTS_GATE_##symbol)                                                                         \
+#define AS_LARGEST(symbol, word)                                                                   \
+    if (row.worst >= 0 && row.gate == FACTS_GATE_##symbol)                                         \
         out->gates[FACTS_GATE_##symbol] = fmax(out->gates[FACTS_GATE_##symbol], row.ratio);
     FACTS_GATE_LIST(AS_LARGEST) /* not gates[row.gate]: registers of a GPU have no index */
 #undef AS_LARGEST
-    if (row.worst >= 0 && (out->at < 0 || facts_judged_is_worse(&row, i, &c->row[out->at], out->at)))
+    if (row.worst >= 0 &&
+        (out->at < 0 || facts_judged_is_worse(&row, i, &c->row[out->at], out->at)))
         out->at = i;
     if (facts_judged_is_live(&row, &as))
         facts_judged_sums_add_live(out, c, &row, &as);
@@ -184,10 +195,12 @@ FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judge
     out->spread += part->spread;
 }
 
-/* ---- the second pass -------------------------------------------------------------------------------------------------------- */
+/* ---- the second pass
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-/* TG: beta = sum(E ref/sigma^2) / X, with X = sum ref^2/sigma^2, is the least-squares factor by which the answer is too large.
- * False: too few rows, or too small answers, to detect a gain. */
+/* TG: beta = sum(E ref/sigma^2) / X, with X = sum ref^2/sigma^2, is the least-squares factor by
+ * which the answer is too large. False: too few rows, or too small answers, to detect a gain. */
 FACTS_BOTH int facts_judged_detects_gain(const facts_judged_sums *of)
 {
     return of->gain_rows >= FACTS_GAIN_ROWS && of->power > (double)of->gain_elements;
@@ -198,17 +211,19 @@ FACTS_BOTH double facts_judged_beta(const facts_judged_sums *of)
     return facts_judged_detects_gain(of) ? of->gain / of->power : 0.0;
 }
 
-/* T2: q_i <= h(ln(Nr/alpha), nu_i), h(x, nu) = 1 + 2 sqrt(x/nu) + 2 x/nu: Laurent and Massart's bound of a chi-square's upper tail
- * with nu degrees of freedom, for all Nr rows at once. `x`: ln(Nr/alpha); own and shared: beta of the slice, and of all. */
-FACTS_BOTH void facts_judged_sums_look_again(facts_judged_sums *out, const facts_judged_rows *c, int64_t i, double x, double own,
-                                             double shared)
+/* T2: q_i <= h(ln(Nr/alpha), nu_i), h(x, nu) = 1 + 2 sqrt(x/nu) + 2 x/nu: Laurent and Massart's
+ * bound of a chi-square's upper tail with nu degrees of freedom, for all Nr rows at once. `x`:
+ * ln(Nr/alpha); own and shared: beta of the slice, and of all. */
+FACTS_BOTH void facts_judged_sums_look_again(facts_judged_sums *out, const facts_judged_rows *c,
+                                             int64_t i, double x, double own, double shared)
 {
     const facts_judged_row *row = &c->row[i];
     const facts_weighed_row as = facts_judged_weights(c, i);
     const double gain = row->gain, power = row->power;
     if (!facts_judged_is_live(row, &as))
         return;
-    const double nu = as.nu, ratio = facts_judged_ratio(facts_judged_mean_square(row), 1 + 2 * sqrt(x / nu) + 2 * x / nu);
+    const double nu = as.nu, ratio = facts_judged_ratio(facts_judged_mean_square(row),
+                                                        1 + 2 * sqrt(x / nu) + 2 * x / nu);
     if (out->furthest < 0 || ratio > out->each) {
         out->furthest = i;
         out->each = ratio;

@@ -1,5 +1,5 @@
-/* Separate from the table, which asks the reference for its starting values: a program that proposes a row computes no
- * attention. */
+/* Separate from the table, which asks the reference for its starting values: a program that
+ * proposes a row computes no attention. */
 #include "calibration.h"
 #include "numbers/dtype.h"
 

@@ -40,7 +40,8 @@ static int64_t index_on(const facts_marks *m, int64_t i, int axis)
 }
 
 /* ---- one dimension
- * --------------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 typedef enum shape { NONE, ALL, ONE, RANGE, STEPS, SEVERAL } shape;
 
@@ -74,7 +75,8 @@ static along describe(const facts_marks *m, int axis)
         out.count++;
     }
     free(hit);
-    bool to_the_end = out.step > 1 && out.first < out.step && out.last + out.step >= n && out.count > 2;
+    bool to_the_end =
+        out.step > 1 && out.first < out.step && out.last + out.step >= n && out.count > 2;
     out.shape = out.count == 0                          ? NONE
                 : out.count == n                        ? ALL
                 : out.count == 1                        ? ONE
@@ -86,7 +88,11 @@ static along describe(const facts_marks *m, int axis)
 
 static const char *ordinal(int64_t n)
 {
-    return n % 100 >= 11 && n % 100 <= 13 ? "th" : n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : n % 10 == 3 ? "rd" : "th";
+    return n % 100 >= 11 && n % 100 <= 13 ? "th"
+           : n % 10 == 1                  ? "st"
+           : n % 10 == 2                  ? "nd"
+           : n % 10 == 3                  ? "rd"
+                                          : "th";
 }
 
 /* Kernels work on 64 or 128 rows at a time: whole tiles, or the rest of the last one. */
@@ -96,11 +102,13 @@ static void name_tile(page *p, const along *a, int64_t n, const char *word)
         if (a->first % tile != 0)
             continue;
         if (a->last == n - 1 && a->count < tile) {
-            put(p, "the last, partial tile of %" PRId64 " (%ss %" PRId64 " to %" PRId64 ")", tile, word, a->first, a->last);
+            put(p, "the last, partial tile of %" PRId64 " (%ss %" PRId64 " to %" PRId64 ")", tile,
+                word, a->first, a->last);
             return;
         }
         if (a->count == tile) {
-            put(p, "a tile of %" PRId64 " (%ss %" PRId64 " to %" PRId64 ")", tile, word, a->first, a->last);
+            put(p, "a tile of %" PRId64 " (%ss %" PRId64 " to %" PRId64 ")", tile, word, a->first,
+                a->last);
             return;
         }
     }
@@ -120,9 +128,11 @@ static void name_along(page *p, const along *a, int64_t n, const char *word, boo
     if (a->shape == ONE)
         put(p, "one %s (%" PRId64 ")", word, a->first);
     else if (a->shape == STEPS)
-        put(p, "every %" PRId64 "%s %s, from %" PRId64 " on", a->step, ordinal(a->step), word, a->first);
+        put(p, "every %" PRId64 "%s %s, from %" PRId64 " on", a->step, ordinal(a->step), word,
+            a->first);
     else if (a->shape == SEVERAL)
-        put(p, "%" PRId64 " of %" PRId64 " %ss, %" PRId64 " to %" PRId64, a->count, n, word, a->first, a->last);
+        put(p, "%" PRId64 " of %" PRId64 " %ss, %" PRId64 " to %" PRId64, a->count, n, word,
+            a->first, a->last);
     else if (tiles)
         name_tile(p, a, n, word);
     else if (a->last == n - 1)
@@ -132,7 +142,8 @@ static void name_along(page *p, const along *a, int64_t n, const char *word, boo
 }
 
 /* ---- the name
- * -------------------------------------------------------------------------------------------------------------------- */
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static int64_t count_wrong(const facts_marks *m)
 {
@@ -176,7 +187,8 @@ const char *facts_picture_name(const facts_marks *m, char out[FACTS_PICTURE_NAME
 }
 
 /* ---- the maps
- * -------------------------------------------------------------------------------------------------------------------- */
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Cells of a map: the wrong and all elements of each. */
 typedef struct map {
@@ -196,7 +208,8 @@ static int64_t share(int64_t n, int64_t most)
 
 static void count(map *out, const facts_marks *m, int down, int across)
 {
-    *out = (map){ .per_row = share(m->dim[down], MAP_ROWS), .per_column = share(m->dim[across], MAP_COLUMNS) };
+    *out = (map){ .per_row = share(m->dim[down], MAP_ROWS),
+                  .per_column = share(m->dim[across], MAP_COLUMNS) };
     out->rows = (int)((m->dim[down] + out->per_row - 1) / out->per_row);
     out->columns = (int)((m->dim[across] + out->per_column - 1) / out->per_column);
     int64_t head = m->dim[2] * m->dim[3];
@@ -207,7 +220,8 @@ static void count(map *out, const facts_marks *m, int down, int across)
         if (any == 0 && down == 2) /* correct heads would only dilute the others */
             continue;
         for (int64_t i = slice * head; i < (slice + 1) * head; i++) {
-            int64_t r = index_on(m, i, down) / out->per_row, c = index_on(m, i, across) / out->per_column;
+            int64_t r = index_on(m, i, down) / out->per_row,
+                    c = index_on(m, i, across) / out->per_column;
             out->wrong[r][c] += m->at[i] != FACTS_RIGHT;
             out->all[r][c]++;
         }
@@ -225,10 +239,12 @@ static void draw(page *p, const map *m, const char *down, const char *across, in
 {
     put(p, "  %s down, %s across", down, across);
     if (m->per_row > 1 || m->per_column > 1)
-        put(p, "; a sign is %" PRId64 " %s by %" PRId64 " %s", m->per_row, down, m->per_column, across);
+        put(p, "; a sign is %" PRId64 " %s by %" PRId64 " %s", m->per_row, down, m->per_column,
+            across);
     put(p, "\n");
     for (int r = 0; r < m->rows; r++) {
-        int64_t first = r * m->per_row, last = first + m->per_row - 1 < n ? first + m->per_row - 1 : n - 1;
+        int64_t first = r * m->per_row,
+                last = first + m->per_row - 1 < n ? first + m->per_row - 1 : n - 1;
         char label[48], line[MAP_COLUMNS + 1];
         if (first == last)
             snprintf(label, sizeof label, "%" PRId64, first);
@@ -249,8 +265,8 @@ const char *facts_picture_draw(const facts_marks *m, char out[FACTS_PICTURE_TEXT
     map *maps = calloc(1, sizeof *maps);
     for (int64_t i = 0; i < elements_of(m); i++)
         kind[m->at[i]]++;
-    put(&p, "  %s\n  %" PRId64 " of %" PRId64 " elements", facts_picture_name(m, name), elements_of(m) - kind[FACTS_RIGHT],
-        elements_of(m));
+    put(&p, "  %s\n  %" PRId64 " of %" PRId64 " elements", facts_picture_name(m, name),
+        elements_of(m) - kind[FACTS_RIGHT], elements_of(m));
     if (kind[FACTS_NOT_FINITE])
         put(&p, ", %" PRId64 " of them NaN or Inf", kind[FACTS_NOT_FINITE]);
     if (kind[FACTS_UNWRITTEN])

@@ -8,8 +8,9 @@
 #include "worker/memory/expected_transfer.h"
 
 #define AGREEMENT 1e-12
-/* For sigma and the bound. Flushing depends on a threshold: one weight at the threshold changes them by more than rounding does.
- * The GPU's values may also be above those of the C reference, never below (docs/numerics.md, section 2: rough sums). */
+/* For sigma and the bound. Flushing depends on a threshold: one weight at the threshold changes
+ * them by more than rounding does. The GPU's values may also be above those of the C reference,
+ * never below (docs/numerics.md, section 2: rough sums). */
 #define AGREEMENT_OF_ERRORS 1e-6
 #define ERRORS_ABOVE 0.005
 
@@ -18,8 +19,8 @@ typedef struct comparison {
     facts_error *error;
 } comparison;
 
-/* The largest difference, relative to the largest number. `there` may be above `here` by up to `above` of it without a
- * difference. NaN and infinities must be equal. */
+/* The largest difference, relative to the largest number. `there` may be above `here` by up to
+ * `above` of it without a difference. NaN and infinities must be equal. */
 static double difference(const double *there, const double *here, int64_t count, double above)
 {
     double largest = 0, apart = 0;
@@ -35,8 +36,8 @@ static double difference(const double *there, const double *here, int64_t count,
     return apart == 0 ? 0 : apart / largest;
 }
 
-static bool same_array(comparison *c, facts_tensor_id id, const char *what, const double *there, const double *here, double most,
-                       double above)
+static bool same_array(comparison *c, facts_tensor_id id, const char *what, const double *there,
+                       const double *here, double most, double above)
 {
     const int64_t *dim = c->there->memory.problem->tensor[id].dim;
     if (!there || !here)
@@ -44,7 +45,8 @@ static bool same_array(comparison *c, facts_tensor_id id, const char *what, cons
     double apart = difference(there, here, dim[0] * dim[1] * dim[2] * dim[3], above);
     if (apart <= most)
         return true;
-    return facts_fail(c->error, "the oracles disagree: %s.%s by %.3g of the largest", facts_tensor_word(id), what, apart);
+    return facts_fail(c->error, "the oracles disagree: %s.%s by %.3g of the largest",
+                      facts_tensor_word(id), what, apart);
 }
 
 static bool same_expects(comparison *c, facts_tensor_id id)
@@ -53,9 +55,10 @@ static bool same_expects(comparison *c, facts_tensor_id id)
     const facts_answer *here = &c->here.expectation.answer[id];
     if (!facts_expected_on_host(&there, c->there, id))
         return facts_fail(c->error, "the oracles could not be compared: no memory");
-    bool same = same_array(c, id, "want", there.want, here->want, AGREEMENT, 0) &&
-                same_array(c, id, "sigma", there.sigma, here->sigma, AGREEMENT_OF_ERRORS, ERRORS_ABOVE) &&
-                same_array(c, id, "bound", there.bound, here->bound, AGREEMENT_OF_ERRORS, ERRORS_ABOVE);
+    bool same =
+        same_array(c, id, "want", there.want, here->want, AGREEMENT, 0) &&
+        same_array(c, id, "sigma", there.sigma, here->sigma, AGREEMENT_OF_ERRORS, ERRORS_ABOVE) &&
+        same_array(c, id, "bound", there.bound, here->bound, AGREEMENT_OF_ERRORS, ERRORS_ABOVE);
     facts_expected_release(&there, c->there, id);
     return same;
 }
@@ -71,8 +74,9 @@ static bool same_verdict(comparison *c, facts_tensor_id id)
     facts_judgement here = facts_judge_tensor(&tensor, storage, &rule);
     if (facts_judgement_verdict(&here) == facts_judgement_verdict(&there))
         return true;
-    return facts_fail(c->error, "the oracles disagree: %s is %s for the GPU's and %s for the C one", facts_tensor_word(id),
-                      facts_verdict_name(facts_judgement_verdict(&there)), facts_verdict_name(facts_judgement_verdict(&here)));
+    return facts_fail(c->error, "the oracles disagree: %s is %s for the GPU's and %s for the C one",
+                      facts_tensor_word(id), facts_verdict_name(facts_judgement_verdict(&there)),
+                      facts_verdict_name(facts_judgement_verdict(&here)));
 }
 
 /* A backward reads the same O and Stats, bit for bit, as the other reference did. */
@@ -85,7 +89,8 @@ static bool same_inputs(comparison *c)
         if (!bytes)
             return false;
         for (int64_t i = 0; i < t->elements; i++)
-            facts_store(t->dtype, facts_memory_storage(to, id, FACTS_PATTERN_A), i, facts_load(t->dtype, bytes, i));
+            facts_store(t->dtype, facts_memory_storage(to, id, FACTS_PATTERN_A), i,
+                        facts_load(t->dtype, bytes, i));
     }
     return facts_reference_renew(&c->here) == 0;
 }
@@ -96,13 +101,19 @@ bool facts_both_agree(const facts_trial *trial, facts_reference *reference, fact
     comparison c = { .there = reference, .error = error };
     facts_error why = { 0 };
     if (reference->slabs)
-        return facts_fail(error, "the oracles were not compared: the case is too large to be held as a whole");
-    const facts_making making = { .worker = reference->memory.worker, .problem = p, .like = reference };
-    bool agree = facts_trial_prepare(&c.here, &making, NULL, &why) == FATTN_OK && (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
+        return facts_fail(
+            error, "the oracles were not compared: the case is too large to be held as a whole");
+    const facts_making making = { .worker = reference->memory.worker,
+                                  .problem = p,
+                                  .like = reference };
+    bool agree = facts_trial_prepare(&c.here, &making, NULL, &why) == FATTN_OK &&
+                 (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
     if (!agree)
-        facts_fail(error, "the oracles could not be compared: %.200s", why.text[0] ? why.text : "no memory");
+        facts_fail(error, "the oracles could not be compared: %.200s",
+                   why.text[0] ? why.text : "no memory");
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && agree; id++)
-        if (trial->judged[id] && facts_tensor_is_output(p, id) && c.here.expectation.answer[id].want)
+        if (trial->judged[id] && facts_tensor_is_output(p, id) &&
+            c.here.expectation.answer[id].want)
             agree = same_expects(&c, id) && same_verdict(&c, id);
     facts_reference_destroy(&c.here);
     return agree;

@@ -33,8 +33,10 @@ typedef enum stage { FILLED, GIVEN, ANSWERED } stage;
 
 static bool is_there(const facts_problem *p, facts_tensor_id id, stage now)
 {
-    const bool given = p->ask.pass == FATTN_BACKWARD && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS);
-    return p->tensor[id].present && (now == ANSWERED || (!facts_tensor_is_output(p, id) && (now == GIVEN || !given)));
+    const bool given =
+        p->ask.pass == FATTN_BACKWARD && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS);
+    return p->tensor[id].present &&
+           (now == ANSWERED || (!facts_tensor_is_output(p, id) && (now == GIVEN || !given)));
 }
 
 /* On the host, wherever the memory is. */
@@ -43,7 +45,8 @@ static bool look_at(facts_view *out, facts_memory *m, stage now)
     bool whole = true;
     *out = (facts_view){ .problem = m->problem };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        out->at[id] = is_there(m->problem, id, now) ? facts_memory_storage(m, id, FACTS_PATTERN_A) : NULL;
+        out->at[id] =
+            is_there(m->problem, id, now) ? facts_memory_storage(m, id, FACTS_PATTERN_A) : NULL;
         whole = whole && (out->at[id] || !is_there(m->problem, id, now));
     }
     return whole;
@@ -81,7 +84,8 @@ static fattn_status edit_inputs(void *owner, facts_memory *memory, facts_error *
     if (!look_at(&f->view, memory, FILLED))
         return lack_memory(error);
     facts_check_write(&f->view, &w->base, w->before, w->number);
-    f->problem.fill = FACTS_FILL_OTHER; /* the data is no longer that of the fill, so its name must not be used */
+    f->problem.fill =
+        FACTS_FILL_OTHER; /* the data is no longer that of the fill, so its name must not be used */
     return FATTN_OK;
 }
 
@@ -97,10 +101,12 @@ static fattn_status edit_given(void *owner, facts_memory *memory, facts_error *e
 
 static void leave_out(work *w, const char *why)
 {
-    snprintf(w->r->out->check.skipped, sizeof w->r->out->check.skipped, "run %d: %.180s", w->number, why);
+    snprintf(w->r->out->check.skipped, sizeof w->r->out->check.skipped, "run %d: %.180s", w->number,
+             why);
 }
 
-/* Two configurations of one engine are two kernels: a check of bits compares runs of one of them. */
+/* Two configurations of one engine are two kernels: a check of bits compares runs of one of them.
+ */
 static bool is_same_kernel(const fattn_engine *a, const fattn_engine *b)
 {
     bool same = a->index == b->index && a->knob_count == b->knob_count;
@@ -109,15 +115,16 @@ static bool is_same_kernel(const fattn_engine *a, const fattn_engine *b)
     return same;
 }
 
-/* The index of a configuration among those offered for another shape. If any configuration of the engine is enough: the index of
- * its first. FATTN_ENGINE_AUTO: it is not offered. */
+/* The index of a configuration among those offered for another shape. If any configuration of the
+ * engine is enough: the index of its first. FATTN_ENGINE_AUTO: it is not offered. */
 static int32_t place_of(const work *w, const fattn_problem *problem, const fattn_engine *like)
 {
     fattn_decision *decision = NULL;
     const bool first_will_do = facts_check_takes_another_kernel(w->r->problem);
     int32_t place = FATTN_ENGINE_AUTO, first = FATTN_ENGINE_AUTO;
     if (fattn_decide(&decision, w->r->worker->context, problem, FATTN_ASK_A) == FATTN_OK)
-        for (size_t i = 0; place < 0 && i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++) {
+        for (size_t i = 0; place < 0 && i < fattn_decision_engine_count(decision, FATTN_MODE_A);
+             i++) {
             const fattn_engine *engine = fattn_decision_engine(decision, FATTN_MODE_A, i);
             if (is_same_kernel(engine, like))
                 place = (int32_t)i;
@@ -128,8 +135,8 @@ static int32_t place_of(const work *w, const fattn_problem *problem, const fattn
     return place < 0 ? first : place;
 }
 
-/* The score modification and the plan of a run with another shape, with the kernel that answered the case. False: skipped, or
- * failed. */
+/* The score modification and the plan of a run with another shape, with the kernel that answered
+ * the case. False: skipped, or failed. */
 static bool make_plan(work *w, further *f)
 {
     fattn_plan *base = *w->r->plan;
@@ -138,19 +145,22 @@ static bool make_plan(work *w, further *f)
     bool pinned = fattn_plan_backend(base) == FATTN_BACKEND_CUDNN;
     fattn_status status = facts_mod_create(&f->mod, &f->problem);
     f->problem.ask.score_mod = f->mod;
-    if (pinned && status == FATTN_OK && (options.config = place_of(w, &f->problem.ask, engine)) < 0) {
+    if (pinned && status == FATTN_OK &&
+        (options.config = place_of(w, &f->problem.ask, engine)) < 0) {
         leave_out(w, "its configuration is not offered for that shape");
         return false;
     }
     if (status == FATTN_OK)
-        status = facts_plan_get(&f->plan, w->r->worker->plans, w->r->worker->context, &f->problem.ask, &options, NULL);
+        status = facts_plan_get(&f->plan, w->r->worker->plans, w->r->worker->context,
+                                &f->problem.ask, &options, NULL);
     if (status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY)
         return facts_runs_check(w->r, status, "the plan of a check");
     if (status != FATTN_OK) {
         leave_out(w, fattn_last_error());
         return false;
     }
-    if (fattn_plan_backend(f->plan) == fattn_plan_backend(base) && (!pinned || fattn_plan_engine(f->plan)->index == engine->index))
+    if (fattn_plan_backend(f->plan) == fattn_plan_backend(base) &&
+        (!pinned || fattn_plan_engine(f->plan)->index == engine->index))
         return true;
     leave_out(w, "another engine answers that shape");
     return false;
@@ -175,17 +185,20 @@ static bool judge(work *w, const facts_trial *trial)
     double ratio;
     if (trial->status != FATTN_OK) {
         w->r->out->status = trial->status;
-        snprintf(w->r->out->text, sizeof w->r->out->text, "check=%s, run %d: %.300s", check, w->number, trial->text);
+        snprintf(w->r->out->text, sizeof w->r->out->text, "check=%s, run %d: %.300s", check,
+                 w->number, trial->text);
         return false;
     }
     w->r->out->check.runs++;
-    /* An output without a known bound may have any value, but must be written, and only inside its tensor. */
+    /* An output without a known bound may have any value, but must be written, and only inside its
+     * tensor. */
     if (trial->verdict == FACTS_VERDICT_PASS ||
         (facts_check_only_records(w->r->problem) && trial->verdict != FACTS_VERDICT_OVERRUN))
         return true;
     const char *tensor = worst_tensor(trial, &ratio);
-    facts_runs_find(w->r, trial->verdict, "check=%s, run %d: %s is %.3g times its tolerance. %.200s", check, w->number, tensor,
-                    ratio, trial->text);
+    facts_runs_find(w->r, trial->verdict,
+                    "check=%s, run %d: %s is %.3g times its tolerance. %.200s", check, w->number,
+                    tensor, ratio, trial->text);
     return false;
 }
 
@@ -199,7 +212,9 @@ static bool has_no_memory(facts_runs *r)
 static bool run_one(work *w)
 {
     further *f = &w->run[w->number];
-    facts_reference_edit edit = { .inputs = edit_inputs, .given = edit_given, .owner = w, .here = !w->r->memory->gpu };
+    facts_reference_edit edit = {
+        .inputs = edit_inputs, .given = edit_given, .owner = w, .here = !w->r->memory->gpu
+    };
     facts_trial trial;
     facts_trial_options options = *w->r->options;
     fattn_plan **plan = w->r->plan;
@@ -250,8 +265,10 @@ static void hold(work *w)
         facts_runs_find(w->r, FACTS_VERDICT_WRONG,
                         "check=%s: %s: %s at b %" PRId64 " h %" PRId64 " s %" PRId64 " d %" PRId64
                         " is %.9g, not %.9g within %.3g (%" PRId64 " of %" PRId64 ")",
-                        facts_check_words[w->r->problem->check], held->law, facts_tensor_word(held->id), held->at[0], held->at[1],
-                        held->at[2], held->at[3], held->got, held->want, held->bound, held->wrong, held->compared);
+                        facts_check_words[w->r->problem->check], held->law,
+                        facts_tensor_word(held->id), held->at[0], held->at[1], held->at[2],
+                        held->at[3], held->got, held->want, held->bound, held->wrong,
+                        held->compared);
 }
 
 static void leave(work *w)

@@ -1,12 +1,13 @@
-/* The further runs of a check (check=), with the engine that answered. numbers/check/check.h describes the checks. */
+/* The further runs of a check (check=), with the engine that answered. numbers/check/check.h
+ * describes the checks. */
 #ifndef FACTS_CHECKS_H
 #define FACTS_CHECKS_H
 
 #include "runs.h"
 
-/* Makes the runs of this case's check and writes the result to runs->out. Does nothing if the case has no check or is wrong
- * already. A run with another shape needs a plan by the same engine. If the target has none, the check is left out and the reason
- * is recorded. */
+/* Makes the runs of this case's check and writes the result to runs->out. Does nothing if the case
+ * has no check or is wrong already. A run with another shape needs a plan by the same engine. If
+ * the target has none, the check is left out and the reason is recorded. */
 void facts_checks_run(facts_runs *runs);
 
 #endif

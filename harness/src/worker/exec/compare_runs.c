@@ -9,7 +9,9 @@
 #include "runs.h"
 #include "worker/clock/spent.h"
 
-/* ---- later runs ---------------------------------------------------------------------------------------------------------- */
+/* ---- later runs
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* Here: the expected values of a huge problem are computed in parts. */
 static void judged(facts_runs *r, fattn_status status, double since)
@@ -21,8 +23,8 @@ static void judged(facts_runs *r, fattn_status status, double since)
     r->out->judge_ms += (facts_runs_now_us() - since) * 1e-3;
 }
 
-/* Of the different elements, counts those that differ by more than another order of a sum explains. dQ may be summed by atomics,
- * and dBias over the batch, unless the case requires the same bits. */
+/* Of the different elements, counts those that differ by more than another order of a sum explains.
+ * dQ may be summed by atomics, and dBias over the batch, unless the case requires the same bits. */
 static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int64_t at[4])
 {
     double share;
@@ -57,29 +59,34 @@ static void judge_again(facts_runs *r, facts_tensor_id id)
     r->second[id] = both;
 }
 
-/* Equal numbers are as correct as those of the first run, which is compared with the expected values. */
-static bool is_same_array(const facts_runs *r, facts_array_id id, const bool differs[FACTS_TENSOR_COUNT])
+/* Equal numbers are as correct as those of the first run, which is compared with the expected
+ * values. */
+static bool is_same_array(const facts_runs *r, facts_array_id id,
+                          const bool differs[FACTS_TENSOR_COUNT])
 {
     const facts_tensor_id of = facts_amax_of(id);
     facts_memory *m = &r->reference->memory;
     return (of == FACTS_TENSOR_COUNT || !differs[of]) &&
-           memcmp(facts_memory_array(m, id, FACTS_PATTERN_A), facts_memory_array(m, id, FACTS_PATTERN_B),
+           memcmp(facts_memory_array(m, id, FACTS_PATTERN_A),
+                  facts_memory_array(m, id, FACTS_PATTERN_B),
                   (size_t)r->problem->array[id].count * sizeof(float)) == 0;
 }
 
-/* Numbers of a call over poison B must be correct too, but a sum may differ. `differs`: the tensors that differ from the first
- * run; NULL: all are compared. */
+/* Numbers of a call over poison B must be correct too, but a sum may differ. `differs`: the tensors
+ * that differ from the first run; NULL: all are compared. */
 static void judge_arrays_again(facts_runs *r, const bool *differs)
 {
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
         facts_judgement found;
-        if (!r->problem->array[id].output || r->problem->array[id].count == 0 || (differs && is_same_array(r, id, differs)) ||
-            !facts_runs_check(r, facts_judging_array(&found, r->reference, id, FACTS_PATTERN_B), NULL))
+        if (!r->problem->array[id].output || r->problem->array[id].count == 0 ||
+            (differs && is_same_array(r, id, differs)) ||
+            !facts_runs_check(r, facts_judging_array(&found, r->reference, id, FACTS_PATTERN_B),
+                              NULL))
             continue;
         const facts_verdict verdict = later_verdict(r, &found);
         if (verdict != FACTS_VERDICT_PASS)
-            facts_runs_find(r, verdict, "%s over other memory: %.9g, not %.9g within %.3g", facts_array_words[id], found.got,
-                            found.want, found.bound);
+            facts_runs_find(r, verdict, "%s over other memory: %.9g, not %.9g within %.3g",
+                            facts_array_words[id], found.got, found.want, found.bound);
     }
 }
 
@@ -88,8 +95,8 @@ static void compare(facts_runs *r, const char *how)
     bool differs[FACTS_TENSOR_COUNT] = { false };
     facts_rerun repeats = { .asked = { false } };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        repeats.asked[id] =
-            facts_tensor_is_output(r->problem, id) || (r->forward && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS));
+        repeats.asked[id] = facts_tensor_is_output(r->problem, id) ||
+                            (r->forward && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS));
     if (!facts_runs_check(r, facts_judging_repeat(&repeats, r->reference), NULL))
         return;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
@@ -104,9 +111,10 @@ static void compare(facts_runs *r, const char *how)
         int64_t far = unlike(r, id, different, at);
         if (far || r->second[id] == FACTS_VERDICT_GRAPH_MISMATCH)
             facts_runs_find(r, r->otherwise,
-                            "%s: %" PRId64 " elements differ between %s, the first at b %" PRId64 " h %" PRId64 " s %" PRId64
-                            " d %" PRId64,
-                            facts_tensor_word(id), far ? far : different, how, at[0], at[1], at[2], at[3]);
+                            "%s: %" PRId64 " elements differ between %s, the first at b %" PRId64
+                            " h %" PRId64 " s %" PRId64 " d %" PRId64,
+                            facts_tensor_word(id), far ? far : different, how, at[0], at[1], at[2],
+                            at[3]);
     }
     judge_arrays_again(r, differs);
 }
@@ -130,18 +138,22 @@ void facts_runs_judge_all(facts_runs *r, const char *how)
     judge_arrays_again(r, NULL);
 }
 
-/* ---- the first run ---------------------------------------------------------------------------------------------------------- */
+/* ---- the first run
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static facts_verdict verdict_of(facts_runs *r, facts_tensor_id id)
 {
     facts_trial *out = r->out;
     out->judged[id] = true;
-    facts_verdict first = facts_judgement_verdict(&out->judgement[id]), verdict = facts_verdict_worse(first, r->second[id]);
+    facts_verdict first = facts_judgement_verdict(&out->judgement[id]),
+                  verdict = facts_verdict_worse(first, r->second[id]);
     if (verdict != first)
         out->judgement[id] = r->judgement[id];
     if (verdict == FACTS_VERDICT_PASS && r->reference->untrusted[id]) {
         verdict = FACTS_VERDICT_MISTRUSTED;
-        snprintf(out->text, sizeof out->text, "%s: an answer of zeros, or of the neighbouring row, would pass too",
+        snprintf(out->text, sizeof out->text,
+                 "%s: an answer of zeros, or of the neighbouring row, would pass too",
                  facts_tensor_word(id));
     }
     return verdict;
@@ -152,8 +164,10 @@ static void judge_array(facts_runs *r, facts_array_id id)
     facts_judgement *found = &r->out->array[id];
     facts_runs_check(r, facts_judging_array(found, r->reference, id, FACTS_PATTERN_A), NULL);
     const facts_verdict verdict = facts_judgement_verdict(found);
-    if (verdict != FACTS_VERDICT_PASS && facts_verdict_worse(r->out->verdict, verdict) != r->out->verdict)
-        facts_runs_find(r, verdict, "%s: %.9g, not %.9g within %.3g", facts_array_words[id], found->got, found->want, found->bound);
+    if (verdict != FACTS_VERDICT_PASS &&
+        facts_verdict_worse(r->out->verdict, verdict) != r->out->verdict)
+        facts_runs_find(r, verdict, "%s: %.9g, not %.9g within %.3g", facts_array_words[id],
+                        found->got, found->want, found->bound);
 }
 
 static void judge_overruns(facts_runs *r)
@@ -164,18 +178,22 @@ static void judge_overruns(facts_runs *r)
         facts_judgement_overrun(&r->out->judgement[id], r->overrun[id]);
         r->out->judged[id] = true;
         r->out->verdict = FACTS_VERDICT_OVERRUN;
-        snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " %s changed", facts_tensor_word(id), r->overrun[id],
-                 r->memory->block[id].output ? "elements of its guards and gaps" : "bytes of an input");
+        snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " %s changed",
+                 facts_tensor_word(id), r->overrun[id],
+                 r->memory->block[id].output ? "elements of its guards and gaps"
+                                             : "bytes of an input");
     }
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
         if (r->overrun[FACTS_PLACE_ARRAYS + id]) {
             r->out->verdict = FACTS_VERDICT_OVERRUN;
-            snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " bytes %s changed", facts_array_words[id],
-                     r->overrun[FACTS_PLACE_ARRAYS + id], r->problem->array[id].output ? "around it" : "of an input");
+            snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " bytes %s changed",
+                     facts_array_words[id], r->overrun[FACTS_PLACE_ARRAYS + id],
+                     r->problem->array[id].output ? "around it" : "of an input");
         }
     if (r->overrun[FACTS_PLACE_WORKSPACE]) {
         r->out->verdict = FACTS_VERDICT_OVERRUN;
-        snprintf(r->out->text, sizeof r->out->text, "workspace: %" PRId64 " bytes around it changed",
+        snprintf(r->out->text, sizeof r->out->text,
+                 "workspace: %" PRId64 " bytes around it changed",
                  r->overrun[FACTS_PLACE_WORKSPACE]);
     }
 }
@@ -187,14 +205,17 @@ static void judge_dropout(facts_runs *r)
     const facts_repeat *repeat = &keep->repeat;
     const double p = r->problem->ask.dropout;
     if (repeat->ratio > 1)
-        facts_runs_find(r, FACTS_VERDICT_WRONG, "dropout: %s keep %s keys: %.4g %% of %" PRId64 " bits agree, expected %.4g %%",
-                        repeat->what, repeat->agree > repeat->chance ? "the same" : "opposite", 100 * repeat->agree, repeat->pairs,
-                        100 * repeat->chance);
-    if (p > 0 && keep->here && facts_rate_of(p, keep->kept, keep->of) == FACTS_RATE_NEITHER)
         facts_runs_find(r, FACTS_VERDICT_WRONG,
-                        "dropout: %" PRId64 " of %" PRId64
-                        " scores were kept; expected a share of 1 - %g, exact or rounded to sixteenths",
-                        keep->kept, keep->of, p);
+                        "dropout: %s keep %s keys: %.4g %% of %" PRId64
+                        " bits agree, expected %.4g %%",
+                        repeat->what, repeat->agree > repeat->chance ? "the same" : "opposite",
+                        100 * repeat->agree, repeat->pairs, 100 * repeat->chance);
+    if (p > 0 && keep->here && facts_rate_of(p, keep->kept, keep->of) == FACTS_RATE_NEITHER)
+        facts_runs_find(
+            r, FACTS_VERDICT_WRONG,
+            "dropout: %" PRId64 " of %" PRId64
+            " scores were kept; expected a share of 1 - %g, exact or rounded to sixteenths",
+            keep->kept, keep->of, p);
 }
 
 void facts_runs_judge(facts_runs *r)

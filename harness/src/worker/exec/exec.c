@@ -10,7 +10,8 @@
 #define OVERRIDES_SHAPES 92100
 
 /* The reason why a plan of this problem cannot run other shapes; NULL: it can. */
-static const char *keeps_its_shape(const facts_problem *p, fattn_backend backend, const facts_worker *worker)
+static const char *keeps_its_shape(const facts_problem *p, fattn_backend backend,
+                                   const facts_worker *worker)
 {
     if (backend != FATTN_BACKEND_CUDNN)
         return "exec: only cuDNN's plans take other shapes";
@@ -18,13 +19,15 @@ static const char *keeps_its_shape(const facts_problem *p, fattn_backend backend
         return "exec: only a forward takes other shapes";
     if (worker->info.cudnn_version < OVERRIDES_SHAPES)
         return "exec: below cuDNN 9.21 plans take no other shapes";
-    return p->ask.impl == FATTN_IMPL_COMPOSITE ? "exec: the composite graph takes no other shapes" : NULL;
+    return p->ask.impl == FATTN_IMPL_COMPOSITE ? "exec: the composite graph takes no other shapes"
+                                               : NULL;
 }
 
-const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, const facts_worker *worker, const char **reason_class)
+const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend,
+                               const facts_worker *worker, const char **reason_class)
 {
-    bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE || p->exec == FACTS_EXEC_GRAPH_NATIVE ||
-                 p->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
+    bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE ||
+                 p->exec == FACTS_EXEC_GRAPH_NATIVE || p->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
     *reason_class = "unsupported";
     if (graph && backend == FATTN_BACKEND_CPU && !worker->has_graphs)
         return "exec: the cpu has no CUDA graphs";
@@ -35,7 +38,8 @@ const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, co
     if (p->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY && backend == FATTN_BACKEND_CUDNN &&
         worker->info.cudnn_version < GRAPH_HOLDS_PLAN && !p->ask.guards_off) {
         *reason_class = "policy";
-        return "exec: below cuDNN 9.28 a graph does not hold its plan: a replay after the plan's end uses freed memory";
+        return "exec: below cuDNN 9.28 a graph does not hold its plan: a replay after the plan's "
+               "end uses freed memory";
     }
     *reason_class = "unsupported";
     return p->exec == FACTS_EXEC_OVERRIDE_SHAPE ? keeps_its_shape(p, backend, worker) : NULL;
@@ -44,7 +48,8 @@ const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, co
 int32_t facts_exec_repeats(const facts_runs *r)
 {
     const int32_t least = r->worker->device == FACTS_DEVICE_GPU ? FACTS_RUNS_ON_A_GPU : 2;
-    return (r->problem->repeat > least ? r->problem->repeat : least) - 1; /* the first run is one of them */
+    return (r->problem->repeat > least ? r->problem->repeat : least) -
+           1; /* the first run is one of them */
 }
 
 static void run_eager(facts_runs *r)
@@ -54,12 +59,14 @@ static void run_eager(facts_runs *r)
     for (int32_t i = 0; i < times && !facts_runs_over(r); i++) {
         if (!facts_runs_once(r, &r->call, FACTS_PATTERN_B))
             return;
-        snprintf(how, sizeof how, "two runs over different memory, run 1 and run %d of %d", i + 2, times + 1);
+        snprintf(how, sizeof how, "two runs over different memory, run 1 and run %d of %d", i + 2,
+                 times + 1);
         facts_runs_compare(r, how);
     }
 }
 
-/* Other bits can come from the engine itself: then two plain runs differ as well, and the way of calling is not the cause. */
+/* Other bits can come from the engine itself: then two plain runs differ as well, and the way of
+ * calling is not the cause. */
 static void blame(facts_runs *r)
 {
     char text[sizeof r->out->text];

@@ -14,7 +14,8 @@ static bool check_recorded(facts_runs *r, fattn_status status, const char *what)
     return false;
 }
 
-/* While the graph is recorded, memory has nothing of the case: no lengths, scales, data or intermediate results. */
+/* While the graph is recorded, memory has nothing of the case: no lengths, scales, data or
+ * intermediate results. */
 static bool mislead(facts_runs *r)
 {
     return facts_runs_check(r, facts_seam_mislead(r->memory), NULL);
@@ -25,7 +26,8 @@ static fattn_graph *capture(facts_runs *r, const facts_call *call)
     fattn_context *context = r->worker->context;
     fattn_graph *graph = NULL;
     facts_call launched = *call;
-    if (!mislead(r) || !check_recorded(r, fattn_capture_begin(context, r->worker->stream), "capture"))
+    if (!mislead(r) ||
+        !check_recorded(r, fattn_capture_begin(context, r->worker->stream), "capture"))
         return NULL;
     bool good = check_recorded(r, facts_call_launch(&launched, r->worker->stream), "capture");
     fattn_status status = fattn_capture_end(&graph, context, r->worker->stream);
@@ -56,7 +58,8 @@ static bool launch(facts_runs *r, const fattn_graph *graph)
 
 static void replay(facts_runs *r, const fattn_graph *graph, const char *how)
 {
-    if (facts_runs_arm(r, FACTS_PATTERN_B) && launch(r, graph) && facts_runs_fetch(r, FACTS_PATTERN_B))
+    if (facts_runs_arm(r, FACTS_PATTERN_B) && launch(r, graph) &&
+        facts_runs_fetch(r, FACTS_PATTERN_B))
         facts_runs_compare(r, how);
 }
 
@@ -65,7 +68,8 @@ static fattn_status launch_graph(void *argument, struct CUstream_st *stream)
     return fattn_graph_launch(argument, stream);
 }
 
-/* Updates the graph with the addresses of the current set. False: the update failed, or the trial is over. */
+/* Updates the graph with the addresses of the current set. False: the update failed, or the trial
+ * is over. */
 static bool update(facts_runs *r, fattn_graph *graph)
 {
     facts_call call = facts_call_now(r);
@@ -75,15 +79,16 @@ static bool update(facts_runs *r, fattn_graph *graph)
         const fattn_status status = fattn_graph_native_update(graph, call.plan, &call.tensors);
         if (status != FATTN_UNSUPPORTED)
             return check_recorded(r, status, "update");
-        snprintf(r->out->text, sizeof r->out->text, "replayed, but not updated: %.300s", fattn_last_error());
+        snprintf(r->out->text, sizeof r->out->text, "replayed, but not updated: %.300s",
+                 fattn_last_error());
         return false;
     }
     fattn_graph *newer = capture(r, &call);
     return newer && check_recorded(r, fattn_graph_capture_update(graph, newer), "update");
 }
 
-/* All old buffers contain NaN patterns while the graph runs on the new ones. This detects every read of an old input and every
- * write to an old output. */
+/* All old buffers contain NaN patterns while the graph runs on the new ones. This detects every
+ * read of an old input and every write to an old output. */
 static void move(facts_runs *r, fattn_graph *graph)
 {
     facts_set other;
@@ -94,9 +99,11 @@ static void move(facts_runs *r, fattn_graph *graph)
         if (update(r, graph))
             replay(r, graph, "a plain run and a replay with other addresses");
         facts_memory_use(r->memory, NULL);
-        if (r->out->status == FATTN_OK && facts_runs_check(r, facts_memory_untouched(r->memory, &changed), NULL) && changed)
+        if (r->out->status == FATTN_OK &&
+            facts_runs_check(r, facts_memory_untouched(r->memory, &changed), NULL) && changed)
             facts_runs_find(r, FACTS_VERDICT_GRAPH_MISMATCH,
-                            "a replay with other addresses wrote %" PRId64 " bytes at the old ones", changed);
+                            "a replay with other addresses wrote %" PRId64 " bytes at the old ones",
+                            changed);
     }
     facts_memory_drop(&other, r->memory);
 }
@@ -147,7 +154,8 @@ void facts_exec_graph(facts_runs *r)
         facts_runs_time(r, launch_graph, graph);
     if (!facts_runs_over(r) && *r->plan)
         reseed(r, graph);
-    if (!facts_runs_over(r) && (r->problem->exec == FACTS_EXEC_GRAPH_UPDATE || r->problem->exec == FACTS_EXEC_GRAPH_NATIVE))
+    if (!facts_runs_over(r) && (r->problem->exec == FACTS_EXEC_GRAPH_UPDATE ||
+                                r->problem->exec == FACTS_EXEC_GRAPH_NATIVE))
         move(r, graph);
     if (!r->worker->lost)
         fattn_graph_destroy(graph);

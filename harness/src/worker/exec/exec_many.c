@@ -1,4 +1,5 @@
-/* Several calls of one plan at once: in threads, and on two streams in turn. Each has outputs, workspace and stream of its own. */
+/* Several calls of one plan at once: in threads, and on two streams in turn. Each has outputs,
+ * workspace and stream of its own. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +57,9 @@ static void compare_lane(facts_runs *r, lane *l, const char *how)
     facts_memory_use(r->memory, NULL);
 }
 
-/* ---- two streams ------------------------------------------------------------------------------------------------------------ */
+/* ---- two streams
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 void facts_exec_streams(facts_runs *r)
 {
@@ -65,16 +68,20 @@ void facts_exec_streams(facts_runs *r)
     for (int i = 0; i < 2 && good; i++)
         good = open_lane(r, &lanes[i]);
     for (int i = 0; i < 2 * CALLS_IN_TURN && good; i++)
-        good = facts_runs_check(r, facts_call_launch(&lanes[i % 2].call, lanes[i % 2].stream), NULL);
+        good =
+            facts_runs_check(r, facts_call_launch(&lanes[i % 2].call, lanes[i % 2].stream), NULL);
     for (int i = 0; i < 2 && good; i++)
-        good = facts_runs_check(r, fattn_stream_synchronize(r->worker->context, lanes[i].stream), NULL);
+        good = facts_runs_check(r, fattn_stream_synchronize(r->worker->context, lanes[i].stream),
+                                NULL);
     for (int i = 0; i < 2 && good && !facts_runs_over(r); i++)
         compare_lane(r, &lanes[i], "a run alone and a run beside another stream");
     for (int i = 0; i < 2; i++)
         close_lane(r, &lanes[i]);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------------------------- */
+/* ---- threads
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 static void *run_lane(void *argument)
 {
@@ -92,7 +99,8 @@ static void *run_lane(void *argument)
     return NULL;
 }
 
-/* Starts all threads at one moment and waits for each. False: a thread could not be created, and none ran. */
+/* Starts all threads at one moment and waits for each. False: a thread could not be created, and
+ * none ran. */
 static bool run_together(lane *lanes, int32_t count)
 {
     pthread_t *threads = calloc((size_t)count, sizeof *threads);
@@ -122,7 +130,8 @@ static void judge_lanes(facts_runs *r, lane *lanes, int32_t count)
             continue;
         }
         r->out->status = lanes[i].status;
-        snprintf(r->out->text, sizeof r->out->text, "thread %d of %d: %s", i + 1, count, lanes[i].text);
+        snprintf(r->out->text, sizeof r->out->text, "thread %d of %d: %s", i + 1, count,
+                 lanes[i].text);
         r->worker->lost = lanes[i].status == FATTN_DEVICE_FAULT;
     }
 }
@@ -138,7 +147,8 @@ void facts_exec_threads(facts_runs *r)
         judge_lanes(r, lanes, count);
     } else if (r->out->status == FATTN_OK) {
         r->out->status = FATTN_NO_MEMORY;
-        snprintf(r->out->text, sizeof r->out->text, "threads: the system does not start as many threads");
+        snprintf(r->out->text, sizeof r->out->text,
+                 "threads: the system does not start as many threads");
     }
     for (int32_t i = 0; lanes && i < count; i++)
         close_lane(r, &lanes[i]);

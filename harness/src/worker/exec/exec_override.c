@@ -1,4 +1,5 @@
-/* A plan for a larger shape: one batch entry, some rows and some keys more than the case, and dense strides. */
+/* A plan for a larger shape: one batch entry, some rows and some keys more than the case, and dense
+ * strides. */
 #include <string.h>
 
 #include "exec_ways.h"
@@ -8,7 +9,8 @@
 static fattn_problem larger(const fattn_problem *ask)
 {
     fattn_problem out = *ask;
-    int64_t *const strides[] = { out.q_strides, out.k_strides, out.v_strides, out.o_strides, out.stats_strides, out.bias_strides };
+    int64_t *const strides[] = { out.q_strides, out.k_strides,     out.v_strides,
+                                 out.o_strides, out.stats_strides, out.bias_strides };
     for (size_t i = 0; i < sizeof strides / sizeof *strides; i++)
         memset(strides[i], 0, 4 * sizeof *strides[i]);
     out.impl = FATTN_IMPL_UNIFIED;
@@ -26,7 +28,8 @@ static fattn_problem larger(const fattn_problem *ask)
 static bool run(facts_runs *r, const fattn_plan *plan, const fattn_problem *as)
 {
     if (fattn_plan_workspace_bytes(plan) > r->memory->workspace_bytes &&
-        !facts_runs_check(r, facts_memory_workspace(r->memory, fattn_plan_workspace_bytes(plan)), NULL))
+        !facts_runs_check(r, facts_memory_workspace(r->memory, fattn_plan_workspace_bytes(plan)),
+                          NULL))
         return false;
     r->call = facts_call_now(r);
     facts_call call = r->call;
@@ -46,7 +49,8 @@ void facts_exec_overridden(facts_runs *r)
     options.engine = r->problem->engine >= 0 ? r->problem->engine : FATTN_ENGINE_AUTO;
     options.knobs = r->problem->knob_count > 0 ? r->problem->knob : NULL;
     options.knob_count = r->problem->knob_count;
-    if (facts_runs_check(r, fattn_plan_create(&plan, r->worker->context, &wide, &options), "a plan of a larger shape")) {
+    if (facts_runs_check(r, fattn_plan_create(&plan, r->worker->context, &wide, &options),
+                         "a plan of a larger shape")) {
         r->out->ran = *fattn_plan_engine(plan);
         r->out->ran_other = true;
         if (run(r, plan, &as))

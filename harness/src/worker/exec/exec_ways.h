@@ -1,4 +1,5 @@
-/* The implementations of the ways; exec.c chooses one. Each makes its runs over poison B and compares them with the first run. */
+/* The implementations of the ways; exec.c chooses one. Each makes its runs over poison B and
+ * compares them with the first run. */
 #ifndef FACTS_EXEC_WAYS_H
 #define FACTS_EXEC_WAYS_H
 
@@ -6,11 +7,13 @@
 
 int32_t facts_exec_repeats(const facts_runs *runs);
 
-void facts_exec_graph(facts_runs *runs);   /* exec_graph.c: captured, updated, native, and replayed after its plan's end */
+void facts_exec_graph(facts_runs *runs);   /* exec_graph.c: captured, updated, native, and replayed
+                                              after its plan's end */
 void facts_exec_streams(facts_runs *runs); /* exec_many.c: two streams in turn */
 void facts_exec_threads(facts_runs *runs);
 void facts_exec_saved(facts_runs *runs); /* exec_other.c: saved, loaded, run */
 void facts_exec_interleave(facts_runs *runs);
-void facts_exec_overridden(facts_runs *runs); /* exec_override.c: a plan of a larger shape, run with this one */
+void facts_exec_overridden(
+    facts_runs *runs); /* exec_override.c: a plan of a larger shape, run with this one */
 
 #endif

@@ -13,13 +13,15 @@ static const facts_judging_side *side_of(const facts_reference *t)
     return t->memory.gpu ? &facts_judging_gpu : &facts_judging_host;
 }
 
-fattn_status facts_judging_of(facts_judgement *out, facts_reference *t, facts_tensor_id id, facts_pattern pattern)
+fattn_status facts_judging_of(facts_judgement *out, facts_reference *t, facts_tensor_id id,
+                              facts_pattern pattern)
 {
     *out = (facts_judgement){ .no_memory = true };
     return side_of(t)->one(out, t, id, pattern);
 }
 
-fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
+fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT],
+                               uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         out[id] = (facts_judgement){ .no_memory = facts_tensor_is_output(t->memory.problem, id) };
@@ -36,13 +38,15 @@ fattn_status facts_judging_repeat(facts_rerun *out, facts_reference *t)
     return side_of(t)->repeat(out, t);
 }
 
-fattn_status facts_judging_close(int64_t *out, facts_reference *t, facts_tensor_id id, double share, int64_t at[4])
+fattn_status facts_judging_close(int64_t *out, facts_reference *t, facts_tensor_id id, double share,
+                                 int64_t at[4])
 {
     *out = 0;
     return side_of(t)->differ(out, t, id, &share, at);
 }
 
-/* ---- arrays -------------------------------------------------------------------------------------------------------------------
+/* ---- arrays
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 static double roundoff_of(int32_t dtype)
@@ -51,11 +55,14 @@ static double roundoff_of(int32_t dtype)
 }
 
 /* If the tensor is stored, its largest element must also be amax. */
-static fattn_status judge_amax(facts_judgement *out, facts_reference *t, facts_array_id id, facts_pattern pattern)
+static fattn_status judge_amax(facts_judgement *out, facts_reference *t, facts_array_id id,
+                               facts_pattern pattern)
 {
     const facts_tensor_id of = facts_amax_of(id);
     const double *expects = t->expectation.array[id];
-    facts_amax rule = { .want = expects[0], .least = expects[1], .most = expects[2], .stored = NAN };
+    facts_amax rule = {
+        .want = expects[0], .least = expects[1], .most = expects[2], .stored = NAN
+    };
     uint32_t code;
     if (of != FACTS_TENSOR_COUNT && t->memory.problem->tensor[of].present) {
         const facts_tensor tensor = facts_tensor_seen(t->memory.problem, of);
@@ -64,25 +71,30 @@ static fattn_status judge_amax(facts_judgement *out, facts_reference *t, facts_a
             return FATTN_NO_MEMORY;
         rule.u = roundoff_of(tensor.dtype);
         rule.half = facts_decode(tensor.dtype, 1) / 2 * t->expectation.unit[of];
-        rule.stored = facts_judge_largest(&tensor, storage, t->expectation.expects[of], t->expectation.unit[of], &rule.saturated);
+        rule.stored = facts_judge_largest(&tensor, storage, t->expectation.expects[of],
+                                          t->expectation.unit[of], &rule.saturated);
     }
     memcpy(&code, facts_memory_array(&t->memory, id, pattern), sizeof code);
     *out = facts_judge_amax(&rule, code, pattern);
     return FATTN_OK;
 }
 
-fattn_status facts_judging_array(facts_judgement *out, facts_reference *t, facts_array_id id, facts_pattern pattern)
+fattn_status facts_judging_array(facts_judgement *out, facts_reference *t, facts_array_id id,
+                                 facts_pattern pattern)
 {
     const int64_t count = t->memory.problem->array[id].count;
-    const facts_tensor numbers = {
-        .present = true, .dtype = FATTN_F32, .dim = { 1, count, 1, 1 }, .stride = { count, 1, 1, 1 }, .elements = count
-    };
+    const facts_tensor numbers = { .present = true,
+                                   .dtype = FATTN_F32,
+                                   .dim = { 1, count, 1, 1 },
+                                   .stride = { count, 1, 1, 1 },
+                                   .elements = count };
     *out = (facts_judgement){ .no_memory = true };
     if (!t->expectation.array[id])
         return FATTN_NO_MEMORY;
     if (id != FACTS_ARRAY_DSINK)
         return judge_amax(out, t, id, pattern);
-    const facts_rule rule = { .expected = { .want = t->expectation.array[id], .bound = t->expectation.array[id] + count },
+    const facts_rule rule = { .expected = { .want = t->expectation.array[id],
+                                            .bound = t->expectation.array[id] + count },
                               .pattern = pattern };
     *out = facts_judge_tensor(&numbers, facts_memory_array(&t->memory, id, pattern), &rule);
     return FATTN_OK;

@@ -1,4 +1,5 @@
-/* Kernels compare the answers. Questions about several tensors, and about lies in their place, share one wait. */
+/* Kernels compare the answers. Questions about several tensors, and about lies in their place,
+ * share one wait. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 
 #define A FACTS_PATTERN_A
 
-_Static_assert(sizeof(facts_row_expects) == sizeof(int32_t), "kernels read facts_row_expects as int32_t");
+_Static_assert(sizeof(facts_row_expects) == sizeof(int32_t),
+               "kernels read facts_row_expects as int32_t");
 
 static const int32_t *expects_of(const facts_reference *t, facts_tensor_id id)
 {
@@ -45,7 +47,8 @@ typedef struct batch {
 } batch;
 
 /* A lie about an answer has the same tolerance. */
-static facts_limits limits_of(const batch *b, facts_tensor_id id, const facts_tensor *here, const facts_rule *rule)
+static facts_limits limits_of(const batch *b, facts_tensor_id id, const facts_tensor *here,
+                              const facts_rule *rule)
 {
     for (size_t n = 0; n < b->count; n++)
         if (b->of[n].id == id)
@@ -53,22 +56,28 @@ static facts_limits limits_of(const batch *b, facts_tensor_id id, const facts_te
     return facts_judge_limits(here, rule);
 }
 
-/* Compares the answer over rule->pattern, or `lie` in its place. `part`: a part of the tensor's expected values; NULL: all of
- * it. */
-static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, facts_lie lie, const facts_part *part)
+/* Compares the answer over rule->pattern, or `lie` in its place. `part`: a part of the tensor's
+ * expected values; NULL: all of it. */
+static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, facts_lie lie,
+                        const facts_part *part)
 {
     facts_reference *t = b->reference;
     question *q = &b->of[b->count];
     facts_asked *a = &b->asked[b->count];
     const facts_tensor here = facts_tensor_seen(t->memory.problem, id);
-    *q = (question){ .id = id, .whole = !part, .there = facts_memory_seen(&t->memory, id), .rule = *rule };
+    *q = (question){
+        .id = id, .whole = !part, .there = facts_memory_seen(&t->memory, id), .rule = *rule
+    };
     *a = (facts_asked){ .tensor = &q->there,
-                        .storage = lie == FACTS_LIE_COUNT ? facts_memory_address(&t->memory, id, rule->pattern) : NULL,
+                        .storage = lie == FACTS_LIE_COUNT
+                                       ? facts_memory_address(&t->memory, id, rule->pattern)
+                                       : NULL,
                         .lie = lie,
                         .limits = limits_of(b, id, &here, rule),
                         .expects = expects_of(t, id),
                         .part = part ? *part : whole_of(&here, rule),
-                        .weights = part ? (facts_judged_rows){ .channels = here.dim[3] } : facts_judge_weights(&here, rule) };
+                        .weights = part ? (facts_judged_rows){ .channels = here.dim[3] }
+                                        : facts_judge_weights(&here, rule) };
     b->count++;
     if (!t->expectation.answer[id].at)
         TRY(facts_expected_upload(&q->copies, t->memory.gpu, &a->part,
@@ -109,7 +118,8 @@ static batch *begin(facts_reference *t)
 }
 
 /* One question alone; storage NULL: a lie. */
-static fattn_status judge_there(facts_judgement *out, facts_reference *t, facts_tensor_id id, const facts_rule *rule, facts_lie lie)
+static fattn_status judge_there(facts_judgement *out, facts_reference *t, facts_tensor_id id,
+                                const facts_rule *rule, facts_lie lie)
 {
     batch *b = begin(t);
     fattn_status status = b ? ask(b, id, rule, lie, NULL) : FATTN_NO_MEMORY;
@@ -121,14 +131,16 @@ static fattn_status judge_there(facts_judgement *out, facts_reference *t, facts_
     return status;
 }
 
-/* ---- can the data detect an error? --------------------------------------------------------------------------------------------
+/* ---- can the data detect an error?
+ * --------------------------------------------------------------------------------------------
  */
 
-/* The number of elements whose lies take no longer over all heads than over the first: one for each thread that a large GPU runs
- * at once. */
+/* The number of elements whose lies take no longer over all heads than over the first: one for each
+ * thread that a large GPU runs at once. */
 #define FEW_ELEMENTS (1 << 16)
 
-/* Single elements of the first head are enough to catch most lies. A tensor with a single row has no next row. */
+/* Single elements of the first head are enough to catch most lies. A tensor with a single row has
+ * no next row. */
 static fattn_status ask_first(batch *b, facts_tensor_id id)
 {
     const facts_rule rule = facts_expectation_rule(&b->reference->expectation, id, A);
@@ -137,7 +149,8 @@ static fattn_status ask_first(batch *b, facts_tensor_id id)
     facts_part first = whole_of(&here, &rule);
     first.batches = first.heads = 1;
     TRY(ask(b, id, &rule, FACTS_LIE_ZERO, few ? NULL : &first));
-    return ask(b, id, &rule, here.dim[2] > 1 ? FACTS_LIE_ROW : FACTS_LIE_CHANNEL, few ? NULL : &first);
+    return ask(b, id, &rule, here.dim[2] > 1 ? FACTS_LIE_ROW : FACTS_LIE_CHANNEL,
+               few ? NULL : &first);
 }
 
 static bool is_caught(const question *q)
@@ -147,7 +160,8 @@ static bool is_caught(const question *q)
 }
 
 /* The other lies need the elements of all heads, or the sums over rows. */
-static fattn_status end_over_all(facts_lie_end *out, facts_reference *t, facts_tensor_id id, facts_lie lie)
+static fattn_status end_over_all(facts_lie_end *out, facts_reference *t, facts_tensor_id id,
+                                 facts_lie lie)
 {
     const facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
     facts_judgement found;
@@ -183,7 +197,8 @@ static fattn_status weigh_trust(const batch *b, size_t n)
     return FATTN_OK;
 }
 
-/* ---- all answers at once ------------------------------------------------------------------------------------------------------
+/* ---- all answers at once
+ * ------------------------------------------------------------------------------------------------------
  */
 
 static fattn_status bits_of(uint64_t *out, facts_reference *t, facts_tensor_id id)
@@ -202,12 +217,14 @@ static fattn_status judge_or_ask(facts_judgement *out, uint64_t *bits, batch *b,
     return bits_of(bits, b->reference, id);
 }
 
-static fattn_status ask_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], batch *b)
+static fattn_status ask_all(facts_judgement out[FACTS_TENSOR_COUNT],
+                            uint64_t bits[FACTS_TENSOR_COUNT], batch *b)
 {
     facts_reference *t = b->reference;
     const facts_problem *p = t->memory.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !t->weighed; id++) {
-        if (facts_judging_can_detect(p, id) && t->expectation.answer[id].want && t->expectation.answer[id].at)
+        if (facts_judging_can_detect(p, id) && t->expectation.answer[id].want &&
+            t->expectation.answer[id].at)
             TRY(ask_first(b, id));
         else if (facts_judging_can_detect(p, id))
             facts_judging_weigh(t, id);
@@ -218,7 +235,8 @@ static fattn_status ask_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bi
     return FATTN_OK;
 }
 
-static fattn_status conclude(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], const batch *b)
+static fattn_status conclude(facts_judgement out[FACTS_TENSOR_COUNT],
+                             uint64_t bits[FACTS_TENSOR_COUNT], const batch *b)
 {
     facts_reference *t = b->reference;
     for (size_t n = 0; n < b->count; n++) {
@@ -235,7 +253,8 @@ static fattn_status conclude(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t b
     return FATTN_OK;
 }
 
-static fattn_status judge_slabs(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
+static fattn_status judge_slabs(facts_judgement out[FACTS_TENSOR_COUNT],
+                                uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(t->memory.problem, id)) {
@@ -245,19 +264,23 @@ static fattn_status judge_slabs(facts_judgement out[FACTS_TENSOR_COUNT], uint64_
     return FATTN_OK;
 }
 
-/* ---- the side -----------------------------------------------------------------------------------------------------------------
+/* ---- the side
+ * -----------------------------------------------------------------------------------------------------------------
  */
 
-static fattn_status one(facts_judgement *out, facts_reference *t, facts_tensor_id id, facts_pattern pattern)
+static fattn_status one(facts_judgement *out, facts_reference *t, facts_tensor_id id,
+                        facts_pattern pattern)
 {
     facts_rule rule;
     if (t->slabs)
         return facts_slabs_judge(out, t, id, pattern);
     TRY(facts_judging_rule(&rule, t, id, pattern));
-    return rule.expected.want ? judge_there(out, t, id, &rule, FACTS_LIE_COUNT) : facts_judging_host.one(out, t, id, pattern);
+    return rule.expected.want ? judge_there(out, t, id, &rule, FACTS_LIE_COUNT)
+                              : facts_judging_host.one(out, t, id, pattern);
 }
 
-static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
+static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT],
+                        facts_reference *t)
 {
     if (t->slabs)
         return judge_slabs(out, bits, t);
@@ -272,7 +295,8 @@ static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[F
 }
 
 /* Without `share`: in any bit. `tensor` is written. */
-static facts_two_runs both_runs(facts_reference *t, facts_tensor_id id, const double *share, facts_tensor *tensor)
+static facts_two_runs both_runs(facts_reference *t, facts_tensor_id id, const double *share,
+                                facts_tensor *tensor)
 {
     facts_memory *m = &t->memory;
     *tensor = facts_memory_seen(m, id);
@@ -284,9 +308,11 @@ static facts_two_runs both_runs(facts_reference *t, facts_tensor_id id, const do
                              .share = share ? *share : 0 };
 }
 
-static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id, const double *share, int64_t at[4])
+static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id,
+                           const double *share, int64_t at[4])
 {
-    if (share && t->slabs) /* the bounds of the slabs are no longer in memory; both answers were compared */
+    if (share &&
+        t->slabs) /* the bounds of the slabs are no longer in memory; both answers were compared */
         return FATTN_OK;
     if (share && !t->expectation.answer[id].at)
         return facts_judging_host.differ(out, t, id, share, at);

@@ -9,10 +9,12 @@
 #include "numbers/fill/seen.h"
 #include "worker/gpu/try.h"
 
-fattn_status facts_judging_rule(facts_rule *out, facts_reference *t, facts_tensor_id id, facts_pattern pattern)
+fattn_status facts_judging_rule(facts_rule *out, facts_reference *t, facts_tensor_id id,
+                                facts_pattern pattern)
 {
     const facts_problem *p = t->memory.problem;
-    if ((id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP) && p->tensor[FACTS_TENSOR_MAX].present) {
+    if ((id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP) &&
+        p->tensor[FACTS_TENSOR_MAX].present) {
         const void *max = facts_memory_storage(&t->memory, FACTS_TENSOR_MAX, pattern);
         if (!max)
             return FATTN_NO_MEMORY;
@@ -24,8 +26,10 @@ fattn_status facts_judging_rule(facts_rule *out, facts_reference *t, facts_tenso
 
 bool facts_judging_can_detect(const facts_problem *p, facts_tensor_id id)
 {
-    const bool of_scores = id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS;
-    return facts_tensor_is_output(p, id) && facts_fill_is_dense(p->fill) && (!of_scores || facts_oracle_two_keys(p));
+    const bool of_scores =
+        id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS;
+    return facts_tensor_is_output(p, id) && facts_fill_is_dense(p->fill) &&
+           (!of_scores || facts_oracle_two_keys(p));
 }
 
 void facts_judging_weigh(facts_reference *t, facts_tensor_id id)
@@ -35,7 +39,8 @@ void facts_judging_weigh(facts_reference *t, facts_tensor_id id)
     t->untrusted[id] = rule.expected.want && !facts_judge_trusts(&tensor, &rule);
 }
 
-static fattn_status one(facts_judgement *out, facts_reference *t, facts_tensor_id id, facts_pattern pattern)
+static fattn_status one(facts_judgement *out, facts_reference *t, facts_tensor_id id,
+                        facts_pattern pattern)
 {
     const facts_problem *p = t->memory.problem;
     const facts_tensor tensor = facts_tensor_seen(p, id);
@@ -49,7 +54,8 @@ static fattn_status one(facts_judgement *out, facts_reference *t, facts_tensor_i
     return FATTN_OK;
 }
 
-static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
+static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT],
+                        facts_reference *t)
 {
     const facts_problem *p = t->memory.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !t->weighed; id++)
@@ -65,7 +71,8 @@ static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[F
     return FATTN_OK;
 }
 
-static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id, const double *share, int64_t at[4])
+static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id,
+                           const double *share, int64_t at[4])
 {
     const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
     const facts_answer *answer = &t->expectation.answer[id];

@@ -1,8 +1,8 @@
-/* One configuration of one case, from its memory to its verdict. Start to read here: the page is in the order of the calls, and the
- * details lie in the files beside it.
+/* One configuration of one case, from its memory to its verdict. Start to read here: the page is in
+ * the order of the calls, and the details lie in the files beside it.
  *
- *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share them
- *     execute                   runs.c, forward_runs.c; exec*.c for the ways of exec= and threads=
+ *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share
+ * them execute                   runs.c, forward_runs.c; exec*.c for the ways of exec= and threads=
  *     compare                   compare_runs.c, judging*.c; checks.c for the further runs of check=
  *     report                    both_oracles.c; worker/row/row_trial.c writes the row */
 #include <stdio.h>
@@ -17,9 +17,12 @@
 #include "worker/memory/own_forward.h"
 #include "worker/memory/slabs.h"
 
-/* ---- create, fill, reference ------------------------------------------------------------------------------------------------ */
+/* ---- create, fill, reference
+ * ------------------------------------------------------------------------------------------------
+ */
 
-static fattn_status make(facts_reference *out, const facts_making *how, const facts_reference_edit *edit, facts_error *error)
+static fattn_status make(facts_reference *out, const facts_making *how,
+                         const facts_reference_edit *edit, facts_error *error)
 {
     const facts_spent before = facts_spend(FACTS_SPENT_ALLOCATE);
     fattn_status status = facts_reference_create(out, how, error);
@@ -33,7 +36,8 @@ static fattn_status make(facts_reference *out, const facts_making *how, const fa
     return status;
 }
 
-/* Too large to be on the GPU as a whole: a check, which reads every output and every expected value, takes the host's memory. */
+/* Too large to be on the GPU as a whole: a check, which reads every output and every expected
+ * value, takes the host's memory. */
 static bool is_in_slabs(const facts_making *how)
 {
     facts_slabs *slabs = NULL;
@@ -42,22 +46,25 @@ static bool is_in_slabs(const facts_making *how)
     return !whole;
 }
 
-fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how, const facts_reference_edit *edit,
-                                 facts_error *error)
+fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how,
+                                 const facts_reference_edit *edit, facts_error *error)
 {
     facts_making making = *how;
-    making.here = how->like || !how->worker->gpu || how->worker->oracle == FACTS_ORACLE_CPU || (edit && edit->here) ||
+    making.here = how->like || !how->worker->gpu || how->worker->oracle == FACTS_ORACLE_CPU ||
+                  (edit && edit->here) ||
                   ((edit || how->problem->check != FACTS_CHECK_NONE) && is_in_slabs(how));
     fattn_status status = make(out, &making, edit, error);
-    if (making.here || status != FATTN_INTERNAL || edit) /* an edit has changed what the data is made of */
+    if (making.here || status != FATTN_INTERNAL ||
+        edit) /* an edit has changed what the data is made of */
         return status;
-    facts_reference_destroy(out); /* the oracle on the GPU refuses this case: the C reference computes it, on the host */
+    facts_reference_destroy(out); /* the oracle on the GPU refuses this case: the C reference
+                                     computes it, on the host */
     making.here = true;
     return make(out, &making, edit, error);
 }
 
-/* Nothing of this case has run, except possibly the engine's launch for the dropout mask. Any other device fault comes from an
- * earlier case of this process, or from FACTS. */
+/* Nothing of this case has run, except possibly the engine's launch for the dropout mask. Any other
+ * device fault comes from an earlier case of this process, or from FACTS. */
 static bool give_up(facts_runs *r, fattn_status status, const char *why)
 {
     const bool fault = status == FATTN_DEVICE_FAULT;
@@ -65,7 +72,8 @@ static bool give_up(facts_runs *r, fattn_status status, const char *why)
     r->out->again = fault && r->worker->ran;
     r->out->facts_failed = fault && !r->options->edit && !r->reference->keep.faulted;
     r->out->status = status;
-    snprintf(r->out->text, sizeof r->out->text, "%s%.250s", r->out->facts_failed ? "before an engine ran: " : "", why);
+    snprintf(r->out->text, sizeof r->out->text, "%s%.250s",
+             r->out->facts_failed ? "before an engine ran: " : "", why);
     facts_reference_destroy(r->reference);
     return false;
 }
@@ -81,27 +89,38 @@ static bool prepare(facts_runs *r)
                             .pass = r->problem->ask.pass,
                             .engine = engine ? engine->index : -1,
                             .cudnn = r->worker->info.cudnn_version };
-    const facts_making making = { .worker = r->worker, .problem = r->problem, .plan = *r->plan, .who = edit ? NULL : &who };
+    const facts_making making = {
+        .worker = r->worker, .problem = r->problem, .plan = *r->plan, .who = edit ? NULL : &who
+    };
     facts_error error = { 0 };
     facts_runs_say(r, "reference");
-    fattn_status status = r->reference->memory.problem ? FATTN_OK : facts_trial_prepare(r->reference, &making, edit, &error);
+    fattn_status status = r->reference->memory.problem
+                              ? FATTN_OK
+                              : facts_trial_prepare(r->reference, &making, edit, &error);
     if (status != FATTN_OK)
         return give_up(r, status, error.text);
-    r->out->prepared = edit || facts_runs_has_reference(r, facts_reference_judges(r->reference, &who));
-    r->out->again = !r->out->prepared && r->worker->lost; /* by another configuration: this one has not run */
+    r->out->prepared =
+        edit || facts_runs_has_reference(r, facts_reference_judges(r->reference, &who));
+    r->out->again =
+        !r->out->prepared && r->worker->lost; /* by another configuration: this one has not run */
     r->out->oracle = facts_reference_oracle(r->reference);
     return r->out->prepared;
 }
 
-/* ---- execute ---------------------------------------------------------------------------------------------------------------- */
+/* ---- execute
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 /* A case with repeats is timed, on a GPU. */
 static void measure(facts_runs *r)
 {
     facts_call timed = r->call;
-    if (r->worker->device != FACTS_DEVICE_GPU || r->out->exec_us > 0 || !*r->plan || facts_runs_over(r))
+    if (r->worker->device != FACTS_DEVICE_GPU || r->out->exec_us > 0 || !*r->plan ||
+        facts_runs_over(r))
         return;
-    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_B)) /* a repeated launch finds the results of the launch before */
+    if (!facts_runs_once(
+            r, &r->call,
+            FACTS_PATTERN_B)) /* a repeated launch finds the results of the launch before */
         return;
     if (facts_may_do_without_forward(r->problem))
         timed.forward = NULL; /* O and Stats are already in memory */
@@ -120,7 +139,9 @@ static bool execute(facts_runs *r)
     return r->out->status == FATTN_OK;
 }
 
-/* ---- compare, report -------------------------------------------------------------------------------------------------------- */
+/* ---- compare, report
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static void compare(facts_runs *r)
 {
@@ -153,7 +174,8 @@ static void report(facts_runs *r)
     r->worker->lost = r->worker->lost || (gpu && r->out->verdict == FACTS_VERDICT_OVERRUN);
 }
 
-void facts_trial_run(facts_trial *out, facts_reference *reference, fattn_plan **plan, const facts_trial_options *options)
+void facts_trial_run(facts_trial *out, facts_reference *reference, fattn_plan **plan,
+                     const facts_trial_options *options)
 {
     *out = (facts_trial){ .verdict = FACTS_VERDICT_PASS };
     facts_runs r = { .out = out,

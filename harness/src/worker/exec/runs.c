@@ -53,7 +53,9 @@ bool facts_runs_check(facts_runs *r, fattn_status status, const char *what)
 
 void facts_runs_find(facts_runs *r, facts_verdict verdict, const char *format, ...)
 {
-    facts_verdict before = r->out->verdict, both = before == FACTS_VERDICT_PASS ? verdict : facts_verdict_worse(before, verdict);
+    facts_verdict before = r->out->verdict, both = before == FACTS_VERDICT_PASS
+                                                       ? verdict
+                                                       : facts_verdict_worse(before, verdict);
     if (both == before && r->out->text[0] != '\0')
         return;
     r->out->verdict = both;
@@ -82,7 +84,9 @@ bool facts_runs_has_reference(facts_runs *r, int failed)
     return failed == 0;
 }
 
-/* ---- a run ------------------------------------------------------------------------------------------------------------------ */
+/* ---- a run
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 bool facts_runs_arm(facts_runs *r, facts_pattern pattern)
 {
@@ -118,7 +122,8 @@ double facts_runs_now_us(void)
 
 bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern pattern)
 {
-    facts_call launched = *call, before = { .plan = call->forward, .tensors = call->forward_tensors };
+    facts_call launched = *call,
+               before = { .plan = call->forward, .tensors = call->forward_tensors };
     if (!facts_runs_arm(r, pattern))
         return false;
     if (before.plan && !facts_runs_check(r, facts_call_launch(&before, r->worker->stream), NULL))
@@ -135,26 +140,35 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
     return facts_runs_fetch(r, pattern);
 }
 
-/* Each timed launch overwrites the answers of the previous one, so only the last answers can be compared. */
-void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstream_st *), void *argument)
+/* Each timed launch overwrites the answers of the previous one, so only the last answers can be
+ * compared. */
+void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstream_st *),
+                     void *argument)
 {
     char how[80];
-    snprintf(how, sizeof how, "the first run and the last of %d timed launches", FACTS_TIMED_LAUNCHES);
+    snprintf(how, sizeof how, "the first run and the last of %d timed launches",
+             FACTS_TIMED_LAUNCHES);
     const facts_spent before = facts_spend(FACTS_SPENT_TIME);
-    const bool timed = facts_runs_check(
-        r, fattn_stream_time(r->worker->context, r->worker->stream, launch, argument, FACTS_TIMED_LAUNCHES, &r->out->exec_us),
-        NULL);
+    const bool timed =
+        facts_runs_check(r,
+                         fattn_stream_time(r->worker->context, r->worker->stream, launch, argument,
+                                           FACTS_TIMED_LAUNCHES, &r->out->exec_us),
+                         NULL);
     facts_spend(before);
     if (timed && facts_runs_fetch(r, FACTS_PATTERN_B))
         facts_runs_compare(r, how);
 }
 
-/* ---- before the first run --------------------------------------------------------------------------------------------------- */
+/* ---- before the first run
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static bool make_workspace(facts_runs *r)
 {
-    size_t bytes = fattn_plan_workspace_bytes(*r->plan), forward = r->forward ? fattn_plan_workspace_bytes(r->forward) : 0;
-    return facts_runs_check(r, facts_memory_workspace(r->memory, forward > bytes ? forward : bytes), NULL);
+    size_t bytes = fattn_plan_workspace_bytes(*r->plan),
+           forward = r->forward ? fattn_plan_workspace_bytes(r->forward) : 0;
+    return facts_runs_check(r, facts_memory_workspace(r->memory, forward > bytes ? forward : bytes),
+                            NULL);
 }
 
 /* Checks the offsets, tables, lengths and scales on the device. */
@@ -170,7 +184,8 @@ static bool check_call(facts_runs *r)
     }
     if (!facts_runs_check(r, facts_memory_arm(r->memory, FACTS_PATTERN_A, 0), NULL))
         return false;
-    return facts_runs_check(r, fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream), NULL);
+    return facts_runs_check(
+        r, fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream), NULL);
 }
 
 bool facts_runs_ready(facts_runs *r)

@@ -14,7 +14,8 @@ fattn_status facts_call_launch(void *argument, struct CUstream_st *stream)
         return status;
     if (call->as)
         return fattn_forward_as(call->plan, call->as, &call->tensors, stream);
-    return call->backward ? fattn_backward(call->plan, &call->tensors, stream) : fattn_forward(call->plan, &call->tensors, stream);
+    return call->backward ? fattn_backward(call->plan, &call->tensors, stream)
+                          : fattn_forward(call->plan, &call->tensors, stream);
 }
 
 fattn_status facts_seam_run(facts_memory *memory, facts_call *call)
@@ -34,7 +35,8 @@ fattn_status facts_seam_replay(facts_memory *memory, const fattn_graph *graph)
     return fattn_stream_synchronize(memory->worker->context, memory->worker->stream);
 }
 
-fattn_status facts_seam_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES])
+fattn_status facts_seam_fetch(facts_memory *memory, facts_pattern pattern,
+                              int64_t overrun[FACTS_PLACES])
 {
     return facts_memory_fetch(memory, pattern, overrun);
 }

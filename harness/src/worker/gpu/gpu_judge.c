@@ -15,16 +15,22 @@ static void index_of(const facts_tensor *t, uint64_t n, int64_t out[4])
     }
 }
 
-fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, double unit, void *storage)
+fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values,
+                             double unit, void *storage)
 {
-    facts_round_call call = { .view = facts_strided_of(tensor), .values = values, .unit = unit, .storage = storage };
+    facts_round_call call = {
+        .view = facts_strided_of(tensor), .values = values, .unit = unit, .storage = storage
+    };
     return facts_gpu_launch(gpu, FACTS_KERNEL_round, facts_threads_of(&call.view), &call);
 }
 
-fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits)
+fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage,
+                            uint64_t *bits)
 {
     facts_counter sum = 0;
-    facts_hash_call call = { .view = facts_strided_of(tensor), .storage = storage, .sum = gpu->counters };
+    facts_hash_call call = { .view = facts_strided_of(tensor),
+                             .storage = storage,
+                             .sum = gpu->counters };
     TRY(facts_gpu_count(gpu, &sum, 1));
     TRY(facts_gpu_launch(gpu, FACTS_KERNEL_hash, facts_threads_of(&call.view), &call));
     TRY(facts_gpu_counted(gpu, &sum, 1));
@@ -41,7 +47,8 @@ static bool all_owe_a_value(const int32_t *expects, int64_t count)
 }
 
 /* The rows with an expected value, on the device while one kernel runs; NULL: all rows. */
-static fattn_status send_expected(facts_gpu *gpu, void **out, const facts_tensor *tensor, const int32_t *expects)
+static fattn_status send_expected(facts_gpu *gpu, void **out, const facts_tensor *tensor,
+                                  const int32_t *expects)
 {
     const int64_t count = tensor->dim[0] * tensor->dim[2];
     *out = NULL;
@@ -74,7 +81,8 @@ fattn_status facts_gpu_repeat(facts_gpu *gpu, facts_two_runs *of, size_t count)
                                    .count = gpu->counters + 2 * sent,
                                    .least = gpu->counters + 2 * sent + 1 };
         if (status == FATTN_OK)
-            status = facts_gpu_launch(gpu, FACTS_KERNEL_repeat, facts_threads_of(&call.view), &call);
+            status =
+                facts_gpu_launch(gpu, FACTS_KERNEL_repeat, facts_threads_of(&call.view), &call);
     }
     if (status == FATTN_OK)
         status = facts_gpu_counted(gpu, found, 2 * count);
@@ -88,8 +96,8 @@ fattn_status facts_gpu_repeat(facts_gpu *gpu, facts_two_runs *of, size_t count)
     return status;
 }
 
-fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *expects,
-                              facts_pattern pattern, facts_found *out)
+fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage,
+                              const int32_t *expects, facts_pattern pattern, facts_found *out)
 {
     facts_counter found[4] = { 0, UINT64_MAX, 0, UINT64_MAX };
     facts_survey_call call = { .view = facts_strided_of(tensor),
@@ -135,7 +143,8 @@ static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_asked *a)
     if (!a->part.rows)
         return FATTN_OK;
     TRY(facts_gpu_make(gpu, &t->rows, (size_t)a->part.row_count * sizeof *a->part.rows));
-    return facts_gpu_send(gpu, t->rows, a->part.rows, (size_t)a->part.row_count * sizeof *a->part.rows);
+    return facts_gpu_send(gpu, t->rows, a->part.rows,
+                          (size_t)a->part.row_count * sizeof *a->part.rows);
 }
 
 static void free_tables(facts_gpu *gpu, const tables *t)
@@ -156,7 +165,8 @@ static int64_t rows_of(const facts_asked *a)
 }
 
 /* `expects` and `out` are on the device. */
-static facts_one_judging judging_of(const facts_asked *a, const tables *t, const int32_t *expects, void *out)
+static facts_one_judging judging_of(const facts_asked *a, const tables *t, const int32_t *expects,
+                                    void *out)
 {
     const facts_part *part = &a->part;
     const facts_tensor *tensor = a->tensor;
@@ -174,7 +184,8 @@ static facts_one_judging judging_of(const facts_asked *a, const tables *t, const
     one.view.dim[0] = part->batches;
     one.view.dim[1] = part->heads;
     one.view.dim[2] = part->rows ? part->row_count : tensor->dim[2];
-    one.view.first += (tensor->start ? 0 : part->b * tensor->stride[0]) + part->h * tensor->stride[1];
+    one.view.first +=
+        (tensor->start ? 0 : part->b * tensor->stride[0]) + part->h * tensor->stride[1];
     one.view.start += tensor->start ? part->b : 0;
     one.view.live += tensor->live ? part->b : 0;
     one.view.lane_bits = facts_joined_lane_bits(rows_of(a), one.view.dim[3]);
@@ -224,7 +235,8 @@ static fattn_status send_all(facts_gpu *gpu, hearing *h)
             TRY(send_tables(gpu, &h->table[n], &h->asked[n]));
     }
     void *there = NULL;
-    const fattn_status status = facts_gpu_make(gpu, &there, h->slice_bytes + rows * sizeof(facts_judged_row));
+    const fattn_status status =
+        facts_gpu_make(gpu, &there, h->slice_bytes + rows * sizeof(facts_judged_row));
     h->there = there;
     return status;
 }
@@ -252,8 +264,10 @@ static fattn_status hear(facts_gpu *gpu, const hearing *h, size_t from, size_t t
             const size_t i = n - from;
             judge.one[i] = judging_of(a, &h->table[n], expects_of(h, n), row);
             judge.blocks[i] = facts_gpu_blocks(facts_threads_of(&judge.one[i].view));
-            walk.one[i] =
-                (facts_one_walk){ .rows = a->weights, .slices = slices_of(a), .of_slice = judge.one[i].view.dim[2], .out = slice };
+            walk.one[i] = (facts_one_walk){ .rows = a->weights,
+                                            .slices = slices_of(a),
+                                            .of_slice = judge.one[i].view.dim[2],
+                                            .out = slice };
             walk.one[i].rows.row = row;
             walk.blocks[i] = facts_gpu_blocks(slices_of(a) * FACTS_BLOCK);
             blocks += judge.blocks[i];
@@ -275,7 +289,8 @@ static fattn_status hear(facts_gpu *gpu, const hearing *h, size_t from, size_t t
 static fattn_status fetch_all(facts_gpu *gpu, const hearing *h)
 {
     unsigned char *here = malloc(h->slice_bytes + 1), *next = here;
-    fattn_status status = here ? facts_gpu_fetch(gpu, here, h->there, h->slice_bytes) : FATTN_NO_MEMORY;
+    fattn_status status =
+        here ? facts_gpu_fetch(gpu, here, h->there, h->slice_bytes) : FATTN_NO_MEMORY;
     for (size_t n = 0; n < h->count && status == FATTN_OK; n++) {
         const size_t bytes = (size_t)slices_of(&h->asked[n]) * sizeof(facts_judged_slice);
         memcpy(h->asked[n].out, next, bytes);
@@ -290,7 +305,8 @@ fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_asked *asked, size_t c
     hearing h = { .asked = asked, .count = count, .table = calloc(count + 1, sizeof *h.table) };
     fattn_status status = h.table ? send_all(gpu, &h) : FATTN_NO_MEMORY;
     for (size_t from = 0; from < count && status == FATTN_OK; from += FACTS_JUDGED_TOGETHER)
-        status = hear(gpu, &h, from, count < from + FACTS_JUDGED_TOGETHER ? count : from + FACTS_JUDGED_TOGETHER);
+        status = hear(gpu, &h, from,
+                      count < from + FACTS_JUDGED_TOGETHER ? count : from + FACTS_JUDGED_TOGETHER);
     if (status == FATTN_OK && count > 0)
         status = fetch_all(gpu, &h);
     facts_gpu_free(gpu, h.there);

@@ -22,7 +22,8 @@ bool facts_gpu_load(facts_gpu *gpu, char error[256])
         snprintf(error, 256, "%.250s", fattn_last_error());
         return false;
     }
-    int status = gpu_module_create(&gpu->kernels, NULL, &facts_image_of_kernels, names, FACTS_KERNEL_COUNT, error);
+    int status = gpu_module_create(&gpu->kernels, NULL, &facts_image_of_kernels, names,
+                                   FACTS_KERNEL_COUNT, error);
     fattn_context_leave(gpu->context, previous);
     return status == 0;
 }
@@ -33,7 +34,8 @@ int32_t facts_gpu_blocks(int64_t work)
     return (int32_t)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
 }
 
-fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks, void *call)
+fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks,
+                                     void *call)
 {
     struct CUctx_st *previous;
     const unsigned grid[3] = { (unsigned)blocks, 1, 1 }, block[3] = { FACTS_BLOCK, 1, 1 };
@@ -41,7 +43,9 @@ fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_
     if (blocks <= 0)
         return FATTN_OK;
     TRY(facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)));
-    return facts_gpu_leave(gpu, previous, gpu_launch(gpu->kernels, kernel, grid, block, 0, gpu->stream, arguments, gpu->text));
+    return facts_gpu_leave(
+        gpu, previous,
+        gpu_launch(gpu->kernels, kernel, grid, block, 0, gpu->stream, arguments, gpu->text));
 }
 
 fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call)
@@ -49,7 +53,8 @@ fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work,
     return facts_gpu_launch_blocks(gpu, kernel, facts_gpu_blocks(work), call);
 }
 
-/* ---- several things in one launch ---------------------------------------------------------------------------------------------
+/* ---- several things in one launch
+ * ---------------------------------------------------------------------------------------------
  */
 
 typedef struct queue {
@@ -62,8 +67,8 @@ static queue queue_of(facts_gpu *gpu, facts_kernel kernel)
 {
     struct facts_together *t = &gpu->together;
     switch (kernel) {
-#define AS_CASE(name)                                                                                                              \
-    case FACTS_KERNEL_##name:                                                                                                      \
+#define AS_CASE(name)                                                                              \
+    case FACTS_KERNEL_##name:                                                                      \
         return (queue){ &t->name, t->name.blocks, sizeof t->name.blocks / sizeof *t->name.blocks };
         FACTS_TOGETHER_LIST(AS_CASE)
 #undef AS_CASE

@@ -45,9 +45,10 @@ struct facts_gpu {
     fattn_context *context;
     struct CUstream_st *stream;
     gpu_module *kernels;
-    fref_gpu *oracle;                     /* NULL until it is used */
-    facts_counter *counters;              /* on the device; behind them FACTS_COLLECTED bytes */
-    int64_t *watched[FACTS_COUNTERS / 2]; /* the address to which counter 2n minus counter 2n + 1 is added */
+    fref_gpu *oracle;        /* NULL until it is used */
+    facts_counter *counters; /* on the device; behind them FACTS_COLLECTED bytes */
+    int64_t *watched[FACTS_COUNTERS /
+                     2]; /* the address to which counter 2n minus counter 2n + 1 is added */
     size_t watched_count;
     struct facts_collected collected[FACTS_GPU_WATCHED];
     size_t collected_count, collected_bytes;
@@ -62,20 +63,23 @@ struct facts_gpu {
 
 /* Keeps the library's message for a failure. Returns `status`. */
 fattn_status facts_gpu_keep_error(facts_gpu *gpu, fattn_status status);
-/* Leaves the GPU's context. Returns the status of `result`, the result of a call of gpu_module.h in that context. */
+/* Leaves the GPU's context. Returns the status of `result`, the result of a call of gpu_module.h in
+ * that context. */
 fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result);
 /* Releases the oracle; the context is current. */
 void facts_gpu_forget(facts_gpu *gpu);
 /* Loads the kernels of this build into the context. */
 bool facts_gpu_load(facts_gpu *gpu, char error[256]);
-/* Launches a kernel with a thread for each of `work` elements, but with no more threads than keep the GPU busy. `call` is the
- * kernel's parameter. */
+/* Launches a kernel with a thread for each of `work` elements, but with no more threads than keep
+ * the GPU busy. `call` is the kernel's parameter. */
 fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call);
-/* The number of blocks that such a launch has. One launch that does several pieces of work has this number for each. */
+/* The number of blocks that such a launch has. One launch that does several pieces of work has this
+ * number for each. */
 int32_t facts_gpu_blocks(int64_t work);
-fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks, void *call);
-/* Adds the work that the caller wrote to together.NAME.one[together.count[kernel]], with `work` threads. It is launched now, or
- * later together with other work. */
+fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks,
+                                     void *call);
+/* Adds the work that the caller wrote to together.NAME.one[together.count[kernel]], with `work`
+ * threads. It is launched now, or later together with other work. */
 fattn_status facts_gpu_put_off(facts_gpu *gpu, facts_kernel kernel, int64_t work);
 fattn_status facts_gpu_launch_together(facts_gpu *gpu);
 /* The number of threads for the rows of a tensor, if 2^lane_bits threads process one row. */

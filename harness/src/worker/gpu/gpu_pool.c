@@ -1,5 +1,6 @@
-/* Freed device memory is kept for the next allocation of that size: an allocation by the driver takes as long as a small case.
- * Memory that a kernel still uses may be reused, because all work here is in the order of one stream. */
+/* Freed device memory is kept for the next allocation of that size: an allocation by the driver
+ * takes as long as a small case. Memory that a kernel still uses may be reused, because all work
+ * here is in the order of one stream. */
 #include "fattn/device.h"
 #include "gpu_launch.h"
 
@@ -11,8 +12,8 @@ static struct facts_kept_block *fitting(facts_gpu *gpu, size_t bytes, bool exact
     struct facts_kept_block *best = NULL;
     for (int i = 0; i < gpu->reached; i++) {
         struct facts_kept_block *block = &gpu->pool[i];
-        const bool fits =
-            block->at && !block->used && block->bytes >= bytes && (exact ? block->bytes == bytes : block->bytes / 2 <= bytes);
+        const bool fits = block->at && !block->used && block->bytes >= bytes &&
+                          (exact ? block->bytes == bytes : block->bytes / 2 <= bytes);
         if (fits && (!best || block->bytes < best->bytes))
             best = block;
     }
@@ -110,7 +111,8 @@ void facts_gpu_free(facts_gpu *gpu, void *memory)
 {
     struct facts_kept_block *block = memory ? place_of(gpu, memory) : NULL;
     if (!block) {
-        fattn_buffer_destroy(gpu->context, memory); /* the driver waits for the kernels that still use it */
+        fattn_buffer_destroy(gpu->context,
+                             memory); /* the driver waits for the kernels that still use it */
         return;
     }
     if (block->bytes > MOST_KEPT) {

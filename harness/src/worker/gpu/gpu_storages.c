@@ -34,7 +34,8 @@ fattn_status facts_gpu_noise(facts_gpu *gpu, void *to, uint64_t seed, size_t byt
 /* ---- fills ---- */
 
 /* A table of a recipe, on the device. */
-static fattn_status send_table(facts_gpu *gpu, void **out, const void *table, int64_t count, size_t size)
+static fattn_status send_table(facts_gpu *gpu, void **out, const void *table, int64_t count,
+                               size_t size)
 {
     *out = NULL;
     if (!table)
@@ -61,22 +62,27 @@ static fattn_status send_tables(facts_gpu *gpu, void *table[4], facts_recipe *r)
 }
 
 /* Quantises the blocks. */
-static fattn_status fill_blocks(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
+static fattn_status fill_blocks(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id,
+                                void *storage)
 {
-    const size_t bytes = (size_t)problem->tensor[id].elements * facts_dtype_bytes(problem->tensor[id].dtype);
+    const size_t bytes =
+        (size_t)problem->tensor[id].elements * facts_dtype_bytes(problem->tensor[id].dtype);
     void *here = malloc(bytes + 1);
     fattn_status status = here ? facts_gpu_launch_together(gpu) : FATTN_NO_MEMORY;
     if (status == FATTN_OK)
         status = facts_gpu_fetch(gpu, here, storage, bytes);
     if (status == FATTN_OK)
-        status = facts_fill_tensor(problem, id, here) ? facts_gpu_send(gpu, storage, here, bytes) : FATTN_NO_MEMORY;
+        status = facts_fill_tensor(problem, id, here) ? facts_gpu_send(gpu, storage, here, bytes)
+                                                      : FATTN_NO_MEMORY;
     if (status == FATTN_NO_MEMORY)
-        snprintf(gpu->text, sizeof gpu->text, "no memory for the fill of %s", facts_tensor_word(id));
+        snprintf(gpu->text, sizeof gpu->text, "no memory for the fill of %s",
+                 facts_tensor_word(id));
     free(here);
     return status;
 }
 
-fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
+fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id,
+                            void *storage)
 {
     void **table = gpu->together.table[gpu->together.count[FACTS_KERNEL_fill]];
     facts_one_fill *fill = NEXT(gpu, fill);
@@ -85,11 +91,14 @@ fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_
         return fill_blocks(gpu, problem, id, storage);
     if (!facts_recipe_make(&recipe, problem, id)) {
         facts_recipe_destroy(&recipe);
-        snprintf(gpu->text, sizeof gpu->text, "no memory for the fill of %s", facts_tensor_word(id));
+        snprintf(gpu->text, sizeof gpu->text, "no memory for the fill of %s",
+                 facts_tensor_word(id));
         return FATTN_NO_MEMORY;
     }
     const int64_t rows = recipe.extent[0] * recipe.extent[1] * recipe.extent[2];
-    *fill = (facts_one_fill){ .recipe = recipe, .storage = storage, .lane_bits = facts_lane_bits(rows, recipe.extent[3]) };
+    *fill = (facts_one_fill){ .recipe = recipe,
+                              .storage = storage,
+                              .lane_bits = facts_lane_bits(rows, recipe.extent[3]) };
     const fattn_status status = send_tables(gpu, table, &fill->recipe);
     facts_recipe_destroy(&recipe);
     if (status == FATTN_OK)
@@ -99,9 +108,12 @@ fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_
     return status;
 }
 
-fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype, void *storage, int64_t elements)
+fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype,
+                            void *storage, int64_t elements)
 {
-    *NEXT(gpu, gaps) = (facts_one_gaps){ .gaps = facts_gaps_of(problem, dtype), .storage = storage, .elements = elements };
+    *NEXT(gpu, gaps) = (facts_one_gaps){ .gaps = facts_gaps_of(problem, dtype),
+                                         .storage = storage,
+                                         .elements = elements };
     return facts_gpu_put_off(gpu, FACTS_KERNEL_gaps, elements);
 }
 
@@ -122,7 +134,8 @@ static facts_one_poison poison_of(const facts_image *image, facts_pattern patter
     return call;
 }
 
-static fattn_status poison_range(facts_gpu *gpu, const facts_one_poison *all, int64_t from, int64_t to)
+static fattn_status poison_range(facts_gpu *gpu, const facts_one_poison *all, int64_t from,
+                                 int64_t to)
 {
     facts_one_poison *one = NEXT(gpu, poison);
     *one = *all;
@@ -131,7 +144,8 @@ static fattn_status poison_range(facts_gpu *gpu, const facts_one_poison *all, in
     return facts_gpu_put_off(gpu, FACTS_KERNEL_poison, to - from);
 }
 
-fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes)
+fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern,
+                             void *bytes)
 {
     const facts_one_poison all = poison_of(image, pattern, bytes);
     TRY(facts_gpu_set(gpu, bytes, FACTS_GUARD_FILLER, facts_image_odd(image)));
@@ -139,7 +153,8 @@ fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pat
     return poison_range(gpu, &all, image->elements, all.to);
 }
 
-fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes)
+fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern,
+                              void *bytes)
 {
     const facts_one_poison all = poison_of(image, pattern, bytes);
     TRY(facts_gpu_set(gpu, bytes, FACTS_GUARD_FILLER, facts_image_odd(image)));
@@ -171,7 +186,8 @@ fattn_status facts_gpu_collect(facts_gpu *gpu, void *to_host, const void *from, 
     const size_t at = gpu->collected_bytes;
     if (bytes > FACTS_COLLECTED - at || gpu->collected_count == FACTS_GPU_WATCHED)
         return facts_gpu_fetch(gpu, to_host, from, bytes);
-    gpu->collected[gpu->collected_count++] = (struct facts_collected){ .to = to_host, .bytes = bytes, .at = COUNTER_BYTES + at };
+    gpu->collected[gpu->collected_count++] =
+        (struct facts_collected){ .to = to_host, .bytes = bytes, .at = COUNTER_BYTES + at };
     gpu->collected_bytes += (bytes + 15) / 16 * 16;
     return facts_gpu_copy(gpu, (unsigned char *)gpu->counters + COUNTER_BYTES + at, from, bytes);
 }
@@ -190,7 +206,8 @@ fattn_status facts_gpu_watch_end(facts_gpu *gpu)
 }
 
 /* The bytes of a skew that are smaller than an element. */
-static fattn_status changed_filler(facts_gpu *gpu, const facts_image *image, const void *bytes, int64_t *changed)
+static fattn_status changed_filler(facts_gpu *gpu, const facts_image *image, const void *bytes,
+                                   int64_t *changed)
 {
     unsigned char odd[16];
     const size_t count = facts_image_odd(image);
@@ -204,23 +221,29 @@ static fattn_status changed_filler(facts_gpu *gpu, const facts_image *image, con
 
 facts_strided facts_strided_of(const facts_tensor *t)
 {
-    facts_strided view = { .first = t->first, .dtype = t->dtype, .start = t->start, .live = t->live };
+    facts_strided view = {
+        .first = t->first, .dtype = t->dtype, .start = t->start, .live = t->live
+    };
     memcpy(view.dim, t->dim, sizeof view.dim);
     memcpy(view.stride, t->stride, sizeof view.stride);
     view.lane_bits = facts_lane_bits(t->dim[0] * t->dim[1] * t->dim[2], t->dim[3]);
     return view;
 }
 
-fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
+fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image,
+                               const facts_tensor *const tensors[], size_t count,
                                facts_pattern pattern, void *bytes, int64_t *changed)
 {
-    const facts_one_changed all = { .poison = poison_of(image, pattern, bytes), .count = watch(gpu, changed) };
+    const facts_one_changed all = { .poison = poison_of(image, pattern, bytes),
+                                    .count = watch(gpu, changed) };
     TRY(changed_filler(gpu, image, bytes, changed));
     *NEXT(gpu, changed) = all;
     TRY(facts_gpu_put_off(gpu, FACTS_KERNEL_changed, all.poison.to - all.poison.from));
     for (size_t i = 0; i < count; i++) {
         facts_one_owned *owned = NEXT(gpu, owned);
-        *owned = (facts_one_owned){ .view = facts_strided_of(tensors[i]), .storage = all.poison.storage, .count = all.count + 1 };
+        *owned = (facts_one_owned){ .view = facts_strided_of(tensors[i]),
+                                    .storage = all.poison.storage,
+                                    .count = all.count + 1 };
         memcpy(owned->code, all.poison.code, sizeof owned->code);
         int64_t *dim = owned->view.dim;
         for (int d = 0; d < 4; d++)
@@ -232,13 +255,16 @@ fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const f
     return FATTN_OK;
 }
 
-fattn_status facts_gpu_changed(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes, int64_t *changed)
+fattn_status facts_gpu_changed(facts_gpu *gpu, const facts_image *image, facts_pattern pattern,
+                               void *bytes, int64_t *changed)
 {
     return facts_gpu_overrun(gpu, image, NULL, 0, pattern, bytes, changed);
 }
 
-fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size_t bytes, int64_t *differ)
+fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size_t bytes,
+                              int64_t *differ)
 {
-    *NEXT(gpu, differ) = (facts_one_differ){ .a = a, .b = b, .bytes = (int64_t)bytes, .count = watch(gpu, differ) };
+    *NEXT(gpu, differ) =
+        (facts_one_differ){ .a = a, .b = b, .bytes = (int64_t)bytes, .count = watch(gpu, differ) };
     return facts_gpu_put_off(gpu, FACTS_KERNEL_differ, ((int64_t)bytes + 15) / 16 + 15);
 }

@@ -17,8 +17,9 @@
 
 /* cublas_api.h, library_types.h. These are our own declarations: no header of cuBLAS is read. */
 enum { NO_TRANSPOSE = 0, TRANSPOSE = 1, BF16 = 14, SUMS_OF_F32 = 68, DEFAULT_ALGORITHM = -1 };
-typedef int gemm_function(void *handle, int transpose_a, int transpose_b, int m, int n, int k, const void *alpha, const void *a,
-                          int type_a, int lda, const void *b, int type_b, int ldb, const void *beta, void *c, int type_c, int ldc,
+typedef int gemm_function(void *handle, int transpose_a, int transpose_b, int m, int n, int k,
+                          const void *alpha, const void *a, int type_a, int lda, const void *b,
+                          int type_b, int ldb, const void *beta, void *c, int type_c, int ldc,
                           int compute, int algorithm);
 
 typedef struct peak {
@@ -41,15 +42,18 @@ static fattn_status launch_gemm(void *argument, struct CUstream_st *stream)
     const peak *p = argument;
     const float one = 1, zero = 0;
     (void)stream;
-    const int status = p->gemm(p->handle, TRANSPOSE, NO_TRANSPOSE, SIDE, SIDE, SIDE, &one, p->a, BF16, SIDE, p->b, BF16, SIDE,
-                               &zero, p->c, BF16, SIDE, SUMS_OF_F32, DEFAULT_ALGORITHM);
+    const int status =
+        p->gemm(p->handle, TRANSPOSE, NO_TRANSPOSE, SIDE, SIDE, SIDE, &one, p->a, BF16, SIDE, p->b,
+                BF16, SIDE, &zero, p->c, BF16, SIDE, SUMS_OF_F32, DEFAULT_ALGORITHM);
     return status == 0 ? FATTN_OK : FATTN_DEVICE_FAULT;
 }
 
 static fattn_status launch_copy(void *argument, struct CUstream_st *stream)
 {
     const peak *p = argument;
-    return p->copy((uint64_t)(uintptr_t)p->b, (uint64_t)(uintptr_t)p->a, COPY_BYTES, stream) == 0 ? FATTN_OK : FATTN_DEVICE_FAULT;
+    return p->copy((uint64_t)(uintptr_t)p->b, (uint64_t)(uintptr_t)p->a, COPY_BYTES, stream) == 0
+               ? FATTN_OK
+               : FATTN_DEVICE_FAULT;
 }
 
 /* The shortest of several times, so the speed is a peak. 0: it failed. */
@@ -64,7 +68,8 @@ static double best_us(peak *p, fattn_status (*launch)(void *, struct CUstream_st
     return best;
 }
 
-/* Random numbers of bf16 near 1: zeros would need less power, and a card that needs less is faster. */
+/* Random numbers of bf16 near 1: zeros would need less power, and a card that needs less is faster.
+ */
 static bool fill(const peak *p, void *to)
 {
     uint16_t *block = malloc(BLOCK_BYTES);
@@ -83,8 +88,10 @@ static bool fill(const peak *p, void *to)
 static void *open_cublas(const char *cudnn_dir, char path[PATH_MAX])
 {
     static const char *const names[] = { "libcublas.so.13", "libcublas.so.12" };
-    static const char *const beside[] = { "libcublas.so.13", "libcublas.so.12", "../../cu13/lib/libcublas.so.13",
-                                          "../../cublas/lib/libcublas.so.12" }; /* the CUDA toolkit's folder; pip's */
+    static const char *const beside[] = {
+        "libcublas.so.13", "libcublas.so.12", "../../cu13/lib/libcublas.so.13",
+        "../../cublas/lib/libcublas.so.12"
+    }; /* the CUDA toolkit's folder; pip's */
     const char *named = getenv("FACTS_CUBLAS");
     void *library = NULL;
     if (named && snprintf(path, PATH_MAX, "%s", named) < PATH_MAX)
@@ -101,7 +108,8 @@ static void measure_gemm(peak *p, json_t *out, const char *cudnn_dir)
 {
     char path[PATH_MAX];
     void *library = open_cublas(cudnn_dir, path);
-    int (*create)(void **handle) = NULL, (*destroy)(void *handle) = NULL, (*use)(void *handle, struct CUstream_st *stream) = NULL;
+    int (*create)(void **handle) = NULL, (*destroy)(void *handle) = NULL,
+                       (*use)(void *handle, struct CUstream_st *stream) = NULL;
     find(library, "cublasCreate_v2", &create);
     find(library, "cublasDestroy_v2", &destroy);
     find(library, "cublasSetStream_v2", &use);
@@ -111,23 +119,29 @@ static void measure_gemm(peak *p, json_t *out, const char *cudnn_dir)
     if (use(p->handle, p->stream) == 0) {
         const double us = best_us(p, launch_gemm);
         if (us > 0)
-            json_object_set_new(out, "gemm_tflops", json_real(2.0 * SIDE * SIDE * SIDE / us * 1e-6));
+            json_object_set_new(out, "gemm_tflops",
+                                json_real(2.0 * SIDE * SIDE * SIDE / us * 1e-6));
         json_object_set_new(out, "gemm", json_string(path));
     }
     destroy(p->handle);
 }
 
-json_t *facts_measure_peak(fattn_context *context, struct CUstream_st *stream, const char *cudnn_dir)
+json_t *facts_measure_peak(fattn_context *context, struct CUstream_st *stream,
+                           const char *cudnn_dir)
 {
     peak p = { .context = context, .stream = stream };
     json_t *out = json_object();
     struct CUctx_st *previous;
     if (fattn_context_enter(&previous, context) != FATTN_OK)
         return out;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* the file in use: the library is private to this load */
+    void *driver =
+        dlopen("libcuda.so.1",
+               RTLD_NOW | RTLD_NOLOAD); /* the file in use: the library is private to this load */
     find(driver, "cuMemcpyDtoDAsync_v2", &p.copy);
-    if (fattn_buffer_create(&p.a, context, COPY_BYTES) == FATTN_OK && fattn_buffer_create(&p.b, context, COPY_BYTES) == FATTN_OK &&
-        fattn_buffer_create(&p.c, context, COPY_BYTES) == FATTN_OK && fill(&p, p.a) && fill(&p, p.b)) {
+    if (fattn_buffer_create(&p.a, context, COPY_BYTES) == FATTN_OK &&
+        fattn_buffer_create(&p.b, context, COPY_BYTES) == FATTN_OK &&
+        fattn_buffer_create(&p.c, context, COPY_BYTES) == FATTN_OK && fill(&p, p.a) &&
+        fill(&p, p.b)) {
         const double us = p.copy ? best_us(&p, launch_copy) : 0;
         if (us > 0)
             json_object_set_new(out, "copy_gbs", json_real(2.0 * (double)COPY_BYTES / us * 1e-3));

@@ -9,7 +9,8 @@
 #include "gpu_launch.h"
 #include "try.h"
 
-bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256])
+bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream,
+                    char error[256])
 {
     *out = calloc(1, sizeof **out);
     if (!*out) {
@@ -18,7 +19,8 @@ bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st 
     }
     (*out)->context = context;
     (*out)->stream = stream;
-    if (facts_gpu_load(*out, error) && fattn_buffer_create((void **)&(*out)->counters, context, sizeof(*out)->fetched) == FATTN_OK)
+    if (facts_gpu_load(*out, error) &&
+        fattn_buffer_create((void **)&(*out)->counters, context, sizeof(*out)->fetched) == FATTN_OK)
         return true;
     facts_gpu_close(*out, false);
     *out = NULL;
@@ -89,7 +91,8 @@ fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, siz
     if (bytes == 0)
         return FATTN_OK;
     TRY(facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)));
-    return facts_gpu_leave(gpu, previous, gpu_send(gpu->kernels, to, from_host, bytes, gpu->stream, gpu->text));
+    return facts_gpu_leave(gpu, previous,
+                           gpu_send(gpu->kernels, to, from_host, bytes, gpu->stream, gpu->text));
 }
 
 fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes)
@@ -98,7 +101,8 @@ fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, si
     if (bytes == 0)
         return facts_gpu_wait(gpu);
     TRY(facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)));
-    return facts_gpu_leave(gpu, previous, gpu_fetch(gpu->kernels, to_host, from, bytes, gpu->stream, gpu->text));
+    return facts_gpu_leave(gpu, previous,
+                           gpu_fetch(gpu->kernels, to_host, from, bytes, gpu->stream, gpu->text));
 }
 
 fattn_status facts_gpu_prove(facts_gpu *gpu)

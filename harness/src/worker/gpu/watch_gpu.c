@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* nvml.h: nvmlClockType_t, nvmlTemperatureSensors_t. These are our own declarations: no header of NVML is read. */
+/* nvml.h: nvmlClockType_t, nvmlTemperatureSensors_t. These are our own declarations: no header of
+ * NVML is read. */
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, SENSOR_GPU = 0 };
 
 struct facts_watch {

@@ -29,14 +29,17 @@ static void read_floats(uint8_t *out, const float *from, int64_t count)
 static void read_bits(uint8_t *out, const facts_tensor *t, const void *storage)
 {
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
-        const int64_t i = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
+        const int64_t i = row % t->dim[2], h = row / t->dim[2] % t->dim[1],
+                      b = row / (t->dim[2] * t->dim[1]);
         const int64_t place = t->first + b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
         if (t->dtype == FATTN_F32 && t->stride[3] == 1) {
             read_floats(out + row * t->dim[3], (const float *)storage + place, t->dim[3]);
             continue;
         }
         for (int64_t j = 0; j < t->dim[3]; j++)
-            out[row * t->dim[3] + j] = facts_decode(t->dtype, facts_load(t->dtype, storage, place + j * t->stride[3])) != 0;
+            out[row * t->dim[3] + j] =
+                facts_decode(t->dtype, facts_load(t->dtype, storage, place + j * t->stride[3])) !=
+                0;
     }
 }
 
@@ -47,7 +50,8 @@ static void count(facts_kept *keep, const facts_problem *p)
             int64_t first, last;
             facts_oracle_keys_of_row(p, b, i, &first, &last);
             for (int64_t h = 0; h < p->ask.heads_q && first < last; h++) {
-                const uint8_t *row = keep->here + ((b * p->ask.heads_q + h) * p->ask.seq_q + i) * p->ask.seq_kv;
+                const uint8_t *row =
+                    keep->here + ((b * p->ask.heads_q + h) * p->ask.seq_q + i) * p->ask.seq_kv;
                 for (int64_t j = first; j < last; j++)
                     keep->kept += row[j];
                 keep->of += last - first;
@@ -55,7 +59,8 @@ static void count(facts_kept *keep, const facts_problem *p)
         }
 }
 
-/* ---- the engine's own dump ------------------------------------------------------------------------------------------------------
+/* ---- the engine's own dump
+ * ------------------------------------------------------------------------------------------------------
  */
 
 /* The run that dumps the dropout mask. */
@@ -69,16 +74,19 @@ typedef struct run {
 /* For a backward: the forward that runs before it. */
 static void ask_forward(facts_problem *p)
 {
-    static const facts_tensor_id not_of_it[] = { FACTS_TENSOR_DO,  FACTS_TENSOR_DQ,    FACTS_TENSOR_DK,
-                                                 FACTS_TENSOR_DV,  FACTS_TENSOR_DBIAS, FACTS_TENSOR_Q_T,
-                                                 FACTS_TENSOR_K_T, FACTS_TENSOR_DO_T,  FACTS_TENSOR_DO_16 };
+    static const facts_tensor_id not_of_it[] = { FACTS_TENSOR_DO,    FACTS_TENSOR_DQ,
+                                                 FACTS_TENSOR_DK,    FACTS_TENSOR_DV,
+                                                 FACTS_TENSOR_DBIAS, FACTS_TENSOR_Q_T,
+                                                 FACTS_TENSOR_K_T,   FACTS_TENSOR_DO_T,
+                                                 FACTS_TENSOR_DO_16 };
     if (p->ask.pass == FATTN_FORWARD)
         return;
     p->ask = facts_own_forward(&p->ask);
     for (size_t i = 0; i < sizeof not_of_it / sizeof *not_of_it; i++)
         p->tensor[not_of_it[i]].present = false;
     p->array[FACTS_ARRAY_DSINK].count = 0;
-    p->ask.stats_dtype = p->tensor[FACTS_TENSOR_STATS].dtype = FATTN_F32; /* no forward writes other Stats */
+    p->ask.stats_dtype = p->tensor[FACTS_TENSOR_STATS].dtype =
+        FATTN_F32; /* no forward writes other Stats */
 }
 
 /* The addresses of the case do not matter: the dropout mask does not depend on them. */
@@ -114,8 +122,11 @@ static fattn_status clear_given(facts_memory *m, facts_error *error)
     for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++) {
         void *storage = facts_memory_storage(m, id, FACTS_PATTERN_A);
         if (!storage)
-            return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "rng_dump: no memory for O and Stats");
-        memset(storage, 0, (size_t)m->problem->tensor[id].elements * facts_dtype_bytes(m->problem->tensor[id].dtype));
+            return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error,
+                                               "rng_dump: no memory for O and Stats");
+        memset(storage, 0,
+               (size_t)m->problem->tensor[id].elements *
+                   facts_dtype_bytes(m->problem->tensor[id].dtype));
     }
     const fattn_status status = facts_memory_push(m);
     if (status != FATTN_OK)
@@ -132,7 +143,8 @@ static fattn_status prepare(run *x, facts_worker *worker, facts_memory *like, fa
     take_seeds(&x->memory, like);
     if (x->problem.ask.pass == FATTN_BACKWARD)
         TRY(clear_given(&x->memory, error));
-    const fattn_status status = facts_memory_workspace(&x->memory, fattn_plan_workspace_bytes(x->plan));
+    const fattn_status status =
+        facts_memory_workspace(&x->memory, fattn_plan_workspace_bytes(x->plan));
     if (status != FATTN_OK)
         facts_fail(error, "rng_dump: %.240s", fattn_last_error());
     return status;
@@ -146,17 +158,21 @@ static fattn_status launch(run *x, uint8_t *out, facts_error *error)
     fattn_status status = facts_memory_arm(&x->memory, FACTS_PATTERN_A, 0);
     const fattn_tensors tensors = facts_memory_tensors(&x->memory);
     if (status == FATTN_OK)
-        status = x->problem.ask.pass == FATTN_BACKWARD ? fattn_backward(x->plan, &tensors, worker->stream)
-                                                       : fattn_forward(x->plan, &tensors, worker->stream);
+        status = x->problem.ask.pass == FATTN_BACKWARD
+                     ? fattn_backward(x->plan, &tensors, worker->stream)
+                     : fattn_forward(x->plan, &tensors, worker->stream);
     if (status == FATTN_OK)
         status = fattn_stream_synchronize(worker->context, worker->stream);
     if (status == FATTN_OK)
         status = facts_memory_fetch(&x->memory, FACTS_PATTERN_A, overrun);
-    const void *dump = status == FATTN_OK ? facts_memory_storage(&x->memory, FACTS_TENSOR_RNG_DUMP, FACTS_PATTERN_A) : NULL;
+    const void *dump = status == FATTN_OK ? facts_memory_storage(&x->memory, FACTS_TENSOR_RNG_DUMP,
+                                                                 FACTS_PATTERN_A)
+                                          : NULL;
     if (dump)
         read_bits(out, &x->problem.tensor[FACTS_TENSOR_RNG_DUMP], dump);
     else
-        facts_fail(error, "rng_dump: %.240s", status == FATTN_OK ? "no memory for the dump" : fattn_last_error());
+        facts_fail(error, "rng_dump: %.240s",
+                   status == FATTN_OK ? "no memory for the dump" : fattn_last_error());
     return status == FATTN_OK && !dump ? FATTN_NO_MEMORY : status;
 }
 
@@ -180,15 +196,16 @@ static void advance(facts_memory *m, facts_array_id id, int64_t by)
     memcpy(at, &narrow, sizeof narrow);
 }
 
-/* The next seed, and the next offset that PyTorch gives, must each give another mask. PyTorch's offset advances by four: one
- * call of Philox. */
+/* The next seed, and the next offset that PyTorch gives, must each give another mask. PyTorch's
+ * offset advances by four: one call of Philox. */
 static fattn_status compare_seeds(facts_kept *out, run *x, facts_error *error)
 {
     static const struct {
         facts_array_id id;
         int64_t by;
         const char *what;
-    } others[] = { { FACTS_ARRAY_SEED, 1, "seeds 1 apart" }, { FACTS_ARRAY_OFFSET, 4, "offsets 4 apart" } };
+    } others[] = { { FACTS_ARRAY_SEED, 1, "seeds 1 apart" },
+                   { FACTS_ARRAY_OFFSET, 4, "offsets 4 apart" } };
     uint8_t *bits = malloc(scores_of(&x->problem) + 1);
     fattn_status status = bits ? FATTN_OK : FATTN_NO_MEMORY;
     for (size_t i = 0; i < sizeof others / sizeof *others && status == FATTN_OK; i++) {
@@ -197,7 +214,8 @@ static fattn_status compare_seeds(facts_kept *out, run *x, facts_error *error)
         advance(&x->memory, others[i].id, -others[i].by);
         if (status != FATTN_OK)
             break;
-        const facts_repeat found = facts_repeat_between(&x->problem, out->here, bits, others[i].what);
+        const facts_repeat found =
+            facts_repeat_between(&x->problem, out->here, bits, others[i].what);
         if (found.ratio > out->repeat.ratio)
             out->repeat = found;
     }
@@ -210,27 +228,29 @@ bool facts_kept_by_engine(const facts_problem *p)
     return p->ask.dropout != 0 && !p->ask.dropout_mask;
 }
 
-/* Each backend has another mask. If a rule refuses only cuDNN's backward, cuDNN's forward does not show the mask of the math
- * backend. */
-static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, int known, fattn_backend backend)
+/* Each backend has another mask. If a rule refuses only cuDNN's backward, cuDNN's forward does not
+ * show the mask of the math backend. */
+static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, int known,
+                           fattn_backend backend)
 {
     if (known != FACTS_BACKEND_NOT_KNOWN)
         return known == (int)backend;
     fattn_decision *decision = NULL;
-    const bool same =
-        fattn_decide(&decision, worker->context, p, FATTN_ASK_A) == FATTN_OK && fattn_decision_backend(decision) == backend;
+    const bool same = fattn_decide(&decision, worker->context, p, FATTN_ASK_A) == FATTN_OK &&
+                      fattn_decision_backend(decision) == backend;
     fattn_decision_destroy(decision);
     return same;
 }
 
-fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker, const facts_problem *problem,
-                             int backend, bool forward)
+fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker,
+                             const facts_problem *problem, int backend, bool forward)
 {
     *asked = *problem;
     if (forward)
         ask_forward(asked);
     ask_dump(asked);
-    fattn_status status = facts_plan_get(out, worker->plans, worker->context, &asked->ask, NULL, NULL);
+    fattn_status status =
+        facts_plan_get(out, worker->plans, worker->context, &asked->ask, NULL, NULL);
     if (status == FATTN_OK && asked->ask.pass != problem->ask.pass &&
         !is_answered_by(worker, &problem->ask, backend, fattn_plan_backend(*out))) {
         fattn_plan_destroy(*out);
@@ -240,17 +260,20 @@ fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts
     return status;
 }
 
-static fattn_status dump(facts_kept *out, facts_memory *m, int backend, facts_kept_how how, bool forward, facts_error *error)
+static fattn_status dump(facts_kept *out, facts_memory *m, int backend, facts_kept_how how,
+                         bool forward, facts_error *error)
 {
     facts_worker *worker = m->worker;
     run *x = calloc(1, sizeof *x);
     if (!x)
         return FATTN_NO_MEMORY;
-    fattn_status status = facts_kept_plan(&x->plan, &x->problem, worker, m->problem, backend, forward);
+    fattn_status status =
+        facts_kept_plan(&x->plan, &x->problem, worker, m->problem, backend, forward);
     if (status == FATTN_OK)
         status = prepare(x, worker, m, error);
     else
-        facts_fail(error, "dropout: FACTS cannot find out which scores are kept: %.200s", fattn_last_error());
+        facts_fail(error, "dropout: FACTS cannot find out which scores are kept: %.200s",
+                   fattn_last_error());
     if (status == FATTN_OK) {
         status = launch(x, out->here, error);
         if (status == FATTN_OK && how == FACTS_KEPT_JUDGED) {
@@ -268,15 +291,20 @@ static fattn_status dump(facts_kept *out, facts_memory *m, int backend, facts_ke
     return status;
 }
 
-static fattn_status from_engine(facts_kept *out, facts_memory *m, int backend, facts_kept_how how, facts_error *error)
+static fattn_status from_engine(facts_kept *out, facts_memory *m, int backend, facts_kept_how how,
+                                facts_error *error)
 {
     fattn_status status = dump(out, m, backend, how, true, error);
-    if (status != FATTN_OK && status != FATTN_DEVICE_FAULT && status != FATTN_NO_MEMORY && m->problem->ask.pass == FATTN_BACKWARD)
+    if (status != FATTN_OK && status != FATTN_DEVICE_FAULT && status != FATTN_NO_MEMORY &&
+        m->problem->ask.pass == FATTN_BACKWARD)
         status = dump(out, m, backend, how, false, error);
-    return status == FATTN_OK || status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY ? status : FATTN_ENVIRONMENT;
+    return status == FATTN_OK || status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY
+               ? status
+               : FATTN_ENVIRONMENT;
 }
 
-fattn_status facts_kept_make(facts_kept *out, facts_memory *m, int backend, facts_kept_how how, facts_error *error)
+fattn_status facts_kept_make(facts_kept *out, facts_memory *m, int backend, facts_kept_how how,
+                             facts_error *error)
 {
     const facts_problem *p = m->problem;
     fattn_status status = FATTN_OK;
@@ -285,7 +313,8 @@ fattn_status facts_kept_make(facts_kept *out, facts_memory *m, int backend, fact
         return FATTN_OK;
     out->here = malloc(scores_of(p) + 1);
     if (!out->here)
-        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for what dropout keeps");
+        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error,
+                                           "no memory for what dropout keeps");
     if (p->ask.dropout_mask)
         read_bits(out->here, &p->tensor[FACTS_TENSOR_DROPOUT_MASK],
                   facts_memory_storage(m, FACTS_TENSOR_DROPOUT_MASK, FACTS_PATTERN_A));

@@ -8,14 +8,16 @@
 static bool fetch(double **out, const facts_reference *reference, const double *from, size_t count)
 {
     *out = from ? malloc((count + 1) * sizeof **out) : NULL;
-    return !from || (*out && facts_gpu_fetch(reference->memory.gpu, *out, from, count * sizeof **out) == FATTN_OK);
+    return !from || (*out && facts_gpu_fetch(reference->memory.gpu, *out, from,
+                                             count * sizeof **out) == FATTN_OK);
 }
 
 bool facts_expected_on_host(facts_answer *out, const facts_reference *reference, facts_tensor_id id)
 {
     const facts_answer *a = &reference->expectation.answer[id];
     const facts_tensor *t = &reference->memory.problem->tensor[id];
-    const size_t rows = (size_t)(t->dim[0] * t->dim[1] * t->dim[2]), count = rows * (size_t)t->dim[3];
+    const size_t rows = (size_t)(t->dim[0] * t->dim[1] * t->dim[2]),
+                 count = rows * (size_t)t->dim[3];
     *out = *a;
     if (reference->slabs) /* it is never in memory as a whole */
         *out = (facts_answer){ 0 };
@@ -31,7 +33,8 @@ bool facts_expected_on_host(facts_answer *out, const facts_reference *reference,
     return fetched;
 }
 
-void facts_expected_release(facts_answer *answer, const facts_reference *reference, facts_tensor_id id)
+void facts_expected_release(facts_answer *answer, const facts_reference *reference,
+                            facts_tensor_id id)
 {
     if (reference->expectation.answer[id].at && !reference->slabs) {
         free(answer->want);
@@ -43,7 +46,8 @@ void facts_expected_release(facts_answer *answer, const facts_reference *referen
     *answer = (facts_answer){ 0 };
 }
 
-fattn_status facts_expected_upload(facts_expected_copies *out, facts_gpu *gpu, facts_part *part, size_t count)
+fattn_status facts_expected_upload(facts_expected_copies *out, facts_gpu *gpu, facts_part *part,
+                                   size_t count)
 {
     const size_t bytes = count * sizeof(double);
     TRY(facts_gpu_make(gpu, &out->want, bytes));

@@ -9,11 +9,13 @@
 
 #define MOST_COPIES 48
 
-_Static_assert((int)FREF_MOD_COUNT == (int)FACTS_MOD_COUNT && (int)FREF_MOD_DOCUMENT == (int)FACTS_MOD_DOCUMENT &&
+_Static_assert((int)FREF_MOD_COUNT == (int)FACTS_MOD_COUNT &&
+                   (int)FREF_MOD_DOCUMENT == (int)FACTS_MOD_DOCUMENT &&
                    (int)FREF_MOD_SOFTCAP == (int)FACTS_MOD_SOFTCAP,
                "the modifications have one order");
 
-/* Copies of the reference's arrays on the GPU while it computes: small arrays are sent before, answers are fetched after. */
+/* Copies of the reference's arrays on the GPU while it computes: small arrays are sent before,
+ * answers are fetched after. */
 typedef struct copies {
     facts_gpu *gpu;
     int status; /* the first errno */
@@ -37,7 +39,8 @@ static void *make(copies *c, size_t bytes)
 {
     void *there = NULL;
     if (c->status == 0)
-        c->status = c->count == MOST_COPIES ? ENOMEM : errno_of(facts_gpu_make(c->gpu, &there, bytes));
+        c->status =
+            c->count == MOST_COPIES ? ENOMEM : errno_of(facts_gpu_make(c->gpu, &there, bytes));
     if (there)
         c->at[c->count++] = there;
     return there;
@@ -74,7 +77,8 @@ static int fetch_answers(copies *c)
     double *all = malloc(c->answered * sizeof *all), *next = all;
     if (!all)
         return ENOMEM;
-    const int status = errno_of(facts_gpu_fetch(c->gpu, all, c->answers, c->answered * sizeof *all));
+    const int status =
+        errno_of(facts_gpu_fetch(c->gpu, all, c->answers, c->answered * sizeof *all));
     for (size_t i = 0; i < c->answer_count && status == 0; next += c->answer[i++].count)
         memcpy(c->answer[i].here, next, c->answer[i].count * sizeof *next);
     free(all);
@@ -133,7 +137,8 @@ static fref_tensor broadcast(const facts_problem *p, facts_tensor_id id, const f
 /* A byte for each tile of 128 x 128; NULL: no mask of tiles. */
 static const uint8_t *tiles_there(copies *c, const facts_problem *p)
 {
-    const int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128, heads = p->ask.heads_q;
+    const int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128,
+                  heads = p->ask.heads_q;
     const int64_t count = p->ask.batch * heads * rows * keys;
     uint8_t *here = p->ask.block_mask ? malloc((size_t)count) : NULL;
     if (!here) {
@@ -141,16 +146,19 @@ static const uint8_t *tiles_there(copies *c, const facts_problem *p)
         return NULL;
     }
     for (int64_t n = 0; n < count; n++)
-        here[n] = facts_tile_kept(p, n / keys / rows / heads, n / keys / rows % heads, n / keys % rows, n % keys);
+        here[n] = facts_tile_kept(p, n / keys / rows / heads, n / keys / rows % heads,
+                                  n / keys % rows, n % keys);
     const uint8_t *there = send(c, here, (size_t)count);
     free(here);
     return there;
 }
 
-static fref_gpu_mod mod_of(copies *c, const facts_problem *p, const fref_tensor t[FACTS_TENSOR_COUNT])
+static fref_gpu_mod mod_of(copies *c, const facts_problem *p,
+                           const fref_tensor t[FACTS_TENSOR_COUNT])
 {
     const facts_tensor *bias = &p->tensor[FACTS_TENSOR_BIAS];
-    fref_gpu_mod mod = { .kind = (fref_mod_kind)p->mod, .parameter = { p->mod_parameter[0], p->mod_parameter[1] } };
+    fref_gpu_mod mod = { .kind = (fref_mod_kind)p->mod,
+                         .parameter = { p->mod_parameter[0], p->mod_parameter[1] } };
     mod.a = broadcast(p, FACTS_TENSOR_MOD_A, &t[FACTS_TENSOR_MOD_A]);
     mod.b = broadcast(p, FACTS_TENSOR_MOD_B, &t[FACTS_TENSOR_MOD_B]);
     if (bias->present && bias->dtype == FATTN_BOOL)
@@ -160,14 +168,16 @@ static fref_gpu_mod mod_of(copies *c, const facts_problem *p, const fref_tensor 
 }
 
 /* The tensors with the places of their sequences and pages. */
-static void tensors_there(copies *c, const fref_problem *here, const fref_tensor t[FACTS_TENSOR_COUNT],
+static void tensors_there(copies *c, const fref_problem *here,
+                          const fref_tensor t[FACTS_TENSOR_COUNT],
                           fref_tensor out[FACTS_TENSOR_COUNT])
 {
     const size_t batch = (size_t)here->batch;
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
         out[id] = t[id];
         out[id].first = send(c, t[id].first, batch * sizeof *t[id].first);
-        out[id].pages = send(c, t[id].pages, batch * (size_t)t[id].pages_of_batch * sizeof *t[id].pages);
+        out[id].pages =
+            send(c, t[id].pages, batch * (size_t)t[id].pages_of_batch * sizeof *t[id].pages);
     }
 }
 
@@ -176,8 +186,9 @@ static int64_t rows_of(const fref_problem *p)
     return p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows);
 }
 
-static int forward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
-                   const fref_rounding *rounding, const fref_forward_out *out, bool statistics_here)
+static int forward(void *owner, const facts_problem *asked, const fref_problem *problem,
+                   const fref_tensor t[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
+                   const fref_forward_out *out, bool statistics_here)
 {
     facts_there *place = owner;
     facts_gpu *gpu = place->gpu;
@@ -201,13 +212,15 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
     answers.amax_o = answer(&c, out->amax_o, 3);
     const bool ahead = c.answered == 0 && !out->o_sigma; /* a backward's O and Stats */
     if (c.status == 0)
-        c.status = facts_gpu_forward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K], &at[FACTS_TENSOR_V], rounding,
-                                     &answers, ahead, &place->scores);
+        c.status =
+            facts_gpu_forward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K],
+                              &at[FACTS_TENSOR_V], rounding, &answers, ahead, &place->scores);
     return finish(&c);
 }
 
-static int backward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
-                    const fref_rounding *rounding, const fref_backward_out *out)
+static int backward(void *owner, const facts_problem *asked, const fref_problem *problem,
+                    const fref_tensor t[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
+                    const fref_backward_out *out)
 {
     const facts_there *place = owner;
     facts_gpu *gpu = place->gpu;
@@ -226,13 +239,15 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
     answers.amax_dk = answer(&c, out->amax_dk, 3);
     answers.amax_dv = answer(&c, out->amax_dv, 3);
     if (c.status == 0)
-        c.status = facts_gpu_backward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K], &at[FACTS_TENSOR_V],
-                                      &at[FACTS_TENSOR_O], &at[FACTS_TENSOR_STATS], &at[FACTS_TENSOR_DO], rounding, &answers,
-                                      place->scores);
+        c.status =
+            facts_gpu_backward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K],
+                               &at[FACTS_TENSOR_V], &at[FACTS_TENSOR_O], &at[FACTS_TENSOR_STATS],
+                               &at[FACTS_TENSOR_DO], rounding, &answers, place->scores);
     return finish(&c);
 }
 
-/* ---- arrays -------------------------------------------------------------------------------------------------------------------
+/* ---- arrays
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 static double *make_array(void *owner, size_t count)
@@ -249,7 +264,8 @@ static void drop_array(void *owner, double *array)
     facts_gpu_free(((facts_there *)owner)->gpu, array);
 }
 
-static int round_array(void *owner, const facts_tensor *tensor, const double *values, double unit, void *storage)
+static int round_array(void *owner, const facts_tensor *tensor, const double *values, double unit,
+                       void *storage)
 {
     copies c = { .gpu = ((facts_there *)owner)->gpu };
     facts_tensor seen = *tensor;
@@ -262,7 +278,10 @@ static int round_array(void *owner, const facts_tensor *tensor, const double *va
 
 facts_oracle facts_oracle_on(facts_there *there)
 {
-    return (facts_oracle){
-        .owner = there, .forward = forward, .backward = backward, .make = make_array, .drop = drop_array, .round = round_array
-    };
+    return (facts_oracle){ .owner = there,
+                           .forward = forward,
+                           .backward = backward,
+                           .make = make_array,
+                           .drop = drop_array,
+                           .round = round_array };
 }

@@ -1,5 +1,5 @@
-/* The oracle on the worker's GPU, with the interface of expectations: storages, and the arrays of O and of the gradients, are at
- * device addresses. */
+/* The oracle on the worker's GPU, with the interface of expectations: storages, and the arrays of O
+ * and of the gradients, are at device addresses. */
 #ifndef FACTS_ORACLE_GPU_H
 #define FACTS_ORACLE_GPU_H
 
@@ -14,11 +14,12 @@ typedef struct facts_sample {
 typedef struct facts_there {
     facts_gpu *gpu;
     const facts_sample *sample; /* NULL: all */
-    uint64_t scores;            /* the scores that its last forward kept for these inputs (fref_gpu_scores) */
-    bool broken;                /* an array was not made, and a lack of memory was not the reason */
+    uint64_t scores; /* the scores that its last forward kept for these inputs (fref_gpu_scores) */
+    bool broken;     /* an array was not made, and a lack of memory was not the reason */
 } facts_there;
 
-/* The oracle's owner is `there`. ENOTSUP: it cannot compute this problem; facts_gpu_error has the reason. */
+/* The oracle's owner is `there`. ENOTSUP: it cannot compute this problem; facts_gpu_error has the
+ * reason. */
 facts_oracle facts_oracle_on(facts_there *there);
 
 #endif

@@ -25,11 +25,15 @@ static facts_tensor_id owner_of(const facts_problem *p, facts_tensor_id id)
 static fattn_status send_rows(facts_memory *m)
 {
     const facts_problem *p = m->problem;
-    const size_t starts = (size_t)(p->ask.batch + 1) * sizeof *p->start_q, lengths = (size_t)p->ask.batch * sizeof *p->len_q;
+    const size_t starts = (size_t)(p->ask.batch + 1) * sizeof *p->start_q,
+                 lengths = (size_t)p->ask.batch * sizeof *p->len_q;
     const struct {
         const void *from;
         size_t bytes;
-    } rows[4] = { { p->start_q, starts }, { p->start_kv, starts }, { p->len_q, lengths }, { p->len_kv, lengths } };
+    } rows[4] = { { p->start_q, starts },
+                  { p->start_kv, starts },
+                  { p->len_q, lengths },
+                  { p->len_kv, lengths } };
     bool packed = false;
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
         packed = packed || (p->tensor[id].present && p->tensor[id].packed != FACTS_PACKED_NOT);
@@ -61,7 +65,8 @@ static fattn_status make_there(facts_memory *m, void **out, size_t bytes)
 
 fattn_status facts_memory_make(void **out, facts_memory *m, const facts_set *set, size_t bytes)
 {
-    return m->gpu && set == &m->first ? facts_gpu_make_exact(m->gpu, out, bytes) : make_there(m, out, bytes);
+    return m->gpu && set == &m->first ? facts_gpu_make_exact(m->gpu, out, bytes)
+                                      : make_there(m, out, bytes);
 }
 
 void facts_memory_release(const facts_memory *m, void *memory)
@@ -98,7 +103,8 @@ size_t facts_memory_list(const facts_memory *m, facts_tensor_id owner, bool stor
     size_t count = 0;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (m->block[owner].tensors >> id & 1) {
-            out->tensor[count] = stored ? facts_tensor_stored(m->problem, id) : facts_memory_seen(m, id);
+            out->tensor[count] =
+                stored ? facts_tensor_stored(m->problem, id) : facts_memory_seen(m, id);
             out->at[count] = &out->tensor[count];
             out->packed[count] = m->problem->tensor[id].packed;
             count++;
@@ -134,14 +140,16 @@ fattn_status facts_memory_fill(facts_memory *m, facts_error *error)
     const fattn_status ended = m->gpu ? facts_gpu_together_end(m->gpu) : FATTN_OK;
     status = status == FATTN_OK ? ended : status;
     if (status != FATTN_OK)
-        facts_fail(error, "%s", m->gpu ? facts_gpu_error(m->gpu) : "no memory for the tensors of this case");
+        facts_fail(error, "%s",
+                   m->gpu ? facts_gpu_error(m->gpu) : "no memory for the tensors of this case");
     return status;
 }
 
 /* If everything is on a GPU, only the bytes around a workspace are read on the host. */
 static size_t scratch_of(const facts_memory *m)
 {
-    const size_t around = (size_t)m->problem->workspace_offset + WORKSPACE_GUARD, least = m->gpu ? around : CHUNK;
+    const size_t around = (size_t)m->problem->workspace_offset + WORKSPACE_GUARD,
+                 least = m->gpu ? around : CHUNK;
     size_t most = around > least ? around : least;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !m->gpu; id++)
         if (m->block[id].tensors && m->block[id].image.bytes > most)
@@ -149,8 +157,8 @@ static size_t scratch_of(const facts_memory *m)
     return most;
 }
 
-fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here,
-                                 facts_error *error)
+fattn_status facts_memory_create(facts_memory *out, facts_worker *worker,
+                                 const facts_problem *problem, bool here, facts_error *error)
 {
     *out = (facts_memory){ .problem = problem, .worker = worker, .gpu = here ? NULL : worker->gpu };
     out->side = out->gpu ? &facts_side_gpu : &facts_side_host;
@@ -161,7 +169,8 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const 
             TRY(out->side->begin(out, id, error));
     out->scratch = malloc(scratch_of(out));
     if (!out->scratch)
-        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
+        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error,
+                                           "no memory for the tensors of this case");
     TRY(facts_arrays_begin(out, error));
     fattn_status status = create_set(&out->first, out, true);
     if (status != FATTN_OK)
@@ -174,7 +183,7 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const 
 void facts_memory_drop(facts_set *set, facts_memory *m)
 {
     bool lost = m->worker->lost; /* a dead context has released its memory */
-    if (!lost)                   /* before memory that may be reused: freeing waits for all streams */
+    if (!lost) /* before memory that may be reused: freeing waits for all streams */
         fattn_buffer_destroy(m->worker->context, set->workspace);
     for (int id = 0; id < FACTS_TENSOR_COUNT && !lost; id++)
         if (!(set->borrowed >> id & 1))
@@ -282,7 +291,8 @@ static void *address(const facts_memory *m, facts_tensor_id id)
     if (!t->present)
         return NULL;
     facts_tensor_id owner = owner_of(m->problem, id);
-    return (unsigned char *)m->set->device[owner] + m->block[owner].image.front + t->first * (int64_t)facts_dtype_bytes(t->dtype);
+    return (unsigned char *)m->set->device[owner] + m->block[owner].image.front +
+           t->first * (int64_t)facts_dtype_bytes(t->dtype);
 }
 
 fattn_tensors facts_memory_tensors(const facts_memory *m)
@@ -311,19 +321,24 @@ fattn_tensors facts_memory_tensors(const facts_memory *m)
     out.do_t = address(m, FACTS_TENSOR_DO_T);
     out.do_16 = address(m, FACTS_TENSOR_DO_16);
     facts_arrays_bind(m, &out);
-    out.workspace = m->set->workspace ? (unsigned char *)m->set->workspace + m->problem->workspace_offset : NULL;
+    out.workspace = m->set->workspace
+                        ? (unsigned char *)m->set->workspace + m->problem->workspace_offset
+                        : NULL;
     out.workspace_bytes = m->workspace_bytes;
     return out;
 }
 
-/* ---- before and after a run -----------------------------------------------------------------------------------------------------
+/* ---- before and after a run
+ * -----------------------------------------------------------------------------------------------------
  */
 
 static fattn_status arm_workspace(facts_memory *m, facts_pattern pattern, uint64_t garbage)
 {
     unsigned char *workspace = m->set->workspace;
     TRY(m->side->set(m, workspace, workspace_whole(m), facts_pattern_byte(pattern)));
-    return garbage ? m->side->noise(m, workspace + m->problem->workspace_offset, m->workspace_bytes, garbage) : FATTN_OK;
+    return garbage ? m->side->noise(m, workspace + m->problem->workspace_offset, m->workspace_bytes,
+                                    garbage)
+                   : FATTN_OK;
 }
 
 fattn_status facts_memory_arm(facts_memory *m, facts_pattern pattern, uint64_t garbage)
@@ -391,7 +406,8 @@ static fattn_status read_workspace(facts_memory *m)
     const size_t before = (size_t)m->problem->workspace_offset;
     const unsigned char *from = m->set->workspace;
     TRY(facts_memory_read(m, m->scratch, from, before));
-    return facts_memory_read(m, m->scratch + before, from + before + m->workspace_bytes, WORKSPACE_GUARD);
+    return facts_memory_read(m, m->scratch + before, from + before + m->workspace_bytes,
+                             WORKSPACE_GUARD);
 }
 
 static int64_t changed_around_workspace(const facts_memory *m, facts_pattern pattern)
@@ -403,7 +419,8 @@ static int64_t changed_around_workspace(const facts_memory *m, facts_pattern pat
     return changed;
 }
 
-fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_PLACES])
+fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern,
+                                int64_t overrun[FACTS_PLACES])
 {
     m->fetches++;
     if (m->gpu)

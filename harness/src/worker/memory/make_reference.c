@@ -48,8 +48,8 @@ static int expect_inputs(facts_reference *t, const facts_storages *in)
 {
     if (t->slabs)
         return facts_slabs_inputs(t);
-    return cause_of(t,
-                    facts_expect_inputs(t->memory.problem, in, storage_of(t, FACTS_TENSOR_O), storage_of(t, FACTS_TENSOR_STATS)));
+    return cause_of(t, facts_expect_inputs(t->memory.problem, in, storage_of(t, FACTS_TENSOR_O),
+                                           storage_of(t, FACTS_TENSOR_STATS)));
 }
 
 /* The arrays of the expectation. For a backward, O and Stats are in memory already. */
@@ -57,9 +57,10 @@ static int expect(facts_reference *t)
 {
     const facts_problem *p = t->memory.problem;
     facts_storages in = inputs_of(t);
-    const int failed = p->ask.pass == FATTN_BACKWARD
-                           ? facts_expect_backward(&t->expectation, p, &in)
-                           : facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
+    const int failed =
+        p->ask.pass == FATTN_BACKWARD
+            ? facts_expect_backward(&t->expectation, p, &in)
+            : facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
     return cause_of(t, failed);
 }
 
@@ -76,14 +77,17 @@ static facts_constants constants_of(const facts_problem *problem, const facts_wh
     return out;
 }
 
-fattn_status facts_reference_create(facts_reference *out, const facts_making *how, facts_error *error)
+fattn_status facts_reference_create(facts_reference *out, const facts_making *how,
+                                    facts_error *error)
 {
     const double since = now_ms();
-    *out = (facts_reference){ .constants = how->like ? how->like->constants : constants_of(how->problem, how->who),
+    *out = (facts_reference){ .constants = how->like ? how->like->constants
+                                                     : constants_of(how->problem, how->who),
                               .backend = how->plan   ? (int)fattn_plan_backend(how->plan)
                                          : how->like ? how->like->backend
                                                      : FACTS_BACKEND_NOT_KNOWN };
-    fattn_status status = facts_memory_create(&out->memory, how->worker, how->problem, how->here, error);
+    fattn_status status =
+        facts_memory_create(&out->memory, how->worker, how->problem, how->here, error);
     if (status != FATTN_OK)
         return status;
     out->there.gpu = out->memory.gpu;
@@ -106,19 +110,22 @@ static fattn_status change(facts_reference *t, facts_change by, void *owner, fac
     return status;
 }
 
-fattn_status facts_reference_fill(facts_reference *t, const facts_reference_edit *edit, facts_error *error)
+fattn_status facts_reference_fill(facts_reference *t, const facts_reference_edit *edit,
+                                  facts_error *error)
 {
     const double since = now_ms();
     fattn_status status = facts_memory_fill(&t->memory, error);
     if (status == FATTN_OK && edit)
         status = change(t, edit->inputs, edit->owner, error);
     if (status == FATTN_OK)
-        status = facts_kept_make(&t->keep, &t->memory, t->backend, edit ? FACTS_KEPT_READ : FACTS_KEPT_JUDGED, error);
+        status = facts_kept_make(&t->keep, &t->memory, t->backend,
+                                 edit ? FACTS_KEPT_READ : FACTS_KEPT_JUDGED, error);
     t->fill_ms += now_ms() - since;
     return status;
 }
 
-fattn_status facts_reference_compute(facts_reference *t, const facts_reference_edit *edit, facts_error *error)
+fattn_status facts_reference_compute(facts_reference *t, const facts_reference_edit *edit,
+                                     facts_error *error)
 {
     facts_gpu *gpu = t->memory.worker->gpu;
     const double since = now_ms();
@@ -138,11 +145,13 @@ fattn_status facts_reference_compute(facts_reference *t, const facts_reference_e
             (void)facts_gpu_error(gpu); /* clears the message of an earlier failure */
         return FATTN_OK;
     case ENOTSUP:
-        return (fattn_status)facts_fail_as(FATTN_INTERNAL, error, "dtype: the reference does not know this type yet");
+        return (fattn_status)facts_fail_as(FATTN_INTERNAL, error,
+                                           "dtype: the reference does not know this type yet");
     case ENOMEM:
         return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
     default: /* EIO, and what else a broken device makes of loading kernels */
-        return (fattn_status)facts_fail_as(FATTN_DEVICE_FAULT, error, "%s", gpu ? facts_gpu_error(gpu) : "");
+        return (fattn_status)facts_fail_as(FATTN_DEVICE_FAULT, error, "%s",
+                                           gpu ? facts_gpu_error(gpu) : "");
     }
 }
 
@@ -177,9 +186,11 @@ fattn_status facts_reference_reseed(facts_reference *t, int64_t seed, facts_erro
     memcpy(facts_memory_array(&t->memory, FACTS_ARRAY_SEED, FACTS_PATTERN_A),
            array->type == FACTS_ARRAY_I64 ? (const void *)&seed : &narrow,
            array->type == FACTS_ARRAY_I64 ? sizeof seed : sizeof narrow);
-    const facts_repeat repeat = t->keep.repeat; /* of the case's own seed: there is no verdict yet */
+    const facts_repeat repeat =
+        t->keep.repeat; /* of the case's own seed: there is no verdict yet */
     facts_kept_destroy(&t->keep, &t->memory);
-    const fattn_status status = facts_kept_make(&t->keep, &t->memory, t->backend, FACTS_KEPT_READ, error);
+    const fattn_status status =
+        facts_kept_make(&t->keep, &t->memory, t->backend, FACTS_KEPT_READ, error);
     t->keep.repeat = repeat;
     return status;
 }
@@ -192,10 +203,12 @@ static int is_finite_there(facts_reference *t, bool *finite)
     facts_found found = { 0 };
     int32_t *expects = malloc((size_t)(o.dim[0] * o.dim[2] + 1) * sizeof *expects);
     for (int64_t n = 0; expects && n < o.dim[0] * o.dim[2]; n++)
-        expects[n] = n % o.dim[2] < facts_live_q(p, n / o.dim[2]) ? FACTS_EXPECTS_VALUE : FACTS_EXPECTS_ANYTHING;
+        expects[n] = n % o.dim[2] < facts_live_q(p, n / o.dim[2]) ? FACTS_EXPECTS_VALUE
+                                                                  : FACTS_EXPECTS_ANYTHING;
     fattn_status status = FATTN_NO_MEMORY;
     if (expects)
-        status = facts_gpu_survey(t->memory.gpu, &o, storage_of(t, FACTS_TENSOR_O), expects, FACTS_PATTERN_A, &found);
+        status = facts_gpu_survey(t->memory.gpu, &o, storage_of(t, FACTS_TENSOR_O), expects,
+                                  FACTS_PATTERN_A, &found);
     *finite = found.not_finite == 0 && found.unwritten == 0;
     free(expects);
     return errno_of(status);

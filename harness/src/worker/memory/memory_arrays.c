@@ -1,5 +1,5 @@
-/* The small arrays of a call: lengths, offsets, tables, scalars, scale factors. Each has its own block of device memory with guards
- * around it, for inputs and for outputs. */
+/* The small arrays of a call: lengths, offsets, tables, scalars, scale factors. Each has its own
+ * block of device memory with guards around it, for inputs and for outputs. */
 #include "memory_arrays.h"
 
 #include <stdio.h>
@@ -38,7 +38,8 @@ fattn_status facts_arrays_begin(facts_memory *m, facts_error *error)
         m->array[id] = calloc(2, bytes_of(m, id));
         m->read[id] = malloc(whole_of(m, id));
         if (!m->array[id] || !m->read[id])
-            return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the arrays of this case");
+            return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error,
+                                               "no memory for the arrays of this case");
         if (!m->problem->array[id].output)
             facts_array_fill(m->problem, id, m->array[id]);
     }
@@ -90,21 +91,25 @@ void facts_arrays_bind(const facts_memory *m, fattn_tensors *out)
         }
 }
 
-/* ---- before and after a run ---------------------------------------------------------------------------------------------------
+/* ---- before and after a run
+ * ---------------------------------------------------------------------------------------------------
  */
 
 /* Outputs are numbers of 32 bits: a scalar, or one for each head. */
 static void poison(unsigned char *bytes, size_t count, facts_array_id id, facts_pattern pattern)
 {
     for (size_t at = 0; at + sizeof(uint32_t) <= count; at += sizeof(uint32_t)) {
-        const uint32_t code = id == FACTS_ARRAY_DSINK ? facts_pattern_code(FATTN_F32, pattern, (int64_t)(at / sizeof code))
-                                                      : facts_pattern_scalar(pattern);
+        const uint32_t code =
+            id == FACTS_ARRAY_DSINK
+                ? facts_pattern_code(FATTN_F32, pattern, (int64_t)(at / sizeof code))
+                : facts_pattern_scalar(pattern);
         memcpy(bytes + at, &code, sizeof code);
     }
 }
 
 /* The contents of a block on the device: guards around `inside` (NULL: poison). */
-static unsigned char *image_of(const facts_memory *m, facts_array_id id, const unsigned char *inside, facts_pattern pattern)
+static unsigned char *image_of(const facts_memory *m, facts_array_id id,
+                               const unsigned char *inside, facts_pattern pattern)
 {
     const size_t bytes = bytes_of(m, id);
     unsigned char *out = malloc(whole_of(m, id));
@@ -118,7 +123,8 @@ static unsigned char *image_of(const facts_memory *m, facts_array_id id, const u
     return out;
 }
 
-/* On a GPU in the order of the worker's stream, as the poison of the tensors: the caller waits once for all of it. */
+/* On a GPU in the order of the worker's stream, as the poison of the tensors: the caller waits once
+ * for all of it. */
 static fattn_status send(facts_memory *m, facts_array_id id, unsigned char *image)
 {
     const size_t whole = whole_of(m, id);
@@ -134,7 +140,8 @@ fattn_status facts_arrays_arm(facts_memory *m, facts_pattern pattern)
 {
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
         if (is_there(m, id))
-            TRY(send(m, id, image_of(m, id, m->problem->array[id].output ? NULL : m->array[id], pattern)));
+            TRY(send(m, id,
+                     image_of(m, id, m->problem->array[id].output ? NULL : m->array[id], pattern)));
     return FATTN_OK;
 }
 
@@ -146,15 +153,18 @@ static int64_t differing(const unsigned char *a, const unsigned char *b, size_t 
     return different;
 }
 
-static fattn_status fetch(facts_memory *m, facts_array_id id, facts_pattern pattern, int64_t *changed)
+static fattn_status fetch(facts_memory *m, facts_array_id id, facts_pattern pattern,
+                          int64_t *changed)
 {
-    const bool output = m->problem->array[id].output, may_change = output || m->problem->array[id].of_forward;
+    const bool output = m->problem->array[id].output,
+               may_change = output || m->problem->array[id].of_forward;
     const size_t bytes = bytes_of(m, id);
     const unsigned char *now = m->read[id];
     unsigned char *before = image_of(m, id, output ? NULL : m->array[id], pattern);
     if (!before)
         return FATTN_NO_MEMORY;
-    *changed = differing(now, before, 0, FRONT) + differing(now, before, FRONT + bytes, whole_of(m, id));
+    *changed =
+        differing(now, before, 0, FRONT) + differing(now, before, FRONT + bytes, whole_of(m, id));
     *changed += may_change ? 0 : differing(now, before, FRONT, FRONT + bytes);
     if (output)
         memcpy(facts_memory_array(m, id, pattern), now + FRONT, bytes);
@@ -164,7 +174,8 @@ static fattn_status fetch(facts_memory *m, facts_array_id id, facts_pattern patt
 
 fattn_status facts_memory_read(facts_memory *m, void *to_host, const void *from, size_t bytes)
 {
-    return m->gpu ? facts_gpu_collect(m->gpu, to_host, from, bytes) : fattn_buffer_read(m->worker->context, to_host, from, bytes);
+    return m->gpu ? facts_gpu_collect(m->gpu, to_host, from, bytes)
+                  : fattn_buffer_read(m->worker->context, to_host, from, bytes);
 }
 
 fattn_status facts_arrays_read(facts_memory *m)
@@ -175,7 +186,8 @@ fattn_status facts_arrays_read(facts_memory *m)
     return FATTN_OK;
 }
 
-fattn_status facts_arrays_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_ARRAY_COUNT])
+fattn_status facts_arrays_fetch(facts_memory *m, facts_pattern pattern,
+                                int64_t overrun[FACTS_ARRAY_COUNT])
 {
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
         overrun[id] = 0;
@@ -200,7 +212,8 @@ fattn_status facts_arrays_send_other(facts_memory *m)
     return FATTN_OK;
 }
 
-/* A read of the old numbers changes the answer. Integers are 0, because any other offset could be an invalid address. */
+/* A read of the old numbers changes the answer. Integers are 0, because any other offset could be
+ * an invalid address. */
 static fattn_status spoil(facts_memory *m, facts_array_id id, unsigned char **image)
 {
     const facts_array_type type = m->problem->array[id].type;

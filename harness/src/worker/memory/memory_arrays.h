@@ -22,7 +22,8 @@ fattn_status facts_arrays_send_other(facts_memory *memory);
 fattn_status facts_arrays_arm(facts_memory *memory, facts_pattern pattern);
 /* In two steps: on a GPU the arrays are on the host only after facts_gpu_watch_end. */
 fattn_status facts_arrays_read(facts_memory *memory);
-fattn_status facts_arrays_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_ARRAY_COUNT]);
+fattn_status facts_arrays_fetch(facts_memory *memory, facts_pattern pattern,
+                                int64_t overrun[FACTS_ARRAY_COUNT]);
 fattn_status facts_arrays_spoil(facts_memory *memory);
 fattn_status facts_arrays_untouched(facts_memory *memory, int64_t *changed); /* adds to *changed */
 

@@ -1,5 +1,6 @@
-/* Shared by memory*.c: the bytes of a case, on the host or on the GPU. One interface, two implementations. Each function is about
- * the block of `owner`, in the current set if it has sets. */
+/* Shared by memory*.c: the bytes of a case, on the host or on the GPU. One interface, two
+ * implementations. Each function is about the block of `owner`, in the current set if it has sets.
+ */
 #ifndef FACTS_MEMORY_SIDE_H
 #define FACTS_MEMORY_SIDE_H
 
@@ -17,14 +18,16 @@ struct facts_side {
     fattn_status (*produce)(facts_memory *memory, facts_tensor_id owner);
     /* Element 0 of the storage, on the host; NULL: it cannot be fetched. */
     void *(*storage)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern);
-    /* The same at the place where this side's reference reads it and answers are compared: on the host, or on the GPU. */
+    /* The same at the place where this side's reference reads it and answers are compared: on the
+     * host, or on the GPU. */
     void *(*address)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern);
     /* Makes the current contents the input of the next runs. */
     fattn_status (*push)(facts_memory *memory, facts_tensor_id owner);
 
     fattn_status (*arm)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern);
     /* On the GPU the number is complete after facts_gpu_watch_end; that of untouched, too. */
-    fattn_status (*fetch)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern, int64_t *overrun);
+    fattn_status (*fetch)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern,
+                          int64_t *overrun);
     fattn_status (*spoil)(facts_memory *memory, facts_tensor_id owner);
     fattn_status (*untouched)(facts_memory *memory, facts_tensor_id owner, int64_t *changed);
 
@@ -35,19 +38,23 @@ struct facts_side {
 
 extern const facts_side facts_side_host, facts_side_gpu;
 
-/* Allocates device memory for a set. That of the first set may be memory that an earlier case freed. */
-fattn_status facts_memory_make(void **out, facts_memory *memory, const facts_set *set, size_t bytes);
+/* Allocates device memory for a set. That of the first set may be memory that an earlier case
+ * freed. */
+fattn_status facts_memory_make(void **out, facts_memory *memory, const facts_set *set,
+                               size_t bytes);
 void facts_memory_release(const facts_memory *memory, void *buffer);
 /* Copies to the host; on the GPU the bytes are complete after facts_gpu_watch_end. */
 fattn_status facts_memory_read(facts_memory *memory, void *to_host, const void *from, size_t bytes);
 
-/* The tensors of a block, as stored or as views (numbers/fill/seen.h) at the place of the bytes; and their number. */
+/* The tensors of a block, as stored or as views (numbers/fill/seen.h) at the place of the bytes;
+ * and their number. */
 typedef struct facts_list {
     facts_tensor tensor[FACTS_TENSOR_COUNT];
     const facts_tensor *at[FACTS_TENSOR_COUNT]; /* the tensors */
     facts_packing packed[FACTS_TENSOR_COUNT];   /* the offsets and lengths of the problem */
 } facts_list;
-size_t facts_memory_list(const facts_memory *memory, facts_tensor_id owner, bool stored, facts_list *out);
+size_t facts_memory_list(const facts_memory *memory, facts_tensor_id owner, bool stored,
+                         facts_list *out);
 /* Is it O or Stats of a backward? The reference gives their contents, not a fill. */
 bool facts_memory_is_given(facts_tensor_id id);
 

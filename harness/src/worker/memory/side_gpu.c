@@ -1,5 +1,6 @@
-/* The bytes stay on the GPU. An input is written there once and copied before each run; an answer over poison A is kept there.
- * Host code that reads a storage gets a copy, valid until the next run. */
+/* The bytes stay on the GPU. An input is written there once and copied before each run; an answer
+ * over poison A is kept there. Host code that reads a storage gets a copy, valid until the next
+ * run. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,7 +34,8 @@ static bool is_dense(const facts_tensor *t)
 static bool has_gaps(const facts_memory *m, facts_tensor_id owner)
 {
     const facts_tensor *t = &m->problem->tensor[owner];
-    return m->block[owner].tensors != 1u << owner || facts_memory_is_given(owner) || facts_is_mx(t->dtype) || !is_dense(t);
+    return m->block[owner].tensors != 1u << owner || facts_memory_is_given(owner) ||
+           facts_is_mx(t->dtype) || !is_dense(t);
 }
 
 static fattn_status fill(facts_memory *m, facts_tensor_id owner)
@@ -55,7 +57,9 @@ static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *e
     facts_list list;
     const size_t count = facts_memory_list(m, owner, true, &list);
     if (!facts_image_measure(&block->image, list.at, count))
-        return (fattn_status)facts_fail_as(FATTN_INTERNAL, error, "%s: the tensor reaches outside its storage", facts_tensor_word(owner));
+        return (fattn_status)facts_fail_as(FATTN_INTERNAL, error,
+                                           "%s: the tensor reaches outside its storage",
+                                           facts_tensor_word(owner));
     block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
     fattn_status status = facts_gpu_make(m->gpu, &block->kept, block->image.bytes);
     if (status != FATTN_OK)
@@ -96,13 +100,15 @@ static void *storage(facts_memory *m, facts_tensor_id owner, facts_pattern patte
 static void *address(facts_memory *m, facts_tensor_id owner, facts_pattern pattern)
 {
     const facts_block *block = &m->block[owner];
-    return facts_image_storage(&block->image, pattern == FACTS_PATTERN_B ? m->set->device[owner] : block->kept);
+    return facts_image_storage(&block->image,
+                               pattern == FACTS_PATTERN_B ? m->set->device[owner] : block->kept);
 }
 
 static fattn_status push(facts_memory *m, facts_tensor_id owner)
 {
     facts_block *block = &m->block[owner];
-    return block->host ? facts_gpu_send(m->gpu, block->kept, block->host, block->image.bytes) : FATTN_OK;
+    return block->host ? facts_gpu_send(m->gpu, block->kept, block->host, block->image.bytes)
+                       : FATTN_OK;
 }
 
 static fattn_status arm(facts_memory *m, facts_tensor_id owner, facts_pattern pattern)
@@ -114,7 +120,8 @@ static fattn_status arm(facts_memory *m, facts_tensor_id owner, facts_pattern pa
     return facts_gpu_copy(m->gpu, m->set->device[owner], block->kept, block->image.bytes);
 }
 
-static fattn_status fetch(facts_memory *m, facts_tensor_id owner, facts_pattern pattern, int64_t *overrun)
+static fattn_status fetch(facts_memory *m, facts_tensor_id owner, facts_pattern pattern,
+                          int64_t *overrun)
 {
     facts_block *block = &m->block[owner];
     facts_list list;
@@ -124,7 +131,9 @@ static fattn_status fetch(facts_memory *m, facts_tensor_id owner, facts_pattern 
     const size_t count = facts_memory_list(m, owner, false, &list);
     forget(pattern == FACTS_PATTERN_B ? &block->second : &block->host, block);
     TRY(facts_gpu_overrun(m->gpu, &block->image, list.at, count, pattern, device, overrun));
-    return pattern == FACTS_PATTERN_A ? facts_gpu_copy(m->gpu, block->kept, device, block->image.bytes) : FATTN_OK;
+    return pattern == FACTS_PATTERN_A
+               ? facts_gpu_copy(m->gpu, block->kept, device, block->image.bytes)
+               : FATTN_OK;
 }
 
 static fattn_status spoil(facts_memory *m, facts_tensor_id owner)
@@ -134,7 +143,8 @@ static fattn_status spoil(facts_memory *m, facts_tensor_id owner)
 
 static fattn_status untouched(facts_memory *m, facts_tensor_id owner, int64_t *changed)
 {
-    return facts_gpu_changed(m->gpu, &m->block[owner].image, FACTS_PATTERN_A, m->set->device[owner], changed);
+    return facts_gpu_changed(m->gpu, &m->block[owner].image, FACTS_PATTERN_A, m->set->device[owner],
+                             changed);
 }
 
 static fattn_status set(facts_memory *m, void *to, size_t bytes, unsigned char byte)

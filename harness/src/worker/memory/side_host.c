@@ -28,7 +28,8 @@ static void free_bytes(unsigned char *bytes, const facts_block *block)
 
 static fattn_status no_memory(facts_error *error)
 {
-    return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
+    return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error,
+                                       "no memory for the tensors of this case");
 }
 
 static fattn_status fill(facts_memory *m, facts_tensor_id owner)
@@ -38,7 +39,8 @@ static fattn_status fill(facts_memory *m, facts_tensor_id owner)
     void *storage = facts_image_storage(&block->image, block->host);
     facts_fill_gaps(p, block->image.dtype, storage, block->image.elements);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (!facts_memory_is_given(id) && (block->tensors >> id & 1) && !facts_fill_tensor(p, id, storage))
+        if (!facts_memory_is_given(id) && (block->tensors >> id & 1) &&
+            !facts_fill_tensor(p, id, storage))
             return FATTN_NO_MEMORY;
     return FATTN_OK;
 }
@@ -54,8 +56,8 @@ static bool make_image(facts_memory *m, facts_tensor_id owner)
     for (size_t i = 0; i < count && good; i++) {
         const bool queries = list.packed[i] == FACTS_PACKED_Q;
         if (list.packed[i] != FACTS_PACKED_NOT)
-            good = facts_image_pack(image, list.at[i], queries ? p->start_q : p->start_kv, queries ? p->len_q : p->len_kv,
-                                    p->ask.batch);
+            good = facts_image_pack(image, list.at[i], queries ? p->start_q : p->start_kv,
+                                    queries ? p->len_q : p->len_kv, p->ask.batch);
     }
     return good;
 }
@@ -64,8 +66,9 @@ static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *e
 {
     facts_block *block = &m->block[owner];
     if (!make_image(m, owner))
-        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "%s: no memory, or the tensor reaches outside its storage",
-                             facts_tensor_word(owner));
+        return (fattn_status)facts_fail_as(
+            FATTN_NO_MEMORY, error, "%s: no memory, or the tensor reaches outside its storage",
+            facts_tensor_word(owner));
     block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
     if (!make_bytes(&block->host, block) || (block->output && !make_bytes(&block->second, block)))
         return no_memory(error);
@@ -123,20 +126,22 @@ static int64_t bytes_that_differ(const unsigned char *a, const unsigned char *b,
     return different;
 }
 
-static fattn_status fetch(facts_memory *m, facts_tensor_id owner, facts_pattern pattern, int64_t *overrun)
+static fattn_status fetch(facts_memory *m, facts_tensor_id owner, facts_pattern pattern,
+                          int64_t *overrun)
 {
     facts_block *block = &m->block[owner];
     unsigned char *to = block->output ? bytes_of(block, pattern) : m->scratch;
     TRY(fattn_buffer_read(m->worker->context, to, m->set->device[owner], block->image.bytes));
-    *overrun =
-        block->output ? facts_image_overrun(&block->image, pattern, to) : bytes_that_differ(to, block->host, block->image.bytes);
+    *overrun = block->output ? facts_image_overrun(&block->image, pattern, to)
+                             : bytes_that_differ(to, block->host, block->image.bytes);
     return FATTN_OK;
 }
 
 static fattn_status spoil(facts_memory *m, facts_tensor_id owner)
 {
     facts_image_poison(&m->block[owner].image, FACTS_PATTERN_A, m->scratch);
-    return fattn_buffer_write(m->worker->context, m->set->device[owner], m->scratch, m->block[owner].image.bytes);
+    return fattn_buffer_write(m->worker->context, m->set->device[owner], m->scratch,
+                              m->block[owner].image.bytes);
 }
 
 static fattn_status untouched(facts_memory *m, facts_tensor_id owner, int64_t *changed)
@@ -144,7 +149,8 @@ static fattn_status untouched(facts_memory *m, facts_tensor_id owner, int64_t *c
     const facts_image *image = &m->block[owner].image;
     unsigned char *found = malloc(image->bytes);
     fattn_status status =
-        found ? fattn_buffer_read(m->worker->context, found, m->set->device[owner], image->bytes) : FATTN_NO_MEMORY;
+        found ? fattn_buffer_read(m->worker->context, found, m->set->device[owner], image->bytes)
+              : FATTN_NO_MEMORY;
     if (status == FATTN_OK) {
         facts_image_poison(image, FACTS_PATTERN_A, m->scratch);
         *changed = bytes_that_differ(found, m->scratch, image->bytes);
@@ -157,7 +163,8 @@ static fattn_status untouched(facts_memory *m, facts_tensor_id owner, int64_t *c
 static fattn_status write_all(facts_memory *m, void *to, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += CHUNK)
-        TRY(fattn_buffer_write(m->worker->context, (unsigned char *)to + at, m->scratch, bytes - at < CHUNK ? bytes - at : CHUNK));
+        TRY(fattn_buffer_write(m->worker->context, (unsigned char *)to + at, m->scratch,
+                               bytes - at < CHUNK ? bytes - at : CHUNK));
     return FATTN_OK;
 }
 

@@ -11,9 +11,12 @@
 /* Rows beyond the end of a ragged sequence are written as 0. */
 static uint32_t code_at(const facts_tensor *t, const void *storage, int64_t i)
 {
-    int64_t d = i % t->dim[3], s = i / t->dim[3] % t->dim[2], h = i / (t->dim[3] * t->dim[2]) % t->dim[1];
+    int64_t d = i % t->dim[3], s = i / t->dim[3] % t->dim[2],
+            h = i / (t->dim[3] * t->dim[2]) % t->dim[1];
     int64_t b = i / (t->dim[3] * t->dim[2] * t->dim[1]);
-    return facts_row_exists(t, b, s) ? facts_load(t->dtype, storage, facts_row_place(t, b, h, s) + d * t->stride[3]) : 0;
+    return facts_row_exists(t, b, s)
+               ? facts_load(t->dtype, storage, facts_row_place(t, b, h, s) + d * t->stride[3])
+               : 0;
 }
 
 static int64_t elements_of(const facts_tensor *t)
@@ -27,7 +30,8 @@ const char *facts_dump_descr(int32_t dtype)
     return dtype == FATTN_F32 ? "<f4" : dtype == FATTN_F16 ? "<f2" : size == 2 ? "<u2" : "|u1";
 }
 
-static void put_bits(const facts_npy *d, const facts_tensor *t, const char *word, const void *storage)
+static void put_bits(const facts_npy *d, const facts_tensor *t, const char *word,
+                     const void *storage)
 {
     char name[64];
     size_t size = facts_dtype_bytes(t->dtype);
@@ -41,7 +45,8 @@ static void put_bits(const facts_npy *d, const facts_tensor *t, const char *word
         facts_npy_end(d, file, name);
 }
 
-static void put_f32(const facts_npy *d, const facts_tensor *t, const char *word, const void *storage)
+static void put_f32(const facts_npy *d, const facts_tensor *t, const char *word,
+                    const void *storage)
 {
     char name[64];
     snprintf(name, sizeof name, "%s_f32.npy", word);
@@ -54,7 +59,8 @@ static void put_f32(const facts_npy *d, const facts_tensor *t, const char *word,
         facts_npy_end(d, file, name);
 }
 
-static void put_doubles(const facts_npy *d, const facts_tensor *t, const char *word, const char *what, const double *values)
+static void put_doubles(const facts_npy *d, const facts_tensor *t, const char *word,
+                        const char *what, const double *values)
 {
     char name[64];
     if (!values)
@@ -67,7 +73,8 @@ static void put_doubles(const facts_npy *d, const facts_tensor *t, const char *w
     facts_npy_end(d, file, name);
 }
 
-static void put_expected(const facts_npy *d, facts_reference *reference, const facts_tensor *t, facts_tensor_id id)
+static void put_expected(const facts_npy *d, facts_reference *reference, const facts_tensor *t,
+                         facts_tensor_id id)
 {
     const char *word = facts_tensor_word(id);
     facts_answer expects;
@@ -81,8 +88,10 @@ static void put_expected(const facts_npy *d, facts_reference *reference, const f
     facts_expected_release(&expects, reference, id);
 }
 
-/* Writes a ragged tensor also as it is in memory: the tokens of all sequences, which the offsets count. */
-static void put_packed(const facts_npy *d, const facts_problem *p, facts_tensor_id id, const void *storage)
+/* Writes a ragged tensor also as it is in memory: the tokens of all sequences, which the offsets
+ * count. */
+static void put_packed(const facts_npy *d, const facts_problem *p, facts_tensor_id id,
+                       const void *storage)
 {
     char word[64];
     const facts_tensor stored = facts_tensor_stored(p, id);
@@ -94,7 +103,9 @@ static void put_tensors(const facts_npy *d, facts_reference *reference)
 {
     const facts_problem *p = reference->memory.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        const facts_tensor seen = p->tensor[id].page ? facts_tensor_stored(p, id) : facts_tensor_seen(p, id), *t = &seen;
+        const facts_tensor seen = p->tensor[id].page ? facts_tensor_stored(p, id)
+                                                     : facts_tensor_seen(p, id),
+                           *t = &seen;
         if (!t->present)
             continue;
         const void *storage = facts_memory_storage(&reference->memory, id, FACTS_PATTERN_A);
@@ -120,20 +131,24 @@ static void put_kept(const facts_npy *d, const facts_reference *reference)
 
 void facts_dump_arrays(const facts_npy *d, facts_reference *reference, bool outputs)
 {
-    static const char *const descr[] = {
-        [FACTS_ARRAY_I32] = "<i4", [FACTS_ARRAY_I64] = "<i8", [FACTS_ARRAY_F32] = "<f4", [FACTS_ARRAY_U8] = "|u1"
-    };
+    static const char *const descr[] = { [FACTS_ARRAY_I32] = "<i4",
+                                         [FACTS_ARRAY_I64] = "<i8",
+                                         [FACTS_ARRAY_F32] = "<f4",
+                                         [FACTS_ARRAY_U8] = "|u1" };
     char name[64];
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
         const facts_array *array = &reference->memory.problem->array[id];
         if (array->count == 0 || (array->output && !outputs))
             continue;
         snprintf(name, sizeof name, "%s.npy", facts_array_words[id]);
-        facts_npy_put(d, name, descr[array->type], facts_memory_array(&reference->memory, id, FACTS_PATTERN_A),
+        facts_npy_put(d, name, descr[array->type],
+                      facts_memory_array(&reference->memory, id, FACTS_PATTERN_A),
                       facts_array_bytes(array) / (size_t)array->count, array->count);
         snprintf(name, sizeof name, "%s.want.npy", facts_array_words[id]);
-        if (array->output && reference->expectation.array[id]) /* an amax: one number; dsink: one for each head */
-            facts_npy_put(d, name, "<f8", reference->expectation.array[id], sizeof(double), array->count);
+        if (array->output &&
+            reference->expectation.array[id]) /* an amax: one number; dsink: one for each head */
+            facts_npy_put(d, name, "<f8", reference->expectation.array[id], sizeof(double),
+                          array->count);
     }
     put_kept(d, reference);
 }
@@ -150,7 +165,8 @@ static void put_problem(const facts_npy *d, const facts_problem *p, const char *
     json_decref(problem);
 }
 
-json_t *facts_dump(facts_reference *reference, const char *folder, const char *text, facts_error *error)
+json_t *facts_dump(facts_reference *reference, const char *folder, const char *text,
+                   facts_error *error)
 {
     const facts_npy d = { folder, json_array(), error };
     put_problem(&d, reference->memory.problem, text);

@@ -14,12 +14,15 @@ typedef struct facts_npy {
     facts_error *error; /* filled if a file could not be written */
 } facts_npy;
 
-/* Opens a file of the folder and writes the header of an array of this shape. `descr` is NumPy's: "<f4". NULL: not opened. */
+/* Opens a file of the folder and writes the header of an array of this shape. `descr` is NumPy's:
+ * "<f4". NULL: not opened. */
 FILE *facts_npy_open(const facts_npy *out, const char *name);
-FILE *facts_npy_begin(const facts_npy *out, const char *name, const char *descr, const int64_t *dim, int rank);
+FILE *facts_npy_begin(const facts_npy *out, const char *name, const char *descr, const int64_t *dim,
+                      int rank);
 /* Closes the file, and records its name if all was written. */
 void facts_npy_end(const facts_npy *out, FILE *file, const char *name);
 /* Writes a whole array of one dimension. */
-void facts_npy_put(const facts_npy *out, const char *name, const char *descr, const void *from, size_t size, int64_t count);
+void facts_npy_put(const facts_npy *out, const char *name, const char *descr, const void *from,
+                   size_t size, int64_t count);
 
 #endif

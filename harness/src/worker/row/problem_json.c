@@ -23,7 +23,8 @@ static void put_text(json_t *out, const char *key, const char *value)
 
 static json_t *four(const int64_t at[4])
 {
-    return json_pack("[I, I, I, I]", (json_int_t)at[0], (json_int_t)at[1], (json_int_t)at[2], (json_int_t)at[3]);
+    return json_pack("[I, I, I, I]", (json_int_t)at[0], (json_int_t)at[1], (json_int_t)at[2],
+                     (json_int_t)at[3]);
 }
 
 static json_t *bound(bool there, int64_t value)
@@ -46,7 +47,8 @@ static json_t *tensor_json(const facts_problem *p, facts_tensor_id id)
     put_integer(out, "tokens", t->tokens);
     put_integer(out, "page", t->page);
     put_integer(out, "pages", t->pages);
-    put_text(out, "storage_of", facts_tensor_word(t->shares ? (facts_tensor_id)(t->shares - 1) : id));
+    put_text(out, "storage_of",
+             facts_tensor_word(t->shares ? (facts_tensor_id)(t->shares - 1) : id));
     json_object_set_new(out, "output", json_boolean(facts_tensor_is_output(p, id)));
     return out;
 }
@@ -60,7 +62,8 @@ static void put_tensors(json_t *out, const facts_problem *p)
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
         if (p->array[id].count > 0)
             json_object_set_new(arrays, facts_array_words[id],
-                                json_pack("{s:I, s:b}", "count", (json_int_t)p->array[id].count, "output", p->array[id].output));
+                                json_pack("{s:I, s:b}", "count", (json_int_t)p->array[id].count,
+                                          "output", p->array[id].output));
     json_object_set_new(out, "tensors", tensors);
     json_object_set_new(out, "arrays", arrays);
 }
@@ -83,8 +86,10 @@ static void put_masks(json_t *out, const fattn_problem *ask)
     json_object_set_new(out, "window_right", bound(ask->has_right != 0, ask->window_right));
     put_text(out, "align", ask->align == FATTN_BOTTOM_RIGHT ? "br" : "tl");
     put_integer(out, "padding", ask->padding);
-    json_object_set_new(out, "cumulative_q", json_boolean((ask->cumulative & FATTN_CUMULATIVE_Q) != 0));
-    json_object_set_new(out, "cumulative_kv", json_boolean((ask->cumulative & FATTN_CUMULATIVE_KV) != 0));
+    json_object_set_new(out, "cumulative_q",
+                        json_boolean((ask->cumulative & FATTN_CUMULATIVE_Q) != 0));
+    json_object_set_new(out, "cumulative_kv",
+                        json_boolean((ask->cumulative & FATTN_CUMULATIVE_KV) != 0));
     put_integer(out, "ragged_tokens", ask->ragged_tokens);
     put_integer(out, "table_k", ask->table_k);
     put_integer(out, "table_v", ask->table_v);
@@ -113,7 +118,9 @@ static void put_scores(json_t *out, const facts_problem *p)
     const fattn_problem *ask = &p->ask;
     json_object_set_new(out, "scale", json_real(facts_oracle_scale(p)));
     json_object_set_new(out, "mod", mod_word(p->mod));
-    json_object_set_new(out, "mod_parameters", json_pack("[o, o]", parameter(p->mod_parameter[0]), parameter(p->mod_parameter[1])));
+    json_object_set_new(
+        out, "mod_parameters",
+        json_pack("[o, o]", parameter(p->mod_parameter[0]), parameter(p->mod_parameter[1])));
     put_integer(out, "alibi", ask->alibi);
     json_object_set_new(out, "usual_slopes", json_boolean(ask->alibi && !p->given_slopes));
     put_integer(out, "sink", ask->sink);
@@ -121,13 +128,16 @@ static void put_scores(json_t *out, const facts_problem *p)
     put_integer(out, "rope_dim", ask->rope ? ask->rope_dim : 0);
     json_object_set_new(out, "dropout", json_real(p->drop));
     json_object_set_new(out, "keep_scale", json_real(facts_keep_scale_of(p)));
-    json_object_set_new(out, "stats_log2", json_boolean((ask->outputs & FATTN_WANT_STATS_LOG2) != 0));
+    json_object_set_new(out, "stats_log2",
+                        json_boolean((ask->outputs & FATTN_WANT_STATS_LOG2) != 0));
 }
 
 static void put_call(json_t *out, const facts_problem *p)
 {
 #define AS_WORD(symbol, word) word,
-    static const char *const ways[] = { FACTS_EXEC_LIST(AS_WORD) }, *const checks[] = { FACTS_CHECK_LIST(AS_WORD) };
+    static const char *const ways[] = { FACTS_EXEC_LIST(AS_WORD) }, *const checks[] = {
+        FACTS_CHECK_LIST(AS_WORD)
+    };
 #undef AS_WORD
     put_text(out, "exec", ways[p->exec]);
     put_text(out, "check", checks[p->check]);

@@ -1,4 +1,5 @@
-/* A resolved case as JSON: what a program needs to read the files of `facts repro --dump` without FACTS. */
+/* A resolved case as JSON: what a program needs to read the files of `facts repro --dump` without
+ * FACTS. */
 #ifndef FACTS_PROBLEM_JSON_H
 #define FACTS_PROBLEM_JSON_H
 

@@ -25,7 +25,10 @@ static void set_text(json_t *object, const char *key, const char *text)
 /* JSON has no NaN and no infinity. */
 static json_t *number(double value)
 {
-    return isfinite(value) ? json_real(value) : json_string(isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+    return isfinite(value) ? json_real(value)
+                           : json_string(isnan(value) ? "nan"
+                                         : value > 0  ? "inf"
+                                                      : "-inf");
 }
 
 static json_t *member(json_t *row, const char *key)
@@ -66,7 +69,8 @@ json_t *facts_row(const char *name, facts_verdict verdict)
     return row;
 }
 
-void facts_row_reason(json_t *row, const char *reason_class, const char *status, const char *text, const char *remedy)
+void facts_row_reason(json_t *row, const char *reason_class, const char *status, const char *text,
+                      const char *remedy)
 {
     json_t *reason = member(row, "reason");
     set_text(reason, "class", reason_class);
@@ -77,10 +81,11 @@ void facts_row_reason(json_t *row, const char *reason_class, const char *status,
 
 void facts_row_failure(json_t *row, fattn_status status)
 {
-    /* A failed build, launch or plan is the verdict. Only a refusal has a class, and a lack of memory, because it may be asked
-     * again. */
+    /* A failed build, launch or plan is the verdict. Only a refusal has a class, and a lack of
+     * memory, because it may be asked again. */
     bool classed = status >= FATTN_BAD_PROBLEM && status <= FATTN_NO_MEMORY;
-    facts_row_reason(row, classed ? fattn_status_name(status) : NULL, NULL, fattn_last_error(), NULL);
+    facts_row_reason(row, classed ? fattn_status_name(status) : NULL, NULL, fattn_last_error(),
+                     NULL);
 }
 
 static const char *mode_word(int32_t mode)
@@ -134,14 +139,17 @@ void facts_row_asked(json_t *row, const facts_problem *p)
     if (p->ask.impl >= 0 && (size_t)p->ask.impl < sizeof words / sizeof *words)
         set_text(row, "impl", words[p->ask.impl]);
     if (p->knob_count > 0)
-        set(row, "pins", json_pack("{s:I,s:o}", "engine", (json_int_t)p->engine, "knobs", knobs_json(p->knob, p->knob_count)));
+        set(row, "pins",
+            json_pack("{s:I,s:o}", "engine", (json_int_t)p->engine, "knobs",
+                      knobs_json(p->knob, p->knob_count)));
 }
 
 static json_t *engine_json(const fattn_engine *engine)
 {
     json_t *knobs = knobs_json(engine->knobs, engine->knob_count);
-    json_t *out = json_pack("{s:s,s:I,s:i,s:o,s:o}", "mode", mode_word(engine->mode), "index", (json_int_t)engine->index, "config",
-                            engine->config, "knobs", knobs, "notes", notes_of(engine));
+    json_t *out = json_pack("{s:s,s:I,s:i,s:o,s:o}", "mode", mode_word(engine->mode), "index",
+                            (json_int_t)engine->index, "config", engine->config, "knobs", knobs,
+                            "notes", notes_of(engine));
     if (engine->workspace_bytes >= 0)
         set(out, "workspace_bytes", json_integer(engine->workspace_bytes));
     if (engine->removed)
@@ -160,8 +168,9 @@ void facts_row_engine(json_t *row, const fattn_engine *engine)
 
 static void decision_reason(json_t *row, const fattn_decision *decision)
 {
-    facts_row_reason(row, fattn_status_name((fattn_status)fattn_decision_reason(decision)), fattn_decision_status(decision),
-                     fattn_decision_text(decision), fattn_decision_remedy(decision));
+    facts_row_reason(row, fattn_status_name((fattn_status)fattn_decision_reason(decision)),
+                     fattn_decision_status(decision), fattn_decision_text(decision),
+                     fattn_decision_remedy(decision));
     json_t *chain = json_array();
     for (size_t i = 0; i < fattn_decision_refusal_count(decision); i++) {
         const fattn_refusal *refusal = fattn_decision_refusal(decision, i);
@@ -190,8 +199,8 @@ void facts_row_backend(json_t *row, fattn_backend backend)
 
 static json_t *answer_json(const fattn_answer *answer)
 {
-    json_t *out = json_pack("{s:s,s:b}", "backend", backend_word((fattn_backend)answer->backend), "supported",
-                            answer->reason == FATTN_REASON_NONE);
+    json_t *out = json_pack("{s:s,s:b}", "backend", backend_word((fattn_backend)answer->backend),
+                            "supported", answer->reason == FATTN_REASON_NONE);
     if (answer->reason != FATTN_REASON_NONE)
         set_text(out, "class", fattn_status_name((fattn_status)answer->reason));
     set_text(out, "status", answer->status);
@@ -248,16 +257,19 @@ static json_t *gates_json(const facts_judgement *j)
 
 void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *j, uint64_t bits)
 {
-    json_t *error = json_pack("{s:o,s:s,s:o,s:[I,I,I,I],s:o,s:o,s:o,s:I}", "ratio", number(j->ratio), "gate",
-                              facts_gate_words[j->gate], "rms", number(j->rms), "worst_index", (json_int_t)j->worst[0],
-                              (json_int_t)j->worst[1], (json_int_t)j->worst[2], (json_int_t)j->worst[3], "got", number(j->got),
-                              "want", number(j->want), "bound", number(j->bound), "checked", (json_int_t)j->checked);
+    json_t *error =
+        json_pack("{s:o,s:s,s:o,s:[I,I,I,I],s:o,s:o,s:o,s:I}", "ratio", number(j->ratio), "gate",
+                  facts_gate_words[j->gate], "rms", number(j->rms), "worst_index",
+                  (json_int_t)j->worst[0], (json_int_t)j->worst[1], (json_int_t)j->worst[2],
+                  (json_int_t)j->worst[3], "got", number(j->got), "want", number(j->want), "bound",
+                  number(j->bound), "checked", (json_int_t)j->checked);
     const struct {
         const char *key;
         int64_t count;
-    } counts[] = {
-        { "wrong", j->wrong }, { "not_finite", j->not_finite }, { "unwritten", j->unwritten }, { "overrun", j->overrun }
-    };
+    } counts[] = { { "wrong", j->wrong },
+                   { "not_finite", j->not_finite },
+                   { "unwritten", j->unwritten },
+                   { "overrun", j->overrun } };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].count)
             set(error, counts[i].key, json_integer(counts[i].count));
@@ -270,6 +282,6 @@ void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement 
     set(member(row, "errors"), tensor, error);
     if (j->padded_poison + j->padded_zero + j->padded_other)
         set(member(row, "padded"), tensor,
-            json_pack("{s:I,s:I,s:I}", "poison", (json_int_t)j->padded_poison, "zero", (json_int_t)j->padded_zero, "other",
-                      (json_int_t)j->padded_other));
+            json_pack("{s:I,s:I,s:I}", "poison", (json_int_t)j->padded_poison, "zero",
+                      (json_int_t)j->padded_zero, "other", (json_int_t)j->padded_other));
 }

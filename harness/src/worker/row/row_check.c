@@ -8,15 +8,18 @@ void facts_row_dropout(json_t *row, const facts_problem *problem, const facts_ke
 {
     if (!keep->here || keep->of == 0)
         return;
-    json_t *dropout =
-        json_pack("{s:f,s:I,s:I}", "asked", problem->drop, "kept", (json_int_t)keep->kept, "of", (json_int_t)keep->of);
+    json_t *dropout = json_pack("{s:f,s:I,s:I}", "asked", problem->drop, "kept",
+                                (json_int_t)keep->kept, "of", (json_int_t)keep->of);
     if (problem->ask.dropout > 0)
-        json_object_set_new(dropout, "quantised",
-                            json_string(facts_rate_words[facts_rate_of(problem->ask.dropout, keep->kept, keep->of)]));
+        json_object_set_new(
+            dropout, "quantised",
+            json_string(
+                facts_rate_words[facts_rate_of(problem->ask.dropout, keep->kept, keep->of)]));
     if (keep->repeat.pairs > 0)
         json_object_set_new(dropout, "repeat",
-                            json_pack("{s:s,s:I,s:f,s:f,s:f}", "what", keep->repeat.what, "pairs", (json_int_t)keep->repeat.pairs,
-                                      "agree", keep->repeat.agree, "chance", keep->repeat.chance, "ratio", keep->repeat.ratio));
+                            json_pack("{s:s,s:I,s:f,s:f,s:f}", "what", keep->repeat.what, "pairs",
+                                      (json_int_t)keep->repeat.pairs, "agree", keep->repeat.agree,
+                                      "chance", keep->repeat.chance, "ratio", keep->repeat.ratio));
     json_object_set_new(row, "dropout", dropout);
 }
 
@@ -27,8 +30,9 @@ static void put_spread(json_t *check, const facts_held *held)
     for (int i = 0; i < 2; i++) {
         const facts_spread *s = &held->spread[i];
         json_object_set_new(spread, words[i],
-                            json_pack("{s:I,s:I,s:I,s:I}", "readers", (json_int_t)s->readers, "reached", (json_int_t)s->reached,
-                                      "others", (json_int_t)s->others, "strayed", (json_int_t)s->strayed));
+                            json_pack("{s:I,s:I,s:I,s:I}", "readers", (json_int_t)s->readers,
+                                      "reached", (json_int_t)s->reached, "others",
+                                      (json_int_t)s->others, "strayed", (json_int_t)s->strayed));
     }
     json_object_set_new(check, "spread", spread);
 }
@@ -41,9 +45,11 @@ void facts_row_check(json_t *row, const facts_check_report *report)
     json_t *check = json_pack("{s:i}", "runs", report->runs);
     if (report->done) {
         json_object_set_new(check, "compared", json_integer(held->compared));
-        json_object_set_new(check, "ratio", isfinite(held->ratio) ? json_real(held->ratio) : json_string("inf"));
+        json_object_set_new(check, "ratio",
+                            isfinite(held->ratio) ? json_real(held->ratio) : json_string("inf"));
         if (isfinite(held->got) && isfinite(held->want) && isfinite(held->bound) && held->ratio > 0)
-            json_object_update_new(check, json_pack("{s:f,s:f,s:f}", "got", held->got, "want", held->want, "bound", held->bound));
+            json_object_update_new(check, json_pack("{s:f,s:f,s:f}", "got", held->got, "want",
+                                                    held->want, "bound", held->bound));
         json_object_set_new(check, "law", json_string(held->law));
         json_object_set_new(check, "tensor", json_string(facts_tensor_word(held->id)));
     }

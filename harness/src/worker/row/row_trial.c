@@ -12,17 +12,20 @@ static facts_verdict verdict_of(const facts_trial *trial)
     return trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status);
 }
 
-/* The version of cuDNN of the calibrated constants, if the table has them: this version, or another one. */
+/* The version of cuDNN of the calibrated constants, if the table has them: this version, or another
+ * one. */
 static void set_calibration(json_t *row, const facts_constants *c)
 {
     char text[40] = "measured";
     if (c->assumed)
-        snprintf(text, sizeof text, "assumed %d.%d.%d", c->assumed / 10000, c->assumed / 100 % 100, c->assumed % 100);
+        snprintf(text, sizeof text, "assumed %d.%d.%d", c->assumed / 10000, c->assumed / 100 % 100,
+                 c->assumed % 100);
     if (c->calibrated || c->assumed)
         json_object_set_new(row, "calibration", json_string(text));
 }
 
-facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts_reference *reference)
+facts_verdict facts_row_trial(json_t *row, const facts_trial *trial,
+                              const facts_reference *reference)
 {
     const facts_problem *problem = reference->memory.problem;
     if (trial->facts_failed || trial->status != FATTN_OK || trial->text[0])
@@ -51,7 +54,8 @@ facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts
     json_object_set_new(row, "oracle_ms", json_real(reference->oracle_ms));
     json_object_set_new(row, "judge_ms", json_real(trial->judge_ms));
     if (problem->ask.pass == FATTN_BACKWARD)
-        json_object_set_new(row, "inputs_from", json_string(trial->own_forward ? "forward" : "reference"));
+        json_object_set_new(row, "inputs_from",
+                            json_string(trial->own_forward ? "forward" : "reference"));
     if (trial->no_forward[0])
         json_object_set_new(row, "inputs_why", json_string(trial->no_forward));
     return verdict_of(trial);

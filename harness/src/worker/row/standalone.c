@@ -13,7 +13,8 @@
 #include "worker/memory/case_reference.h"
 
 /* ---- the problem and its graph
- * ---------------------------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static void put_json(const facts_npy *out, const char *name, const json_t *value)
 {
@@ -35,7 +36,8 @@ static json_t *knob_numbers(void)
     return out;
 }
 
-static bool put_problem(const facts_npy *out, const facts_worker *worker, const facts_problem *p, const char *text)
+static bool put_problem(const facts_npy *out, const facts_worker *worker, const facts_problem *p,
+                        const char *text)
 {
     char *graph;
     json_error_t at;
@@ -54,7 +56,8 @@ static bool put_problem(const facts_npy *out, const facts_worker *worker, const 
 }
 
 /* ---- the inputs of the call
- * ------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void put_tensors(const facts_npy *out, facts_reference *reference)
 {
@@ -65,13 +68,15 @@ static void put_tensors(const facts_npy *out, facts_reference *reference)
         if (!t->present || facts_tensor_is_output(p, id) || t->shares)
             continue;
         snprintf(name, sizeof name, "%s.npy", facts_tensor_word(id));
-        facts_npy_put(out, name, facts_dump_descr(t->dtype), facts_memory_storage(&reference->memory, id, FACTS_PATTERN_A),
+        facts_npy_put(out, name, facts_dump_descr(t->dtype),
+                      facts_memory_storage(&reference->memory, id, FACTS_PATTERN_A),
                       facts_dtype_bytes(t->dtype), t->elements);
     }
 }
 
 /* For a backward: O and Stats are the reference's. */
-static fattn_status make(facts_reference *out, facts_worker *worker, const facts_problem *p, facts_error *error)
+static fattn_status make(facts_reference *out, facts_worker *worker, const facts_problem *p,
+                         facts_error *error)
 {
     const facts_making making = { .worker = worker, .problem = p, .here = true };
     fattn_status status = facts_reference_create(out, &making, error);
@@ -82,9 +87,11 @@ static fattn_status make(facts_reference *out, facts_worker *worker, const facts
     facts_storages in = facts_memory_addresses(&out->memory);
     in.constants = &out->constants;
     in.keep = out->keep.here;
-    if (facts_expect_inputs(p, &in, facts_memory_storage(&out->memory, FACTS_TENSOR_O, FACTS_PATTERN_A),
-                            facts_memory_storage(&out->memory, FACTS_TENSOR_STATS, FACTS_PATTERN_A)) != 0)
-        return (fattn_status)facts_fail_as(FATTN_INTERNAL, error, "the reference does not compute O and Stats of this case");
+    if (facts_expect_inputs(
+            p, &in, facts_memory_storage(&out->memory, FACTS_TENSOR_O, FACTS_PATTERN_A),
+            facts_memory_storage(&out->memory, FACTS_TENSOR_STATS, FACTS_PATTERN_A)) != 0)
+        return (fattn_status)facts_fail_as(
+            FATTN_INTERNAL, error, "the reference does not compute O and Stats of this case");
     return FATTN_OK;
 }
 
@@ -120,17 +127,20 @@ static bool put_data_anywhere(const facts_npy *out, facts_worker *worker, const 
     return done;
 }
 
-bool facts_standalone(facts_worker *worker, const facts_problem *p, const char *text, const char *folder, facts_error *error)
+bool facts_standalone(facts_worker *worker, const facts_problem *p, const char *text,
+                      const char *folder, facts_error *error)
 {
     const facts_npy out = { folder, json_array(), error };
     if (worker->device == FACTS_DEVICE_CPU)
-        return facts_fail(error, "a program on cuDNN needs a GPU, or a described one: --device h100-sxm");
+        return facts_fail(error,
+                          "a program on cuDNN needs a GPU, or a described one: --device h100-sxm");
     const bool done = put_problem(&out, worker, p, text) && put_data_anywhere(&out, worker, p);
     json_decref(out.names);
     return done;
 }
 
-bool facts_standalone_decided(const fattn_decision *decision, const char *folder, facts_error *error)
+bool facts_standalone_decided(const fattn_decision *decision, const char *folder,
+                              facts_error *error)
 {
     const facts_npy out = { folder, json_array(), error };
     json_t *row = json_object();

@@ -36,19 +36,21 @@ static fattn_status push(int *depth, const fattn_policy *wanted, facts_error *er
     return status;
 }
 
-fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, const facts_case *c,
-                                facts_error *error)
+fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy,
+                                const facts_case *c, facts_error *error)
 {
     fattn_policy wanted = FATTN_POLICY_INIT;
     *depth = NOTHING_PUSHED;
-    if (worker->device == FACTS_DEVICE_CPU || policy == FACTS_POLICY_CUDNN) /* the rules without a policy */
+    if (worker->device == FACTS_DEVICE_CPU ||
+        policy == FACTS_POLICY_CUDNN) /* the rules without a policy */
         return FATTN_OK;
     memcpy(wanted.order, allowed[policy].order, sizeof allowed[policy].order);
     wanted.order_count = allowed[policy].count;
     if (policy != FACTS_POLICY_GUARD)
         return push(depth, &wanted, error);
     if (!worker->errata)
-        return (fattn_status)facts_fail_as(FATTN_ENVIRONMENT, error, "%s", worker->errata_error.text);
+        return (fattn_status)facts_fail_as(FATTN_ENVIRONMENT, error, "%s",
+                                           worker->errata_error.text);
     fattn_rule *chosen = calloc(facts_errata_count(worker->errata) + 1, sizeof *chosen);
     if (!chosen)
         return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "policy: no memory");

@@ -1,4 +1,5 @@
-/* policy= of a case as a policy of the library, pushed on this thread while the case is answered. */
+/* policy= of a case as a policy of the library, pushed on this thread while the case is answered.
+ */
 #ifndef FACTS_WORKER_POLICY_H
 #define FACTS_WORKER_POLICY_H
 
@@ -6,11 +7,12 @@
 #include "case/words/fail.h"
 #include "loaded_target.h"
 
-/* Pushes the policy of the case for this worker's device. The CPU has one backend, so nothing is pushed there. Of the errata, only
- * rules that hold for the case are pushed. *depth is for facts_policy_end, also after a failure. Returns  FATTN_OK;
- * FATTN_ENVIRONMENT (guard without its rules), FATTN_NO_MEMORY or the library's status, with one line in `error`. */
-fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, const facts_case *c,
-                                facts_error *error);
+/* Pushes the policy of the case for this worker's device. The CPU has one backend, so nothing is
+ * pushed there. Of the errata, only rules that hold for the case are pushed. *depth is for
+ * facts_policy_end, also after a failure. Returns  FATTN_OK; FATTN_ENVIRONMENT (guard without its
+ * rules), FATTN_NO_MEMORY or the library's status, with one line in `error`. */
+fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy,
+                                const facts_case *c, facts_error *error);
 void facts_policy_end(int depth);
 /* May this backend answer on this worker's device? */
 bool facts_policy_allows(const facts_worker *worker, facts_policy policy, fattn_backend backend);

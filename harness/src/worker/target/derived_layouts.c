@@ -4,14 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* May b, h, s be in this order, outermost first? Dimensions with stride 0 in the input come first, in the order b,h,s. The
- * others follow by decreasing stride, equal strides in the order b,h,s. */
+/* May b, h, s be in this order, outermost first? Dimensions with stride 0 in the input come first,
+ * in the order b,h,s. The others follow by decreasing stride, equal strides in the order b,h,s. */
 static bool is_order(const int order[3], const int64_t dim[4], const int64_t like[4])
 {
     for (int i = 0; i + 1 < 3; i++) {
         int a = order[i], b = order[i + 1];
         bool loose_a = dim[a] == 1 || like[a] == 0, loose_b = dim[b] == 1 || like[b] == 0;
-        if (loose_a != loose_b ? loose_b : loose_a || like[a] == like[b] ? a > b : like[a] < like[b])
+        if (loose_a != loose_b              ? loose_b
+            : loose_a || like[a] == like[b] ? a > b
+                                            : like[a] < like[b])
             return false;
     }
     return true;
@@ -20,7 +22,8 @@ static bool is_order(const int order[3], const int64_t dim[4], const int64_t lik
 /* The dense strides of the only order of six that the rule allows. */
 static void expects(const int64_t dim[4], const int64_t like[4], int64_t out[4])
 {
-    static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+    static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+                                      { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
     for (int i = 0; i < 6; i++) {
         if (!is_order(orders[i], dim, like))
             continue;
@@ -54,9 +57,10 @@ bool facts_layouts_hold(const facts_problem *p, facts_error *error)
         if (memcmp(got, want, sizeof got) == 0)
             continue;
         return facts_fail(error,
-                          "layout: %s has strides %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "; its rule gives %" PRId64
-                          ",%" PRId64 ",%" PRId64 ",%" PRId64,
-                          pairs[i].words, got[0], got[1], got[2], got[3], want[0], want[1], want[2], want[3]);
+                          "layout: %s has strides %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
+                          "; its rule gives %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
+                          pairs[i].words, got[0], got[1], got[2], got[3], want[0], want[1], want[2],
+                          want[3]);
     }
     return true;
 }

@@ -35,7 +35,8 @@ static bool wrong(draft *d, const char *about, const char *what)
     return facts_fail(&d->error, "%.40s: %.200s", about, what);
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------------------
+/* ---- values
+ * -------------------------------------------------------------------------------------------------------------------
  */
 
 static bool read_text(draft *d, const char *key, const json_t *value, const char **out)
@@ -54,14 +55,16 @@ static bool whole_number(const char *text, int64_t *out)
     return *end == '\0';
 }
 
-/* A number, also in quotes: cudnn-frontend's documentation has the one form, its source the other. */
+/* A number, also in quotes: cudnn-frontend's documentation has the one form, its source the other.
+ */
 static bool read_number(draft *d, const char *key, const json_t *value, int64_t *out)
 {
     const char *text = json_string_value(value);
     if (text != NULL)
         return whole_number(text, out) || wrong(d, key, "expected a number");
     *out = json_integer_value(value);
-    return (json_is_integer(value) && *out >= -1 && *out <= INT32_MAX) || wrong(d, key, "expected a number");
+    return (json_is_integer(value) && *out >= -1 && *out <= INT32_MAX) ||
+           wrong(d, key, "expected a number");
 }
 
 static bool word_of(const char *text, const char *const *words, int count, int32_t *out)
@@ -89,7 +92,8 @@ static bool knob_type(const char *name, size_t length, int32_t *out)
         *out = (int32_t)number;
         return true;
     }
-    const char *bare = strncmp(word, prefix, sizeof prefix - 1) == 0 ? word + sizeof prefix - 1 : word;
+    const char *bare =
+        strncmp(word, prefix, sizeof prefix - 1) == 0 ? word + sizeof prefix - 1 : word;
     for (*out = 0; *out < MOST_KNOB_TYPE; ++*out) {
         if (strcmp(fattn_knob_name(*out), bare) == 0)
             return true;
@@ -135,7 +139,8 @@ static bool read_knobs(draft *d, json_t *value)
         return wrong(d, "knobs", "expected a list or an object");
     json_array_foreach(value, i, each)
     {
-        const char *text = json_string_value(each), *equal = text != NULL ? strchr(text, '=') : NULL;
+        const char *text = json_string_value(each),
+                   *equal = text != NULL ? strchr(text, '=') : NULL;
         int64_t number;
         if (equal == NULL || !whole_number(equal + 1, &number))
             return wrong(d, "knob", "expected a text such as \"k40=2\"");
@@ -145,7 +150,8 @@ static bool read_knobs(draft *d, json_t *value)
     return true;
 }
 
-/* ---- our form -----------------------------------------------------------------------------------------------------------------
+/* ---- our form
+ * -----------------------------------------------------------------------------------------------------------------
  */
 
 /* 9.14.0 as cudnnGetVersion() returns it. 9.14 is the first or the last of its patches. */
@@ -188,24 +194,28 @@ static bool sm_of(const char *text, size_t length, bool last, int32_t *out)
 }
 
 /* "a..b", "a..", "..b" or "a" */
-static bool read_range(draft *d, const char *key, const json_t *value, bool (*of)(const char *, size_t, bool, int32_t *),
-                       int32_t *from, int32_t *to)
+static bool read_range(draft *d, const char *key, const json_t *value,
+                       bool (*of)(const char *, size_t, bool, int32_t *), int32_t *from,
+                       int32_t *to)
 {
     const char *text;
     if (json_is_integer(value) && of == sm_of) {
         *from = *to = (int32_t)json_integer_value(value);
-        return *from > 0 || wrong(d, key, "expected a range such as \"90\", \"90..100\" or \"..90\"");
+        return *from > 0 ||
+               wrong(d, key, "expected a range such as \"90\", \"90..100\" or \"..90\"");
     }
     if (!read_text(d, key, value, &text))
         return false;
     const char *dots = strstr(text, "..");
     const size_t head = dots != NULL ? (size_t)(dots - text) : strlen(text);
     const char *tail = dots != NULL ? dots + 2 : text;
-    const bool good = (head == 0 || of(text, head, false, from)) && (*tail == '\0' || of(tail, strlen(tail), true, to));
+    const bool good = (head == 0 || of(text, head, false, from)) &&
+                      (*tail == '\0' || of(tail, strlen(tail), true, to));
     return (good && (head > 0 || *tail != '\0')) ||
            wrong(d, key,
                  of == sm_of ? "expected a range such as \"90\", \"90..100\" or \"..90\""
-                             : "expected a range such as \"9.14.0..9.25.1\", \"9.14.0..\", \"..9.25.1\" or \"9.14.0\"");
+                             : "expected a range such as \"9.14.0..9.25.1\", \"9.14.0..\", "
+                               "\"..9.25.1\" or \"9.14.0\"");
 }
 
 static bool read_action(draft *d, const char *key, const json_t *value, fattn_action action)
@@ -216,7 +226,8 @@ static bool read_action(draft *d, const char *key, const json_t *value, fattn_ac
     const char *text;
     d->to->rule.action = (int32_t)action;
     return read_text(d, key, value, &text) &&
-           (word_of(text, backends, FATTN_BACKEND_COUNT, &d->to->rule.backend) || wrong(d, key, "expected cudnn, math or cpu"));
+           (word_of(text, backends, FATTN_BACKEND_COUNT, &d->to->rule.backend) ||
+            wrong(d, key, "expected cudnn, math or cpu"));
 }
 
 static bool read_pass(draft *d, const json_t *value)
@@ -235,13 +246,15 @@ static bool read_when(draft *d, const char *text)
     facts_error error = { 0 };
     if (!facts_predicate_parse(&d->to->when, text, &error)) {
         const char *words = strstr(error.text, ": "); /* after its place */
-        return facts_fail(&d->error, "when: column %d: %.220s", error.column, words ? words + 2 : error.text);
+        return facts_fail(&d->error, "when: column %d: %.220s", error.column,
+                          words ? words + 2 : error.text);
     }
     const char *unknown = facts_predicate_result(d->to->when);
     if (unknown == NULL)
         return true;
     return facts_fail(&d->error,
-                      "when: %s is not a key of a case; the rule's own keys \"cudnn\", \"sm\" and \"engine\" say where it holds",
+                      "when: %s is not a key of a case; the rule's own keys \"cudnn\", \"sm\" and "
+                      "\"engine\" say where it holds",
                       unknown);
 }
 
@@ -252,7 +265,10 @@ static bool read_key(draft *d, const char *key, json_t *value, int *actions)
     const struct {
         const char *key;
         const char **to;
-    } texts[] = { { "name", &rule->name }, { "why", &rule->why }, { "link", &rule->link }, { "remedy", &rule->remedy } };
+    } texts[] = { { "name", &rule->name },
+                  { "why", &rule->why },
+                  { "link", &rule->link },
+                  { "remedy", &rule->remedy } };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (strcmp(texts[i].key, key) == 0)
             return read_text(d, key, value, texts[i].to);
@@ -295,10 +311,12 @@ static bool read_ours(draft *d, json_t *object)
     return actions == 1 || wrong(d, "deny, pin", "expected exactly one of the two");
 }
 
-/* ---- cudnn-frontend's form ----------------------------------------------------------------------------------------------------
+/* ---- cudnn-frontend's form
+ * ----------------------------------------------------------------------------------------------------
  */
 
-/* An operation is the tag of a whole graph, "Matmul_…_Matmul". Forward attention has two products, backward attention has more. */
+/* An operation is the tag of a whole graph, "Matmul_…_Matmul". Forward attention has two products,
+ * backward attention has more. */
 static bool read_operation(draft *d, const json_t *value)
 {
     const char *text;
@@ -326,15 +344,18 @@ static bool read_end(draft *d, const json_t *value)
 
 static bool read_frontends(draft *d, json_t *object)
 {
-    json_t *knob = json_object_get(object, "knob"), *start = json_object_get(object, "cudnn_version_start"),
-           *end = json_object_get(object, "cudnn_version_end"), *name = json_object_get(object, "rule_id");
+    json_t *knob = json_object_get(object, "knob"),
+           *start = json_object_get(object, "cudnn_version_start"),
+           *end = json_object_get(object, "cudnn_version_end"),
+           *name = json_object_get(object, "rule_id");
     int64_t from = 0;
     d->to->rule.backend = FATTN_BACKEND_CUDNN;
     d->to->rule.name = "(no rule_id)";
     if ((name != NULL && !read_text(d, "rule_id", name, &d->to->rule.name)) ||
         !read_operation(d, json_object_get(object, "operation")) ||
         !read_number(d, "engine", json_object_get(object, "engine"), &d->to->rule.engine) ||
-        (knob != NULL && !read_knobs(d, knob)) || (start != NULL && !read_number(d, "cudnn_version_start", start, &from)) ||
+        (knob != NULL && !read_knobs(d, knob)) ||
+        (start != NULL && !read_number(d, "cudnn_version_start", start, &from)) ||
         (end != NULL && !read_end(d, end)))
         return false;
     if (d->to->rule.engine < 0)
@@ -344,10 +365,12 @@ static bool read_frontends(draft *d, json_t *object)
     return true;
 }
 
-/* ---- the document --------------------------------------------------------------------------------------------------------------
+/* ---- the document
+ * --------------------------------------------------------------------------------------------------------------
  */
 
-/* The library checks what it would refuse when a case pushes the rules: ranges, knobs, what may be unasked. */
+/* The library checks what it would refuse when a case pushes the rules: ranges, knobs, what may be
+ * unasked. */
 static bool check_by_library(const facts_errata *errata, facts_error *error)
 {
     fattn_rule *rules = calloc(errata->count + 1, sizeof *rules);
@@ -378,11 +401,12 @@ static bool read_rules(facts_errata *out, const json_t *list, facts_error *error
         draft d = { .to = &out->at[out->count++] };
         d.to->rule = (fattn_rule)FATTN_RULE_INIT;
         d.to->rule.knobs = d.to->knobs;
-        const bool good = !json_is_object(object)                ? wrong(&d, "a rule", "expected an object")
+        const bool good = !json_is_object(object) ? wrong(&d, "a rule", "expected an object")
                           : json_object_get(object, "operation") ? read_frontends(&d, object)
                                                                  : read_ours(&d, object);
         if (!good)
-            return facts_fail(error, "rule %zu (%.60s): %.200s", i, d.to->rule.name ? d.to->rule.name : "no name", d.error.text);
+            return facts_fail(error, "rule %zu (%.60s): %.200s", i,
+                              d.to->rule.name ? d.to->rule.name : "no name", d.error.text);
         if (d.left_out)
             *d.to = (erratum){ .when = NULL }, out->count--;
     }
@@ -397,7 +421,8 @@ static bool read_document(facts_errata *out, const char *json, facts_error *erro
     out->document = json_loads(json, JSON_REJECT_DUPLICATES, &place);
     if (!out->document)
         return facts_fail(error, "line %d, column %d: %s", place.line, place.column, place.text);
-    const json_t *version = json_object_get(out->document, "version"), *list = json_object_get(out->document, "rules");
+    const json_t *version = json_object_get(out->document, "version"),
+                 *list = json_object_get(out->document, "rules");
     if (!json_is_integer(version) || json_integer_value(version) != 1)
         return facts_fail(error, "\"version\" is not 1");
     if (!json_is_array(list) || json_array_size(list) > MOST_RULES) {
@@ -413,7 +438,8 @@ bool facts_errata_read(facts_errata **out, const char *json, facts_error *error)
     if (!errata)
         return facts_fail(error, "no memory");
     if (!read_document(errata, json, error)) {
-        for (char *at = error->text; *at; at++) /* it contains words of the file, perhaps cut within a character */
+        for (char *at = error->text; *at;
+             at++) /* it contains words of the file, perhaps cut within a character */
             *at = *at >= ' ' && *at <= '~' ? *at : '?';
         facts_errata_destroy(errata);
         return false;

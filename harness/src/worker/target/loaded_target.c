@@ -28,10 +28,12 @@ static const char *or_null(const char *text)
 static json_t *failed(fattn_status status, const char *text, const char *remedy)
 {
     const fattn_status class = status == FATTN_NO_MEMORY ? status : FATTN_ENVIRONMENT;
-    return json_pack("{s:{s:s,s:s,s:s}}", "failed", "class", fattn_status_name(class), "text", text, "remedy", remedy);
+    return json_pack("{s:{s:s,s:s,s:s}}", "failed", "class", fattn_status_name(class), "text", text,
+                     "remedy", remedy);
 }
 
-/* A target that refuses this problem is not usable: a missing NVRTC or driver looks like "no engines". */
+/* A target that refuses this problem is not usable: a missing NVRTC or driver looks like "no
+ * engines". */
 static json_t *ask_control(facts_worker *worker)
 {
     fattn_problem control = FATTN_PROBLEM_INIT;
@@ -45,7 +47,8 @@ static json_t *ask_control(facts_worker *worker)
         reply = failed(status, fattn_last_error(), "");
     } else if (!fattn_decision_supported(decision)) {
         char text[600];
-        snprintf(text, sizeof text, "the control case (bf16, d 128, no mask) was refused: %.500s", fattn_decision_text(decision));
+        snprintf(text, sizeof text, "the control case (bf16, d 128, no mask) was refused: %.500s",
+                 fattn_decision_text(decision));
         reply = failed(FATTN_ENVIRONMENT, text, fattn_decision_remedy(decision));
     }
     fattn_decision_destroy(decision);
@@ -56,7 +59,8 @@ static json_t *ask_control(facts_worker *worker)
 static json_t *description(const facts_worker *worker)
 {
     char text[8192];
-    if (worker->device != FACTS_DEVICE_GPU || fattn_context_describe(worker->context, text, sizeof text) != FATTN_OK)
+    if (worker->device != FACTS_DEVICE_GPU ||
+        fattn_context_describe(worker->context, text, sizeof text) != FATTN_OK)
         return NULL;
     return json_loads(text, 0, NULL);
 }
@@ -67,8 +71,8 @@ static json_t *identity(const char *path)
     struct stat now;
     char text[96] = "";
     if (stat(path, &now) == 0)
-        snprintf(text, sizeof text, "%jx-%jx-%jx.%09ld", (uintmax_t)now.st_dev, (uintmax_t)now.st_ino,
-                 (uintmax_t)now.st_mtim.tv_sec, now.st_mtim.tv_nsec);
+        snprintf(text, sizeof text, "%jx-%jx-%jx.%09ld", (uintmax_t)now.st_dev,
+                 (uintmax_t)now.st_ino, (uintmax_t)now.st_mtim.tv_sec, now.st_mtim.tv_nsec);
     return json_string(text);
 }
 
@@ -80,17 +84,21 @@ static json_t *ready(facts_worker *worker)
     json_t *libraries = json_array();
     for (size_t i = 0; i < count && i < MOST_LIBRARIES && library[i].path[0]; i++)
         json_array_append_new(libraries,
-                              json_pack("{s:s,s:I,s:b,s:o}", "path", library[i].path, "bytes", (json_int_t)library[i].bytes,
-                                        "in_build", library[i].in_build, "file", identity(library[i].path)));
+                              json_pack("{s:s,s:I,s:b,s:o}", "path", library[i].path, "bytes",
+                                        (json_int_t)library[i].bytes, "in_build",
+                                        library[i].in_build, "file", identity(library[i].path)));
     char version[32], nearest[16];
-    snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100,
-             info->cudnn_version % 100);
-    const bool judged = worker->device == FACTS_DEVICE_GPU && facts_constants_nearest(nearest, info->sm, info->cudnn_version);
+    snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000,
+             info->cudnn_version / 100 % 100, info->cudnn_version % 100);
+    const bool judged = worker->device == FACTS_DEVICE_GPU &&
+                        facts_constants_nearest(nearest, info->sm, info->cudnn_version);
     json_t *out = json_pack(
-        "{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*,s:s*}}", "ready", "cudnn", info->cudnn_version ? version : "", "sm",
-        info->sm, "driver", info->driver_version, "device_name", info->device_name, "uuid", info->device_uuid, "multiprocessors",
-        info->multiprocessors, "math_kernels", info->math_kernels, "math_about", info->math_about, "libraries", libraries,
-        "start_ms", now_ms() - worker->since_ms, "description", description(worker), "calibration", judged ? nearest : NULL);
+        "{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*,s:s*}}", "ready", "cudnn",
+        info->cudnn_version ? version : "", "sm", info->sm, "driver", info->driver_version,
+        "device_name", info->device_name, "uuid", info->device_uuid, "multiprocessors",
+        info->multiprocessors, "math_kernels", info->math_kernels, "math_about", info->math_about,
+        "libraries", libraries, "start_ms", now_ms() - worker->since_ms, "description",
+        description(worker), "calibration", judged ? nearest : NULL);
     if (worker->gpu)
         json_object_set_new(json_object_get(out, "ready"), "memory_free",
                             json_integer((json_int_t)facts_gpu_free_bytes(worker->gpu)));
@@ -108,23 +116,27 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     options.device_kind = kinds[request->device];
     options.ordinal = request->ordinal;
     options.threads = request->threads;
-    /* The hash of the libraries takes time, and only plans need it. It is computed now, because a new link to a library before
-     * the hash would count as a change. */
-    worker->info.struct_size = request->plan_key[0] ? sizeof worker->info : offsetof(fattn_context_info, build_id);
+    /* The hash of the libraries takes time, and only plans need it. It is computed now, because a
+     * new link to a library before the hash would count as a change. */
+    worker->info.struct_size =
+        request->plan_key[0] ? sizeof worker->info : offsetof(fattn_context_info, build_id);
     fattn_status status = fattn_context_create(&worker->context, &options);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "facts doctor shows what is here");
     status = fattn_context_info_get(worker->context, &worker->info);
     if (status == FATTN_OK)
-        status = facts_plans_open(&worker->plans, worker->context, request->plan_key, request->trust_plans);
+        status = facts_plans_open(&worker->plans, worker->context, request->plan_key,
+                                  request->trust_plans);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "");
     if (request->device == FACTS_DEVICE_CPU)
         return NULL;
     json_t *reply = ask_control(worker);
-    if (fattn_context_verify(worker->context) != FATTN_OK) { /* the cause, if the control case was refused too */
+    if (fattn_context_verify(worker->context) !=
+        FATTN_OK) { /* the cause, if the control case was refused too */
         json_decref(reply);
-        reply = failed(FATTN_ENVIRONMENT, fattn_last_error(), "remove the other cuDNN from the loader's path");
+        reply = failed(FATTN_ENVIRONMENT, fattn_last_error(),
+                       "remove the other cuDNN from the loader's path");
     }
     return reply;
 }
@@ -153,12 +165,15 @@ static bool can_capture(const facts_worker *worker)
 
 bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply)
 {
-    *out = (facts_worker){ .device = request->device, .oracle = request->oracle, .since_ms = now_ms() };
+    *out = (facts_worker){ .device = request->device,
+                           .oracle = request->oracle,
+                           .since_ms = now_ms() };
     memcpy(out->cudnn_dir, request->cudnn_dir, sizeof out->cudnn_dir);
     read_errata(out, request);
     *reply = open_context(out, request);
-    const fattn_status status =
-        *reply || out->device != FACTS_DEVICE_GPU ? FATTN_OK : fattn_stream_create(&out->stream, out->context);
+    const fattn_status status = *reply || out->device != FACTS_DEVICE_GPU
+                                    ? FATTN_OK
+                                    : fattn_stream_create(&out->stream, out->context);
     if (status != FATTN_OK)
         *reply = failed(status, fattn_last_error(), "");
     return *reply == NULL;
@@ -167,8 +182,10 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
 bool facts_target_prove(facts_worker *worker, json_t **reply)
 {
     char text[400];
-    if (worker->device == FACTS_DEVICE_GPU && !facts_gpu_open(&worker->gpu, worker->context, worker->stream, worker->gpu_error))
-        worker->gpu = NULL; /* inputs and comparisons are made on the host: slower, with the same result */
+    if (worker->device == FACTS_DEVICE_GPU &&
+        !facts_gpu_open(&worker->gpu, worker->context, worker->stream, worker->gpu_error))
+        worker->gpu =
+            NULL; /* inputs and comparisons are made on the host: slower, with the same result */
     if (worker->gpu && facts_gpu_prove(worker->gpu) != FATTN_OK) {
         snprintf(text, sizeof text, "the GPU does not work: %.300s", facts_gpu_error(worker->gpu));
         *reply = failed(FATTN_ENVIRONMENT, text, "restart the machine, or leave this GPU out");

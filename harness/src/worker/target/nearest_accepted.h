@@ -5,8 +5,9 @@
 #include <fattn/fattn.h>
 #include <jansson.h>
 
-/* Adds nearest[]: the changes that would make the problem accepted, smallest first ("dim_qk 104 instead of 100"); empty: no near
- * problem is accepted. Asks the target up to 200 times (fattn_explain). Adds nothing if the target could not be asked. */
+/* Adds nearest[]: the changes that would make the problem accepted, smallest first ("dim_qk 104
+ * instead of 100"); empty: no near problem is accepted. Asks the target up to 200 times
+ * (fattn_explain). Adds nothing if the target could not be asked. */
 void facts_row_nearest(json_t *row, fattn_context *context, const fattn_problem *refused);
 
 #endif

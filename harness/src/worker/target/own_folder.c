@@ -11,7 +11,8 @@ int facts_folder_open(const char *path)
 {
     struct stat info;
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder >= 0 && (fstat(folder, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022))) {
+    if (folder >= 0 &&
+        (fstat(folder, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022))) {
         close(folder);
         folder = -1;
     }
@@ -21,7 +22,8 @@ int facts_folder_open(const char *path)
 static char *read_all(int file, size_t most, size_t *count)
 {
     struct stat info;
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() || info.st_size > (off_t)most)
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
+        info.st_size > (off_t)most)
         return NULL;
     char *bytes = malloc((size_t)info.st_size + 1);
     *count = 0;
@@ -38,8 +40,9 @@ static char *read_all(int file, size_t most, size_t *count)
 
 char *facts_folder_read(int folder, const char *name, size_t most, size_t *count)
 {
-    int file =
-        openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC); /* NONBLOCK: a FIFO is refused, not waited for */
+    int file = openat(folder, name,
+                      O_RDONLY | O_NONBLOCK | O_NOFOLLOW |
+                          O_CLOEXEC); /* NONBLOCK: a FIFO is refused, not waited for */
     char *bytes = file >= 0 ? read_all(file, most, count) : NULL;
     if (file >= 0)
         close(file);

@@ -33,8 +33,8 @@ static void begin(SHA256_CTX *hash, const unsigned char key[FACTS_SEAL_KEY], uns
     SHA256_Update(hash, block, sizeof block);
 }
 
-void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char key[FACTS_SEAL_KEY], const char *name,
-                     const char *bytes, size_t count)
+void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char key[FACTS_SEAL_KEY],
+                     const char *name, const char *bytes, size_t count)
 {
     SHA256_CTX hash;
     unsigned char inner[SHA256_DIGEST_LENGTH], of_key[SHA256_DIGEST_LENGTH];
@@ -52,7 +52,8 @@ void facts_seal_make(unsigned char out[FACTS_SEAL_BYTES], const unsigned char ke
     SHA256_Final(out + 16, &hash);
 }
 
-facts_seal facts_seal_check(const unsigned char key[FACTS_SEAL_KEY], const char *name, const char *bytes, size_t count)
+facts_seal facts_seal_check(const unsigned char key[FACTS_SEAL_KEY], const char *name,
+                            const char *bytes, size_t count)
 {
     unsigned char expected[FACTS_SEAL_BYTES], differs = 0;
     if (count > 0 && (count < FACTS_SEAL_BYTES || memcmp(bytes, mark, sizeof mark) != 0))
@@ -62,7 +63,8 @@ facts_seal facts_seal_check(const unsigned char key[FACTS_SEAL_KEY], const char 
     facts_seal_make(expected, key, name, bytes + FACTS_SEAL_BYTES, count - FACTS_SEAL_BYTES);
     if (memcmp(expected, bytes, 16) != 0)
         return FACTS_SEAL_FOREIGN;
-    for (size_t i = 16; i < FACTS_SEAL_BYTES; i++) /* every byte, even after a difference: the time reveals nothing */
+    for (size_t i = 16; i < FACTS_SEAL_BYTES;
+         i++) /* every byte, even after a difference: the time reveals nothing */
         differs |= (unsigned char)(expected[i] ^ (unsigned char)bytes[i]);
     return differs ? FACTS_SEAL_BROKEN : FACTS_SEAL_OURS;
 }

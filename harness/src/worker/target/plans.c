@@ -21,7 +21,8 @@
 static void file_name(char out[80], const char *key, const char *ending)
 {
     const char *rescale = getenv(FACTS_RESCALE);
-    snprintf(out, 80, "%.32s%s%.16s%s", key, rescale ? "-rescale" : "", rescale ? rescale : "", ending);
+    snprintf(out, 80, "%.32s%s%.16s%s", key, rescale ? "-rescale" : "", rescale ? rescale : "",
+             ending);
 }
 
 static void note(facts_plans *plans, const char *name, const char *why)
@@ -36,8 +37,8 @@ static void refuse(facts_plans *plans, const char *name, const char *why)
     note(plans, name, why);
 }
 
-/* The contents of a file without the seal; NULL: there is no usable file. A damaged file is removed. A file of another program
- * stays, and is not overwritten. */
+/* The contents of a file without the seal; NULL: there is no usable file. A damaged file is
+ * removed. A file of another program stays, and is not overwritten. */
 static char *read_sealed(facts_plans *plans, const char *name, size_t most, size_t *count)
 {
     char *bytes = facts_folder_read(plans->folder, name, most + FACTS_SEAL_BYTES, count);
@@ -61,9 +62,11 @@ static char *read_sealed(facts_plans *plans, const char *name, size_t most, size
 static bool is_of_others(const facts_plans *plans, const char *name)
 {
     size_t count;
-    char *there =
-        plans->has_key && !plans->trusts ? facts_folder_read(plans->folder, name, PLAN_MAX + FACTS_SEAL_BYTES, &count) : NULL;
-    const facts_seal seal = there ? facts_seal_check(plans->key, name, there, count) : FACTS_SEAL_BROKEN;
+    char *there = plans->has_key && !plans->trusts
+                      ? facts_folder_read(plans->folder, name, PLAN_MAX + FACTS_SEAL_BYTES, &count)
+                      : NULL;
+    const facts_seal seal =
+        there ? facts_seal_check(plans->key, name, there, count) : FACTS_SEAL_BROKEN;
     free(there);
     return seal == FACTS_SEAL_FOREIGN || seal == FACTS_SEAL_NONE;
 }
@@ -74,7 +77,8 @@ static bool write_sealed(facts_plans *plans, const char *name, const char *bytes
         return false;
     char *sealed = plans->has_key ? malloc(count + FACTS_SEAL_BYTES) : NULL;
     if (!sealed)
-        return !plans->has_key && plans->trusts && facts_folder_write(plans->folder, name, bytes, count);
+        return !plans->has_key && plans->trusts &&
+               facts_folder_write(plans->folder, name, bytes, count);
     facts_seal_make((unsigned char *)sealed, plans->key, name, bytes, count);
     memcpy(sealed + FACTS_SEAL_BYTES, bytes, count);
     const bool kept = facts_folder_write(plans->folder, name, sealed, count + FACTS_SEAL_BYTES);
@@ -82,7 +86,8 @@ static bool write_sealed(facts_plans *plans, const char *name, const char *bytes
     return kept;
 }
 
-/* ---- refusals -----------------------------------------------------------------------------------------------------------------
+/* ---- refusals
+ * -----------------------------------------------------------------------------------------------------------------
  */
 
 static bool find(void *user, const char *key, char **bytes, size_t *count)
@@ -147,7 +152,8 @@ static void keep(void *user, const char *key, const char *bytes, size_t count)
     }
 }
 
-/* ---- plans --------------------------------------------------------------------------------------------------------------------
+/* ---- plans
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
 /* If a plan cannot be kept, the request does not fail. */
@@ -161,23 +167,26 @@ static void save(const fattn_plan *plan, facts_plans *plans, const char *name)
 }
 
 /* FATTN_BAD_PLAN: there is no usable plan. */
-static fattn_status load(fattn_plan **out, facts_plans *plans, const char *name, fattn_context *context,
-                         const fattn_problem *problem)
+static fattn_status load(fattn_plan **out, facts_plans *plans, const char *name,
+                         fattn_context *context, const fattn_problem *problem)
 {
     size_t count = 0;
     char *bytes = read_sealed(plans, name, PLAN_MAX, &count);
-    fattn_status status = bytes ? fattn_plan_load(out, context, problem, bytes, count) : FATTN_BAD_PLAN;
+    fattn_status status =
+        bytes ? fattn_plan_load(out, context, problem, bytes, count) : FATTN_BAD_PLAN;
     if (bytes && status == FATTN_BAD_PLAN)
         refuse(plans, name, fattn_last_error());
     free(bytes);
     return status;
 }
 
-static fattn_status get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
-                        const fattn_plan_options *options, bool *loaded)
+static fattn_status get(fattn_plan **out, facts_plans *plans, fattn_context *context,
+                        const fattn_problem *problem, const fattn_plan_options *options,
+                        bool *loaded)
 {
     char key[33], name[80];
-    const bool fixed = !options || !options->override_shapes; /* a plan with shapes of the call is not saved */
+    const bool fixed =
+        !options || !options->override_shapes; /* a plan with shapes of the call is not saved */
     if (!plans || plans->folder < 0 || !fixed)
         return fattn_plan_create(out, context, problem, options);
     if (fattn_plan_key(context, problem, options, key) != FATTN_OK) {
@@ -195,8 +204,9 @@ static fattn_status get(fattn_plan **out, facts_plans *plans, fattn_context *con
     return status;
 }
 
-fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
-                            const fattn_plan_options *options, bool *loaded)
+fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context,
+                            const fattn_problem *problem, const fattn_plan_options *options,
+                            bool *loaded)
 {
     const facts_spent before = facts_spend(FACTS_SPENT_PLAN);
     bool unasked;
@@ -207,13 +217,17 @@ fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context 
     return status;
 }
 
-/* ---- the folder ---------------------------------------------------------------------------------------------------------------
+/* ---- the folder
+ * ---------------------------------------------------------------------------------------------------------------
  */
 
-fattn_status facts_plans_open(facts_plans **out, fattn_context *context, const char *key, bool trusts)
+fattn_status facts_plans_open(facts_plans **out, fattn_context *context, const char *key,
+                              bool trusts)
 {
     facts_plans *plans = calloc(1, sizeof *plans);
-    const fattn_refusal_store store = { .struct_size = sizeof store, .user = plans, .find = find, .keep = keep };
+    const fattn_refusal_store store = {
+        .struct_size = sizeof store, .user = plans, .find = find, .keep = keep
+    };
     *out = plans;
     if (!plans)
         return FATTN_NO_MEMORY;

@@ -39,12 +39,14 @@ static void read_text(reader *r, const char *key, char *out, size_t capacity, bo
         memcpy(out, json_string_value(value), json_string_length(value) + 1);
 }
 
-static int64_t read_integer(reader *r, const char *key, int64_t least, int64_t most, int64_t otherwise)
+static int64_t read_integer(reader *r, const char *key, int64_t least, int64_t most,
+                            int64_t otherwise)
 {
     json_t *value = json_object_get(r->object, key);
     if (!value)
         return otherwise;
-    if (!json_is_integer(value) || json_integer_value(value) < least || json_integer_value(value) > most) {
+    if (!json_is_integer(value) || json_integer_value(value) < least ||
+        json_integer_value(value) > most) {
         complain(r, key, "must be a whole number in range");
         return otherwise;
     }
@@ -72,7 +74,8 @@ static int read_word(reader *r, const char *key, const char *const *words, int c
 static json_t *load(const char *line, size_t length, facts_error *error)
 {
     json_error_t at;
-    json_t *root = length <= FACTS_REQUEST_MAX ? json_loadb(line, length, JSON_REJECT_DUPLICATES, &at) : NULL;
+    json_t *root =
+        length <= FACTS_REQUEST_MAX ? json_loadb(line, length, JSON_REJECT_DUPLICATES, &at) : NULL;
     if (length > FACTS_REQUEST_MAX)
         facts_fail(error, "request: longer than %zu bytes", FACTS_REQUEST_MAX);
     else if (!root)
@@ -105,7 +108,8 @@ static void read_device(reader *r, facts_target_request *out)
     }
 }
 
-bool facts_target_request_read(facts_target_request *out, const char *line, size_t length, facts_error *error)
+bool facts_target_request_read(facts_target_request *out, const char *line, size_t length,
+                               facts_error *error)
 {
     *out = (facts_target_request){ 0 };
     json_t *root = load(line, length, error);
@@ -120,7 +124,8 @@ bool facts_target_request_read(facts_target_request *out, const char *line, size
         read_text(&r, "driver", out->driver, sizeof out->driver, false);
         out->threads = (int32_t)read_integer(&r, "threads", 0, 4096, 0);
         if (json_object_get(r.object, "oracle"))
-            out->oracle = (facts_oracle_choice)read_word(&r, "oracle", oracle_words, FACTS_ORACLE_COUNT);
+            out->oracle =
+                (facts_oracle_choice)read_word(&r, "oracle", oracle_words, FACTS_ORACLE_COUNT);
         json_t *errata = json_object_get(r.object, "errata");
         if (errata && !json_is_string(errata))
             complain(&r, "errata", "must be the text of a file of rules");

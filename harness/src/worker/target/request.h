@@ -1,4 +1,5 @@
-/* The requests of the supervisor: JSON Lines, see harness/PROTOCOL.md. Pure: text in, values out. */
+/* The requests of the supervisor: JSON Lines, see harness/PROTOCOL.md. Pure: text in, values out.
+ */
 #ifndef FACTS_REQUEST_H
 #define FACTS_REQUEST_H
 
@@ -17,11 +18,13 @@
 typedef enum facts_device { FACTS_DEVICE_LIST(AS_ENUM) FACTS_DEVICE_COUNT } facts_device;
 #undef AS_ENUM
 
-/* The program that computes the expected values: a GPU if there is one that can, else the C reference; the C reference; both,
- * compared. */
+/* The program that computes the expected values: a GPU if there is one that can, else the C
+ * reference; the C reference; both, compared. */
 #define FACTS_ORACLE_LIST(X) X(GPU, "gpu") X(CPU, "cpu") X(BOTH, "both")
 #define AS_ENUM(symbol, word) FACTS_ORACLE_##symbol,
-typedef enum facts_oracle_choice { FACTS_ORACLE_LIST(AS_ENUM) FACTS_ORACLE_COUNT } facts_oracle_choice;
+typedef enum facts_oracle_choice {
+    FACTS_ORACLE_LIST(AS_ENUM) FACTS_ORACLE_COUNT
+} facts_oracle_choice;
 #undef AS_ENUM
 
 #define FACTS_DO_LIST(X) X(DECIDE, "decide") X(PLAN, "plan") X(RUN, "run") X(TIME, "time")
@@ -31,12 +34,13 @@ typedef enum facts_do { FACTS_DO_LIST(AS_ENUM) FACTS_DO_COUNT } facts_do;
 
 /* The first line: one build on one device. */
 typedef struct facts_target_request {
-    char cudnn_dir[FACTS_REQUEST_PATH], nvrtc[FACTS_REQUEST_PATH], driver[FACTS_REQUEST_PATH]; /* "": none */
+    char cudnn_dir[FACTS_REQUEST_PATH], nvrtc[FACTS_REQUEST_PATH],
+        driver[FACTS_REQUEST_PATH]; /* "": none */
     facts_device device;
     int32_t ordinal, threads;
     facts_oracle_choice oracle;
-    char plan_key[65];  /* the key of the seal of files in plan folders, hexadecimal; "": files are not sealed, and sealed files are
-                           not loaded */
+    char plan_key[65];  /* the key of the seal of files in plan folders, hexadecimal; "": files are
+                           not sealed, and sealed files are not loaded */
     bool trust_plans;   /* load plan files without a seal of FACTS too */
     int64_t supervisor; /* process id of the parent; 0: unknown */
     char *device_json;  /* owned; NULL unless described */
@@ -51,11 +55,13 @@ typedef struct facts_request {
     bool explain, trace, first_bad_only, keep;
     bool fresh; /* only a process that has launched no engine may answer */
     int32_t from_config;
-    char plan_dir[FACTS_REQUEST_PATH], dump[FACTS_REQUEST_PATH], standalone[FACTS_REQUEST_PATH]; /* "": none */
+    char plan_dir[FACTS_REQUEST_PATH], dump[FACTS_REQUEST_PATH],
+        standalone[FACTS_REQUEST_PATH]; /* "": none */
 } facts_request;
 
 /* Both return false with one line in `error`; the caller then owns nothing. */
-bool facts_target_request_read(facts_target_request *out, const char *line, size_t length, facts_error *error);
+bool facts_target_request_read(facts_target_request *out, const char *line, size_t length,
+                               facts_error *error);
 void facts_target_request_free(facts_target_request *request);
 bool facts_request_read(facts_request *out, const char *line, size_t length, facts_error *error);
 

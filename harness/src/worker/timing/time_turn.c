@@ -5,13 +5,16 @@
 #include "worker/exec/seams.h"
 #include "worker/gpu/try.h"
 
-#define SAMPLE_US 2000.0 /* a sample is about so long: launches of a few microseconds are measured together */
-#define WARM_US 5000.0   /* at least, in each turn: another process had the GPU before */
+#define SAMPLE_US                                                                                  \
+    2000.0 /* a sample is about so long: launches of a few microseconds are measured together */
+#define WARM_US 5000.0 /* at least, in each turn: another process had the GPU before */
 #define MOST_LAUNCHES 500
 
-static fattn_status sample(const facts_memory *memory, facts_call *call, int launches, double *out_us)
+static fattn_status sample(const facts_memory *memory, facts_call *call, int launches,
+                           double *out_us)
 {
-    return fattn_stream_time(memory->worker->context, memory->worker->stream, facts_call_launch, call, launches, out_us);
+    return fattn_stream_time(memory->worker->context, memory->worker->stream, facts_call_launch,
+                             call, launches, out_us);
 }
 
 static fattn_status measure(facts_timed_plan *kept, const facts_memory *memory)
@@ -24,7 +27,9 @@ static fattn_status measure(facts_timed_plan *kept, const facts_memory *memory)
         TRY(sample(memory, &call, 1, &us)); /* the first launch also loads code */
         TRY(sample(memory, &call, 1, &us));
         const double launches = us > 0 ? SAMPLE_US / us : MOST_LAUNCHES;
-        kept->launches = launches < 1 ? 1 : launches > MOST_LAUNCHES ? MOST_LAUNCHES : (int)launches;
+        kept->launches = launches < 1               ? 1
+                         : launches > MOST_LAUNCHES ? MOST_LAUNCHES
+                                                    : (int)launches;
     }
     do {
         TRY(sample(memory, &call, kept->launches, &us));
@@ -68,8 +73,11 @@ static double pairs_of(const fattn_problem *ask, int64_t len_q, int64_t len_kv)
     double pairs = 0;
     for (int64_t row = 0; row < len_q; row++) {
         const double at = (double)row + shift;
-        const double last = ask->has_right ? clamp(at + (double)ask->window_right, -1, (double)len_kv - 1) : (double)len_kv - 1;
-        const double first = ask->has_left ? clamp(at - (double)ask->window_left + 1, 0, (double)len_kv) : 0;
+        const double last = ask->has_right
+                                ? clamp(at + (double)ask->window_right, -1, (double)len_kv - 1)
+                                : (double)len_kv - 1;
+        const double first =
+            ask->has_left ? clamp(at - (double)ask->window_left + 1, 0, (double)len_kv) : 0;
         pairs += last >= first ? last - first + 1 : 0;
     }
     return pairs;
@@ -82,8 +90,8 @@ double facts_flops(const facts_problem *problem)
     const double of_pair = ask->pass == FATTN_BACKWARD ? 2 * (3 * qk + 2 * v) : 2 * (qk + v);
     double pairs = 0;
     for (int64_t b = 0; b < ask->batch; b++)
-        pairs +=
-            problem->has_lengths ? pairs_of(ask, problem->len_q[b], problem->len_kv[b]) : pairs_of(ask, ask->seq_q, ask->seq_kv);
+        pairs += problem->has_lengths ? pairs_of(ask, problem->len_q[b], problem->len_kv[b])
+                                      : pairs_of(ask, ask->seq_q, ask->seq_kv);
     return pairs * (double)ask->heads_q * of_pair;
 }
 
@@ -105,10 +113,11 @@ double facts_bytes(const facts_problem *problem)
         queries += problem->has_lengths ? problem->len_q[b] : (double)ask->seq_q;
         keys += problem->has_lengths ? problem->len_kv[b] : (double)ask->seq_kv;
     }
-    const double of_q = queries * (double)ask->heads_q * qk, of_o = queries * (double)ask->heads_q * v;
+    const double of_q = queries * (double)ask->heads_q * qk,
+                 of_o = queries * (double)ask->heads_q * v;
     const double of_k = keys * heads_k * qk, of_v = keys * heads_v * v;
-    double bytes = of_q * bytes_of(&t[FACTS_TENSOR_Q]) + of_k * bytes_of(&t[FACTS_TENSOR_K]) + of_v * bytes_of(&t[FACTS_TENSOR_V]) +
-                   of_o * bytes_of(&t[FACTS_TENSOR_O]);
+    double bytes = of_q * bytes_of(&t[FACTS_TENSOR_Q]) + of_k * bytes_of(&t[FACTS_TENSOR_K]) +
+                   of_v * bytes_of(&t[FACTS_TENSOR_V]) + of_o * bytes_of(&t[FACTS_TENSOR_O]);
     if (backward)
         bytes += of_o * bytes_of(&t[FACTS_TENSOR_DO]) + of_q * bytes_of(&t[FACTS_TENSOR_DQ]) +
                  of_k * bytes_of(&t[FACTS_TENSOR_DK]) + of_v * bytes_of(&t[FACTS_TENSOR_DV]);

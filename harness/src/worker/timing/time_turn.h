@@ -1,5 +1,5 @@
-/* Plans that are launched repeatedly for `facts bench`: one turn measures each of them. docs/bench.md says how the times are
- * used. */
+/* Plans that are launched repeatedly for `facts bench`: one turn measures each of them.
+ * docs/bench.md says how the times are used. */
 #ifndef FACTS_TIME_TURN_H
 #define FACTS_TIME_TURN_H
 
@@ -22,14 +22,14 @@ typedef struct facts_timed_plans {
     bool ready; /* the workspace is large enough for each plan */
 } facts_timed_plans;
 
-/* Measures each plan: warm-up, then FACTS_TURN_SAMPLES means of `launches` launches. The outputs of the case are overwritten. Its
- * inputs are those that the last run left on the device. */
+/* Measures each plan: warm-up, then FACTS_TURN_SAMPLES means of `launches` launches. The outputs of
+ * the case are overwritten. Its inputs are those that the last run left on the device. */
 fattn_status facts_take_turn(facts_timed_plans *plans, facts_reference *reference);
-/* The multiplications and additions that the case needs: the two products of a forward, or the five of a backward, for the keys
- * that each query sees. Other work of an engine does not count. */
+/* The multiplications and additions that the case needs: the two products of a forward, or the five
+ * of a backward, for the keys that each query sees. Other work of an engine does not count. */
 double facts_flops(const facts_problem *problem);
-/* The bytes that must be read and written once: inputs and outputs of the pass, for the queries and keys that are not padding.
- * Masks, statistics, scales and biases do not count. */
+/* The bytes that must be read and written once: inputs and outputs of the pass, for the queries and
+ * keys that are not padding. Masks, statistics, scales and biases do not count. */
 double facts_bytes(const facts_problem *problem);
 void facts_timed_plans_destroy(facts_timed_plans *plans);
 

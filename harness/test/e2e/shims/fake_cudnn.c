@@ -1,5 +1,6 @@
-/* cuDNN and the CUDA runtime for a program that facts repro --standalone wrote, in one file linked into it: memory is the host's, every graph
- * is accepted, and "executing" copies the files FAKE_ANSWERS/UID.bin to where the variant pack says. So the program's own arithmetic, its
+/* cuDNN and the CUDA runtime for a program that facts repro --standalone wrote, in one file linked
+ * into it: memory is the host's, every graph is accepted, and "executing" copies the files
+ * FAKE_ANSWERS/UID.bin to where the variant pack says. So the program's own arithmetic, its
  * comparison and its memory are tested without a GPU. */
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -39,14 +40,17 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out)
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t *out)
 {
     (void)type;
     *out = (cudnnBackendDescriptor_t)1;
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n, const void *values)
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t n,
+                                       const void *values)
 {
     (void)d, (void)type;
     if (n > MOST)
@@ -64,7 +68,9 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t capacity, int64_t *n, void *values)
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t capacity,
+                                       int64_t *n, void *values)
 {
     (void)d, (void)type, (void)capacity;
     *n = 1;
@@ -73,7 +79,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack)
 {
     (void)handle, (void)plan, (void)pack;
     for (int64_t i = 0; i < count; i++) {
@@ -145,7 +152,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph,
+                                          unsigned long long flags)
 {
     (void)graph, (void)flags;
     *out = NULL;

@@ -1,13 +1,14 @@
-/* The inner loops of the CPU backend, compiled for several vector units. The program selects the best one for the machine when it
- * runs. All form their sums in the same order. Only some use a fused multiply-add, so their results may differ in the last bits. */
+/* The inner loops of the CPU backend, compiled for several vector units. The program selects the
+ * best one for the machine when it runs. All form their sums in the same order. Only some use a
+ * fused multiply-add, so their results may differ in the last bits. */
 #ifndef FATTN_CPU_KERNELS_H
 #define FATTN_CPU_KERNELS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* c[m][n] = factor * a[m][k] b[k][n], or the same added to c. Rows of b and c are contiguous. n is a multiple of 16, and b and c
- * have that many columns. */
+/* c[m][n] = factor * a[m][k] b[k][n], or the same added to c. Rows of b and c are contiguous. n is
+ * a multiple of 16, and b and c have that many columns. */
 typedef struct fattn__product {
     float *c;
     const float *a, *b;
@@ -17,8 +18,8 @@ typedef struct fattn__product {
     bool accumulate;
 } fattn__product;
 
-/* A tile of scores, transposed: s[keys][step]. `rows` elements of each line are used. `step` and the length of all arrays are
- * multiples of 16. */
+/* A tile of scores, transposed: s[keys][step]. `rows` elements of each line are used. `step` and
+ * the length of all arrays are multiples of 16. */
 typedef struct fattn__soft {
     float *s, *max, *sum, *rescale;
     int64_t keys, rows, step;
@@ -26,11 +27,12 @@ typedef struct fattn__soft {
 
 typedef struct fattn__kernels {
     void (*multiply)(const fattn__product *p);
-    /* The online softmax. s becomes exp(s - max) with the new row maximum, and sum is updated. The caller multiplies values
-     * accumulated under the old maximum by `rescale`. A row whose scores were all -inf so far has max -inf, sum 0 and s 0. */
+    /* The online softmax. s becomes exp(s - max) with the new row maximum, and sum is updated. The
+     * caller multiplies values accumulated under the old maximum by `rescale`. A row whose scores
+     * were all -inf so far has max -inf, sum 0 and s 0. */
     void (*soften)(const fattn__soft *p);
-    /* x = exp(x - shift); `count` is a multiple of 16. Error below 2 ulp. The result is 0 if exp is below 2^-126, and NaN for a
-     * NaN. */
+    /* x = exp(x - shift); `count` is a multiple of 16. Error below 2 ulp. The result is 0 if exp is
+     * below 2^-126, and NaN for a NaN. */
     void (*exponential)(float *x, int64_t count, float shift);
     /* y = tanh(x). Error below 4 ulp. */
     void (*hyperbolic_tangent)(float *y, const float *x, int64_t count);

@@ -1,5 +1,5 @@
-/* The functions of cpu_kernels.h, included once for each vector unit: WIDTH floats a register, TALL x WIDE registers of sums. No
- * include guard. */
+/* The functions of cpu_kernels.h, included once for each vector unit: WIDTH floats a register, TALL
+ * x WIDE registers of sums. No include guard. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@
 typedef float vec __attribute__((vector_size(WIDTH * 4)));
 typedef int32_t ivec __attribute__((vector_size(WIDTH * 4)));
 typedef uint32_t uvec __attribute__((vector_size(WIDTH * 4)));
-typedef float loose __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias)); /* at any address */
+typedef float loose
+    __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias)); /* at any address */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -46,10 +47,13 @@ INLINE vec choose(ivec mask, vec a, vec b)
     return (vec)((mask & (ivec)a) | (~mask & (ivec)b));
 }
 
-/* ---- product ------------------------------------------------------------------------------------------------------------------ */
+/* ---- product
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 /* `tall` rows and `wide` registers of c at row i, column j, for columns [from, to) of a. */
-INLINE void block(const fattn__product *p, int64_t i, int64_t j, int64_t from, int64_t to, bool add, const int tall, const int wide)
+INLINE void block(const fattn__product *p, int64_t i, int64_t j, int64_t from, int64_t to, bool add,
+                  const int tall, const int wide)
 {
     vec sum[8][4];
     const float *a = p->a + i * p->a_row + from * p->a_column, *b = p->b + from * p->b_row + j;
@@ -82,7 +86,8 @@ INLINE void block(const fattn__product *p, int64_t i, int64_t j, int64_t from, i
 }
 
 /* All rows of one panel of `wide` registers. */
-INLINE void panel(const fattn__product *p, int64_t j, int64_t from, int64_t to, bool add, const int wide)
+INLINE void panel(const fattn__product *p, int64_t j, int64_t from, int64_t to, bool add,
+                  const int wide)
 {
     int64_t i = 0;
     for (; i + TALL <= p->m; i += TALL)
@@ -95,7 +100,8 @@ INLINE void panel(const fattn__product *p, int64_t j, int64_t from, int64_t to, 
         block(p, i, j, from, to, add, 1, wide);
 }
 
-/* Long sums are formed in pieces of DEEP: the panel of b stays in the nearest cache, and the rounding error stays small. */
+/* Long sums are formed in pieces of DEEP: the panel of b stays in the nearest cache, and the
+ * rounding error stays small. */
 enum { DEEP = 128 };
 
 static void multiply(const fattn__product *p)
@@ -115,14 +121,19 @@ static void multiply(const fattn__product *p)
     }
 }
 
-/* ---- exponential --------------------------------------------------------------------------------------------------------------- */
+/* ---- exponential
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
-/* 2^n e^r with n the nearest integer to x / ln 2 and |r| <= ln(2)/2; the polynomial's relative error is below 2^-25. */
+/* 2^n e^r with n the nearest integer to x / ln 2 and |r| <= ln(2)/2; the polynomial's relative
+ * error is below 2^-25. */
 INLINE vec exp_of(vec x)
 {
-    const float magic = 0x1.8p23f; /* its last bit has the value 1: a sum with it is rounded to an integer */
+    const float magic =
+        0x1.8p23f; /* its last bit has the value 1: a sum with it is rounded to an integer */
     const vec shifted = x * 0x1.715476p+0f + magic, n = shifted - magic;
-    const vec r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f; /* ln 2 in two parts: n times the first is exact */
+    const vec r = (x - n * 0x1.62e4p-1f) -
+                  n * 0x1.7f7d1cp-20f; /* ln 2 in two parts: n times the first is exact */
     vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
     p = p * r + 4.1665795894e-2f;
@@ -163,12 +174,15 @@ static void soften(const fattn__soft *p)
     }
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the rest
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Near 0 an odd polynomial; elsewhere 1 - 2 / (exp(2x) + 1), which is accurate there. */
 INLINE vec tanh_of(vec x)
 {
-    const vec size = (vec)((ivec)x & 0x7fffffff), sign = (vec)((ivec)x & (ivec)all(-0.0f)), z = x * x;
+    const vec size = (vec)((ivec)x & 0x7fffffff), sign = (vec)((ivec)x & (ivec)all(-0.0f)),
+              z = x * x;
     vec p = z * -5.70498872745e-3f + 2.06390887954e-2f;
     p = p * z - 5.37397155531e-2f;
     p = p * z + 1.33314422036e-1f;
@@ -235,4 +249,5 @@ static float dot(const float *x, const float *y, int64_t count)
     return sum;
 }
 
-const fattn__kernels KERNELS = { multiply, soften, exponential, hyperbolic_tangent, is_finite, scale_rows, slope, dot };
+const fattn__kernels KERNELS = { multiply,  soften,     exponential, hyperbolic_tangent,
+                                 is_finite, scale_rows, slope,       dot };

@@ -33,12 +33,14 @@ static uint16_t to_bf16(float x)
 
 static float from_f16(uint16_t code)
 {
-    const uint32_t exponent = (code >> 10) & 31u, fraction = code & 1023u, sign = (uint32_t)(code & 0x8000u) << 16;
+    const uint32_t exponent = (code >> 10) & 31u, fraction = code & 1023u,
+                   sign = (uint32_t)(code & 0x8000u) << 16;
     if (exponent == 0) {
         const float x = (float)fraction * 0x1p-24f;
         return sign ? -x : x;
     }
-    return float_of(sign | (exponent == 31 ? 0x7f800000u : (exponent + 112u) << 23) | fraction << 13);
+    return float_of(sign | (exponent == 31 ? 0x7f800000u : (exponent + 112u) << 23) |
+                    fraction << 13);
 }
 
 static uint16_t to_f16(float x)
@@ -58,7 +60,8 @@ static uint16_t to_f16(float x)
     return (uint16_t)(sign | (uint16_t)((magnitude >> 13) - (112u << 10)));
 }
 
-/* An 8-bit type: bits of its fraction, its exponent's bias, its largest code and what that stands for. */
+/* An 8-bit type: bits of its fraction, its exponent's bias, its largest code and what that stands
+ * for. */
 typedef struct narrow {
     uint32_t fraction, bias, last;
     float most;
@@ -73,7 +76,8 @@ static narrow narrow_of(int32_t dtype)
 
 static float from_narrow(const narrow *n, uint8_t code)
 {
-    const uint32_t magnitude = code & 0x7fu, exponent = magnitude >> n->fraction, fraction = magnitude & ((1u << n->fraction) - 1u);
+    const uint32_t magnitude = code & 0x7fu, exponent = magnitude >> n->fraction,
+                   fraction = magnitude & ((1u << n->fraction) - 1u);
     float x;
     if (magnitude > n->last)
         x = n->fraction == 2 && magnitude == 0x7c ? INFINITY : NAN;
@@ -87,7 +91,8 @@ static float from_narrow(const narrow *n, uint8_t code)
 static uint8_t to_narrow(const narrow *n, float x)
 {
     const uint8_t sign = (uint8_t)((bits_of(x) >> 24) & 0x80u);
-    const float size = fabsf(x), least = float_of((128u - n->bias) << 23); /* the smallest normal number */
+    const float size = fabsf(x),
+                least = float_of((128u - n->bias) << 23); /* the smallest normal number */
     if (isnan(x))
         return (uint8_t)(sign | 0x7fu);
     if (size >= n->most)
@@ -96,7 +101,8 @@ static uint8_t to_narrow(const narrow *n, float x)
         const float step = float_of((128u - n->bias - n->fraction) << 23), magic = step * 0x1p23f;
         return (uint8_t)(sign | (uint8_t)(((size + magic) - magic) / step));
     }
-    const uint32_t shift = 23u - n->fraction, bits = bits_of(size), rounded = (bits + (1u << (shift - 1u)) - 1u + (bits >> shift & 1u)) >> shift;
+    const uint32_t shift = 23u - n->fraction, bits = bits_of(size),
+                   rounded = (bits + (1u << (shift - 1u)) - 1u + (bits >> shift & 1u)) >> shift;
     return (uint8_t)(sign | (uint8_t)(rounded - ((127u - n->bias) << n->fraction)));
 }
 
@@ -151,7 +157,9 @@ float fattn__number_round(int32_t dtype, float x)
         const narrow n = narrow_of(dtype);
         return from_narrow(&n, to_narrow(&n, x));
     }
-    return dtype == FATTN_F32 ? x : dtype == FATTN_F16 ? from_f16(to_f16(x)) : from_bf16(to_bf16(x));
+    return dtype == FATTN_F32   ? x
+           : dtype == FATTN_F16 ? from_f16(to_f16(x))
+                                : from_bf16(to_bf16(x));
 }
 
 float fattn__number_most(int32_t dtype)

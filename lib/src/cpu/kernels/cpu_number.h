@@ -1,5 +1,6 @@
-/* Conversion of tensor elements to fp32 and back: to nearest, ties to even. 8-bit types saturate and have no infinity. For
- * block-scaled types these functions convert the codes only; the view has the scale factors. */
+/* Conversion of tensor elements to fp32 and back: to nearest, ties to even. 8-bit types saturate
+ * and have no infinity. For block-scaled types these functions convert the codes only; the view has
+ * the scale factors. */
 #ifndef FATTN_CPU_NUMBER_H
 #define FATTN_CPU_NUMBER_H
 

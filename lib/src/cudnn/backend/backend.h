@@ -1,8 +1,9 @@
 /* Builds an operation graph for cuDNN from tensors and operations.
  *
- * A graph owns every descriptor made through it and frees them together. After the first failure every helper returns NULL and does
- * nothing. So a builder need not check each step: it calls fattn__graph_status() once, at the end. Operations enter the operation
- * graph in the order in which they are made. */
+ * A graph owns every descriptor made through it and frees them together. After the first failure
+ * every helper returns NULL and does nothing. So a builder need not check each step: it calls
+ * fattn__graph_status() once, at the end. Operations enter the operation graph in the order in
+ * which they are made. */
 #ifndef FATTN_CUDNN_BACKEND_H
 #define FATTN_CUDNN_BACKEND_H
 
@@ -14,20 +15,27 @@
 
 /* What a real tensor of a graph is bound to at a call. X(SYMBOL, field of fattn_tensors) */
 /* clang-format off */
-#define FATTN__CALL_SLOT_LIST(X) \
-    X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(MAX, max) X(SUM_EXP, sum_exp) X(SEQ_LEN_Q, seq_len_q) \
-    X(SEQ_LEN_KV, seq_len_kv) X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv) X(BIAS, bias) X(DBIAS, dbias) \
-    X(MOD_0, mod_tensors[0]) X(MOD_1, mod_tensors[1]) X(MOD_2, mod_tensors[2]) X(MOD_3, mod_tensors[3]) \
-    X(MOD_4, mod_tensors[4]) X(MOD_5, mod_tensors[5]) X(MOD_6, mod_tensors[6]) X(MOD_7, mod_tensors[7]) \
-    X(DMOD_0, mod_gradients[0]) X(DMOD_1, mod_gradients[1]) X(DMOD_2, mod_gradients[2]) X(DMOD_3, mod_gradients[3]) \
-    X(DMOD_4, mod_gradients[4]) X(DMOD_5, mod_gradients[5]) X(DMOD_6, mod_gradients[6]) X(DMOD_7, mod_gradients[7])
+#define FATTN__CALL_SLOT_LIST(X)                                                        \
+    X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(MAX, max) X(SUM_EXP, sum_exp)     \
+    X(SEQ_LEN_Q, seq_len_q)                                                             \
+    X(SEQ_LEN_KV, seq_len_kv) X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv) X(BIAS, bias)    \
+    X(DBIAS, dbias)                                                                     \
+    X(MOD_0, mod_tensors[0]) X(MOD_1, mod_tensors[1]) X(MOD_2, mod_tensors[2])          \
+    X(MOD_3, mod_tensors[3])                                                            \
+    X(MOD_4, mod_tensors[4]) X(MOD_5, mod_tensors[5]) X(MOD_6, mod_tensors[6])          \
+    X(MOD_7, mod_tensors[7])                                                            \
+    X(DMOD_0, mod_gradients[0]) X(DMOD_1, mod_gradients[1]) X(DMOD_2, mod_gradients[2]) \
+    X(DMOD_3, mod_gradients[3])                                                         \
+    X(DMOD_4, mod_gradients[4]) X(DMOD_5, mod_gradients[5]) X(DMOD_6, mod_gradients[6]) \
+    X(DMOD_7, mod_gradients[7])
 /* clang-format on */
 
 #define FATTN__AS_SLOT_(symbol, field) FATTN__SLOT_##symbol,
 #define FATTN__AS_AUXILIARY_SLOT_(symbol, field, written) FATTN__SLOT_##symbol,
 typedef enum fattn__slot {
-    FATTN__CALL_SLOT_LIST(FATTN__AS_SLOT_) FATTN__AUXILIARY_LIST(FATTN__AS_AUXILIARY_SLOT_) FATTN__SLOT_SCRATCH, /* workspace */
-    FATTN__SLOT_VALUE /* by value: a constant of the graph */
+    FATTN__CALL_SLOT_LIST(FATTN__AS_SLOT_) FATTN__AUXILIARY_LIST(FATTN__AS_AUXILIARY_SLOT_)
+        FATTN__SLOT_SCRATCH, /* workspace */
+    FATTN__SLOT_VALUE        /* by value: a constant of the graph */
 } fattn__slot;
 #undef FATTN__AS_SLOT_
 #undef FATTN__AS_AUXILIARY_SLOT_
@@ -55,12 +63,13 @@ typedef struct fattn__binding {
         float f32;
         int32_t i32;
         uint32_t bits;
-    } value;       /* FATTN__SLOT_VALUE */
-    size_t offset; /* FATTN__SLOT_SCRATCH: bytes from the start of the workspace, a multiple of 16 */
+    } value; /* FATTN__SLOT_VALUE */
+    size_t
+        offset; /* FATTN__SLOT_SCRATCH: bytes from the start of the workspace, a multiple of 16 */
 } fattn__binding;
 
-/* A sum that the library computes after cuDNN's launch: from a gradient of every element, in the workspace, to the gradient of a
- * broadcast input. The type may change. */
+/* A sum that the library computes after cuDNN's launch: from a gradient of every element, in the
+ * workspace, to the gradient of a broadcast input. The type may change. */
 typedef struct fattn__graph_sum {
     size_t offset;              /* of the source in the workspace */
     int64_t dim[4], strides[4]; /* of the source */
@@ -79,16 +88,16 @@ typedef struct fattn__graph {
     const fattn__cudnn *api;
     int sm; /* 90 for sm_90 */
     fattn_status status;
-    int cudnn_status;     /* cuDNN's status if a call of cuDNN failed; 0 otherwise */
-    char text[768];       /* the message of the failure */
-    int64_t next_uid;     /* the same problem always has the same uids: a saved plan is bound by them */
-    uint64_t hash;        /* of every descriptor and attribute so far, in order */
+    int cudnn_status; /* cuDNN's status if a call of cuDNN failed; 0 otherwise */
+    char text[768];   /* the message of the failure */
+    int64_t next_uid; /* the same problem always has the same uids: a saved plan is bound by them */
+    uint64_t hash;    /* of every descriptor and attribute so far, in order */
     size_t scratch_bytes; /* the library's workspace, a multiple of 16 */
     int descriptor_count;
     int operation_count;
     int binding_count;
     int sum_count;
-    bool overrides;              /* a call may change extents and strides; set before fattn__graph_finalize */
+    bool overrides; /* a call may change extents and strides; set before fattn__graph_finalize */
     const fattn__repeat *repeat; /* how to make a deterministic backward repeat; NULL otherwise */
     fattn__desc operation_graph; /* after fattn__graph_finalize */
     fattn__desc matmul;          /* one for the whole graph */
@@ -104,45 +113,58 @@ void fattn__graph_release(fattn__graph *g);
 fattn_status fattn__graph_status(const fattn__graph *g);
 /* cudnnGetVersion() of the loaded build, for instance 92000. */
 int fattn__graph_version(const fattn__graph *g);
-/* Identifies a graph by its descriptors, the bindings of its tensors, and the way in which it repeats. Must be called before
- * fattn__graph_finalize. */
+/* Identifies a graph by its descriptors, the bindings of its tensors, and the way in which it
+ * repeats. Must be called before fattn__graph_finalize. */
 uint64_t fattn__graph_id(const fattn__graph *g);
 
-/* A refusal by the builder: FATTN_UNSUPPORTED, FATTN_BAD_PROBLEM or FATTN_INTERNAL, with a message. Returns `status`. */
+/* A refusal by the builder: FATTN_UNSUPPORTED, FATTN_BAD_PROBLEM or FATTN_INTERNAL, with a message.
+ * Returns `status`. */
 fattn_status fattn__graph_refuse(fattn__graph *g, fattn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* DNN_DATA_ of a fattn_dtype that is not the default. FATTN_BOOL is UINT8. */
 int fattn__data_type(int32_t dtype);
 
-/* ---- tensors: rank 4, aligned to 16 bytes, each with a new uid --------------------------------------------------------------- */
+/* ---- tensors: rank 4, aligned to 16 bytes, each with a new uid
+ * --------------------------------------------------------------- */
 
-/* A tensor of the call. Two calls for one slot make two tensors that are bound to the same address (K, and K transposed). */
-fattn__desc fattn__tensor(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4], const int64_t strides[4]);
+/* A tensor of the call. Two calls for one slot make two tensors that are bound to the same address
+ * (K, and K transposed). */
+fattn__desc fattn__tensor(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4],
+                          const int64_t strides[4]);
 /* A tensor that exists only inside the graph. `strides` NULL: dense, in the order of `dim`. */
-fattn__desc fattn__virtual(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
+fattn__desc fattn__virtual(fattn__graph *g, int data_type, const int64_t dim[4],
+                           const int64_t strides[4]);
 /* Properties of a tensor beyond its type, extents and strides; zero: none. */
 typedef struct fattn__traits {
-    fattn__desc offsets;  /* int32 or int64 [batch + 1,1,1,1]: where each entry starts, in elements */
-    int64_t multiplier;   /* from 9.24: elements that an offset of 1 stands for; 0: one */
-    bool tiled;           /* scale factors in the order F8_128x4 */
-    int rank;             /* 1: dim[0] and strides[0] alone; 0: 4 */
-    int64_t total;        /* of a ragged scratch tensor: reserved tokens for all entries; 0: batch times dim[2] */
+    fattn__desc
+        offsets;        /* int32 or int64 [batch + 1,1,1,1]: where each entry starts, in elements */
+    int64_t multiplier; /* from 9.24: elements that an offset of 1 stands for; 0: one */
+    bool tiled;         /* scale factors in the order F8_128x4 */
+    int rank;           /* 1: dim[0] and strides[0] alone; 0: 4 */
+    int64_t total; /* of a ragged scratch tensor: reserved tokens for all entries; 0: batch times
+                      dim[2] */
 } fattn__traits;
 /* `traits` may be NULL. */
-fattn__desc fattn__tensor_with(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4], const int64_t strides[4],
+fattn__desc fattn__tensor_with(fattn__graph *g, fattn__slot slot, int data_type,
+                               const int64_t dim[4], const int64_t strides[4],
                                const fattn__traits *traits);
-fattn__desc fattn__virtual_with(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], const fattn__traits *traits);
-fattn__desc fattn__scratch_with(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], const fattn__traits *traits);
-/* A real tensor in the library's workspace. Its bytes follow those of the scratch tensors made before it. */
-fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
+fattn__desc fattn__virtual_with(fattn__graph *g, int data_type, const int64_t dim[4],
+                                const int64_t strides[4], const fattn__traits *traits);
+fattn__desc fattn__scratch_with(fattn__graph *g, int data_type, const int64_t dim[4],
+                                const int64_t strides[4], const fattn__traits *traits);
+/* A real tensor in the library's workspace. Its bytes follow those of the scratch tensors made
+ * before it. */
+fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4],
+                           const int64_t strides[4]);
 /* When cuDNN is done, sums the scratch tensor at sum->offset into a tensor of the call. */
 void fattn__sum_later(fattn__graph *g, const fattn__graph_sum *sum);
 /* [1,1,1,1], passed by value. */
 fattn__desc fattn__value_f32(fattn__graph *g, float value);
 fattn__desc fattn__value_i32(fattn__graph *g, int32_t value);
 
-/* ---- operations; a NULL tensor is left out --------------------------------------------------------------------------------- */
+/* ---- operations; a NULL tensor is left out
+ * --------------------------------------------------------------------------------- */
 
 typedef struct fattn__pointwise {
     int mode; /* DNN_POINTWISE_ */
@@ -155,7 +177,8 @@ typedef struct fattn__pointwise {
 } fattn__pointwise;
 void fattn__op_pointwise(fattn__graph *g, const fattn__pointwise *op);
 
-/* y = reduction of x in fp32 over the dimensions where y has extent 1 (or fewer heads). mode: DNN_REDUCE_TENSOR_ */
+/* y = reduction of x in fp32 over the dimensions where y has extent 1 (or fewer heads). mode:
+ * DNN_REDUCE_TENSOR_ */
 void fattn__op_reduce(fattn__graph *g, int mode, fattn__desc x, fattn__desc y);
 
 typedef struct fattn__matmul {
@@ -197,23 +220,25 @@ typedef struct fattn__rng {
 } fattn__rng;
 void fattn__op_rng(fattn__graph *g, const fattn__rng *op);
 
-/* y = x times the scale factor of its block of 32. y and x have the same extents; `scale` has the padded extents of the blocks
- * (F8_128x4). */
+/* y = x times the scale factor of its block of 32. y and x have the same extents; `scale` has the
+ * padded extents of the blocks (F8_128x4). */
 typedef struct fattn__block_scale {
     fattn__desc x, scale, y;
 } fattn__block_scale;
 void fattn__op_block_scale(fattn__graph *g, const fattn__block_scale *op);
 
-/* y = the keys or values of every batch entry, gathered from pages [pages,heads,page,dim] by a table [batch,1,pages of an entry,1]. */
+/* y = the keys or values of every batch entry, gathered from pages [pages,heads,page,dim] by a
+ * table [batch,1,pages of an entry,1]. */
 typedef struct fattn__paged_load {
     fattn__desc pages, table, seq_len, y;
 } fattn__paged_load;
 void fattn__op_paged_load(fattn__graph *g, const fattn__paged_load *op);
 
-/* ---- the builders (graph_forward.c, graph_backward.c) ----------------------------------------------------------------------- */
+/* ---- the builders (graph_forward.c, graph_backward.c)
+ * ----------------------------------------------------------------------- */
 
-/* Fill `g` with the operations of a resolved problem. A builder refuses what it cannot express through fattn__graph_refuse. Returns
- * fattn__graph_status(g). */
+/* Fill `g` with the operations of a resolved problem. A builder refuses what it cannot express
+ * through fattn__graph_refuse. Returns fattn__graph_status(g). */
 fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem);
 fattn_status fattn__build_backward(fattn__graph *g, const fattn_problem *problem);
 /* The same for e4m3 and e5m2 (graph_fp8_*.c) and for block-scaled types (graph_mx_*.c). */
@@ -222,7 +247,8 @@ fattn_status fattn__build_fp8_backward(fattn__graph *g, const fattn_problem *pro
 fattn_status fattn__build_mx_forward(fattn__graph *g, const fattn_problem *problem);
 fattn_status fattn__build_mx_backward(fattn__graph *g, const fattn_problem *problem);
 
-/* Makes g->operation_graph. `handle` may be NULL (described device). Returns fattn__graph_status(g). */
+/* Makes g->operation_graph. `handle` may be NULL (described device). Returns
+ * fattn__graph_status(g). */
 fattn_status fattn__graph_finalize(fattn__graph *g, fattn__handle handle);
 
 #endif

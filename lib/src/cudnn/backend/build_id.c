@@ -13,7 +13,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The file is read, not mapped: if it becomes shorter meanwhile, the result is an error and no SIGBUS. */
+/* The file is read, not mapped: if it becomes shorter meanwhile, the result is an error and no
+ * SIGBUS. */
 static bool hash_content(XXH3_state_t *hash, int file)
 {
     char bytes[1 << 16];
@@ -29,7 +30,8 @@ static bool hash_written(XXH3_state_t *hash, int file)
     struct stat info;
     if (fstat(file, &info) != 0)
         return false;
-    const int64_t known[] = { (int64_t)info.st_dev, (int64_t)info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec };
+    const int64_t known[] = { (int64_t)info.st_dev, (int64_t)info.st_ino, info.st_size,
+                              info.st_mtim.tv_sec, info.st_mtim.tv_nsec };
     return XXH3_64bits_update(hash, known, sizeof known) == XXH_OK;
 }
 
@@ -73,8 +75,8 @@ static bool add_file(uint64_t *sum, const char *path, uint64_t seed, hash_file *
     return one != 0;
 }
 
-/* A sum: the order in which a folder lists its files does not matter. A file of `also` counts by its place: libnvrtc.so.13 has
- * another name where it is a link to libnvrtc.so.13.0.88. */
+/* A sum: the order in which a folder lists its files does not matter. A file of `also` counts by
+ * its place: libnvrtc.so.13 has another name where it is a link to libnvrtc.so.13.0.88. */
 static uint64_t sum_of(const char *dir, const char *const also[], hash_file *add)
 {
     uint64_t sum = 0;

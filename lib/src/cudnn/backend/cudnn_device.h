@@ -4,14 +4,17 @@
 
 #include "core/context.h"
 
-/* Makes the descriptor of a described device from text, and reads info->sm, multiprocessors and device_name from it. The text is
- * cuDNN's object, or an object that has it as "device", as the files of lib/devices. Returns FATTN_OK; FATTN_ENVIRONMENT (broken
- * JSON with its line, a field that this version requires is missing, a version below 9.8). */
-fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, const fattn__cudnn *api, const char *json);
+/* Makes the descriptor of a described device from text, and reads info->sm, multiprocessors and
+ * device_name from it. The text is cuDNN's object, or an object that has it as "device", as the
+ * files of lib/devices. Returns FATTN_OK; FATTN_ENVIRONMENT (broken JSON with its line, a field
+ * that this version requires is missing, a version below 9.8). */
+fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info,
+                                    const fattn__cudnn *api, const char *json);
 
-/* Fills info.device_id and description_id: hashes of the device as cuDNN describes it. Two devices that differ in any member that
- * this version writes are two devices. A GPU that cuDNN cannot describe is known by architecture, multiprocessors and name. Returns
- * FATTN_OK; FATTN_NO_MEMORY. */
+/* Fills info.device_id and description_id: hashes of the device as cuDNN describes it. Two devices
+ * that differ in any member that this version writes are two devices. A GPU that cuDNN cannot
+ * describe is known by architecture, multiprocessors and name. Returns FATTN_OK; FATTN_NO_MEMORY.
+ */
 fattn_status fattn__device_identify(fattn_context *context);
 
 #endif

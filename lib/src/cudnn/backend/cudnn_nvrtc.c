@@ -22,11 +22,14 @@ static fattn_status map_builtins(char builtins[PATH_MAX], const char *real, int 
 {
     const int folder = (int)(strrchr(real, '/') - real);
     /* A path longer than the kernel takes is cut, and then not found. */
-    if (snprintf(builtins, PATH_MAX, "%.*s/libnvrtc-builtins.so.%d.%d", folder, real, major, minor) >= PATH_MAX)
+    if (snprintf(builtins, PATH_MAX, "%.*s/libnvrtc-builtins.so.%d.%d", folder, real, major,
+                 minor) >= PATH_MAX)
         builtins[0] = '\0';
-    /* NVRTC opens this library by its bare name when it first compiles. Without it a promised plan cannot be compiled. */
+    /* NVRTC opens this library by its bare name when it first compiles. Without it a promised plan
+     * cannot be compiled. */
     if (dlopen(builtins, RTLD_NOW | RTLD_GLOBAL) == NULL)
-        return fattn__fail(FATTN_ENVIRONMENT, "NVRTC %d.%d lacks its builtins: %s", major, minor, dlerror());
+        return fattn__fail(FATTN_ENVIRONMENT, "NVRTC %d.%d lacks its builtins: %s", major, minor,
+                           dlerror());
     return FATTN_OK;
 }
 
@@ -51,8 +54,8 @@ static void read_log(const fattn__nvrtc *nvrtc, program p, char *out, size_t cap
     int (*size)(program, size_t *), (*log)(program, char *);
     size_t bytes = 0;
     char *text = NULL;
-    if (find(nvrtc->library, "nvrtcGetProgramLogSize", &size) && find(nvrtc->library, "nvrtcGetProgramLog", &log) &&
-        size(p, &bytes) == 0)
+    if (find(nvrtc->library, "nvrtcGetProgramLogSize", &size) &&
+        find(nvrtc->library, "nvrtcGetProgramLog", &log) && size(p, &bytes) == 0)
         text = calloc(bytes + 1, 1);
     if (text != NULL && log(p, text) == 0)
         snprintf(out, capacity, "%.*s", (int)strcspn(text, "\n"), text);
@@ -61,13 +64,15 @@ static void read_log(const fattn__nvrtc *nvrtc, program p, char *out, size_t cap
 
 fattn_status fattn__nvrtc_prove(const fattn__nvrtc *nvrtc)
 {
-    int (*create)(program *, const char *, const char *, int, const char *const *, const char *const *);
+    int (*create)(program *, const char *, const char *, int, const char *const *,
+                  const char *const *);
     int (*compile)(program, int, const char *const *), (*destroy)(program *);
     char text[256] = "no message";
     program p = NULL;
     if (nvrtc->library == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "no NVRTC was given");
-    if (!find(nvrtc->library, "nvrtcCreateProgram", &create) || !find(nvrtc->library, "nvrtcCompileProgram", &compile) ||
+    if (!find(nvrtc->library, "nvrtcCreateProgram", &create) ||
+        !find(nvrtc->library, "nvrtcCompileProgram", &compile) ||
         !find(nvrtc->library, "nvrtcDestroyProgram", &destroy))
         return fattn__fail(FATTN_ENVIRONMENT, "NVRTC lacks functions");
     int status = create(&p, "__global__ void nothing() {}", "nothing.cu", 0, NULL, NULL);
@@ -77,5 +82,6 @@ fattn_status fattn__nvrtc_prove(const fattn__nvrtc *nvrtc)
         read_log(nvrtc, p, text, sizeof text);
     if (p != NULL)
         destroy(&p);
-    return status == 0 ? FATTN_OK : fattn__fail(FATTN_ENVIRONMENT, "NVRTC cannot compile anything: %s", text);
+    return status == 0 ? FATTN_OK
+                       : fattn__fail(FATTN_ENVIRONMENT, "NVRTC cannot compile anything: %s", text);
 }

@@ -1,5 +1,5 @@
-/* NVRTC, with which cuDNN below 9.21 compiles. The library maps it and keeps it mapped. So cuDNN uses this NVRTC, and does not open
- * and close one for every decision. */
+/* NVRTC, with which cuDNN below 9.21 compiles. The library maps it and keeps it mapped. So cuDNN
+ * uses this NVRTC, and does not open and close one for every decision. */
 #ifndef FATTN_CUDNN_NVRTC_H
 #define FATTN_CUDNN_NVRTC_H
 
@@ -17,8 +17,8 @@ typedef struct fattn__nvrtc {
  * Returns  FATTN_OK; FATTN_ENVIRONMENT (nothing there, not NVRTC, no builtins). */
 fattn_status fattn__nvrtc_map(fattn__nvrtc *out, const char *path);
 
-/* Compiles a kernel that does nothing (20 ms). A failed compilation is cuDNN's failure only if NVRTC itself works. Returns
- * FATTN_OK; FATTN_ENVIRONMENT with NVRTC's own message. */
+/* Compiles a kernel that does nothing (20 ms). A failed compilation is cuDNN's failure only if
+ * NVRTC itself works. Returns FATTN_OK; FATTN_ENVIRONMENT with NVRTC's own message. */
 fattn_status fattn__nvrtc_prove(const fattn__nvrtc *nvrtc);
 
 #endif

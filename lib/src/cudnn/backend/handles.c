@@ -7,7 +7,8 @@ static fattn_status add(fattn__handles *handles, const fattn__cudnn *api)
     fattn__handle handle = NULL;
     int status = api->cudnnCreate(&handle);
     if (status != DNN_STATUS_SUCCESS)
-        return fattn__fail(FATTN_ENVIRONMENT, "cudnnCreate: %s", fattn__cudnn_status_name(api, status));
+        return fattn__fail(FATTN_ENVIRONMENT, "cudnnCreate: %s",
+                           fattn__cudnn_status_name(api, status));
     fattn__handle_slot *slot = &handles->at[handles->count++]; /* zero from the beginning */
     slot->handle = handle;
     return FATTN_OK;
@@ -35,7 +36,8 @@ static fattn__handle_slot *find_free(fattn__handles *handles, const void *stream
     return best;
 }
 
-fattn_status fattn__handles_take(fattn__handles *handles, const fattn__cudnn *api, void *stream, fattn__handle_slot **out)
+fattn_status fattn__handles_take(fattn__handles *handles, const fattn__cudnn *api, void *stream,
+                                 fattn__handle_slot **out)
 {
     fattn_status st = FATTN_OK;
     *out = NULL;
@@ -56,7 +58,8 @@ fattn_status fattn__handles_take(fattn__handles *handles, const fattn__cudnn *ap
         } else {
             fattn__handles_give(handles, *out);
             *out = NULL;
-            st = fattn__fail(FATTN_DEVICE_FAULT, "cudnnSetStream: %s", fattn__cudnn_status_name(api, status));
+            st = fattn__fail(FATTN_DEVICE_FAULT, "cudnnSetStream: %s",
+                             fattn__cudnn_status_name(api, status));
         }
     }
     return st;

@@ -1,5 +1,6 @@
-/* cuDNN handles. Two threads may not use one handle at once (cudnnSetStream and cudnnBackendExecute are two steps), and making one
- * takes milliseconds. So each call borrows a handle from its context's pool, preferably one that is already set to its stream. */
+/* cuDNN handles. Two threads may not use one handle at once (cudnnSetStream and cudnnBackendExecute
+ * are two steps), and making one takes milliseconds. So each call borrows a handle from its
+ * context's pool, preferably one that is already set to its stream. */
 #ifndef FATTN_CUDNN_HANDLES_H
 #define FATTN_CUDNN_HANDLES_H
 
@@ -10,9 +11,11 @@
 
 #define FATTN__MAX_HANDLES 64
 
-/* A finalized variant pack. Making one costs up to a fifth of a launch, and most programs repeat calls with the same addresses. A
- * pack is found by the id of its plan (not its address) and by all addresses in it. */
-#define FATTN__PACK_ADDRESSES 48 /* the caller's addresses, with the workspace; a pack with more is made at every call */
+/* A finalized variant pack. Making one costs up to a fifth of a launch, and most programs repeat
+ * calls with the same addresses. A pack is found by the id of its plan (not its address) and by all
+ * addresses in it. */
+#define FATTN__PACK_ADDRESSES                                                                      \
+    48 /* the caller's addresses, with the workspace; a pack with more is made at every call */
 typedef struct fattn__pack {
     fattn__desc desc;
     uint64_t plan; /* id of the plan; 0: none */
@@ -36,11 +39,13 @@ typedef struct fattn__handles {
     fattn__handle_slot at[FATTN__MAX_HANDLES];
 } fattn__handles;
 
-/* Makes the first handle; the device's context must be current. Returns FATTN_OK or FATTN_ENVIRONMENT. */
+/* Makes the first handle; the device's context must be current. Returns FATTN_OK or
+ * FATTN_ENVIRONMENT. */
 fattn_status fattn__handles_init(fattn__handles *handles, const fattn__cudnn *api);
-/* Borrows a handle whose stream is `stream`. Makes one if all are in use; waits if there are FATTN__MAX_HANDLES. Returns FATTN_OK;
- * FATTN_DEVICE_FAULT. */
-fattn_status fattn__handles_take(fattn__handles *handles, const fattn__cudnn *api, void *stream, fattn__handle_slot **out);
+/* Borrows a handle whose stream is `stream`. Makes one if all are in use; waits if there are
+ * FATTN__MAX_HANDLES. Returns FATTN_OK; FATTN_DEVICE_FAULT. */
+fattn_status fattn__handles_take(fattn__handles *handles, const fattn__cudnn *api, void *stream,
+                                 fattn__handle_slot **out);
 void fattn__handles_give(fattn__handles *handles, fattn__handle_slot *slot);
 void fattn__handles_destroy(fattn__handles *handles, const fattn__cudnn *api);
 

@@ -34,7 +34,8 @@ void fattn__log_callback(int severity, void *user, const void *debug, const char
 {
     (void)severity, (void)user, (void)debug;
     fattn__log_buffer *buffer = current;
-    for (const char *line = message; buffer != NULL && line != NULL && *line != '\0'; line += strlen(line) + 1) {
+    for (const char *line = message; buffer != NULL && line != NULL && *line != '\0';
+         line += strlen(line) + 1) {
         size_t n = strlen(line);
         if (buffer->used + n + 2 > LOG_LIMIT)
             return;
@@ -49,7 +50,9 @@ void fattn__log_callback(int severity, void *user, const void *debug, const char
     }
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 static char *after(char *text, const char *prefix)
 {
@@ -57,7 +60,8 @@ static char *after(char *text, const char *prefix)
     return strncmp(text, prefix, n) == 0 ? text + n : NULL;
 }
 
-/* "CUDNN_STATUS_X; Reason: sentence at: condition", of which each part may be missing. Cuts `line` in place. */
+/* "CUDNN_STATUS_X; Reason: sentence at: condition", of which each part may be missing. Cuts `line`
+ * in place. */
 static fattn_refusal read_refusal(char *line, int64_t engine)
 {
     fattn_refusal refusal = { .engine = engine, .status = "", .text = line, .condition = "" };
@@ -106,7 +110,8 @@ fattn_status fattn__log_refusals(fattn_decision *out, const char *text, int *fir
     int64_t engine = -1;
     bool of_first_engine = false;
     char *rest = NULL;
-    for (char *line = strtok_r(copy, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(copy, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
         line += strspn(line, " ");
         char *id = strstr(line, "\"engineId\":");
         if (id != NULL) {
@@ -130,12 +135,14 @@ fattn_status fattn__log_refusals(fattn_decision *out, const char *text, int *fir
     return FATTN_OK;
 }
 
-void fattn__log_sentence(const fattn__log_buffer *buffer, const char *status, char *out, size_t capacity)
+void fattn__log_sentence(const fattn__log_buffer *buffer, const char *status, char *out,
+                         size_t capacity)
 {
     fattn_decision answer = { 0 };
     int first = -1;
     snprintf(out, capacity, "%s", status);
-    if (buffer->text != NULL && fattn__log_refusals(&answer, buffer->text, &first) == FATTN_OK && first >= 0) {
+    if (buffer->text != NULL && fattn__log_refusals(&answer, buffer->text, &first) == FATTN_OK &&
+        first >= 0) {
         const fattn_refusal *refusal = &answer.refusals[first];
         const char *name = refusal->status[0] != '\0' ? refusal->status : status;
         if (refusal->condition[0] != '\0')

@@ -1,4 +1,5 @@
-/* Steps that make one descriptor outside of a graph. After the first failure the status stays, and later steps do nothing. */
+/* Steps that make one descriptor outside of a graph. After the first failure the status stays, and
+ * later steps do nothing. */
 #ifndef FATTN_CUDNN_STEPS_H
 #define FATTN_CUDNN_STEPS_H
 
@@ -15,14 +16,16 @@ static inline void fattn__step_create(fattn__steps *s, int type, fattn__desc *ou
         s->status = s->api->cudnnBackendCreateDescriptor(type, out);
 }
 
-static inline void fattn__step_set(fattn__steps *s, fattn__desc desc, int name, int type, int64_t count, const void *elements)
+static inline void fattn__step_set(fattn__steps *s, fattn__desc desc, int name, int type,
+                                   int64_t count, const void *elements)
 {
     if (s->status == DNN_STATUS_SUCCESS)
         s->status = s->api->cudnnBackendSetAttribute(desc, name, type, count, elements);
 }
 
 /* A NULL value is left out. */
-static inline void fattn__step_set_desc(fattn__steps *s, fattn__desc desc, int name, fattn__desc value)
+static inline void fattn__step_set_desc(fattn__steps *s, fattn__desc desc, int name,
+                                        fattn__desc value)
 {
     if (value != NULL)
         fattn__step_set(s, desc, name, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);

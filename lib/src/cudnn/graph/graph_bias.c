@@ -1,6 +1,7 @@
-/* The bias, ALiBi and a boolean mask as parts of the graph, and the gradients of what is added to the score. A gradient is a sum of
- * dS, before the attention scale. cuDNN can sum dS over b or h, into bf16 or f16, row major, and once per graph. In every other
- * case a kernel of this library sums cuDNN's dS: for a bias that is broadcast in s, for tensors of a score_mod, and for several
+/* The bias, ALiBi and a boolean mask as parts of the graph, and the gradients of what is added to
+ * the score. A gradient is a sum of dS, before the attention scale. cuDNN can sum dS over b or h,
+ * into bf16 or f16, row major, and once per graph. In every other case a kernel of this library
+ * sums cuDNN's dS: for a bias that is broadcast in s, for tensors of a score_mod, and for several
  * gradients at once. */
 #include <math.h>
 #include <string.h>
@@ -15,9 +16,12 @@ static fattn__desc add_alibi(const fattn__chain *c, fattn__desc x)
     const fattn__desc col = fattn__chain_index(c, x, FATTN__AXIS_COL, DNN_DATA_INT32);
     const fattn__desc distance = fattn__chain_score(c, DNN_DATA_INT32);
     fattn__op_pointwise(
-        c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_SUB, .math = DNN_DATA_INT32, .x = col, .b = row, .y = distance });
+        c->g,
+        &(fattn__pointwise){
+            .mode = DNN_POINTWISE_SUB, .math = DNN_DATA_INT32, .x = col, .b = row, .y = distance });
     const fattn__desc slopes = fattn__chain_small(c, FATTN__AUXILIARY_ALIBI_SLOPES);
-    const fattn__desc added = fattn__chain_binary(c, DNN_POINTWISE_MUL, distance, slopes, DNN_DATA_FLOAT);
+    const fattn__desc added =
+        fattn__chain_binary(c, DNN_POINTWISE_MUL, distance, slopes, DNN_DATA_FLOAT);
     return fattn__chain_binary(c, DNN_POINTWISE_ADD, x, added, DNN_DATA_FLOAT);
 }
 
@@ -25,9 +29,11 @@ fattn__desc fattn__chain_bias(const fattn__chain *c, fattn__desc x)
 {
     if (c->problem->has_bias) {
         const fattn__shape shape = fattn__problem_shape(c->problem, FATTN__ROLE_BIAS);
-        const fattn__desc bias = fattn__chain_beside(c, FATTN__SLOT_BIAS, shape.dtype, shape.dim, shape.strides);
-        x = shape.dtype == FATTN_BOOL ? fattn__chain_keep(c, bias, x)
-                                      : fattn__chain_binary(c, DNN_POINTWISE_ADD, x, bias, DNN_DATA_FLOAT);
+        const fattn__desc bias =
+            fattn__chain_beside(c, FATTN__SLOT_BIAS, shape.dtype, shape.dim, shape.strides);
+        x = shape.dtype == FATTN_BOOL
+                ? fattn__chain_keep(c, bias, x)
+                : fattn__chain_binary(c, DNN_POINTWISE_ADD, x, bias, DNN_DATA_FLOAT);
     }
     return c->problem->alibi ? add_alibi(c, x) : x;
 }
@@ -39,7 +45,8 @@ typedef struct wishes {
     int64_t dim[4]; /* the smallest tensor that holds the sums of all of them */
 } wishes;
 
-static void wish(wishes *w, fattn__slot slot, int32_t dtype, const int64_t dim[4], const int64_t strides[4])
+static void wish(wishes *w, fattn__slot slot, int32_t dtype, const int64_t dim[4],
+                 const int64_t strides[4])
 {
     fattn__graph_sum *sum = &w->at[w->count++];
     *sum = (fattn__graph_sum){ .slot = (int32_t)slot, .out_dtype = dtype };
@@ -57,8 +64,8 @@ static bool is_gradient(const fattn__mod_program *program, int place)
         return node->op == FATTN__MOD_GRADIENT;
     const fattn__mod_node *condition = &program->at[node->a], *zero = &program->at[node->c];
     return condition->op == FATTN_MOD_NE && program->at[condition->a].op == FATTN__MOD_GRADIENT &&
-           program->at[node->b].op == FATTN__MOD_GRADIENT && condition->b == node->c && zero->op == FATTN__MOD_CONSTANT &&
-           fpclassify(zero->constant) == FP_ZERO;
+           program->at[node->b].op == FATTN__MOD_GRADIENT && condition->b == node->c &&
+           zero->op == FATTN__MOD_CONSTANT && fpclassify(zero->constant) == FP_ZERO;
 }
 
 /* Only what the score_mod adds as its last step has dS itself as its gradient. */
@@ -69,12 +76,14 @@ static void wish_mod(const fattn__chain *c, wishes *w, size_t i)
     const fattn_mod_tensor *tensor = fattn_score_mod_tensor(mod, i);
     const int place = gradient->tensor_results[i];
     if (place < 0)
-        fattn__graph_refuse(c->g, FATTN_UNSUPPORTED, "mod_gradients: the score does not depend on tensor \"%s\"", tensor->name);
+        fattn__graph_refuse(c->g, FATTN_UNSUPPORTED,
+                            "mod_gradients: the score does not depend on tensor \"%s\"",
+                            tensor->name);
     else if (!is_gradient(gradient, place))
-        fattn__graph_refuse(
-            c->g, FATTN_UNSUPPORTED,
-            "mod_gradients: tensor \"%s\" is not added as the last step; cuDNN's backward reduces the gradient of a bias alone",
-            tensor->name);
+        fattn__graph_refuse(c->g, FATTN_UNSUPPORTED,
+                            "mod_gradients: tensor \"%s\" is not added as the last step; cuDNN's "
+                            "backward reduces the gradient of a bias alone",
+                            tensor->name);
     wish(w, (fattn__slot)((size_t)FATTN__SLOT_DMOD_0 + i), FATTN_F32, tensor->dim, tensor->strides);
 }
 
@@ -97,7 +106,8 @@ static fattn__desc shared_sum(const fattn__chain *c, wishes *w)
     if (!is_reducible(c, source.dim))
         source.dim[1] = p->heads_q;
     fattn__dense_strides(source.dim, "bhsd", source.strides);
-    const fattn__desc out = fattn__scratch(c->g, fattn__data_type(source.dtype), source.dim, source.strides);
+    const fattn__desc out =
+        fattn__scratch(c->g, fattn__data_type(source.dtype), source.dim, source.strides);
     if (out == NULL)
         return NULL;
     source.offset = c->g->bindings[c->g->binding_count - 1].offset;

@@ -18,6 +18,7 @@ fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem)
 
     const fattn__desc v = fattn__chain_values(&c);
     const fattn__desc o = fattn__chain_tensor(&c, FATTN__ROLE_O);
-    fattn__op_matmul(g, &(fattn__matmul){ .a = x, .b = v, .c = o, .m = c.seq_len_q, .k = c.seq_len_kv });
+    fattn__op_matmul(
+        g, &(fattn__matmul){ .a = x, .b = v, .c = o, .m = c.seq_len_q, .k = c.seq_len_kv });
     return fattn__graph_status(g);
 }

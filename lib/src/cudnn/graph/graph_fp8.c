@@ -11,15 +11,19 @@ fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_prob
     for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
         if (fattn__problem_sums(problem, gradients[i], NULL))
             return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
-                                       "%s_strides: a gradient of 8 bit types cannot be the sum over what its input broadcasts",
+                                       "%s_strides: a gradient of 8 bit types cannot be the sum "
+                                       "over what its input broadcasts",
                                        fattn__role_name(gradients[i]));
     if (problem->dbias || problem->mod_gradients != 0)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: cuDNN's backward of 8 bit types has no such gradient",
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
+                                   "%s: cuDNN's backward of 8 bit types has no such gradient",
                                    problem->dbias ? "dbias" : "mod_gradients");
     return FATTN_OK;
 }
 
-/* ---- numbers of the call --------------------------------------------------------------------------------------------------- */
+/* ---- numbers of the call
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__auxiliary which)
 {
@@ -46,10 +50,13 @@ void fattn__fp8_amax(fattn__fp8 *f, fattn__desc x, fattn__auxiliary amax)
     fattn__op_reduce(f->chain.g, DNN_REDUCE_TENSOR_AMAX, x, largest);
 }
 
-/* ---- products -------------------------------------------------------------------------------------------------------------- */
+/* ---- products
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 /* The product of all query heads, fp32, summed to the heads of the output where they are fewer. */
-static fattn__desc summed_product(const fattn__fp8 *f, const fattn__fp8_product *op, const fattn__shape *out)
+static fattn__desc summed_product(const fattn__fp8 *f, const fattn__fp8_product *op,
+                                  const fattn__shape *out)
 {
     fattn__graph *g = f->chain.g;
     fattn__matmul product = op->matmul;
@@ -63,14 +70,18 @@ static fattn__desc summed_product(const fattn__fp8 *f, const fattn__fp8_product 
     return summed;
 }
 
-static fattn__desc times(fattn__fp8 *f, fattn__desc x, fattn__auxiliary number, const int64_t dim[4])
+static fattn__desc times(fattn__fp8 *f, fattn__desc x, fattn__auxiliary number,
+                         const int64_t dim[4])
 {
-    const fattn__desc factor = fattn__fp8_number(f, number), y = fattn__virtual(f->chain.g, DNN_DATA_FLOAT, dim, NULL);
-    fattn__op_pointwise(f->chain.g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = x, .b = factor, .y = y });
+    const fattn__desc factor = fattn__fp8_number(f, number),
+                      y = fattn__virtual(f->chain.g, DNN_DATA_FLOAT, dim, NULL);
+    fattn__op_pointwise(
+        f->chain.g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = x, .b = factor, .y = y });
     return y;
 }
 
-/* The last multiplication is part of the pattern: an output of more than 8 bits is multiplied by a constant 1. */
+/* The last multiplication is part of the pattern: an output of more than 8 bits is multiplied by a
+ * constant 1. */
 void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op)
 {
     fattn__graph *g = f->chain.g;
@@ -78,9 +89,11 @@ void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op)
     fattn__desc x = summed_product(f, op, &shape);
     x = times(f, x, op->descale_a, shape.dim);
     x = times(f, x, op->descale_b, shape.dim);
-    const fattn__desc scale = fattn__dtype_is_fp8(shape.dtype) ? fattn__fp8_number(f, op->scale) : fattn__value_f32(g, 1.0F);
+    const fattn__desc scale = fattn__dtype_is_fp8(shape.dtype) ? fattn__fp8_number(f, op->scale)
+                                                               : fattn__value_f32(g, 1.0F);
     const fattn__desc out = fattn__chain_tensor(&f->chain, op->out);
-    fattn__op_pointwise(g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = x, .b = scale, .y = out });
+    fattn__op_pointwise(
+        g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = x, .b = scale, .y = out });
     fattn__fp8_amax(f, x, op->amax);
 }
 
@@ -98,21 +111,24 @@ void fattn__mx_multiply(fattn__fp8 *f, const fattn__fp8_product *op)
     fattn__fp8_amax(f, out, op->amax);
 }
 
-/* ---- rows of the backward -------------------------------------------------------------------------------------------------- */
+/* ---- rows of the backward
+ * --------------------------------------------------------------------------------------------------
+ */
 
 fattn__desc fattn__fp8_row_sums(fattn__fp8 *f, fattn__desc d_o, fattn__desc o)
 {
     fattn__graph *g = f->chain.g;
     const fattn__shape shape = fattn__problem_shape(f->chain.problem, FATTN__ROLE_O);
     const fattn__desc product = fattn__virtual(g, DNN_DATA_FLOAT, shape.dim, NULL);
-    fattn__op_pointwise(g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = d_o, .b = o, .y = product });
+    fattn__op_pointwise(
+        g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = d_o, .b = o, .y = product });
     const fattn__desc sum = fattn__chain_row(&f->chain);
     fattn__op_reduce(g, DNN_REDUCE_TENSOR_ADD, product, sum);
     return sum;
 }
 
-/* With a sink, this factor (1 without dropout) distinguishes the sink's product from this one. Without a sink there is no
- * factor. */
+/* With a sink, this factor (1 without dropout) distinguishes the sink's product from this one.
+ * Without a sink there is no factor. */
 fattn__desc fattn__fp8_softmax_sums(fattn__fp8 *f, fattn__desc sums, fattn__desc stats)
 {
     const fattn__chain *c = &f->chain;
@@ -121,7 +137,8 @@ fattn__desc fattn__fp8_softmax_sums(fattn__fp8 *f, fattn__desc sums, fattn__desc
         fattn__chain_sink_gradient(c, stats, sums);
     if (f->dropout.inverse == NULL && !c->problem->sink)
         return sums;
-    const fattn__desc factor = f->dropout.inverse != NULL ? f->dropout.inverse : fattn__value_f32(c->g, 1.0F);
+    const fattn__desc factor =
+        f->dropout.inverse != NULL ? f->dropout.inverse : fattn__value_f32(c->g, 1.0F);
     return fattn__chain_of_rows(c, DNN_POINTWISE_MUL, sums, factor, NULL);
 }
 
@@ -135,10 +152,12 @@ fattn__desc fattn__fp8_probabilities(fattn__fp8 *f, fattn__desc score, fattn__de
     return fattn__chain_unary(c, DNN_POINTWISE_EXP, x, DNN_DATA_FLOAT);
 }
 
-fattn__desc fattn__fp8_score_gradient(fattn__fp8 *f, fattn__desc d_p, fattn__desc sums, fattn__desc p, fattn__desc scaled)
+fattn__desc fattn__fp8_score_gradient(fattn__fp8 *f, fattn__desc d_p, fattn__desc sums,
+                                      fattn__desc p, fattn__desc scaled)
 {
     const fattn__chain *c = &f->chain;
-    fattn__desc x = fattn__chain_dropped_slope(c, &(fattn__slope){ .d_p = d_p, .sums = sums, .p = p }, &f->dropout);
+    fattn__desc x = fattn__chain_dropped_slope(
+        c, &(fattn__slope){ .d_p = d_p, .sums = sums, .p = p }, &f->dropout);
     x = fattn__chain_mod_gradient(c, scaled, x);
     return fattn__chain_scaled(c, x);
 }

@@ -1,15 +1,17 @@
-/* dQ, dK, dV of e4m3 and e5m2. The form is its own: nothing is accumulated in a workspace of ours, dQ comes before dK, and the
- * masks before the subtraction of Stats.
+/* dQ, dK, dV of e4m3 and e5m2. The form is its own: nothing is accumulated in a workspace of ours,
+ * dQ comes before dK, and the masks before the subtraction of Stats.
  *
- *   D  = descale_do * descale_o * rowsum(dO * O)      P  = exp(mask(scale * descale_q * descale_k * Q K^T) - Stats)
- *   dV = descale_s * descale_do * (scale_s * P)^T dO  dP = descale_do * descale_v * dO V^T
- *   dS = scale * P * (dP - D), amax_dp, * scale_dp    dQ = descale_dp * descale_k * dS K    dK = descale_dp * descale_q * dS^T Q
+ *   D  = descale_do * descale_o * rowsum(dO * O)      P  = exp(mask(scale * descale_q * descale_k *
+ * Q K^T) - Stats) dV = descale_s * descale_do * (scale_s * P)^T dO  dP = descale_do * descale_v *
+ * dO V^T dS = scale * P * (dP - D), amax_dp, * scale_dp    dQ = descale_dp * descale_k * dS K    dK
+ * = descale_dp * descale_q * dS^T Q
  *
  * Of each gradient the largest magnitude is taken (amax_), then it is scaled (scale_) and cast.
  */
 #include "graph_fp8.h"
 
-static fattn__desc score_gradient(fattn__fp8 *f, fattn__desc p, fattn__desc scaled, fattn__desc d_o, fattn__desc sums)
+static fattn__desc score_gradient(fattn__fp8 *f, fattn__desc p, fattn__desc scaled, fattn__desc d_o,
+                                  fattn__desc sums)
 {
     const fattn__chain *c = &f->chain;
     const fattn__desc v_transposed = fattn__chain_transposed(c, FATTN__ROLE_V);
@@ -27,15 +29,18 @@ static void gradient_of_values(fattn__fp8 *f, fattn__desc p, fattn__desc d_o)
     const fattn__desc dropped = fattn__chain_dropped_again(c, p, &f->dropout);
     const fattn__desc narrow = fattn__fp8_times(f, dropped, FATTN__AUXILIARY_SCALE_S, c->type);
     const fattn__desc transposed = fattn__chain_transposed_score(c, narrow, c->type);
-    fattn__fp8_multiply(f, &(fattn__fp8_product){ .matmul = { .a = transposed, .b = d_o, .m = c->seq_len_kv, .k = c->seq_len_q },
-                                                  .descale_a = FATTN__AUXILIARY_DESCALE_S,
-                                                  .descale_b = FATTN__AUXILIARY_DESCALE_DO,
-                                                  .scale = FATTN__AUXILIARY_SCALE_DV,
-                                                  .amax = FATTN__AUXILIARY_AMAX_DV,
-                                                  .out = FATTN__ROLE_DV });
+    fattn__fp8_multiply(
+        f, &(fattn__fp8_product){
+               .matmul = { .a = transposed, .b = d_o, .m = c->seq_len_kv, .k = c->seq_len_q },
+               .descale_a = FATTN__AUXILIARY_DESCALE_S,
+               .descale_b = FATTN__AUXILIARY_DESCALE_DO,
+               .scale = FATTN__AUXILIARY_SCALE_DV,
+               .amax = FATTN__AUXILIARY_AMAX_DV,
+               .out = FATTN__ROLE_DV });
 }
 
-static void gradients_of_queries_and_keys(fattn__fp8 *f, fattn__desc d_s, fattn__desc q, fattn__desc k_transposed)
+static void gradients_of_queries_and_keys(fattn__fp8 *f, fattn__desc d_s, fattn__desc q,
+                                          fattn__desc k_transposed)
 {
     const fattn__chain *c = &f->chain;
     const int type = fattn__data_type(c->problem->do_dtype); /* as cudnn-frontend does */
@@ -44,19 +49,23 @@ static void gradients_of_queries_and_keys(fattn__fp8 *f, fattn__desc d_s, fattn_
     const fattn__traits packing = fattn__chain_traits(c, FATTN__ROLE_K);
     const fattn__desc k = fattn__virtual_with(c->g, c->type, key.dim, key.strides, &packing);
     fattn__op_reshape(c->g, k_transposed, k);
-    fattn__fp8_multiply(f, &(fattn__fp8_product){ .matmul = { .a = narrow, .b = k, .m = c->seq_len_q, .k = c->seq_len_kv },
-                                                  .descale_a = FATTN__AUXILIARY_DESCALE_DP,
-                                                  .descale_b = FATTN__AUXILIARY_DESCALE_K,
-                                                  .scale = FATTN__AUXILIARY_SCALE_DQ,
-                                                  .amax = FATTN__AUXILIARY_AMAX_DQ,
-                                                  .out = FATTN__ROLE_DQ });
+    fattn__fp8_multiply(
+        f, &(fattn__fp8_product){
+               .matmul = { .a = narrow, .b = k, .m = c->seq_len_q, .k = c->seq_len_kv },
+               .descale_a = FATTN__AUXILIARY_DESCALE_DP,
+               .descale_b = FATTN__AUXILIARY_DESCALE_K,
+               .scale = FATTN__AUXILIARY_SCALE_DQ,
+               .amax = FATTN__AUXILIARY_AMAX_DQ,
+               .out = FATTN__ROLE_DQ });
     const fattn__desc transposed = fattn__chain_transposed_score(c, narrow, type);
-    fattn__fp8_multiply(f, &(fattn__fp8_product){ .matmul = { .a = transposed, .b = q, .m = c->seq_len_kv, .k = c->seq_len_q },
-                                                  .descale_a = FATTN__AUXILIARY_DESCALE_DP,
-                                                  .descale_b = FATTN__AUXILIARY_DESCALE_Q,
-                                                  .scale = FATTN__AUXILIARY_SCALE_DK,
-                                                  .amax = FATTN__AUXILIARY_AMAX_DK,
-                                                  .out = FATTN__ROLE_DK });
+    fattn__fp8_multiply(
+        f, &(fattn__fp8_product){
+               .matmul = { .a = transposed, .b = q, .m = c->seq_len_kv, .k = c->seq_len_q },
+               .descale_a = FATTN__AUXILIARY_DESCALE_DP,
+               .descale_b = FATTN__AUXILIARY_DESCALE_Q,
+               .scale = FATTN__AUXILIARY_SCALE_DK,
+               .amax = FATTN__AUXILIARY_AMAX_DK,
+               .out = FATTN__ROLE_DK });
 }
 
 fattn_status fattn__build_fp8_backward(fattn__graph *g, const fattn_problem *problem)
@@ -74,7 +83,8 @@ fattn_status fattn__build_fp8_backward(fattn__graph *g, const fattn_problem *pro
 
     fattn__desc sums = fattn__fp8_row_sums(&f, d_o, o);
     sums = fattn__fp8_row_times(&f, sums, FATTN__AUXILIARY_DESCALE_DO);
-    sums = fattn__fp8_row_times(&f, sums, FATTN__AUXILIARY_DESCALE_O); /* 16-bit O: cuDNN ignores the number */
+    sums = fattn__fp8_row_times(
+        &f, sums, FATTN__AUXILIARY_DESCALE_O); /* 16-bit O: cuDNN ignores the number */
     sums = fattn__fp8_softmax_sums(&f, sums, stats);
 
     const fattn__desc product = fattn__chain_product(c, q, k_transposed);

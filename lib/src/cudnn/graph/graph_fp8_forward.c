@@ -26,11 +26,12 @@ fattn_status fattn__build_fp8_forward(fattn__graph *g, const fattn_problem *prob
     x = fattn__fp8_times(&f, x, FATTN__AUXILIARY_SCALE_S, c->type);
 
     const fattn__desc v = fattn__chain_values(c);
-    fattn__fp8_multiply(&f, &(fattn__fp8_product){ .matmul = { .a = x, .b = v, .m = c->seq_len_q, .k = c->seq_len_kv },
-                                                   .descale_a = FATTN__AUXILIARY_DESCALE_S,
-                                                   .descale_b = FATTN__AUXILIARY_DESCALE_V,
-                                                   .scale = FATTN__AUXILIARY_SCALE_O,
-                                                   .amax = FATTN__AUXILIARY_AMAX_O,
-                                                   .out = FATTN__ROLE_O });
+    fattn__fp8_multiply(&f, &(fattn__fp8_product){
+                                .matmul = { .a = x, .b = v, .m = c->seq_len_q, .k = c->seq_len_kv },
+                                .descale_a = FATTN__AUXILIARY_DESCALE_S,
+                                .descale_b = FATTN__AUXILIARY_DESCALE_V,
+                                .scale = FATTN__AUXILIARY_SCALE_O,
+                                .amax = FATTN__AUXILIARY_AMAX_O,
+                                .out = FATTN__ROLE_O });
     return fattn__graph_status(g);
 }

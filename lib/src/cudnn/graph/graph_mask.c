@@ -1,4 +1,5 @@
-/* Masks: padding, and the two bounds of the diagonal band in both spellings. row is the query's index, col the key's. */
+/* Masks: padding, and the two bounds of the diagonal band in both spellings. row is the query's
+ * index, col the key's. */
 #include <float.h>
 #include <math.h>
 
@@ -13,21 +14,26 @@ static fattn__desc masked_value(const fattn__chain *c)
 fattn__desc fattn__chain_index(const fattn__chain *c, fattn__desc x, int axis, int math)
 {
     const fattn__desc y = fattn__chain_score(c, DNN_DATA_INT32);
-    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_GEN_INDEX, .math = math, .axis = axis, .x = x, .y = y });
+    fattn__op_pointwise(
+        c->g, &(fattn__pointwise){
+                  .mode = DNN_POINTWISE_GEN_INDEX, .math = math, .axis = axis, .x = x, .y = y });
     return y;
 }
 
 static fattn__desc predicate(const fattn__chain *c, int mode, fattn__desc x, fattn__desc b)
 {
     const fattn__desc y = fattn__chain_score(c, DNN_DATA_BOOLEAN);
-    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = mode, .math = DNN_DATA_BOOLEAN, .x = x, .b = b, .y = y });
+    fattn__op_pointwise(c->g, &(fattn__pointwise){
+                                  .mode = mode, .math = DNN_DATA_BOOLEAN, .x = x, .b = b, .y = y });
     return y;
 }
 
 fattn__desc fattn__chain_keep(const fattn__chain *c, fattn__desc keep, fattn__desc x)
 {
     const fattn__desc masked = masked_value(c), y = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_BINARY_SELECT, .x = x, .b = masked, .t = keep, .y = y });
+    fattn__op_pointwise(
+        c->g, &(fattn__pointwise){
+                  .mode = DNN_POINTWISE_BINARY_SELECT, .x = x, .b = masked, .t = keep, .y = y });
     return y;
 }
 
@@ -46,7 +52,8 @@ fattn__desc fattn__chain_padding(const fattn__chain *c, fattn__desc x)
 static fattn__desc int_value(const fattn__chain *c, const char *field, int64_t value)
 {
     if (value < INT32_MIN || value > INT32_MAX)
-        fattn__graph_refuse(c->g, FATTN_UNSUPPORTED, "%s: %lld does not fit the int32 of a band", field, (long long)value);
+        fattn__graph_refuse(c->g, FATTN_UNSUPPORTED, "%s: %lld does not fit the int32 of a band",
+                            field, (long long)value);
     return fattn__value_i32(c->g, (int32_t)value);
 }
 
@@ -65,7 +72,8 @@ static bool is_bottom_right(const fattn__chain *c)
     return c->problem->align == FATTN_BOTTOM_RIGHT;
 }
 
-/* Only with lengths does the shift differ between batch entries; otherwise it is folded into the left bound. */
+/* Only with lengths does the shift differ between batch entries; otherwise it is folded into the
+ * left bound. */
 static bool has_varying_shift(const fattn__chain *c)
 {
     return is_bottom_right(c) && c->problem->padding;
@@ -80,10 +88,12 @@ static fattn__desc folded_left(const fattn__chain *c)
 }
 
 /* index + value, or index - value, in `math`. */
-static fattn__desc moved(const fattn__chain *c, int mode, fattn__desc index, fattn__desc value, int math)
+static fattn__desc moved(const fattn__chain *c, int mode, fattn__desc index, fattn__desc value,
+                         int math)
 {
     const fattn__desc y = fattn__chain_score(c, math);
-    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = mode, .math = math, .x = index, .b = value, .y = y });
+    fattn__op_pointwise(
+        c->g, &(fattn__pointwise){ .mode = mode, .math = math, .x = index, .b = value, .y = y });
     return y;
 }
 

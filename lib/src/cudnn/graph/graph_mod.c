@@ -1,5 +1,6 @@
-/* A score_mod as pointwise operations on virtual tensors of the score's shape. The recording comes in a normal form in which the
- * first input of every operation is virtual, which is what cuDNN asks for; one operation of the recording is one of the graph. */
+/* A score_mod as pointwise operations on virtual tensors of the score's shape. The recording comes
+ * in a normal form in which the first input of every operation is virtual, which is what cuDNN asks
+ * for; one operation of the recording is one of the graph. */
 #include "cudnn_graph.h"
 #include "score_mod/mod_program.h"
 
@@ -52,7 +53,8 @@ static int mode_of(int op)
         [FATTN_MOD_NOT] = DNN_POINTWISE_LOGICAL_NOT,
         [FATTN_MOD_SELECT] = DNN_POINTWISE_BINARY_SELECT,
     };
-    _Static_assert(sizeof modes / sizeof *modes == FATTN_MOD_SELECT + 1, "a mode for every operation");
+    _Static_assert(sizeof modes / sizeof *modes == FATTN_MOD_SELECT + 1,
+                   "a mode for every operation");
     return modes[op];
 }
 
@@ -84,11 +86,14 @@ static void mark_needed(spelling *s)
 static fattn__desc index_along(const spelling *s, int axis)
 {
     const fattn__desc y = fattn__chain_score(s->c, DNN_DATA_FLOAT);
-    fattn__op_pointwise(s->c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_GEN_INDEX, .axis = axis, .x = s->score, .y = y });
+    fattn__op_pointwise(s->c->g,
+                        &(fattn__pointwise){
+                            .mode = DNN_POINTWISE_GEN_INDEX, .axis = axis, .x = s->score, .y = y });
     return y;
 }
 
-/* Logic uses fp32 arithmetic too: with boolean arithmetic engines accept only comparisons of integers. */
+/* Logic uses fp32 arithmetic too: with boolean arithmetic engines accept only comparisons of
+ * integers. */
 static fattn__desc operation(const spelling *s, const fattn__mod_node *node)
 {
     fattn__pointwise op = { .mode = mode_of(node->op), .math = DNN_DATA_FLOAT };
@@ -153,11 +158,13 @@ static bool reads_gradient(const spelling *s)
     return false;
 }
 
-/* A step function of the score has the gradient 0. But the pattern needs a dS that comes from dP. */
+/* A step function of the score has the gradient 0. But the pattern needs a dS that comes from dP.
+ */
 static fattn__desc joined(const spelling *s, fattn__desc result)
 {
     const fattn__desc zero = fattn__value_f32(s->c->g, 0.0F);
-    const fattn__desc nothing = fattn__chain_binary(s->c, DNN_POINTWISE_MUL, s->gradient, zero, DNN_DATA_FLOAT);
+    const fattn__desc nothing =
+        fattn__chain_binary(s->c, DNN_POINTWISE_MUL, s->gradient, zero, DNN_DATA_FLOAT);
     return fattn__chain_binary(s->c, DNN_POINTWISE_ADD, nothing, result, DNN_DATA_FLOAT);
 }
 
@@ -165,7 +172,10 @@ fattn__desc fattn__chain_mod_gradient(const fattn__chain *c, fattn__desc x, fatt
 {
     if (c->problem->score_mod == NULL)
         return d_s;
-    spelling s = { .c = c, .program = fattn__score_mod_gradient(c->problem->score_mod), .score = x, .gradient = d_s };
+    spelling s = { .c = c,
+                   .program = fattn__score_mod_gradient(c->problem->score_mod),
+                   .score = x,
+                   .gradient = d_s };
     mark_needed(&s);
     const fattn__desc result = spell(&s);
     return reads_gradient(&s) ? result : joined(&s, result);

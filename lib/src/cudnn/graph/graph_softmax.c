@@ -23,7 +23,8 @@ static fattn__desc row_wanted(const fattn__chain *c, uint32_t output, fattn__slo
 static fattn__desc single(const fattn__chain *c, fattn__desc x, int type)
 {
     fattn__softmax op = { .x = x, .log2 = wants(c, FATTN_WANT_STATS_LOG2) };
-    op.stats = wants(c, FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2) ? row_output(c, FATTN__SLOT_STATS) : NULL;
+    op.stats = wants(c, FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2) ? row_output(c, FATTN__SLOT_STATS)
+                                                                  : NULL;
     op.max = wants(c, FATTN_WANT_MAX) ? row_output(c, FATTN__SLOT_MAX) : NULL;
     op.sum_exp = wants(c, FATTN_WANT_SUM_EXP) ? row_output(c, FATTN__SLOT_SUM_EXP) : NULL;
     op.sink = c->problem->sink ? fattn__chain_small(c, FATTN__AUXILIARY_SINK) : NULL;
@@ -32,7 +33,8 @@ static fattn__desc single(const fattn__chain *c, fattn__desc x, int type)
     return op.y;
 }
 
-/* stats = max + log(sum). The pair is part of the pattern even when nobody wants stats, unless max and sum_exp stand for them. */
+/* stats = max + log(sum). The pair is part of the pattern even when nobody wants stats, unless max
+ * and sum_exp stand for them. */
 static void add_stats(const fattn__chain *c, fattn__desc max, fattn__desc sum)
 {
     if (!wants(c, FATTN_WANT_STATS) && (wants(c, FATTN_WANT_MAX) || wants(c, FATTN_WANT_SUM_EXP)))
@@ -43,16 +45,19 @@ static void add_stats(const fattn__chain *c, fattn__desc max, fattn__desc sum)
 }
 
 /* The largest score of a row, or the sum, joined with the part of the sink if there is one. */
-static fattn__desc row_value(const fattn__chain *c, fattn__desc x, fattn__desc of_sink, bool largest)
+static fattn__desc row_value(const fattn__chain *c, fattn__desc x, fattn__desc of_sink,
+                             bool largest)
 {
     const uint32_t output = largest ? FATTN_WANT_MAX : FATTN_WANT_SUM_EXP;
     const fattn__slot slot = largest ? FATTN__SLOT_MAX : FATTN__SLOT_SUM_EXP;
-    const fattn__desc of_scores = of_sink != NULL ? fattn__chain_row(c) : row_wanted(c, output, slot);
+    const fattn__desc of_scores =
+        of_sink != NULL ? fattn__chain_row(c) : row_wanted(c, output, slot);
     fattn__op_reduce(c->g, largest ? DNN_REDUCE_TENSOR_MAX : DNN_REDUCE_TENSOR_ADD, x, of_scores);
     if (of_sink == NULL)
         return of_scores;
     const fattn__desc joined = row_wanted(c, output, slot);
-    return fattn__chain_of_rows(c, largest ? DNN_POINTWISE_MAX : DNN_POINTWISE_ADD, of_scores, of_sink, joined);
+    return fattn__chain_of_rows(c, largest ? DNN_POINTWISE_MAX : DNN_POINTWISE_ADD, of_scores,
+                                of_sink, joined);
 }
 
 /* exp(sink - max): what the sink adds to the sum of a row. */

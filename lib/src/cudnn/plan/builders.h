@@ -1,4 +1,5 @@
-/* The builders: one for each form of graph in which cuDNN takes attention, and the features that each can express. */
+/* The builders: one for each form of graph in which cuDNN takes attention, and the features that
+ * each can express. */
 #ifndef FATTN_CUDNN_BUILDERS_H
 #define FATTN_CUDNN_BUILDERS_H
 
@@ -7,17 +8,20 @@
 
 typedef struct fattn__builder {
     const char *name;
-    uint64_t features; /* FATTN__HAS bits that it can express; a problem with others is "not implemented" */
+    uint64_t features; /* FATTN__HAS bits that it can express; a problem with others is "not
+                          implemented" */
     fattn_status (*build)(fattn__graph *g, const fattn_problem *problem);
 } fattn__builder;
 
-/* Is a resolved problem built as a unified operation? `impl` decides. With auto, it is if only the unified operation can express
- * the problem (cumulative lengths, offsets in tokens, a block mask, an unfused multiply-add). Otherwise it is a composite graph. */
+/* Is a resolved problem built as a unified operation? `impl` decides. With auto, it is if only the
+ * unified operation can express the problem (cumulative lengths, offsets in tokens, a block mask,
+ * an unfused multiply-add). Otherwise it is a composite graph. */
 bool fattn__is_unified(const fattn_problem *problem);
 const fattn__builder *fattn__builder_of(const fattn_problem *problem);
 
-/* Fills `g` with that builder. Refuses features that the composite graph cannot express (FATTN_UNSUPPORTED) and features that the
- * builder lacks (FATTN_INTERNAL). Returns fattn__graph_status(g). */
+/* Fills `g` with that builder. Refuses features that the composite graph cannot express
+ * (FATTN_UNSUPPORTED) and features that the builder lacks (FATTN_INTERNAL). Returns
+ * fattn__graph_status(g). */
 fattn_status fattn__build(fattn__graph *g, const fattn_problem *problem);
 
 #endif

@@ -5,9 +5,11 @@
 #include "policy/policy_stack.h"
 #include "question.h"
 
-/* Appends the offered configurations to the list of their mode. Configurations that a rule removes keep their place. */
-static fattn_status list(fattn_decision *out, fattn__config_reader *reader, const fattn__offer *offer, fattn_mode mode,
-                         const fattn__question *q, const fattn_problem *problem)
+/* Appends the offered configurations to the list of their mode. Configurations that a rule removes
+ * keep their place. */
+static fattn_status list(fattn_decision *out, fattn__config_reader *reader,
+                         const fattn__offer *offer, fattn_mode mode, const fattn__question *q,
+                         const fattn_problem *problem)
 {
     const fattn_rule *first = NULL;
     fattn_status st = FATTN_OK;
@@ -16,7 +18,8 @@ static fattn_status list(fattn_decision *out, fattn__config_reader *reader, cons
         fattn_engine engine;
         /* A configuration that cannot be read keeps its place in the list, as engine -1. */
         fattn__config_read(reader, offer->configs[i], &engine);
-        const fattn_rule *rule = fattn__policy_removes(q->context, problem, FATTN_BACKEND_CUDNN, &engine);
+        const fattn_rule *rule =
+            fattn__policy_removes(q->context, problem, FATTN_BACKEND_CUDNN, &engine);
         engine.removed = rule != NULL;
         left += rule == NULL;
         first = first != NULL ? first : rule;
@@ -28,7 +31,8 @@ static fattn_status list(fattn_decision *out, fattn__config_reader *reader, cons
     return left > 0 ? FATTN_OK : fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, first, problem);
 }
 
-static fattn_status list_all(fattn_decision *out, fattn__question *q, const fattn_problem *problem, uint32_t ask)
+static fattn_status list_all(fattn_decision *out, fattn__question *q, const fattn_problem *problem,
+                             uint32_t ask)
 {
     static const struct {
         uint32_t bit;
@@ -43,7 +47,8 @@ static fattn_status list_all(fattn_decision *out, fattn__question *q, const fatt
         if ((ask & others[i].bit) == 0)
             continue;
         fattn__offer offer;
-        fattn__offer_ask(&offer, q->context->api, q->graph.operation_graph, q->context->description, others[i].mode);
+        fattn__offer_ask(&offer, q->context->api, q->graph.operation_graph, q->context->description,
+                         others[i].mode);
         st = list(out, &reader, &offer, others[i].mode, q, problem);
         fattn__offer_release(&offer);
     }
@@ -51,16 +56,20 @@ static fattn_status list_all(fattn_decision *out, fattn__question *q, const fatt
     return st;
 }
 
-static fattn_status can_do(fattn_context *context, const fattn_problem *problem, uint32_t ask, fattn_decision *out)
+static fattn_status can_do(fattn_context *context, const fattn_problem *problem, uint32_t ask,
+                           fattn_decision *out)
 {
     fattn__question q;
     fattn_status st = fattn__question_ask(&q, context, problem, NULL, out);
-    if (st == FATTN_OK && q.graph.operation_graph != NULL && (q.offer.count > 0 || ask > FATTN_ASK_A))
+    if (st == FATTN_OK && q.graph.operation_graph != NULL &&
+        (q.offer.count > 0 || ask > FATTN_ASK_A))
         st = list_all(out, &q, problem, ask);
     fattn__question_close(&q);
     return st;
 }
 
 /* All features: builders.c refuses those that the builder of a problem lacks. */
-const fattn__engine fattn__cudnn_engine = { "cudnn", FATTN_BACKEND_CUDNN, FATTN__EVERY_FEATURE, can_do, fattn__cudnn_setup,
-                                            fattn__cudnn_run, fattn__cudnn_done };
+const fattn__engine fattn__cudnn_engine = {
+    "cudnn",          FATTN_BACKEND_CUDNN, FATTN__EVERY_FEATURE, can_do, fattn__cudnn_setup,
+    fattn__cudnn_run, fattn__cudnn_done
+};

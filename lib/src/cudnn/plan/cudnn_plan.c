@@ -16,8 +16,9 @@
 
 enum { WORKSPACE_ALIGNMENT = 256 };
 
-/* From this version on a CUDA graph may hold the plan that it was recorded from. cuDNN's default is one for each graph. The
- * library sets it anyway, because the environment can change it and a saved plan does not contain it. */
+/* From this version on a CUDA graph may hold the plan that it was recorded from. cuDNN's default is
+ * one for each graph. The library sets it anyway, because the environment can change it and a saved
+ * plan does not contain it. */
 enum { RETENTION_FROM = 92800, RETENTION = DNN_CUDA_GRAPH_RETENTION_PER_GRAPH };
 
 static double now_ms(void)
@@ -31,21 +32,27 @@ static double now_ms(void)
 enum { OLDEST_GOOD_NVRTC = 12090 };
 
 /* An offered configuration does not compile; `last` is cuDNN's sentence. Finds the cause. */
-static fattn_status build_failed(const fattn__cudnn *api, int status, const char *last, const fattn_engine *engine)
+static fattn_status build_failed(const fattn__cudnn *api, int status, const char *last,
+                                 const fattn_engine *engine)
 {
     const char *name = fattn__cudnn_status_name(api, status);
-    fattn_status st = fattn__reason_of(name) == FATTN_REASON_ENVIRONMENT ? FATTN_ENVIRONMENT : FATTN_BUILD_FAILED;
-    const bool compiling = status == DNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED, inside = api->version >= FATTN__NVRTC_INSIDE;
+    fattn_status st =
+        fattn__reason_of(name) == FATTN_REASON_ENVIRONMENT ? FATTN_ENVIRONMENT : FATTN_BUILD_FAILED;
+    const bool compiling = status == DNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED,
+               inside = api->version >= FATTN__NVRTC_INSIDE;
     if (compiling && !inside && fattn__nvrtc_prove(&api->nvrtc) != FATTN_OK)
         return FATTN_ENVIRONMENT;
     if (compiling && (inside || api->nvrtc.version >= OLDEST_GOOD_NVRTC))
         st = FATTN_BUILD_FAILED;
-    return fattn__fail(st, "engine %lld (configuration %d) was offered and cannot be built: %s%s%s", (long long)engine->index,
-                       engine->config, name, last[0] != '\0' ? ": " : "", last);
+    return fattn__fail(st, "engine %lld (configuration %d) was offered and cannot be built: %s%s%s",
+                       (long long)engine->index, engine->config, name, last[0] != '\0' ? ": " : "",
+                       last);
 }
 
-/* A finalized plan: of a configuration, or where `config` is NULL of a text. On failure *out may still have to be destroyed. */
-static int make_plan(fattn__desc *out, const fattn_context *context, fattn__handle handle, fattn__desc config, const char *text, size_t count)
+/* A finalized plan: of a configuration, or where `config` is NULL of a text. On failure *out may
+ * still have to be destroyed. */
+static int make_plan(fattn__desc *out, const fattn_context *context, fattn__handle handle,
+                     fattn__desc config, const char *text, size_t count)
 {
     const int retention = RETENTION;
     fattn__steps s = { .api = context->api };
@@ -54,19 +61,23 @@ static int make_plan(fattn__desc *out, const fattn_context *context, fattn__hand
         fattn__step_set(&s, *out, DNN_ATTR_EXECUTION_PLAN_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
     fattn__step_set_desc(&s, *out, DNN_ATTR_EXECUTION_PLAN_DEVICEPROP, context->description);
     if (context->api->version >= RETENTION_FROM)
-        fattn__step_set(&s, *out, DNN_ATTR_EXECUTION_PLAN_CUDA_GRAPH_RETENTION, DNN_TYPE_CUDA_GRAPH_RETENTION, 1, &retention);
+        fattn__step_set(&s, *out, DNN_ATTR_EXECUTION_PLAN_CUDA_GRAPH_RETENTION,
+                        DNN_TYPE_CUDA_GRAPH_RETENTION, 1, &retention);
     fattn__step_set_desc(&s, *out, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     if (config == NULL)
-        fattn__step_set(&s, *out, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)count, text);
+        fattn__step_set(&s, *out, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR,
+                        (int64_t)count, text);
     fattn__step_finalize(&s, *out);
     return s.status;
 }
 
-/* An estimate of the memory that cuDNN holds for a plan: the size of its text, which is mostly the compiled kernels (0.3 ms). */
+/* An estimate of the memory that cuDNN holds for a plan: the size of its text, which is mostly the
+ * compiled kernels (0.3 ms). */
 static size_t text_bytes(const fattn__cudnn *api, fattn__desc desc)
 {
     int64_t count = 0;
-    int status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, 0, &count, NULL);
+    int status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                               DNN_TYPE_CHAR, 0, &count, NULL);
     return status == DNN_STATUS_SUCCESS && count > 0 ? (size_t)count : 0;
 }
 
@@ -80,19 +91,22 @@ static void free_compiled(const fattn__cudnn *api, fattn__compiled *compiled, bo
     free(compiled);
 }
 
-/* Takes a finalized descriptor, which the plan owns from then on (also after a failure), with the bindings of its graph. *bytes:
- * of workspace. */
-static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudnn *api, fattn__desc desc, const fattn__graph *g)
+/* Takes a finalized descriptor, which the plan owns from then on (also after a failure), with the
+ * bindings of its graph. *bytes: of workspace. */
+static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudnn *api,
+                         fattn__desc desc, const fattn__graph *g)
 {
     int64_t engine_bytes = 0, count = 0;
-    int status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count, &engine_bytes);
+    int status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                               DNN_TYPE_INT64, 1, &count, &engine_bytes);
     fattn__compiled *compiled = calloc(1, sizeof *compiled);
     *out = NULL;
     if (status != DNN_STATUS_SUCCESS || engine_bytes < 0 || compiled == NULL) {
         fattn__desc_destroy(api, desc);
         free(compiled);
         return compiled == NULL ? fattn__fail(FATTN_NO_MEMORY, "no memory for a plan")
-                                : fattn__fail(FATTN_INTERNAL, "cuDNN does not give the workspace size of the plan");
+                                : fattn__fail(FATTN_INTERNAL,
+                                              "cuDNN does not give the workspace size of the plan");
     }
     compiled->desc = desc;
     compiled->binding_count = g->binding_count;
@@ -103,7 +117,8 @@ static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudn
     for (int i = 0; i < g->binding_count; i++)
         compiled->uids[i] = g->bindings[i].uid;
     /* Memory that the caller aligned stays aligned for the engine. */
-    compiled->scratch_bytes = (g->scratch_bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    compiled->scratch_bytes =
+        (g->scratch_bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
     *bytes = compiled->scratch_bytes + (size_t)engine_bytes;
     *out = compiled;
     return FATTN_OK;
@@ -119,7 +134,8 @@ static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__quest
     return FATTN_OK;
 }
 
-static fattn_status compile(fattn_plan *plan, const fattn__question *q, int config, const fattn_engine *engine)
+static fattn_status compile(fattn_plan *plan, const fattn__question *q, int config,
+                            const fattn_engine *engine)
 {
     const fattn__cudnn *api = plan->context->api;
     const fattn__refusal_question question = { .graph = q->graph_id,
@@ -136,30 +152,36 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
         fattn__refusal_free(&refused);
         return st;
     }
-    const int status = make_plan(&desc, plan->context, fattn__question_handle(q), q->offer.configs[config], NULL, 0);
+    const int status = make_plan(&desc, plan->context, fattn__question_handle(q),
+                                 q->offer.configs[config], NULL, 0);
     if (status == DNN_STATUS_SUCCESS) {
         plan->config = *engine;
         return adopt(plan, desc, q);
     }
     api->cudnnGetLastErrorString(last, sizeof last);
     fattn_status st = build_failed(api, status, last, engine);
-    if (fattn__reason_of(fattn__cudnn_status_name(api, status)) == FATTN_REASON_UNSUPPORTED && fattn__refusal_lasts(status, NULL))
-        fattn__refusal_keep(plan->context, &question,
-                            &(fattn__refusal_answer){ .step = FATTN__REFUSED_PLAN, .status = status, .text = "", .log = last });
+    if (fattn__reason_of(fattn__cudnn_status_name(api, status)) == FATTN_REASON_UNSUPPORTED &&
+        fattn__refusal_lasts(status, NULL))
+        fattn__refusal_keep(
+            plan->context, &question,
+            &(fattn__refusal_answer){
+                .step = FATTN__REFUSED_PLAN, .status = status, .text = "", .log = last });
     fattn__desc_destroy(api, desc);
     return st;
 }
 
-static fattn_status removed(const fattn_plan *plan, const fattn_engine *engine, const fattn_rule *rule)
+static fattn_status removed(const fattn_plan *plan, const fattn_engine *engine,
+                            const fattn_rule *rule)
 {
     char text[512];
     fattn__rule_text(text, sizeof text, rule, &plan->problem);
-    return fattn__fail(FATTN_POLICY, "engine %lld (configuration %d) is removed by %s", (long long)engine->index, engine->config,
-                       text);
+    return fattn__fail(FATTN_POLICY, "engine %lld (configuration %d) is removed by %s",
+                       (long long)engine->index, engine->config, text);
 }
 
 /* Tries the offered configurations that the options allow, in the order of mode A. */
-static fattn_status compile_first(fattn_plan *plan, const fattn__question *q, const fattn_plan_options *options)
+static fattn_status compile_first(fattn_plan *plan, const fattn__question *q,
+                                  const fattn_plan_options *options)
 {
     fattn__config_reader reader;
     fattn_status st = FATTN_OK;
@@ -171,11 +193,13 @@ static fattn_status compile_first(fattn_plan *plan, const fattn__question *q, co
         engine.mode = FATTN_MODE_A;
         engine.config = i;
         bool any = options->config == FATTN_ENGINE_AUTO && options->engine == FATTN_ENGINE_AUTO;
-        bool this_one = options->config != FATTN_ENGINE_AUTO ? options->config == i : options->engine == engine.index;
+        bool this_one = options->config != FATTN_ENGINE_AUTO ? options->config == i
+                                                             : options->engine == engine.index;
         if (!any && !this_one)
             continue;
         tried = true;
-        const fattn_rule *rule = fattn__policy_removes(plan->context, &plan->problem, FATTN_BACKEND_CUDNN, &engine);
+        const fattn_rule *rule =
+            fattn__policy_removes(plan->context, &plan->problem, FATTN_BACKEND_CUDNN, &engine);
         if (rule != NULL)
             st = removed(plan, &engine, rule);
         else
@@ -185,20 +209,25 @@ static fattn_status compile_first(fattn_plan *plan, const fattn__question *q, co
     }
     fattn__config_reader_release(&reader);
     if (!tried && options->config != FATTN_ENGINE_AUTO)
-        return fattn__fail(FATTN_UNSUPPORTED, "mode A offers %d configurations, no number %d", q->offer.count, options->config);
+        return fattn__fail(FATTN_UNSUPPORTED, "mode A offers %d configurations, no number %d",
+                           q->offer.count, options->config);
     if (!tried)
-        return fattn__fail(FATTN_UNSUPPORTED, "mode A does not offer engine %lld", (long long)options->engine);
+        return fattn__fail(FATTN_UNSUPPORTED, "mode A does not offer engine %lld",
+                           (long long)options->engine);
     return st;
 }
 
-/* ---- what is rotated before a backward ------------------------------------------------------------------------------------- */
+/* ---- what is rotated before a backward
+ * ------------------------------------------------------------------------------------- */
 
-/* No engine only rotates, and the unified backward takes rotated tensors. So the unified forward of the same tensors writes them
- * to the front of the workspace, and the backward reads them there. Its O goes to the workspace too. */
+/* No engine only rotates, and the unified backward takes rotated tensors. So the unified forward of
+ * the same tensors writes them to the front of the workspace, and the backward reads them there.
+ * Its O goes to the workspace too. */
 static fattn_status build_rotations(fattn__graph *g, const fattn_problem *p)
 {
     fattn_problem forward = FATTN_PROBLEM_INIT, resolved;
-    forward.dtype = p->dtype, forward.impl = FATTN_IMPL_UNIFIED, forward.rope = 1, forward.rope_dim = p->rope_dim;
+    forward.dtype = p->dtype, forward.impl = FATTN_IMPL_UNIFIED, forward.rope = 1,
+    forward.rope_dim = p->rope_dim;
     forward.batch = p->batch, forward.seq_q = p->seq_q, forward.seq_kv = p->seq_kv;
     forward.heads_q = p->heads_q, forward.heads_k = p->heads_k, forward.heads_v = p->heads_v;
     forward.dim_qk = p->dim_qk, forward.dim_v = p->dim_v;
@@ -214,17 +243,21 @@ static fattn_status build_rotations(fattn__graph *g, const fattn_problem *p)
         const fattn__shape o = fattn__problem_shape(&resolved, FATTN__ROLE_O);
         g->bindings[i].slot = FATTN__SLOT_SCRATCH;
         g->bindings[i].offset = g->scratch_bytes;
-        g->scratch_bytes += (size_t)(o.dim[0] * o.dim[1] * o.dim[2] * o.dim[3] * fattn__dtype_bytes(o.dtype) + 15) / 16 * 16;
+        g->scratch_bytes +=
+            (size_t)(o.dim[0] * o.dim[1] * o.dim[2] * o.dim[3] * fattn__dtype_bytes(o.dtype) + 15) /
+            16 * 16;
     }
     return st;
 }
 
 /* The first configuration that compiles. */
-static fattn_status compile_rotations(fattn__compiled **out, size_t *bytes, const fattn_plan *plan, fattn__handle handle, fattn__graph *g)
+static fattn_status compile_rotations(fattn__compiled **out, size_t *bytes, const fattn_plan *plan,
+                                      fattn__handle handle, fattn__graph *g)
 {
     const fattn__cudnn *api = plan->context->api;
     fattn__offer offer;
-    fattn_status st = fattn__fail(FATTN_BUILD_FAILED, "rope: no engine rotates Q and K before the backward");
+    fattn_status st =
+        fattn__fail(FATTN_BUILD_FAILED, "rope: no engine rotates Q and K before the backward");
     fattn__offer_ask(&offer, api, g->operation_graph, plan->context->description, FATTN_MODE_A);
     for (int i = 0; i < offer.count && st != FATTN_OK; i++) {
         fattn__desc desc = NULL;
@@ -294,14 +327,17 @@ void fattn__cudnn_done(fattn_plan *plan)
     struct CUctx_st *previous;
     if (compiled == NULL)
         return;
-    const bool alive = fattn__context_alive(plan->context) && fattn__enter(plan->context, &previous) == FATTN_OK;
+    const bool alive =
+        fattn__context_alive(plan->context) && fattn__enter(plan->context, &previous) == FATTN_OK;
     free_compiled(plan->context->api, compiled, alive);
     if (alive)
         fattn__leave(plan->context, previous);
     plan->state = NULL;
 }
 
-/* ---- written and read ------------------------------------------------------------------------------------------------------ */
+/* ---- written and read
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *count)
 {
@@ -311,19 +347,23 @@ fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *cou
     *text = NULL;
     *count = 0;
     if (compiled->before != NULL)
-        return fattn__fail(FATTN_UNSUPPORTED, "a backward with rope is two graphs: it is not saved");
-    int status =
-        api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, 0, &size, NULL);
+        return fattn__fail(FATTN_UNSUPPORTED,
+                           "a backward with rope is two graphs: it is not saved");
+    int status = api->cudnnBackendGetAttribute(
+        compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, 0, &size, NULL);
     if (status != DNN_STATUS_SUCCESS || size <= 0)
-        return fattn__fail(FATTN_INTERNAL, "cuDNN cannot save this plan: %s", fattn__cudnn_status_name(api, status));
+        return fattn__fail(FATTN_INTERNAL, "cuDNN cannot save this plan: %s",
+                           fattn__cudnn_status_name(api, status));
     char *json = malloc((size_t)size + 1);
     if (json == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan of %lld bytes", (long long)size);
     status =
-        api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, size, &got, json);
+        api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                      DNN_TYPE_CHAR, size, &got, json);
     if (status != DNN_STATUS_SUCCESS || got <= 0 || got > size) {
         free(json);
-        return fattn__fail(FATTN_INTERNAL, "cuDNN cannot save this plan: %s", fattn__cudnn_status_name(api, status));
+        return fattn__fail(FATTN_INTERNAL, "cuDNN cannot save this plan: %s",
+                           fattn__cudnn_status_name(api, status));
     }
     *text = json;
     *count = (size_t)got;
@@ -335,17 +375,20 @@ uint64_t fattn__cudnn_graph(const fattn_plan *plan)
     return ((const fattn__compiled *)plan->state)->graph;
 }
 
-static fattn_status read_json(fattn_plan *plan, const fattn__question *q, const char *text, size_t count)
+static fattn_status read_json(fattn_plan *plan, const fattn__question *q, const char *text,
+                              size_t count)
 {
     const fattn__cudnn *api = plan->context->api;
     fattn__desc desc = NULL;
-    const int status = make_plan(&desc, plan->context, fattn__question_handle(q), NULL, text, count);
+    const int status =
+        make_plan(&desc, plan->context, fattn__question_handle(q), NULL, text, count);
     if (status == DNN_STATUS_SUCCESS)
         return adopt(plan, desc, q);
     char last[512] = "";
     api->cudnnGetLastErrorString(last, sizeof last);
     fattn__desc_destroy(api, desc);
-    return fattn__fail(FATTN_BAD_PLAN, "cuDNN refuses the saved plan: %s %s", fattn__cudnn_status_name(api, status), last);
+    return fattn__fail(FATTN_BAD_PLAN, "cuDNN refuses the saved plan: %s %s",
+                       fattn__cudnn_status_name(api, status), last);
 }
 
 fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count, uint64_t graph)
@@ -356,7 +399,9 @@ fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count,
         return fattn__fail(FATTN_BAD_PLAN, "a backward with rope is never saved");
     fattn_status st = fattn__question_build(&q, plan->context, &plan->problem);
     if (st == FATTN_OK && q.graph_id != graph)
-        st = fattn__fail(FATTN_BAD_PLAN, "the saved plan was made by a library that builds this graph in another way");
+        st = fattn__fail(
+            FATTN_BAD_PLAN,
+            "the saved plan was made by a library that builds this graph in another way");
     if (st == FATTN_OK && q.graph.sum_count > 0)
         st = fattn__math_open(plan->context);
     if (st == FATTN_OK)

@@ -1,5 +1,5 @@
-/* The gradient of a broadcast input is the sum over the broadcast dimensions. cuDNN writes the gradient of every element, and a
- * kernel of this library sums them. */
+/* The gradient of a broadcast input is the sum over the broadcast dimensions. cuDNN writes the
+ * gradient of every element, and a kernel of this library sums them. */
 #include "math/math_sum.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ static void *destination(const fattn__graph_sum *sum, const fattn_tensors *tenso
     }
 }
 
-fattn_status fattn__cudnn_sums(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+fattn_status fattn__cudnn_sums(const fattn_plan *plan, const fattn_tensors *tensors,
+                               struct CUstream_st *stream)
 {
     const fattn__compiled *compiled = plan->state;
     fattn_status st = FATTN_OK;

@@ -22,12 +22,15 @@ typedef struct fattn__offer {
 
 /* Makes an empty offer, which may be released. */
 void fattn__offer_init(fattn__offer *out, const fattn__cudnn *api);
-/* Asks the heuristics. `description` is NULL on a GPU. The caller releases the offer in any case. */
-void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
-                      fattn_mode mode);
-/* The same without the heuristics: one configuration, of this engine with these knobs, if the engine takes the graph. */
-void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
-                      int64_t engine, const fattn_knob *knobs, int knob_count);
+/* Asks the heuristics. `description` is NULL on a GPU. The caller releases the offer in any case.
+ */
+void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph,
+                      fattn__desc description, fattn_mode mode);
+/* The same without the heuristics: one configuration, of this engine with these knobs, if the
+ * engine takes the graph. */
+void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph,
+                      fattn__desc description, int64_t engine, const fattn_knob *knobs,
+                      int knob_count);
 void fattn__offer_release(fattn__offer *offer);
 
 /* Descriptors that are reused for each configuration that is read. */
@@ -40,8 +43,8 @@ typedef struct fattn__config_reader {
 
 void fattn__config_reader_init(fattn__config_reader *reader, const fattn__cudnn *api);
 void fattn__config_reader_release(fattn__config_reader *reader);
-/* Reads engine index, knobs, notes and stated workspace of a configuration. False if cuDNN does not give them. `mode` and `config`
- * are not set. */
+/* Reads engine index, knobs, notes and stated workspace of a configuration. False if cuDNN does not
+ * give them. `mode` and `config` are not set. */
 bool fattn__config_read(fattn__config_reader *reader, fattn__desc config, fattn_engine *out);
 
 #endif

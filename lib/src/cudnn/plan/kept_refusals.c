@@ -61,7 +61,8 @@ static void key_text(char out[33], const uint64_t key[2])
     snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, key[1], key[0]);
 }
 
-/* ---- as bytes -----------------------------------------------------------------------------------------------------------------
+/* ---- as bytes
+ * -----------------------------------------------------------------------------------------------------------------
  */
 
 static bool unpack(fattn__refusal_answer *out, const uint64_t key[2], char *bytes, size_t count)
@@ -72,8 +73,9 @@ static bool unpack(fattn__refusal_answer *out, const uint64_t key[2], char *byte
     memcpy(&h, bytes, sizeof h);
     const char *strings = bytes + sizeof h;
     const size_t left = count - sizeof h;
-    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.format != FORMAT || h.key[0] != key[0] || h.key[1] != key[1] ||
-        h.hash != hash_of(&h, strings, left) || h.step == FATTN__REFUSED_NOWHERE || h.text_bytes == 0 || h.text_bytes >= left ||
+    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.format != FORMAT || h.key[0] != key[0] ||
+        h.key[1] != key[1] || h.hash != hash_of(&h, strings, left) ||
+        h.step == FATTN__REFUSED_NOWHERE || h.text_bytes == 0 || h.text_bytes >= left ||
         strings[h.text_bytes - 1] != '\0' || strings[left - 1] != '\0')
         return false;
     *out = (fattn__refusal_answer){ h.step, h.status, strings, strings + h.text_bytes, bytes };
@@ -84,7 +86,10 @@ static bool unpack(fattn__refusal_answer *out, const uint64_t key[2], char *byte
 static char *pack(const uint64_t key[2], const fattn__refusal_answer *refusal, size_t *count)
 {
     const size_t text = strlen(refusal->text) + 1, log = strlen(refusal->log) + 1;
-    head h = { .format = FORMAT, .step = refusal->step, .status = refusal->status, .key = { key[0], key[1] } };
+    head h = { .format = FORMAT,
+               .step = refusal->step,
+               .status = refusal->status,
+               .key = { key[0], key[1] } };
     *count = sizeof h + text + log;
     char *bytes = *count <= MOST_BYTES ? malloc(*count) : NULL;
     if (bytes == NULL)
@@ -98,10 +103,12 @@ static char *pack(const uint64_t key[2], const fattn__refusal_answer *refusal, s
     return bytes;
 }
 
-/* ---- asked --------------------------------------------------------------------------------------------------------------------
+/* ---- asked
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
-bool fattn__refusal_recall(fattn__refusal_answer *out, const fattn_context *context, const fattn__refusal_question *question)
+bool fattn__refusal_recall(fattn__refusal_answer *out, const fattn_context *context,
+                           const fattn__refusal_question *question)
 {
     const fattn_refusal_store *store = &context->refusals;
     uint64_t key[2];
@@ -144,13 +151,15 @@ void fattn__refusal_keep(const fattn_context *context, const fattn__refusal_ques
 
 static bool is_about_the_graph(const char *status)
 {
-    return *status == '\0' || strstr(status, "NOT_SUPPORTED") != NULL || strstr(status, "BAD_PARAM") != NULL;
+    return *status == '\0' || strstr(status, "NOT_SUPPORTED") != NULL ||
+           strstr(status, "BAD_PARAM") != NULL;
 }
 
 bool fattn__refusal_lasts(int status, const fattn_decision *of)
 {
     const int kind = status / 1000;
-    bool lasts = status == DNN_STATUS_SUCCESS || kind == DNN_STATUS_BAD_PARAM / 1000 || kind == DNN_STATUS_NOT_SUPPORTED / 1000;
+    bool lasts = status == DNN_STATUS_SUCCESS || kind == DNN_STATUS_BAD_PARAM / 1000 ||
+                 kind == DNN_STATUS_NOT_SUPPORTED / 1000;
     if (of != NULL)
         lasts = lasts && of->reason == FATTN_REASON_UNSUPPORTED;
     for (size_t i = 0; of != NULL && i < of->refusal_count; i++)

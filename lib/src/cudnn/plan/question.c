@@ -13,8 +13,10 @@
 fattn_reason fattn__reason_of(const char *status)
 {
     static const char *const environment[] = {
-        "RUNTIME_PREREQUISITE_MISSING", "CUDA_DRIVER",        "SUBLIBRARY_LOADING_FAILED", "SUBLIBRARY_VERSION_MISMATCH",
-        "INCOMPATIBLE_CUDART",          "COMPILATION_FAILED", "HOST_ALLOCATION_FAILED",    "DEVICE_ALLOCATION_FAILED",
+        "RUNTIME_PREREQUISITE_MISSING", "CUDA_DRIVER",
+        "SUBLIBRARY_LOADING_FAILED",    "SUBLIBRARY_VERSION_MISMATCH",
+        "INCOMPATIBLE_CUDART",          "COMPILATION_FAILED",
+        "HOST_ALLOCATION_FAILED",       "DEVICE_ALLOCATION_FAILED",
     };
     for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
         if (strstr(status, environment[i]) != NULL)
@@ -23,24 +25,27 @@ fattn_reason fattn__reason_of(const char *status)
     return FATTN_REASON_UNSUPPORTED;
 }
 
-/* Up to 9.12 an engine for another device says "sm_80 instructions or cuda TK < 12.0", and later lines only repeat its status.
- * The builds are for CUDA 12 and later. */
+/* Up to 9.12 an engine for another device says "sm_80 instructions or cuda TK < 12.0", and later
+ * lines only repeat its status. The builds are for CUDA 12 and later. */
 static bool is_of_another_device(const fattn_decision *of, int64_t engine)
 {
     for (size_t i = 0; i < of->refusal_count; i++)
-        if (of->refusals[i].engine == engine && strstr(of->refusals[i].text, "sm_80 instructions or cuda TK") != NULL)
+        if (of->refusals[i].engine == engine &&
+            strstr(of->refusals[i].text, "sm_80 instructions or cuda TK") != NULL)
             return true;
     return false;
 }
 
 static fattn_reason reason_of(const fattn_decision *of, const fattn_refusal *refusal)
 {
-    if (strstr(refusal->status, "INCOMPATIBLE_CUDART") != NULL && is_of_another_device(of, refusal->engine))
+    if (strstr(refusal->status, "INCOMPATIBLE_CUDART") != NULL &&
+        is_of_another_device(of, refusal->engine))
         return FATTN_REASON_UNSUPPORTED;
     return fattn__reason_of(refusal->status);
 }
 
-static const char *remedy_of(fattn_reason reason, const char *status, const char *text, const char *condition)
+static const char *remedy_of(fattn_reason reason, const char *status, const char *text,
+                             const char *condition)
 {
     if (reason != FATTN_REASON_ENVIRONMENT)
         return "";
@@ -49,18 +54,22 @@ static const char *remedy_of(fattn_reason reason, const char *status, const char
     if (strstr(text, "libcuda") != NULL || strstr(status, "CUDA_DRIVER") != NULL)
         return "give a CUDA driver; for a described device, the null driver";
     if (strstr(status, "SUBLIBRARY") != NULL)
-        return "use a folder that holds one whole build; with a three-library set, CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY";
+        return "use a folder that holds one whole build; with a three-library set, "
+               "CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY";
     if (strstr(status, "COMPILATION_FAILED") != NULL)
         return "use a newer NVRTC, with its libnvrtc-builtins beside it";
     return "ask the control case first: this target cannot be asked";
 }
 
-/* cuDNN refused: reads the reason from its log. `status` is that of the step; 0: every step succeeded and nothing was offered. */
-static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int status, const char *log)
+/* cuDNN refused: reads the reason from its log. `status` is that of the step; 0: every step
+ * succeeded and nothing was offered. */
+static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int status,
+                           const char *log)
 {
     int first;
     TRY(fattn__log_refusals(out, log, &first));
-    /* A line about the environment counts more than every other: with all libraries present, that engine might have accepted. */
+    /* A line about the environment counts more than every other: with all libraries present, that
+     * engine might have accepted. */
     for (size_t i = 0; i < out->refusal_count; i++) {
         if (reason_of(out, &out->refusals[i]) == FATTN_REASON_ENVIRONMENT) {
             first = (int)i;
@@ -75,11 +84,14 @@ static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int sta
         text = refusal->text[0] != '\0' ? refusal->text : refusal->condition;
         condition = refusal->condition;
     }
-    fattn_reason reason = first >= 0 && out->refusals[first].status[0] != '\0' ? reason_of(out, &out->refusals[first]) : fattn__reason_of(name);
+    fattn_reason reason = first >= 0 && out->refusals[first].status[0] != '\0'
+                              ? reason_of(out, &out->refusals[first])
+                              : fattn__reason_of(name);
     /* The graph was accepted, so a bad parameter of the heuristics is the device description. */
     if (status / 1000 == DNN_STATUS_BAD_PARAM / 1000)
         reason = FATTN_REASON_ENVIRONMENT;
-    return fattn__refuse(out, FATTN_BACKEND_CUDNN, reason, name, text, remedy_of(reason, name, text, condition));
+    return fattn__refuse(out, FATTN_BACKEND_CUDNN, reason, name, text,
+                         remedy_of(reason, name, text, condition));
 }
 
 /* The graph itself was refused, by its builder or by cuDNN. */
@@ -105,7 +117,8 @@ static void init(fattn__question *q, const fattn_context *context)
     fattn__graph_init(&q->graph, context->api, context->info.sm);
 }
 
-fattn_status fattn__question_build(fattn__question *q, fattn_context *context, const fattn_problem *problem)
+fattn_status fattn__question_build(fattn__question *q, fattn_context *context,
+                                   const fattn_problem *problem)
 {
     init(q, context);
     fattn_status st = fattn__enter(context, &q->previous);
@@ -133,17 +146,19 @@ void fattn__question_close(fattn__question *q)
 }
 
 /* Mode A, or the engine that the caller or the way to repeat names. */
-static void ask_engines(fattn__question *q, const fattn_context *context, const fattn_plan_options *options)
+static void ask_engines(fattn__question *q, const fattn_context *context,
+                        const fattn_plan_options *options)
 {
     const fattn__repeat *repeat = q->graph.repeat;
     if (options != NULL && options->knobs != NULL)
-        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description, options->engine, options->knobs,
-                         options->knob_count);
+        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description,
+                         options->engine, options->knobs, options->knob_count);
     else if (repeat != NULL && repeat->engine >= 0)
-        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description, repeat->engine, repeat->knobs,
-                         repeat->knob_count);
+        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description,
+                         repeat->engine, repeat->knobs, repeat->knob_count);
     else
-        fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description, FATTN_MODE_A);
+        fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description,
+                         FATTN_MODE_A);
 }
 
 enum { OVERRIDES_FROM = 92100 };
@@ -152,20 +167,27 @@ static fattn_status allow_overrides(fattn__graph *g, const fattn_problem *p)
 {
     const int version = fattn__graph_version(g);
     if (p->pass != FATTN_FORWARD || !fattn__is_unified(p))
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: only the unified forward supports them");
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
+                                   "override_shapes: only the unified forward supports them");
     if (version < OVERRIDES_FROM)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: cuDNN supports them from 9.21 on; this is %d.%d.%d", version / 10000,
-                                   version / 100 % 100, version % 100);
+        return fattn__graph_refuse(
+            g, FATTN_UNSUPPORTED,
+            "override_shapes: cuDNN supports them from 9.21 on; this is %d.%d.%d", version / 10000,
+            version / 100 % 100, version % 100);
     g->overrides = true;
     return FATTN_OK;
 }
 
-/* ---- asked, unless the answer is known ----------------------------------------------------------------------------------------
+/* ---- asked, unless the answer is known
+ * ----------------------------------------------------------------------------------------
  */
 
-static fattn__refusal_question question_of(const fattn__question *q, const fattn_plan_options *options)
+static fattn__refusal_question question_of(const fattn__question *q,
+                                           const fattn_plan_options *options)
 {
-    fattn__refusal_question question = { .graph = q->graph_id, .engine = FATTN_ENGINE_AUTO, .overrides = q->graph.overrides };
+    fattn__refusal_question question = { .graph = q->graph_id,
+                                         .engine = FATTN_ENGINE_AUTO,
+                                         .overrides = q->graph.overrides };
     if (options != NULL && options->knobs != NULL) {
         question.engine = options->engine;
         question.knobs = options->knobs;
@@ -174,7 +196,8 @@ static fattn__refusal_question question_of(const fattn__question *q, const fattn
     return question;
 }
 
-/* One question to cuDNN. `refused` is cuDNN's refusal, if it refuses. `kept`: a stored refusal answers, so cuDNN is not asked. */
+/* One question to cuDNN. `refused` is cuDNN's refusal, if it refuses. `kept`: a stored refusal
+ * answers, so cuDNN is not asked. */
 typedef struct asking {
     fattn__question *q;
     const fattn_problem *problem;
@@ -193,7 +216,9 @@ static bool takes_graph(asking *a)
         g->cudnn_status = a->refused.status;
         fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", a->refused.text);
     } else if (!a->kept && fattn__graph_finalize(g, fattn__question_handle(a->q)) != FATTN_OK) {
-        a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
+        a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_GRAPH,
+                                              .status = g->cudnn_status,
+                                              .text = g->text };
         a->refused.log = a->log->text != NULL ? a->log->text : "";
     }
     return fattn__graph_status(g) == FATTN_OK;
@@ -209,7 +234,9 @@ static bool offers_engine(asking *a)
         return true;
     if (a->log->text == NULL)
         steps->api->cudnnGetLastErrorString(a->last, sizeof a->last);
-    a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
+    a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_OFFER,
+                                          .status = steps->status,
+                                          .text = "" };
     a->refused.log = a->log->text != NULL ? a->log->text : a->last;
     return false;
 }
@@ -223,7 +250,8 @@ static fattn_status put(asking *a, fattn_decision *out)
     if (a->q->graph.sum_count > 0) {
         fattn_status st = fattn__math_open(a->q->context);
         if (st != FATTN_OK)
-            return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(), "");
+            return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(),
+                                 "");
     }
     if (!offers_engine(a))
         return refuse(out, context->api, a->refused.status, a->refused.log);
@@ -234,8 +262,9 @@ static fattn_status put(asking *a, fattn_decision *out)
     return FATTN_OK;
 }
 
-static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
-                        fattn_decision *out, const fattn__log_buffer *log)
+static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_problem *problem,
+                        const fattn_plan_options *options, fattn_decision *out,
+                        const fattn__log_buffer *log)
 {
     fattn_status st = fattn__question_build(q, context, problem);
     if (st != FATTN_OK && fattn__graph_status(&q->graph) == FATTN_OK)
@@ -250,20 +279,23 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
     if (!a.kept)
         fattn__count_asked((fattn_pass)problem->pass);
     st = put(&a, out);
-    if (st == FATTN_OK && !a.kept && a.refused.step != FATTN__REFUSED_NOWHERE && fattn__refusal_lasts(a.refused.status, out))
+    if (st == FATTN_OK && !a.kept && a.refused.step != FATTN__REFUSED_NOWHERE &&
+        fattn__refusal_lasts(a.refused.status, out))
         fattn__refusal_keep(context, &question, &a.refused);
     fattn__refusal_free(&a.refused);
     return st;
 }
 
-fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
+fattn_status fattn__question_ask(fattn__question *q, fattn_context *context,
+                                 const fattn_problem *problem, const fattn_plan_options *options,
                                  fattn_decision *out)
 {
     fattn__log_buffer log;
     /* Below 9.21 cuDNN would look for NVRTC by itself and take what the loader finds. */
     if (context->nvrtc == NULL && context->api->version < FATTN__NVRTC_INSIDE) {
         init(q, context);
-        return fattn__refuse(out, FATTN_BACKEND_CUDNN, FATTN_REASON_ENVIRONMENT, "", "this cuDNN needs NVRTC and none was given",
+        return fattn__refuse(out, FATTN_BACKEND_CUDNN, FATTN_REASON_ENVIRONMENT, "",
+                             "this cuDNN needs NVRTC and none was given",
                              "give the NVRTC of the build's own CUDA major");
     }
     const fattn_rule *rule = fattn__policy_denies(context, problem, FATTN_BACKEND_CUDNN);

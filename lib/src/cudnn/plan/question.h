@@ -1,5 +1,5 @@
-/* One problem that cuDNN is asked about: its graph, and the configurations that mode A offers for it. Deciding and compiling both
- * start here. */
+/* One problem that cuDNN is asked about: its graph, and the configurations that mode A offers for
+ * it. Deciding and compiling both start here. */
 #ifndef FATTN_CUDNN_QUESTION_H
 #define FATTN_CUDNN_QUESTION_H
 
@@ -18,14 +18,18 @@ typedef struct fattn__question {
     fattn__offer offer; /* of mode A */
 } fattn__question;
 
-/* Makes the context current, borrows a handle and builds the graph's tensors and operations; finalizes nothing. The caller always
- * closes the question. Returns FATTN_OK; fattn__graph_status otherwise, or FATTN_DEVICE_FAULT. */
-fattn_status fattn__question_build(fattn__question *q, fattn_context *context, const fattn_problem *problem);
+/* Makes the context current, borrows a handle and builds the graph's tensors and operations;
+ * finalizes nothing. The caller always closes the question. Returns FATTN_OK; fattn__graph_status
+ * otherwise, or FATTN_DEVICE_FAULT. */
+fattn_status fattn__question_build(fattn__question *q, fattn_context *context,
+                                   const fattn_problem *problem);
 
-/* Checks the rules that come before cuDNN, builds the graph, asks mode A and then checks the other rules. The answer, yes or no,
- * goes into `out`. `options` may be NULL. If the options, or a deterministic backward, pin an engine, cuDNN is asked for that
- * engine instead of mode A. The caller always closes the question. Returns FATTN_OK when answered. */
-fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
+/* Checks the rules that come before cuDNN, builds the graph, asks mode A and then checks the other
+ * rules. The answer, yes or no, goes into `out`. `options` may be NULL. If the options, or a
+ * deterministic backward, pin an engine, cuDNN is asked for that engine instead of mode A. The
+ * caller always closes the question. Returns FATTN_OK when answered. */
+fattn_status fattn__question_ask(fattn__question *q, fattn_context *context,
+                                 const fattn_problem *problem, const fattn_plan_options *options,
                                  fattn_decision *out);
 
 void fattn__question_close(fattn__question *q);

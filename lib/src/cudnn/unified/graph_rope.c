@@ -16,10 +16,12 @@ static const rotation forward = { DNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR,
                                   DNN_ATTR_OPERATION_ROPE_FWD_OUTPUT_SCALE,
                                   DNN_ATTR_OPERATION_ROPE_FWD_ROPE_DIM,
                                   "rotary embedding" };
-static const rotation backward = { DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_BWD_DYDESC,
-                                   DNN_ATTR_OPERATION_ROPE_BWD_DXDESC,        DNN_ATTR_OPERATION_ROPE_BWD_FREQSDESC,
-                                   DNN_ATTR_OPERATION_ROPE_BWD_OUTPUT_SCALE,  DNN_ATTR_OPERATION_ROPE_BWD_ROPE_DIM,
-                                   "gradient of the rotary embedding" };
+static const rotation backward = {
+    DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_BWD_DYDESC,
+    DNN_ATTR_OPERATION_ROPE_BWD_DXDESC,        DNN_ATTR_OPERATION_ROPE_BWD_FREQSDESC,
+    DNN_ATTR_OPERATION_ROPE_BWD_OUTPUT_SCALE,  DNN_ATTR_OPERATION_ROPE_BWD_ROPE_DIM,
+    "gradient of the rotary embedding"
+};
 
 fattn_status fattn__rope_check(fattn__graph *g, const fattn_problem *p)
 {
@@ -27,22 +29,26 @@ fattn_status fattn__rope_check(fattn__graph *g, const fattn_problem *p)
     if (!p->rope)
         return FATTN_OK;
     if (p->ragged_bits != 0 && (p->ragged & rotated) != 0)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
-                                   "rope: a row of a ragged tensor is not a position; Q and K must not be ragged");
+        return fattn__graph_refuse(
+            g, FATTN_UNSUPPORTED,
+            "rope: a row of a ragged tensor is not a position; Q and K must not be ragged");
     if (p->page_size_k != 0)
         return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
-                                   "rope: a row of a page is not a position; page only V, or rotate K before you store it");
+                                   "rope: a row of a page is not a position; page only V, or "
+                                   "rotate K before you store it");
     return FATTN_OK;
 }
 
-static void rotate(const fattn__chain *c, const rotation *r, fattn__desc x, fattn__desc y, fattn__role input)
+static void rotate(const fattn__chain *c, const rotation *r, fattn__desc x, fattn__desc y,
+                   fattn__role input)
 {
     const fattn_problem *p = c->problem;
     const bool q = input == FATTN__ROLE_Q;
     const int64_t rows = q ? p->seq_q : p->seq_kv, lanes = p->rope_dim;
     const float scale = 1.0F;
-    const fattn__desc angles = fattn__tensor(c->g, q ? FATTN__SLOT_ROPE_Q : FATTN__SLOT_ROPE_K, DNN_DATA_FLOAT,
-                                             (int64_t[4]){ rows, 1, 1, lanes }, (int64_t[4]){ lanes, lanes, lanes, 1 });
+    const fattn__desc angles =
+        fattn__tensor(c->g, q ? FATTN__SLOT_ROPE_Q : FATTN__SLOT_ROPE_K, DNN_DATA_FLOAT,
+                      (int64_t[4]){ rows, 1, 1, lanes }, (int64_t[4]){ lanes, lanes, lanes, 1 });
     fattn__desc operation = fattn__part(c->g, r->type, r->what);
     fattn__part_desc(c->g, operation, r->x, x);
     fattn__part_desc(c->g, operation, r->angles, angles);
@@ -78,7 +84,8 @@ fattn__desc fattn__rope_gradient(const fattn__chain *c, fattn__role gradient, fa
     return c->problem->rope ? room_for(c, input) : fattn__chain_gradient(c, gradient, input);
 }
 
-void fattn__rope_back(const fattn__chain *c, fattn__desc from, fattn__role gradient, fattn__role input)
+void fattn__rope_back(const fattn__chain *c, fattn__desc from, fattn__role gradient,
+                      fattn__role input)
 {
     if (!c->problem->rope)
         return;

@@ -2,14 +2,16 @@
 
 #include "cudnn/backend/backend_parts.h"
 
-static fattn_status check_gates(fattn__graph *g, const char *what, const fattn__unified_gate *gates, size_t count)
+static fattn_status check_gates(fattn__graph *g, const char *what, const fattn__unified_gate *gates,
+                                size_t count)
 {
     const int version = fattn__graph_version(g);
     for (size_t i = 0; i < count; i++)
         if (gates[i].asked && version < gates[i].from)
-            return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: the %s has it from cuDNN %d.%d on; this is %d.%d.%d",
-                                       gates[i].what, what, gates[i].from / 10000, gates[i].from / 100 % 100, version / 10000,
-                                       version / 100 % 100, version % 100);
+            return fattn__graph_refuse(
+                g, FATTN_UNSUPPORTED, "%s: the %s has it from cuDNN %d.%d on; this is %d.%d.%d",
+                gates[i].what, what, gates[i].from / 10000, gates[i].from / 100 % 100,
+                version / 10000, version / 100 % 100, version % 100);
     return FATTN_OK;
 }
 
@@ -17,15 +19,18 @@ static fattn_status check_spelling(fattn__graph *g, const fattn_problem *p)
 {
     const bool expanded = p->spelling == FATTN_SPELLING_EXPANDED && (p->has_left || p->has_right);
     if (expanded && !p->guards_off)
-        return fattn__graph_refuse(
-            g, FATTN_POLICY, "spelling: cuDNN takes an expanded band inside a unified operation for a bias and is wrong; want auto");
+        return fattn__graph_refuse(g, FATTN_POLICY,
+                                   "spelling: cuDNN takes an expanded band inside a unified "
+                                   "operation for a bias and is wrong; want auto");
     return FATTN_OK;
 }
 
-fattn_status fattn__unified_begin(fattn__unified *out, fattn__graph *g, const fattn_problem *problem, int type, const char *what,
+fattn_status fattn__unified_begin(fattn__unified *out, fattn__graph *g,
+                                  const fattn_problem *problem, int type, const char *what,
                                   const fattn__unified_gate *gates, size_t count)
 {
-    /* The operation writes any choice of outputs: what the expanded softmax cannot is no matter here. */
+    /* The operation writes any choice of outputs: what the expanded softmax cannot is no matter
+     * here. */
     fattn_problem any = *problem;
     any.spelling = FATTN_SPELLING_AUTO;
     any.guards_off = 1;
@@ -82,13 +87,17 @@ void fattn__unified_give_dropout(const fattn__unified *u, const fattn__unified_d
     const int type = p->rng_bits == 32 ? DNN_DATA_INT32 : DNN_DATA_INT64;
     if (p->dropout == 0.0)
         return;
-    fattn__part_set(u->chain.g, u->operation, attributes->probability, DNN_TYPE_FLOAT, 1, &probability);
-    fattn__unified_give(u, attributes->seed, fattn__tensor(u->chain.g, FATTN__SLOT_SEED, type, one, one));
-    fattn__unified_give(u, attributes->offset, fattn__tensor(u->chain.g, FATTN__SLOT_OFFSET, type, one, one));
+    fattn__part_set(u->chain.g, u->operation, attributes->probability, DNN_TYPE_FLOAT, 1,
+                    &probability);
+    fattn__unified_give(u, attributes->seed,
+                        fattn__tensor(u->chain.g, FATTN__SLOT_SEED, type, one, one));
+    fattn__unified_give(u, attributes->offset,
+                        fattn__tensor(u->chain.g, FATTN__SLOT_OFFSET, type, one, one));
 }
 
 /* ---- the score's graph
- * ------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 bool fattn__unified_modifies(const fattn_problem *p)
 {
@@ -99,7 +108,8 @@ static int64_t uid_of(fattn__graph *g, fattn__desc tensor)
 {
     int64_t uid = 0, count = 0;
     if (fattn__graph_status(g) == FATTN_OK &&
-        g->api->cudnnBackendGetAttribute(tensor, DNN_ATTR_TENSOR_UNIQUE_ID, DNN_TYPE_INT64, 1, &count, &uid) != DNN_STATUS_SUCCESS)
+        g->api->cudnnBackendGetAttribute(tensor, DNN_ATTR_TENSOR_UNIQUE_ID, DNN_TYPE_INT64, 1,
+                                         &count, &uid) != DNN_STATUS_SUCCESS)
         fattn__graph_refuse(g, FATTN_INTERNAL, "cuDNN does not give the uid of a tensor");
     return uid;
 }
@@ -108,14 +118,15 @@ static int64_t uid_of(fattn__graph *g, fattn__desc tensor)
 static fattn__desc taken_out(fattn__graph *g, int first)
 {
     fattn__desc graph = fattn__part(g, DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "the score's graph");
-    fattn__part_set(g, graph, DNN_ATTR_OPERATIONGRAPH_OPS, DNN_TYPE_BACKEND_DESCRIPTOR, g->operation_count - first,
-                    &g->operations[first]);
+    fattn__part_set(g, graph, DNN_ATTR_OPERATIONGRAPH_OPS, DNN_TYPE_BACKEND_DESCRIPTOR,
+                    g->operation_count - first, &g->operations[first]);
     fattn__part_finalize(g, graph, "the score's graph");
     g->operation_count = first;
     return graph;
 }
 
-void fattn__unified_give_subgraph(const fattn__unified *u, const fattn__unified_subgraph *attributes)
+void fattn__unified_give_subgraph(const fattn__unified *u,
+                                  const fattn__unified_subgraph *attributes)
 {
     const fattn__chain *c = &u->chain;
     fattn__graph *g = c->g;

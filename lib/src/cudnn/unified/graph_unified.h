@@ -1,15 +1,17 @@
-/* graph_unified.h: the code that the unified forward and the unified backward share. In cuDNN's unified operation attention is one
- * node. A subgraph inside it holds the operations on a score between the scale and the softmax.
+/* graph_unified.h: the code that the unified forward and the unified backward share. In cuDNN's
+ * unified operation attention is one node. A subgraph inside it holds the operations on a score
+ * between the scale and the softmax.
  *
- * In that subgraph a bound of the band must always be one operation. cuDNN takes an expanded band for a bias there, and silently
- * gives wrong results. */
+ * In that subgraph a bound of the band must always be one operation. cuDNN takes an expanded band
+ * for a bias there, and silently gives wrong results. */
 #ifndef FATTN_CUDNN_GRAPH_UNIFIED_H
 #define FATTN_CUDNN_GRAPH_UNIFIED_H
 
 #include "cudnn/graph/cudnn_graph.h"
 
 typedef struct fattn__unified {
-    fattn__chain chain; /* with `single`; with prefix sums of queries or keys, cu_seq_len_ replaces seq_len_ */
+    fattn__chain chain; /* with `single`; with prefix sums of queries or keys, cu_seq_len_ replaces
+                           seq_len_ */
     fattn__desc operation;
 } fattn__unified;
 
@@ -20,13 +22,15 @@ typedef struct fattn__unified_gate {
     const char *what;
 } fattn__unified_gate;
 
-/* Refuses the first feature that is asked for and that the loaded cuDNN is too old for. Otherwise makes the operation of `type` and
- * its lengths. */
-fattn_status fattn__unified_begin(fattn__unified *out, fattn__graph *g, const fattn_problem *problem, int type, const char *what,
+/* Refuses the first feature that is asked for and that the loaded cuDNN is too old for. Otherwise
+ * makes the operation of `type` and its lengths. */
+fattn_status fattn__unified_begin(fattn__unified *out, fattn__graph *g,
+                                  const fattn_problem *problem, int type, const char *what,
                                   const fattn__unified_gate *gates, size_t count);
 
 /* Attributes of the operation. */
-void fattn__unified_give(const fattn__unified *u, int attribute, fattn__desc value); /* NULL: left out */
+void fattn__unified_give(const fattn__unified *u, int attribute,
+                         fattn__desc value); /* NULL: left out */
 void fattn__unified_give_role(const fattn__unified *u, int attribute, fattn__role role);
 void fattn__unified_give_scale(const fattn__unified *u, int attribute);
 /* The lengths of queries and keys, as lengths or as prefix sums. */
@@ -38,13 +42,15 @@ typedef struct fattn__unified_dropout {
     int probability, seed, offset; /* attributes */
 } fattn__unified_dropout;
 void fattn__unified_give_dropout(const fattn__unified *u, const fattn__unified_dropout *attributes);
-/* The subgraph of the score: score_mod, bias, ALiBi, bands. Nothing is set if the score does not change. */
+/* The subgraph of the score: score_mod, bias, ALiBi, bands. Nothing is set if the score does not
+ * change. */
 typedef struct fattn__unified_subgraph {
     int graph, input_uid, output_uid; /* attributes */
 } fattn__unified_subgraph;
-void fattn__unified_give_subgraph(const fattn__unified *u, const fattn__unified_subgraph *attributes);
-/* graph_unified_fp8.c: for e4m3 and e5m2 the scales and amax outputs, for block-scaled types the scale factors. Does nothing for
- * other types. */
+void fattn__unified_give_subgraph(const fattn__unified *u,
+                                  const fattn__unified_subgraph *attributes);
+/* graph_unified_fp8.c: for e4m3 and e5m2 the scales and amax outputs, for block-scaled types the
+ * scale factors. Does nothing for other types. */
 void fattn__unified_give_scales(const fattn__unified *u);
 /* Adds the operation to the graph. Returns fattn__graph_status. */
 fattn_status fattn__unified_end(const fattn__unified *u, const char *what);

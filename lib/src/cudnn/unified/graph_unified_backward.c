@@ -1,5 +1,5 @@
-/* dQ, dK, dV from dO, O and Stats as one operation: the engine owns every intermediate. The score's graph of the forward is
- * replayed; cuDNN has no attribute for a change of dS on the way back. */
+/* dQ, dK, dV from dO, O and Stats as one operation: the engine owns every intermediate. The score's
+ * graph of the forward is replayed; cuDNN has no attribute for a change of dS on the way back. */
 #include <string.h>
 
 #include "cudnn/backend/backend_parts.h"
@@ -13,7 +13,8 @@ static const char what[] = "unified backward";
 
 static fattn_status refuse(fattn__graph *g, const char *field, const char *why)
 {
-    return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: the unified backward %s; want impl composite", field, why);
+    return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
+                               "%s: the unified backward %s; want impl composite", field, why);
 }
 
 /* dS is its own gradient only if a score_mod adds and does nothing else. */
@@ -30,7 +31,8 @@ static fattn_status check_words(fattn__graph *g, const fattn_problem *p)
     if ((p->outputs & FATTN_WANT_RNG_DUMP) != 0)
         return refuse(g, "outputs: rng_dump", "does not say what it kept");
     if (p->block_mask || p->unfuse_fma)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: only for the forward; cuDNN has no such backward",
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
+                                   "%s: only for the forward; cuDNN has no such backward",
                                    p->block_mask ? "block_mask" : "unfuse_fma");
     if (p->dtype != FATTN_BF16 && p->dtype != FATTN_F16)
         return refuse(g, "dtype", "takes bf16 and f16");
@@ -48,7 +50,8 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
     const fattn__unified_gate gates[] = {
         { p->sink, 92100, "sink" },
         { p->total_q != 0 || p->total_kv != 0, 92100, "total_q, total_kv" },
-        { fattn__unified_modifies(p), 92100, "sliding windows, bias, ALiBi and score modifications" },
+        { fattn__unified_modifies(p), 92100,
+          "sliding windows, bias, ALiBi and score modifications" },
         { p->rope, 92500, "rope" },
         { p->ragged_tokens, 92400, "ragged_tokens: offsets in tokens" },
         { p->cumulative != 0, 92800, "cumulative: prefix sums of lengths" },
@@ -57,40 +60,49 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
     };
     if (check_words(g, p) != FATTN_OK || fattn__chain_repeat(g, p) != FATTN_OK)
         return fattn__graph_status(g);
-    return fattn__unified_begin(out, g, p, DNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR, what, gates, sizeof gates / sizeof *gates);
+    return fattn__unified_begin(out, g, p, DNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR, what, gates,
+                                sizeof gates / sizeof *gates);
 }
 
 static void give_totals(const fattn__unified *u)
 {
     const fattn_problem *p = u->chain.problem;
     if (p->total_q != 0)
-        fattn__part_set(u->chain.g, u->operation, ATTR(MAX_TOTAL_SEQ_LEN_Q), DNN_TYPE_INT64, 1, &p->total_q);
+        fattn__part_set(u->chain.g, u->operation, ATTR(MAX_TOTAL_SEQ_LEN_Q), DNN_TYPE_INT64, 1,
+                        &p->total_q);
     if (p->total_kv != 0)
-        fattn__part_set(u->chain.g, u->operation, ATTR(MAX_TOTAL_SEQ_LEN_KV), DNN_TYPE_INT64, 1, &p->total_kv);
+        fattn__part_set(u->chain.g, u->operation, ATTR(MAX_TOTAL_SEQ_LEN_KV), DNN_TYPE_INT64, 1,
+                        &p->total_kv);
 }
 
-/* cuDNN writes it densely, over all rows and keys, in the type of dQ. Anything else is summed or cast from our own memory. */
+/* cuDNN writes it densely, over all rows and keys, in the type of dQ. Anything else is summed or
+ * cast from our own memory. */
 static void give_dbias(const fattn__unified *u)
 {
     const fattn_problem *p = u->chain.problem;
     if (!p->dbias)
         return;
-    const fattn__shape out = fattn__problem_shape(p, FATTN__ROLE_DBIAS), dq = fattn__problem_shape(p, FATTN__ROLE_DQ);
-    fattn__graph_sum sum = {
-        .slot = FATTN__SLOT_DBIAS, .dtype = dq.dtype, .out_dtype = out.dtype, .offset = u->chain.g->scratch_bytes
-    };
+    const fattn__shape out = fattn__problem_shape(p, FATTN__ROLE_DBIAS),
+                       dq = fattn__problem_shape(p, FATTN__ROLE_DQ);
+    fattn__graph_sum sum = { .slot = FATTN__SLOT_DBIAS,
+                             .dtype = dq.dtype,
+                             .out_dtype = out.dtype,
+                             .offset = u->chain.g->scratch_bytes };
     memcpy(sum.dim, (int64_t[4]){ out.dim[0], out.dim[1], p->seq_q, p->seq_kv }, sizeof sum.dim);
     fattn__dense_strides(sum.dim, "bhsd", sum.strides);
     bool direct = out.dtype == dq.dtype;
     for (int axis = 0; axis < 4; axis++) {
-        direct = direct && out.dim[axis] == sum.dim[axis] && (out.dim[axis] == 1 || out.strides[axis] == sum.strides[axis]);
+        direct = direct && out.dim[axis] == sum.dim[axis] &&
+                 (out.dim[axis] == 1 || out.strides[axis] == sum.strides[axis]);
         sum.out_strides[axis] = out.dim[axis] > 1 ? out.strides[axis] : 0;
     }
     if (direct) {
         fattn__unified_give_role(u, ATTR(DBIAS_DESC), FATTN__ROLE_DBIAS);
         return;
     }
-    fattn__unified_give(u, ATTR(DBIAS_DESC), fattn__scratch(u->chain.g, fattn__data_type(sum.dtype), sum.dim, sum.strides));
+    fattn__unified_give(
+        u, ATTR(DBIAS_DESC),
+        fattn__scratch(u->chain.g, fattn__data_type(sum.dtype), sum.dim, sum.strides));
     fattn__sum_later(u->chain.g, &sum);
 }
 
@@ -98,17 +110,23 @@ static void give_sink(const fattn__unified *u)
 {
     const fattn_problem *p = u->chain.problem;
     if (p->sink)
-        fattn__unified_give(u, ATTR(SINK_DESC), fattn__chain_small(&u->chain, FATTN__AUXILIARY_SINK));
+        fattn__unified_give(u, ATTR(SINK_DESC),
+                            fattn__chain_small(&u->chain, FATTN__AUXILIARY_SINK));
     if (p->dsink)
-        fattn__unified_give(u, ATTR(DSINK_DESC), fattn__chain_small(&u->chain, FATTN__AUXILIARY_DSINK));
+        fattn__unified_give(u, ATTR(DSINK_DESC),
+                            fattn__chain_small(&u->chain, FATTN__AUXILIARY_DSINK));
 }
 
 fattn_status fattn__build_unified_backward(fattn__graph *g, const fattn_problem *problem)
 {
-    static const fattn__unified_lengths lengths = { ATTR(SEQ_LEN_QDESC), ATTR(SEQ_LEN_KVDESC), ATTR(CU_SEQ_LEN_QDESC),
+    static const fattn__unified_lengths lengths = { ATTR(SEQ_LEN_QDESC), ATTR(SEQ_LEN_KVDESC),
+                                                    ATTR(CU_SEQ_LEN_QDESC),
                                                     ATTR(CU_SEQ_LEN_KVDESC) };
-    static const fattn__unified_subgraph subgraph = { ATTR(SUBGRAPH), ATTR(SUBGRAPH_INPUT_UID), ATTR(SUBGRAPH_OUTPUT_UID) };
-    static const fattn__unified_dropout dropout = { ATTR(DROPOUT_PROBABILITY), ATTR(DROPOUT_SEED_DESC), ATTR(DROPOUT_OFFSET_DESC) };
+    static const fattn__unified_subgraph subgraph = { ATTR(SUBGRAPH), ATTR(SUBGRAPH_INPUT_UID),
+                                                      ATTR(SUBGRAPH_OUTPUT_UID) };
+    static const fattn__unified_dropout dropout = { ATTR(DROPOUT_PROBABILITY),
+                                                    ATTR(DROPOUT_SEED_DESC),
+                                                    ATTR(DROPOUT_OFFSET_DESC) };
     static const struct {
         int attribute;
         fattn__role role;
@@ -128,7 +146,8 @@ fattn_status fattn__build_unified_backward(fattn__graph *g, const fattn_problem 
     const fattn__desc dk = fattn__rope_gradient(&u.chain, FATTN__ROLE_DK, FATTN__ROLE_K);
     fattn__unified_give(&u, ATTR(DQDESC), dq);
     fattn__unified_give(&u, ATTR(DKDESC), dk);
-    fattn__unified_give(&u, ATTR(DVDESC), fattn__chain_gradient(&u.chain, FATTN__ROLE_DV, FATTN__ROLE_V));
+    fattn__unified_give(&u, ATTR(DVDESC),
+                        fattn__chain_gradient(&u.chain, FATTN__ROLE_DV, FATTN__ROLE_V));
     fattn__unified_give_scale(&u, ATTR(SCALEDESC));
     fattn__unified_give_lengths(&u, &lengths);
     give_sink(&u);

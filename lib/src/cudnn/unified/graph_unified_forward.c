@@ -28,7 +28,8 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
         { p->padding && p->cumulative == 0, 91500, "padding: lengths" },
         { wants(p, FATTN_WANT_MAX | FATTN_WANT_SUM_EXP), SOFTMAX_FROM, "outputs: max and sum_exp" },
         { p->sink, SOFTMAX_FROM, "sink" },
-        { fattn__unified_modifies(p), SOFTMAX_FROM, "sliding windows, bias, ALiBi and score modifications" },
+        { fattn__unified_modifies(p), SOFTMAX_FROM,
+          "sliding windows, bias, ALiBi and score modifications" },
         { p->dropout != 0.0, SOFTMAX_FROM, "dropout" },
         { p->unfuse_fma, 92200, "unfuse_fma" },
         { p->cumulative != 0, 92400, "cumulative: prefix sums of lengths" },
@@ -40,9 +41,11 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
     if (fattn__rope_check(g, p) != FATTN_OK)
         return fattn__graph_status(g);
     if (p->dropout_mask)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
-                                   "dropout_mask: the unified forward draws its own mask; want impl composite");
-    return fattn__unified_begin(out, g, p, DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, what, gates, sizeof gates / sizeof *gates);
+        return fattn__graph_refuse(
+            g, FATTN_UNSUPPORTED,
+            "dropout_mask: the unified forward draws its own mask; want impl composite");
+    return fattn__unified_begin(out, g, p, DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, what, gates,
+                                sizeof gates / sizeof *gates);
 }
 
 /* The pool of pages of K or V in the place of the tensor, and which pages an entry has. */
@@ -53,17 +56,22 @@ static void give_pages(const fattn__unified *u, fattn__role role, int tensor, in
     const bool k = role == FATTN__ROLE_K;
     const fattn__shape shape = fattn__problem_shape(p, role);
     const int64_t length = k ? p->table_k : p->table_v;
-    const int64_t pool[4] = { k ? p->pages_k : p->pages_v, shape.dim[1], fattn__problem_page(p, role), shape.dim[3] };
+    const int64_t pool[4] = { k ? p->pages_k : p->pages_v, shape.dim[1],
+                              fattn__problem_page(p, role), shape.dim[3] };
     fattn__traits traits = { .offsets = NULL };
 
     fattn__unified_give(u, tensor,
-                        fattn__tensor(c->g, k ? FATTN__SLOT_K : FATTN__SLOT_V, fattn__data_type(shape.dtype), pool, shape.strides));
+                        fattn__tensor(c->g, k ? FATTN__SLOT_K : FATTN__SLOT_V,
+                                      fattn__data_type(shape.dtype), pool, shape.strides));
     if (p->packed_table)
-        traits.offsets =
-            fattn__chain_vector(c, k ? FATTN__AUXILIARY_TABLE_OFFSETS_K : FATTN__AUXILIARY_TABLE_OFFSETS_V, p->ragged_bits);
+        traits.offsets = fattn__chain_vector(
+            c, k ? FATTN__AUXILIARY_TABLE_OFFSETS_K : FATTN__AUXILIARY_TABLE_OFFSETS_V,
+            p->ragged_bits);
     fattn__unified_give(u, table,
-                        fattn__tensor_with(c->g, k ? FATTN__SLOT_PAGE_TABLE_K : FATTN__SLOT_PAGE_TABLE_V, DNN_DATA_INT32,
-                                           (int64_t[4]){ p->batch, 1, length, 1 }, (int64_t[4]){ length, length, 1, 1 }, &traits));
+                        fattn__tensor_with(c->g,
+                                           k ? FATTN__SLOT_PAGE_TABLE_K : FATTN__SLOT_PAGE_TABLE_V,
+                                           DNN_DATA_INT32, (int64_t[4]){ p->batch, 1, length, 1 },
+                                           (int64_t[4]){ length, length, 1, 1 }, &traits));
 }
 
 static void give_keys(const fattn__unified *u, fattn__role role, int tensor, int table)
@@ -72,7 +80,8 @@ static void give_keys(const fattn__unified *u, fattn__role role, int tensor, int
         give_pages(u, role, tensor, table);
     else
         fattn__unified_give(u, tensor,
-                            role == FATTN__ROLE_K ? fattn__rope_rotated(&u->chain, role) : fattn__chain_tensor(&u->chain, role));
+                            role == FATTN__ROLE_K ? fattn__rope_rotated(&u->chain, role)
+                                                  : fattn__chain_tensor(&u->chain, role));
 }
 
 static void give_block_mask(const fattn__unified *u)
@@ -81,10 +90,11 @@ static void give_block_mask(const fattn__unified *u)
     const int64_t rows = (p->seq_q + 127) / 128, bytes = ((p->seq_kv + 127) / 128 + 7) / 8;
     if (!p->block_mask)
         return;
-    fattn__unified_give(u, ATTR(BLOCK_MASK_DESC),
-                        fattn__tensor(u->chain.g, FATTN__SLOT_BLOCK_MASK, DNN_DATA_UINT8,
-                                      (int64_t[4]){ p->batch, p->heads_q, rows, bytes },
-                                      (int64_t[4]){ p->heads_q * rows * bytes, rows * bytes, bytes, 1 }));
+    fattn__unified_give(
+        u, ATTR(BLOCK_MASK_DESC),
+        fattn__tensor(u->chain.g, FATTN__SLOT_BLOCK_MASK, DNN_DATA_UINT8,
+                      (int64_t[4]){ p->batch, p->heads_q, rows, bytes },
+                      (int64_t[4]){ p->heads_q * rows * bytes, rows * bytes, bytes, 1 }));
 }
 
 /* Stats, Max and Sum_exp have one layout, and one tensor of offsets. */
@@ -94,18 +104,23 @@ static fattn__desc row_output(const fattn__unified *u, uint32_t outputs, fattn__
     const fattn__traits traits = fattn__chain_traits(&u->chain, FATTN__ROLE_STATS);
     if (!wants(u->chain.problem, outputs))
         return NULL;
-    return fattn__tensor_with(u->chain.g, slot, fattn__data_type(shape.dtype), shape.dim, shape.strides, &traits);
+    return fattn__tensor_with(u->chain.g, slot, fattn__data_type(shape.dtype), shape.dim,
+                              shape.strides, &traits);
 }
 
-/* The probabilities have no other use for the softmax than their shape: both of its tensors are virtual. */
+/* The probabilities have no other use for the softmax than their shape: both of its tensors are
+ * virtual. */
 static void give_softmax(const fattn__unified *u)
 {
     const fattn__chain *c = &u->chain;
     const fattn_problem *p = c->problem;
-    const fattn__desc stats = row_output(u, FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2, FATTN__SLOT_STATS);
+    const fattn__desc stats =
+        row_output(u, FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2, FATTN__SLOT_STATS);
     const fattn__desc max = row_output(u, FATTN_WANT_MAX, FATTN__SLOT_MAX);
     const fattn__desc sum_exp = row_output(u, FATTN_WANT_SUM_EXP, FATTN__SLOT_SUM_EXP);
-    fattn__softmax op = { .stats = stats, .max = max, .sum_exp = sum_exp, .log2 = wants(p, FATTN_WANT_STATS_LOG2) };
+    fattn__softmax op = {
+        .stats = stats, .max = max, .sum_exp = sum_exp, .log2 = wants(p, FATTN_WANT_STATS_LOG2)
+    };
     if (stats == NULL && max == NULL && sum_exp == NULL && !p->sink)
         return;
     if (fattn__graph_version(c->g) < SOFTMAX_FROM) {
@@ -121,21 +136,25 @@ static void give_softmax(const fattn__unified *u)
 static void give_dropout(const fattn__unified *u)
 {
     const fattn_problem *p = u->chain.problem;
-    fattn__unified_give_dropout(u, &(fattn__unified_dropout){ .probability = ATTR(DROPOUT_PROBABILITY),
-                                                              .seed = ATTR(DROPOUT_SEED_DESC),
-                                                              .offset = ATTR(DROPOUT_OFFSET_DESC) });
+    fattn__unified_give_dropout(u,
+                                &(fattn__unified_dropout){ .probability = ATTR(DROPOUT_PROBABILITY),
+                                                           .seed = ATTR(DROPOUT_SEED_DESC),
+                                                           .offset = ATTR(DROPOUT_OFFSET_DESC) });
     if (wants(p, FATTN_WANT_RNG_DUMP))
         fattn__unified_give(u, ATTR(DROPOUT_RNG_DUMP_DESC),
                             fattn__tensor(u->chain.g, FATTN__SLOT_RNG_DUMP, DNN_DATA_FLOAT,
                                           (int64_t[4]){ p->batch, p->heads_q, p->seq_q, p->seq_kv },
-                                          (int64_t[4]){ p->heads_q * p->seq_q * p->seq_kv, p->seq_q * p->seq_kv, p->seq_kv, 1 }));
+                                          (int64_t[4]){ p->heads_q * p->seq_q * p->seq_kv,
+                                                        p->seq_q * p->seq_kv, p->seq_kv, 1 }));
 }
 
 fattn_status fattn__build_unified_forward(fattn__graph *g, const fattn_problem *problem)
 {
-    static const fattn__unified_lengths lengths = { ATTR(SEQ_LEN_QDESC), ATTR(SEQ_LEN_KVDESC), ATTR(CU_SEQ_LEN_QDESC),
+    static const fattn__unified_lengths lengths = { ATTR(SEQ_LEN_QDESC), ATTR(SEQ_LEN_KVDESC),
+                                                    ATTR(CU_SEQ_LEN_QDESC),
                                                     ATTR(CU_SEQ_LEN_KVDESC) };
-    static const fattn__unified_subgraph subgraph = { ATTR(SUBGRAPH), ATTR(SUBGRAPH_INPUT_UID), ATTR(SUBGRAPH_OUTPUT_UID) };
+    static const fattn__unified_subgraph subgraph = { ATTR(SUBGRAPH), ATTR(SUBGRAPH_INPUT_UID),
+                                                      ATTR(SUBGRAPH_OUTPUT_UID) };
     const bool unfused = true;
     fattn__unified u;
     if (begin(&u, g, problem) != FATTN_OK)
