@@ -1,7 +1,7 @@
 /* May this target run a problem, by which engines, and if not, what near it may it run?
  *
- * Deciding asks heuristics only and compiles nothing, so it needs no GPU: a description of one is
- * enough. decide_explain --device h100-sxm.json --cudnn /opt/cudnn/lib
+ * Deciding asks heuristics only and compiles nothing, so it needs no GPU: a description of one is enough.
+ *   decide_explain --device h100-sxm.json --cudnn /opt/cudnn/lib
  */
 #include "common.h"
 

@@ -1,13 +1,10 @@
 /* How an old entry point is kept when the question grows.
  *
- * `may_run` is the narrow question that a program has asked for years: 15 arguments, no batch, no
- * layout of the output, one answer. It is now a thin wrapper: it fills a fattn_problem and asks
- * fattn_decide. Three rules keep its meaning:
- *   - A field that the old entry cannot say stays 0, so the library derives it: O has the layout of
- * Q, dO that of O, each gradient that of its input. A wrapper that fills in a value of its own
- * would refuse tomorrow what ran yesterday.
- *   - Training asks the backward as well, and only training does. One backend must do both: the old
- * entry has room for one answer.
+ * `may_run` is the narrow question that a program has asked for years: 15 arguments, no batch, no layout of the output, one answer.
+ * It is now a thin wrapper: it fills a fattn_problem and asks fattn_decide. Three rules keep its meaning:
+ *   - A field that the old entry cannot say stays 0, so the library derives it: O has the layout of Q, dO that of O, each gradient
+ * that of its input. A wrapper that fills in a value of its own would refuse tomorrow what ran yesterday.
+ *   - Training asks the backward as well, and only training does. One backend must do both: the old entry has room for one answer.
  *   - The reason of a no is the sentence of the new decision.
  */
 #include "common.h"

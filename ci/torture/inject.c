@@ -1,13 +1,11 @@
-/* Lets call number N of some functions of libc fail, stop short, or kill the process. For
- * LD_PRELOAD, and for a program that links it and calls torture_arm. ci/torture/README.md says what
- * uses it. Environment: TORTURE_PROGRAM  names of programs, separated by commas; every other
- * program runs untouched TORTURE_CALLS    which calls count: memory, or a list of open read write
- * fsync rename close mkdir TORTURE_AT       the number of the call, from 1; 0 or absent: calls are
- * only counted TORTURE_DO       ENOMEM (default), ENOSPC, EIO, EINTR: the call fails so; short:
- * half of a read or write is done; kill, stop: the process gets SIGKILL or SIGSTOP before the call;
- * torn: half of a write is done, then SIGKILL TORTURE_EVER     set: all later calls fail too
- * TORTURE_COUNT a file of 16 bytes: how many calls there were, how many did not go through. It
- * survives the process. TORTURE_TRACE    set: the call that fails shows its callers on stderr */
+/* Lets call number N of some functions of libc fail, stop short, or kill the process. For LD_PRELOAD, and for a program that links
+ * it and calls torture_arm. ci/torture/README.md says what uses it. Environment: TORTURE_PROGRAM  names of programs, separated by
+ * commas; every other program runs untouched TORTURE_CALLS    which calls count: memory, or a list of open read write fsync rename
+ * close mkdir TORTURE_AT       the number of the call, from 1; 0 or absent: calls are only counted TORTURE_DO       ENOMEM
+ * (default), ENOSPC, EIO, EINTR: the call fails so; short: half of a read or write is done; kill, stop: the process gets SIGKILL or
+ * SIGSTOP before the call; torn: half of a write is done, then SIGKILL TORTURE_EVER     set: all later calls fail too TORTURE_COUNT
+ * a file of 16 bytes: how many calls there were, how many did not go through. It survives the process. TORTURE_TRACE    set: the
+ * call that fails shows its callers on stderr */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,9 +1,7 @@
-/* How many of the deliberately wrong forward kernels do the criteria of other suites detect?
- * docs/numerics.md section 12.
+/* How many of the deliberately wrong forward kernels do the criteria of other suites detect? docs/numerics.md section 12.
  *
- * usage: bench_criteria [--quick] [--seed N]     --quick: only the first column; N: seed of the
- * data (default 1) Prints a Markdown table. Exit: 0 printed; 2 wrong usage or input; 3 out of
- * memory. */
+ * usage: bench_criteria [--quick] [--seed N]     --quick: only the first column; N: seed of the data (default 1)
+ * Prints a Markdown table. Exit: 0 printed; 2 wrong usage or input; 3 out of memory. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
-/* How fast are decisions? Three rates within one process and over the same graphs, so that the
- * machine cancels out: bare     heuristics descriptor, finalize, fetch: what cuDNN itself costs,
- * graphs built beforehand decide   fattn_decide: validation, graph, heuristics, knobs and notes,
- * the reason of a refusal usage: bench_decide CUDNN_DIR NVRTC|- NULL_DRIVER DEVICE_JSON_FILE < case
- * names, one a line Prints one JSON object. Source of the "decisions" figures of the README; run by
- * ci/bench.sh. */
+/* How fast are decisions? Three rates within one process and over the same graphs, so that the machine cancels out:
+ *   bare     heuristics descriptor, finalize, fetch: what cuDNN itself costs, graphs built beforehand
+ *   decide   fattn_decide: validation, graph, heuristics, knobs and notes, the reason of a refusal
+ * usage: bench_decide CUDNN_DIR NVRTC|- NULL_DRIVER DEVICE_JSON_FILE < case names, one a line
+ * Prints one JSON object. Source of the "decisions" figures of the README; run by ci/bench.sh. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,11 @@
-/* What a case costs in addition to the engine's kernels: stages, driver calls of each stage, and
- * the time of every kernel. times    fill, oracle, judge, release: the least and the median. First
- * of 30 runs in a row, after 3 warm-up runs; then of 8 runs with a new plan before each, as in a
- * worker. calls    launches, clears, copies in both directions, waits, allocations of oracle memory
- * and queries of free memory, in one run kernels  launches of each kernel, and microseconds of one
- * launch with a wait before and after it (the wait takes 5 us)
+/* What a case costs in addition to the engine's kernels: stages, driver calls of each stage, and the time of every kernel.
+ *   times    fill, oracle, judge, release: the least and the median. First of 30 runs in a row, after 3 warm-up runs;
+ *            then of 8 runs with a new plan before each, as in a worker.
+ *   calls    launches, clears, copies in both directions, waits, allocations of oracle memory and queries of free
+ *            memory, in one run
+ *   kernels  launches of each kernel, and microseconds of one launch with a wait before and after it (the wait takes 5 us)
  *
- *  usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 wrong usage or an invalid
- * case; 3 no GPU. */
+ *  usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 wrong usage or an invalid case; 3 no GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

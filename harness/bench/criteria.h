@@ -1,16 +1,13 @@
-/* What other suites would have found of the same answers: their published criteria, in our words.
- * docs/numerics.md section 12.
+/* What other suites would have found of the same answers: their published criteria, in our words. docs/numerics.md section 12.
  *
- * Each judges O (some Stats too) of live rows against the reference. Sources, by repository and
- * file: cudnn-frontend      NVIDIA/cudnn-frontend test/python/test_mhas.py: assert_close, atol =
- * rtol = 2e-2, on O and Stats ggml                ggml-org/llama.cpp tests/test-backend-ops.cpp,
- * test_flash_attn_ext: normalised mean squared error <= 5e-4 flash-attention
- * Dao-AILab/flash-attention tests/test_flash_attn.py: largest error <= twice that of an eager one
- * in the input type oneDNN              oneapi-src/oneDNN tests/gtests/internals/test_sdpa.cpp:
- * error <= t max(1, |want|), t = 0.0079 (bf16) or 0.001466, in all but 0.06 % of the elements; none
- * above 0.03 TransformerEngine   NVIDIA/TransformerEngine
- * tests/pytorch/attention/test_attention.py: assert_close, 1e-3, bf16 1.5e-2; 8 bit types: 0.5, or
- * a root mean square error <= 0.15 of the range
+ * Each judges O (some Stats too) of live rows against the reference. Sources, by repository and file:
+ *   cudnn-frontend      NVIDIA/cudnn-frontend test/python/test_mhas.py: assert_close, atol = rtol = 2e-2, on O and Stats
+ *   ggml                ggml-org/llama.cpp tests/test-backend-ops.cpp, test_flash_attn_ext: normalised mean squared error <= 5e-4
+ *   flash-attention     Dao-AILab/flash-attention tests/test_flash_attn.py: largest error <= twice that of an eager one in the
+ * input type oneDNN              oneapi-src/oneDNN tests/gtests/internals/test_sdpa.cpp: error <= t max(1, |want|), t = 0.0079
+ * (bf16) or 0.001466, in all but 0.06 % of the elements; none above 0.03 TransformerEngine   NVIDIA/TransformerEngine
+ * tests/pytorch/attention/test_attention.py: assert_close, 1e-3, bf16 1.5e-2; 8 bit types: 0.5, or a root mean square error <= 0.15
+ * of the range
  */
 #ifndef FACTS_BENCH_CRITERIA_H
 #define FACTS_BENCH_CRITERIA_H

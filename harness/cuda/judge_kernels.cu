@@ -132,9 +132,10 @@ enum { OTHER = -1, LIE = -2 };
 
 /* The elements of a row. */
 struct row_elements {
-    int64_t s;                      /* row of the slice */
-    int64_t first, place, reported; /* the index of element 0 in the expected values, in the
-                                     * storage, and in the slice that a lie takes its values from */
+    int64_t s; /* row of the slice */
+    int64_t first, place,
+        reported; /* the index of element 0 in the expected values, in the storage, and in the slice that a lie
+                   * takes its values from */
 };
 
 /* The values that are read for one row while the row before it is judged. */

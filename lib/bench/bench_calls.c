@@ -1,12 +1,13 @@
 /* The host time of a call before its launch: the time to find the plan and check the addresses.
  *
- * usage: bench_calls [CUDNN_DIR [NVRTC|-]]     with CUDNN_DIR the addresses are in memory of GPU 0,
- * otherwise in host memory Prints one JSON object, nanoseconds of each, the best of several
- * batches: resolve            fattn_problem_resolve hit                fattn_plan_get of a cached
- * plan, and its release hit_other_words    the same, but each call spells the problem in another
- * way than the call before, so that it is resolved check_fwd, _bwd    every check of a call: sizes,
- * NULL, alignment, overlap, and on a GPU the owner of the memory check_bwd_packed   the same with
- * dQ, dK and dV interleaved in one buffer check_host_*       the same without queries to the driver
+ * usage: bench_calls [CUDNN_DIR [NVRTC|-]]     with CUDNN_DIR the addresses are in memory of GPU 0, otherwise in host memory
+ * Prints one JSON object, nanoseconds of each, the best of several batches:
+ *   resolve            fattn_problem_resolve
+ *   hit                fattn_plan_get of a cached plan, and its release
+ *   hit_other_words    the same, but each call spells the problem in another way than the call before, so that it is resolved
+ *   check_fwd, _bwd    every check of a call: sizes, NULL, alignment, overlap, and on a GPU the owner of the memory
+ *   check_bwd_packed   the same with dQ, dK and dV interleaved in one buffer
+ *   check_host_*       the same without queries to the driver
  *   ask_driver         one cuPointerGetAttribute */
 #include <stdio.h>
 #include <stdlib.h>

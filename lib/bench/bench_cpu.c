@@ -1,11 +1,10 @@
 /* How fast is the cpu backend? Within one run, in turns, so that the machine cancels out:
  *   cpu      fattn_forward and fattn_backward on host memory
- *   product  what the same machine multiplies in fp32 when everything lies in the nearest cache:
- * the ceiling of attention by products torch    scaled_dot_product_attention of a PyTorch for CPUs,
- * on as many threads, where its Python is given Times are the best of several; the last column is
- * torch / cpu. One thread is timed by the CPU time it took, which a busy machine changes little;
- * several by the clock on the wall. usage: bench_cpu [THREADS [PYTHON]]     PYTHON: an interpreter
- * that imports torch */
+ *   product  what the same machine multiplies in fp32 when everything lies in the nearest cache: the ceiling of attention by products
+ *   torch    scaled_dot_product_attention of a PyTorch for CPUs, on as many threads, where its Python is given
+ * Times are the best of several; the last column is torch / cpu. One thread is timed by the CPU time it took, which a busy machine changes
+ * little; several by the clock on the wall.
+ * usage: bench_cpu [THREADS [PYTHON]]     PYTHON: an interpreter that imports torch */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

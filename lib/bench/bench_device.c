@@ -1,16 +1,17 @@
-/* The time of one attention call, for a script that also times another program (ci/bench_torch.py,
- * ci/bench_frontend.py).
+/* The time of one attention call, for a script that also times another program (ci/bench_torch.py, ci/bench_frontend.py).
  *
  * usage: bench_device BACKEND PASS DTYPE MASK B H S D [WORD=VALUE...] [CUDNN_DIR [NVRTC]]
- *        BACKEND cudnn, math or cpu; PASS fwd or bwd; DTYPE bf16, f16 or f32; MASK none, causal or
- * causal_br (bottom right) Words  h_k=N      heads of K and V s_kv=N     keys of an entry, or the
- * largest number of them lens=N,…   B lengths. Ragged (THD): each entry has as many rows as keys.
- * With page=, lengths of keys only: each entry has S rows. page=N     K and V in pages of N keys,
- * scattered in a pool of which half is used engine=N   the first configuration of that engine,
- * instead of the first of all turns=1    prints an empty object when ready, then measures once for
- * every line on standard input out=PATH   writes the first call's O to PATH, or its dQ, dK and dV
- * one after the other Prints one JSON object for each measurement. device_us: the mean time of one
- * call between two events. host_us: the host time of one call, the best of several batches (not
+ *        BACKEND cudnn, math or cpu; PASS fwd or bwd; DTYPE bf16, f16 or f32; MASK none, causal or causal_br (bottom right)
+ * Words  h_k=N      heads of K and V
+ *        s_kv=N     keys of an entry, or the largest number of them
+ *        lens=N,…   B lengths. Ragged (THD): each entry has as many rows as keys. With page=, lengths of keys only: each entry
+ *        has S rows.
+ *        page=N     K and V in pages of N keys, scattered in a pool of which half is used
+ *        engine=N   the first configuration of that engine, instead of the first of all
+ *        turns=1    prints an empty object when ready, then measures once for every line on standard input
+ *        out=PATH   writes the first call's O to PATH, or its dQ, dK and dV one after the other
+ * Prints one JSON object for each measurement.
+ *  device_us: the mean time of one call between two events. host_us: the host time of one call, the best of several batches (not
  *  with turns).
  *  plan_ms, workspace_bytes, engine, and the plan's knobs by number. */
 #include <stdio.h>

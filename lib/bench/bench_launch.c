@@ -1,12 +1,14 @@
-/* The host time of fattn_forward beside a bare cudnnBackendExecute of the same plan with a ready
- * variant pack. Two loops of one process alternate, so that the machine's speed cancels out.
+/* The host time of fattn_forward beside a bare cudnnBackendExecute of the same plan with a ready variant pack. Two loops of one
+ * process alternate, so that the machine's speed cancels out.
  *
  * usage: bench_launch CUDNN_DIR [NVRTC|-]
- * Prints one JSON object, microseconds of host time for one call, the best of several batches. Each
- * batch is waited for before the next one. bare             cudnnBackendExecute call fattn_forward,
- * the same addresses at every call; ratio = call / bare call_alternating fattn_forward, 16 sets of
- * addresses in turn, as the layers of a model call_new         fattn_forward, new addresses at each
- * call: includes making a variant pack checks           the part of a call before the launch */
+ * Prints one JSON object, microseconds of host time for one call, the best of several batches. Each batch is waited for before
+ * the next one.
+ *   bare             cudnnBackendExecute
+ *   call             fattn_forward, the same addresses at every call; ratio = call / bare
+ *   call_alternating fattn_forward, 16 sets of addresses in turn, as the layers of a model
+ *   call_new         fattn_forward, new addresses at each call: includes making a variant pack
+ *   checks           the part of a call before the launch */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

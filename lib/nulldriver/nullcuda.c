@@ -1,13 +1,11 @@
 /* A libcuda.so.1 without a device.
  *
- * cuDNN opens the driver even to decide for a described device; without a driver it refuses
- * everything, wrongly. With this driver, cuDNN decides and compiles as on the real device, but it
- * cannot run. A program that looks for a GPU finds none.
+ * cuDNN opens the driver even to decide for a described device; without a driver it refuses everything, wrongly. With this
+ * driver, cuDNN decides and compiles as on the real device, but it cannot run. A program that looks for a GPU finds none.
  *
- *   Real answers  no device (cuInit, cuDeviceGetCount), driver version 13.0, distinct handles, the
- * names of errors Success       the functions in SUCCEED_LIST do nothing and return CUDA_SUCCESS
- *   Versions      cuDNN finds these functions with dlsym; from 9.27 on it links some, so it does
- * not load if one is missing */
+ *   Real answers  no device (cuInit, cuDeviceGetCount), driver version 13.0, distinct handles, the names of errors
+ *   Success       the functions in SUCCEED_LIST do nothing and return CUDA_SUCCESS
+ *   Versions      cuDNN finds these functions with dlsym; from 9.27 on it links some, so it does not load if one is missing */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

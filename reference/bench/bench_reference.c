@@ -1,8 +1,7 @@
-/* Times of the reference, one line for each line on stdin, so that bench_reference.py can take
- * turns with what it compares with.
+/* Times of the reference, one line for each line on stdin, so that bench_reference.py can take turns with what it compares with.
  *
- *   bench_reference [HEADS [ROWS [DIM [cpu]]]]      prints: forward, forward with bounds, backward,
- * backward with bounds; ms a head, of processor time with `cpu`
+ *   bench_reference [HEADS [ROWS [DIM [cpu]]]]      prints: forward, forward with bounds, backward, backward with bounds; ms a
+ * head, of processor time with `cpu`
  */
 #include <fref/fref.h>
 #include <stdio.h>

@@ -33,10 +33,9 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     using shape<WIDE>::WIDTH;
     using shape<WIDE>::STEP;
     using T = totals<K::EXACT, K::ROUGH>;
-    /* The right-hand side: [STEP][OF_SIDE]. The weights: [HEIGHT / 2][OF_EXACT], or over rows
-     * [STEP][OF_EXACT]; the rough ones' likewise, the first of them the magnitudes of the exact
-     * ones. What one lane multiplies lies side by side: rows (over rows: keys) m and m + 8 of every
-     * sixteen, for the same key (row). When they are read no lanes meet in a bank. */
+    /* The right-hand side: [STEP][OF_SIDE]. The weights: [HEIGHT / 2][OF_EXACT], or over rows [STEP][OF_EXACT]; the rough ones' likewise, the first
+     * of them the magnitudes of the exact ones. What one lane multiplies lies side by side: rows (over rows: keys) m and m + 8 of every sixteen, for
+     * the same key (row). When they are read no lanes meet in a bank. */
     static constexpr int OF_SIDE = WIDTH + 4, SIDE = STEP * OF_SIDE,
                          LINES = K::OVER_ROWS ? STEP : HEIGHT / 2;
     static constexpr int OF_EXACT = K::OVER_ROWS ? HEIGHT + 4 : 2 * STEP + 8,
@@ -319,8 +318,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         }
     }
 
-    /* All steps. Half the warps compute weights before they multiply, half after: so the tensor
-     * cores and the other units work at the same time. */
+    /* All steps. Half the warps compute weights before they multiply, half after: so the tensor cores and the other units work
+     * at the same time. */
     __device__ __forceinline__ void run(T *total, double *shared)
     {
         double *side = shared, *exact = shared + 2 * SIDE;

@@ -1,9 +1,8 @@
-/* The largest magnitude of a tensor before its cast to 8 bits, and what a right kernel may say it
- * is.
+/* The largest magnitude of a tensor before its cast to 8 bits, and what a right kernel may say it is.
  *
- *   max(|X| - t) <= amax <= max(|X| + t)      t = min(B, z sigma), gate T1's tolerance without the
- * rounding of X's own cast, z = sqrt(2 ln(2N/alpha)), N elements, alpha = 1e-8; infinite where
- * roundings may have one sign
+ *   max(|X| - t) <= amax <= max(|X| + t)      t = min(B, z sigma), gate T1's tolerance without the rounding of X's own cast,
+ *                                             z = sqrt(2 ln(2N/alpha)), N elements, alpha = 1e-8;
+ *                                             infinite where roundings may have one sign
  */
 #ifndef FREF_AMAX_H
 #define FREF_AMAX_H

@@ -1,13 +1,12 @@
-/* The number of independent values in a row of errors: gates T2, T3 and TG of docs/numerics.md
- * average over rows.
+/* The number of independent values in a row of errors: gates T2, T3 and TG of docs/numerics.md average over rows.
  *
  *   neff = (sum w)^2 / sum w^2       terms with a rounding each, by their weights w in the variance
- *   nch  = max(1, tr(C)^2 / tr(C^2)) channels of X that one such rounding moves independently: C =
- * X^T X of X with channels of rms 1 nu   = max(1/2, 1 / (fP^2 (1/neff + 1/nch) + fC^2 + fO^2 /
- * dim))
+ *   nch  = max(1, tr(C)^2 / tr(C^2)) channels of X that one such rounding moves independently: C = X^T X of X with channels of
+ *   rms 1
+ *   nu   = max(1/2, 1 / (fP^2 (1/neff + 1/nch) + fC^2 + fO^2 / dim))
  *
- * fP, fO, fC are parts of the row's variance, summed over its channels. fP comes from roundings of
- * single terms, fO from the last cast, and fC from errors that move the whole row at once. */
+ * fP, fO, fC are parts of the row's variance, summed over its channels. fP comes from roundings of single terms, fO from the
+ * last cast, and fC from errors that move the whole row at once. */
 #ifndef FREF_FREEDOM_H
 #define FREF_FREEDOM_H
 

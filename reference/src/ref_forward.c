@@ -1,27 +1,24 @@
 /* The forward pass and its error model.
  *
- * A right kernel rounds three things that matter: the logit (fp32 accumulation), the probability
- * (one cast before P V) and the answer (one cast). Roundings are independent, of zero mean, and at
- * most u, so their variance is at most u^2/3 (THIRD below). With p = P_ij, v = V_jc, n keys in the
- * row, nt = ceil(n/64) tiles, up and uo the unit roundoffs of the two casts, e32 = 2^-23:
+ * A right kernel rounds three things that matter: the logit (fp32 accumulation), the probability (one cast before P V) and the
+ * answer (one cast). Roundings are independent, of zero mean, and at most u, so their variance is at most u^2/3 (THIRD below). With
+ * p = P_ij, v = V_jc, n keys in the row, nt = ceil(n/64) tiles, up and uo the unit roundoffs of the two casts, e32 = 2^-23:
  *
- *   es  = m ua sqrt(nck) qk + e32 (|x|_mx + X + 2)   a score's error, rms       qk = |scale| |q_i|
- * max_j |k_j|, nck = d/chunk ew  = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 4)  and at worst m the
- * largest slope of the score modification, X the largest `extra` of score.h; without modification
- * and bias 1 and 0 eta = subnormal floor of P / Sum_exp             el = e32 (sqrt(nt) + 3)    row
- * sum and final division with acc_pv > 0 and n = min(64 nt, acc_run): + acc_pv (n/8 + sqrt(n/3))
- * what one run of the accumulator cuts off a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|
- * accumulator F   = sum of p v where p < 1.01 eta              what may be flushed; all of one sign
- * at worst, so it adds as a whole
+ *   es  = m ua sqrt(nck) qk + e32 (|x|_mx + X + 2)   a score's error, rms       qk = |scale| |q_i| max_j |k_j|, nck = d/chunk
+ *   ew  = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 4)  and at worst
+ *         m the largest slope of the score modification, X the largest `extra` of score.h; without modification and bias 1 and 0
+ *   eta = subnormal floor of P / Sum_exp             el = e32 (sqrt(nt) + 3)    row sum and final division
+ *         with acc_pv > 0 and n = min(64 nt, acc_run): + acc_pv (n/8 + sqrt(n/3))    what one run of the accumulator cuts off
+ *   a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|                       accumulator
+ *   F   = sum of p v where p < 1.01 eta              what may be flushed; all of one sign at worst, so it adds as a whole
  *
  *   sigma^2 = sum_j w2_j v^2 + THIRD (uo |O|)^2 + (es/4 sum p|v|)^2 + (el O)^2 + a^2 + F^2
  *       w2  = THIRD (up^2 p^2 + eta^2) + 4 es^2 p^2
  *   bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)
  *       w1  = (up + 2 ew) p + eta
  *
- * 8 bit types: P is cast after it was multiplied with scale_s 2^-thr, so its floor is less by that;
- * gamma = scale_s descale_s is in the answer, and in all of its errors but that of the last cast. O
- * stops where its cast saturates.
+ * 8 bit types: P is cast after it was multiplied with scale_s 2^-thr, so its floor is less by that; gamma = scale_s descale_s is in
+ * the answer, and in all of its errors but that of the last cast. O stops where its cast saturates.
  *
  * sum p|v|, not |O|: the sum may cancel to zero, its rounding error cannot.
  */

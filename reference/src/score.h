@@ -1,12 +1,11 @@
-/* From scaled logits to the softmax's input: x = modify(s) + bias + alibi, and the error of x in a
- * correct kernel.
+/* From scaled logits to the softmax's input: x = modify(s) + bias + alibi, and the error of x in a correct kernel.
  *
- * A kernel rounds to fp32 after each step. The modification multiplies the error of s by its slope.
- * In addition x has the error extra, in units of e32, rms; at worst twice that: |slope| |s| +
- * rounded + (eps_mod / e32) approximated    with a modification (s is rounded before it is
- * modified) |x|                                                     with a bias (their sum is
- * rounded) |slope (j - i)| + |x|                                   with alibi (a product and a sum
- * are rounded) Without any of these, extra is 0 and the slope 1. */
+ * A kernel rounds to fp32 after each step. The modification multiplies the error of s by its slope. In addition x has the error
+ * extra, in units of e32, rms; at worst twice that:
+ *   |slope| |s| + rounded + (eps_mod / e32) approximated    with a modification (s is rounded before it is modified)
+ *   |x|                                                     with a bias (their sum is rounded)
+ *   |slope (j - i)| + |x|                                   with alibi (a product and a sum are rounded)
+ * Without any of these, extra is 0 and the slope 1. */
 #ifndef FREF_SCORE_H
 #define FREF_SCORE_H
 

@@ -29,8 +29,8 @@
 #endif
 
 typedef enum facts_build_kind {
-    FACTS_BUILD_JIT, /* the three-library set: libcudnn, graph, engines_runtime_compiled; to be run
-                        with CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY */
+    FACTS_BUILD_JIT, /* the three-library set: libcudnn, graph, engines_runtime_compiled; to be run with
+                        CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY */
     FACTS_BUILD_FULL,
 } facts_build_kind;
 
@@ -62,9 +62,10 @@ typedef struct facts_build {
     char full_version[24]; /* "9.20.0.48", or as `version` if no file names it */
     int major, minor, patch;
     facts_build_kind kind;
-    bool three_libraries; /* `dir` has only these three libraries (always with jit; also a full
-                           * build that was installed for attention only) */
-    int cuda_major;       /* 12, 13 */
+    bool
+        three_libraries; /* `dir` has only these three libraries (always with jit; also a full build that was installed for
+                          * attention only) */
+    int cuda_major; /* 12, 13 */
     facts_origin origin;
     char dir[FACTS_PATH];    /* absolute, holds libcudnn.so.9; empty: not installed */
     bool needs_nvrtc;        /* below 9.21: cuDNN opens libnvrtc.so.<cuda_major> itself, and refuses
@@ -107,23 +108,22 @@ enum {
     FACTS_RESOLVE_LOCK_ONLY =
         2, /* look in ci/cudnn.lock first, then in the cache of FACTS; ignore all other builds */
     FACTS_RESOLVE_INDEX =
-        4, /* ask the package index (network) for "latest" and, with one of the flags above, for a
-            * version that neither this machine nor the lock has (origin `index`, dir empty) */
+        4, /* ask the package index (network) for "latest" and, with one of the flags above, for a version
+            * that neither this machine nor the lock has (origin `index`, dir empty) */
     FACTS_RESOLVE_PINNED = 8, /* --pinned-only: do not ask the index; refuse a build of the cache
                                  that is not in the lock */
 };
 
 /* What a user meant by --cudnn. `spec` is a comma list of
  *   a name            9.20.0-jit-cu13
- *   a version         9.20.0, 9.20.0.48, or 9.20 (its newest patch): jit before full, cu13 before
- * cu12 a range           9.12..9.27, every version between, both ends included, one build for each
+ *   a version         9.20.0, 9.20.0.48, or 9.20 (its newest patch): jit before full, cu13 before cu12
+ *   a range           9.12..9.27, every version between, both ends included, one build for each
  *   a folder          anything with a slash in it
  *   "default"         the newest jit cu13, else the newest there is
- *   "latest"          the newest on the package index; without a network, or pinned, the newest in
- * ci/cudnn.lock (`note` says so) No build is answered twice. When a word left a choice, `note` gets
- * one line with the full names of what was taken, otherwise it is empty. Returns 0; 2: not
- * understood or unknown to us (the nearest version is named); 3: known but not installed, or its
- * NVRTC is missing (the remedy is named). On failure *out is empty. */
+ *   "latest"          the newest on the package index; without a network, or pinned, the newest in ci/cudnn.lock (`note` says so)
+ * No build is answered twice. When a word left a choice, `note` gets one line with the full names of what was taken, otherwise it
+ * is empty. Returns 0; 2: not understood or unknown to us (the nearest version is named); 3: known but not installed, or its NVRTC
+ * is missing (the remedy is named). On failure *out is empty. */
 int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note,
                          facts_error *message);
 

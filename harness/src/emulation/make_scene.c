@@ -90,8 +90,8 @@ static bool fill_input(facts_scene *x, facts_tensor_id id)
  * the largest value; the logits are those that the fills were made for. */
 static void choose_scales(facts_scene *x)
 {
-    /* Half of what the type holds: kept entries are larger by 1/(1-p). A number of the type: or the
-     * largest P of every row is off. */
+    /* Half of what the type holds: kept entries are larger by 1/(1-p). A number of the type: or the largest P of every row is
+     * off. */
     const double most = x->type == FREF_E4M3 ? 224.0 : 28672.0;
     x->asked.scales = (fref_scales){ .scale_s = most,
                                      .descale_s = 1.09 / most,

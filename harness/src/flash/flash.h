@@ -19,8 +19,8 @@ typedef struct facts_kernel {
     int64_t tile;   /* keys; a multiple of 8; 0: 128 */
     int64_t splits; /* parts of the keys, combined at the end; 0: 1 */
     double
-        lazy; /* log2: O is rescaled only if the maximum rises by more than this. 8-bit types: P is
-                 also scaled by 2^-lazy, and Max and Sum_exp refer to the maximum that was used */
+        lazy; /* log2: O is rescaled only if the maximum rises by more than this. 8-bit types: P is also scaled by 2^-lazy, and
+                    Max and Sum_exp refer to the maximum that was used */
     bool reversed;       /* tiles of keys from last to first */
     facts_adder adder;   /* chunk 0: 16 products at a time to nearest, f32 one at a time */
     bool scale_last;     /* backward: attention scale after the products, not in dS */

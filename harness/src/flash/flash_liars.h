@@ -9,11 +9,10 @@
 #include <stdbool.h>
 
 /* X(SYMBOL, "id", SCENE, TYPES, FILLS, "what is wrong")
- * TYPES  ANY; CAST: not f32, which has no cast to change; F8: 8-bit types; F16: f16; HOPPER: 8-bit
- * types that are added in 14 bits; FINER: f16 and e4m3, for which a type of the same size with
- * fewer bits exists FILLS  FOUR: gauss, needle, neglse, stair_up; PLANT: those and amax_plant;
- * SPIKY: those and spiky, whose partial sums are larger than their totals; MEAN: those and
- * offset_v, where the factor of P has a mean */
+ * TYPES  ANY; CAST: not f32, which has no cast to change; F8: 8-bit types; F16: f16; HOPPER: 8-bit types that are added in 14 bits;
+ *        FINER: f16 and e4m3, for which a type of the same size with fewer bits exists
+ * FILLS  FOUR: gauss, needle, neglse, stair_up; PLANT: those and amax_plant; SPIKY: those and spiky, whose partial sums are larger
+ *        than their totals; MEAN: those and offset_v, where the factor of P has a mean */
 /* clang-format off */
 #define FACTS_LIAR_LIST(X)                                                                         \
     X(CAUSAL_LOOSE, "fwd.causal_loose_1", CAUSAL, ANY, FOUR, "one key too many on the right")      \

@@ -10,8 +10,8 @@ typedef struct facts_adder {
     int64_t chunk;  /* products between two roundings of the accumulator; 1: as fp32 units do */
     bool truncates; /* the accumulator is rounded toward zero, otherwise to nearest even */
     int bits; /* significant bits of the accumulator: 24 is fp32; with fewer it always truncates */
-    int aligned; /* fraction bits that each product and the accumulator keeps relative to the
-                    largest exponent; the rest is cut off. 0: all of them */
+    int aligned; /* fraction bits that each product and the accumulator keeps relative to the largest exponent; the rest is cut off.
+                    0: all of them */
     int64_t run; /* products that it adds before its sum is moved to fp32 and it starts again from
                     0; 0: no limit */
 } facts_adder;

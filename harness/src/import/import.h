@@ -1,14 +1,11 @@
-/* Logs and plans, read to the end in bounded memory: what problems are in them, how often, and what
- * could not be read.
+/* Logs and plans, read to the end in bounded memory: what problems are in them, how often, and what could not be read.
  *
- *   cudnn-frontend's log (CUDNN_FRONTEND_LOG_INFO=1)     the graph of each validate(), a line of
- * JSON; lines with ERROR cuDNN's own log at level 3 (CUDNN_LOGLEVEL_DBG=3)    the graph of each
- * finalize (cudnnBackendFinalizeGraphVisualize); error stacks cuDNN's own log at level 2 error
- * stacks alone: no graph is in it plan JSON (CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION), alone
- * or in a file of fattn_plan_save
+ *   cudnn-frontend's log (CUDNN_FRONTEND_LOG_INFO=1)     the graph of each validate(), a line of JSON; lines with ERROR
+ *   cuDNN's own log at level 3 (CUDNN_LOGLEVEL_DBG=3)    the graph of each finalize (cudnnBackendFinalizeGraphVisualize); error stacks
+ *   cuDNN's own log at level 2                           error stacks alone: no graph is in it
+ *   plan JSON (CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION), alone or in a file of fattn_plan_save
  *
- * Lines of several threads may be mixed: an event of cuDNN names its thread, and what failed is
- * held against the last graph of that thread.
+ * Lines of several threads may be mixed: an event of cuDNN names its thread, and what failed is held against the last graph of that thread.
  */
 #ifndef FACTS_IMPORT_H
 #define FACTS_IMPORT_H

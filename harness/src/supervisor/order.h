@@ -59,19 +59,16 @@ typedef struct facts_order {
     const facts_resume *resume; /* NULL: from the start; always NULL with `more` */
     bool hash_libraries;        /* sha256 of what each worker has mapped, for the target line */
     void *context;
-    /* NULL: `work` is complete. Otherwise called when a worker has no work left. It may append to
-     * this order's `work` (the array may move), raise `work_count`, and returns whether it did.
-     * Idle workers wait while others are busy. The run ends when nothing was added and no worker is
-     * busy. */
+    /* NULL: `work` is complete. Otherwise called when a worker has no work left. It may append to this order's `work` (the array
+     * may move), raise `work_count`, and returns whether it did. Idle workers wait while others are busy. The run ends when nothing
+     * was added and no worker is busy. */
     bool (*more)(void *context);
-    /* With `more` and one target; may be NULL. All rows of a case are written and no worker has it.
-     * Its name is set to NULL. `more` may put another case in the same place, so that the memory of
-     * a run without an end does not grow. */
+    /* With `more` and one target; may be NULL. All rows of a case are written and no worker has it. Its name is set to NULL. `more` may
+     * put another case in the same place, so that the memory of a run without an end does not grow. */
     void (*on_free)(void *context, size_t work);
-    /* NULL: each case runs once. Otherwise each target has one worker, and the targets run one case
-     * one after another. Each worker keeps its plan. Then the workers launch the case in turns
-     * (on_turn gets one turn), in the opposite order in every second round. Called after each
-     * round: should there be another one? Never together with `more`. */
+    /* NULL: each case runs once. Otherwise each target has one worker, and the targets run one case one after another. Each worker
+     * keeps its plan. Then the workers launch the case in turns (on_turn gets one turn), in the opposite order in every second
+     * round. Called after each round: should there be another one? Never together with `more`. */
     bool (*another_round)(void *context, size_t work, int round);
     void (*on_turn)(void *context, size_t target, size_t work, facts_span turn);
     void (*on_row)(void *context, const facts_outcome *outcome);

@@ -1,7 +1,6 @@
 /* facts-worker-liars: facts-worker over a library that lies on demand. For tests, never shipped.
  *
- *   --liars | --interposed   lists the lies of the library (lib/src/liars), or those between engine
- * and judge (interpose.h)
+ *   --liars | --interposed   lists the lies of the library (lib/src/liars), or those between engine and judge (interpose.h)
  *   --liar WORD              tells that lie from then on, and answers requests */
 #include "liars/lies.h"
 

@@ -59,8 +59,8 @@ static void check_values(const char *text)
             const double expects =
                 facts_mx_value(p, &recipe, at) *
                 (ids[i] >= FACTS_TENSOR_Q_T ? 1.25 : 1.0); /* a copy is told apart by a gain */
-            /* the largest of a block may lie above 1.75 * 2^most: it saturates, by an eighth at
-             * most; small ones have the block's floor */
+            /* the largest of a block may lie above 1.75 * 2^most: it saturates, by an eighth at most; small ones have the block's
+             * floor */
             cr_assert(fabs((double)values[n] - expects) <= fabs(expects) * (0.125 + u) + 0x1p-12,
                       "%s: tensor %d: %g for %g", text, (int)ids[i], (double)values[n], expects);
         }

@@ -13,10 +13,10 @@
 extern "C" {
 #endif
 
-/* As fattn_plan_create, but shares a plan that exists already. Give it back with
- * fattn_plan_destroy. You keep the plan until then, even if the cache drops it. Threads  any.
- * Threads that ask for one key at once wait for one build, and share its failure too. Returns  as
- * fattn_plan_create. */
+/* As fattn_plan_create, but shares a plan that exists already. Give it back with fattn_plan_destroy. You keep the plan until then, even if
+ * the cache drops it.
+ * Threads  any. Threads that ask for one key at once wait for one build, and share its failure too.
+ * Returns  as fattn_plan_create. */
 fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
                             const fattn_plan_options *options);
 
@@ -33,9 +33,8 @@ fattn_cache_limit(const fattn_cache_limits *limits); /* drops plans beyond the l
 
 typedef struct fattn_cache_counters {
     size_t struct_size;
-    /* Each request is a hit (the plan existed), a miss (it had to be built) or a wait (another
-     * thread was building it). failures: misses whose build failed. evictions: plans that a limit
-     * removed; dropped plans do not count. */
+    /* Each request is a hit (the plan existed), a miss (it had to be built) or a wait (another thread was building it). failures: misses
+     * whose build failed. evictions: plans that a limit removed; dropped plans do not count. */
     uint64_t hits, misses, evictions, failures, waits;
     uint64_t entries, bytes; /* now */
     double plan_ms;          /* total time of successful builds */
@@ -67,10 +66,10 @@ typedef struct fattn_refusal_store {
 } fattn_refusal_store;
 #define FATTN_REFUSAL_STORE_INIT { .struct_size = sizeof(fattn_refusal_store) }
 
-/* From now on fattn_decide and fattn_plan_create read the store before they ask cuDNN, and write
- * cuDNN's refusals to it. Give both functions or none; `store` NULL: stop using a store. Threads
- * call it before other threads use the context. The functions are called from every thread that
- * asks. Returns  FATTN_OK; FATTN_BAD_PROBLEM. */
+/* From now on fattn_decide and fattn_plan_create read the store before they ask cuDNN, and write cuDNN's refusals to it. Give both functions or
+ * none; `store` NULL: stop using a store.
+ * Threads  call it before other threads use the context. The functions are called from every thread that asks.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM. */
 fattn_status fattn_context_keep_refusals(fattn_context *context, const fattn_refusal_store *store);
 
 #ifdef __cplusplus

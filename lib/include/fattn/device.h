@@ -1,9 +1,9 @@
-/* device.h: buffers, streams and time, for programs without a CUDA runtime. On the CPU these are
- * host operations. A described device answers FATTN_UNSUPPORTED.
+/* device.h: buffers, streams and time, for programs without a CUDA runtime. On the CPU these are host operations. A described device answers
+ * FATTN_UNSUPPORTED.
  *
- * Errors   FATTN_DEVICE_FAULT when the driver fails; fattn_last_error() then holds the driver's
- * words. FATTN_BAD_PROBLEM while a stream is captured. Owners are NULL after a failure. Threads
- * any; the GPU's context is current on the thread during the call alone.
+ * Errors   FATTN_DEVICE_FAULT when the driver fails; fattn_last_error() then holds the driver's words. FATTN_BAD_PROBLEM while a stream is
+ *          captured. Owners are NULL after a failure.
+ * Threads  any; the GPU's context is current on the thread during the call alone.
  */
 #ifndef FATTN_DEVICE_H
 #define FATTN_DEVICE_H
@@ -35,9 +35,8 @@ fattn_status fattn_stream_create(struct CUstream_st **out,
 void fattn_stream_destroy(fattn_context *context, struct CUstream_st *stream);
 /* Waits. FATTN_DEVICE_FAULT when any earlier launch has failed. */
 fattn_status fattn_stream_synchronize(fattn_context *context, struct CUstream_st *stream);
-/* Runs `launch(argument, stream)` `repeats` times between two events. *out_us is the mean in
- * microseconds. Synchronises. Returns  FATTN_OK; what `launch` returned; FATTN_BAD_PROBLEM (repeats
- * is below 1); FATTN_DEVICE_FAULT. */
+/* Runs `launch(argument, stream)` `repeats` times between two events. *out_us is the mean in microseconds. Synchronises.
+ * Returns  FATTN_OK; what `launch` returned; FATTN_BAD_PROBLEM (repeats is below 1); FATTN_DEVICE_FAULT. */
 fattn_status fattn_stream_time(fattn_context *context, struct CUstream_st *stream,
                                fattn_status (*launch)(void *, struct CUstream_st *), void *argument,
                                int repeats, double *out_us);
@@ -57,12 +56,11 @@ void fattn_context_leave(fattn_context *context, struct CUctx_st *previous);
  * ------------------------------------------------------------------------------------------------------
  */
 
-/* Checks values that a launch cannot check without waiting. It reads lengths, offsets, page tables,
- * scale factors and scales of a call back from the device. `elements`: how many elements each
- * buffer of FATTN_RAGGED_LIST holds, 0 where unknown; NULL: none is known. Order    waits for
- * `stream`; launches nothing. Not for a stream that is being captured. Returns  FATTN_OK;
- * FATTN_BAD_PROBLEM (argument, index, value and what is allowed in the message);
- * FATTN_DEVICE_FAULT. */
+/* Checks values that a launch cannot check without waiting. It reads lengths, offsets, page tables, scale factors and scales of a call back
+ *        from
+ * the device. `elements`: how many elements each buffer of FATTN_RAGGED_LIST holds, 0 where unknown; NULL: none is known.
+ * Order    waits for `stream`; launches nothing. Not for a stream that is being captured.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (argument, index, value and what is allowed in the message); FATTN_DEVICE_FAULT. */
 fattn_status fattn_call_check(const fattn_plan *plan, const fattn_tensors *tensors,
                               const int64_t elements[FATTN_RAGGED_TENSORS],
                               struct CUstream_st *stream);

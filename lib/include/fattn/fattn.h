@@ -1,33 +1,32 @@
 /* fattn.h: fused attention on cuDNN's backend API, in plain C. From examples/first_call.c:
  *
  *     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
- *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and
- * addresses of device memory CHECK(fattn_context_create(&context, &options)); fattn_problem problem
- * = FATTN_PROBLEM_INIT; // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
+ *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and addresses of device memory
+ *     CHECK(fattn_context_create(&context, &options));
+ *     fattn_problem problem = FATTN_PROBLEM_INIT; // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
  *     problem.dtype = FATTN_F32, problem.batch = 2, problem.heads_q = 8, problem.heads_k = 2;
  *     problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64, problem.has_right = 1; // causal
  *     CHECK(fattn_plan_create(&plan, context, &problem, NULL));
  *     fattn_tensors tensors = FATTN_TENSORS_INIT;
  *     tensors.q = q, tensors.k = k, tensors.v = v, tensors.o = o;
- *     tensors.workspace_bytes = fattn_plan_workspace_bytes(plan), tensors.workspace =
- * malloc(tensors.workspace_bytes); CHECK(fattn_forward(plan, &tensors, NULL));
+ *     tensors.workspace_bytes = fattn_plan_workspace_bytes(plan), tensors.workspace = malloc(tensors.workspace_bytes);
+ *     CHECK(fattn_forward(plan, &tensors, NULL));
  *
- * A problem describes one attention call completely. fattn_decide asks about it, fattn_plan_create
- * compiles it, and fattn_forward and fattn_backward run it. So the library launches exactly the
- * call that it decided about.
+ * A problem describes one attention call completely. fattn_decide asks about it, fattn_plan_create compiles it, and fattn_forward and
+ * fattn_backward run it. So the library launches exactly the call that it decided about.
  *
- * Shapes   b batch, h head, s query or key, d channel. Every tensor has rank 4 in the order
- * b,h,s,d, with any strides whose last is 1: Q, dQ [batch, heads_q, seq_q,  dim_qk]     O, dO
- * [batch, heads_q, seq_q,  dim_v] K, dK [batch, heads_k, seq_kv, dim_qk]     V, dV [batch, heads_v,
- * seq_kv, dim_v] Stats, Max, Sum_exp [batch, heads_q, seq_q, 1], fp32 Errors   Every function that
- * can fail returns a fattn_status. fattn_last_error() has the sentence for people. Owners are NULL
- * after a failure. Threads  A context, a plan and a decision may be used from many threads at once.
- * Creating and destroying one handle may not overlap with its use. Quiet    The library never
- * prints, exits, reads the environment, or synchronises behind the caller's back. Headers  This one
- * includes problem.h (the problem) and status.h (errors). Include the others where you need them.
- * Shared plans and kept refusals are in cache.h, CUDA graphs in graph.h, and changes of the score
- * in score_mod.h. The backends and engines that may be used are in policy.h. Buffers, streams and
- * time for programs without a CUDA runtime are in device.h.
+ * Shapes   b batch, h head, s query or key, d channel. Every tensor has rank 4 in the order b,h,s,d, with any strides whose last is 1:
+ *            Q, dQ [batch, heads_q, seq_q,  dim_qk]     O, dO [batch, heads_q, seq_q,  dim_v]
+ *            K, dK [batch, heads_k, seq_kv, dim_qk]     V, dV [batch, heads_v, seq_kv, dim_v]
+ *            Stats, Max, Sum_exp [batch, heads_q, seq_q, 1], fp32
+ * Errors   Every function that can fail returns a fattn_status. fattn_last_error() has the sentence for people. Owners are NULL after a
+ *          failure.
+ * Threads  A context, a plan and a decision may be used from many threads at once. Creating and destroying one handle may not overlap
+ *          with its use.
+ * Quiet    The library never prints, exits, reads the environment, or synchronises behind the caller's back.
+ * Headers  This one includes problem.h (the problem) and status.h (errors). Include the others where you need them. Shared plans and
+ *          kept refusals are in cache.h, CUDA graphs in graph.h, and changes of the score in score_mod.h. The backends and engines that
+ *          may be used are in policy.h. Buffers, streams and time for programs without a CUDA runtime are in device.h.
  */
 #ifndef FATTN_H
 #define FATTN_H
@@ -50,14 +49,13 @@ typedef enum fattn_device_kind {
     FATTN_DEVICE_CPU = 2        /* the cpu backend; needs no cuDNN */
 } fattn_device_kind;
 
-/* The parts of a context. Paths are absolute. The library searches for nothing and does not read
- * the environment. Memory   the library copies the strings. */
+/* The parts of a context. Paths are absolute. The library searches for nothing and does not read the environment.
+ * Memory   the library copies the strings. */
 typedef struct fattn_context_options {
     size_t struct_size;
-    const char
-        *cudnn_dir;     /* folder that holds libcudnn.so.9, libcudnn_graph.so.9,
-                         * libcudnn_engines_runtime_compiled.so.9; NULL: that of the libcudnn.so.9 that
-                         * this process has mapped, with its NVRTC (PyTorch's own, say) */
+    const char *
+        cudnn_dir; /* folder that holds libcudnn.so.9, libcudnn_graph.so.9, libcudnn_engines_runtime_compiled.so.9;
+                    * NULL: that of the libcudnn.so.9 that this process has mapped, with its NVRTC (PyTorch's own, say) */
     const char *nvrtc;  /* libnvrtc.so.N, mapped before cuDNN (needed below 9.21); NULL: none */
     const char *driver; /* libcuda.so.1 to map; NULL: the system's. For a described device: the null
                            driver */
@@ -72,20 +70,17 @@ typedef struct fattn_context_options {
 
 typedef struct fattn_context fattn_context;
 
-/* Maps the libraries and prepares the device. A process holds one cuDNN: a second context with
- * another cudnn_dir is refused. Order    creates (or retains) the device's primary context and
- * makes it current on this thread. Returns  FATTN_OK; FATTN_ENVIRONMENT (a library is missing,
- * mixed, or from another folder; no device; the description is refused); FATTN_NO_MEMORY (on the
- * host or on the GPU; another program may free the GPU's memory later). */
+/* Maps the libraries and prepares the device. A process holds one cuDNN: a second context with another cudnn_dir is refused.
+ * Order    creates (or retains) the device's primary context and makes it current on this thread.
+ * Returns  FATTN_OK; FATTN_ENVIRONMENT (a library is missing, mixed, or from another folder; no device; the description is refused);
+ *          FATTN_NO_MEMORY (on the host or on the GPU; another program may free the GPU's memory later). */
 fattn_status fattn_context_create(fattn_context **out, const fattn_context_options *options);
 
-/* Destroys the context and drops its plans from the cache. NULL is allowed. The library destroys
- * nothing at exit. Threads  any thread, also from exit handlers and destructors, with the CUDA
- * context alive or gone. Memory   plans that still exist keep the parts of the context that they
- * need. Contexts and plans may be destroyed in either order. A plan still runs after its context
- * was destroyed. Buffers, streams and graphs need the context itself, so destroy them first.
- *          Objects of a destroyed CUDA context (after a device reset or at the driver's end) are
- * leaked, because nobody can free them. */
+/* Destroys the context and drops its plans from the cache. NULL is allowed. The library destroys nothing at exit.
+ * Threads  any thread, also from exit handlers and destructors, with the CUDA context alive or gone.
+ * Memory   plans that still exist keep the parts of the context that they need. Contexts and plans may be destroyed in either order. A
+ *          plan still runs after its context was destroyed. Buffers, streams and graphs need the context itself, so destroy them first.
+ *          Objects of a destroyed CUDA context (after a device reset or at the driver's end) are leaked, because nobody can free them. */
 void fattn_context_destroy(fattn_context *context);
 /* As fattn_context_destroy, but calls neither cuDNN nor the driver, now or when its plans are
  * destroyed. For callers whose CUDA context is gone already. Frees the library's own memory;
@@ -110,9 +105,9 @@ typedef struct fattn_context_info {
                            memory; 0 for the cpu */
 } fattn_context_info;
 
-/* Fills the fields that the caller's struct_size has room for. The first call that fills build_id
- * reads the libraries: 20 ms for 180 MB in memory. Returns  FATTN_OK; FATTN_BAD_PROBLEM
- * (struct_size is not set). */
+/* Fills the fields that the caller's struct_size has room for. The first call that fills build_id reads the libraries: 20 ms for 180 MB in
+ * memory.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (struct_size is not set). */
 fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_info *out);
 
 /* A library of this process on which an answer depends. Strings live as long as the context. */
@@ -207,13 +202,11 @@ typedef struct fattn_answer {
 
 typedef struct fattn_decision fattn_decision;
 
-/* Can this target run this problem, by which engines, and if not, why? A decision is cheap: it
- * compiles nothing, asks about one pass, and takes cuDNN 2 to 5 ms on one core. Each backend of
- * this thread's policy answers. The first backend that accepts makes the decision; if none accepts,
- * the first refusal does. Mode A decides. The other modes of `ask` (FATTN_ASK_ bits) are only
- * recorded. Returns  FATTN_OK when the target answered, yes or no; FATTN_BAD_PROBLEM also answers
- * (a decision is made, reason class bad_problem). FATTN_NO_MEMORY and FATTN_INTERNAL leave *out
- * NULL. */
+/* Can this target run this problem, by which engines, and if not, why? A decision is cheap: it compiles nothing, asks about one pass, and takes
+ * cuDNN 2 to 5 ms on one core. Each backend of this thread's policy answers. The first backend that accepts makes the decision; if none
+ * accepts, the first refusal does. Mode A decides. The other modes of `ask` (FATTN_ASK_ bits) are only recorded.
+ * Returns  FATTN_OK when the target answered, yes or no; FATTN_BAD_PROBLEM also answers (a decision is made, reason class
+ *          bad_problem). FATTN_NO_MEMORY and FATTN_INTERNAL leave *out NULL. */
 fattn_status fattn_decide(fattn_decision **out, fattn_context *context,
                           const fattn_problem *problem, uint32_t ask);
 void fattn_decision_destroy(fattn_decision *decision);
@@ -247,10 +240,9 @@ typedef struct fattn_neighbour {
     int32_t changes; /* number of fields changed: 1, or 2 */
     int32_t reserved;
 } fattn_neighbour;
-/* Finds problems near a refused one that the target accepts, nearest first. It calls fattn_decide
- * and compiles nothing. It changes one field (or both head dims, if they are equal), and two only
- * if no single change helps. `budget`: most decisions (0: 200). Returns  the status of
- * fattn_decide; *count neighbours in out[FATTN_MAX_NEIGHBOURS]. */
+/* Finds problems near a refused one that the target accepts, nearest first. It calls fattn_decide and compiles nothing. It changes one field
+ * (or both head dims, if they are equal), and two only if no single change helps. `budget`: most decisions (0: 200).
+ * Returns  the status of fattn_decide; *count neighbours in out[FATTN_MAX_NEIGHBOURS]. */
 fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem, int budget,
                            fattn_neighbour *out, size_t *count);
 
@@ -278,9 +270,9 @@ typedef struct fattn_plan_options {
     int32_t override_shapes; /* 1: fattn_forward_as may run the plan with other extents and strides;
                                 cuDNN has it from 9.21, impl unified */
     int32_t reserved;        /* 0 */
-    const fattn_knob
-        *knobs; /* with `engine`, not NULL: pin this engine with exactly these knobs, without the
-                 * heuristics. cuDNN refuses unknown or missing knobs. Read only during the call */
+    const fattn_knob *
+        knobs; /* with `engine`, not NULL: pin this engine with exactly these knobs, without the heuristics. cuDNN refuses
+                * unknown or missing knobs. Read only during the call */
 } fattn_plan_options;
 
 #define FATTN_PLAN_OPTIONS_INIT                                                                    \
@@ -291,32 +283,29 @@ typedef struct fattn_plan_options {
 typedef struct fattn_plan fattn_plan;
 
 /* Compiles (cudnn: 0.25 to 2 s). `options` may be NULL.
- * Order    the backends of this thread's policy, in its order. The first that succeeds computes
- * (fattn_plan_backend). If all fail, status and sentence are those of the first. Memory   the plan
- * keeps the parts of the context and of the score_mod that it needs. Returns  FATTN_OK;
- * FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as fattn_decide; FATTN_BUILD_FAILED;
- * FATTN_ENVIRONMENT. */
+ * Order    the backends of this thread's policy, in its order. The first that succeeds computes (fattn_plan_backend). If all fail, status
+ *          and sentence are those of the first.
+ * Memory   the plan keeps the parts of the context and of the score_mod that it needs.
+ * Returns  FATTN_OK; FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as fattn_decide; FATTN_BUILD_FAILED; FATTN_ENVIRONMENT. */
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context,
                                const fattn_problem *problem, const fattn_plan_options *options);
 
-/* The key of a saved plan: 32 hexadecimal digits and a NUL. The key hashes the problem, the
- * options, the build of cuDNN, the device and the sources of this library. It also hashes the rules
- * of this thread's policy that hold for the problem. It is equal in every process, and for a GPU
- * and its description. Another version of the library has another key. Returns  FATTN_OK;
- * FATTN_BAD_PROBLEM; FATTN_ENVIRONMENT (a library of cuDNN was changed since it was mapped). */
+/* The key of a saved plan: 32 hexadecimal digits and a NUL. The key hashes the problem, the options, the build of cuDNN, the device and
+ * the sources of this library. It also hashes the rules of this thread's policy that hold for the problem. It is equal in every process,
+ * and for a GPU and its description. Another version of the library has another key.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM; FATTN_ENVIRONMENT (a library of cuDNN was changed since it was mapped). */
 fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem,
                             const fattn_plan_options *options, char key[33]);
 
-/* Writes the plan as bytes: a header of the library and cuDNN's JSON. A plan for a described device
- * loads on the GPU that it describes. Memory   *bytes is malloc'ed; free with fattn_free. Returns
- * FATTN_OK; FATTN_UNSUPPORTED (the cpu has nothing to save); FATTN_NO_MEMORY; FATTN_ENVIRONMENT (as
- * fattn_plan_key). */
+/* Writes the plan as bytes: a header of the library and cuDNN's JSON. A plan for a described device loads on the GPU that it describes.
+ * Memory   *bytes is malloc'ed; free with fattn_free.
+ * Returns  FATTN_OK; FATTN_UNSUPPORTED (the cpu has nothing to save); FATTN_NO_MEMORY; FATTN_ENVIRONMENT (as fattn_plan_key). */
 fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count);
-/* Makes a plan from saved bytes. `problem` must be the problem of the saved plan. Before cuDNN gets
- * a byte, the library checks the checksums, the problem, its graph, the build of cuDNN (build_id)
- * and the device (device_id). It also checks that no rule of this thread's policy removes the
- * plan's engine. A plan is executable code: load only files that you trust. Returns  FATTN_OK;
- * FATTN_BAD_PLAN. */
+/* Makes a plan from saved bytes. `problem` must be the problem of the saved plan. Before cuDNN gets a byte, the library checks the
+ * checksums, the problem, its graph, the build of cuDNN (build_id) and the device (device_id). It also checks that no rule of this thread's
+ * policy removes the plan's engine.
+ * A plan is executable code: load only files that you trust.
+ * Returns  FATTN_OK; FATTN_BAD_PLAN. */
 fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
                              const char *bytes, size_t count);
 void fattn_plan_destroy(fattn_plan *plan); /* NULL is allowed */
@@ -328,27 +317,24 @@ fattn_backend fattn_plan_backend(const fattn_plan *plan);
 const fattn_engine *fattn_plan_engine(
     const fattn_plan *plan); /* the configuration that was compiled; lives as long as the plan */
 double fattn_plan_ms(const fattn_plan *plan); /* time to compile or load it */
-/* Can this plan run `problem`? True only if every field is equal that the graph contains. The graph
- * does not contain: capture; training (it became a bit of outputs); layouts and types of tensors
- * that the pass does not use; total_q and total_kv of a forward; deterministic, if the plan repeats
- * and the problem need not. Batch    The graph contains every extent: another batch needs another
- * plan. That costs a decision (1 to 3 ms) and a compile (0.5 to 1 s forward, 0.7 to 1 s backward),
- * so make the plans of later batches before, or save and load them. The library does not use
- * cuDNN's dynamic shapes with a kernel cache: of 9.13 to 9.28 only 9.19 and 9.20 offer an engine
- * for them, and only forward. */
+/* Can this plan run `problem`? True only if every field is equal that the graph contains. The graph does not contain: capture; training (it
+ * became a bit of outputs); layouts and types of tensors that the pass does not use; total_q and total_kv of a forward; deterministic, if the
+ * plan repeats and the problem need not.
+ * Batch    The graph contains every extent: another batch needs another plan. That costs a decision (1 to 3 ms) and a compile (0.5 to 1 s
+ *          forward, 0.7 to 1 s backward), so make the plans of later batches before, or save and load them. The library does not use cuDNN's
+ *          dynamic shapes with a kernel cache: of 9.13 to 9.28 only 9.19 and 9.20 offer an engine for them, and only forward. */
 bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem);
 
 /* ---- call
  * ---------------------------------------------------------------------------------------------------------------------
  */
 
-/* Addresses for one call: device addresses (host addresses for the cpu backend), 16-byte aligned.
- * The library does not read addresses that the problem does not use. Lengths  int32 [batch] on the
- * device, when the problem has padding (cumulative: batch + 1). Both lengths of an entry of a
- * ragged problem may be -1: the sequence is unused. The cpu refuses any other length outside
- * 0..seq. On a GPU such a call is undefined, because a launch cannot check a length without
- * waiting. fattn_call_check of device.h can. Overlap  outputs and the workspace must not share a
- * byte with each other or with an input. Interleaved tensors share none. */
+/* Addresses for one call: device addresses (host addresses for the cpu backend), 16-byte aligned. The library does not read addresses that
+ * the problem does not use.
+ * Lengths  int32 [batch] on the device, when the problem has padding (cumulative: batch + 1). Both lengths of an entry of a ragged problem may
+ *          be -1: the sequence is unused. The cpu refuses any other length outside 0..seq. On a GPU such a call is undefined, because a
+ *          launch cannot check a length without waiting. fattn_call_check of device.h can.
+ * Overlap  outputs and the workspace must not share a byte with each other or with an input. Interleaved tensors share none. */
 typedef struct fattn_tensors {
     size_t struct_size;
     const void *q, *k, *v;
@@ -381,9 +367,9 @@ typedef struct fattn_tensors {
     const void *dropout_mask;  /* dense b,h,s,s of dtype; of 8-bit types bf16 */
     const float *dropout_scale,
         *dropout_scale_inverse; /* [1]; the inverse: backward; cuDNN's graph has the first alone */
-    void *rng_dump; /* dense b,h,s,s, fp32: written where a query may see the key. cuDNN skips tiles
-                     * that the window or the lengths mask completely and leaves their numbers
-                     * unchanged; engines skip different tiles */
+    void *
+        rng_dump; /* dense b,h,s,s, fp32: written where a query may see the key. cuDNN skips tiles that the window or the lengths
+                   * mask completely and leaves their numbers unchanged; engines skip different tiles */
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit
                                   i % 8 of byte i / 8 is tile i */
     /* Angles: [seq_q, rope_dim], [seq_kv, rope_dim]; for cuDNN the same ones
@@ -405,27 +391,24 @@ typedef struct fattn_tensors {
 
 /* Enqueues O = softmax(scale * Q K^T + mask) V.
  * Memory   the caller owns every buffer. Nothing is allocated; inputs are not written.
- * Order    asynchronous on `stream`; never synchronises; may be captured in a CUDA graph, which
- * then refers to these addresses and must not outlive the plan. The cpu backend computes before it
- * returns and ignores `stream`. Threads  one plan may be launched from many threads at once, each
- * with its own workspace. Returns  FATTN_OK; FATTN_BAD_PROBLEM (nothing was launched or written);
- * FATTN_DEVICE_FAULT; FATTN_NO_MEMORY (on the GPU). A problem is bad if a pointer is NULL,
- * misaligned, or no memory of the plan's GPU. It is also bad if an output shares memory or the
- *          workspace is too small. With guards_off the library checks only NULL and the workspace.
- * The plan remembers addresses that passed: do not call with freed memory. Source   cuDNN backend
- * API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
+ * Order    asynchronous on `stream`; never synchronises; may be captured in a CUDA graph, which then refers to these addresses and
+ *          must not outlive the plan. The cpu backend computes before it returns and ignores `stream`.
+ * Threads  one plan may be launched from many threads at once, each with its own workspace.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (nothing was launched or written); FATTN_DEVICE_FAULT; FATTN_NO_MEMORY (on the GPU). A problem is
+ *          bad if a pointer is NULL, misaligned, or no memory of the plan's GPU. It is also bad if an output shares memory or the
+ *          workspace is too small. With guards_off the library checks only NULL and the workspace. The plan remembers addresses that
+ *          passed: do not call with freed memory.
+ * Source   cuDNN backend API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
                            struct CUstream_st *stream);
 
-/* Runs a plan with override_shapes for another problem. The problem may differ only in batch,
- * seq_q, seq_kv (each at most the plan's) and strides. The tensors belong to the other problem.
- * Nothing is compiled, and the engine need not be the best one. Returns  as fattn_forward;
- * FATTN_UNSUPPORTED (a field that the graph contains differs: the message names it; or a backend
- * other than cuDNN, or cuDNN itself, refuses: nothing was launched); FATTN_POLICY (a stride that is
- * not a multiple of 16 bytes; strides other than the plan's, which cuDNN 9.28.0 accepts and
- * ignores: docs/findings.md#override-strides). Rows of O and Stats beyond seq_q, up to the plan's,
- * may be written. Source   cuDNN backend API, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES and _STRIDES.
- */
+/* Runs a plan with override_shapes for another problem. The problem may differ only in batch, seq_q, seq_kv (each at most the plan's) and
+ * strides. The tensors belong to the other problem. Nothing is compiled, and the engine need not be the best one.
+ * Returns  as fattn_forward; FATTN_UNSUPPORTED (a field that the graph contains differs: the message names it; or a backend other than cuDNN,
+ *          or cuDNN itself, refuses: nothing was launched); FATTN_POLICY (a stride that is not a multiple of 16 bytes; strides other than the
+ *          plan's, which cuDNN 9.28.0 accepts and ignores: docs/findings.md#override-strides). Rows of O and Stats beyond seq_q, up to the
+ *          plan's, may be written.
+ * Source   cuDNN backend API, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES and _STRIDES. */
 fattn_status fattn_forward_as(const fattn_plan *plan, const fattn_problem *problem,
                               const fattn_tensors *tensors, struct CUstream_st *stream);
 

@@ -1,10 +1,10 @@
-/* fattn.hpp: libfattn for C++17, a header-only wrapper. Handles own their objects and can be moved,
- * not copied. From examples/first_call.cpp:
+/* fattn.hpp: libfattn for C++17, a header-only wrapper. Handles own their objects and can be moved, not copied.
+ * From examples/first_call.cpp:
  *
  *     auto options = fattn::context_options();
- *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and
- * addresses of device memory const fattn::context context(options); auto problem =
- * fattn::problem(); // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
+ *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and addresses of device memory
+ *     const fattn::context context(options);
+ *     auto problem = fattn::problem(); // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
  *     problem.dtype = FATTN_F32, problem.batch = 2, problem.heads_q = 8, problem.heads_k = 2;
  *     problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64, problem.has_right = 1; // causal
  *     const fattn::plan plan(context, problem);
@@ -14,12 +14,11 @@
  *     tensors.workspace = workspace.get(), tensors.workspace_bytes = workspace.size();
  *     plan.forward(tensors);
  *
- * Errors   Each operation has two forms. The plain one throws fattn::error. The one called try_...
- * throws nothing: it returns a status, or a result<T> with a status and, if that is FATTN_OK, a
- * value. With exceptions switched off only the second form exists. Memory   A handle destroys its
- * object when it goes out of scope. get() returns the C handle, which the C++ handle still owns.
- * release() returns it and gives up the ownership. Calls    fattn.h, cache.h, graph.h, policy.h and
- * score_mod.h say the shapes, the stream order, the threads and the status of each call.
+ * Errors   Each operation has two forms. The plain one throws fattn::error. The one called try_... throws nothing: it returns a status, or a
+ *          result<T> with a status and, if that is FATTN_OK, a value. With exceptions switched off only the second form exists.
+ * Memory   A handle destroys its object when it goes out of scope. get() returns the C handle, which the C++ handle still owns. release()
+ *          returns it and gives up the ownership.
+ * Calls    fattn.h, cache.h, graph.h, policy.h and score_mod.h say the shapes, the stream order, the threads and the status of each call.
  */
 #ifndef FATTN_HPP
 #define FATTN_HPP

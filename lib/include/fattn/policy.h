@@ -1,10 +1,9 @@
 /* policy.h: which backends and engines may be chosen, and what is known to be wrong.
  *
- * A rule names a range of cuDNN versions, a range of architectures, a condition on the problem, and
- * a link. The library has its own rules, the guards (fattn_problem.guards_off switches them off). A
- * policy adds the caller's rules. Decisions name the rule that refused a backend or removed an
- * engine. Threads  the stack of policies is the calling thread's own; no thread ever sees
- * another's.
+ * A rule names a range of cuDNN versions, a range of architectures, a condition on the problem, and a link. The library has its own rules,
+ * the guards (fattn_problem.guards_off switches them off). A policy adds the caller's rules. Decisions name the rule that refused a backend
+ * or removed an engine.
+ * Threads  the stack of policies is the calling thread's own; no thread ever sees another's.
  */
 #ifndef FATTN_POLICY_H
 #define FATTN_POLICY_H
@@ -22,9 +21,9 @@ typedef enum fattn_action { FATTN_ACTION_LIST(FATTN_AS_ENUM_) } fattn_action;
 
 #define FATTN_ANY (-1)
 
-/* Denies a backend, an engine, or an engine with certain knobs, where the rule holds. Or pins an
- * engine: where the rule holds, only that engine is used. Memory   the caller owns strings and
- * knobs; push copies them. The functions must stay callable while the policy is pushed. */
+/* Denies a backend, an engine, or an engine with certain knobs, where the rule holds. Or pins an engine: where the rule holds, only that
+ * engine is used.
+ * Memory   the caller owns strings and knobs; push copies them. The functions must stay callable while the policy is pushed. */
 typedef struct fattn_rule {
     size_t struct_size;
     const char *name;   /* decisions call the rule by this name */
@@ -33,9 +32,8 @@ typedef struct fattn_rule {
     const char *remedy; /* what to do instead, or NULL */
     const char *when;   /* the condition in words. The library gives it to `holds` and compares it
                            when it compares policies; or NULL */
-    /* The condition: does the rule hold for this resolved problem? The answer must depend on `when`
-     * and the problem alone. NULL: the rule holds for every problem; `when` must then be NULL too.
-     */
+    /* The condition: does the rule hold for this resolved problem? The answer must depend on `when` and the problem alone. NULL: the rule holds
+     * for every problem; `when` must then be NULL too. */
     bool (*holds)(const char *when, const fattn_problem *resolved);
     /* Writes the sentence for this problem, cut at `capacity` bytes with the final NUL. NULL: the
      * sentence is `why`. */
@@ -69,9 +67,9 @@ typedef struct fattn_policy {
 
 #define FATTN_POLICY_INIT { .struct_size = sizeof(fattn_policy) }
 
-/* From now on, on this thread, `policy` holds as well: its order replaces the one below, its rules
- * are added to those below. Copied. *depth is for fattn_policy_pop. Returns  FATTN_OK;
- * FATTN_BAD_PROBLEM (the rule, and what is wrong with it: nothing was pushed); FATTN_NO_MEMORY. */
+/* From now on, on this thread, `policy` holds as well: its order replaces the one below, its rules are added to those below. Copied.
+ * *depth is for fattn_policy_pop.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the rule, and what is wrong with it: nothing was pushed); FATTN_NO_MEMORY. */
 fattn_status fattn_policy_push(const fattn_policy *policy, int *depth);
 /* Restores the state before the push that gave `depth`, and drops everything that was pushed since.
  * A depth that is not on the stack does nothing (0, below, or above fattn_policy_depth()). */

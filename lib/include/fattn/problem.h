@@ -76,12 +76,11 @@ typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
  * ---------------------------------------------------------------------------------------------------------------
  */
 
-/* A plain value: copy it, print it, compare it. Start from FATTN_PROBLEM_INIT, which sets the size;
- * a field that is 0 has its default. Math     The math backend supports all of this, forward and
- * backward, in bf16, f16 and f32. It refuses 8-bit types, rope, unfuse_fma, a stats_dtype other
- * than f32, impl unified and spelling single (FATTN_UNSUPPORTED, with a sentence each). Grows New
- * fields come at the end. With an older, smaller struct_size absent fields are 0. With a larger one
- * the library refuses the problem if a byte that it does not know is not zero. */
+/* A plain value: copy it, print it, compare it. Start from FATTN_PROBLEM_INIT, which sets the size; a field that is 0 has its default.
+ * Math     The math backend supports all of this, forward and backward, in bf16, f16 and f32. It refuses 8-bit types, rope, unfuse_fma, a
+ *          stats_dtype other than f32, impl unified and spelling single (FATTN_UNSUPPORTED, with a sentence each).
+ * Grows    New fields come at the end. With an older, smaller struct_size absent fields are 0. With a larger one the library refuses the
+ *          problem if a byte that it does not know is not zero. */
 typedef struct fattn_problem {
     size_t struct_size; /* sizeof(fattn_problem) of the caller */
 
@@ -108,19 +107,17 @@ typedef struct fattn_problem {
     int64_t dim_qk;
     int64_t dim_v; /* 0: dim_qk */
 
-    /* Strides in elements, order b,h,s,d. All four 0: derived, as noted. Stride 0 in b, h or s
-     * broadcasts an input. A gradient whose stride is 0 where its input has stride 0 too (dQ for Q,
-     * dK for K, dV for V, dbias for bias) is the sum over that dimension; its extent there is 1.
-     * With other strides it is the gradient of each element. */
+    /* Strides in elements, order b,h,s,d. All four 0: derived, as noted. Stride 0 in b, h or s broadcasts an input.
+     * A gradient whose stride is 0 where its input has stride 0 too (dQ for Q, dK for K, dV for V, dbias for bias) is the sum over that
+     * dimension; its extent there is 1. With other strides it is the gradient of each element. */
     int64_t q_strides[4], k_strides[4], v_strides[4];    /* derived: dense b,s,h,d */
     int64_t o_strides[4], do_strides[4];                 /* derived: the memory order of Q; of O */
     int64_t dq_strides[4], dk_strides[4], dv_strides[4]; /* derived: the memory order of Q, K, V */
     int64_t stats_strides[4]; /* of Stats, Max and Sum_exp. Derived: dense b,h,s; ragged: b,s,h */
 
-    /* Scale and mask. A key is visible iff  col <= row + shift + window_right  (when has_right) and
-     * col > row + shift - window_left  (when has_left): the left bound counts the diagonal, the
-     * right one does not. shift is 0 top-left, and len_kv - len_q of each batch entry bottom-right.
-     * Causal is has_right with window_right 0. */
+    /* Scale and mask. A key is visible iff  col <= row + shift + window_right  (when has_right)  and
+     * col > row + shift - window_left  (when has_left): the left bound counts the diagonal, the right one does not.
+     * shift is 0 top-left, and len_kv - len_q of each batch entry bottom-right. Causal is has_right with window_right 0. */
     double attn_scale;    /* read when has_attn_scale; otherwise 1/sqrt(dim_qk) */
     int64_t window_left;  /* read when has_left */
     int64_t window_right; /* read when has_right */
@@ -141,30 +138,26 @@ typedef struct fattn_problem {
                               cuDNN reads one for each entry: guarded */
     int32_t len_rank;      /* of the length tensors: 0 or 4: [batch,1,1,1]; 1: [batch] */
 
-    /* Ragged (THD): sequences without gaps between them; needs padding. Entry b of a ragged tensor
-     * starts at its offsets[b]; its stride of b is not read. A stats tensor has a token of heads_q
-     * numbers (stride 1 of h), or is stored head by head (stride 1 of s). */
+    /* Ragged (THD): sequences without gaps between them; needs padding. Entry b of a ragged tensor starts at its offsets[b]; its stride of
+     * b is not read. A stats tensor has a token of heads_q numbers (stride 1 of h), or is stored head by head (stride 1 of s). */
     int32_t ragged_bits;   /* 0: nothing is ragged; 32 or 64: width of the offsets */
     uint32_t ragged;       /* FATTN_RAGGED_ bits; 0: all */
     int32_t ragged_tokens; /* unit of offsets: 0: elements; 1: tokens of the tensor's stride of s */
     int32_t packed_table;  /* pages: 1: the tables are ragged: entry b's pages start at its
                               table_offsets[b] */
-    /* Tokens of the buffers, declared to cuDNN, so that a backward's workspace is as small as
-     * possible. 0: not declared. The library does not declare them where cuDNN then computes wrong
-     * gradients (dims that are no multiple of 16; sm_8x and sm_12x from 9.18.1), unless guards_off.
-     */
+    /* Tokens of the buffers, declared to cuDNN, so that a backward's workspace is as small as possible. 0: not declared. The library does
+     * not declare them where cuDNN then computes wrong gradients (dims that are no multiple of 16; sm_8x and sm_12x from 9.18.1), unless
+     * guards_off. */
     int64_t total_q, total_kv;
 
-    /* Paged K (V): a pool [pages_k, heads_k, page_size_k, dim_qk]. k_strides are the pool's (stride
-     * of b: from page to page). Key j of entry b is in line j % page_size of page table[b][j /
-     * page_size]. Needs padding; forward only. */
+    /* Paged K (V): a pool [pages_k, heads_k, page_size_k, dim_qk]. k_strides are the pool's (stride of b: from page to page). Key j of entry b
+     * is in line j % page_size of page table[b][j / page_size]. Needs padding; forward only. */
     int64_t page_size_k, page_size_v; /* 0: not paged */
     int64_t pages_k, pages_v;         /* of the pool */
     int64_t table_k, table_v; /* pages of an entry in its table; 0: as many as seq_kv needs */
 
-    /* Bias: added to the scaled score, after score_mod. bias_dtype FATTN_BOOL is a boolean mask,
-     * one byte an element: 0 makes the score -inf. It has no gradient. cuDNN computes it wrongly on
-     * sm_90 (refused: docs/findings.md); use a bias of 0 and -inf. */
+    /* Bias: added to the scaled score, after score_mod. bias_dtype FATTN_BOOL is a boolean mask, one byte an element: 0 makes the score -inf. It
+     * has no gradient. cuDNN computes it wrongly on sm_90 (refused: docs/findings.md); use a bias of 0 and -inf. */
     int64_t bias_dim[4]; /* 1 or the full extent in b, h, s_q and s_kv; all 0: [1, heads_q, seq_q,
                             seq_kv] */
     int64_t bias_strides[4],
@@ -177,12 +170,10 @@ typedef struct fattn_problem {
     uint32_t mod_gradients; /* backward: bit i: the gradient of the score_mod's tensor i is written,
                                fp32 */
 
-    /* Dropout of P after the softmax. Backward drops the scores that its forward dropped, if the
-     * same backend computes both (fattn_plan_backend): a policy that allows several may give them
-     * to two. The generator is cuDNN's Philox. Seed and offset are in device memory, and the call
-     * reads them when it runs, so a replayed graph reads new ones. The cpu and the math backend
-     * share another generator (lib/src/problem/dropout.h) that depends only on seed, offset, b, h,
-     * row and key. */
+    /* Dropout of P after the softmax. Backward drops the scores that its forward dropped, if the same backend computes both
+     * (fattn_plan_backend): a policy that allows several may give them to two. The generator is cuDNN's Philox. Seed and offset are
+     * in device memory, and the call reads them when it runs, so a replayed graph reads new ones. The cpu and the math backend share another
+     * generator (lib/src/problem/dropout.h) that depends only on seed, offset, b, h, row and key. */
     double dropout;       /* 0 <= p < 1 */
     int64_t rope_dim;     /* rope: the last channels that rotate; 0: all */
     int32_t rng_bits;     /* of seed and offset: 0 or 64: int64; 32: int32 */
@@ -197,19 +188,16 @@ typedef struct fattn_problem {
                      Q's angles for both */
 
     /* 8-bit types. cuDNN wants head dims that are multiples of 16.
-     * E4M3, E5M2   value = code * descale. Every product is descaled. P, dS and 8-bit outputs are
-     * scaled before their casts. The factors are in device memory. Inputs: descale_q, _k, _v
-     * (backward: _o, _do). P: scale_s and descale_s. dS: scale_dp and descale_dp. A descale is the
-     * inverse of its scale. 8-bit outputs: scale_o, scale_dq, _dk, _dv. A backward with an O of 16
-     * bits also gets descale_o, which holds 1: cuDNN needs the pointer and ignores the number. The
-     * largest magnitudes before scaling are outputs: amax_s (of P), amax_o; amax_dp (of dS),
-     * amax_dq, _dk, _dv. MX           MXE4M3, MXE5M2: value = code * factor. Each block of 32 along
-     * the summed dimension has a factor in E8M0. The factors of a head are rows x blocks, padded to
-     * 128 x 4, in the order F8_128x4, head after head. A backward also sums along queries and keys.
-     * q_t, k_t and do_t are Q, K and dO quantised again in that direction, with their own factors
-     * (channels x blocks of rows). do_t is of do_dtype; do_16 is dO in o_dtype. Their layouts are
-     * those of Q, K and dO. sf_v is along the keys in the forward and along the channels in the
-     * backward. */
+     * E4M3, E5M2   value = code * descale. Every product is descaled. P, dS and 8-bit outputs are scaled before their casts. The factors are in
+     *              device memory. Inputs: descale_q, _k, _v (backward: _o, _do). P: scale_s and descale_s. dS: scale_dp and descale_dp. A
+     *              descale is the inverse of its scale. 8-bit outputs: scale_o, scale_dq, _dk, _dv. A backward with an O of 16 bits also gets
+     *              descale_o, which holds 1: cuDNN needs the pointer and ignores the number. The largest magnitudes before scaling are
+     *              outputs: amax_s (of P), amax_o; amax_dp (of dS), amax_dq, _dk, _dv.
+     * MX           MXE4M3, MXE5M2: value = code * factor. Each block of 32 along the summed dimension has a factor in E8M0. The factors of a
+     *              head are rows x blocks, padded to 128 x 4, in the order F8_128x4, head after head. A backward also sums along queries and
+     *              keys. q_t, k_t and do_t are Q, K and dO quantised again in that direction, with their own factors (channels x blocks of
+     *              rows). do_t is of do_dtype; do_16 is dO in o_dtype. Their layouts are those of Q, K and dO. sf_v is along the keys in the
+     *              forward and along the channels in the backward. */
     int32_t scaling; /* fattn_scaling: scales of an earlier call (delayed) or of this one (current);
                         the graph is the same */
     int32_t scale_format; /* fattn_format: the declared strides of scale factors; block-scaled types

@@ -1,19 +1,16 @@
 /* score_mod.h: a user's modification of the score, recorded once.
  *
- * A callback receives the scaled score as a value and records operations on it. Two recordings are
- * the same modification if their operations, constants and tensor signatures (type, extents,
- * strides) are equal. Names, addresses and callbacks do not matter. The library derives the
+ * A callback receives the scaled score as a value and records operations on it. Two recordings are the same modification if their operations,
+ * constants and tensor signatures (type, extents, strides) are equal. Names, addresses and callbacks do not matter. The library derives the
  * gradient from the recording; a user may record another one.
  *
- * Equality  The library compares a normal form. It removes unused steps, merges equal steps, and
- * evaluates constants. It sorts the inputs of add, mul, max, min, eq, ne, and, or. It writes gt and
- * ge as lt and le, a - c as a + -c, and select(not c, x, y) as select(c, y, x) where that is exact.
- * So the order of independent steps does not matter. The normal form changes no number. Tensors,
- * also unused ones, keep the order of recording, because the call gives addresses in this order. A
- * user's gradient is a part of the modification if it differs from the derived one. Values    fp32,
- * one for every (batch, head, row, key); comparisons and logic give 1 or 0. Errors    After the
- * first failure inside a callback, later calls return a value below 0 and do nothing. The creation
- * returns the failure.
+ * Equality  The library compares a normal form. It removes unused steps, merges equal steps, and evaluates constants. It sorts the inputs of
+ *           add, mul, max, min, eq, ne, and, or. It writes gt and ge as lt and le, a - c as a + -c, and select(not c, x, y) as
+ *           select(c, y, x) where that is exact. So the order of independent steps does not matter. The normal form changes no number.
+ *           Tensors, also unused ones, keep the order of recording, because the call gives addresses in this order. A user's gradient is a
+ *           part of the modification if it differs from the derived one.
+ * Values    fp32, one for every (batch, head, row, key); comparisons and logic give 1 or 0.
+ * Errors    After the first failure inside a callback, later calls return a value below 0 and do nothing. The creation returns the failure.
  */
 #ifndef FATTN_SCORE_MOD_H
 #define FATTN_SCORE_MOD_H
@@ -78,10 +75,9 @@ typedef fattn_value (*fattn_score_mod_gradient_callback)(fattn_recorder *recorde
                                                          fattn_value score, fattn_value gradient,
                                                          void *user);
 
-/* Calls `callback` once and keeps what it recorded. `gradient` NULL: the library derives the
- * gradient. The library does not keep the callbacks. Returns  FATTN_OK; FATTN_BAD_PROBLEM (a value
- * of another recording, too many operations, a result that is no value: the message names the
- * operation); FATTN_NO_MEMORY. */
+/* Calls `callback` once and keeps what it recorded. `gradient` NULL: the library derives the gradient. The library does not keep the callbacks.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a value of another recording, too many operations, a result that is no value: the message names
+ *          the operation); FATTN_NO_MEMORY. */
 fattn_status fattn_score_mod_create(fattn_score_mod **out, fattn_score_mod_callback callback,
                                     fattn_score_mod_gradient_callback gradient, void *user);
 void fattn_score_mod_destroy(fattn_score_mod *mod); /* plans keep their own reference */

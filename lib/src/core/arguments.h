@@ -56,11 +56,10 @@ typedef struct fattn__arguments {
 void fattn__arguments_of(fattn__arguments *out, const fattn_problem *resolved,
                          size_t workspace_bytes);
 
-/* Checks the addresses of a call. NULL is always refused. Unless `trusting` (the problem's guards
- * are off), these are refused too: an address that is not 16-byte aligned, an address that is not
- * memory of `device` (with `cuda`), and an output or workspace that shares a byte with another
- * buffer. The plan remembers a set of addresses that passed, so the driver is asked once. Returns
- * FATTN_OK; FATTN_BAD_PROBLEM (the message names the argument). */
+/* Checks the addresses of a call. NULL is always refused. Unless `trusting` (the problem's guards are off), these are refused too:
+ * an address that is not 16-byte aligned, an address that is not memory of `device` (with `cuda`), and an output or workspace that
+ * shares a byte with another buffer. The plan remembers a set of addresses that passed, so the driver is asked once.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the message names the argument). */
 fattn_status fattn__arguments_check(fattn__arguments *arguments, const fattn_tensors *tensors,
                                     bool trusting, const struct gpu_driver *cuda, int device);
 

@@ -1,13 +1,12 @@
-/* How a problem is divided so that its scores fit in the workspace: into chunks of heads, of rows
- * and of keys. All have one size, except the last. The chunks depend only on the problem.
+/* How a problem is divided so that its scores fit in the workspace: into chunks of heads, of rows and of keys. All have one size,
+ * except the last. The chunks depend only on the problem.
  *
- * Bound    the scores of a chunk, with the values kept for each of them, take at most
- * FATTN__MATH_SCORE_BYTES, or one tile of 128 x 128 of one head if that is more. The rest of the
- * workspace is linear in the problem's tensors. It has the fp32 sums of O, dQ, dK, dV and dbias if
- * several chunks add up. It has a whole gradient if that is summed over the broadcast dimensions of
- * its input. It has dense copies of paged K and V for the batch entries of a chunk: at most
- * FATTN__MATH_SCORE_BYTES, or those of one entry. Order batch and head outermost, then rows, then
- * keys. Every sum has one fixed order: the same inputs give the same bits. */
+ * Bound    the scores of a chunk, with the values kept for each of them, take at most FATTN__MATH_SCORE_BYTES, or one tile of 128 x
+ * 128 of one
+ *          head if that is more. The rest of the workspace is linear in the problem's tensors. It has the fp32 sums of O, dQ, dK,
+ * dV and dbias if several chunks add up. It has a whole gradient if that is summed over the broadcast dimensions of its input. It
+ * has dense copies of paged K and V for the batch entries of a chunk: at most FATTN__MATH_SCORE_BYTES, or those of one entry. Order
+ * batch and head outermost, then rows, then keys. Every sum has one fixed order: the same inputs give the same bits. */
 #ifndef FATTN_MATH_CHUNKS_H
 #define FATTN_MATH_CHUNKS_H
 

@@ -1,14 +1,12 @@
-/* The parameters of the math backend's kernels: plain structs, with the same bytes in C and CUDA C.
- * Every kernel except the sum takes one fattn__call by value. Its size stays below the 4 KiB of
- * parameters that every driver passes.
+/* The parameters of the math backend's kernels: plain structs, with the same bytes in C and CUDA C. Every kernel except the sum
+ * takes one fattn__call by value. Its size stays below the 4 KiB of parameters that every driver passes.
  *
- * A call works on a chunk: `heads` query heads from head0 (counted over batch and head together),
- * `row_tiles` tiles of 128 rows from row0, `key_tiles` tiles of 128 keys from key0. The scores of a
- * chunk are in the workspace as [heads][row_tiles * 128][key_tiles * 128]. A tile that the band and
- * the lengths mask completely is neither written nor read.
+ * A call works on a chunk: `heads` query heads from head0 (counted over batch and head together), `row_tiles` tiles of 128 rows
+ * from row0, `key_tiles` tiles of 128 keys from key0. The scores of a chunk are in the workspace as
+ * [heads][row_tiles * 128][key_tiles * 128]. A tile that the band and the lengths mask completely is neither written nor read.
  *
- * Ragged   a matrix with `starts` has its batch entries one after the other. Rows at and past the
- * length of an entry belong to another entry, so no kernel reads or writes them. */
+ * Ragged   a matrix with `starts` has its batch entries one after the other. Rows at and past the length of an entry belong to
+ * another entry, so no kernel reads or writes them. */
 #ifndef FATTN_CUDA_PARAMS_H
 #define FATTN_CUDA_PARAMS_H
 
@@ -87,8 +85,8 @@ typedef struct fattn__call {
     int32_t base_2; /* Stats are written in base 2 */
     fattn__lengths lengths;
 
-    /* The product: left x right. In the products of rows and keys, `depth` elements each; in the
-     * others, `width` columns of `out`. */
+    /* The product: left x right. In the products of rows and keys, `depth` elements each; in the others, `width` columns of
+     * `out`. */
     fattn__matrix left, right, out;
     int32_t group; /* query heads that share a head of `right` */
     int32_t depth, width;

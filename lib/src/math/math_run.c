@@ -65,8 +65,8 @@ static void add_tiles(grid *g, int64_t count, int64_t columns)
 static fattn_status launch_grid(const fattn__math_run *r, fattn__kernel family, int type,
                                 const grid *g, fattn__call *call)
 {
-    /* Narrow tiles also if there would be fewer wide tiles than the two that a multiprocessor can
-     * hold. The sum of a result has the same order in both. */
+    /* Narrow tiles also if there would be fewer wide tiles than the two that a multiprocessor can hold. The sum of a result has
+     * the same order in both. */
     const bool is_wide =
         g->columns > NARROW && 2 * g->wide >= 3 * (int64_t)r->plan->context->info.multiprocessors;
     return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + 2 * type + is_wide),

@@ -32,8 +32,8 @@ fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *
         call.summed[axis] = sum->dim[axis] > 1 && sum->to_strides[axis] == 0 && !packed;
         *(call.summed[axis] ? &call.terms : &call.kept) *= sum->dim[axis];
     }
-    /* The threads of a warp read neighbours: neighbouring results if the innermost dimension stays,
-     * neighbouring terms if it is summed. */
+    /* The threads of a warp read neighbours: neighbouring results if the innermost dimension stays, neighbouring terms if it is
+     * summed. */
     const int64_t enough = call.summed[3] ? THREADS : THREADS / 32;
     while (call.lanes < call.terms && call.lanes < THREADS &&
            (call.lanes < enough || THREADS / call.lanes > call.kept))

@@ -13,27 +13,26 @@ typedef struct fattn__sum {
     int64_t dim[4];                    /* of `from` */
     int64_t strides[4], to_strides[4]; /* in elements; 0 in to_strides if the dimension is summed */
     int32_t dtype, to_dtype;           /* fattn_dtype */
-    /* With to_starts, `to` is ragged: entry b begins at to_starts[b] * to_start_step elements
-     * (to_strides[0] is not read). It has lengths[b * length_step] rows, or with length_sums
-     * lengths[b + 1] - lengths[b]. Rows past them are not written. */
+    /* With to_starts, `to` is ragged: entry b begins at to_starts[b] * to_start_step elements (to_strides[0] is not read). It has
+     * lengths[b * length_step] rows, or with length_sums lengths[b + 1] - lengths[b]. Rows past them are not written. */
     const void *to_starts;
     int64_t to_start_step;
     const int32_t *lengths;
     int32_t to_start_bits, length_step, length_sums, reserved;
 } fattn__sum;
 
-/* Loads the kernels of this context, once. Every plan that will launch one of them calls this
- * function when it is made. For a described device nothing is loaded. Threads: any. Returns
- * FATTN_OK; FATTN_UNSUPPORTED (built without a CUDA compiler, or the device is older than sm_80);
- * FATTN_ENVIRONMENT (the driver refuses the kernels: its reason is in the message). */
+/* Loads the kernels of this context, once. Every plan that will launch one of them calls this function when it is made. For a
+ * described device nothing is loaded. Threads: any.
+ * Returns  FATTN_OK; FATTN_UNSUPPORTED (built without a CUDA compiler, or the device is older than sm_80); FATTN_ENVIRONMENT (the
+ * driver
+ *          refuses the kernels: its reason is in the message). */
 fattn_status fattn__math_open(fattn_context *context);
 /* Frees the kernels. The GPU's context must be current. Part of fattn_context_destroy. */
 void fattn__math_close(fattn_context *context);
 
-/* Enqueues the sum: fp32 accumulation in an order that depends only on the extents, so it repeats
- * bit for bit. It needs no workspace, allocates nothing, does not synchronise and can be captured.
- * The GPU's context must be current (cuDNN's engine: after fattn__enter). Returns  FATTN_OK;
- * FATTN_INTERNAL (fattn__math_open was not called); FATTN_DEVICE_FAULT. */
+/* Enqueues the sum: fp32 accumulation in an order that depends only on the extents, so it repeats bit for bit. It needs no
+ * workspace, allocates nothing, does not synchronise and can be captured. The GPU's context must be current
+ * (cuDNN's engine: after fattn__enter). Returns  FATTN_OK; FATTN_INTERNAL (fattn__math_open was not called); FATTN_DEVICE_FAULT. */
 fattn_status fattn__math_sum(const fattn_context *context, const fattn__sum *sum,
                              struct CUstream_st *stream);
 

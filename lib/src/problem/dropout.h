@@ -1,18 +1,16 @@
-/* The dropout generator of the CPU and math backends (cuDNN has its own). Plain C and CUDA C: the
- * library on the host, its kernels and all tests use these functions.
+/* The dropout generator of the CPU and math backends (cuDNN has its own). Plain C and CUDA C: the library on the host, its kernels
+ * and all tests use these functions.
  *
- * Whether a score is kept is a pure function of (seed, offset, b, h, i, j). Extents, masks and the
- * order of work have no influence. So a backward drops the same scores as its forward, and a
- * replayed graph uses the seed and offset that are in memory at the replay.
+ * Whether a score is kept is a pure function of (seed, offset, b, h, i, j). Extents, masks and the order of work have no influence.
+ * So a backward drops the same scores as its forward, and a replayed graph uses the seed and offset that are in memory at the
+ * replay.
  *
- *   key   = the first two words of Philox4x32-10 with counter (offset low, offset high, 0, 0) and
- * key (seed low, seed high) words = Philox4x32-10 with counter (j / 4, i, h, b), each modulo 2^32,
- * and that key kept  = words[j % 4] >= threshold, the threshold being round(p 2^32), at most 2^32 -
- * 1
+ *   key   = the first two words of Philox4x32-10 with counter (offset low, offset high, 0, 0) and key (seed low, seed high)
+ *   words = Philox4x32-10 with counter (j / 4, i, h, b), each modulo 2^32, and that key
+ *   kept  = words[j % 4] >= threshold, the threshold being round(p 2^32), at most 2^32 - 1
  *
- * Seed and offset are read as 64 bits; an int32 is sign-extended. A kept score is multiplied by 1 /
- * (1 - p). Source   J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011:
- * Philox4x32 with ten rounds. */
+ * Seed and offset are read as 64 bits; an int32 is sign-extended. A kept score is multiplied by 1 / (1 - p).
+ * Source   J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011: Philox4x32 with ten rounds. */
 #ifndef FATTN_DROPOUT_H
 #define FATTN_DROPOUT_H
 

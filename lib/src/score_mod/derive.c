@@ -1,11 +1,11 @@
 /* The gradient of a program, by reverse mode.
  *
- * At edges   abs: 1 at 0. relu: 0 at 0. max, min: a tie goes to the first input, as the text has
- * it. select: the gradient goes to the input that was chosen. ceil, floor, comparisons and logic:
- * 0. mod: as between two jumps. pow: 0 to the exponent where the base is not above 0. No NaN     a
- * masked key has d(loss)/d(modified score) = 0, and an input that was not chosen has 0 from its
- * select; but 0 times the slope of log, a quotient, exp … there may be 0 times infinity. So where a
- * slope may be infinite a zero stays a zero by a select, not by a product. */
+ * At edges   abs: 1 at 0. relu: 0 at 0. max, min: a tie goes to the first input, as the text has it. select: the gradient goes to the input
+ *            that was chosen. ceil, floor, comparisons and logic: 0. mod: as between two jumps. pow: 0 to the exponent where the base is not
+ *            above 0.
+ * No NaN     a masked key has d(loss)/d(modified score) = 0, and an input that was not chosen has 0 from its select; but 0 times the slope of
+ *            log, a quotient, exp … there may be 0 times infinity. So where a slope may be infinite a zero stays a zero by a select, not by
+ *            a product. */
 #include <math.h>
 
 #include "recording.h"

@@ -1,17 +1,13 @@
-/* The recording of a score_mod, in the form that backends read: a list of nodes, each input before
- * its use. The CPU backend evaluates it, the kernels of the math backend interpret it, and the
- * cuDNN backend builds its graph from it.
+/* The recording of a score_mod, in the form that backends read: a list of nodes, each input before its use. The CPU backend
+ * evaluates it, the kernels of the math backend interpret it, and the cuDNN backend builds its graph from it.
  *
  * Both programs have a normal form, on which backends may rely:
  *   - equal nodes are one node, and a result needs every node;
- *   - the first input of an operation (of a select: `b`, the value that is kept) is never a
- * constant or a tensor, because cuDNN takes no real tensor there. If one must come first, it is
- * written  key * -0 + x,  which is x to the last bit;
- *   - inputs that are conditions (`a` of select, all of and, or, not) are comparisons or logic;
- * every other input is a number. A condition that is used as a number is written  select(condition,
- * 1, 0),  a number that is used as a condition  ne(x, 0);
- *   - results are numbers, and never a constant or a tensor alone. They may be SCORE or GRADIENT
- * itself. */
+ *   - the first input of an operation (of a select: `b`, the value that is kept) is never a constant or a tensor, because cuDNN
+ * takes no real tensor there. If one must come first, it is written  key * -0 + x,  which is x to the last bit;
+ *   - inputs that are conditions (`a` of select, all of and, or, not) are comparisons or logic; every other input is a number. A
+ * condition that is used as a number is written  select(condition, 1, 0),  a number that is used as a condition  ne(x, 0);
+ *   - results are numbers, and never a constant or a tensor alone. They may be SCORE or GRADIENT itself. */
 #ifndef FATTN_SCORE_MOD_PROGRAM_H
 #define FATTN_SCORE_MOD_PROGRAM_H
 
@@ -52,9 +48,9 @@ static inline int fattn__mod_inputs(int op)
 typedef struct fattn__mod_program {
     int32_t count;
     int32_t result; /* index of the modified score, or of d(loss)/d(score) */
-    int32_t tensor_results[FATTN_MOD_MAX_TENSORS]; /* gradient programs: index of d(loss)/d(tensor
-                                                      i) before the sum over the dimensions that the
-                                                      tensor broadcasts; -1: no gradient */
+    int32_t tensor_results
+        [FATTN_MOD_MAX_TENSORS]; /* gradient programs: index of d(loss)/d(tensor i) before the sum over the
+                                    dimensions that the tensor broadcasts; -1: no gradient */
     fattn__mod_node at[FATTN__MOD_MAX_NODES];
 } fattn__mod_program;
 

@@ -1,5 +1,4 @@
-/* Computes one operation in double precision: for folding constants and for evaluating programs.
- * Edge cases:
+/* Computes one operation in double precision: for folding constants and for evaluating programs. Edge cases:
  *
  *   max, min     of a NaN and a number: the number
  *   mod          the remainder of the division rounded towards zero, as C's fmod

@@ -139,14 +139,12 @@ static inline void compare_one(const memory *m, const int64_t at[4], int64_t off
     }
 }
 
-/* What is left of sums that cancel: the roundings of their terms dS_ij = P_ij (f dP_ij - D_i), f
- * what dropout multiplies with. The elements of dO and V lie evenly in [-1, 1], with variance 1/3:
- * dP_ij, a sum of d_v products, deviates by sqrt(d_v) / 3, D_i by f times that at most, and P_i
- * sums to 1. So sum_j |dS_ij| is 2 f sqrt(d_v) / 3 or so, four times that in the worst of some
- * hundred rows. keys that are all the same: dQ_i = scale k sum_j dS_ij, whose terms were cast to
- * the inputs' type; one dK of them all adds up the rows, where a rounding of at most u has u /
- * sqrt(3) and q 1 / sqrt(3); a score_mod's number for all rows and keys: in fp32, but each term may
- * be multiplied with its j - i (relative position), and it is a sum of rows. */
+/* What is left of sums that cancel: the roundings of their terms dS_ij = P_ij (f dP_ij - D_i), f what dropout multiplies with. The elements of dO and V
+ * lie evenly in [-1, 1], with variance 1/3: dP_ij, a sum of d_v products, deviates by sqrt(d_v) / 3, D_i by f times that at most, and P_i sums to 1. So
+ * sum_j |dS_ij| is 2 f sqrt(d_v) / 3 or so, four times that in the worst of some hundred rows.
+ *   keys that are all the same: dQ_i = scale k sum_j dS_ij, whose terms were cast to the inputs' type; one dK of them all adds up the rows, where a
+ *     rounding of at most u has u / sqrt(3) and q 1 / sqrt(3);
+ *   a score_mod's number for all rows and keys: in fp32, but each term may be multiplied with its j - i (relative position), and it is a sum of rows. */
 static inline double cancelled_of(const scene *s, const memory *m, double unit, double kept)
 {
     const fattn_problem *p = &s->p;

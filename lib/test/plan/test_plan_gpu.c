@@ -146,8 +146,8 @@ Test(gpu, forward_and_backward_agree_with_the_cpu)
     fattn_context *context = open_gpu(), *host = open_cpu();
     compute(&gpu, context, NULL);
     compute(&cpu, host, NULL);
-    /* Values are below 1 in O and of order 1 in the gradients: a lost tile or a wrong mask is off
-     * by more than 0.05, rounding by less. */
+    /* Values are below 1 in O and of order 1 in the gradients: a lost tile or a wrong mask is off by more than 0.05, rounding by
+     * less. */
     cr_expect_lt(largest_difference(gpu.o, cpu.o), 0.02);
     cr_expect_lt(largest_difference(gpu.dq, cpu.dq), 0.05);
     cr_expect_lt(largest_difference(gpu.dk, cpu.dk), 0.05);

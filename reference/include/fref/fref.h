@@ -1,13 +1,12 @@
 /* fref.h: attention in double precision. Its answers are the reference results.
  *
- * The reference is plain C with libc, libm and OpenMP. It includes nothing of lib/. It reads inputs
- * as the exact bits of their type, computes in double, and rounds nothing. For each answer it also
- * computes the error that a correct kernel may make, in the unit of the answer: `sigma` is a model
- * standard deviation, `bound` is a worst case. docs/numerics.md derives both.
+ * The reference is plain C with libc, libm and OpenMP. It includes nothing of lib/. It reads inputs as the exact bits of their
+ * type, computes in double, and rounds nothing. For each answer it also computes the error that a correct kernel may make, in the
+ * unit of the answer: `sigma` is a model standard deviation, `bound` is a worst case. docs/numerics.md derives both.
  *
- * Order    b batch, h head, i row (query) or j key, c channel. Every array that fref writes is
- * dense and holds doubles. Memory   The caller owns every array. Inputs are not written. Errors
- * Functions return 0 or an errno. A failed call leaves the outputs undefined. */
+ * Order    b batch, h head, i row (query) or j key, c channel. Every array that fref writes is dense and holds doubles.
+ * Memory   The caller owns every array. Inputs are not written.
+ * Errors   Functions return 0 or an errno. A failed call leaves the outputs undefined. */
 #ifndef FREF_H
 #define FREF_H
 
@@ -54,9 +53,9 @@ typedef struct fref_modified {
     double value;     /* -INFINITY: this row does not have this key */
     double slope;     /* d value / d score */
     double curvature; /* d slope / d score */
-    /* How far fp32 arithmetic may be from the value and from the slope. `rounded` is the sum of the
-     * magnitudes that fp32 rounds on the way; a choice is exact and adds 0. `approximated` is the
-     * part that transcendental functions give, which an engine may approximate (eps_mod). */
+    /* How far fp32 arithmetic may be from the value and from the slope. `rounded` is the sum of the magnitudes that fp32 rounds on
+     * the way; a choice is exact and adds 0. `approximated` is the part that transcendental functions give, which an engine may
+     * approximate (eps_mod). */
     double rounded, approximated, slope_rounded, slope_approximated;
 } fref_modified;
 /* Modifies one score; `at` is b,h,i,j. Several threads call it at once. */
@@ -83,10 +82,9 @@ typedef struct fref_problem {
                             the denominator; NULL: none */
     double keep_scale;   /* the factor of the P_ij that are kept: 1/(1-p) */
     fref_scales scales;  /* 8-bit types */
-    /* A sample, in ascending order; NULL: all. The forward and dQ are computed for these rows of
-     * every head, and the row dimension of the answers is row_count. dK and dV are computed for
-     * these keys. A row's largest score and amax are those of the sample; dsink and dbias are of
-     * everything. The cost is that of the sample. */
+    /* A sample, in ascending order; NULL: all. The forward and dQ are computed for these rows of every head, and the row dimension
+     * of the answers is row_count. dK and dV are computed for these keys. A row's largest score and amax are those of the sample;
+     * dsink and dbias are of everything. The cost is that of the sample. */
     const int64_t *row_sample, *key_sample;
     int64_t row_count, key_count;
 } fref_problem;
@@ -107,11 +105,12 @@ typedef struct fref_rounding {
                    term) */
     bool partials_cast; /* backward, GQA: partial dK and dV are cast to `in` before the sum over the
                            group */
-    bool bias_parts_cast; /* backward: the terms of dbias are cast to its type before the sum, and
-                           * again after each dimension (b, h, rows). If nothing is summed, scale
-                           * times the term is cast */
-    unsigned coherent;    /* backward: bits of fref_gradient. The rounding errors of these sums may
-                           * have one sign, so amax_* is bounded by the bound alone */
+    bool
+        bias_parts_cast; /* backward: the terms of dbias are cast to its type before the sum, and again after each dimension (b, h,
+                          * rows). If nothing is summed, scale times the term is cast */
+    unsigned
+        coherent; /* backward: bits of fref_gradient. The rounding errors of these sums may have one sign, so amax_* is bounded
+                   * by the bound alone */
 } fref_rounding;
 
 typedef enum fref_gradient {
@@ -165,8 +164,9 @@ typedef struct fref_backward_out {
     double *amax_dp, *amax_dq, *amax_dk, *amax_dv; /* [3]: value, least, most */
 } fref_backward_out;
 
-/* Computes the backward answers. `o` and `stats` (fp32, element (b,h,i,0)) are inputs: the same
- * bits that the engine reads. Threads  As fref_forward. Returns  0, or ENOMEM. */
+/* Computes the backward answers. `o` and `stats` (fp32, element (b,h,i,0)) are inputs: the same bits that the engine reads.
+ * Threads  As fref_forward.
+ * Returns  0, or ENOMEM. */
 int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k,
                   const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
                   const fref_tensor *d_o, const fref_rounding *rounding,

@@ -1,12 +1,13 @@
 /* gpu.h: the reference on a GPU, as CUDA C kernels in double precision.
  *
- * The problem and the answers are those of fref.h, equal to the C reference within 1e-12 relative.
- * Sigmas and bounds of O, dQ, dK and dV come from rough sums (docs/numerics.md, section 2). They
- * are never below those of the C reference, and at most 0.5 % above.
+ * The problem and the answers are those of fref.h, equal to the C reference within 1e-12 relative. Sigmas and bounds of O, dQ, dK
+ * and dV come from rough sums (docs/numerics.md, section 2). They are never below those of the C reference, and at most 0.5 %
+ * above.
  *
- * Driver   The CUDA driver is loaded with dlopen. The caller makes its CUDA context current on the
- * thread; no function here makes one. Memory   Pointers in fref_problem, fref_tensor and the
- * outputs are device addresses where this header says so. Order    Calls enqueue work on `stream`.
+ * Driver   The CUDA driver is loaded with dlopen. The caller makes its CUDA context current on the thread; no function here makes
+ *          one.
+ * Memory   Pointers in fref_problem, fref_tensor and the outputs are device addresses where this header says so.
+ * Order    Calls enqueue work on `stream`.
  * Threads  Use one fref_gpu from one thread at a time. */
 #ifndef FREF_GPU_H
 #define FREF_GPU_H
@@ -21,8 +22,8 @@ struct CUstream_st;
 typedef struct fref_gpu fref_gpu;
 
 /* Creates an fref_gpu, which owns the kernels and scratch memory that grows with use.
- * Returns  0; ENODEV (no driver, or no current context); ENOEXEC (this build has no kernels, or
- * none for this GPU); ENOMEM. `error` then has the sentence. */
+ * Returns  0; ENODEV (no driver, or no current context); ENOEXEC (this build has no kernels, or none for this GPU); ENOMEM. `error`
+ *          then has the sentence. */
 int fref_gpu_create(fref_gpu **out, char error[256]);
 void fref_gpu_destroy(fref_gpu *gpu); /* its CUDA context is current, or destroyed */
 
@@ -50,12 +51,12 @@ typedef struct fref_gpu_mod {
 } fref_gpu_mod;
 
 /* Compute the forward and the backward answers on the GPU.
- * Memory   These fields of the problem are device addresses: len_q, len_kv, sink, keep, bias->data,
- * alibi, row_sample and key_sample. Data, first and pages of each tensor and every array of `out`
- * are device addresses too. `mod` (NULL: none) replaces `modify`, which is not read. Order    The
- * functions wait for `stream` before they return. Returns  0; ENOMEM; EIO (the GPU failed); ENOTSUP
- * (`error` says what is not supported. A NaN, an infinity or a value above 2^120 in an input is not
- * supported here; the C reference supports them). */
+ * Memory   These fields of the problem are device addresses: len_q, len_kv, sink, keep, bias->data, alibi, row_sample and
+ *          key_sample. Data, first and pages of each tensor and every array of `out` are device addresses too. `mod` (NULL: none)
+ *          replaces `modify`, which is not read.
+ * Order    The functions wait for `stream` before they return.
+ * Returns  0; ENOMEM; EIO (the GPU failed); ENOTSUP (`error` says what is not supported. A NaN, an infinity or a value above 2^120
+ *          in an input is not supported here; the C reference supports them). */
 int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
                      const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
                      const fref_rounding *rounding, const fref_forward_out *out,

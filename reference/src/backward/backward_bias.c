@@ -1,23 +1,20 @@
 /* dBias: dX = P (dP - D), summed over the dimensions that the bias broadcasts.
  *
- * dX is fp32. It is cast to dBias's type before it is summed (bias_parts_cast, n > 1), and after
- * each of the m reduced dimensions (in the order b, h, rows) except the last. The result is cast
- * when it is written. So, over the n reduced entries:
+ * dX is fp32. It is cast to dBias's type before it is summed (bias_parts_cast, n > 1), and after each of the m reduced
+ * dimensions (in the order b, h, rows) except the last. The result is cast when it is written. So, over the n reduced entries:
  *
- *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD F (u |dX|)^2, + ab^2 + THIRD (u
- * |dBias|)^2 bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + m u |dX| + |dX| where P may be
- * flushed, + ab sqrt(n/16) + u |dBias| ab = e32 sqrt(n/16) sum |dX| F = 1 + e_1 + e_1 e_2 + .. (m
- * terms), e_l the reduced extents
+ *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD F (u |dX|)^2, + ab^2 + THIRD (u |dBias|)^2
+ *   bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + m u |dX| + |dX| where P may be flushed, + ab sqrt(n/16) + u |dBias|
+ *   ab = e32 sqrt(n/16) sum |dX|
+ *   F = 1 + e_1 + e_1 e_2 + .. (m terms), e_l the reduced extents
  *
- * es, ep, eD and the others are those of backward_rows.c; u is dBias's. A partial sum after the
- * dimensions 1 .. l has e_1 .. e_l parts. Its square is at most that number times the sum of their
- * squares (Cauchy-Schwarz), and its size at most the sum of their sizes. cuDNN's engines cast in
- * this way: their sums are, to the bit, the sums of rounded parts and rounded partial sums.
+ * es, ep, eD and the others are those of backward_rows.c; u is dBias's. A partial sum after the dimensions 1 .. l has e_1 .. e_l
+ * parts. Its square is at most that number times the sum of their squares (Cauchy-Schwarz), and its size at most the sum of
+ * their sizes. cuDNN's engines cast in this way: their sums are, to the bit, the sums of rounded parts and rounded partial sums.
  *
- * They cast and sum attn_scale dX, and divide before the last cast. With an attn_scale below 1, u
- * |dX| is therefore u max(|dX|, tiny / attn_scale) in every term, with tiny the smallest normal
- * number of the type. Where nothing is reduced and attn_scale is a power of two, there is one cast.
- * With any other scale there are two: one more term, whose F and m are 1. */
+ * They cast and sum attn_scale dX, and divide before the last cast. With an attn_scale below 1, u |dX| is therefore u max(|dX|,
+ * tiny / attn_scale) in every term, with tiny the smallest normal number of the type. Where nothing is reduced and attn_scale is
+ * a power of two, there is one cast. With any other scale there are two: one more term, whose F and m are 1. */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>

@@ -1,17 +1,17 @@
 /* dK and dV, key by key.
  *
- * For each query head, with er^2 and ebig the weights of backward_rows.c (w2 and w1 there) and u,
- * eta of the cast of dS or P:
+ * For each query head, with er^2 and ebig the weights of backward_rows.c (w2 and w1 there) and u, eta of the cast of dS or P:
  *
- *   dK   variance = scale^2 sum_i (er^2 + (g P)^2 eD^2) q^2 + FK^2 + ak^2          g: the slope of
- * the score modification bound    = scale sum_i (ebig + |g| P eD) |q| + ak sqrt(s_q/16) dV variance
- * = sum_i (THIRD (u P)^2 + (es P)^2 + THIRD eta^2) dO^2 + FV^2 + av^2 bound    = sum_i (u P + ew P
- * + eta) |dO| + av sqrt(s_q/16) FK, FV: the terms that may be flushed ak, av = e32 sqrt(s_q/16)
- * (scale sum_i |dS| |q|, or sum_i P |dO|)
+ *   dK   variance = scale^2 sum_i (er^2 + (g P)^2 eD^2) q^2 + FK^2 + ak^2          g: the slope of the score modification
+ *        bound    = scale sum_i (ebig + |g| P eD) |q| + ak sqrt(s_q/16)
+ *   dV   variance = sum_i (THIRD (u P)^2 + (es P)^2 + THIRD eta^2) dO^2 + FV^2 + av^2
+ *        bound    = sum_i (u P + ew P + eta) |dO| + av sqrt(s_q/16)
+ *   FK, FV: the terms that may be flushed
+ *   ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
  *
- * The heads of a group add up. If their partial sums are cast to the input type first, each head
- * adds R = THIRD (u |x|)^2 and u |x|. The sum is cast once: THIRD (uo |x|)^2, uo |x|. Here D's
- * error differs from row to row, so it adds as squares. So does eo, if O is not the engine's. */
+ * The heads of a group add up. If their partial sums are cast to the input type first, each head adds R = THIRD (u |x|)^2 and u
+ * |x|. The sum is cast once: THIRD (uo |x|)^2, uo |x|. Here D's error differs from row to row, so it adds as squares. So does
+ * eo, if O is not the engine's. */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>

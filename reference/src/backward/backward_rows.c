@@ -1,25 +1,22 @@
 /* dQ, row by row, and the facts of each row.
  *
- * u, eta: of the cast of dS; uo: of dQ; nck = max(1, d/chunk), nv = max(1, dv/16), n keys in the
- * row; f = min(1, |scale|).
+ * u, eta: of the cast of dS; uo: of dQ; nck = max(1, d/chunk), nv = max(1, dv/16), n keys in the row; f = min(1, |scale|).
  *
  *   es = m ua sqrt(nck) qk + e32 (|x|_mx + X + |Stats| + 2)
  *   ew = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 2 |Stats| + 4)       m, X as in ref_forward.c
  *   ep = ua sqrt(nv) |dO_i| max_j |v_j|                    ez = ua nv |dO_i| max_j |v_j|
- *   eD = e32 sqrt(dv) sum_c |dO O|: the same for every key, so it enters along sum_j P k, not as a
- * sum of squares
+ *   eD = e32 sqrt(dv) sum_c |dO O|: the same for every key, so it enters along sum_j P k, not as a sum of squares
  *
- *   sigma^2 = scale^2 sum_j w2 k^2 + FQ^2 + (scale eD |sum_j P k|)^2 + (es dQ)^2 + aq^2 + THIRD (uo
- * |dQ|)^2 w2 = THIRD (u dS)^2 + (es dS)^2 + (g P ep)^2 + (g' dX)^2 + THIRD (eta/f)^2 bound = scale
- * (sum_j w1 |k| + 2 eD |sum_j P k|) + aq sqrt(n/16) + uo |dQ| w1 = u|dS| + ew|dS| + |g| P ez + 2 g'
- * |dX| + eta/f + |dS| where P may be flushed dX = P (dP - D), dS = g dX: g the slope of the
- * modification (1 without), taken at a score that is off by es_raw: g' = |curvature| es_raw + e32
- * slope_extra. For P read |g| P in sum_j P k. FQ = scale sum dS k over what may be flushed aq = e32
- * sqrt(n/16) scale sum_j |dS| |k|
+ *   sigma^2 = scale^2 sum_j w2 k^2 + FQ^2 + (scale eD |sum_j P k|)^2 + (es dQ)^2 + aq^2 + THIRD (uo |dQ|)^2
+ *       w2 = THIRD (u dS)^2 + (es dS)^2 + (g P ep)^2 + (g' dX)^2 + THIRD (eta/f)^2
+ *   bound = scale (sum_j w1 |k| + 2 eD |sum_j P k|) + aq sqrt(n/16) + uo |dQ|
+ *       w1 = u|dS| + ew|dS| + |g| P ez + 2 g' |dX| + eta/f + |dS| where P may be flushed
+ *   dX = P (dP - D), dS = g dX: g the slope of the modification (1 without), taken at a score that is off by es_raw:
+ *   g' = |curvature| es_raw + e32 slope_extra. For P read |g| P in sum_j P k.
+ *   FQ = scale sum dS k over what may be flushed           aq = e32 sqrt(n/16) scale sum_j |dS| |k|
  *
- * When the engine's own O is not at hand its D differs from ours by the rounding of O: eo = uo
- * sqrt(sum_c dO^2 O^2 / 3), of O's type. It enters dQ along the mean key, where the true dQ has
- * nothing, so it cannot be left out.
+ * When the engine's own O is not at hand its D differs from ours by the rounding of O: eo = uo sqrt(sum_c dO^2 O^2 / 3), of O's
+ * type. It enters dQ along the mean key, where the true dQ has nothing, so it cannot be left out.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,7 @@
 /* dSink: - sum over b, i of exp(sink - Stats_i) D_i, D_i = sum_c dO O.
  *
- * The sums are fp32: 2^-20 of what is added up covers them and a weight whose exponent is small.
- * Where it is not, it is rounded as a score's (ew of backward_rows.c, of a score that is the sink).
- * D_i itself is off by eD = e32 sqrt(dv) sum_c |dO O|, as there, which is more where it cancels:
+ * The sums are fp32: 2^-20 of what is added up covers them and a weight whose exponent is small. Where it is not, it is rounded as a score's (ew of
+ * backward_rows.c, of a score that is the sink). D_i itself is off by eD = e32 sqrt(dv) sum_c |dO O|, as there, which is more where it cancels:
  *
  *   bound = sum exp(sink - Stats_i) ((2^-20 + e32 (2 |sink| + 2 |Stats_i|)) |D_i| + eD)
  */

@@ -59,8 +59,8 @@ typedef struct fref__run {
     int64_t heads, heads_of_slice;
     bool has_scores; /* memory still has those of an earlier run */
     bool goes_on;    /* an earlier run has not yet reported its findings */
-    /* The memory that is zero when the run, a slice or a chunk begins. Parts with the same
-     * beginning are adjacent and cleared together. */
+    /* The memory that is zero when the run, a slice or a chunk begins. Parts with the same beginning are adjacent and cleared
+     * together. */
     struct {
         uint8_t *at;
         int64_t slice, chunk, end; /* where their parts begin */

@@ -1,12 +1,11 @@
-/* The keys of the case language, once. Parser, printer, --help, docs/cases.md and the nearest-word
- * hint follow from this list; a new axis is one more row. The order of the rows is the order of a
- * canonical name.
+/* The keys of the case language, once. Parser, printer, --help, docs/cases.md and the nearest-word hint
+ * follow from this list; a new axis is one more row. The order of the rows is the order of a canonical name.
  *
  * X(SYMBOL, "word", KIND, allowed, "default", "help")
  *   KIND     how a value is read (facts_kind below)
- *   allowed  templates, separated by spaces. Lower-case letters stand for themselves; N an integer,
- * M one above 0, L an integer or inf, X a number, P a probability. default  what absence means; for
- * some keys it follows from others (facts_case_get says what it is for a case)
+ *   allowed  templates, separated by spaces. Lower-case letters stand for themselves; N an integer, M one above 0, L an integer or
+ *            inf, X a number, P a probability.
+ *   default  what absence means; for some keys it follows from others (facts_case_get says what it is for a case)
  */
 #ifndef FACTS_KEYS_H
 #define FACTS_KEYS_H

@@ -1,8 +1,9 @@
 /* The forms of `stride=`, read into numbers. A plain value; the canonical text is written from it.
  *
- *   gap:q.s.4+k.h.8   that many elements after each index of that tensor and dimension; plain gap:N
- * after each token of Q, K, V, O and their gradients broadcast:k.b+v.b stride 0 sum:dk.b the
- * gradient of a broadcast input is summed over that dimension: stride 0 there, and extent 1
+ *   gap:q.s.4+k.h.8   that many elements after each index of that tensor and dimension; plain gap:N after each token of Q, K, V, O
+ *                     and their gradients
+ *   broadcast:k.b+v.b stride 0
+ *   sum:dk.b          the gradient of a broadcast input is summed over that dimension: stride 0 there, and extent 1
  *   perm:q.hsbd       the tensor's memory order, outermost first; plain perm:hsbd for Q, K and V
  *   offset:q.8        the first element lies that many elements into the storage; plain: Q, K and V
  *   misaligned:q.2    the storage starts that many bytes past a 16-byte boundary; plain: Q, K and V

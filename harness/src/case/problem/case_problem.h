@@ -90,13 +90,15 @@ typedef struct facts_tensor {
         elements; /* size of the storage, gaps included; of the whole storage when it is shared */
     int64_t skew_bytes;
     facts_packing packed;
-    int64_t tokens;       /* packed: rows of the storage, slots and tail included */
-    int64_t page, pages;  /* paged */
-    const int64_t *start; /* NULL in a problem. In a view of a ragged tensor (facts_tensor_seen):
-                           * the token where each entry begins, and its number of tokens */
+    int64_t tokens;      /* packed: rows of the storage, slots and tail included */
+    int64_t page, pages; /* paged */
+    const int64_t *
+        start; /* NULL in a problem. In a view of a ragged tensor (facts_tensor_seen): the token where each entry begins,
+                * and its number of tokens */
     const int32_t *live;
-    int32_t shares; /* packed layouts: 1 + the facts_tensor_id of the first tensor in the same
-                       storage (its `elements` is the size); 0: its own */
+    int32_t
+        shares; /* packed layouts: 1 + the facts_tensor_id of the first tensor in the same storage (its `elements` is the size);
+                   0: its own */
 } facts_tensor;
 
 #define FACTS_ENGINE_AUTO (-1)
@@ -140,10 +142,11 @@ typedef struct facts_problem {
     int32_t threads;          /* that call at once, each with its own outputs and workspace */
     int32_t workspace_offset; /* bytes; the workspace starts there */
     facts_policy policy;
-    bool own_forward; /* of a backward: O and Stats come from its own forward and not from the
-                       * reference. One case in five, chosen by its name */
-    facts_mod mod; /* ask.score_mod is NULL here: facts_mod_create (mod.h) makes it, and its owner
-                      sets it */
+    bool
+        own_forward; /* of a backward: O and Stats come from its own forward and not from the reference. One case in five, chosen
+                      * by its name */
+    facts_mod mod;   /* ask.score_mod is NULL here: facts_mod_create (mod.h) makes it, and its owner
+                        sets it */
     double mod_parameter[2];   /* INFINITY for an absent bound */
     int32_t mod_dtype;         /* fattn_dtype of post_scale_bias's bias */
     facts_bias_fill bias_fill; /* when ask.has_bias */
@@ -163,9 +166,9 @@ static inline bool facts_is_fp8(int32_t dtype)
 
 typedef enum facts_resolve_status {
     FACTS_RESOLVED,
-    FACTS_NOT_IMPLEMENTED, /* a key or value that is not implemented: `error` starts with the key's
-                            * name. The case ends as unsupported with class internal */
-    FACTS_BAD_PROBLEM      /* nobody could compute it: ends as unsupported/bad_problem */
+    FACTS_NOT_IMPLEMENTED, /* a key or value that is not implemented: `error` starts with the key's name. The case ends as
+                            * unsupported with class internal */
+    FACTS_BAD_PROBLEM /* nobody could compute it: ends as unsupported/bad_problem */
 } facts_resolve_status;
 
 facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case *c,

@@ -9,8 +9,7 @@
 
 /*  any     = all { "|" all }            all = one { "&" one }
  *  one     = "!" one | "(" any ")" | field test
- *  field   = name [ "%" N ]             test = op value | "~" glob | "in" "(" value { "," value }
- * ")"
+ *  field   = name [ "%" N ]             test = op value | "~" glob | "in" "(" value { "," value } ")"
  */
 #define MOST_LETTERS 8192
 #define MOST_NODES 1024

@@ -1,14 +1,12 @@
-/* Expectations: dated lines that say which verdict is known and accepted. The build makes them of
- * cases/known (known.expect).
+/* Expectations: dated lines that say which verdict is known and accepted. The build makes them of cases/known (known.expect).
  *
- *   2026-11-21 nan case~'pass=bwd*fill=neglse*' & s.kv%128=64 & cudnn>=9.19.0 & cudnn<9.26.0 &
- * sm=90  pytorch/pytorch#196678  # note
+ *   2026-11-21 nan case~'pass=bwd*fill=neglse*' & s.kv%128=64 & cudnn>=9.19.0 & cudnn<9.26.0 & sm=90  pytorch/pytorch#196678  #
+ * note
  *
- * date, verdict, a predicate, the link (the last word), and a note after #. Of the lines that fit a
- * result, one that names its verdict counts. `nondeterministic?` with a question mark is what
- * happens now and then: a pass beside it is no news. `wrong/nan` is either: what lies in memory
- * decides. A line `suites: regress surface` says which suites the lines below it are about: in a
- * run of other suites they do not count; `suites: all` ends it.
+ * date, verdict, a predicate, the link (the last word), and a note after #. Of the lines that fit a result, one that names its
+ * verdict counts. `nondeterministic?` with a question mark is what happens now and then: a pass beside it is no news. `wrong/nan`
+ * is either: what lies in memory decides. A line `suites: regress surface` says which suites the
+ * lines below it are about: in a run of other suites they do not count; `suites: all` ends it.
  */
 #ifndef FACTS_CASE_EXPECT_H
 #define FACTS_CASE_EXPECT_H

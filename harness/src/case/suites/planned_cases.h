@@ -23,9 +23,8 @@ typedef struct facts_choice {
     size_t limit;      /* more cases are an error, found before the expansion; 0: 1000000 */
 } facts_choice;
 
-/* Expands what CASES means on the command line: a case or pattern, a suite's name (searched in
- * `suite_dir`), or a file. `choice` may be NULL. Duplicates (same canonical name) are kept once, in
- * first place. Returns  0; 2 bad input (*error says where). */
+/* Expands what CASES means on the command line: a case or pattern, a suite's name (searched in `suite_dir`), or a file. `choice`
+ * may be NULL. Duplicates (same canonical name) are kept once, in first place. Returns  0; 2 bad input (*error says where). */
 int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count,
                        const char *suite_dir, const facts_choice *choice, facts_error *error);
 size_t facts_cases_count(const facts_cases *cases);

@@ -30,9 +30,8 @@ typedef struct facts_search {
     size_t inconclusive, asked;
     /* Adds cases; false if there are none now. */
     bool (*more)(struct facts_search *search);
-    /* Called when a case of FACTS_SEARCH_DRAWN has its answer, from a worker or from the record.
-     * May be NULL. `before` is the earlier verdict of a case whose worker ended badly afterwards,
-     * otherwise FACTS_VERDICT_COUNT. */
+    /* Called when a case of FACTS_SEARCH_DRAWN has its answer, from a worker or from the record. May be NULL. `before` is the
+     * earlier verdict of a case whose worker ended badly afterwards, otherwise FACTS_VERDICT_COUNT. */
     void (*drawn)(struct facts_search *search, const char *name, const facts_answer *answer,
                   facts_verdict before);
     void *context;

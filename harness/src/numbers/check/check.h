@@ -1,15 +1,12 @@
-/* The checks beside the reference (check=). A check makes further runs of the same engine on inputs
- * that are changed in a known way, and compares the runs (docs/numerics.md, sections 5 to 7). Pure:
- * worker/exec/checks.h makes the runs.
+/* The checks beside the reference (check=). A check makes further runs of the same engine on inputs that are changed in a known
+ * way, and compares the runs (docs/numerics.md, sections 5 to 7). Pure: worker/exec/checks.h makes the runs.
  *
  * A check consists of facts_check_runs runs. For each run:
  *   1. facts_check_ask gives its problem, and the memory is filled with that problem's fill.
  *   2. facts_check_write changes the inputs.
- *   3. A backward gets O and Stats of the reference. If the law needs those of another run,
- * facts_check_give replaces them.
+ *   3. A backward gets O and Stats of the reference. If the law needs those of another run, facts_check_give replaces them.
  *   4. The engine runs.
- * At the end facts_check_hold compares the runs. Each run is also compared with the reference, as
- * every answer is. */
+ * At the end facts_check_hold compares the runs. Each run is also compared with the reference, as every answer is. */
 #ifndef FACTS_CHECK_H
 #define FACTS_CHECK_H
 

@@ -59,8 +59,8 @@ static double least_of(const facts_tensor *t)
 static void hold_scaled(facts_held *out, const facts_view run[], int number, facts_tensor_id id,
                         double factor)
 {
-    /* f16 casts dS, and dK of each head before heads that share K are summed: small values are
-     * subnormal at one size and not at the other. */
+    /* f16 casts dS, and dK of each head before heads that share K are summed: small values are subnormal at one size and not at the
+     * other. */
     const fattn_problem *ask = &run->problem->ask;
     const bool parts = id == FACTS_TENSOR_DK && ask->heads_k < ask->heads_q;
     const bool narrow =

@@ -52,9 +52,9 @@ typedef struct facts_expectation {
     double shared[FACTS_TENSOR_COUNT];
     double gain, by_row; /* TG's allowance, and the part of it that may differ from row to row; 0:
                             the type has no such gate */
-    double
-        *array[FACTS_ARRAY_COUNT]; /* arrays that the call writes, always on the host: dsink has the
-                                      values, then their bounds; amax_ has value, least, most */
+    double *array
+        [FACTS_ARRAY_COUNT]; /* arrays that the call writes, always on the host: dsink has the values, then their bounds;
+                                   amax_ has value, least, most */
     double unit[FACTS_TENSOR_COUNT]; /* the value of one code of the tensor: 1/scale of an 8-bit
                                         type; else 1 */
     double *true_max; /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */

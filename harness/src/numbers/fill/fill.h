@@ -7,9 +7,9 @@
 
 #include "case/problem/case_problem.h"
 
-/* Writes an input into its storage (element 0 of the storage at `storage`), through the strides;
- * nothing between them is touched. Rows of a padded batch entry hold ordinary values of the fill,
- * or the case's poison. Threads  OpenMP over rows. Returns  false without memory. */
+/* Writes an input into its storage (element 0 of the storage at `storage`), through the strides; nothing between them is touched.
+ * Rows of a padded batch entry hold ordinary values of the fill, or the case's poison. Threads  OpenMP over rows. Returns  false
+ * without memory. */
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage);
 
 /* Fills a whole storage of `elements` with ordinary values or the case's poison. Done first, so

@@ -6,8 +6,8 @@
 #include "case/problem/case_problem.h"
 #include "fill_element.h"
 
-/* The tables are in host memory, and the recipe owns them. Returns  false if memory is short. Call
- * facts_recipe_destroy in any case. */
+/* The tables are in host memory, and the recipe owns them. Returns  false if memory is short. Call facts_recipe_destroy in any
+ * case. */
 bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_tensor_id id);
 void facts_recipe_destroy(facts_recipe *recipe);
 /* The contents of the gaps of a storage. */

@@ -35,8 +35,9 @@ typedef struct facts_constants {
 #undef AS_FIELD
     bool calibrated; /* they were measured for this engine in this version of cuDNN: T1 without its
                         factor */
-    int32_t assumed; /* they were measured in this version (92800), the nearest to the one in use.
-                        0: none was measured, or the constants are calibrated */
+    int32_t
+        assumed; /* they were measured in this version (92800), the nearest to the one in use. 0: none was measured, or the
+                    constants are calibrated */
 } facts_constants;
 
 /* The engine whose answers are compared. */

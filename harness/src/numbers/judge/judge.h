@@ -71,9 +71,9 @@ facts_judged_rows facts_judge_weights(const facts_tensor *tensor, const facts_ru
 facts_judgement facts_judge_slices(const facts_tensor *tensor, const facts_rule *rule,
                                    const facts_judged_slice *slices);
 
-/* Both steps. `storage` is element 0 of the tensor's storage. facts_image_overrun counts damaged
- * guards, and facts_judgement_overrun adds them. Threads  OpenMP inside; the result does not depend
- * on the number of threads. */
+/* Both steps. `storage` is element 0 of the tensor's storage. facts_image_overrun counts damaged guards, and
+ * facts_judgement_overrun adds them.
+ * Threads  OpenMP inside; the result does not depend on the number of threads. */
 facts_judgement facts_judge_tensor(const facts_tensor *tensor, const void *storage,
                                    const facts_rule *rule);
 void facts_judgement_overrun(facts_judgement *judgement, int64_t changed);

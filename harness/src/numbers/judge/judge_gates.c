@@ -45,9 +45,8 @@ static double judge_gain(const facts_judged_sums *of, double scatter, double all
 
 /* The excess of each row, r_i/X_i, scatters as the model expects:
  *   sum_i (r_i - beta X_i)^2 <= m + 2 sqrt(x m w) + 2 x w + t^2 w sum_i X_i
- * m is the sum of (dim/nu_i) X_i and w its largest term; t is the part of g0 that may differ
- * between rows. This is again Laurent and Massart's bound: the squares of the weights add up to at
- * most m w. */
+ * m is the sum of (dim/nu_i) X_i and w its largest term; t is the part of g0 that may differ between rows. This is again Laurent
+ * and Massart's bound: the squares of the weights add up to at most m w. */
 static double judge_scatter(const facts_judged_sums *of, double scatter, double by_row,
                             double alpha)
 {

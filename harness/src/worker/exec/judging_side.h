@@ -12,8 +12,8 @@ typedef struct facts_judging_side {
                         facts_pattern pattern);
     fattn_status (*all)(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT],
                         facts_reference *reference);
-    /* Counts the elements that differ between the runs over poison A and B by more than `share` of
-     * the bound; share NULL: in any bit. The caller has set *out to 0. */
+    /* Counts the elements that differ between the runs over poison A and B by more than `share` of the bound; share NULL: in any
+     * bit. The caller has set *out to 0. */
     fattn_status (*differ)(int64_t *out, facts_reference *reference, facts_tensor_id id,
                            const double *share, int64_t at[4]);
     /* The same in any bit, for several tensors. */

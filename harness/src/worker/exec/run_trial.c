@@ -1,8 +1,8 @@
-/* One configuration of one case, from its memory to its verdict. Start to read here: the page is in
- * the order of the calls, and the details lie in the files beside it.
+/* One configuration of one case, from its memory to its verdict. Start to read here: the page is in the order of the calls, and the
+ * details lie in the files beside it.
  *
- *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share
- * them execute                   runs.c, forward_runs.c; exec*.c for the ways of exec= and threads=
+ *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share them
+ *     execute                   runs.c, forward_runs.c; exec*.c for the ways of exec= and threads=
  *     compare                   compare_runs.c, judging*.c; checks.c for the further runs of check=
  *     report                    both_oracles.c; worker/row/row_trial.c writes the row */
 #include <stdio.h>

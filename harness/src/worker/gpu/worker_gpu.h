@@ -1,7 +1,7 @@
-/* The GPU part of a case: kernels that fill, poison and compare tensors on the GPU, and the
- * reference on the GPU. The kernels are in harness/cuda. Pointers are device addresses unless a
- * comment says otherwise. Calls enqueue on the worker's stream; calls that return a result wait for
- * it. Errors   FATTN_OK; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. facts_gpu_error has the message.
+/* The GPU part of a case: kernels that fill, poison and compare tensors on the GPU, and the reference on the GPU. The kernels are
+ * in harness/cuda. Pointers are device addresses unless a comment says otherwise. Calls enqueue on the worker's stream; calls that
+ * return a result wait for it.
+ * Errors   FATTN_OK; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. facts_gpu_error has the message.
  * Threads  One thread. */
 #ifndef FACTS_GPU_H
 #define FACTS_GPU_H

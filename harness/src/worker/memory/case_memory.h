@@ -18,10 +18,11 @@ typedef struct facts_block {
     unsigned char
         *host; /* inputs: the data that was sent; outputs: the result of the run over poison A */
     unsigned char *second; /* outputs: from the run over poison B */
-    size_t lead; /* bytes before both in their allocations, so that the storage is aligned on the
-                    host, whatever its skew on the device */
-    void *kept;  /* on the GPU: has the role of `host`; host and second are then copies of it and of
-                    the set's storage, or NULL */
+    size_t
+        lead; /* bytes before both in their allocations, so that the storage is aligned on the host, whatever its skew on the
+                 device */
+    void *kept; /* on the GPU: has the role of `host`; host and second are then copies of it and of
+                   the set's storage, or NULL */
 } facts_block;
 
 /* The case's buffers on the device. A memory may have several sets: for simultaneous calls, or for

@@ -6,8 +6,8 @@
 
 bool facts_has_own_forward(const facts_problem *p)
 {
-    /* A forward of an 8-bit type has a scale and an amax that its backward lacks. The runs of a
-     * check read the reference's O and Stats, and checks of bits compare with this one. */
+    /* A forward of an 8-bit type has a scale and an amax that its backward lacks. The runs of a check read the reference's O and
+     * Stats, and checks of bits compare with this one. */
     const bool graph = (p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE) &&
                        !facts_is_fp8(p->ask.dtype) && !facts_is_mx(p->ask.dtype) &&
                        p->check == FACTS_CHECK_NONE;

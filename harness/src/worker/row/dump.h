@@ -10,15 +10,15 @@
 
 /* Writes into an existing folder:
  *   case.json       the problem (problem_json.h)
- *   TENSOR.npy      the bits [b,h,s,d]; bf16 and 8-bit types as unsigned integers; 0 in rows beyond
- * a ragged sequence TENSOR_f32.npy  the same as numbers TENSOR.packed.npy  of ragged tensors: the
- * tokens of all sequences, as in memory TENSOR.want.npy, .sigma.npy, .bound.npy  the expected
- * values, f64 ARRAY.npy       lengths, offsets, tables, slopes, sinks, scales, seeds, masks
+ *   TENSOR.npy      the bits [b,h,s,d]; bf16 and 8-bit types as unsigned integers; 0 in rows beyond a ragged sequence
+ *   TENSOR_f32.npy  the same as numbers
+ *   TENSOR.packed.npy  of ragged tensors: the tokens of all sequences, as in memory
+ *   TENSOR.want.npy, .sigma.npy, .bound.npy  the expected values, f64
+ *   ARRAY.npy       lengths, offsets, tables, slopes, sinks, scales, seeds, masks
  *   ARRAY.want.npy  the expected values of arrays that the call writes
  *   keep.npy        the scores that dropout keeps [b,h,sq,skv]
  *
- * Returns an array of the names written. *error is filled if a file could not be written. `text`:
- * the case's name. */
+ * Returns an array of the names written. *error is filled if a file could not be written. `text`: the case's name. */
 json_t *facts_dump(facts_reference *reference, const char *folder, const char *text,
                    facts_error *error);
 

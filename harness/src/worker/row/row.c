@@ -81,8 +81,8 @@ void facts_row_reason(json_t *row, const char *reason_class, const char *status,
 
 void facts_row_failure(json_t *row, fattn_status status)
 {
-    /* A failed build, launch or plan is the verdict. Only a refusal has a class, and a lack of
-     * memory, because it may be asked again. */
+    /* A failed build, launch or plan is the verdict. Only a refusal has a class, and a lack of memory, because it may be asked
+     * again. */
     bool classed = status >= FATTN_BAD_PROBLEM && status <= FATTN_NO_MEMORY;
     facts_row_reason(row, classed ? fattn_status_name(status) : NULL, NULL, fattn_last_error(),
                      NULL);

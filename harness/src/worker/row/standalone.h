@@ -8,14 +8,12 @@
 #include "worker/target/loaded_target.h"
 
 /* Writes into an existing folder, before cuDNN is used:
- *   case.json     the problem (problem_json.h), `cudnn`, `sm`, `device`, and the `graph`
- * (fattn/descriptors.h) TENSOR.npy    the storage of each tensor that the call reads: one
- * dimension, gaps included; one file for a shared storage ARRAY.npy     each small array that the
- * call reads keep.npy      the scores that dropout keeps; for cuDNN's own random numbers this needs
- * a GPU
+ *   case.json     the problem (problem_json.h), `cudnn`, `sm`, `device`, and the `graph` (fattn/descriptors.h)
+ *   TENSOR.npy    the storage of each tensor that the call reads: one dimension, gaps included; one file for a shared storage
+ *   ARRAY.npy     each small array that the call reads
+ *   keep.npy      the scores that dropout keeps; for cuDNN's own random numbers this needs a GPU
  *
- * O and Stats of a backward are the reference's. Returns false with the sentence in `error`.
- * `text`: the case's name. */
+ * O and Stats of a backward are the reference's. Returns false with the sentence in `error`. `text`: the case's name. */
 bool facts_standalone(facts_worker *worker, const facts_problem *problem, const char *text,
                       const char *folder, facts_error *error);
 

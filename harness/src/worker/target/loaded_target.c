@@ -116,8 +116,8 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     options.device_kind = kinds[request->device];
     options.ordinal = request->ordinal;
     options.threads = request->threads;
-    /* The hash of the libraries takes time, and only plans need it. It is computed now, because a
-     * new link to a library before the hash would count as a change. */
+    /* The hash of the libraries takes time, and only plans need it. It is computed now, because a new link to a library before
+     * the hash would count as a change. */
     worker->info.struct_size =
         request->plan_key[0] ? sizeof worker->info : offsetof(fattn_context_info, build_id);
     fattn_status status = fattn_context_create(&worker->context, &options);

@@ -12,11 +12,12 @@
 
 /* The plans of one worker. */
 typedef struct facts_plans {
-    int folder;           /* of the current request; -1: none */
-    bool refusal_loaded;  /* cuDNN's last refusal came from the folder */
-    char not_loaded[300]; /* the reason why a file of the folder was not used and was made again,
-                             the first of the request; "": every file was used */
-    dev_t device;         /* the folder whose refusals were counted */
+    int folder;          /* of the current request; -1: none */
+    bool refusal_loaded; /* cuDNN's last refusal came from the folder */
+    char not_loaded
+        [300]; /* the reason why a file of the folder was not used and was made again, the first of the request; "":
+                  every file was used */
+    dev_t device; /* the folder whose refusals were counted */
     ino_t inode;
     size_t refusals;
     bool has_key, trusts; /* trusts: load files without a seal of FACTS too */

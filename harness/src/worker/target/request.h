@@ -39,8 +39,9 @@ typedef struct facts_target_request {
     facts_device device;
     int32_t ordinal, threads;
     facts_oracle_choice oracle;
-    char plan_key[65];  /* the key of the seal of files in plan folders, hexadecimal; "": files are
-                           not sealed, and sealed files are not loaded */
+    char plan_key
+        [65]; /* the key of the seal of files in plan folders, hexadecimal; "": files are not sealed, and sealed files are
+                 not loaded */
     bool trust_plans;   /* load plan files without a seal of FACTS too */
     int64_t supervisor; /* process id of the parent; 0: unknown */
     char *device_json;  /* owned; NULL unless described */

@@ -1,8 +1,8 @@
-/* The CUDA driver: the functions of libcuda.so.1 that FACTS calls, found with dlsym. These are our
- * own declarations: no CUDA header is read.
+/* The CUDA driver: the functions of libcuda.so.1 that FACTS calls, found with dlsym. These are our own declarations: no CUDA header
+ * is read.
  *
- * A gpu_driver is a table of function pointers, and every one returns CUresult (0: success).
- * Nothing here calls the driver, selects a context, prints or ends the process. Threads  any.
+ * A gpu_driver is a table of function pointers, and every one returns CUresult (0: success). Nothing here calls the driver, selects
+ * a context, prints or ends the process. Threads  any.
  */
 #ifndef GPU_DRIVER_H
 #define GPU_DRIVER_H
@@ -123,9 +123,9 @@ typedef struct gpu_driver {
 } gpu_driver;
 #undef GPU_AS_POINTER
 
-/* The functions of a mapped libcuda.so.1. A process has one driver: later calls give the same
- * table. Returns  NULL, with a sentence in `error`, where the driver lacks a function of
- * GPU_FUNCTION_LIST: it is the null driver or too old. */
+/* The functions of a mapped libcuda.so.1. A process has one driver: later calls give the same table.
+ * Returns  NULL, with a sentence in `error`, where the driver lacks a function of GPU_FUNCTION_LIST: it is the null driver or too
+ * old. */
 const gpu_driver *gpu_driver_of(void *library, char error[256]);
 /* The same for the system's libcuda.so.1, which this call maps globally and never unmaps. NULL,
  * with a sentence in `error`, also without one. */

@@ -1,10 +1,8 @@
-/* Kernels out of a fat binary: loaded into a CUDA context, launched, and given what they work on in
- * the order of a stream.
+/* Kernels out of a fat binary: loaded into a CUDA context, launched, and given what they work on in the order of a stream.
  *
- * The context that a module was made in is current on the calling thread in every call. Launches
- * and copies return CUresult (0: success) and leave gpu_driver_say's sentence in `error` when they
- * fail. Only gpu_fetch, and gpu_send where it says so, wait for the stream. Threads  any number for
- * launches of at most 48 KiB of shared memory; one at a time otherwise.
+ * The context that a module was made in is current on the calling thread in every call. Launches and copies return CUresult (0:
+ * success) and leave gpu_driver_say's sentence in `error` when they fail. Only gpu_fetch, and gpu_send where it says so, wait for
+ * the stream. Threads  any number for launches of at most 48 KiB of shared memory; one at a time otherwise.
  */
 #ifndef GPU_MODULE_H
 #define GPU_MODULE_H
@@ -24,12 +22,11 @@ typedef struct gpu_image {
 
 typedef struct gpu_module gpu_module;
 
-/* Loads the image and every kernel of `names`: no launch loads one later, when a stream may be
- * captured. A kernel's number is its place in `names`. driver: NULL for gpu_driver_load's, which
- * needs a current context.
+/* Loads the image and every kernel of `names`: no launch loads one later, when a stream may be captured. A kernel's number is its
+ * place in `names`. driver: NULL for gpu_driver_load's, which needs a current context.
  *
- * Returns  0; ENODEV (no driver, no current context); ENOEXEC (no kernels in this build, or none
- * for this GPU); ENOMEM. After a failure *out is NULL and the sentence is in `error`. */
+ * Returns  0; ENODEV (no driver, no current context); ENOEXEC (no kernels in this build, or none for this GPU); ENOMEM. After a
+ *          failure *out is NULL and the sentence is in `error`. */
 int gpu_module_create(gpu_module **out, const gpu_driver *driver, const gpu_image *image,
                       const char *const *names, size_t count, char error[256]);
 void gpu_module_destroy(gpu_module *module); /* may be NULL */

@@ -27,12 +27,11 @@ typedef struct fattn__soft {
 
 typedef struct fattn__kernels {
     void (*multiply)(const fattn__product *p);
-    /* The online softmax. s becomes exp(s - max) with the new row maximum, and sum is updated. The
-     * caller multiplies values accumulated under the old maximum by `rescale`. A row whose scores
-     * were all -inf so far has max -inf, sum 0 and s 0. */
+    /* The online softmax. s becomes exp(s - max) with the new row maximum, and sum is updated. The caller multiplies values
+     * accumulated under the old maximum by `rescale`. A row whose scores were all -inf so far has max -inf, sum 0 and s 0. */
     void (*soften)(const fattn__soft *p);
-    /* x = exp(x - shift); `count` is a multiple of 16. Error below 2 ulp. The result is 0 if exp is
-     * below 2^-126, and NaN for a NaN. */
+    /* x = exp(x - shift); `count` is a multiple of 16. Error below 2 ulp. The result is 0 if exp is below 2^-126, and NaN for a
+     * NaN. */
     void (*exponential)(float *x, int64_t count, float shift);
     /* y = tanh(x). Error below 4 ulp. */
     void (*hyperbolic_tangent)(float *y, const float *x, int64_t count);

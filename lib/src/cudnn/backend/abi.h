@@ -1,6 +1,5 @@
-/* The part of cuDNN's backend C API that this library uses, declared here. cuDNN is loaded with
- * dlopen, so one binary serves every version, and the build needs no header of NVIDIA's. The values
- * are cuDNN's; test_abi.c compares them with an installed header.
+/* The part of cuDNN's backend C API that this library uses, declared here. cuDNN is loaded with dlopen, so one binary serves every
+ * version, and the build needs no header of NVIDIA's. The values are cuDNN's; test_abi.c compares them with an installed header.
  *
  * Names    cuDNN's names with DNN_ for CUDNN_, so that a file can include both.
  * Lists    one for each enum, or for the additions of a release. X(NAME, value) */

@@ -48,12 +48,10 @@ typedef struct fattn__cudnn {
 } fattn__cudnn;
 #undef FATTN__AS_POINTER_
 
-/* Maps, in this order and globally visible: the driver (NULL: the system's libcuda.so.1), NVRTC
- * with its builtins (NULL: none), then libcudnn_graph, libcudnn_engines_runtime_compiled and
- * libcudnn of `dir`. What is mapped stays mapped: neither cuDNN nor the driver can be unloaded and
- * loaded again. Threads  safe; a second call with the same folder gives the same functions. Returns
- * FATTN_OK; FATTN_ENVIRONMENT (missing library or function; NVRTC of another CUDA major; another
- * cuDNN is loaded already). */
+/* Maps, in this order and globally visible: the driver (NULL: the system's libcuda.so.1), NVRTC with its builtins (NULL: none),
+ * then libcudnn_graph, libcudnn_engines_runtime_compiled and libcudnn of `dir`. What is mapped stays mapped: neither cuDNN nor the
+ * driver can be unloaded and loaded again. Threads  safe; a second call with the same folder gives the same functions. Returns
+ * FATTN_OK; FATTN_ENVIRONMENT (missing library or function; NVRTC of another CUDA major; another cuDNN is loaded already). */
 fattn_status fattn__cudnn_load(const fattn__cudnn **out, const char *dir, const char *nvrtc,
                                const char *driver);
 

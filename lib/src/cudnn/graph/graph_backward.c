@@ -1,14 +1,11 @@
-/* dQ, dK, dV from dO, O and Stats as a composite graph: P is recomputed from Stats, five products,
- * transposes by reshape.
+/* dQ, dK, dV from dO, O and Stats as a composite graph: P is recomputed from Stats, five products, transposes by reshape.
  *
  *   D  = rowsum(dO * O)            P  = exp(mask(scale * Q K^T - Stats))      dV = P^T dO
- *   dP = dO V^T                    dS = scale * P * (dP - D)                  dK = dS^T Q        dQ
- * = dS K
+ *   dP = dO V^T                    dS = scale * P * (dP - D)                  dK = dS^T Q        dQ = dS K
  *
- * Two forms. By default dQ is summed up in an fp32 accumulator of our own, by whichever block comes
- * first: fast, linear memory, and dQ differs between runs. The other form writes dQ directly; the
- * engine then keeps dP itself (memory grows with seq_q * seq_kv). It repeats, and it alone gives
- * the gradient of a bias.
+ * Two forms. By default dQ is summed up in an fp32 accumulator of our own, by whichever block comes first: fast, linear memory, and
+ * dQ differs between runs. The other form writes dQ directly; the engine then keeps dP itself (memory grows with seq_q * seq_kv).
+ * It repeats, and it alone gives the gradient of a bias.
  */
 #include "cudnn_graph.h"
 

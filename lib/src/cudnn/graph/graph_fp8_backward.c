@@ -1,10 +1,9 @@
-/* dQ, dK, dV of e4m3 and e5m2. The form is its own: nothing is accumulated in a workspace of ours,
- * dQ comes before dK, and the masks before the subtraction of Stats.
+/* dQ, dK, dV of e4m3 and e5m2. The form is its own: nothing is accumulated in a workspace of ours, dQ comes before dK, and the
+ * masks before the subtraction of Stats.
  *
- *   D  = descale_do * descale_o * rowsum(dO * O)      P  = exp(mask(scale * descale_q * descale_k *
- * Q K^T) - Stats) dV = descale_s * descale_do * (scale_s * P)^T dO  dP = descale_do * descale_v *
- * dO V^T dS = scale * P * (dP - D), amax_dp, * scale_dp    dQ = descale_dp * descale_k * dS K    dK
- * = descale_dp * descale_q * dS^T Q
+ *   D  = descale_do * descale_o * rowsum(dO * O)      P  = exp(mask(scale * descale_q * descale_k * Q K^T) - Stats)
+ *   dV = descale_s * descale_do * (scale_s * P)^T dO  dP = descale_do * descale_v * dO V^T
+ *   dS = scale * P * (dP - D), amax_dp, * scale_dp    dQ = descale_dp * descale_k * dS K    dK = descale_dp * descale_q * dS^T Q
  *
  * Of each gradient the largest magnitude is taken (amax_), then it is scaled (scale_) and cast.
  */

@@ -28,8 +28,8 @@ static void lay_out(const fattn_problem *p, const fattn__mx_operand *operand, in
         strides[1] = width, strides[2] = h * width;
     if (p->scale_format == FATTN_FORMAT_SBHD)
         strides[0] = h * width, strides[1] = width, strides[2] = b * h * width;
-    /* The stride of s of a second quantisation's factors goes from one tile of channels to the
-     * next; of a single tile it is the end. */
+    /* The stride of s of a second quantisation's factors goes from one tile of channels to the next; of a single tile it is the
+     * end. */
     if (operand->second &&
         (p->scale_format == FATTN_FORMAT_UNSET || p->scale_format == FATTN_FORMAT_BHSD))
         strides[2] = length == TILE_ROWS ? b * h * height * width : blocks * TILE_ROWS;

@@ -140,8 +140,8 @@ static fattn_status launch_failed(const fattn__cudnn *api, int status)
     const bool refused =
         status >= FIRST_UNSUPPORTED && status <= LAST_UNSUPPORTED; /* nothing was launched */
     api->cudnnGetLastErrorString(last, sizeof last);
-    /* "err 2 != CUDA_SUCCESS" of the driver, "err 2 out of memory != cudaSuccess" of the runtime:
-     * other processes on the GPU held the memory */
+    /* "err 2 != CUDA_SUCCESS" of the driver, "err 2 out of memory != cudaSuccess" of the runtime: other processes on the GPU
+     * held the memory */
     const bool no_memory = strstr(last, "err 2 ") != NULL;
     return fattn__fail(refused     ? FATTN_UNSUPPORTED
                        : no_memory ? FATTN_NO_MEMORY
