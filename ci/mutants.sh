@@ -9,14 +9,15 @@ worst=0
 
 trim() { local text=$1; text=${text#"${text%%[![:space:]]*}"}; printf '%s' "${text%"${text##*[![:space:]]}"}"; }
 
-plant() { # FILE FROM TO: the first place of FROM
+plant() { # FILE FROM TO: the first place of FROM, however its lines are broken
     FROM=$2 TO=$3 python3 - "$1" <<'END'
-import os, pathlib, sys
+import os, pathlib, re, sys
 path = pathlib.Path(sys.argv[1])
 text = path.read_text()
-if os.environ["FROM"] not in text:
+found = re.search(r"\s+".join(map(re.escape, os.environ["FROM"].split())), text)
+if not found:
     sys.exit(1)
-path.write_text(text.replace(os.environ["FROM"], os.environ["TO"], 1))
+path.write_text(text[: found.start()] + os.environ["TO"] + text[found.end() :])
 END
 }
 

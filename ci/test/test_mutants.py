@@ -17,7 +17,9 @@ class Mutants(unittest.TestCase):
         for line in lines:
             file, text, mistake, _ = (part.strip() for part in line.split(" ~ "))
             self.assertNotEqual(text, mistake, line)
-            self.assertIn(text, (HOME / file).read_text(encoding="utf-8"), line)
+            source = (HOME / file).read_text(encoding="utf-8")
+            # As ci/mutants.sh looks: a formatter may break the lines elsewhere.
+            self.assertIn(" ".join(text.split()), " ".join(source.split()), line)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def _lists(header, public):
     found = {}
     for name, body in re.findall(r"#define (FATTN_\w+_LIST)\(X\)((?:[^\n]*\\\n)*[^\n]*)", public):
         found[f"{name}(FACTS_AS_WORD_)"] = " ".join(re.findall(r'X\(\w+, \d+, "(\w+)"\)', body))
-    for name, body in re.findall(r"#define (FACTS_WORDS_\w+) (.*)", header):
+    for name, body in re.findall(r"#define (FACTS_WORDS_\w+) (.*)", header.replace("\\\n", " ")):
         parts = re.findall(r'"([^"]*)"|(\w+)', body)
         found[name] = "".join(
             literal
