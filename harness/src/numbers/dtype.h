@@ -42,6 +42,12 @@ FACTS_BOTH int facts_format_bias(facts_format f)
     return (1 << (f.exponent_bits - 1)) - 1;
 }
 
+/* Unit roundoff: half of the step beside 1. */
+FACTS_BOTH double facts_dtype_roundoff(int32_t dtype)
+{
+    return 0.5 / (double)(INT64_C(1) << facts_format_of(dtype).fraction_bits);
+}
+
 /* Is it a floating-point type of one byte? */
 FACTS_BOTH int facts_dtype_is_8_bit(int32_t dtype)
 {

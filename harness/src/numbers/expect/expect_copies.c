@@ -42,9 +42,7 @@ static bool is_discrete(const facts_problem *p)
  */
 double facts_shared_cast(int32_t dtype)
 {
-    const bool fine = dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3,
-               coarse = dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2;
-    return (fine ? 0x1p-4 : coarse ? 0x1p-3 : 0.0) / sqrt(3.0);
+    return facts_dtype_is_8_bit(dtype) ? facts_dtype_roundoff(dtype) / sqrt(3.0) : 0.0;
 }
 
 /* In every row one key has all of P, and each rounds the same 1. Then the sum needs a mean to show

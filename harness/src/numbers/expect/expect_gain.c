@@ -31,16 +31,8 @@ static int64_t longest_sum(const fattn_problem *ask)
  */
 static double rounding_allowance(int32_t dtype)
 {
-    switch (dtype) {
-    case FATTN_E4M3:
-    case FATTN_MXE4M3:
-        return 0x1p-8;
-    case FATTN_E5M2:
-    case FATTN_MXE5M2:
-        return 0x1p-6;
-    default:
-        return 0.0;
-    }
+    const double u = facts_dtype_roundoff(dtype);
+    return facts_dtype_is_8_bit(dtype) ? u * u : 0.0; /* h is 2 u */
 }
 
 double facts_expect_largest_off(int32_t dtype, double factor)

@@ -71,13 +71,6 @@ bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_te
     return true;
 }
 
-/* Unit roundoff, and the smallest normal number. */
-static double roundoff_of(int32_t dtype, double *tiny)
-{
-    *tiny = dtype == FATTN_F16 ? 0x1p-14 : 0x1p-126;
-    return dtype == FATTN_F32 ? 0x1p-24 : dtype == FATTN_F16 ? 0x1p-11 : 0x1p-8;
-}
-
 /* One element of the sum. */
 static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t n)
 {
@@ -88,8 +81,9 @@ static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t 
         from[d] = g->dim[d] == t->dim[d] ? at[d] : 0;
         to[d] = g->dim[d] == t->dim[d] ? at[d] + 1 : g->dim[d];
     }
-    double value = 0.0, size = 0.0, variance = 0.0, bound = 0.0, rounded = 0.0, steps = 0.0, tiny,
-           u = roundoff_of(t->dtype, &tiny);
+    double value = 0.0, size = 0.0, variance = 0.0, bound = 0.0, rounded = 0.0, steps = 0.0;
+    const double u = facts_dtype_roundoff(t->dtype), /* and the smallest normal number */
+        tiny = ldexp(1.0, 1 - facts_format_bias(facts_format_of(t->dtype)));
     for (int64_t h = from[1]; h < to[1]; h++)
         for (int64_t s = from[2]; s < to[2]; s++) {
             double over_batch = 0.0;

@@ -9,11 +9,6 @@
 #define LARGEST_EXPONENT                                                                           \
     60.0 /* no answer means anything long before, and the bound stays a number */
 
-static double unit_roundoff(int32_t dtype)
-{
-    return ldexp(0.5, -facts_format_of(dtype).fraction_bits);
-}
-
 /* The error of fp32 in a sine, a cosine and the two products of a rotation, in units of the lanes'
  * sizes. An angle is an fp32 number; fp32 subtracts its multiple of 2 pi, with an error of 2^-24 of
  * the angle for the quotient and again for the rest. The hardware's sine of the rest is accurate to
@@ -128,7 +123,7 @@ void facts_rope_back(const facts_problem *p, facts_tensor_id gradient, const flo
 {
     const facts_tensor *t = &p->tensor[gradient];
     const int64_t dim = t->dim[3], lanes = p->ask.rope_dim, half = lanes / 2;
-    const double u = unit_roundoff(p->ask.grad_dtype);
+    const double u = facts_dtype_roundoff(p->ask.grad_dtype);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++)
         for (int64_t lane = 0; lane < half; lane++) {

@@ -49,11 +49,6 @@ fattn_status facts_judging_close(int64_t *out, facts_reference *t, facts_tensor_
  * -------------------------------------------------------------------------------------------------------------------
  */
 
-static double roundoff_of(int32_t dtype)
-{
-    return ldexp(0.5, -facts_format_of(dtype).fraction_bits);
-}
-
 /* If the tensor is stored, its largest element must also be amax. */
 static fattn_status judge_amax(facts_judgement *out, facts_reference *t, facts_array_id id,
                                facts_pattern pattern)
@@ -69,7 +64,7 @@ static fattn_status judge_amax(facts_judgement *out, facts_reference *t, facts_a
         const void *storage = facts_memory_storage(&t->memory, of, pattern);
         if (!storage)
             return FATTN_NO_MEMORY;
-        rule.u = roundoff_of(tensor.dtype);
+        rule.u = facts_dtype_roundoff(tensor.dtype);
         rule.half = facts_decode(tensor.dtype, 1) / 2 * t->expectation.unit[of];
         rule.stored = facts_judge_largest(&tensor, storage, t->expectation.expects[of],
                                           t->expectation.unit[of], &rule.saturated);
