@@ -23,7 +23,7 @@ MOST = {"facts": 500, "report": 1536}  # megabytes
 SECONDS = {
     ("report", 100_000): 15,
     ("report", 1_000_000): 120,
-    ("compare", 100_000): 20,
+    ("compare", 100_000): 25,
 }  # of the processor
 
 

@@ -544,7 +544,7 @@ def filled(diff, is_kept=lambda slot, case, one, other: True):
         if is_kept(slot, case, one, other):
             _add(diff, slot, case, one, other)
     if diff.classes:
-        diff.groups = _grouped(diff, separate.Columns(diff.names, _subjects(diff)))
+        diff.groups = _grouped(diff, separate.columns_of(diff.names, _subjects(diff)))
     return diff
 
 

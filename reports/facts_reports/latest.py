@@ -46,13 +46,3 @@ def that_count(where="1"):
         f"(SELECT * FROM seen WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY {', '.join(_QUESTION)}"
         f" ORDER BY {', '.join(f'{name} DESC' for name in (*_CHOICE, 'id'))}) AS place FROM seen WHERE {where}) WHERE place = 1))"
     )
-
-
-def counting(rows):
-    """The same of a list of tuples that begin with columns()."""
-    question, choice, found = len(_QUESTION), len(_QUESTION) + len(_CHOICE), {}
-    for row in rows:
-        held = found.setdefault(row[:question], row)
-        if not row[question:choice] < held[question:choice]:
-            found[row[:question]] = row
-    return list(found.values())

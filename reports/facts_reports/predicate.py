@@ -1,6 +1,6 @@
 """Predicates of the case language: `d.qk>128 & pass=bwd & cudnn<9.10.2 & layout~thd*`.
 
-The page has the same parser in JavaScript (page/scripts/predicate.js); test/predicates.json holds both to one behaviour.
+cases/predicates.test says what they mean: C, JavaScript (page/scripts/predicate.js) and this module answer it.
 
     or    := and ('|' and)*        and := not ('&' not)*        not := '!' not | '(' or ')' | leaf
     leaf  := field ('='|'!='|'<'|'<='|'>'|'>=') value | field ('~'|'!~') glob | field 'in' '(' value (',' value)* ')'
@@ -12,6 +12,7 @@ A comparison with what is not known is false. Versions compare by parts; what is
 import fnmatch
 import math
 import re
+from functools import lru_cache
 
 from . import cases
 from .versions import version_key
@@ -183,6 +184,7 @@ _ORDERED = {
 }
 
 
+@lru_cache(maxsize=65536)
 def number(value):
     """What a value is as a number, or None."""
     if value == "inf":

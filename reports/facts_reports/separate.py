@@ -87,9 +87,14 @@ def members(bits, size):
     return [i for i, digit in enumerate(f"{bits:0{size}b}") if digit == "1"] if size else []
 
 
-_columns = lru_cache(maxsize=2)(
-    cases.Columns
-)  # one pair of versions after the other was asked the same cases
+@lru_cache(maxsize=2)
+def _kept(names, keys, *values):
+    return Columns(names, dict(zip(keys, values)))
+
+
+def columns_of(names, subjects):
+    """Columns of them. One pair of versions after the other was asked the same cases."""
+    return _kept(tuple(names), tuple(subjects), *map(tuple, subjects.values()))
 
 
 class Columns:
@@ -113,7 +118,7 @@ class Columns:
         which = [
             different.setdefault(name, len(different)) for name in names
         ]  # several devices were asked the same
-        column = _columns(tuple(different))
+        column = cases.Columns(tuple(different))
         for key in keys:
             place = {}
             codes = [place.setdefault(value, len(place)) for value in column(key)]
@@ -343,10 +348,8 @@ def _leaves(columns, changed, universe):
     return sorted(best.values(), key=use, reverse=True)[:_LEAVES]
 
 
-def _score(bits, changed, total, cost):
-    """`bits` lie in the universe; `total` is how many changed."""
-    hits = count(bits & changed)
-    others = count(bits) - hits
+def _score(hits, others, total, cost):
+    """`hits` of `total` cases that changed, and `others`."""
     return (2 if hits == total and not others else 0) + (hits - 2 * others) / total - 0.02 * cost
 
 
@@ -354,29 +357,32 @@ def _best(columns, changed, universe):
     """The conjunction that covers most of `changed` and least else: (leaves, bits), or None. More than three comparisons only where they make it exact."""
     leaves = _leaves(columns, changed, universe)
     best, found, beam, total = 0.0, None, [], count(changed)
+    sets = [(leaf.bits & universe, leaf.bits & universe & changed) for leaf in leaves]
 
-    def offer(chosen, bits):
+    def offer(chosen, bits, hits):
         nonlocal best, found
-        score = _score(bits, changed, total, sum(leaf.cost for leaf in chosen))
+        score = _score(hits, count(bits) - hits, total, sum(leaf.cost for leaf in chosen))
         if score > best:
             best, found = score, (chosen, bits)
 
-    for leaf in leaves:
-        offer((leaf,), leaf.bits & universe)
-    for terms, pool in ((2, leaves), (3, leaves[:_TRIPLES])):
+    for leaf, (bits, mine) in zip(leaves, sets):
+        offer((leaf,), bits, count(mine))
+    for terms, pool in ((2, len(leaves)), (3, min(len(leaves), _TRIPLES))):
         if best >= _EXACT:
             break
-        for chosen in combinations(pool, terms):
-            bits = universe
-            for leaf in chosen:
-                bits &= leaf.bits
-            hits = count(bits & changed)
-            if hits and (
-                hits == total or hits / total > best
-            ):  # another one cannot have a better score
-                offer(chosen, bits)
-                if terms == 3 and hits == total:
-                    beam.append((count(bits), chosen, bits))
+        for head in combinations(range(pool), terms - 1):
+            bits, mine = sets[head[0]]
+            for i in head[1:]:
+                bits, mine = bits & sets[i][0], mine & sets[i][1]
+            for last in range(head[-1] + 1, pool):
+                hits = count(mine & sets[last][1])
+                if hits and (
+                    hits == total or hits / total > best
+                ):  # another one cannot have a better score
+                    chosen, inside = tuple(leaves[i] for i in (*head, last)), bits & sets[last][0]
+                    offer(chosen, inside, hits)
+                    if terms == 3 and hits == total:
+                        beam.append((count(inside), chosen, inside))
     covering = [leaf for leaf in leaves if leaf.bits & changed == changed] if beam else []
     for _ in range(_MORE):
         if best >= _EXACT:
@@ -389,7 +395,7 @@ def _best(columns, changed, universe):
         ]
         for _, chosen, bits in beam:
             if bits == changed:
-                offer(chosen, bits)
+                offer(chosen, bits, total)
     return found
 
 

@@ -1,7 +1,6 @@
 """The page, and the index of several pages: templates filled with what page/ computed."""
 
 import base64
-import gzip
 import hashlib
 import json
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from . import findings as wrong, words
 from .page import opening
 from .page.payload import payload
 from .page.steps import Steps
-from .page.translate import script as program
 from .vocabulary import OUTCOMES
 
 MOST_ROWS = 250_000  # of a page, which then has some 35 MB
@@ -33,7 +31,6 @@ _SCRIPTS = (
     "detail.js",
     "rows.js",
     "compare.js",
-    "drop.js",
     "save.js",
     "app.js",
 )
@@ -163,8 +160,6 @@ def make(store, title, compared=None, home="", audit=None, rows=None):
         provenance=provenance(store),
         findings=[f for f in findings if not f["known"]],
         known=[f for f in findings if f["known"]],
-        program=base64.b64encode(gzip.compress(program().encode(), mtime=0)).decode(),
-        program_digest=_digest(program()),
         target_counts=[t for t in targets if t[2]],
         outcomes={o.word: o for o in OUTCOMES},
         script=script,

@@ -154,7 +154,7 @@ class Files(unittest.TestCase):
         columns = page.count(
             '\n<script type="application/json" data-column="'
         )  # data too, and nobody else's: a '<' of the record is escaped
-        # the data, the packed program of the dropped records, and the page's own script
+        # the data, and the page's own script
         self.assertEqual(
             (
                 reader.tags.count("script") - columns,
@@ -162,7 +162,7 @@ class Files(unittest.TestCase):
                 reader.tags.count("link"),
                 page.count("\n<script>"),
             ),
-            (3, 0, 0, 1),
+            (2, 0, 0, 1),
         )
         data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
         self.assertNotIn("<", data)

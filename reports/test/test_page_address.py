@@ -1,22 +1,12 @@
 """What an address of the page asks for: two builds, a device, a case. In a real browser."""
 
-import json
+import shlex
 import unittest
-from unittest import mock
 
-import support
 import synthetic
 from browser import LAPTOP, PHONE, WithPages
-from facts_reports import diff, sides, store
-from facts_reports.page import steps
+from facts_reports import diff
 
-# Each group is opened, read and closed: each click makes the list anew.
-EACH_GROUP = """() => [...document.querySelectorAll('#compare-result button.group')].map((_, place) => {
-  const click = () => document.querySelectorAll('#compare-result button.group')[place].click();
-  click();
-  const inside = [...document.querySelectorAll('#compare-result .inside')].map((e) => e.textContent).join('|');
-  click();
-  return inside; })"""
 FULL, JIT = "9.14.0-full-cu13", "9.14.0-jit-cu13"
 
 
@@ -56,13 +46,13 @@ def uneven():
 
 class Address(WithPages):
     records = {
-        "matrix": lambda: synthetic.text(synthetic.grown()),
+        "many": lambda: synthetic.text(synthetic.many()),
         "good": lambda: synthetic.text(synthetic.record()),
         "uneven": lambda: synthetic.text(uneven()),
     }
 
-    def result(self, page):
-        page.wait_for_selector("#compare-result[aria-busy=false]")
+    @staticmethod
+    def result(page):
         return page.inner_text("#compare-result")
 
     def test_the_pair_of_builds_is_the_one_that_the_device_has(self):
@@ -84,40 +74,16 @@ class Address(WithPages):
         self.assertNotIn("Nothing changed", said)
         self.quiet()
 
-    def test_the_page_compares_what_python_did_not_and_finds_the_same(self):
-        """Of every pair of versions that are no neighbours; by day of each in one of two records."""
-        pairs = ("9.14.0", "9.20.0"), ("9.19.0", "9.27.0"), ("9.14.0", "9.27.0")
-        for name, some in (("good", pairs[2:]), ("matrix", pairs[:2])):
-            with mock.patch.object(steps.Steps.__init__, "__defaults__", (None, 0)):
-                support.run(self.at / f"{name}.jsonl", "-o", self.at / f"{name}-few")
-            page = self.open(f"{name}-few")
-            self.assertEqual(json.loads(page.locator("#data").text_content())["others"], [])
-            both = sides.Stored(store.load([self.at / f"{name}.jsonl"]))
-            targets = both.records[0].targets
-            builds, devices = sorted({b for b, _ in targets}), sorted({d for _, d in targets})
-            for old, new in pairs if support.NIGHT else some:
-                found = diff.of_targets(
-                    both, [((f"{old}-jit-cu13", d), (f"{new}-jit-cu13", d)) for d in devices]
-                )
-                due = steps.as_object(
-                    found, {case: place for place, case in enumerate(dict.fromkeys(found.names))}
-                )
-                self.show(page, f"#a={old}&b={new}")
-                self.assertIn(f"{old} → {new} {due['headline']}", self.result(page), builds)
-                said = page.locator("#compare-result li").all_text_contents()
-                self.assertEqual(
-                    [text[2:] for text in said],
-                    [
-                        f"{g['cases']} {g['class']}{' (' + str(g['known']) + ' known)' if g['known'] else ''}: {g['words']}{' on ' + g['on'] if g['on'] else ''}{g['before']} → {g['after']}"
-                        for g in due["groups"]
-                    ],
-                )
-                opened = page.evaluate(EACH_GROUP)
-                self.assertEqual(len(opened), len(due["groups"]))
-                for inside, group in zip(opened, due["groups"]):
-                    for word in filter(None, (group["repro"], group["bisect"], group["exactness"])):
-                        self.assertIn(word, inside)
-            self.quiet()
+    def test_of_many_versions_the_page_holds_neighbours_and_the_newest_and_names_the_command(self):
+        page = self.open("many", "?a=9.8.0&b=9.24.1")
+        self.assertIn("9.8.0 → 9.24.1", self.result(page))
+        page = self.open("many", "?a=9.8.0&b=9.9.0&device=sm80-spec")
+        self.assertIn("does not hold the comparison of 9.8.0 and 9.9.0", self.result(page))
+        command = shlex.split(page.inner_text("#compare-result code"))
+        self.assertEqual(command[3:6:2], ["--baseline", "--candidate"])
+        found = diff.compare([self.at / command[2]], command[4], command[6], command[8])
+        self.assertEqual(found.compared(), 76)
+        self.quiet()
 
     def test_counts_are_of_the_device_of_the_address(self):
         for device, worse in (("h100-sxm", True), ("sm80-spec", False)):

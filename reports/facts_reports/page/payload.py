@@ -181,7 +181,7 @@ def payload(store, title, compared=None, home="", audit=None, rows=None):
         "still": still,
         "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()],
         "runs": trusted.runs(store),
-        "record": trusted.record(store),
+        "files": [f.name for f in store.files],
         "claims": trusted.rules(),
         "audit": trusted.audited(audit, names, rows.dictionaries["target"].items),
     }
@@ -195,7 +195,6 @@ def payload(store, title, compared=None, home="", audit=None, rows=None):
     }
     seen = {
         "steps": changed.steps,
-        "others": changed.others,
         "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},
         "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone, f.inside] for f in every],
     }
@@ -212,6 +211,6 @@ def payload(store, title, compared=None, home="", audit=None, rows=None):
     }
     return (
         {**about, **language, **seen, **data},
-        {n: c for n, c in rows.columns.items() if n not in _FIRST},
+        {n: c for n, c in rows.columns.items() if n not in _FIRST} | {"others": changed.others},
         changed,
     )

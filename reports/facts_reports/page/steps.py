@@ -1,15 +1,11 @@
 """What changed between two versions, as objects for the page: the comparison of `facts diff`, made once here and only shown there."""
 
-import math
-
 from .. import decision, diff, diff_files, diff_words, features, separate, sides, words
 from ..versions import version_key
 from ..vocabulary import APART, CHANGES
 from . import numbers
 
-_ANSWERS = (
-    20000  # after the neighbours, other pairs of versions are compared until so many answers were
-)
+_FEW = 5  # of so few versions each pair is compared; of more, neighbours, and each with the newest
 _MEMBERS = 400  # cases of a group that its table can show, on each device
 _NOT_SHOWN = APART | {"reason changed"}
 
@@ -97,11 +93,13 @@ def _neighbours(chains):
 
 
 def _others(chains):
-    """Every other pair of versions, first those that end at the newest."""
+    """The other pairs of versions that a page offers."""
     out = {}
     for device, chain in chains.items():
         for i, old in enumerate(chain):
-            for new in chain[i + 2 :]:
+            for new in (
+                chain[i + 2 :] if len(chain) <= _FEW else chain[max(i + 2, len(chain) - 1) :]
+            ):
                 out.setdefault((old, new), []).append(device)
     return _newest_first(out)
 
@@ -186,7 +184,7 @@ def as_object(found, places):
 
 
 class Steps:
-    """Comparisons of versions in one store: between neighbours, of the gate, and as many other pairs as are quick."""
+    """Comparisons of versions in one store: of the gate, or between neighbours (`steps`) and of other pairs (`others`)."""
 
     @classmethod
     def none(cls):
@@ -195,7 +193,7 @@ class Steps:
         found.steps, found.others, found.gate, found.code = [], [], None, None
         return found
 
-    def __init__(self, store, places, compared=None, answers=_ANSWERS):
+    def __init__(self, store, places, compared=None):
         self.steps, self.others, self.gate, self.code = [], [], None, None
         if not compared and len(store.builds()) < 2:
             return
@@ -207,9 +205,7 @@ class Steps:
             return
         chains = _chains(store)
         self.steps = self._compared(both, _neighbours(chains), places)
-        self.others = self._compared(
-            both, _others(chains), places, answers - sum(step["compared"] for step in self.steps)
-        )
+        self.others = self._compared(both, _others(chains), places)
 
     @staticmethod
     def _gate(both, store):
@@ -221,13 +217,9 @@ class Steps:
         return diff.of_targets(both, pairs, "gate", **options) if pairs else None
 
     @staticmethod
-    def _compared(both, wanted, places, most=math.inf):
-        done, out = 0, []
-        for (old, new), devices in wanted.items():
-            if done >= most:
-                break
-            found = diff.of_targets(both, [((old, d), (new, d)) for d in devices])
-            done += len(found.names)
-            if found.names:
-                out.append(as_object(found, places))
-        return out
+    def _compared(both, wanted, places):
+        found = (
+            diff.of_targets(both, [((old, d), (new, d)) for d in devices])
+            for (old, new), devices in wanted.items()
+        )
+        return [as_object(one, places) for one in found if one.names]

@@ -28,29 +28,6 @@ def runs(store):
     return out
 
 
-def record(store):
-    """What a comparison of two versions on the page needs beside the rows: the runs and the target lines, as in a record."""
-    runs = [
-        {name: run[name] for name in ("id", "started", "do", "command", "targets") if name in run}
-        | {"id": run_id}
-        for run_id, run in store.runs.items()
-    ]
-    lines = [
-        {name: line[name] for name in ("build", "device", "cudnn", "sm", "origin") if name in line}
-        | (
-            {"libraries": line["libraries"]}
-            if line.get("origin") == "folder" and "libraries" in line
-            else {}
-        )
-        for line in store.target_lines
-    ]
-    return {
-        "lines": [*({"run": run} for run in runs), *({"target": line} for line in lines)],
-        "complete": bool(store.files) and all(f.complete for f in store.files),
-        "gpus": store.gpus,
-    }
-
-
 def _about(claim):
     return {
         "id": claim.id,

@@ -217,7 +217,6 @@ const App = (() => {
   for (const table of document.querySelectorAll(".findings")) Keys.rove(table, "a, button, summary");
   Heat.start((text) => { const cell = Matrix.resolve(text); return cell ? inCell(cell, current) : []; });
   Compare.start();
-  Drop.start();
   Numbers.start();
   controls();
   news();

@@ -1,8 +1,7 @@
-// What changed between two versions, by the rule of `facts diff`: each group with its cases side by side. Python compared some pairs; the page compares another when it is asked for.
+// What changed between two versions: each group with its cases side by side. `facts diff` compared the pairs that stand in the data; for another the page has the command.
 const Compare = (() => {
   const { targets, dict, columns, raw } = Data, MOST = 60, PRINTED = 6;   // cases of a group; groups on paper, as narrow.css shows them
   const labels = new Map(targets.map((t) => [t.build, t.spec])), versions = new Map(targets.map((t) => [t.build, t.cudnn])), label = (build) => labels.get(build) ?? build;
-  const every = [...raw.steps, ...raw.others];
   const order = (a, b) => Predicate.compareVersions(versions.get(a), versions.get(b)) || (a < b ? -1 : a > b ? 1 : 0);
   const builds = [...versions.keys()].filter((b) => b !== "none").sort(order);
   const kinds = { worse: "failure", "changed kind": "failure", lost: "failure", missing: "open", inconclusive: "open", "time unknown": "open", better: "good", gained: "good" };
@@ -23,7 +22,8 @@ const Compare = (() => {
     return one < 0 || other < 0 ? 0 : dict.case.reduce((n, _, c) => n + (answered(c, one) && answered(c, other)), 0);
   }
   const devicesOf = (state) => (state.device ? [state.device] : Data.devices);
-  const made = (a, b, device) => every.find((s) => s.a === a && s.b === b && (!device || s.devices.includes(device)));
+  const of = (steps, a, b, device) => steps.find((s) => s.a === a && s.b === b && (!device || s.devices.includes(device)));
+  const made = (a, b, device) => of(raw.steps, a, b, device) ?? of(columns.others, a, b, device);
 
   // The two builds of an address, the older one first: of several builds those with the most cases in common. null: a word names none.
   function chosen(state) {
@@ -38,40 +38,10 @@ const Compare = (() => {
     return best;
   }
 
-  // ---- a comparison made here ----
-
-  // The program is Python's own, which page/translate.py turned into JavaScript. It is run when it is first needed: the page's content policy knows its digest.
-  async function program() {
-    if (!window.compareTargets) {
-      const packed = Uint8Array.from(atob(at("program").textContent), (c) => c.charCodeAt(0));
-      document.head.append(element("script", {}, await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text()));
-    }
-    await new Promise((done) => { setTimeout(done); });   // the page shows that it is busy before it is
-    return window;
-  }
-
-  // A row as its record has it.
-  function lineOf(r) {
-    const { build, device, cudnn, sm } = Data.target(r), line = { case: Data.name(r), build, device, cudnn, sm, ...raw.details[r] };
-    for (const name of ["grade", "backend", "verdict", "engine", "reason", "engines", "run"]) line[name] = dict[name][columns[name][r]];
-    for (const name of ["config", "supported", "workspace_bytes", "plan_ms", "exec_us", "attempt"]) line[name] = columns[name][r];
-    return line;
-  }
-
-  async function compare(a, b, devices) {
-    const { compareTargets } = await program(), ours = Data.every.filter((r) => [a, b].includes(Data.target(r).build) && devices.includes(Data.target(r).device) && Data.outcome(r).word !== "missing");
-    const lines = [...targets.map(({ build, device, cudnn, sm }) => ({ target: { build, device, cudnn, sm } })), ...raw.record.lines, ...Array.from(ours, lineOf), { end: { complete: raw.record.complete } }];
-    return compareTargets(raw.keys, lines, raw.record.gpus, devices.map((d) => [[a, d], [b, d]]), Object.fromEntries(dict.case.map((name, c) => [name, c])));
-  }
-
   // ---- what is shown ----
 
-  // The answer to a case on one side (0 or 1) of a comparison; a comparison of dropped records has its own.
+  // The answer to a case on one side (0 or 1) of a comparison.
   function answer(step, c, device, side) {
-    if (step.answers) {
-      const [word, engine, why] = step.answers[device][step.names[c]][side], o = Data.outcomes.find((one) => one.word === word);
-      return [mark(o), ` ${word} `, element("span", { class: "quiet" }, engine ? `engine ${engine}` : ""), why ? element("div", { class: "quiet why" }, short(why, 240)) : null];
-    }
     const build = side ? step.b : step.a;
     const t = targets.findIndex((x) => x.build === build && x.device === device), r = t < 0 ? -1 : Data.rowOf(c, t);
     if (r < 0) return [element("span", { class: "quiet" }, "no row")];
@@ -81,11 +51,10 @@ const Compare = (() => {
   }
 
   function sideBySide(step, group, device = "") {
-    const names = step.names ?? dict.case;
     const list = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => cases.map((c) => [d, c]));
-    const body = list.slice(0, MOST).map(([d, c]) => element("tr", {}, element("td", { class: "case" }, element("code", {}, names[c])), element("td", {}, d),
+    const body = list.slice(0, MOST).map(([d, c]) => element("tr", {}, element("td", { class: "case" }, element("code", {}, dict.case[c])), element("td", {}, d),
       ...[step.a, step.b].map((build, side) => element("td", { "data-version": label(build) }, ...answer(step, c, d, side).filter(Boolean)))));
-    const lines = step.names ? [] : Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${d}, of ${count(cases.length)} ${cases.length === 1 ? "case" : "cases"}`), Timeline.ofCases(cases, d)]);
+    const lines = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${d}, of ${count(cases.length)} ${cases.length === 1 ? "case" : "cases"}`), Timeline.ofCases(cases, d)]);
     return element("div", { class: "inside" }, element("p", { class: "quiet" }, ...(group.where ? [element("code", {}, group.where), ": "] : []), `${group.exactness}.${group.change ? ` ${group.change}.` : ""}`), ...lines, copyable(group.repro), group.bisect ? copyable(group.bisect) : "",
       element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The cases of the group, before and after" }, element("table", { class: "beside" }, element("caption", { class: "hidden" }, "The cases of the group, before and after"),
         element("thead", {}, element("tr", {}, ...["Case", "Device", label(step.a), label(step.b)].map((h) => element("th", { scope: "col" }, h)))), element("tbody", {}, ...body))),
@@ -121,41 +90,28 @@ const Compare = (() => {
   }
 
   const say = (...words) => [element("p", {}, ...words)];
-  const apart = (a, b, device, why) => [...say(why), copyable(`facts gate --baseline ${shell(label(a))} --candidate ${shell(label(b))}${device ? ` --device ${shell(targets.find((t) => t.device === device).ask)}` : ""}`)];
-
-  // What the page says of a choice; null: it has to compare first.
+  // What the page says of a choice.
   function answerTo(state, pair) {
     const unknown = ["a", "b"].map((side) => state[side]).filter((word) => word && !named(word).length);
     if (unknown.length) return say(`No build ${unknown.join(" and no build ")} here. These records have ${builds.map(label).join(", ")}.`);
     if (!pair && !state.a && !state.b) return say(`${state.device} was asked one version only.`);
     if (!pair || pair.a === pair.b) return say("Choose two versions.");
-    const step = made(pair.a, pair.b, state.device);
+    const step = made(pair.a, pair.b, state.device), { device } = state, ofBoth = `--baseline ${shell(label(pair.a))} --candidate ${shell(label(pair.b))}`, both = `${label(pair.a)} and ${label(pair.b)}`;
     if (step) return stepOf(step, state);
-    if (!devicesOf(state).some((d) => common(pair.a, pair.b, d))) return apart(pair.a, pair.b, state.device, `${label(pair.a)} and ${label(pair.b)} are not compared${state.device ? ` on ${state.device}` : ""}: these records have no case that both answered there. This command asks both:`);
-    return null;
+    if (!devicesOf(state).some((d) => common(pair.a, pair.b, d))) return [...say(`${both} are not compared${device ? ` on ${device}` : ""}: these records have no case that both answered there. This command asks both:`),
+      copyable(`facts gate ${ofBoth}${device ? ` --device ${shell(targets.find((t) => t.device === device).ask)}` : ""}`)];
+    const files = raw.files.length > 4 ? "RECORD..." : raw.files.map(shell).join(" ");
+    return [...say(`This page does not hold the comparison of ${both}. This command prints it:`), copyable(`facts diff ${files} ${ofBoth}${device ? ` --where ${shell(`device=${device}`)}` : ""}`)];
   }
 
-  function draw(state, content, busy = false) {
-    const box = at("compare-result"), focus = document.activeElement?.dataset?.group;
-    box.setAttribute("aria-busy", String(busy));
-    box.replaceChildren(...content);
-    Keys.settle(box, "button.group");
-    if (focus) [...box.querySelectorAll("button.group")].find((e) => e.dataset.group === focus)?.focus({ preventScroll: true });
-  }
-
-  let asked = "";   // the comparison that the page is busy with
   function render(state) {
     if (builds.length < 2) return;
-    const pair = chosen(state), content = answerTo(state, pair);
+    const pair = chosen(state), box = at("compare-result"), focus = document.activeElement?.dataset?.group;
     at("from").value = pair ? pair.a : "";
     at("to").value = pair ? pair.b : "";
-    if (content) { asked = ""; draw(state, content); return; }
-    const devices = devicesOf(state).filter((d) => common(pair.a, pair.b, d)), name = [pair.a, pair.b, ...devices].join(" ");
-    draw(state, say("Comparing …"), true);
-    if (asked === name) return;
-    asked = name;
-    compare(pair.a, pair.b, devices).then((step) => { every.push(step); if (asked === name) render(State.get()); },
-      (error) => { if (asked === name) draw(state, apart(pair.a, pair.b, state.device, `The page could not compare them: ${error.said ?? error}`)); });
+    box.replaceChildren(...answerTo(state, pair));
+    Keys.settle(box, "button.group");
+    if (focus) [...box.querySelectorAll("button.group")].find((e) => e.dataset.group === focus)?.focus({ preventScroll: true });
   }
 
   function start() {
@@ -184,5 +140,5 @@ const Compare = (() => {
     toResult();
   }
 
-  return { start, render, show, toResult, words, sideBySide, program };
+  return { start, render, show, toResult };
 })();

@@ -1,4 +1,4 @@
-// Predicates of the case language; the twin of predicate.py (test/predicates.json holds both to one behaviour).
+// Predicates of the case language. cases/predicates.test says what they mean.
 const Predicate = (() => {
   const TOKEN = /\s*(?:(<=|>=|!=|!~|==|&&|\|\||[()&|!=<>~,%])|"([^"]*)"|'([^']*)'|([^\s()&|!=<>~,%"']+)|([^]))/y;
   const SAME = { "==": "=", "&&": "&", "||": "|" };
