@@ -5,6 +5,7 @@ that order, the engine that comes first. A total would hide a swap; this row of 
 """
 
 import argparse
+import json
 import re
 import sys
 from pathlib import Path
@@ -190,17 +191,15 @@ def compare(matrix, store, text, name):
     return out
 
 
-def _marks_of(lines, version):
-    """What the text has for a version, of the lines of one group and device."""
+def _line_of(lines, version):
+    """What the text has for a version, of the lines of one group and device; None: nothing."""
     key = version_key(version)
-    return next(
-        (
-            marks
-            for first, last, marks, _ in lines
-            if version_key(first) <= key <= version_key(last)
-        ),
-        None,
-    )
+    return next((one for one in lines if version_key(one[0]) <= key <= version_key(one[1])), None)
+
+
+def _marks_of(lines, version):
+    found = _line_of(lines, version)
+    return found and found[2]
 
 
 def propose(matrix, text, name):
@@ -259,18 +258,68 @@ def add(matrix, store, text, name):
 
 
 def _compare_one(lines, group, device, version, marks, name, matrix):
-    key = version_key(version)
-    for first, last, due, number in lines:
-        if version_key(first) <= key <= version_key(last):
-            if due == marks:
-                return []
-            places = [i for i, (a, b) in enumerate(zip(due, marks)) if a != b]
-            case = matrix.cases[group][places[0]] if places else ""
-            return [
-                f"{name}:{number}:1: {group} {device} {version}: golden {' '.join(due)}, answered {' '.join(marks)}"
-                + (f"; first '{case}'" if case else "")
-            ]
-    return [f"{name}:1:1: no line for {group} {device} {version}; renew it"]
+    found = _line_of(lines, version)
+    if not found:
+        return [f"{name}:1:1: no line for {group} {device} {version}; renew it"]
+    _, _, due, number = found
+    if due == marks:
+        return []
+    places = [i for i, (a, b) in enumerate(zip(due, marks)) if a != b]
+    return [
+        f"{name}:{number}:1: {group} {device} {version}: golden {' '.join(due)}, answered {' '.join(marks)}"
+        + (f"; first '{matrix.cases[group][places[0]]}'" if places else "")
+    ]
+
+
+# ---- for other programs ----
+
+_CASE = re.compile(r"^# +(\d+) (\S.*)$")
+_JSON = {"-": False, "!": "crash", "*": True}
+
+
+def _sm(device, folder):
+    """The architecture of a described device, as its name or its description has it."""
+    if named := re.match(r"sm(\d+)", device):
+        return int(named[1])
+    try:
+        text = (folder / f"{device}.json").read_text(encoding="utf-8")
+        return json.loads(text)["device"]["deviceVer"] // 10
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def as_json(text, name, devices):
+    """The matrix as an object; docs/expectations.md has its fields. `devices`: the folder of descriptions."""
+    suite, versions, lines = parse(text, name)
+    made = re.search(r"^# facts (\S+), (\S+), suite", text, re.M)
+    cases, told = {}, []
+    for line in text.split("\n"):
+        if found := _CASE.match(line):
+            told = told + [found[2]] if found[1] != "1" else [found[2]]
+        elif line and not line.startswith("#"):
+            cases.setdefault(line.split()[0], told)
+    groups = {group: {"name": group, "cases": cases[group], "answers": {}} for group, _ in lines}
+    for (group, device), spans in lines.items():
+        groups[group]["answers"][device] = [
+            {
+                "from": first,
+                "to": last,
+                "engines": [_JSON.get(m, int(m) if m.isdigit() else None) for m in marks],
+            }
+            for first, last, marks, _ in spans
+        ]
+    return {
+        "format": 1,
+        "facts": made[1] if made else "",
+        "made": made[2] if made else "",
+        "suite": suite,
+        "builds": [
+            {"cudnn": version, "build": build, "libcudnn_graph": digits}
+            for version, (build, digits) in versions.items()
+        ],
+        "devices": [{"name": d, "sm": _sm(d, devices)} for d in sorted({d for _, d in lines})],
+        "groups": list(groups.values()),
+    }
 
 
 def main(argv):
@@ -284,7 +333,13 @@ def main(argv):
     args = parser.parse_intermixed_args(argv)
     try:
         if args.task == "json":
-            return _written(_as_json(Path(args.golden)), args)
+            path = Path(args.golden)
+            made = as_json(
+                path.read_text(encoding="utf-8"),
+                args.golden,
+                path.resolve().parents[2] / "lib/devices",
+            )
+            return _written(json.dumps(made, indent=1, ensure_ascii=False) + "\n", args)
         store = load([args.record])
         matrix = Matrix(store)
         if (
@@ -331,30 +386,12 @@ def _add(matrix, store, args):
         print(f"{path}: has {', '.join(matrix.versions)} already")
         return OK
     files.write(path, add(matrix, store, before, args.golden))
-    _renew_json(path)
     print(f"{path}: added {', '.join(new)}; review the change like code")
     return OK
 
 
-def _as_json(path):
-    from . import golden_json  # which reads what this module writes
-
-    return golden_json.as_text(
-        path.read_text(encoding="utf-8"), str(path), path.resolve().parents[2] / "lib" / "devices"
-    )
-
-
-def _renew_json(path):
-    """The JSON beside the text follows it."""
-    if (beside := path.with_name("golden.json")).exists():
-        files.write(beside, _as_json(path))
-
-
 def _print(matrix, store, args):
-    status = _written(render(matrix, store), args)
-    if args.output:
-        _renew_json(Path(args.output))
-    return status
+    return _written(render(matrix, store), args)
 
 
 def _written(shown, args):
