@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .options import INTERRUPTED, Failed
 
-TOGETHER = subprocess.STDOUT  # with standard output
+CAUGHT = subprocess.PIPE  # its messages are for the caller
 _ALL = "h100-sxm,sm80-spec,sm89-spec,sm100-spec,sm120-spec"
 # The described devices that a command asks without --device.
 DEVICES = {
@@ -64,7 +64,7 @@ def view(*words, stderr=None):
         check=False,
     )
     if done.returncode:
-        raise Failed(done.returncode, done.stdout)
+        raise Failed(done.returncode, done.stdout, done.stderr)
     return done.stdout
 
 
@@ -77,15 +77,12 @@ def rows(*words, quiet=False):
 def expand(pattern_texts):
     """[[name]]: the cases of each pattern. ValueError: (index, column, what is wrong)."""
     try:
-        said, error = view("list", "--each", "--", *pattern_texts, stderr=subprocess.STDOUT), ""
+        said = view("list", "--each", "--", *pattern_texts, stderr=CAUGHT)
     except Failed as failed:
-        said, error = failed.args[1], failed.args[1].splitlines()[-1]
-    groups = [group.splitlines() for group in said.split("\n\n")]
-    if error:
-        index = sum(not line for line in said.split("\n")[:-1])
-        _, _, column, what = error.split(":", 3)
-        raise ValueError(index, int(column), what.strip())
-    return groups[:-1]
+        _, said, error = failed.args
+        _, _, column, what = error.split(":", 3)  # case:1:COLUMN: what is wrong
+        raise ValueError(said.count("\n\n"), int(column), what.strip()) from None
+    return [group.splitlines() for group in said.split("\n\n")[:-1]]
 
 
 def run(task, cases, *words, out=None):

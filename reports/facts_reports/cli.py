@@ -124,9 +124,9 @@ def _issue(store, case):
     """Records have canonical names; the program knows the name of a case."""
     if os.environ.get("FACTS_PROGRAM"):
         try:
-            case = asking.view("list", "--", case, stderr=asking.TOGETHER).rstrip("\n")
+            case = asking.view("list", "--", case, stderr=asking.CAUGHT).rstrip("\n")
         except Failed as failed:
-            raise UsageError(f"--issue: {failed.args[1].strip()}") from None
+            raise UsageError(f"--issue: {failed.args[2].strip()}") from None
     body = markdown.issue(store, case)
     if body is None:
         raise UsageError(f"no row has the case '{text.line(case, 200)}'")
