@@ -38,6 +38,7 @@
       GRAPH_MISMATCH)                                                                              \
     X(MASK_FAULT, "launch-mask-faults",                                                            \
       "the launch that dumps what dropout keeps is a fault of the device", EXEC_FAIL)              \
+    X(ADDRESS_KEPT, "launch-address-kept", "every call reads K where the first call had it", NAN)  \
     X(SECOND_BIT, "answer-second-bit", "every run but the first has one bit of O (of dV) turned",  \
       NONDETERMINISTIC)
 

@@ -52,15 +52,51 @@ int32_t facts_exec_repeats(const facts_runs *r)
            1; /* the first run is one of them */
 }
 
+/* A case whose buffers are larger than this does not get them twice. */
+#define MOVED_MOST ((size_t)256 << 20)
+
+static bool fits_twice(const facts_memory *m)
+{
+    size_t bytes = m->workspace_bytes;
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        bytes += m->block[id].tensors ? m->block[id].image.bytes : 0;
+    return bytes <= MOVED_MOST;
+}
+
+/* Has every buffer at another address, while the old buffers hold poison: a plan that keeps an
+ * address of its first call reads NaN, or leaves its output unwritten. Without memory for it, the
+ * buffers stay where they are. */
+static bool run_moved(facts_runs *r, const char *how)
+{
+    facts_set other = { 0 };
+    facts_call call = r->call;
+    const fattn_status status =
+        fits_twice(r->memory) ? facts_memory_add(&other, r->memory, true) : FATTN_NO_MEMORY;
+    bool good = status == FATTN_NO_MEMORY || facts_runs_check(r, status, NULL);
+    if (status == FATTN_OK && (good = facts_runs_check(r, facts_memory_spoil(r->memory), NULL))) {
+        facts_memory_use(r->memory, &other);
+        call = facts_call_now(r);
+    }
+    good = good && facts_runs_once(r, &call, FACTS_PATTERN_B);
+    if (good)
+        facts_runs_compare(r, how);
+    facts_memory_drop(&other, r->memory);
+    return good;
+}
+
 static void run_eager(facts_runs *r)
 {
     const int32_t times = facts_exec_repeats(r);
     char how[80];
     for (int32_t i = 0; i < times && !facts_runs_over(r); i++) {
-        if (!facts_runs_once(r, &r->call, FACTS_PATTERN_B))
-            return;
         snprintf(how, sizeof how, "two runs over different memory, run 1 and run %d of %d", i + 2,
                  times + 1);
+        if (i == 0 && !run_moved(r, how))
+            return;
+        if (i == 0)
+            continue;
+        if (!facts_runs_once(r, &r->call, FACTS_PATTERN_B))
+            return;
         facts_runs_compare(r, how);
     }
 }
