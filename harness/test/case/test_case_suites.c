@@ -59,7 +59,7 @@ Test(suites, smoke_is_small_and_implemented)
 Test(suites, numbers_is_small_and_has_every_fill_and_check)
 {
     bool filled[FACTS_FILL_OTHER] = { false }, checked[FACTS_CHECKS] = { false };
-    is_implemented("numbers", 300, 550);
+    is_implemented("numbers", 150, 300);
     facts_cases *cases = load("numbers");
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         facts_error error = { 0 };
@@ -69,8 +69,8 @@ Test(suites, numbers_is_small_and_has_every_fill_and_check)
     for (int fill = 0; fill < FACTS_FILL_OTHER; fill++)
         cr_expect(filled[fill], "fill %d", fill);
     for (int check = 0; check < FACTS_CHECKS; check++)
-        cr_expect(checked[check] || check == FACTS_CHECK_KEEP, "check %d",
-                  check); /* keep waits for dropout */
+        cr_expect(checked[check] || check == FACTS_CHECK_KEEP || check == FACTS_CHECK_IDENTITIES,
+                  "check %d", check); /* surface and nightly have keep, big has identities */
     facts_cases_destroy(cases);
 }
 

@@ -240,7 +240,7 @@ class Words(e2e.TestCase):
     def test_what_a_program_cannot_say(self):
         self.refused("pass=fwd b=1 h=2 s=64 d=64 exec=aot", "exec=aot")
         self.refused("pass=fwd b=1 h=2 s=64 d=64 threads=2", "threads=2")
-        self.refused("pass=fwd b=1 h=2 s=64 d=64 check=permute", "check=permute")
+        self.refused("pass=fwd b=1 h=2 s=64 d=64 check=nonfinite", "check=nonfinite")
         self.refused("pass=fwd b=1 h=2 s=64 d=64 dropout=0.5", "dropout", "GPU")
         self.refused("pass=bwd h=4/2 s=130/200 d=64 bias=bool:11ss", "guards=off")
 

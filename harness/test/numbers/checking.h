@@ -1,4 +1,4 @@
-/* A case in memory, answered by the emulated kernel: for tests of what must hold between runs. */
+/* A case in memory, answered by the emulated kernel: for tests of checks. */
 #ifndef FACTS_TEST_CHECKING_H
 #define FACTS_TEST_CHECKING_H
 
@@ -182,7 +182,7 @@ static inline outcome check_case(const char *text, const facts_kernel *kernel)
 {
     outcome out = { 0 };
     world base = { .p = case_of(text) }, *run = calloc(FACTS_CHECK_RUNS, sizeof *run);
-    facts_view before[FACTS_CHECK_RUNS];
+    facts_view done[FACTS_CHECK_RUNS];
     world_fill(&base);
     world_given(&base);
     world_answer(&base, kernel);
@@ -190,19 +190,19 @@ static inline outcome check_case(const char *text, const facts_kernel *kernel)
     int runs = facts_check_runs(&base.p);
     cr_assert(runs > 0 && runs <= FACTS_CHECK_RUNS);
     for (int i = 0; i < runs; i++) {
-        facts_check_ask(&run[i].p, &base.p, i);
+        facts_check_ask(&run[i].p, &base.p);
         world_fill(&run[i]);
-        facts_check_write(&run[i].view, &base.view, before, i);
+        facts_check_write(&run[i].view, base.p.check, i);
         run[i].p.fill = FACTS_FILL_OTHER;
         world_given(&run[i]);
         if (base.p.ask.pass == FATTN_BACKWARD)
-            facts_check_give(&run[i].view, &base.view, before, i);
+            facts_check_give(&run[i].view, &base.view);
         world_answer(&run[i], kernel);
-        before[i] = run[i].view;
+        done[i] = run[i].view;
         double ratio = world_ratio(&run[i]);
         out.judged = ratio > out.judged ? ratio : out.judged;
     }
-    facts_check_hold(&out.held, &base.view, before);
+    facts_check_hold(&out.held, &base.view, done);
     for (int i = 0; i < runs; i++)
         world_leave(&run[i]);
     free(run);

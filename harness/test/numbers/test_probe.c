@@ -2,7 +2,7 @@
  * read-outs look through. */
 #include "case/problem/philox.h"
 #include "checking.h"
-#include "numbers/check/probe.h"
+#include "numbers/check/probe_keep.h"
 
 #define P 0.1
 

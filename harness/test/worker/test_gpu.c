@@ -116,12 +116,9 @@ Test(gpu, answers_are_judged_as_they_are_here)
 Test(gpu, a_check_finds_the_same_there)
 {
     static const char *const cases[] = {
-        "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 want=stats check=linear",
-        "pass=fwd dtype=f16 b=2 h=2 s=200 d=128 mask=causal check=others",
-        "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 check=readout",
-        "pass=bwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 deterministic=1 check=linear",
-        "pass=bwd dtype=f16 b=2 h=2 s=200 d=64 mask=causal deterministic=1 check=ds",
-        "pass=bwd dtype=bf16 b=3 h=2 s=128 d=64 padding=random deterministic=1 check=length",
+        "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 want=stats check=identities",
+        "pass=fwd dtype=f16 b=2 h=2 s=200 d=128 mask=causal check=nonfinite",
+        "pass=bwd dtype=f16 b=2 h=2 s=200 d=64 mask=causal deterministic=1 check=nonfinite",
         "pass=bwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 deterministic=1 check=identities"
     };
     facts_worker worker = open_worker();

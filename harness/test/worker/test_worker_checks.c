@@ -1,5 +1,5 @@
 /* The further runs of a check, as the worker makes them on the cpu: what a row says of them, and
- * that a broken law is a wrong answer. */
+ * that what does not hold is a wrong answer. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -92,55 +92,15 @@ static void check(scene *s, facts_verdict expects)
 
 #define SHAPE "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "
 
-Test(worker_checks, a_law_that_holds_leaves_the_verdict_and_says_what_it_did)
+Test(worker_checks, a_sum_that_does_not_agree_is_wrong_and_named)
 {
     scene s;
-    begin(&s, "pass=fwd " SHAPE "want=stats check=split");
-    check(&s, FACTS_VERDICT_PASS);
-    cr_expect(s.trial.check.done && s.trial.check.runs == 2 && s.trial.check.held.compared > 1000);
+    begin(&s, "pass=bwd " SHAPE "check=identities");
+    bend(&s, FACTS_TENSOR_DV, 3000);
+    check(&s, FACTS_VERDICT_WRONG);
+    cr_expect(strncmp(s.trial.text, "check=identities: I1", 20) == 0, "%s", s.trial.text);
+    cr_expect_eq(s.trial.judgement[s.trial.check.held.id].gate, FACTS_GATE_CHECK);
     end(&s);
-}
-
-Test(worker_checks, a_broken_law_is_wrong_and_named)
-{
-    static const struct {
-        const char *text, *law;
-        facts_tensor_id id;
-        uint32_t steps;
-    } broken[] = {
-        { "pass=fwd " SHAPE "want=stats check=others", "cannot matter", FACTS_TENSOR_O, 1 },
-        { "pass=fwd " SHAPE "want=stats check=sum_rows", "own channel", FACTS_TENSOR_STATS, 1 },
-        { "pass=fwd " SHAPE "want=stats check=split", "denominators add up", FACTS_TENSOR_STATS,
-          1000 },
-        { "pass=fwd " SHAPE "want=stats check=key_order", "the order of a sum does not matter",
-          FACTS_TENSOR_O, 300 },
-        { "pass=fwd " SHAPE "check=repeat_heads", "repeated heads", FACTS_TENSOR_O, 300 },
-        { "pass=bwd " SHAPE "check=others", "cannot matter", FACTS_TENSOR_DV, 1 },
-        { "pass=fwd " SHAPE "softmax=off_by_one want=stats check=off_by_one", "a key of zeros",
-          FACTS_TENSOR_STATS, 1000 },
-        { "pass=bwd " SHAPE "softmax=off_by_one check=off_by_one", "a key of zeros",
-          FACTS_TENSOR_DK, 3000 },
-        { "pass=fwd " SHAPE "dropout=0.1 want=stats check=dropout_zero",
-          "dropout does not change statistics", FACTS_TENSOR_STATS, 1000 },
-        { "pass=fwd " SHAPE "layout=thd padding=random check=ragged",
-          "ragged sequences equal padded ones", FACTS_TENSOR_O, 300 },
-        { "pass=bwd " SHAPE "layout=thd padding=random check=ragged",
-          "ragged sequences equal padded ones", FACTS_TENSOR_DK, 3000 },
-        { "pass=fwd " SHAPE "paged=16 check=paged", "keys in pages", FACTS_TENSOR_O, 300 },
-        { "pass=bwd " SHAPE "check=identities", "I1", FACTS_TENSOR_DV, 3000 },
-    };
-    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
-        scene s;
-        begin(&s, broken[i].text);
-        bend(&s, broken[i].id, broken[i].steps);
-        check(&s, FACTS_VERDICT_WRONG);
-        cr_expect(strncmp(s.trial.text, "check=", 6) == 0 &&
-                      strstr(s.trial.text, broken[i].law) != NULL,
-                  "%s: %s", broken[i].text, s.trial.text);
-        cr_expect_eq(s.trial.judgement[s.trial.check.held.id].gate, FACTS_GATE_CHECK, "%s",
-                     broken[i].text);
-        end(&s);
-    }
 }
 
 /* FACTS writes the arrays of a call. A huge 8-bit backward without its forward's scale_o was
@@ -161,28 +121,11 @@ Test(worker_checks, a_call_that_lacks_an_array_is_a_failure_of_facts)
 Test(worker_checks, an_answer_that_is_wrong_already_is_not_asked_further)
 {
     scene s;
-    begin(&s, "pass=fwd " SHAPE "check=others");
+    begin(&s, "pass=fwd " SHAPE "check=identities");
     s.trial.verdict = FACTS_VERDICT_WRONG;
     facts_checks_run(&s.runs);
     cr_expect_not(s.trial.check.done);
     cr_expect_eq(s.trial.check.runs, 0);
-    end(&s);
-}
-
-Test(worker_checks, a_plan_that_is_gone_leaves_the_check_out_and_says_so)
-{
-    scene s;
-    begin(&s, "pass=fwd " SHAPE "check=others");
-    fattn_plan *kept = s.plan;
-    s.plan = NULL;
-    facts_checks_run(&s.runs);
-    json_t *row = json_object();
-    facts_row_check(row, &s.trial.check);
-    const char *why = json_string_value(json_object_get(json_object_get(row, "check"), "skipped"));
-    cr_expect(why && strstr(why, "plan") != NULL, "%s", why ? why : "");
-    cr_expect_eq(s.trial.verdict, FACTS_VERDICT_PASS);
-    json_decref(row);
-    s.plan = kept;
     end(&s);
 }
 
@@ -211,16 +154,15 @@ Test(worker_checks, how_far_a_nan_went_is_recorded)
 Test(worker_checks, a_row_has_what_the_check_found)
 {
     scene s;
-    begin(&s, "pass=bwd " SHAPE "mask=causal check=linear");
+    begin(&s, "pass=bwd " SHAPE "mask=causal check=identities");
     check(&s, FACTS_VERDICT_PASS);
     json_t *row = json_object();
     facts_row_check(row, &s.trial.check);
     json_t *check = json_object_get(row, "check");
-    cr_expect_eq(json_integer_value(json_object_get(check, "runs")), 3);
-    cr_expect_gt(json_integer_value(json_object_get(check, "compared")), 1000);
+    cr_expect_eq(json_integer_value(json_object_get(check, "runs")), 1);
+    cr_expect_gt(json_integer_value(json_object_get(check, "compared")), 100);
     cr_expect(json_real_value(json_object_get(check, "ratio")) < 1.0);
-    cr_expect_str_eq(json_string_value(json_object_get(check, "law")),
-                     "gradients are linear in dO");
+    cr_expect_eq(strncmp(json_string_value(json_object_get(check, "law")), "I", 1), 0);
     json_decref(row);
     end(&s);
 }

@@ -150,7 +150,7 @@ typedef enum facts_kind {
     X(POISON, "poison", WORD, FACTS_POISON_LIST(FACTS_AS_TEMPLATE_), "fill", "contents of input "  \
       "memory that no answer may depend on")                                                       \
     X(CHECK, "check", WORD, FACTS_CHECK_LIST(FACTS_AS_TEMPLATE_), "none",                          \
-      "verify more: an exact probe, a law between two runs, or identities")                        \
+      "verify more: what dropout keeps, NaN and Inf, or identities")                        \
     X(STATS_DTYPE, "stats_dtype", WORD, "f32 bf16 f16", "f32", "type of Stats; the library "       \
       "refuses all except f32")
 /* clang-format on */

@@ -235,11 +235,10 @@ static void hold_i6(facts_held *out, const facts_view *run)
         }
 }
 
-static void identities_write(const facts_view *run, const facts_view *base,
-                             const facts_view before[], int number)
+static void identities_write(const facts_view *run, int number)
 {
     facts_tensor_id id = run->problem->ask.pass == FATTN_BACKWARD ? FACTS_TENSOR_K : FACTS_TENSOR_V;
-    (void)base, (void)before, (void)number;
+    (void)number;
     for (facts_walk w = facts_walk_of(run->problem->tensor[id].dim); facts_walk_on(&w);)
         if (w.at[3] == CHANNEL)
             facts_view_put(run, id, w.at, 1.0);

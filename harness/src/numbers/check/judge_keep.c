@@ -5,7 +5,7 @@
 #include "numbers/dtype.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
-#include "probe.h"
+#include "probe_keep.h"
 
 #define AS_WORD(symbol, word) word,
 const char *const facts_rate_words[FACTS_RATES] = { FACTS_RATE_LIST(AS_WORD) };

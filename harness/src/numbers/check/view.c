@@ -1,6 +1,5 @@
 #include "view.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "numbers/dtype.h"
@@ -49,40 +48,6 @@ double facts_view_want(const facts_view *v, facts_tensor_id id, const int64_t at
 double facts_view_bound(const facts_view *v, facts_tensor_id id, const int64_t at[4])
 {
     return v->expected->answer[id].bound[dense_of(&v->problem->tensor[id], at)] + FACTS_BOUND_FLOOR;
-}
-
-facts_limits facts_view_limits(const facts_view *v, facts_tensor_id id)
-{
-    facts_rule rule = facts_expectation_rule(v->expected, id, FACTS_PATTERN_A);
-    return facts_judge_limits(&v->problem->tensor[id], &rule);
-}
-
-double facts_view_tolerance(const facts_view *v, const facts_limits *limits, facts_tensor_id id,
-                            const int64_t at[4])
-{
-    const facts_answer *answer = &v->expected->answer[id];
-    int64_t n = dense_of(&v->problem->tensor[id], at);
-    facts_judged_element element = { .bound = answer->bound[n],
-                                     .sigma = answer->sigma ? answer->sigma[n] : 0.0 };
-    return facts_judged_element_tolerance(limits, &element);
-}
-
-bool facts_view_lse(const facts_view *v, const int64_t at[4], double *lse, double *tau)
-{
-    if (facts_view_has(v, FACTS_TENSOR_STATS) &&
-        facts_tensor_is_output(v->problem, FACTS_TENSOR_STATS)) {
-        *lse = facts_view_get(v, FACTS_TENSOR_STATS, at);
-        *tau = facts_view_bound(v, FACTS_TENSOR_STATS, at);
-        return true;
-    }
-    if (!facts_view_has(v, FACTS_TENSOR_MAX) || !facts_view_has(v, FACTS_TENSOR_SUM_EXP))
-        return false;
-    double sum = facts_view_want(v, FACTS_TENSOR_SUM_EXP, at);
-    *lse =
-        facts_view_get(v, FACTS_TENSOR_MAX, at) + log(facts_view_get(v, FACTS_TENSOR_SUM_EXP, at));
-    *tau = facts_view_bound(v, FACTS_TENSOR_MAX, at) +
-           (sum > 0 ? log1p(facts_view_bound(v, FACTS_TENSOR_SUM_EXP, at) / sum) : 0.0);
-    return true;
 }
 
 int64_t facts_key_head(const facts_problem *p, int64_t h)

@@ -1,4 +1,4 @@
-/* A view of one run: its problem and its memory. Checks use it to compare runs. Pure. */
+/* A view of one run: its problem and its memory. Checks read and change runs by it. Pure. */
 #ifndef FACTS_VIEW_H
 #define FACTS_VIEW_H
 
@@ -23,15 +23,9 @@ uint32_t facts_view_bits(const facts_view *view, facts_tensor_id id, const int64
 
 /* Is an element of an output compared? Its row must have a value: not padded, and in the sample. */
 bool facts_view_owes(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
-/* The reference's value, and the largest error of a correct answer: T1's tolerance, or tau. */
+/* The reference's value, and the largest error of a correct answer (tau). */
 double facts_view_want(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
-double facts_view_tolerance(const facts_view *view, const facts_limits *limits, facts_tensor_id id,
-                            const int64_t at[4]);
-facts_limits facts_view_limits(const facts_view *view, facts_tensor_id id);
 double facts_view_bound(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
-
-/* The log-sum-exp of a row, from Stats or from Max + ln(Sum_exp). False if the run has neither. */
-bool facts_view_lse(const facts_view *view, const int64_t at[4], double *lse, double *tau);
 
 /* The head of K or V that a head of Q reads. */
 int64_t facts_key_head(const facts_problem *problem, int64_t h);

@@ -6,15 +6,11 @@
 #include <string.h>
 
 #include "case/problem/valid_checks.h"
-#include "fattn/score_mod.h"
-#include "numbers/fill/mod.h"
 #include "worker/memory/expected_transfer.h"
 
 /* One further run: everything that it owns. */
 typedef struct further {
     facts_problem problem;
-    fattn_score_mod *mod; /* its own, if its shape differs */
-    fattn_plan *plan;     /* the same */
     facts_reference reference;
     facts_expectation expected; /* on the host */
     facts_view view;
@@ -23,7 +19,7 @@ typedef struct further {
 typedef struct work {
     facts_runs *r;
     facts_expectation expected; /* of the base, on the host */
-    facts_view base, before[FACTS_CHECK_RUNS];
+    facts_view base, done[FACTS_CHECK_RUNS];
     further run[FACTS_CHECK_RUNS];
     int number; /* in hand */
 } work;
@@ -83,7 +79,7 @@ static fattn_status edit_inputs(void *owner, facts_memory *memory, facts_error *
     further *f = &w->run[w->number];
     if (!look_at(&f->view, memory, FILLED))
         return lack_memory(error);
-    facts_check_write(&f->view, &w->base, w->before, w->number);
+    facts_check_write(&f->view, w->r->problem->check, w->number);
     f->problem.fill =
         FACTS_FILL_OTHER; /* the data is no longer that of the fill, so its name must not be used */
     return FATTN_OK;
@@ -95,75 +91,8 @@ static fattn_status edit_given(void *owner, facts_memory *memory, facts_error *e
     further *f = &w->run[w->number];
     if (!look_at(&f->view, memory, GIVEN))
         return lack_memory(error);
-    facts_check_give(&f->view, &w->base, w->before, w->number);
+    facts_check_give(&f->view, &w->base);
     return FATTN_OK;
-}
-
-static void leave_out(work *w, const char *why)
-{
-    snprintf(w->r->out->check.skipped, sizeof w->r->out->check.skipped, "run %d: %.180s", w->number,
-             why);
-}
-
-/* Two configurations of one engine are two kernels: a check of bits compares runs of one of them.
- */
-static bool is_same_kernel(const fattn_engine *a, const fattn_engine *b)
-{
-    bool same = a->index == b->index && a->knob_count == b->knob_count;
-    for (int32_t i = 0; same && i < a->knob_count; i++)
-        same = a->knobs[i].type == b->knobs[i].type && a->knobs[i].value == b->knobs[i].value;
-    return same;
-}
-
-/* The index of a configuration among those offered for another shape. If any configuration of the
- * engine is enough: the index of its first. FATTN_ENGINE_AUTO: it is not offered. */
-static int32_t place_of(const work *w, const fattn_problem *problem, const fattn_engine *like)
-{
-    fattn_decision *decision = NULL;
-    const bool first_will_do = facts_check_takes_another_kernel(w->r->problem);
-    int32_t place = FATTN_ENGINE_AUTO, first = FATTN_ENGINE_AUTO;
-    if (fattn_decide(&decision, w->r->worker->context, problem, FATTN_ASK_A) == FATTN_OK)
-        for (size_t i = 0; place < 0 && i < fattn_decision_engine_count(decision, FATTN_MODE_A);
-             i++) {
-            const fattn_engine *engine = fattn_decision_engine(decision, FATTN_MODE_A, i);
-            if (is_same_kernel(engine, like))
-                place = (int32_t)i;
-            else if (first_will_do && first < 0 && engine->index == like->index)
-                first = (int32_t)i;
-        }
-    fattn_decision_destroy(decision);
-    return place < 0 ? first : place;
-}
-
-/* The score modification and the plan of a run with another shape, with the kernel that answered
- * the case. False: skipped, or failed. */
-static bool make_plan(work *w, further *f)
-{
-    fattn_plan *base = *w->r->plan;
-    const fattn_engine *engine = fattn_plan_engine(base);
-    fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
-    bool pinned = fattn_plan_backend(base) == FATTN_BACKEND_CUDNN;
-    fattn_status status = facts_mod_create(&f->mod, &f->problem);
-    f->problem.ask.score_mod = f->mod;
-    if (pinned && status == FATTN_OK &&
-        (options.config = place_of(w, &f->problem.ask, engine)) < 0) {
-        leave_out(w, "its configuration is not offered for that shape");
-        return false;
-    }
-    if (status == FATTN_OK)
-        status = facts_plan_get(&f->plan, w->r->worker->plans, w->r->worker->context,
-                                &f->problem.ask, &options, NULL);
-    if (status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY)
-        return facts_runs_check(w->r, status, "the plan of a check");
-    if (status != FATTN_OK) {
-        leave_out(w, fattn_last_error());
-        return false;
-    }
-    if (fattn_plan_backend(f->plan) == fattn_plan_backend(base) &&
-        (!pinned || fattn_plan_engine(f->plan)->index == engine->index))
-        return true;
-    leave_out(w, "another engine answers that shape");
-    return false;
 }
 
 static const char *worst_tensor(const facts_trial *trial, double *ratio)
@@ -217,27 +146,16 @@ static bool run_one(work *w)
     };
     facts_trial trial;
     facts_trial_options options = *w->r->options;
-    fattn_plan **plan = w->r->plan;
-    facts_check_ask(&f->problem, w->r->problem, w->number);
-    if (!fattn_plan_covers(*plan, &f->problem.ask)) {
-        facts_runs_say(w->r, "build");
-        if (!make_plan(w, f))
-            return false;
-        plan = &f->plan;
-    }
+    facts_check_ask(&f->problem, w->r->problem);
     options.once = true;
     options.problem = &f->problem;
     options.edit = &edit;
-    facts_trial_run(&trial, &f->reference, plan, &options);
-    if (!trial.prepared && trial.status == FATTN_ENVIRONMENT) {
-        leave_out(w, trial.text);
-        return false;
-    }
+    facts_trial_run(&trial, &f->reference, w->r->plan, &options);
     if (!judge(w, &trial))
         return false;
     if (!look_at_answer(&f->view, &f->expected, &f->reference))
         return has_no_memory(w->r);
-    w->before[w->number] = f->view;
+    w->done[w->number] = f->view;
     return true;
 }
 
@@ -245,7 +163,7 @@ static void hold(work *w)
 {
     facts_trial *out = w->r->out;
     facts_held *held = &out->check.held;
-    facts_check_hold(held, &w->base, w->before);
+    facts_check_hold(held, &w->base, w->done);
     out->check.done = true;
     if (out->judged[held->id]) {
         facts_judgement *j = &out->judgement[held->id];
@@ -277,9 +195,6 @@ static void leave(work *w)
         further *f = &w->run[i];
         forget_expected(&f->expected, &f->reference);
         facts_reference_destroy(&f->reference);
-        if (!w->r->worker->lost)
-            fattn_plan_destroy(f->plan);
-        fattn_score_mod_destroy(f->mod);
     }
     forget_expected(&w->expected, w->r->reference);
     free(w);
@@ -296,11 +211,7 @@ void facts_checks_run(facts_runs *r)
         return;
     }
     w->r = r;
-    bool all = *r->plan != NULL;
-    if (!all)
-        leave_out(w, "its plan is gone");
-    else
-        all = look_at_answer(&w->base, &w->expected, r->reference) || has_no_memory(r);
+    bool all = look_at_answer(&w->base, &w->expected, r->reference) || has_no_memory(r);
     for (w->number = 0; all && w->number < runs; w->number++)
         all = run_one(w);
     if (all)

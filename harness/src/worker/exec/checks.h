@@ -6,8 +6,7 @@
 #include "runs.h"
 
 /* Makes the runs of this case's check and writes the result to runs->out. Does nothing if the case
- * has no check or is wrong already. A run with another shape needs a plan by the same engine. If
- * the target has none, the check is left out and the reason is recorded. */
+ * has no check or is wrong already. */
 void facts_checks_run(facts_runs *runs);
 
 #endif

@@ -12,8 +12,7 @@
 typedef struct facts_check_report {
     int runs; /* the number of runs that were made */
     bool done;
-    facts_held held;   /* valid if the check was made */
-    char skipped[220]; /* the reason why it was not made; "" otherwise */
+    facts_held held; /* valid if the check was made */
 } facts_check_report;
 
 typedef struct facts_trial {

@@ -1,7 +1,7 @@
-/* Parts of the exact probes that other files call: windows, and the parts of P3 (docs/numerics.md,
- * section 5). Pure. */
-#ifndef FACTS_PROBE_H
-#define FACTS_PROBE_H
+/* P3 (docs/numerics.md, section 5): the bits of a dropout mask, read from an engine's answer
+ * through windows of keys or rows. Pure. */
+#ifndef FACTS_PROBE_KEEP_H
+#define FACTS_PROBE_KEEP_H
 
 #include "check.h"
 

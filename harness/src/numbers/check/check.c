@@ -1,0 +1,156 @@
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/scalars.h"
+
+void facts_held_note(facts_held *held, const char *law, facts_tensor_id id, const int64_t at[4],
+                     double got, double want, double bound)
+{
+    double off = fabs(got - want), ratio = got == want ? 0.0 : bound > 0 ? off / bound : INFINITY;
+    if (isnan(ratio))
+        ratio = INFINITY;
+    held->compared++;
+    held->wrong += ratio > 1.0;
+    if (held->compared > 1 && ratio <= held->ratio)
+        return;
+    held->ratio = ratio;
+    held->law = law;
+    held->id = id;
+    memcpy(held->at, at, sizeof held->at);
+    held->got = got;
+    held->want = want;
+    held->bound = bound;
+}
+
+/* ---- a row that reads NaN or Inf shows it */
+
+static int nonfinite_runs(const facts_problem *p)
+{
+    (void)p;
+    return 2;
+}
+
+/* A key of every entry and head, neither the first nor the last where there are others. */
+static int64_t planted_key(const facts_problem *p, int64_t b)
+{
+    return facts_live_kv(p, b) / 2;
+}
+
+static void nonfinite_write(const facts_view *run, int number)
+{
+    facts_tensor_id id = number ? FACTS_TENSOR_V : FACTS_TENSOR_K;
+    for (facts_walk w = facts_walk_of(run->problem->tensor[id].dim); facts_walk_on(&w);)
+        if (w.at[2] == planted_key(run->problem, w.at[0]))
+            facts_view_put(run, id, w.at, number ? (double)INFINITY : (double)NAN);
+}
+
+/* The first element of a row that is not finite, or else its first one. */
+static double first_not_finite(const facts_view *run, facts_tensor_id id, const int64_t row[4])
+{
+    for (int64_t c = 0; c < run->problem->tensor[id].dim[3]; c++) {
+        const double got = facts_view_get(run, id, (const int64_t[4]){ row[0], row[1], row[2], c });
+        if (!isfinite(got))
+            return got;
+    }
+    return facts_view_get(run, id, (const int64_t[4]){ row[0], row[1], row[2], 0 });
+}
+
+/* NaN makes every weight of its row NaN, but under a bias of -inf, which is a mask. Inf reaches O
+ * through a weight that is not 0: of scores that are never far apart. */
+static bool must_show(const facts_problem *p, int number)
+{
+    const bool flat = (p->fill == FACTS_FILL_GAUSS || p->fill == FACTS_FILL_UNIFORM) &&
+                      p->mod == FACTS_MOD_NONE &&
+                      fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) <= 2.0;
+    return !p->ask.has_bias && (number == 0 || flat);
+}
+
+/* Training finds an overflow by its NaN and Inf, so a row that reads one and stays finite is wrong.
+ * That other rows stay finite is no law (docs/numerics.md section 6). */
+static void nonfinite_hold(facts_held *out, const facts_view *base, const facts_view run[])
+{
+    const facts_problem *p = base->problem;
+    const facts_tensor_id id = p->ask.pass == FATTN_FORWARD ? FACTS_TENSOR_O : FACTS_TENSOR_DQ;
+    static const char *const laws[] = { "a row that reads a NaN shows it",
+                                        "a row that reads an Inf shows it" };
+    const int64_t rows[4] = { p->ask.batch, p->ask.heads_q, p->ask.seq_q, 1 };
+    out->id = id;
+    out->law = laws[0];
+    for (int r = 0; r < 2; r++)
+        for (facts_walk w = facts_walk_of(rows); facts_walk_on(&w);) {
+            int64_t first, last;
+            if (w.at[2] >= facts_live_q(p, w.at[0]) || !facts_view_owes(base, id, w.at))
+                continue;
+            facts_oracle_keys_of_row(p, w.at[0], w.at[2], &first, &last);
+            const double got = first_not_finite(&run[r], id, w.at);
+            const bool reads = first <= planted_key(p, w.at[0]) && planted_key(p, w.at[0]) < last,
+                       hit = !isfinite(got);
+            facts_spread *s = &out->spread[r];
+            *(reads ? &s->readers : &s->others) += 1;
+            *(reads ? &s->reached : &s->strayed) += hit;
+            if (reads && must_show(p, r))
+                facts_held_note(out, laws[r], id, w.at, hit ? 0.0 : got, hit ? 0.0 : (double)NAN,
+                                0.0);
+            else
+                out->compared++;
+        }
+}
+
+static const facts_check_rule nonfinite = {
+    .runs = nonfinite_runs, .put = nonfinite_write, .hold = nonfinite_hold, .records = true
+};
+
+/* ---- the checks */
+
+static const facts_check_rule *rule_of(facts_check check)
+{
+    static const facts_check_rule *const rules[FACTS_CHECKS] = {
+        [FACTS_CHECK_KEEP] = &facts_probe_keep,
+        [FACTS_CHECK_NONFINITE] = &nonfinite,
+        [FACTS_CHECK_IDENTITIES] = &facts_identities,
+    };
+    return rules[check];
+}
+
+int facts_check_runs(const facts_problem *base)
+{
+    const facts_check_rule *rule = rule_of(base->check);
+    return !rule ? 0 : rule->runs ? rule->runs(base) : 1;
+}
+
+bool facts_check_only_records(const facts_problem *base)
+{
+    const facts_check_rule *rule = rule_of(base->check);
+    return rule && rule->records;
+}
+
+void facts_check_ask(facts_problem *out, const facts_problem *base)
+{
+    *out = *base;
+    out->check = FACTS_CHECK_NONE;
+    out->exec = FACTS_EXEC_EAGER;
+    out->threads = out->repeat = 1;
+    out->own_forward = false;
+}
+
+void facts_check_write(const facts_view *run, facts_check check, int number)
+{
+    rule_of(check)->put(run, number);
+}
+
+void facts_check_give(const facts_view *run, const facts_view *base)
+{
+    static const facts_tensor_id given[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS };
+    for (int i = 0; i < 2 && facts_check_only_records(base->problem); i++)
+        for (facts_walk w = facts_walk_of(run->problem->tensor[given[i]].dim); facts_walk_on(&w);)
+            facts_view_put(run, given[i], w.at, facts_view_get(base, given[i], w.at));
+}
+
+void facts_check_hold(facts_held *out, const facts_view *base, const facts_view run[])
+{
+    *out = (facts_held){ .law = "" };
+    rule_of(base->problem->check)->hold(out, base, run);
+}
