@@ -16,6 +16,7 @@ Exit: 0 nothing was found; 1 findings; 2 no such version; 3 a step could not be 
 """
 
 import argparse
+import os
 import pathlib
 import re
 import subprocess
@@ -25,7 +26,6 @@ import time
 HOME = pathlib.Path(__file__).resolve().parent.parent
 LOCK, GOLDEN = HOME / "ci/cudnn.lock", HOME / "cases/golden/support.txt"
 DATA = ("ci/cudnn.lock", "cases", "docs/findings.md")  # all that a step may change
-DESCRIBED = "h100-sxm,sm100-spec"  # as `facts gate` has it
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
 
 
@@ -236,9 +236,7 @@ def main():
         type=version,
         help="9.28.1, 9.28.1.4, 9.28.1-full-cu13 or latest",
     )
-    parser.add_argument(
-        "--device", help=f"for known and gate; default: GPU 0, without a GPU {DESCRIBED}"
-    )
+    parser.add_argument("--device", help="for known failures and gate; default: as they have it")
     parser.add_argument(
         "--baseline", help="default: the newest version of cases/golden/support.txt before VERSION"
     )
@@ -246,7 +244,9 @@ def main():
     parser.add_argument(
         "-o", "--output", type=pathlib.Path, metavar="FILE", help="write the summary there too"
     )
-    parser.add_argument("--facts", required=True, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--facts", default=os.environ.get("FACTS_PROGRAM", "facts"), help=argparse.SUPPRESS
+    )
     run = Run(parser.parse_args())
     status = OK
     try:

@@ -1,22 +1,15 @@
-# Installs the man pages and the shell completions, as the program prints them. Variables FACTS_* are set by the install script.
+# Installs the man page and the completion of bash, as the program prints them. Variables FACTS_* are set by the install script.
 set(FACTS_PROGRAM "${FACTS_BUILD}/bin/facts")
 if(NOT EXISTS "${FACTS_PROGRAM}")
-  message(STATUS "The program facts is not built: no man pages, no shell completions")
+  message(STATUS "The program facts is not built: no man page, no shell completion")
   return()
 endif()
 
-function(facts_help_file file)
+function(facts_help_file file form)
   get_filename_component(folder "${FACTS_SHARE}/${file}" DIRECTORY)
   file(MAKE_DIRECTORY "${folder}")
-  execute_process(COMMAND ${FACTS_EMULATOR} "${FACTS_PROGRAM}" help ${ARGN} OUTPUT_FILE "${FACTS_SHARE}/${file}" COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${FACTS_EMULATOR} "${FACTS_PROGRAM}" help ${form} OUTPUT_FILE "${FACTS_SHARE}/${file}" COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-execute_process(COMMAND ${FACTS_EMULATOR} "${FACTS_PROGRAM}" help names OUTPUT_VARIABLE names OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-string(REPLACE "\n" ";" names "${names}")
-foreach(name ${names})
-  facts_help_file(man/man1/facts-${name}.1 man ${name})
-endforeach()
 facts_help_file(man/man1/facts.1 man)
 facts_help_file(bash-completion/completions/facts bash)
-facts_help_file(zsh/site-functions/_facts zsh)
-facts_help_file(fish/vendor_completions.d/facts.fish fish)

@@ -242,7 +242,6 @@ class Packages(unittest.TestCase):
                 gcc -std=c11 -D_GNU_SOURCE $(pkg-config --cflags fattn) /examples/$name.c -o $name $(pkg-config --libs fattn) -lm
                 ./$name --device cpu
             done
-            test -s /usr/share/zsh/vendor-completions/_facts
             cp /usr/lib/facts/facts.spdx.json /usr/share/doc/facts/copyright .""",
             [debs, HOME / "examples"],
         )

@@ -116,12 +116,12 @@ READERS = (
     Reader(
         "record, known check",
         ("known", "check", "{in}"),
-        python=("known", "--folder", "{home}/cases/known", "check", "{in}"),
+        python=("known", "check", "{in}"),
     ),
     Reader(
         "record, known propose",
         ("known", "propose", "{in}"),
-        python=("known", "--folder", "{home}/cases/known", "propose", "{in}"),
+        python=("known", "propose", "{in}"),
     ),
     Reader(
         "device file",
@@ -188,7 +188,7 @@ READERS = (
     Reader(
         "record, merge",
         ("merge", "-o", "{}/m.jsonl", "{in}"),
-        python=("merge", "--", "{}/m.jsonl", "{in}"),
+        python=("merge", "-o", "{}/m.jsonl", "{in}"),
     ),
     Reader(
         "record, report",
@@ -219,7 +219,7 @@ READERS = (
     Reader(
         "record, diff",
         ("diff", "{}/seed.jsonl", "{in}"),
-        python=("--diff", "--", "{}/seed.jsonl", "{in}"),
+        python=("diff", "{}/seed.jsonl", "{in}"),
         read=DIFF,
     ),
     Reader(
@@ -237,13 +237,11 @@ READERS = (
             "{}/site",
         ),
         python=(
-            "--diff",
-            "--command=gate",
+            "gate",
             "--markdown",
             "--junit={}/gate.xml",
             "--errata={}/errata.json",
             "--page={}/site",
-            "--",
             "{in}",
             "{}/seed.jsonl",
         ),
@@ -253,15 +251,7 @@ READERS = (
     Reader(
         "record, gate --json",
         ("gate", "{}/seed.jsonl", "{in}", "--json", "--annotations"),
-        python=(
-            "--diff",
-            "--command=gate",
-            "--json",
-            "--annotations",
-            "--",
-            "{}/seed.jsonl",
-            "{in}",
-        ),
+        python=("gate", "--json", "--annotations", "{}/seed.jsonl", "{in}"),
         read=DIFF,
     ),
     Reader(
@@ -441,7 +431,7 @@ def report(words):
 def load_reports():
     if "facts_reports" not in sys.modules:
         sys.path.insert(0, os.path.join(SOURCE, "reports"))
-        from facts_reports import audit, calibrate, cli, diff_cli, known_cli, merge  # noqa: F401: so that a fork has them
+        from facts_reports import audit, calibrate, cli, gate, known_cli, merge  # noqa: F401: so that a fork has them
 
         with contextlib.suppress(ModuleNotFoundError):  # Jinja2
             from facts_reports import site  # noqa: F401

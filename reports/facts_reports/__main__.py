@@ -26,10 +26,11 @@ def _drop_output():
 
 sys.stdout, sys.stderr = _Plain(sys.stdout), _Plain(sys.stderr)
 INTERRUPTED = 130
+command = sys.argv[1] if sys.argv[1:] and sys.argv[1].isalpha() else "report"
 try:
-    from . import cli, diff_cli  # here: they take long enough to be interrupted
+    from . import cli  # here: it takes long enough to be interrupted
 
-    code = diff_cli.main(sys.argv[2:]) if sys.argv[1:2] == ["--diff"] else cli.main()
+    code = cli.main()
     print(end="", flush=True)
 except BrokenPipeError:  # the reader of our output has seen enough
     _drop_output()
@@ -45,5 +46,5 @@ except (
     _drop_output()
     code = 3
     with contextlib.suppress(OSError):
-        print(f"facts report: {str(error) or 'out of memory'}", file=sys.stderr, flush=True)
+        print(f"facts {command}: {str(error) or 'out of memory'}", file=sys.stderr, flush=True)
 sys.exit(code)

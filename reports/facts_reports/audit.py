@@ -1,19 +1,26 @@
-"""facts audit: the rules of other projects (claims), held against what cuDNN answered on both sides of each rule.
+"""facts audit: the rules of other projects (claims), held against what cuDNN answered on both sides of each rule."""
 
-The command calls this package three times. `texts` reads the rules and lists what only the harness can check; `cases` says which cases to ask;
-`judge` reads the record of their answers, judges each rule and prints. With --from the command asks nothing, and `judge` reads records that are there.
-"""
-
-import argparse
 import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import claims, predicate, reader, store, text
+from . import asking, claims, predicate, reader, store, text
+from .options import (
+    BAD_INPUT,
+    ENVIRONMENT,
+    FINDINGS,
+    INCOMPLETE,
+    NOTHING,
+    OK,
+    Command,
+    Option,
+    UsageError,
+    folder,
+    passed,
+)
 from .vocabulary import is_finding, is_good
 
-OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING = 0, 1, 2, 3, 4, 5
 # The verdict about a rule for one version and device. Several of those before AGREES may apply; the others only alone.
 MEANINGS = {
     "too strict": "the rule refuses a case that every offered engine computes right",
@@ -447,150 +454,164 @@ class Tables:
                 yield _item(rule, f"{_cell(rule['says'])}: {_cell(rule['why'])}")
 
 
-# ---- the three steps --------------------------------------------------------------------------------------------------------------------
+# ---- the command ------------------------------------------------------------------------------------------------------------------------
+
+COMMAND = Command(
+    "audit",
+    (
+        *passed("cudnn", "device"),
+        Option(
+            "where", "EXPR", "keep the rules' cases that satisfy a predicate: 'd.qk>128 & pass=bwd'"
+        ),
+        *passed("output", "plan", "jobs", "overwrite", "timeout", "pinned-only"),
+        Option("json", help="print one JSON object a line"),
+        Option("markdown", help="print Markdown, for a pull request or an issue"),
+        Option(
+            "from",
+            "RECORD",
+            "use existing records instead of a run; may be given several times",
+            many=True,
+        ),
+        Option("page", "DIR", "also write the report page there", read=folder),
+    ),
+    (
+        "facts audit --cudnn 9.20.0,9.27.0 --device h100-sxm,sm100-spec",
+        "facts audit --cudnn 9.27.0 --device h100-sxm --markdown",
+    ),
+)
 
 
 class AuditError(Exception):
     """(exit code, one line for people)"""
 
 
-class Command:
-    def __init__(self, args):
-        self.args, self.scratch = args, Path(args.scratch)
-        self.reader, self.chosen = claims.load(args.words, args.folder)
-        if not self.reader.projects:
-            raise AuditError(
-                ENVIRONMENT,
-                "no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder",
-            )
-
-    def texts(self):
-        lines = [
-            f"{kind} {line} {path}\n{said}\n" for kind, line, path, said in self.reader.texts()
-        ]
-        (self.scratch / "texts").write_text("".join(lines), encoding="utf-8")
-        return OK
-
-    def _join(self):
-        members, names = [], []
-        for line in (self.scratch / "members").read_text(encoding="utf-8").splitlines():
-            if line:
-                names.append(line)
-            else:
-                members.append(names)
-                names = []
-        self.reader.join(members)
-
-    def _targets(self):
-        """As the command wrote them: device, build, version, sm; 0: a GPU whose sm is not known yet."""
-        lines = (self.scratch / "targets").read_text(encoding="utf-8").splitlines()
-        return [tuple(line.split("\t")) for line in lines]
-
-    def _collect(self, targets, measured, known=None):
-        args = self.args
-        places = claims.Places(
-            (version, one)
-            for _, _, version, sm in targets
-            for one in (claims.SMS if sm == "0" else (sm,))
+def _read_rules(args):
+    """The rules, whole, and those that the words choose. The program expands their patterns."""
+    read, chosen = claims.load(args.words, asking.home("cases/claims"))
+    if not read.projects:
+        raise AuditError(
+            ENVIRONMENT,
+            "no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder",
         )
-        asked = claims.collect(self.reader.claims, self.chosen, places, measured, args.where, known)
-        if not asked and (args.where or known is not None):
-            raise AuditError(
-                NOTHING,
-                f"no case of these rules {'satisfies --where' if args.where else 'is in the record'}",
-            )
-        return asked
+    patterns = list(read.patterns())
+    try:
+        members = asking.expand([said for _, _, said in patterns])
+    except ValueError as error:
+        index, column, what = error.args
+        line, path, _ = patterns[index]
+        raise claims.ClaimsError(f"{path}:{line}:{column}: {what}") from None
+    read.join(members)
+    return read.claims, chosen
 
-    def cases(self):
-        self._join()
-        asked = self._collect(self._targets(), self.args.measured)
-        names = sorted({claims.asked(name, self.args.measured) for _, name in asked})
-        if names:
-            (self.scratch / "cases").write_text(
-                "".join(f"{name}\n" for name in names), encoding="utf-8"
-            )
-        return OK
 
-    def judge(self):
-        """--record: what was asked now; --from: records that are there."""
-        args = self.args
-        self._join()
-        records = args.records or ([args.record] if args.record else [])
-        rows, whole = self._read(records)
-        if not args.records:
-            targets, measured, known = self._targets(), args.measured, None
-        else:
-            measured, known = self._grade(rows), {row["case"] for row in rows}
-            found = {}
-            for row in rows:
-                found.setdefault(
-                    (row["device"], row["build"]),
-                    (row["device"], row["build"], row["cudnn"], str(row["sm"] or 0)),
-                )
-            targets = list(found.values())
-        asked = self._collect(targets, measured, known)
-        audit = Audit(
-            self.reader.claims,
-            self.chosen,
-            targets,
-            measured,
-            _answers(rows, measured),
-            " ".join(records),
+def _ask(args, rules, chosen):
+    """(record, exit code): asks the cases of the rules that concern these versions and devices; described devices decide, GPUs run."""
+    words = ["--cudnn", args.cudnn or "default", "--device", asking.described("audit", args.device)]
+    targets = asking.rows("devices", *words, *args.given("pinned-only"))
+    kinds = {kind for _, kind, *_ in targets}
+    if "cpu" in kinds:
+        raise UsageError("--device cpu: rules are about cuDNN; name a GPU or a described device")
+    if len(kinds) > 1:
+        raise UsageError(
+            "--device: give GPUs, which run, or described devices, which decide, not both"
         )
-        if args.records:
-            audit.unasked = (
-                "the record has no boundary case on a version and device where the rule refuses"
-            )
-        audit.judge(asked)
-        self._print(audit)
-        if args.page:
-            self._write_page(records, audit)
-        return audit.exit() if whole else INCOMPLETE
+    measured = kinds == {"gpu"}
+    places = [
+        (device, build, version, one)
+        for device, _, sm, build, version in targets
+        for one in (claims.SMS if sm == "0" else (sm,))
+    ]
+    names = {
+        claims.asked(name, measured) for _, name in _collect(args, rules, chosen, places, measured)
+    }
+    if not names:
+        return "", OK
+    words += args.given("output", "jobs", "overwrite", "timeout", "pinned-only")
+    words += [] if measured else args.given("plan")
+    status, record = asking.asked("run" if measured else "decide", sorted(names), *words)
+    return record, status if status in (ENVIRONMENT, INCOMPLETE) else OK
 
-    def _read(self, paths):
-        """(rows, could every line be read?)"""
-        rows, whole = [], True
-        for path in paths:
-            found = Rows()
-            report = reader.read_file(Path(path), found)
-            if not report.runs and not report.rows:
-                raise AuditError(BAD_INPUT, f"{path}: is not a record (no line could be read)")
-            if not found.rows and self.args.records:
-                raise AuditError(NOTHING, f"{path}: no row of a case")
-            reader.warn([report], "facts audit")
-            whole = whole and not report.unreadable
-            rows += found.rows
-        return rows, whole
 
-    @staticmethod
-    def _grade(rows):
-        grades = {row["grade"] == "measured" for row in rows}
-        if len(grades) > 1:
-            raise AuditError(
-                BAD_INPUT,
-                "some records have measured rows and some decided ones; audit them separately",
-            )
-        return grades == {True}
-
-    def _write_page(self, records, audit):
-        from . import cli  # the one part that needs Jinja2
-
-        cli.write_site(
-            store.load(records),
-            Path(self.args.page),
-            "audit: rules of other projects beside cuDNN's answers",
-            audit=audit,
+def _collect(args, rules, chosen, targets, measured, known=None):
+    places = claims.Places((version, sm) for _, _, version, sm in targets)
+    found = claims.collect(rules, chosen, places, measured, args.where or "", known)
+    if not found and (args.where or known is not None):
+        raise AuditError(
+            NOTHING,
+            f"no case of these rules {'satisfies --where' if args.where else 'is in the record'}",
         )
-        print(f"page: {Path(self.args.page) / 'index.html'}", file=sys.stderr)
+    return found
 
-    def _print(self, audit):
-        if self.args.json:
-            for row in audit.rows():
-                print(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
-        elif self.args.markdown:
-            print(text.wrapped("\n".join(Tables(audit.rows()).markdown())))
-        else:
-            print("\n".join(audit.plain()))
+
+def _read(paths, given):
+    """(rows, could every line be read?)"""
+    rows, whole = [], True
+    for path in paths:
+        found = Rows()
+        report = reader.read_file(Path(path), found)
+        if not report.runs and not report.rows:
+            raise AuditError(BAD_INPUT, f"{path}: is not a record (no line could be read)")
+        if not found.rows and given:
+            raise AuditError(NOTHING, f"{path}: no row of a case")
+        reader.warn([report], "facts audit")
+        whole = whole and not report.unreadable
+        rows += found.rows
+    return rows, whole
+
+
+def _grade(rows):
+    grades = {row["grade"] == "measured" for row in rows}
+    if len(grades) > 1:
+        raise AuditError(
+            BAD_INPUT,
+            "some records have measured rows and some decided ones; audit them separately",
+        )
+    return grades == {True}
+
+
+def _print(audit, args):
+    if args.json:
+        for row in audit.rows():
+            print(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+    elif args.markdown:
+        print(text.wrapped("\n".join(Tables(audit.rows()).markdown())))
+    else:
+        print("\n".join(audit.plain()))
+
+
+def _write_page(records, audit, args):
+    from . import cli  # the one part that needs Jinja2
+
+    title = "audit: rules of other projects beside cuDNN's answers"
+    cli.write_site(store.load(records), Path(args.page), title, audit=audit)
+    print(f"page: {Path(args.page) / 'index.html'}", file=sys.stderr)
+
+
+def _audit(args):
+    given = getattr(args, "from")
+    if given and (args.cudnn or args.device or args.output or args.plan):
+        raise UsageError("--from reads records; leave out --cudnn, --device and -o")
+    rules, chosen = _read_rules(args)
+    record, status = ("", OK) if given else _ask(args, rules, chosen)
+    records = given or ([record] if record else [])
+    rows, whole = _read(records, given)
+    measured, targets = _grade(rows), {}
+    for row in rows:
+        targets[row["device"], row["build"]] = (row["cudnn"], str(row["sm"] or 0))
+    targets = [(*at, *place) for at, place in targets.items()]
+    asked = _collect(
+        args, rules, chosen, targets, measured, {row["case"] for row in rows} if given else None
+    )
+    audit = Audit(rules, chosen, targets, measured, _answers(rows, measured), " ".join(records))
+    if given:
+        audit.unasked = (
+            "the record has no boundary case on a version and device where the rule refuses"
+        )
+    audit.judge(asked)
+    _print(audit, args)
+    if args.page:
+        _write_page(records, audit, args)
+    return status or (audit.exit() if whole else INCOMPLETE)
 
 
 def _answers(rows, measured):
@@ -600,36 +621,19 @@ def _answers(rows, measured):
     return found
 
 
-def main(argv):
-    """STEP --scratch DIR --folder CLAIMS [...] -- [WORDS]: what `facts audit` starts. Files in DIR carry what one step leaves for the next."""
-    parser = argparse.ArgumentParser(prog="facts audit", add_help=False)
-    parser.add_argument("step", choices=("texts", "cases", "judge"))
-    parser.add_argument("--scratch", required=True)
-    parser.add_argument("--folder", required=True)
-    parser.add_argument("--where", default="")
-    parser.add_argument("--record", default="")
-    parser.add_argument("--page")
-    parser.add_argument("--from", dest="records", action="append")
-    for flag in ("measured", "json", "markdown"):
-        parser.add_argument(f"--{flag}", action="store_true")
-    split = argv.index("--")
-    args = parser.parse_args(argv[:split], argparse.Namespace(words=argv[split + 1 :]))
+def _checked(args):
     try:
-        return getattr(Command(args), args.step)()
+        return _audit(args)
     except AuditError as error:
-        print(f"facts audit: {error.args[1]}", file=sys.stderr)
-        return error.args[0]
-    except ModuleNotFoundError as error:
-        print(
-            f"facts audit: --page: the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)",
-            file=sys.stderr,
-        )
-        return ENVIRONMENT
-    except OSError as error:
-        print(f"facts audit: {error.filename}: {error.strerror or error}", file=sys.stderr)
-        return ENVIRONMENT
-    except (claims.ClaimsError, predicate.PredicateError) as error:
-        print(error, file=sys.stderr)
+        return COMMAND.fail(error.args[1], error.args[0])
     except reader.InputError as error:
-        print(f"facts audit: {error}", file=sys.stderr)
-    return BAD_INPUT
+        return COMMAND.fail(error)
+    except predicate.PredicateError as error:
+        return COMMAND.fail(f"--where: {error}")
+    except claims.ClaimsError as error:
+        print(error, file=sys.stderr)
+        return BAD_INPUT
+
+
+def main(argv):
+    return COMMAND.main(argv, _checked)

@@ -1,16 +1,12 @@
 """facts bench: the times of a record, for people (a table) and for programs (--json). times.py compares."""
 
-import argparse
 import json
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
-from . import reader, text, times
+from . import asking, reader, text, times
 from .cases import asked_of
-from .files import replaced
-
-OK, BAD_INPUT, NOTHING = 0, 2, 5
+from .options import ENVIRONMENT, NOTHING, OK, Command, Failed, Option, passed
 
 
 @dataclass
@@ -394,25 +390,19 @@ def _who_lacks_times(case, first, second):
     )
 
 
-def write_slower(record, baseline, candidate, least, path):
-    """Cases that may be slower, as a suite: the gate asks them again."""
-    names = []
+def may_be_slower(path, baseline, candidate, least):
+    """The names of the cases that may be slower: the gate asks them again."""
+    record, names = load([path])[0], {}
     for case in record.cases.values():
         for device in dict.fromkeys(side.device for side in case.sides.values()):
             targets = (baseline, device), (candidate, device)
             if pairs(case, *targets) and slower(case, *targets, least).is_slower is not False:
-                names.append(case.name)
-    with replaced(path) as file:
-        file.write(
-            "".join(
-                [
-                    "name: slower\nwhy: measured again by other workers\n",
-                    *(f"{name}\n" for name in dict.fromkeys(names)),
-                ]
-                if names
-                else []
-            )
-        )
+                names[case.name] = True
+    return list(names)
+
+
+def is_record_name(word):
+    return word.endswith((".jsonl", ".gz", ".xz"))
 
 
 def _as_object(line):
@@ -453,32 +443,54 @@ def _as_object(line):
     }
 
 
-def main(argv):
-    parser = argparse.ArgumentParser(
-        prog="facts bench", description="The times in records of facts bench."
-    )
-    parser.add_argument("inputs", nargs="+", help="a record, or a folder of records")
-    parser.add_argument("--json", action="store_true", help="one object a line")
-    parser.add_argument(
-        "--slower-into", metavar="FILE", help=argparse.SUPPRESS
-    )  # of facts gate, with the three behind it
-    parser.add_argument("--baseline", help=argparse.SUPPRESS)
-    parser.add_argument("--candidate", help=argparse.SUPPRESS)
-    parser.add_argument("--least", type=float, default=times.LEAST, help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
+COMMAND = Command(
+    "bench",
+    (
+        *passed("cudnn", "device", "where", "with", "output", "overwrite", "timeout"),
+        *passed("plan-dir", "trust-plans"),
+        Option("twice", help="two workers of each build: their difference is noise"),
+        Option(
+            "rounds",
+            "N",
+            "N turns of each build; default: 16 to 64, until the intervals are narrow",
+        ),
+        Option("json", help="print one JSON object a line"),
+        *passed("pinned-only"),
+    ),
+    (
+        "facts bench --cudnn 9.20.0,9.27.0 --device 0",
+        "facts bench 'pass=fwd s=4096 mask=causal' --cudnn 9.27.0 --with engine=auto",
+    ),
+)
+
+
+def _measure(args):
+    if not args.device and not asking.gpus_here():
+        raise Failed(COMMAND.fail("no GPU here; --device cpu times the CPU backend", ENVIRONMENT))
+    words = args.given("cudnn", "where", "output", "overwrite", "timeout", "plan-dir")
+    words += args.given("trust-plans", "twice", "rounds", "pinned-only")
+    words += [
+        "--turns",
+        "--device",
+        args.device or "0",
+        "--with",
+        getattr(args, "with") or "engine=all",
+    ]
+    record = asking.asked("run", args.words or ["bench"], *words)[1]
+    asking.say(record)
+    return [record]
+
+
+def _bench(args):
+    given = args.words and all(map(is_record_name, args.words))
     try:
-        record, files = load(args.inputs)
+        record, files = load(args.words if given else _measure(args))
     except reader.InputError as error:
-        print(f"facts bench: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return COMMAND.fail(error)
     reader.warn(files, "facts bench")
-    if args.slower_into:
-        write_slower(record, args.baseline, args.candidate, args.least, args.slower_into)
-        return OK
     found = lines(record)
     if not found:
-        print("facts bench: no times in the record", file=sys.stderr)
-        return NOTHING
+        return COMMAND.fail("no times in the record", NOTHING)
     print(
         "\n".join(
             [json.dumps(_as_object(line), ensure_ascii=False) for line in found]
@@ -487,3 +499,7 @@ def main(argv):
         )
     )
     return OK
+
+
+def main(argv):
+    return COMMAND.main(argv, _bench)

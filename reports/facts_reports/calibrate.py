@@ -4,16 +4,26 @@ The table has a row for each (sm, backend, dtype, pass, engine). `constants` hol
 would widen a bound, with its limit and the case that forces it: a person moves it to `constants`.
 """
 
-import argparse
 import datetime
 import json
 import math
+import os
 import sys
 
-from . import cases, reader
+from . import asking, cases, reader
 from .files import replaced
+from .options import (
+    ENVIRONMENT,
+    INCOMPLETE,
+    NOTHING,
+    OK,
+    Command,
+    Failed,
+    Option,
+    UsageError,
+    passed,
+)
 
-OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING = 0, 2, 3, 4, 5
 WILD = 4.0  # times its tolerance: a mistake, which no constant explains
 LEAST_ROWS = 50  # rows of fill=gauss of each version before an engine is called calibrated
 LOW, HIGH = 0.45, 0.75  # mean (E/sigma)^2 of a kernel with the model's roundings: 0.54
@@ -344,42 +354,77 @@ def describe(engine, limits):
         yield f"  proposed: {constant} {value:.3g}, limit {limit:.3g}{beyond}; the case that forces it: {_shown(peak)}"
 
 
-def _limits(text):
-    """{dtype: (eps_exp, acc_pv)} of "bf16:0.1:0.2,f16:…"."""
-    return {
-        word.split(":")[0]: tuple(float(n) for n in word.split(":")[1:]) for word in text.split(",")
-    }
+COMMAND = Command(
+    "calibrate",
+    (
+        *passed("cudnn", "device", "where", "with"),
+        Option("output", "PATH", "write the table to this file", letter="o"),
+        *passed("jobs"),
+        Option("overwrite", help="replace the table of -o"),
+        *passed("timeout"),
+        Option(
+            "from",
+            "RECORD",
+            "use existing records instead of a run; may be given several times",
+            many=True,
+        ),
+        *passed("pinned-only"),
+    ),
+    (
+        "facts calibrate calibrate --cudnn 9.27.0 --device 0",
+        "facts calibrate --from old.jsonl --from new.jsonl",
+    ),
+)
+# The largest eps_exp and acc_pv that a row of the table may have: harness/src/numbers/judge/calibration.h; a test compares.
+LIMITS = {
+    **dict.fromkeys(("e4m3", "e5m2"), (2.0**-17, 2.0**-13)),
+    **dict.fromkeys(("f16", "bf16", "f32"), (2.0**-17, 2.0**-17)),
+}
 
 
-def _fail(message, code):
-    print(f"facts calibrate: {message}", file=sys.stderr)
-    return code
+def _run(args):
+    if not args.device and not asking.gpus_here():
+        raise Failed(
+            COMMAND.fail("no GPU here; give --device cpu for the CPU backend", ENVIRONMENT)
+        )
+    words = args.given("cudnn", "where", "with", "jobs", "timeout", "pinned-only")
+    status, record = asking.run(
+        "run", args.words, *words, "--device", args.device or "0", out=sys.stderr
+    )
+    if not record:
+        raise Failed(status)
+    return record
+
+
+def _calibrate(args):
+    given = getattr(args, "from")
+    if given and (args.words or args.cudnn or args.device or args.where or getattr(args, "with")):
+        raise UsageError("--from reads records; leave out cases, --cudnn and --device")
+    if not given and not args.words:
+        raise UsageError("CASES... is missing")
+    if args.output and not args.overwrite and os.path.exists(args.output):
+        raise UsageError(f"{args.output} exists already; --overwrite replaces it")
+    record = "" if given else _run(args)
+    measured = Measured()
+    try:
+        files = [reader.read_file(path, measured) for path in reader.find(given or [record])]
+    except reader.InputError as error:
+        return COMMAND.fail(error)
+    reader.warn(files, "facts calibrate")
+    if not measured.rows():
+        return COMMAND.fail("no row has numbers to calibrate with", NOTHING)
+    for engine in measured.engines.values():
+        print("\n".join(describe(engine, LIMITS)))
+    if args.output:
+        date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+        with replaced(args.output) as file:
+            file.write(
+                json.dumps(measured.table(date, LIMITS), indent=2, ensure_ascii=False) + "\n"
+            )
+    if record:
+        print(f"\nrecord: {record}")
+    return INCOMPLETE if any(file.unreadable for file in files) else OK
 
 
 def main(argv):
-    parser = argparse.ArgumentParser(prog="facts calibrate", add_help=False)
-    parser.add_argument("--limits", type=_limits, required=True)
-    parser.add_argument("--output")
-    parser.add_argument("records", nargs="+")
-    args = parser.parse_args(argv)
-    measured = Measured()
-    try:
-        files = [reader.read_file(path, measured) for path in reader.find(args.records)]
-    except reader.InputError as error:
-        return _fail(str(error), BAD_INPUT)
-    reader.warn(files, "facts calibrate")
-    if not measured.rows():
-        return _fail("no row has numbers to calibrate with", NOTHING)
-    for engine in measured.engines.values():
-        print("\n".join(describe(engine, args.limits)))
-    if args.output:
-        date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-        try:
-            with replaced(args.output) as file:
-                file.write(
-                    json.dumps(measured.table(date, args.limits), indent=2, ensure_ascii=False)
-                    + "\n"
-                )
-        except OSError as error:
-            return _fail(f"{args.output}: {error.strerror}", ENVIRONMENT)
-    return INCOMPLETE if any(file.unreadable for file in files) else OK
+    return COMMAND.main(argv, _calibrate)

@@ -1,7 +1,7 @@
 """Claims: the support rules that other projects have written down (cases/claims, one project a file; its README describes the lines).
 
 A rule is a predicate of the case language with pairs of cases on both sides of its edge. The case grammar belongs to the harness. So the rules are read
-in two steps: texts() lists the patterns and predicates, the harness checks them and expands the patterns, and join() takes the names of their cases.
+in two steps: patterns() lists the patterns, the harness expands them, and join() takes the names of their cases.
 """
 
 import fnmatch
@@ -283,22 +283,21 @@ class Reader:
 
     # ---- what the harness is asked -----------------------------------------------------------------------------------------------
 
-    def texts(self):
-        """What the harness checks, in the order of the rules: ("predicate" or "pattern", line, path, the text at its column)."""
+    def patterns(self):
+        """What the harness expands, in the order of the rules: (line, path, the text at its column)."""
         for claim in self.claims:
-            for line, at, text in claim.refuse + claim.unless:
-                yield "predicate", line, claim.where, " " * at + text
             for edge in claim.edges:
                 for side in edge.sides:
-                    yield "pattern", edge.line, edge.where, side
+                    yield edge.line, edge.where, side
 
     def join(self, members):
-        """`members`: for each pattern of texts() the names of its cases. Then every rule is whole, and has both sides of its edges."""
+        """`members`: for each of patterns() the names of its cases. Then every rule is whole, and has both sides of its edges."""
         members = iter(members)
         for claim in self.claims:
-            claim.check()
             for key in ("refuse", "unless"):
                 setattr(claim, key, [self._tree(claim, *one) for one in getattr(claim, key)])
+        for claim in self.claims:
+            claim.check()
             for edge in claim.edges:
                 self._pairs(claim, edge, [next(members) for _ in edge.sides])
             for edge in claim.edges:

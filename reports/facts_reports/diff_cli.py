@@ -1,55 +1,62 @@
-"""python3 -m facts_reports --diff: what `facts diff` and `facts gate` start when there are records to compare."""
+"""`facts diff`, and what `facts gate` does with its records: compares, groups and prints."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
 from . import decision, diff, diff_files, diff_words, files, predicate, reader, sides, text
+from .options import BAD_INPUT, Command, Option, folder, number, passed
 from .store import load
 from .vocabulary import CHANGES
 
-BAD_INPUT, ENVIRONMENT = 2, 3
+
+def _classes(said):
+    try:
+        return diff.classes(said)
+    except sides.SidesError as error:
+        raise ValueError(str(error).removeprefix("--fail-on: ")) from None
 
 
-def _parser():
-    table = "\n".join(
+COMPARES = (
+    *passed("where"),
+    Option("baseline", "V", "the build that is trusted (also of one record that holds both)"),
+    Option("candidate", "V", "the build that may replace it"),
+    Option(
+        "fail-on",
+        "CLASS,CLASS",
+        "changes that fail; default worse,changed-kind,lost; any; docs/gate.md lists them",
+        read=_classes,
+    ),
+    Option(
+        "slower",
+        "R",
+        "ratio of times above which a case is slower; default 1.10",
+        read=number(1, 1000),
+    ),
+    Option("junit", "FILE", "also write the answer as JUnit"),
+    Option("errata", "FILE", "also write the engines to avoid, in cudnn-frontend's format"),
+    Option("page", "DIR", "also write the report page there", read=folder),
+    Option("annotations", help="also print the groups as GitHub annotations"),
+    Option("json", help="print one JSON object a line"),
+    Option("markdown", help="print Markdown, for a pull request or an issue"),
+)
+COMMAND = Command(
+    "diff",
+    COMPARES,
+    (
+        "facts diff old.jsonl new.jsonl",
+        "facts diff old.jsonl new.jsonl --where pass=bwd --json",
+    ),
+    needs="A B",
+    summary="Classes of change, worst first, and their exit codes without --fail-on:\n"
+    + "\n".join(
         f"  {c.word:17} {'finding' if c.exit == 1 else f'exit {c.exit}' if c.exit else '-':8} {c.says}"
         for c in CHANGES
-    )
-    parser = argparse.ArgumentParser(
-        prog="facts diff",
-        add_help=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage=argparse.SUPPRESS,
-        description="Classes of change, worst first, and their exit codes without --fail-on:\n"
-        + table,
-    )
-    parser.add_argument("inputs", nargs="*", help=argparse.SUPPRESS)
-    for name in (
-        "--baseline",
-        "--candidate",
-        "--where",
-        "--junit",
-        "--errata",
-        "--page",
-        "--fail-on",
-        "--command",
-        "--unasked",
-    ):
-        parser.add_argument(name, help=argparse.SUPPRESS)
-    parser.add_argument("--slower", type=float, help=argparse.SUPPRESS)
-    for name in ("--json", "--markdown", "--annotations", "--classes", "--bench"):
-        parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
-    return parser
+    ),
+)
 
 
-def _fail(message, code, command="diff"):
-    print(f"facts {command}: {message}", file=sys.stderr)
-    return code
-
-
-def _write_files(found, args):
+def _write_files(found, args, inputs, command):
     if args.junit:
         diff_files.write_junit(found, Path(args.junit))
     if args.errata:
@@ -63,40 +70,30 @@ def _write_files(found, args):
         from . import cli  # the one part that needs Jinja2
 
         cli.write_site(
-            load(args.inputs),
-            Path(args.page),
-            f"{args.command or 'diff'}: {decision.decision(found)}",
-            found,
+            load(inputs), Path(args.page), f"{command.name}: {decision.decision(found)}", found
         )
         print(f"page: {Path(args.page) / 'index.html'}", file=sys.stderr)
 
 
-def main(argv):
-    args = _parser().parse_args(argv)
-    command = args.command or "diff"
-    if args.classes:
-        print(_parser().description)
-        return 0
-    if args.unasked:
-        diff_files.unasked(args.unasked, args)
-        return ENVIRONMENT
+def show(args, inputs, command, measured=False):
+    """Compares records and prints as the options ask. Returns an exit code."""
     try:
         found = diff.compare(
-            args.inputs,
+            inputs,
             args.baseline,
             args.candidate,
             args.where,
             args.slower,
-            diff.classes(args.fail_on),
-            command,
-            args.bench,
+            args.fail_on,
+            command.name,
+            measured,
         )
     except predicate.PredicateError as error:
-        return _fail(f"--where: {error}", BAD_INPUT, command)
+        return command.fail(f"--where: {error}")
     except (reader.InputError, sides.SidesError) as error:
-        return _fail(str(error), BAD_INPUT, command)
+        return command.fail(error, BAD_INPUT)
     for record in found.sides.records:
-        reader.warn(record.files, f"facts {command}")
+        reader.warn(record.files, f"facts {command.name}")
     if args.json:
         for line in diff_files.json_lines(found):
             print(line)
@@ -109,14 +106,9 @@ def main(argv):
             "\n".join(diff_files.annotations(found)),
             file=sys.stderr if args.json or args.markdown else sys.stdout,
         )
-    try:
-        _write_files(found, args)
-    except ModuleNotFoundError as error:
-        return _fail(
-            f"--page: the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)",
-            ENVIRONMENT,
-            command,
-        )
-    except OSError as error:
-        return _fail(f"{error.filename}: {error.strerror or error}", ENVIRONMENT, command)
+    _write_files(found, args, inputs, command)
     return found.exit_code()
+
+
+def main(argv):
+    return COMMAND.main(argv, lambda args: show(args, args.words, COMMAND))

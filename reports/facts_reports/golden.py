@@ -4,18 +4,18 @@ Each group lists its cases, then has one line for each device and range of versi
 that order, the engine that comes first. A total would hide a swap; this row of engines does not.
 """
 
-import argparse
 import json
 import re
 import sys
+import tempfile
 from pathlib import Path
 
-from . import files, reader
+from . import asking, files, reader
+from .options import FINDINGS, OK, Command, Failed, Option, UsageError, passed
 from .store import load
 from .versions import segments, version_key
 from .vocabulary import is_good
 
-OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
 _REFUSED, _DIED, _OPEN = "-", "!", "?"
 _HEAD = """\
 # The cases of suite golden that cuDNN accepts, and the first engine. Made by `facts expect golden`, never edited by hand; docs/expectations.md.
@@ -322,38 +322,81 @@ def as_json(text, name, devices):
     }
 
 
-def main(argv):
-    """facts_reports golden print|check|add --golden FILE [-o FILE] RECORD; facts_reports golden json --golden FILE [-o FILE]"""
-    parser = argparse.ArgumentParser(prog="facts expect golden")
-    parser.add_argument("task", choices=("print", "check", "add", "json"))
-    parser.add_argument("record", nargs="?")
-    parser.add_argument("--golden", required=True, help="cases/golden/support.txt")
-    parser.add_argument("-o", "--output", help="print: write there instead")
-    parser.add_argument("--overwrite", action="store_true")
-    args = parser.parse_intermixed_args(argv)
+COMMAND = Command(
+    "expect",
+    (
+        *passed("cudnn", "device"),
+        Option("output", "PATH", "write the matrix to this file", letter="o"),
+        Option(
+            "json",
+            help="print the golden matrix of this checkout as one JSON document; ask nothing",
+        ),
+        *passed("jobs", "overwrite", "timeout", "pinned-only"),
+    ),
+    ("facts expect golden check --cudnn 9.27.0", "facts expect golden add --cudnn 9.28.1"),
+    needs="golden [check|add]",
+)
+_EVERY_BUILD = "9.8..9.999"
+
+
+def _decided(args):
+    """The answers of the suite, in a Store."""
+    with tempfile.TemporaryDirectory() as scratch:
+        words = ["--cudnn", args.cudnn or _EVERY_BUILD]
+        words += ["--device", asking.described("expect", args.device)]
+        words += args.given("jobs", "timeout", "pinned-only")
+        record = str(Path(scratch) / "golden.jsonl")
+        status, _ = asking.run("decide", ["golden"], *words, "-o", record)
+        if status not in (OK, FINDINGS):  # a crash is an answer here: the matrix has it
+            raise Failed(status)
+        return load([record])
+
+
+def _checked(args):
+    first, task, *more = [*args.words, "print"][: max(2, len(args.words))]
+    if first != "golden":
+        raise UsageError(f'"{first[:60]}" is not golden; known failures are `facts known`')
+    if len(args.words) > 2 or task not in ("print", "check", "add"):
+        raise UsageError(f'golden: "{(more or [task])[0][:60]}": expected check or add')
+    asks = len(args.words) == 2
+    if asks and args.output:
+        raise UsageError(
+            f"golden {task} takes no -o: check writes nothing, and add changes cases/golden/support.txt"
+        )
+    if task == "add" and not args.cudnn:
+        raise UsageError("golden add: give the version: --cudnn 9.28.1")
+    if args.json and asks:
+        raise UsageError(f"golden {task}: leave --json out: it prints the matrix as it is")
+    return task
+
+
+def _expect(args):
+    task = _checked(args)
+    path = asking.home("cases/golden/support.txt")
+    args.golden = str(path)
     try:
-        if args.task == "json":
-            path = Path(args.golden)
-            made = as_json(
-                path.read_text(encoding="utf-8"),
-                args.golden,
-                path.resolve().parents[2] / "lib/devices",
-            )
+        if args.json:
+            text = path.read_text(encoding="utf-8")
+            made = as_json(text, args.golden, path.resolve().parents[2] / "lib/devices")
             return _written(json.dumps(made, indent=1, ensure_ascii=False) + "\n", args)
-        store = load([args.record])
-        matrix = Matrix(store)
-        if (
-            any(_OPEN in marks for by in matrix.answers.values() for marks in by.values())
-            or not store.complete()
-        ):
-            raise GoldenError("some questions have no answer; the matrix must be complete")
-        return {"check": _check, "add": _add, "print": _print}[args.task](matrix, store, args)
+        return show(task, _decided(args), args)
     except (reader.InputError, GoldenError) as error:
-        print(f"facts expect golden: {error}", file=sys.stderr)
-        return BAD_INPUT
-    except OSError as error:
-        print(f"facts expect golden: {error.filename}: {error.strerror}", file=sys.stderr)
-        return ENVIRONMENT
+        return COMMAND.fail(f"golden: {error}")
+
+
+def show(task, store, args):
+    """Prints, checks or adds what a record answers."""
+    matrix = Matrix(store)
+    if (
+        any(_OPEN in marks for by in matrix.answers.values() for marks in by.values())
+        or not store.complete()
+    ):
+        raise GoldenError("some questions have no answer; the matrix must be complete")
+    return {"check": _check, "add": _add, "print": _print}[task](matrix, store, args)
+
+
+def main(argv):
+    return COMMAND.main(argv, _expect)
 
 
 def _check(matrix, store, args):

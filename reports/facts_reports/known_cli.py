@@ -1,51 +1,48 @@
 """`facts known list | show | check | propose | note`: the known failures on the command line."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
-from . import files, known, known_observe, known_pages, propose, reader, text
+from . import asking, bench, files, known, known_observe, known_pages, propose, reader, text
+from .options import (
+    BAD_INPUT,
+    FINDINGS,
+    INCOMPLETE,
+    OK,
+    Command,
+    Option,
+    UsageError,
+    passed,
+)
 from .predicate import nearest
 from .store import load
 
-OK, FINDINGS, BAD_INPUT, INCOMPLETE = 0, 1, 2, 4
-
-
-def _parser():
-    parser = argparse.ArgumentParser(
-        prog="facts known", description="The known failures of cuDNN, one file each in cases/known."
-    )
-    parser.add_argument("--folder", required=True, help=argparse.SUPPRESS)
-    tasks = parser.add_subparsers(dest="task", required=True)
-    task = tasks.add_parser("list", help="one line for each failure")
-    task.add_argument(
-        "--cudnn", metavar="V", help="only failures that hold in this version, such as 9.28.1"
-    )
-    task.add_argument("--json", action="store_true", help="one JSON object a line")
-    task = tasks.add_parser("show", help="everything that is known of one failure")
-    task.add_argument("id", metavar="ID")
-    task = tasks.add_parser(
-        "check", help="what records show: new observations, as a diff of the files"
-    )
-    task.add_argument("records", metavar="RECORD", nargs="+")
-    task.add_argument(
-        "--write", action="store_true", help="change the files instead of printing the diff"
-    )
-    task = tasks.add_parser(
-        "propose", help="a file for the failures in records that no file explains, as a diff"
-    )
-    task.add_argument("records", metavar="RECORD", nargs="+")
-    task.add_argument("--write", action="store_true", help="also write cases/known/proposed.known")
-    task = tasks.add_parser("note", help="add an observation by hand")
-    task.add_argument("id", metavar="ID[/LABEL]")
-    task.add_argument("word", choices=("seen", "right"))
-    task.add_argument("versions", metavar="VERSION", nargs="+")
-    task.add_argument("--source", required=True, help="the record or report that shows it")
-    return parser
+TASKS = ("list", "show", "check", "propose", "note")
+COMMAND = Command(
+    "known",
+    (
+        *passed("cudnn", "device", "output", "jobs", "overwrite", "timeout", "pinned-only"),
+        Option("json", help="list: print one JSON object a line"),
+        Option(
+            "write",
+            help="check, propose: write into cases/known instead of printing the difference",
+        ),
+        Option("source", "TEXT", "note: the record or report that shows the observation"),
+    ),
+    ("facts known list --cudnn 9.27.0", "facts known check --cudnn 9.28.1 --device 0 --write"),
+    needs="|".join(TASKS),
+)
 
 
 def _list(entries, args):
+    if args.words:
+        word = args.words[0][:60]
+        raise UsageError(
+            f'`facts known list` takes no "{word}"; one failure: facts known show {word}'
+        )
+    if args.cudnn and not args.cudnn[0].isdigit():
+        raise UsageError(f"list: --cudnn {args.cudnn[:60]}: give a version, such as 9.28.1")
     shown = [
         e
         for e in entries
@@ -95,13 +92,13 @@ def _find(entries, name):
     for entry in entries:
         if entry.name == name:
             return entry
-    raise known.KnownError(
-        f"no known failure is called '{name}'; did you mean {nearest(name, [e.name for e in entries])}?"
+    raise UsageError(
+        f"no known failure is called {name[:100]}; did you mean {nearest(name, [e.name for e in entries])}? (`facts known list` lists them)"
     )
 
 
 def _show(entries, args):
-    entry = _find(entries, args.id)
+    entry = _find(entries, _words(args, "ID")[0])
     print("\n".join(known_pages.section(entry)).strip("\n"))
     print(f"\nFile: {entry.path}\nCases: facts list regress/{entry.name}")
     return OK
@@ -116,8 +113,44 @@ def _apply(changes, write):
         print(f"changed: cases/known/{Path(path).name}")
 
 
+def _words(args, *names):
+    """As many words as names, or more."""
+    if len(args.words) < len(names):
+        raise UsageError(f"{' '.join(names[len(args.words) :])} is missing")
+    return args.words
+
+
+def _ask(entries, args):
+    """The record of the failures' cases, which have guards off, and their controls. Described devices only decide and compile; a GPU runs every engine."""
+    devices = asking.devices("known", args.device)
+    described = asking.are_described(devices)
+    chosen = [_find(entries, word.partition("/")[0]) for word in args.words]
+    if chosen:
+        names = args.words
+    else:
+        chosen = [e for e in entries if e.failures and e.groups and e.size != "big"]
+        if described:  # what a described device can show
+            chosen = [
+                e for e in chosen if any(set(f.verdicts) & set(known.DECIDED) for f in e.failures)
+            ]
+        # A case that hangs can disable the GPU, so those come last.
+        chosen.sort(key=lambda e: any("hang" in f.verdicts for f in e.failures))
+        names = [e.name for e in chosen]
+    words = args.given("cudnn", "output", "jobs", "overwrite", "timeout", "pinned-only")
+    words += ["--device", devices, "--with", "engine=all", *(["--plan"] if described else [])]
+    _, record = asking.asked(
+        "decide" if described else "run", [f"regress/{name}" for name in names], *words
+    )
+    asking.say(record)
+    return [record]
+
+
 def _check(entries, args):
-    store = load(args.records)
+    records = [word for word in args.words if bench.is_record_name(word)]
+    if records and len(records) < len(args.words):
+        raise UsageError("check: give records, or names of failures, not both")
+    records = records or _ask(entries, args)
+    store = load(records)
     reader.warn(store.files, "facts known")
     doubts = []
     seen = known_observe.observe(entries, store, doubts)
@@ -126,7 +159,7 @@ def _check(entries, args):
         {r["cudnn"] for _, r in store.rows("outcome<>'missing'") if r["cudnn"]}, key=known.number
     )
     _apply(
-        known_observe.proposals(fresh, " or ".join(Path(record).name for record in args.records)),
+        known_observe.proposals(fresh, " or ".join(Path(record).name for record in records)),
         args.write,
     )
     for one in wrong:
@@ -163,15 +196,20 @@ def _check(entries, args):
 
 
 def _propose(entries, args):
-    store = load(args.records)
+    store = load(_words(args, "RECORD"))
     reader.warn(store.files, "facts known")
-    return propose.propose(store, entries, args.folder, args.write) or (
+    return propose.propose(store, entries, folder(), args.write) or (
         INCOMPLETE if any(file.unreadable for file in store.files) else OK
     )
 
 
 def _note(entries, args):
-    name, _, label = args.id.partition("/")
+    given, word, *versions = _words(args, "ID[/LABEL]", "seen|right", "VERSION")
+    if word not in ("seen", "right"):
+        raise UsageError(f'note: "{word[:60]}" is neither seen nor right')
+    if not args.source:
+        raise UsageError("note: --source TEXT is missing: the record or report that shows it")
+    name, _, label = given.partition("/")
     entry = _find(entries, name)
     failure = next((f for f in entry.failures if f.label == label), None)
     if failure is None:
@@ -183,27 +221,36 @@ def _note(entries, args):
             None,
             known_observe.edited(
                 entry.path,
-                [(failure.line, known_observe.line(args.word, args.versions, args.source))],
+                [(failure.line, known_observe.line(word, versions, args.source))],
             ),
         )
     }
     before = Path(entry.path).read_text(encoding="utf-8")
     _apply(changes, True)
     try:
-        known.load(args.folder)
+        known.load(folder())
     except known.KnownError:
         files.write(entry.path, before)
         raise
     return OK
 
 
-def main(argv):
-    args = _parser().parse_args(argv)
+def folder():
+    return str(asking.home("cases/known"))
+
+
+def _known(args):
+    task = args.words.pop(0)
+    if task not in TASKS:
+        raise UsageError(
+            f'"{task[:60]}" is none of {", ".join(TASKS)}; did you mean {nearest(task, TASKS)}?'
+        )
     try:
-        entries = known.load(args.folder)
-        return {"list": _list, "show": _show, "check": _check, "propose": _propose, "note": _note}[
-            args.task
-        ](entries, args)
+        run = {"list": _list, "show": _show, "check": _check, "propose": _propose, "note": _note}
+        return run[task](known.load(folder()), args)
     except (known.KnownError, reader.InputError) as error:
-        print(f"facts known: {text.line(str(error), 1000)}", file=sys.stderr)
-        return BAD_INPUT
+        return COMMAND.fail(text.line(str(error), 1000), BAD_INPUT)
+
+
+def main(argv):
+    return COMMAND.main(argv, _known)

@@ -3,7 +3,6 @@
 The rows are copied as they are. The tables hold where each row lies in its file: a record may be larger than memory.
 """
 
-import argparse
 import contextlib
 import errno
 import fcntl
@@ -15,9 +14,9 @@ import stat
 import sys
 
 from . import latest, reader, text
+from .options import BAD_INPUT, ENVIRONMENT, INCOMPLETE, OK, Command, Option, UsageError
 from .store import name_gpus
 
-OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _NO_SYNC = (errno.EINVAL, errno.EROFS)  # a pipe or a terminal
 _SCHEMA = f"""
@@ -342,24 +341,30 @@ def _same_file(one, other):
         return False
 
 
-def main(argv):
-    """[--force] [--overwrite] -- OUT IN...: what `facts merge` starts."""
-    parser = argparse.ArgumentParser(prog="facts merge", add_help=False)
-    parser.add_argument("--force", action="store_true")
-    parser.add_argument("--overwrite", action="store_true")
-    parser.add_argument("output")
-    parser.add_argument("inputs", nargs="+")
-    args = parser.parse_args(argv)
+COMMAND = Command(
+    "merge",
+    (
+        Option("output", "PATH", "write the record to this file", letter="o"),
+        Option("overwrite", help="replace the record of -o"),
+        Option("force", help="join records of different suites, too"),
+    ),
+    ("facts merge a.jsonl b.jsonl -o all.jsonl", "facts merge records -o all.jsonl --force"),
+    needs="IN...",
+)
+
+
+def _merge(args):
+    if not args.output:
+        raise UsageError("-o OUT is missing")
     try:
         with contextlib.closing(Merge(args.force)) as merge:
-            for path in args.inputs:
+            for path in args.words:
                 if _same_file(path, args.output):
                     raise MergeError(path, "is also the output", BAD_INPUT)
                 merge.read(path)
             missing = merge.write(args.output, args.overwrite)
     except (MergeError, reader.InputError) as error:
-        print(f"facts merge: {error}", file=sys.stderr)
-        return getattr(error, "status", BAD_INPUT)
+        return COMMAND.fail(error, getattr(error, "status", BAD_INPUT))
     print(
         f"{args.output}: {text.count(merge.rows, 'row')}, {text.count(merge.older, 'older one')} left out"
     )
@@ -367,3 +372,7 @@ def main(argv):
         sys.stdout.flush()
         print(f"facts merge: incomplete: {missing}", file=sys.stderr)
     return INCOMPLETE if missing else OK
+
+
+def main(argv):
+    return COMMAND.main(argv, _merge)

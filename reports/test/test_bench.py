@@ -332,9 +332,7 @@ class Table(Base):
 class Gate(Base):
     def gate(self, lines, *words):
         path = self.write("r.jsonl", record_of(lines))
-        code, out, _ = self.run_diff(
-            path, "--command=gate", "--baseline", OLD, "--candidate", NEW, *words
-        )
+        code, out, _ = support.run("gate", path, "--baseline", OLD, "--candidate", NEW, *words)
         return code, out
 
     def test_slower_is_a_finding_of_measured_turns_alone(self):
@@ -406,30 +404,21 @@ class Gate(Base):
                 line["time"]["run"] = "again"
             self.assertEqual(self.gate(first + second, "--bench")[0], code)
 
-    def test_what_seems_to_be_slower_becomes_a_suite(self):
+    def test_what_seems_to_be_slower_is_asked_again(self):
+        def found(lines, least=times.LEAST):
+            path = self.write("r.jsonl", record_of(lines))
+            return bench.may_be_slower(path, f"{OLD}-jit-cu13", f"{NEW}-jit-cu13", least)
+
         lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}}) + timed(
             "pass=bwd dtype=bf16", {OLD: {0: 100.0}, NEW: {0: 100.0}}
         )
-        out = self.folder / "s.cases"
-        words = [
-            self.write("r.jsonl", record_of(lines)),
-            f"--slower-into={out}",
-            f"--baseline={OLD}-jit-cu13",
-            f"--candidate={NEW}-jit-cu13",
-        ]
-        self.assertEqual(bench.main(words), 0)
-        self.assertEqual(
-            out.read_text(), f"name: slower\nwhy: measured again by other workers\n{CASE}\n"
-        )
-        self.assertEqual(bench.main([*words, "--least=1.1"]), 0)
-        self.assertEqual(out.read_text(), "")
+        self.assertEqual(found(lines), [CASE])
+        self.assertEqual(found(lines, 1.1), [])
         lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 102.0}}) + timed(
             "pass=bwd dtype=bf16", {OLD: {0: 100.0}}
         )
-        words[0] = self.write("r.jsonl", record_of(lines))
-        self.assertEqual(bench.main(words), 0)
         self.assertEqual(
-            out.read_text().splitlines()[2:],
+            found(lines),
             [CASE],
             "what may be slower too; a case that only one build ran is none",
         )

@@ -1,6 +1,7 @@
 """facts calibrate: what rows of a record say about constants."""
 
 import json
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -250,8 +251,8 @@ class Calibrate(unittest.TestCase):
             )
             path.write_text("\n".join(map(json.dumps, GOOD)) + '\n{"case":\n')
             empty.write_text(json.dumps({"run": {"id": "r"}}) + "\n")
-            words = ["calibrate", "--limits=f32:1:1,bf16:7:7"]
-            code, out, err = support.run(*words, f"--output={table}", path)
+            words = ["calibrate", "--from"]
+            code, out, err = support.run(*words, path, f"--output={table}")
             self.assertEqual((code, json.loads(table.read_text())["rows"][0]["cases"]), (4, 60))
             self.assertIn(
                 "backend cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n  o          mean (E/sigma)^2 0.548, largest T1 0.500: errors are as the model says\n",
@@ -260,7 +261,17 @@ class Calibrate(unittest.TestCase):
             self.assertIn("line 61: not JSON", err)
             self.assertEqual(support.run(*words, empty)[0], 5)
             self.assertEqual(support.run(*words, Path(folder) / "none")[0], 2)
-            self.assertEqual(support.run(*words, f"--output={folder}", path)[0], 3)
+            self.assertEqual(support.run(*words, path, "-o", f"{folder}/none/t.json")[0], 3)
+
+    def test_the_limits_are_those_of_the_program(self):
+        header = support.HERE.parents[1] / "harness/src/numbers/judge/calibration.h"
+        written = dict(
+            re.findall(r"X\((eps_exp|acc_pv), 0, ([^)]*)\)", header.read_text(encoding="utf-8"))
+        )
+        of = {key: [float.fromhex(n) for n in said.split(", ")] for key, said in written.items()}
+        for name, (eps_exp, acc_pv) in calibrate.LIMITS.items():
+            bits = {"e": 0, "f3": 2}.get(name[: 1 + (name[0] == "f")], 1)
+            self.assertEqual((eps_exp, acc_pv), (of["eps_exp"][bits], of["acc_pv"][bits]), name)
 
 
 if __name__ == "__main__":

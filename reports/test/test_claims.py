@@ -54,18 +54,17 @@ class Reading(unittest.TestCase):
         reader = claims.Reader()
         line = "edge: pass=fwd | d=100 | d=104"
         reader.read(f"{HEAD}refuse: sm=90 # why\n{line}\n", "x.claims")
-        predicate, refused, let = reader.texts()
-        self.assertEqual(predicate, ("predicate", 6, "x.claims", "        sm=90"))
-        self.assertEqual([one[:3] for one in (refused, let)], [("pattern", 7, "x.claims")] * 2)
+        refused, let = reader.patterns()
+        self.assertEqual([one[:2] for one in (refused, let)], [(7, "x.claims")] * 2)
         for word, text in (
-            ("pass=fwd", refused[3]),
-            ("d=100", refused[3]),
-            ("pass=fwd", let[3]),
-            ("d=104", let[3]),
+            ("pass=fwd", refused[2]),
+            ("d=100", refused[2]),
+            ("pass=fwd", let[2]),
+            ("d=104", let[2]),
         ):
             self.assertEqual(text.index(word), line.index(word))
         self.assertEqual(
-            refused[3].split() + let[3].split(), ["pass=fwd", "d=100", "pass=fwd", "d=104"]
+            refused[2].split() + let[2].split(), ["pass=fwd", "d=100", "pass=fwd", "d=104"]
         )
 
     def test_a_rule_refuses_what_any_refuse_selects_and_no_unless(self):

@@ -1,11 +1,14 @@
 """The gate's answer: the decision first, known failures apart, and commands that carry every option they need."""
 
+import contextlib
+import io
 import json
 import unittest
 import xml.etree.ElementTree as ET
 
 import support
 import synthetic
+from facts_reports import diff_cli, diff_files
 from test_diff import NAMES, NEW, OLD, Case as Base, record, row
 
 CASE = NAMES[0]
@@ -14,8 +17,8 @@ CASE = NAMES[0]
 class Case(Base):
     def gate(self, old, new, *words):
         """(exit code, first line, all of the text)"""
-        code, out, _ = self.run_diff(
-            self.write("a.jsonl", old), self.write("b.jsonl", new), "--command=gate", *words
+        code, out, _ = support.run(
+            "gate", self.write("a.jsonl", old), self.write("b.jsonl", new), *words
         )
         return code, out.splitlines()[0], out
 
@@ -169,19 +172,14 @@ class Decision(Case):
             (("--markdown",), f"**{said}**"),
             (("--json",), {"diff": {"decision": "CANNOT TELL", "answer": said}}),
         ):
-            code, out, _ = self.run_diff(
-                "--command=gate",
-                "--unasked=cuDNN 9.28.1 could not be asked (no disk)",
-                "--junit",
-                self.folder / "j.xml",
-                *words,
-            )
+            args = diff_cli.COMMAND.parse(["A", "--junit", str(self.folder / "j.xml"), *words])
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                diff_files.unasked("cuDNN 9.28.1 could not be asked (no disk)", args)
+            out = out.getvalue()
             self.assertEqual(
-                (
-                    code,
-                    json.loads(out) if "--json" in words else out.rstrip("\n").replace("\\", ""),
-                ),
-                (3, first),
+                json.loads(out) if "--json" in words else out.rstrip("\n").replace("\\", ""),
+                first,
             )
             self.assertEqual(support.junit_breaches(self.folder / "j.xml"), [])
             self.assertEqual(

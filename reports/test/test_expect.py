@@ -1,13 +1,18 @@
 """Failures that no expectation explains, proposals, and the golden matrix: on records of our own."""
 
+import contextlib
+import io
 import json
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 from support import run, store
 
-from facts_reports import expectations, golden, known
+from facts_reports import expectations, golden, known, known_cli
+from facts_reports.store import load
 
 WRONG = "pass=bwd dtype=bf16 s=1/128"
 RIGHT = "pass=bwd dtype=bf16 s=2/128"
@@ -90,14 +95,8 @@ def propose(folder, data, *files, write=False):
     for i, text in enumerate(files):
         (known_folder / f"f{i}.known").write_text(text)
     (folder / "r.jsonl").write_text(data)
-    code, out, _ = run(
-        "known",
-        "--folder",
-        known_folder,
-        "propose",
-        folder / "r.jsonl",
-        *(["--write"] if write else []),
-    )
+    with mock.patch.object(known_cli, "folder", lambda: str(known_folder)):
+        code, out, _ = run("known", "propose", folder / "r.jsonl", *(["--write"] if write else []))
     return code, out
 
 
@@ -298,23 +297,29 @@ class Expectations(unittest.TestCase):
         path = self.folder / "s.txt"
         path.write_text(golden.render(made, kept))
         matrix(self.folder, {"9.12.0": "2-"}, "new.jsonl")
-        code, out, err = run("golden", "check", "--golden", path, self.folder / "new.jsonl")
+        args = SimpleNamespace(golden=path, output=None, overwrite=False)
+
+        def run(task):
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = golden.show(task, load([self.folder / "new.jsonl"]), args)
+            return code, out.getvalue(), err.getvalue()
+
+        code, out, err = run("check")
         self.assertEqual(code, 1, "a lost feature is a finding")
         self.assertIn("9.12.0 is new", out)
         self.assertIn("does not take", err)
-        code, out, _ = run("golden", "add", "--golden", path, self.folder / "new.jsonl")
+        code, out, _ = run("add")
         self.assertEqual((code, "added 9.12.0" in out), (0, True))
-        self.assertEqual(run("golden", "check", "--golden", path, self.folder / "new.jsonl")[0], 0)
+        self.assertEqual(run("check")[0], 0)
         after = path.read_text()
-        code, out, _ = run("golden", "add", "--golden", path, self.folder / "new.jsonl")
+        code, out, _ = run("add")
         self.assertEqual((code, "already" in out, path.read_text()), (0, True, after))
 
     def test_a_matrix_must_be_complete(self):
-        (self.folder / "r.jsonl").write_text(record(("pass=fwd", "inconclusive", {}), do="decide"))
-        code, _, err = run("golden", "print", "--golden", "x", self.folder / "r.jsonl")
-        self.assertEqual(code, 2)
-        self.assertIn("must be complete", err)
-        self.assertNotIn("\n", err.strip())
+        kept = store(self.folder, record(("pass=fwd", "inconclusive", {}), do="decide"))
+        with self.assertRaisesRegex(golden.GoldenError, "must be complete"):
+            golden.show("print", kept, None)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ class Merging(unittest.TestCase):
 
     def join(self, *lines, code=0, force=()):
         """Merges a record of these lines; (the output's lines, stdout, stderr)."""
-        found, out, err = self.call(*force, "--overwrite", "--", self.at / "out", self.put(*lines))
+        found, out, err = self.call(*force, "--overwrite", "-o", self.at / "out", self.put(*lines))
         self.assertEqual(found, code, err)
         made = (self.at / "out").read_text(encoding="utf-8").splitlines() if code in (0, 4) else []
         return [json.loads(line) for line in made], out, err
@@ -229,7 +229,7 @@ class Joining(Merging):
             (self.at / "packed", "is compressed: unpack it first"),
             (newer, "newer FACTS (format 2; this version reads 1)"),
         ):
-            code, out, err = self.call("--overwrite", "--", self.at / "out", good, path)
+            code, out, err = self.call("--overwrite", "-o", self.at / "out", good, path)
             self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
             self.assertIn(f"{path}: ", err)
             self.assertIn(said, err)
@@ -237,12 +237,12 @@ class Joining(Merging):
 
     def test_an_output_that_exists_or_is_an_input_is_refused(self):
         record = self.put(run(), row())
-        self.assertIn("is also the output", self.call("--overwrite", "--", record, record)[2])
+        self.assertIn("is also the output", self.call("--overwrite", "-o", record, record)[2])
         out = self.put("kept", name="out")
-        code, _, err = self.call("--", out, record)
+        code, _, err = self.call("-o", out, record)
         self.assertEqual((code, out.read_text(encoding="utf-8")), (2, "kept\n"))
         self.assertIn("--overwrite replaces it", err)
-        self.assertEqual(self.call("--overwrite", "--", out, record)[0], 0)
+        self.assertEqual(self.call("--overwrite", "-o", out, record)[0], 0)
         self.assertNotIn("kept", out.read_text(encoding="utf-8"))
 
     def test_an_output_that_cannot_be_written_is_exit_3(self):
@@ -250,7 +250,7 @@ class Joining(Merging):
             ("/dev/full", "No space left"),
             (self.at / "no" / "folder", "No such file"),
         ):
-            code, _, err = self.call("--", out, self.put(run(), row()))
+            code, _, err = self.call("-o", out, self.put(run(), row()))
             self.assertEqual((code, err.count("\n")), (3, 1))
             self.assertIn(f"{out}: {said}", err)
 

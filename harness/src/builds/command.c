@@ -25,6 +25,8 @@ static const char HELP[] =
     "that are missing\n"
     "       facts cudnn remove VERSION...   removes builds that FACTS installed from the cache\n"
     "       facts cudnn path VERSION        prints the folder with libcudnn.so.9\n"
+    "       facts cudnn find [--install [--pinned-only]] VERSION\n"
+    "                                       for scripts: name, version and folder of each build\n"
     "\nExamples:\n  facts cudnn list\n  facts cudnn install 9.27.0\n";
 
 static int complain(int status, const facts_error *message)
@@ -225,6 +227,26 @@ static int remove_builds(int argc, char **argv)
     return status;
 }
 
+/* For scripts: name, version and folder of each build, separated by tabs. */
+static int find(int argc, char **argv)
+{
+    const bool installs = strcmp(argv[0], "--install") == 0,
+               pinned = argc > 2 && strcmp(argv[1], "--pinned-only") == 0;
+    const unsigned flags = pinned ? FACTS_RESOLVE_PINNED : 0;
+    facts_builds builds = { 0 };
+    facts_error note = { 0 }, message = { 0 };
+    int status = installs
+                     ? facts_builds_ensure(&builds, argv[argc - 1], flags, &note, &message)
+                     : facts_builds_resolve(&builds, argv[argc - 1],
+                                            flags | FACTS_RESOLVE_INSTALLABLE, &note, &message);
+    if (note.text[0])
+        facts_print_line(stderr, "facts cudnn: %s", note.text);
+    for (size_t i = 0; i < builds.count; i++)
+        (void)printf("%s\t%s\t%s\n", builds.at[i].name, builds.at[i].version, builds.at[i].dir);
+    facts_builds_free(&builds);
+    return complain(status, &message);
+}
+
 static int path(const char *spec)
 {
     facts_builds builds = { 0 };
@@ -257,6 +279,8 @@ static int command(int argc, char **argv)
         return remove_builds(argc - 1, argv + 1);
     if (strcmp(verb, "path") == 0 && argc == 2)
         return path(argv[1]);
+    if (strcmp(verb, "find") == 0 && argc > 1)
+        return find(argc - 1, argv + 1);
     if (argc == 0)
         (void)fputs(HELP, stderr);
     else if (strcmp(verb, "install") == 0 || strcmp(verb, "remove") == 0 ||

@@ -11,7 +11,9 @@
 
 extern char **environ;
 
-enum { MOST_ARGUMENTS = 512 };
+#define NEEDED "%s: %s: Python 3 is needed here; set FACTS_PYTHON to it"
+
+enum { MOST_ARGUMENTS = 64 };
 
 /* Our environment with PYTHONPATH replaced. The block is freed by the caller; its texts are
  * environ's but the last. */
@@ -87,9 +89,29 @@ static int start(const char *const argv[], int output, const char **interpreter,
     free(env);
     *interpreter = python;
     if (failed)
-        facts_fail(message, "%s: %s: Python 3 is needed here; set FACTS_PYTHON to it", python,
-                   strerror(failed));
+        facts_fail(message, NEEDED, python, strerror(failed));
     return failed ? 3 : 0;
+}
+
+int facts_python_become(const char *argv[], facts_error *message)
+{
+    const char *named = getenv("FACTS_PYTHON"), *python = named && *named ? named : "python3";
+    size_t count = 0;
+    char path[FACTS_PATH + 16];
+    while (argv[count])
+        count++;
+    char **full = calloc(count + 2, sizeof *full);
+    full[0] = (char *)python;
+    memcpy(full + 1, argv, count * sizeof *full);
+    python_path(path, sizeof path);
+    int empty = open("/dev/null", O_RDONLY);
+    if (empty >= 0 && dup2(empty, STDIN_FILENO) >= 0) {
+        (void)fflush(NULL);
+        (void)execvpe(python, full, environment(path));
+    }
+    facts_fail(message, NEEDED, python, strerror(errno));
+    free(full);
+    return 3;
 }
 
 int facts_python_run(const char *const argv[], facts_error *message)

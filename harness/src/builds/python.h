@@ -14,7 +14,12 @@
  * signal. */
 int facts_python_run(const char *const argv[], facts_error *message);
 
-/* The same, and keeps the first bytes - 1 bytes of its output, without the end of the line. */
+/* Replaces this process by it, with an empty standard input. Returns 3 with a line in *message if
+ * it cannot. */
+int facts_python_become(const char *argv[], facts_error *message);
+
+/* As facts_python_run, and keeps the first bytes - 1 bytes of its output, without the end of the
+ * line. */
 int facts_python_ask(const char *const argv[], char *out, size_t bytes, facts_error *message);
 
 #endif

@@ -1,9 +1,11 @@
 /* facts list, keys, devices: prints the cases of a suite, a file or a pattern; the suites; the keys
  * of a case; the described GPUs. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "builds/described_device.h"
 #include "case/language/keys.h"
+#include "case/language/pattern.h"
 #include "case/suites/planned_cases.h"
 #include "case/words/text_file.h"
 #include "commands.h"
@@ -108,12 +110,37 @@ static int refuse_without_cases(const facts_options *o)
     return FACTS_EXIT_OK;
 }
 
+/* For scripts: the cases of each pattern, then an empty line. */
+static int print_each(const facts_options *o)
+{
+    for (size_t i = 0; i < o->word_count; i++) {
+        facts_pattern *pattern = NULL;
+        facts_error error = { 0 };
+        char name[FACTS_NAME_MAX];
+        facts_case c;
+        bool ok = facts_pattern_read(&pattern, facts_span_of(o->words[i]),
+                                     (facts_place){ "case", 1, 1 }, &error);
+        for (uint64_t k = 0; ok && k < facts_pattern_count(pattern); k++) {
+            ok = facts_pattern_at(pattern, k, &c, &error);
+            if (ok)
+                puts(facts_case_name(&c, name));
+        }
+        facts_pattern_destroy(pattern);
+        if (!ok)
+            return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
+        puts("");
+    }
+    return FACTS_EXIT_OK;
+}
+
 int facts_command_list(const facts_invocation *call)
 {
     if (!call->options->word_count) {
         int refused = refuse_without_cases(call->options);
         return refused ? refused : list_suites();
     }
+    if (call->options->each)
+        return print_each(call->options);
     facts_session s = { .options = call->options };
     int status = facts_session_cases(&s, call->options->words, call->options->word_count);
     if (status == FACTS_EXIT_OK && call->options->count)
@@ -146,12 +173,43 @@ int facts_command_keys(const facts_invocation *call)
     return FACTS_EXIT_OK;
 }
 
+/* For scripts; the build of a target is "-" without --cudnn. */
+static void print_target(facts_target *t, bool built)
+{
+    static const char *const kinds[] = { "gpu", "described", "cpu" };
+    facts_plain(t->device); /* may be a file's text */
+    printf("%s\t%s\t%d\t%s\t%s\n", t->device, kinds[t->kind], t->described.sm,
+           built ? t->build.name : "-", built ? t->build.version : "-");
+}
+
+static int print_targets(const facts_options *o)
+{
+    facts_session s = { .options = o };
+    char *words = strdup(o->device), *rest = words, *word;
+    int status = o->cudnn ? facts_session_targets(&s, o->cudnn, o->device) : FACTS_EXIT_OK;
+    for (size_t i = 0; i < s.targets.count; i++)
+        print_target(&s.targets.at[i], true);
+    while (!o->cudnn && status == FACTS_EXIT_OK && (word = strsep(&rest, ",")) != NULL) {
+        facts_target target;
+        facts_error message = { 0 };
+        status = facts_target_device(&target, word, &message);
+        if (status == FACTS_EXIT_OK)
+            print_target(&target, false);
+        else
+            facts_complain(status, "facts devices: %s", message.text);
+    }
+    free(words);
+    facts_session_free(&s);
+    return status;
+}
+
 int facts_command_devices(const facts_invocation *call)
 {
     char names[512], *rest = NULL;
     facts_device device;
     facts_error error = { 0 };
-    (void)call;
+    if (call->options->device)
+        return print_targets(call->options);
     facts_device_names(names, sizeof names);
     for (char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
         if (facts_device_load(&device, name, &error) != 0)

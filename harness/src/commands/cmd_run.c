@@ -9,6 +9,7 @@
 
 #include "builds/print_line.h"
 #include "commands.h"
+#include "commands/bench/rounds.h"
 #include "commands/print/explain_row.h"
 
 #define FINDINGS_SHOWN 20
@@ -89,6 +90,10 @@ static void print_plans(const facts_plan_counts *plans, size_t before, FILE *out
 /* A described device has no answer for `facts run`. */
 static int check_that_one_runs(const facts_session *s)
 {
+    if (s->options->turns && facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED))
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts run --turns: a described device runs nothing; give --device 0 "
+                              "or --device cpu");
     if (s->task == FACTS_TASK_RUN &&
         facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) == s->targets.count)
         return facts_complain(FACTS_EXIT_ENVIRONMENT,
@@ -96,6 +101,21 @@ static int check_that_one_runs(const facts_session *s)
                               "`facts decide`, or give a GPU or cpu",
                               s->targets.at[0].device);
     return FACTS_EXIT_OK;
+}
+
+/* --turns: the builds alternate on one device. */
+static int run_in_turns(facts_session *s)
+{
+    facts_rounds *rounds = facts_rounds_begin(s, s->options->twice);
+    int status = facts_session_run(s);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_broken(s);
+    if (status == FACTS_EXIT_OK && !facts_rounds_turns(rounds))
+        status = facts_complain(FACTS_EXIT_ENVIRONMENT,
+                                "facts: nothing was timed: no case ran and was right (record: %s)",
+                                s->record);
+    facts_rounds_free(rounds);
+    return status;
 }
 
 static int batch(const facts_invocation *call, facts_task task, const char *devices)
@@ -120,7 +140,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     if (status == FACTS_EXIT_OK)
         status = check_that_one_runs(&s);
     if (status == FACTS_EXIT_OK)
-        status = facts_session_run(&s);
+        status = o->turns ? run_in_turns(&s) : facts_session_run(&s);
     if (status == FACTS_EXIT_OK) {
         FILE *out = o->json ? stderr : stdout;
         facts_print_counts(&s.tally, task != FACTS_TASK_RUN, out);

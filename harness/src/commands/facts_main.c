@@ -1,61 +1,67 @@
 /* facts: the command line of the supervisor. It never loads CUDA or cuDNN; the worker runs kernels.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "builds/home.h"
 #include "commands.h"
 
-static int dispatch(facts_command command, const facts_invocation *call)
+#define facts_command_self facts_start_self /* in facts, `self` is a program of its own */
+#define AS_RUN(symbol, name, run, ...) [FACTS_COMMAND_##symbol] = run,
+
+static int facts_start_self(const facts_invocation *call)
 {
-    switch (command) {
-    case FACTS_COMMAND_MATRIX:
-        return facts_command_matrix(call);
-    case FACTS_COMMAND_DOCTOR:
-        return facts_command_doctor(call);
-    case FACTS_COMMAND_LIST:
-        return facts_command_list(call);
-    case FACTS_COMMAND_KEYS:
-        return facts_command_keys(call);
-    case FACTS_COMMAND_DEVICES:
-        return facts_command_devices(call);
-    case FACTS_COMMAND_DECIDE:
-        return facts_command_decide(call);
-    case FACTS_COMMAND_COMPILE:
-        return facts_command_compile(call);
-    case FACTS_COMMAND_RUN:
-        return facts_command_run(call);
-    case FACTS_COMMAND_REPRO:
-        return facts_command_repro(call);
-    case FACTS_COMMAND_SHRINK:
-        return facts_command_shrink(call);
-    case FACTS_COMMAND_FUZZ:
-        return facts_command_fuzz(call);
-    case FACTS_COMMAND_BENCH:
-        return facts_command_bench(call);
-    case FACTS_COMMAND_GATE:
-        return facts_command_gate(call);
-    case FACTS_COMMAND_DIFF:
-        return facts_command_diff(call);
-    case FACTS_COMMAND_BISECT:
-        return facts_command_bisect(call);
-    case FACTS_COMMAND_IMPORT:
-        return facts_command_import(call);
-    case FACTS_COMMAND_AUDIT:
-        return facts_command_audit(call);
-    case FACTS_COMMAND_EXPECT:
-        return facts_command_expect(call);
-    case FACTS_COMMAND_KNOWN:
-        return facts_command_known(call);
-    case FACTS_COMMAND_MERGE:
-        return facts_command_merge(call);
-    case FACTS_COMMAND_CALIBRATE:
-        return facts_command_calibrate(call);
-    default:
-        return FACTS_EXIT_BAD_INPUT;
+    char folder[FACTS_PATH], program[FACTS_PATH] = "facts-self";
+    if (facts_program_dir(folder))
+        facts_join(program, folder, "facts-self");
+    fflush(NULL);
+    execv(program, call->argv);
+    return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                          "facts: the program %s: %s; build it (./facts does)", program,
+                          strerror(errno));
+}
+
+static int (*const runs[FACTS_COMMAND_COUNT])(const facts_invocation *call) = {
+    FACTS_COMMAND_LIST(AS_RUN)
+};
+
+static int dispatch(facts_command command, int argc, char **argv)
+{
+    const bool parses = command == FACTS_COMMAND_CUDNN || command == FACTS_COMMAND_SELF ||
+                        !facts_options_examples(command); /* the words as they are */
+    return parses ? runs[command](&(facts_invocation){ .argc = argc, .argv = argv })
+                  : facts_invoke(command, argc, argv, runs[command]);
+}
+
+/* facts help [COMMAND | markdown | man | bash | json] */
+static int help(int argc, char **argv)
+{
+    static char flag[] = "--help";
+    if (argc < 3) {
+        facts_options_help(FACTS_COMMAND_COUNT, stdout);
+        return FACTS_EXIT_OK;
     }
+    if (strcmp(argv[2], "json") == 0) {
+        facts_options_json(stdout);
+        return FACTS_EXIT_OK;
+    }
+    if (strcmp(argv[2], "markdown") == 0 || strcmp(argv[2], "man") == 0 ||
+        strcmp(argv[2], "bash") == 0)
+        return facts_command_python(&(facts_invocation){ .argc = argc, .argv = argv });
+    facts_command command = facts_command_parse(argv[2], stderr);
+    if (command == FACTS_COMMAND_COUNT)
+        return FACTS_EXIT_BAD_INPUT;
+    if (facts_options_examples(command)) {
+        facts_options_help(command, stdout);
+        return FACTS_EXIT_OK;
+    }
+    return dispatch(command, 3, (char *[]){ argv[0], argv[2], flag, NULL });
 }
 
 static bool is_help(const char *word)
@@ -76,13 +82,15 @@ static void settle(void)
 int main(int argc, char **argv)
 {
     settle();
+    if (getenv("FACTS_ENDS_WITH_PARENT")) /* Python's commands set it */
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
     setlocale(LC_ALL, "C");
     if (argc < 2) {
         facts_options_help(FACTS_COMMAND_COUNT, stderr);
         return FACTS_EXIT_BAD_INPUT;
     }
     if (is_help(argv[1]))
-        return facts_help(argc - 2, argv + 2, stdout, stderr);
+        return help(argc, argv);
     if (strcmp(argv[1], "--version") == 0) {
         puts("facts " FACTS_VERSION);
         return FACTS_EXIT_OK;
@@ -90,13 +98,5 @@ int main(int argc, char **argv)
     facts_command command = facts_command_parse(argv[1], stderr);
     if (command == FACTS_COMMAND_COUNT)
         return FACTS_EXIT_BAD_INPUT;
-    if (command == FACTS_COMMAND_CUDNN)
-        return facts_cudnn_command(argc - 2, argv + 2);
-    if (command == FACTS_COMMAND_REPORT)
-        return facts_command_report(argc - 2, argv + 2);
-    if (command == FACTS_COMMAND_ADOPT)
-        return facts_command_adopt(argc - 2, argv + 2);
-    if (command == FACTS_COMMAND_SELF)
-        return facts_invoke_program("facts-self", argv);
-    return facts_invoke(command, argc, argv, dispatch);
+    return dispatch(command, argc, argv);
 }

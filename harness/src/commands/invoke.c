@@ -1,14 +1,16 @@
 /* Finds the command of a command line. Parses its options and runs it here, or starts another
- * program. */
+ * program with the words as they are. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "builds/home.h"
+#include "builds/python.h"
 #include "commands.h"
 
 int facts_invoke(facts_command command, int argc, char **argv,
-                 int (*run)(facts_command command, const facts_invocation *call))
+                 int (*run)(const facts_invocation *call))
 {
     facts_options options;
     int status = FACTS_EXIT_BAD_INPUT;
@@ -17,8 +19,7 @@ int facts_invoke(facts_command command, int argc, char **argv,
             facts_options_help(command, stdout);
             status = FACTS_EXIT_OK;
         } else {
-            status = run(command,
-                         &(facts_invocation){ .options = &options, .argc = argc, .argv = argv });
+            status = run(&(facts_invocation){ .options = &options, .argc = argc, .argv = argv });
         }
     }
     facts_options_free(&options);
@@ -29,14 +30,31 @@ int facts_invoke(facts_command command, int argc, char **argv,
     return status;
 }
 
-int facts_invoke_program(const char *name, char **argv)
+/* The path of a program in the folder of this one. */
+static bool beside(char out[FACTS_PATH], const char *name)
 {
-    char folder[FACTS_PATH], program[FACTS_PATH] = "";
-    if (facts_program_dir(folder))
-        facts_join(program, folder, name);
-    fflush(NULL);
-    execv(program, argv);
-    return facts_complain(FACTS_EXIT_ENVIRONMENT,
-                          "facts: the program %s: %s; build it (./facts does)",
-                          program[0] ? program : name, strerror(errno));
+    char folder[FACTS_PATH];
+    return facts_program_dir(folder) && facts_join(out, folder, name);
+}
+
+/* Python starts $FACTS_PROGRAM when it needs answers of cuDNN. */
+int facts_command_python(const facts_invocation *call)
+{
+    facts_error message = { 0 };
+    char program[FACTS_PATH];
+    const char **words = calloc((size_t)call->argc + 2, sizeof *words);
+    words[0] = "-m";
+    words[1] = "facts_reports";
+    for (int i = 1; i < call->argc; i++)
+        words[i + 1] = call->argv[i];
+    if (beside(program, "facts"))
+        setenv("FACTS_PROGRAM", program, 1);
+    int status = facts_python_become(words, &message);
+    free(words);
+    return facts_complain(status, "facts %s: %s", call->argv[1], message.text);
+}
+
+int facts_command_cudnn(const facts_invocation *call)
+{
+    return facts_cudnn_command(call->argc - 2, call->argv + 2);
 }

@@ -5,12 +5,6 @@
 
 #include "commands.h"
 
-static int run(facts_command command, const facts_invocation *call)
-{
-    (void)command;
-    return facts_command_self(call);
-}
-
 int main(int argc, char **argv)
 {
     setlocale(LC_ALL, "C");
@@ -20,5 +14,5 @@ int main(int argc, char **argv)
         facts_options_help(FACTS_COMMAND_SELF, asked ? stdout : stderr);
         return asked ? FACTS_EXIT_OK : FACTS_EXIT_BAD_INPUT;
     }
-    return facts_invoke(FACTS_COMMAND_SELF, argc, argv, run);
+    return facts_invoke(FACTS_COMMAND_SELF, argc, argv, facts_command_self);
 }

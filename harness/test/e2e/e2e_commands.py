@@ -378,16 +378,6 @@ class Explaining(e2e.TestCase):
         self.assertIn("installable:", listed.out)
 
 
-class Help(e2e.TestCase):
-    def test_the_options_of_other_programs_are_listed(self):
-        """`facts help` has them from the table of facts, which does not parse them."""
-        for command in ("report", "adopt", "cudnn"):
-            row = r"--[a-z-]+" if command == "cudnn" else r"(?m)^  (?:-\w[^,\n]*, )?(--[a-z-]+)"
-            theirs = set(re.findall(row, e2e.facts(command, "--help").out)) | {"--help"}
-            ours = e2e.facts("help", command).out
-            self.assertEqual(set(re.findall(r"(?m)^  (?:-\w,|   ) (--[a-z-]+)", ours)), theirs)
-
-
 class BadInput(e2e.TestCase):
     """One line with place and remedy; nothing on stdout; no traceback."""
 

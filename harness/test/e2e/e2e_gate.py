@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shlex
+import signal
+import subprocess
 import sys
 
 import e2e
@@ -200,6 +202,28 @@ class Gate(e2e.TestCase):
             [first["diff"][key] for key in ("compared", "classes", "complete")],
             [again["diff"][key] for key in ("compared", "classes", "complete")],
         )
+
+    def test_an_interrupt_ends_the_record_and_resume_does_the_rest(self):
+        worker = e2e.Between(self.path("held"), e2e.WORKER)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            worker.set("hold", 3)
+            command = [e2e.FACTS, "gate", "--baseline", e2e.need(e2e.OLD).version, FEW, "-j1"]
+            command += ["--candidate", e2e.need(e2e.NEW).version, "-o", self.path("r"), *DEVICES]
+            with subprocess.Popen(
+                [*command, *(["--resume"] if os.path.exists(self.path("r")) else [])],
+                env=e2e.environment(FACTS_WORKER=worker.worker),
+                stdout=subprocess.PIPE,
+            ) as program:
+                self.assertTrue(worker.wait_until_held(program))
+                program.send_signal(number)
+                worker.release()
+                out, _ = program.communicate(timeout=300)
+            self.assertEqual((program.returncode, out), (130, b""))
+            self.assertIs(e2e.Record(self.path("r")).ends[-1]["complete"], False)
+        worker.set()
+        done = e2e.facts(*command[1:], "--resume", FACTS_WORKER=worker.worker)
+        self.assertStatus(done, 1)
+        self.assertIs(e2e.Record(self.path("r")).ends[-1]["complete"], True)
 
     def test_with_plan_described_devices_are_compiled_for(self):
         for words, plan in ((), False), (("--plan", "--overwrite"), True):

@@ -25,12 +25,6 @@ facts_command facts_command_parse(const char *word, FILE *err)
 
 static bool unknown(facts_command command, const char *word, FILE *err)
 {
-    if (command == FACTS_COMMAND_GATE && strncmp(word, "--cudnn", strlen("--cudnn")) == 0) {
-        fputs("facts gate: no option \"--cudnn\": name both versions: facts gate --baseline 9.20.0 "
-              "--candidate 9.27.0\n",
-              err);
-        return false;
-    }
     const char *names[OPTION_COUNT];
     size_t n = 0;
     for (size_t i = 0; i < OPTION_COUNT; i++)
@@ -83,29 +77,6 @@ static bool read_shard(const char *text, facts_options *out)
            out->shard <= out->shards;
 }
 
-/* The classes of reports/facts_reports/vocabulary.py; a test compares. */
-#define CHANGE_WORDS                                                                               \
-    "worse, changed-kind, lost, missing, inconclusive, slower, time-unknown, engine-changed, "     \
-    "knobs-changed, plan-slower, "                                                                 \
-    "workspace-larger, "                                                                           \
-    "better, gained, reason-changed, new-knobs, not-asked"
-
-static bool are_changes(const char *list)
-{
-    const size_t length = strlen(list);
-    for (size_t at = 0, n; at <= length; at += n + 1) {
-        char word[32] = "", find[36];
-        n = strcspn(list + at, ",");
-        snprintf(word, sizeof word, "%.*s", (int)n, list + at);
-        for (char *sign = word; (sign = strpbrk(sign, "_ "));)
-            *sign = '-';
-        snprintf(find, sizeof find, " %s,", word);
-        if (!n || n >= sizeof word || !strstr(" " CHANGE_WORDS ",", find))
-            return false;
-    }
-    return true;
-}
-
 /* Sets one option. For a value that is not allowed, returns the allowed values; otherwise NULL. */
 static const char *set(facts_options *out, const option *o, const char *value)
 {
@@ -119,10 +90,6 @@ static const char *set(facts_options *out, const option *o, const char *value)
         return NULL;
     case TEXT:
         *(const char **)field = value;
-        return *value ? NULL : "something that is not empty";
-    case RECORDS:
-        out->records[out->record_count++] = value;
-        out->from = out->records[0];
         return *value ? NULL : "something that is not empty";
     case COUNT:
         return read_int(value, 256, (int *)field) ? NULL : "a number from 1 to 256";
@@ -138,9 +105,6 @@ static const char *set(facts_options *out, const option *o, const char *value)
         return facts_by_parse(value) != FACTS_BY_COUNT
                    ? NULL
                    : "verdict, class, engine, engines, knobs or reason";
-    case CHANGES:
-        *(const char **)field = value;
-        return strcmp(value, "any") == 0 || are_changes(value) ? NULL : CHANGE_WORDS "; or any";
     case SHARD:
         return read_shard(value, out) ? NULL : "I/N with 1 <= I <= N";
     case MINUTES:
@@ -149,11 +113,6 @@ static const char *set(facts_options *out, const option *o, const char *value)
                        *(double *)field <= 100000
                    ? NULL
                    : "minutes above 0, at most 100000";
-    case RATIO:
-        *(double *)field = strtod(value, &end);
-        return end != value && !*end && *(double *)field > 1 && *(double *)field <= 1000
-                   ? NULL
-                   : "a ratio above 1, at most 1000";
     case SECONDS:
         *(double *)field = strtod(value, &end);
         return end != value && !*end && isfinite(*(double *)field) && *(double *)field > 0 &&
@@ -213,7 +172,7 @@ static bool parse_option(facts_options *out, facts_command command, arguments *a
         return false;
     }
     const char **given = &a->given[o - options];
-    if (*given && o->kind != RECORDS)
+    if (*given)
         return refuse_twice(command, o, *given, value, err);
     *given = value;
     const char *allowed = set(out, o, value);
@@ -230,11 +189,6 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
     bool only_words = false;
     *out = (facts_options){ .clean = -1, .seed = -1 };
     out->words = calloc((size_t)argc + 1, sizeof *out->words);
-    out->records = calloc((size_t)argc + 1, sizeof *out->records);
-    if (!out->words || !out->records) {
-        fputs("facts: out of memory\n", err);
-        return false;
-    }
     for (; a.at < argc; a.at++) {
         const char *word = argv[a.at];
         if (!only_words && strcmp(word, "--") == 0)
@@ -256,7 +210,7 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
         return false;
     }
     bool takes_words = *commands[command].rest != '\0';
-    if (takes_words && commands[command].rest[0] != '[' && !out->word_count && !out->from) {
+    if (takes_words && commands[command].rest[0] != '[' && !out->word_count) {
         fprintf(err, "facts %s: %s is missing\n", commands[command].name, commands[command].rest);
         return false;
     }
@@ -271,6 +225,5 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
 void facts_options_free(facts_options *out)
 {
     free(out->words);
-    free(out->records);
-    out->words = out->records = NULL;
+    out->words = NULL;
 }

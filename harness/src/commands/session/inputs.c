@@ -1,9 +1,5 @@
 #include "inputs.h"
 
-#include <ctype.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include "complain.h"
 
 int facts_read_case(const char *command, const facts_options *o, facts_case *out)
@@ -31,25 +27,4 @@ int facts_read_record(const char *who, const char *path, bool (*each)(void *, co
         facts_complain(FACTS_EXIT_OK, "%s: %s: %llu line%s could not be read", who, path,
                        (unsigned long long)counts.bad, counts.bad == 1 ? "" : "s");
     return FACTS_EXIT_OK;
-}
-
-int facts_check_folder(const char *who, const char *path)
-{
-    struct stat info;
-    if (path && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "%s %s: is no folder; give a folder", who,
-                              path);
-    return FACTS_EXIT_OK;
-}
-
-bool facts_is_version(const char *word)
-{
-    return isdigit((unsigned char)*word) && strspn(word, "0123456789.") == strlen(word);
-}
-
-bool facts_is_record_name(const char *word)
-{
-    const char *end = strrchr(word, '.');
-    return end &&
-           (strcmp(end, ".jsonl") == 0 || strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0);
 }

@@ -22,12 +22,4 @@ int facts_read_record(const char *who, const char *path,
                       bool (*each)(void *context, const facts_line *line), void *context,
                       uint64_t *bad);
 
-/* A command writes files into this folder when its work is done. Returns an exit code, with a line
- * on stderr that begins with `who`, if the path (NULL: none is given) is no folder. */
-int facts_check_folder(const char *who, const char *path);
-/* Is this word a cuDNN version: numbers and points? */
-bool facts_is_version(const char *word);
-/* Does this word name a record: NAME.jsonl, compressed or not? */
-bool facts_is_record_name(const char *word);
-
 #endif
