@@ -81,7 +81,7 @@ typedef struct facts_builds {
 } facts_builds;
 
 void facts_builds_free(facts_builds *builds);
-bool facts_builds_add(facts_builds *builds, const facts_build *build); /* false: out of memory */
+void facts_builds_add(facts_builds *builds, const facts_build *build);
 
 /* Identifies the build in a folder: the folder with libcudnn.so.9, or one with lib/, lib64/,
  * nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it. Returns 0 and fills *out. Returns 2 with a
@@ -92,7 +92,7 @@ int facts_build_identify(facts_build *out, const char *folder, facts_error *mess
 /* Finds every build on this machine: in the cache, the bundle, Python packages (of python3 on PATH,
  * $VIRTUAL_ENV, $FACTS_PYTHON), CUDA toolkits and system folders. Each folder is listed once, with
  * its NVRTC. Order: newest version first, jit before full, cu13 before cu12, then origin. Returns
- * 0, or 3 with a line (out of memory, or an existing file could not be read). */
+ * 0, or 3 with a line if an existing file could not be read. */
 int facts_builds_discover(facts_builds *out, facts_error *message);
 
 /* Returns N of the newest glibc 2.N that this program needs; 0 if the file is no program. */

@@ -23,18 +23,13 @@ void facts_builds_free(facts_builds *builds)
     *builds = (facts_builds){ 0 };
 }
 
-bool facts_builds_add(facts_builds *builds, const facts_build *build)
+void facts_builds_add(facts_builds *builds, const facts_build *build)
 {
     if (builds->count == builds->capacity) {
-        size_t capacity = builds->capacity ? 2 * builds->capacity : 16;
-        facts_build *at = realloc(builds->at, capacity * sizeof *at);
-        if (!at)
-            return false;
-        builds->at = at;
-        builds->capacity = capacity;
+        builds->capacity = builds->capacity ? 2 * builds->capacity : 16;
+        builds->at = realloc(builds->at, builds->capacity * sizeof *builds->at);
     }
     builds->at[builds->count++] = *build;
-    return true;
 }
 
 typedef struct search {
@@ -75,8 +70,7 @@ static void look(search *s, const char *folder, facts_origin origin)
         if (strcmp(s->out->at[i].dir, build.dir) == 0)
             return;
     build.origin = origin;
-    if (!facts_builds_add(s->out, &build))
-        s->failed = !facts_fail(s->message, "out of memory");
+    facts_builds_add(s->out, &build);
 }
 
 static void look_there(void *to, const char *folder)

@@ -116,14 +116,14 @@ static int resolve_again(facts_builds *out, unsigned flags, facts_error *message
 {
     size_t bytes = out->count * (FACTS_PATH + 1) + 1;
     char *spec = calloc(bytes, 1);
-    for (size_t i = 0; spec && i < out->count; i++) {
+    for (size_t i = 0; i < out->count; i++) {
         const facts_build *b = &out->at[i];
         size_t n = strlen(spec);
         (void)snprintf(spec + n, bytes - n, "%s%s", n ? "," : "",
                        b->origin == FACTS_ORIGIN_FOLDER ? b->dir : b->name);
     }
     facts_builds_free(out);
-    int status = spec ? facts_builds_resolve(out, spec, flags, NULL, message) : 3;
+    int status = facts_builds_resolve(out, spec, flags, NULL, message);
     free(spec);
     return status;
 }

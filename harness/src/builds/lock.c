@@ -48,33 +48,21 @@ int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *da
     return status;
 }
 
-typedef struct collect {
-    facts_builds *out;
-    bool out_of_memory;
-} collect;
-
 static void add_build(void *data, const facts_locked *line)
 {
-    collect *c = data;
     facts_build build = { .origin = FACTS_ORIGIN_LOCK, .three_libraries = true };
     int number[4];
     int numbers = facts_version_parse(line->version, number, NULL);
     if (!facts_package_parse(line->package, &build.kind, &build.cuda_major))
         return;
     facts_build_set_name(&build, number, numbers);
-    if (!facts_builds_add(c->out, &build))
-        c->out_of_memory = true;
+    facts_builds_add(data, &build);
 }
 
 int facts_builds_installable(facts_builds *out, facts_error *message)
 {
     *out = (facts_builds){ 0 };
-    collect c = { .out = out };
-    int status = facts_lock_read(add_build, &c, message);
-    if (status == 0 && c.out_of_memory) {
-        facts_fail(message, "out of memory");
-        status = 3;
-    }
+    int status = facts_lock_read(add_build, out, message);
     if (status)
         facts_builds_free(out);
     else if (out->count)

@@ -23,10 +23,10 @@ static char **environment(const char *path)
     while (environ[n])
         n++;
     char **out = calloc(n + 2, sizeof *out);
-    for (size_t i = 0; out && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         if (strncmp(environ[i], "PYTHONPATH=", 11) != 0)
             out[kept++] = environ[i];
-    if (out && path[0])
+    if (path[0])
         out[kept] = (char *)path;
     return out;
 }
@@ -82,8 +82,6 @@ static int start(const char *const argv[], int output, const char **interpreter,
     }
     python_path(path, sizeof path);
     char **env = environment(path);
-    if (!env)
-        return facts_fail_as(3, message, "out of memory");
     (void)fflush(NULL); /* output of FACTS comes before the program's */
     int failed = spawn(python, full, env, output, child);
     free(env);

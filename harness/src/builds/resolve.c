@@ -141,9 +141,8 @@ static int add(resolver *r, const facts_build *build)
         if (strcmp(r->out->at[i].name, build->name) == 0 &&
             strcmp(r->out->at[i].dir, build->dir) == 0)
             return 0;
-    if (facts_builds_add(r->out, build))
-        return 0;
-    return facts_fail_as(3, r->message, "out of memory");
+    facts_builds_add(r->out, build);
+    return 0;
 }
 
 /* "9.20: took 9.20.0-jit-cu13; also here: 9.20.0-jit-cu12, 9.20.0-full-cu13" */
@@ -268,16 +267,16 @@ static int take_range(resolver *r, const wish *w)
     if (is_reversed(w))
         return refuse_reversed(r, w);
     const facts_builds *const *lists = r->lists;
-    for (size_t l = 0; l < 2 && status == 0; l++)
-        for (size_t i = 0; i < lists[l]->count && status == 0; i++) {
+    for (size_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < lists[l]->count; i++) {
             const facts_build *b = &lists[l]->at[i];
             bool known = !fits(b, w);
             for (size_t k = 0; k < all.count && !known; k++)
                 known = strcmp(all.at[k].version, b->version) == 0;
-            if (!known && !facts_builds_add(&all, b))
-                status = 3;
+            if (!known)
+                facts_builds_add(&all, b);
         }
-    if (status == 0 && all.count)
+    if (all.count)
         qsort(all.at, all.count, sizeof *all.at, facts_build_compare);
     for (size_t i = all.count; i-- > 0 && status == 0;)
         status = add(r, &all.at[i]);
@@ -405,8 +404,6 @@ int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, fa
     if (lock_only)
         r.lists[0] = &installable, r.lists[1] = &found;
     char *words = strdup(spec), *rest = words;
-    if (!words)
-        status = 3;
     for (char *word; status == 0 && (word = strsep(&rest, ",")) != NULL;)
         status = take(&r, word);
     if (status == 0 && !from_lock)

@@ -114,12 +114,10 @@ static void make_ready(facts_bisection *b, size_t version)
  * ---------------------------------------------------------------------------------------------------------------
  */
 
-static bool gather(bisect_round *round, facts_session *session)
+static void gather(bisect_round *round, facts_session *session)
 {
     facts_bisection *b = round->b;
     session->targets.at = calloc(b->versions, sizeof *session->targets.at);
-    if (!session->targets.at)
-        return false;
     for (size_t i = 0; i < b->versions; i++) {
         facts_bisected *v = &b->at[i];
         if (!v->open[round->attempt - 1])
@@ -133,15 +131,14 @@ static bool gather(bisect_round *round, facts_session *session)
         round->version[round->targets++] = i;
         session->targets.at[session->targets.count++] = v->target;
     }
-    return true;
 }
 
 static int run_session(bisect_round *round, facts_session *session)
 {
     facts_bisection *b = round->b;
     const facts_work work = { .name = b->name, .group = "bisect", .expect = "" };
-    if (round->attempt && facts_session_add(session, &work) == FACTS_NO_PLACE)
-        return facts_no_memory();
+    if (round->attempt)
+        facts_session_add(session, &work);
     int status = facts_session_run(session);
     b->asked += round->targets;
     b->written = true;
@@ -157,13 +154,10 @@ static int run_session(bisect_round *round, facts_session *session)
 }
 
 /* Nothing is left to ask of a record that was cut off: it gets its end. */
-static bool only_end(bisect_round *round, facts_session *session)
+static void only_end(bisect_round *round, facts_session *session)
 {
     session->targets.at = malloc(sizeof *session->targets.at);
-    if (!session->targets.at)
-        return false;
     session->targets.at[session->targets.count++] = round->b->at[0].target;
-    return true;
 }
 
 /* Asks what is open of an attempt: the second in workers of its own. Attempt 0 asks nothing. */
@@ -182,9 +176,9 @@ static int ask_round(facts_bisection *b, int attempt)
                               .on_row = session_row,
                               .on_ready = session_ready,
                               .context = &round };
-    int status =
-        (attempt ? gather : only_end)(&round, &session) ? FACTS_EXIT_OK : facts_no_memory();
-    if (status == FACTS_EXIT_OK && (round.targets || !attempt))
+    int status = FACTS_EXIT_OK;
+    (attempt ? gather : only_end)(&round, &session);
+    if (round.targets || !attempt)
         status = run_session(&round, &session);
     facts_session_free(&session);
     return status;
@@ -241,8 +235,7 @@ static int load_rows(facts_bisection *b, loading *l)
     int status = known ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     for (size_t i = 0; known && i < b->versions; i++) {
         facts_target_identify(&b->at[i].target, worker);
-        if (!facts_validity_add(&l->validity, &b->at[i].target))
-            status = facts_no_memory();
+        facts_validity_add(&l->validity, &b->at[i].target);
     }
     if (status == FACTS_EXIT_OK)
         status = facts_read_record("facts", b->options->output, load_row, l, NULL);
@@ -341,8 +334,6 @@ static int take_versions(facts_bisection *b, facts_target *target, const facts_b
                               FACTS_BISECT_MOST);
     b->at = calloc(builds->count + 1, sizeof *b->at);
     b->values = facts_intern_new();
-    if (!b->at || !b->values)
-        return facts_no_memory();
     for (size_t i = 0; i < builds->count; i++) {
         target->build = builds->at[i];
         insert_version(b, target);
@@ -423,8 +414,6 @@ static int exit_code(const facts_bisection *b)
 int facts_command_bisect(const facts_invocation *call)
 {
     facts_bisection *b = calloc(1, sizeof *b);
-    if (!b)
-        return facts_no_memory();
     b->options = call->options;
     b->call = call;
     int status = read_words(b);

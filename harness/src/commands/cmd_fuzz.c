@@ -323,7 +323,7 @@ static void record_findings(facts_session *session)
         facts_text_member(&line, "run", session->run_id);
         facts_fuzz_files_finding(&line, facts_findings_at(z->findings, i), i + 1);
         facts_text_puts(&line, "}}");
-        if (!line.failed && facts_writer_line(session->writer, line.data, line.length))
+        if (facts_writer_line(session->writer, line.data, line.length))
             continue;
         session->counts.record_failed = true;
         snprintf(session->counts.trouble, sizeof session->counts.trouble, "%.600s",

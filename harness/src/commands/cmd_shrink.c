@@ -120,8 +120,6 @@ static void report(facts_search *search)
     facts_answer answer;
     char name[FACTS_NAME_MAX];
     facts_bucket *bucket = calloc(1, sizeof *bucket);
-    if (!bucket)
-        return;
     bucket->symptom = s->symptom;
     bucket->forms = 1;
     facts_form *form = &bucket->form[0];
@@ -232,8 +230,6 @@ int facts_command_shrink(const facts_invocation *call)
     shrinking *s = calloc(1, sizeof *s);
     facts_search search = { .more = more, .context = s };
     search.session.show = quiet; /* the steps show the progress */
-    if (!s)
-        return facts_no_memory();
     if (call->options->by) {
         s->by = facts_by_parse(call->options->by);
         search.by = &s->by;

@@ -8,16 +8,9 @@
 static const char *own_name(facts_import *m, const char *name)
 {
     char shown[200];
-    char **moved = realloc(m->file, (m->files + 1) * sizeof *moved);
+    m->file = realloc(m->file, (m->files + 1) * sizeof *m->file);
     facts_import_printable(shown, sizeof shown, name, strlen(name));
-    if (moved == NULL)
-        return "?";
-    m->file = moved;
-    char *own = strdup(shown);
-    if (own == NULL)
-        return "?";
-    m->file[m->files++] = own;
-    return own;
+    return m->file[m->files++] = strdup(shown);
 }
 
 static void begin(facts_import *m, const char *name)
@@ -118,15 +111,11 @@ static void take_piece(facts_import *m, stream *s, const char *bytes, size_t cou
         }
         if (!s->skipping && (newline == NULL || s->length > 0)) {
             if (s->length + length > s->room) {
-                size_t room = 2 * (s->length + length);
-                char *moved = realloc(s->held, room);
-                s->skipping = moved == NULL;
-                s->held = moved != NULL ? moved : s->held;
-                s->room = moved != NULL ? room : s->room;
+                s->room = 2 * (s->length + length);
+                s->held = realloc(s->held, s->room);
             }
-            if (!s->skipping)
-                memcpy(s->held + s->length, bytes, length);
-            s->length += s->skipping ? 0 : length;
+            memcpy(s->held + s->length, bytes, length);
+            s->length += length;
         }
         if (newline != NULL) {
             if (s->skipping)
@@ -143,24 +132,21 @@ static void take_piece(facts_import *m, stream *s, const char *bytes, size_t cou
     }
 }
 
-/* A whole file in memory, for plans; NULL: it is longer than they are. */
+/* As much of a file in memory as a plan may be long. */
 static char *read_whole(FILE *file, const char *head, size_t had, size_t *count)
 {
     size_t room = 1 << 20;
     char *bytes = malloc(room);
     *count = 0;
-    if (bytes == NULL)
-        return NULL;
     memcpy(bytes, head, had);
     for (size_t got = had; got > 0; got = fread(bytes + *count, 1, room - *count, file)) {
         *count += got;
         if (*count < room)
             continue;
-        char *moved = room < FACTS_IMPORT_PLAN ? realloc(bytes, 2 * room) : NULL;
-        if (moved == NULL)
+        if (room >= FACTS_IMPORT_PLAN)
             break;
-        bytes = moved;
         room *= 2;
+        bytes = realloc(bytes, room);
     }
     return bytes;
 }
@@ -173,8 +159,7 @@ bool facts_import_file(facts_import *m, const char *path, facts_error *error)
     char *piece = malloc(PIECE), quote[FACTS_QUOTE_MAX];
     stream s = { 0 };
     size_t got;
-    if (file == NULL || piece == NULL ||
-        ((got = fread(piece, 1, PIECE, file)) == 0 && ferror(file))) {
+    if (file == NULL || ((got = fread(piece, 1, PIECE, file)) == 0 && ferror(file))) {
         snprintf(error->text, sizeof error->text, "%s: %s", facts_quote(quote, facts_span_of(path)),
                  strerror(errno));
         if (file != NULL && !standard)
@@ -186,8 +171,8 @@ bool facts_import_file(facts_import *m, const char *path, facts_error *error)
     if (is_whole(piece, got)) {
         size_t count;
         char *bytes = read_whole(file, piece, got, &count);
-        if (bytes == NULL || !whole(m, bytes, count))
-            take_piece(m, &s, bytes, bytes != NULL ? count : 0);
+        if (!whole(m, bytes, count))
+            take_piece(m, &s, bytes, count);
         free(bytes);
         got = fread(piece, 1, PIECE, file);
     }

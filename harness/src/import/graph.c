@@ -72,10 +72,7 @@ static int add_tensor(facts_import_graph *g, const char *name)
         return -1;
     if ((g->tensor_count & (g->tensor_count - 1)) == 0) { /* room is a power of two */
         size_t room = g->tensor_count == 0 ? 1 : 2 * (size_t)g->tensor_count;
-        facts_import_tensor *moved = realloc(g->tensor, room * sizeof *moved);
-        if (moved == NULL)
-            return -1;
-        g->tensor = moved;
+        g->tensor = realloc(g->tensor, room * sizeof *g->tensor);
     }
     g->tensor[g->tensor_count] = (facts_import_tensor){ .name = name, .ragged = -1, .writer = -1 };
     return g->tensor_count++;
@@ -87,10 +84,7 @@ static facts_import_operation *add_operation(facts_import_graph *g)
         return NULL;
     if ((g->operation_count & (g->operation_count - 1)) == 0) {
         size_t room = g->operation_count == 0 ? 1 : 2 * (size_t)g->operation_count;
-        facts_import_operation *moved = realloc(g->operation, room * sizeof *moved);
-        if (moved == NULL)
-            return NULL;
-        g->operation = moved;
+        g->operation = realloc(g->operation, room * sizeof *g->operation);
     }
     facts_import_operation *op = &g->operation[g->operation_count++];
     *op = (facts_import_operation){ .kind = FACTS_IMPORT_KIND_OTHER, .word = "", .mode = "" };

@@ -39,7 +39,6 @@ typedef struct facts_imported {
 
 typedef struct facts_import facts_import; /* owner; opaque */
 
-/* NULL: no memory. */
 facts_import *facts_import_create(void);
 /* Reads a file ("-": standard input). False with a sentence if it cannot be opened or read.
  * Mistakes inside the file are counted and are no error. */

@@ -21,14 +21,9 @@ void facts_import_keep(char ***list, size_t *count, size_t most, const char *for
     va_end(arguments);
     if (*count >= most)
         return;
-    char **moved = (*count & (*count - 1)) == 0
-                       ? realloc(*list, (*count ? 2 * *count : 1) * sizeof **list)
-                       : *list;
-    if (moved == NULL)
-        return;
-    *list = moved;
-    if ((moved[*count] = strdup(text)) != NULL)
-        ++*count;
+    if ((*count & (*count - 1)) == 0)
+        *list = realloc(*list, (*count ? 2 * *count : 1) * sizeof **list);
+    (*list)[(*count)++] = strdup(text);
 }
 
 void facts_import_say_unread(facts_import *m, size_t line, const char *why)
@@ -59,12 +54,10 @@ void facts_import_say_of(facts_imported *p, const char *note)
         snprintf(p->log_text[p->log_count++], FACTS_IMPORT_LOG_TEXT, "%s", note);
 }
 
-static bool grow_slots(facts_import *m)
+static void grow_slots(facts_import *m)
 {
     size_t slots = m->slots ? 2 * m->slots : 1024;
     uint32_t *slot = calloc(slots, sizeof *slot);
-    if (slot == NULL)
-        return false;
     for (size_t i = 0; i < m->count; i++) {
         size_t at = XXH3_64bits(m->problem[i].name, strlen(m->problem[i].name)) & (slots - 1);
         while (slot[at] != 0)
@@ -74,27 +67,22 @@ static bool grow_slots(facts_import *m)
     free(m->slot);
     m->slot = slot;
     m->slots = slots;
-    return true;
 }
 
 /* The problem of that name, a new one if need be; FACTS_IMPORT_NO_PROBLEM when there are too many.
  */
 static int problem_named(facts_import *m, const char *name)
 {
-    if (2 * (m->count + 1) > m->slots && !grow_slots(m))
-        return FACTS_IMPORT_NO_PROBLEM;
+    if (2 * (m->count + 1) > m->slots)
+        grow_slots(m);
     size_t at = XXH3_64bits(name, strlen(name)) & (m->slots - 1);
     for (; m->slot[at] != 0; at = (at + 1) & (m->slots - 1))
         if (strcmp(m->problem[m->slot[at] - 1].name, name) == 0)
             return (int)m->slot[at] - 1;
     if (m->count >= FACTS_IMPORT_PROBLEMS)
         return FACTS_IMPORT_NO_PROBLEM;
-    facts_imported *moved = facts_grow(m->problem, m->count, sizeof *moved);
-    m->problem = moved != NULL ? moved : m->problem;
-    char *own = moved != NULL ? strdup(name) : NULL;
-    if (own == NULL)
-        return FACTS_IMPORT_NO_PROBLEM;
-    m->problem[m->count] = (facts_imported){ .name = own, .file = m->name };
+    m->problem = facts_grow(m->problem, m->count, sizeof *m->problem);
+    m->problem[m->count] = (facts_imported){ .name = strdup(name), .file = m->name };
     m->slot[at] = (uint32_t)++m->count;
     return (int)m->count - 1;
 }
@@ -224,10 +212,9 @@ json_t *facts_import_parse(facts_import *m, const char *text, size_t length, siz
 facts_import *facts_import_create(void)
 {
     facts_import *m = calloc(1, sizeof *m);
-    for (int i = 0; m != NULL && i < FACTS_IMPORT_THREADS; i++)
+    for (int i = 0; i < FACTS_IMPORT_THREADS; i++)
         m->thread[i].problem = FACTS_IMPORT_NO_PROBLEM;
-    if (m != NULL)
-        m->name = "?";
+    m->name = "?";
     return m;
 }
 

@@ -458,10 +458,6 @@ bool facts_import_layouts(facts_case *out, const facts_import_attention *attenti
                             .perm = none,
                             .problem = problem };
     shaping s = fresh;
-    if (problem == NULL) {
-        snprintf(error->text, sizeof error->text, "no memory");
-        return false;
-    }
     s.gap_of_all = gap_of_all(attention);
     bool ok = s.gap_of_all != 0 && shape(&s, out, text, error);
     if (!ok) {

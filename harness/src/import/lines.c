@@ -141,15 +141,12 @@ static bool block_line(facts_import *m, const char *text, size_t length)
     bool first = m->block == NULL && length == 1 && text[0] == '{';
     if (!first && m->block == NULL)
         return false;
-    char *moved = m->block_length + length + 1 <= FACTS_IMPORT_LINE
-                      ? realloc(m->block, m->block_length + length + 1)
-                      : NULL;
     if (first)
         m->block_line = m->line;
-    if (moved == NULL) {
+    if (m->block_length + length + 1 > FACTS_IMPORT_LINE) {
         facts_import_say_unread(m, m->block_line, "a graph over several lines that does not end");
     } else {
-        m->block = moved;
+        m->block = realloc(m->block, m->block_length + length + 1);
         memcpy(m->block + m->block_length, text, length);
         m->block_length += length;
         m->block[m->block_length++] = '\n';

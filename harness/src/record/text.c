@@ -11,7 +11,6 @@
 void facts_text_clear(facts_text *text)
 {
     text->length = 0;
-    text->failed = false;
 }
 
 void facts_text_free(facts_text *text)
@@ -20,29 +19,20 @@ void facts_text_free(facts_text *text)
     *text = (facts_text){ 0 };
 }
 
-static bool reserve(facts_text *text, size_t more)
+static void reserve(facts_text *text, size_t more)
 {
-    if (text->failed)
-        return false;
     if (text->length + more + 1 <= text->capacity)
-        return true;
+        return;
     size_t capacity = text->capacity ? text->capacity * 2 : 1024;
     while (capacity < text->length + more + 1)
         capacity *= 2;
-    char *data = realloc(text->data, capacity);
-    if (!data) {
-        text->failed = true;
-        return false;
-    }
-    text->data = data;
+    text->data = realloc(text->data, capacity);
     text->capacity = capacity;
-    return true;
 }
 
 void facts_text_add(facts_text *text, const char *bytes, size_t length)
 {
-    if (!reserve(text, length))
-        return;
+    reserve(text, length);
     if (length)
         memcpy(text->data + text->length, bytes, length);
     text->length += length;
@@ -60,8 +50,9 @@ void facts_text_format(facts_text *text, const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (length < 0 || !reserve(text, (size_t)length))
+    if (length < 0)
         return;
+    reserve(text, (size_t)length);
     va_start(args, format);
     vsnprintf(text->data + text->length, (size_t)length + 1, format, args);
     va_end(args);
@@ -129,7 +120,7 @@ void facts_text_member_int(facts_text *text, const char *key, int64_t value)
 
 void facts_text_close(facts_text *text)
 {
-    if (text->failed || !text->length)
+    if (!text->length)
         return;
     if (text->data[text->length - 1] == ',')
         text->data[text->length - 1] = '}';

@@ -1,5 +1,4 @@
-/* A line being written: a growing buffer. It remembers that memory ran out, so that callers check
- * once at the end. */
+/* A line being written: a growing buffer. */
 #ifndef FACTS_TEXT_H
 #define FACTS_TEXT_H
 
@@ -10,7 +9,6 @@
 typedef struct facts_text {
     char *data; /* NUL-terminated once something was added; NULL before */
     size_t length, capacity;
-    bool failed; /* out of memory: what follows was not added */
 } facts_text;
 
 void facts_text_clear(facts_text *text); /* keeps the memory */

@@ -45,7 +45,7 @@ static bool is_torn(int fd, off_t from, size_t length)
     facts_member members[1];
     size_t count;
     char *text = malloc(length);
-    const bool read = text && pread(fd, text, length, from) == (ssize_t)length;
+    const bool read = pread(fd, text, length, from) == (ssize_t)length;
     const bool torn =
         read && text[0] == '{' && !facts_scan_object(text, length, members, 1, &count);
     free(text);
@@ -146,39 +146,25 @@ int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode
         return status;
     }
     facts_writer *writer = calloc(1, sizeof *writer);
-    char *copy = strdup(path);
-    if (!writer || !copy) {
-        free(writer);
-        free(copy);
-        close(fd);
-        return refuse(error, 3, path, "out of memory");
-    }
     writer->fd = fd;
-    writer->path = copy;
+    writer->path = strdup(path);
     *out = writer;
     return 0;
 }
 
-static bool reserve(facts_writer *writer, size_t length)
+static void reserve(facts_writer *writer, size_t length)
 {
     if (length <= writer->capacity)
-        return true;
-    char *line = realloc(writer->line, length * 2);
-    if (!line)
-        return false;
-    writer->line = line;
+        return;
+    writer->line = realloc(writer->line, length * 2);
     writer->capacity = length * 2;
-    return true;
 }
 
 bool facts_writer_line(facts_writer *writer, const char *object, size_t length)
 {
     if (writer->error.text[0])
         return false;
-    if (!reserve(writer, length + 1)) {
-        refuse(&writer->error, 0, writer->path, "out of memory");
-        return false;
-    }
+    reserve(writer, length + 1);
     memcpy(writer->line, object, length);
     writer->line[length] = '\n';
     ssize_t written;

@@ -47,8 +47,6 @@ char **facts_worker_environment(const facts_target *target, const char *links, i
 {
     char number[16];
     block *b = calloc(1, sizeof *b);
-    if (!b)
-        return NULL;
     const char *path = getenv("PATH");
     put(b, "PATH", path ? path : "/usr/bin:/bin");
     snprintf(number, sizeof number, "%d", threads);

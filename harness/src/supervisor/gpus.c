@@ -17,7 +17,7 @@
 #define FIRST_PAUSE_NS UINT64_C(250000000)
 #define MOST_PAUSES 8
 
-bool facts_gpus_prepare(facts_supervision *run)
+void facts_gpus_prepare(facts_supervision *run)
 {
     for (size_t i = 0; i < run->order->target_count; i++) {
         const facts_target *target = &run->order->targets[i];
@@ -25,7 +25,6 @@ bool facts_gpus_prepare(facts_supervision *run)
         run->gpu_count = end > run->gpu_count ? end : run->gpu_count;
     }
     run->gpus = calloc((size_t)run->gpu_count + 1, sizeof *run->gpus);
-    return run->gpus != NULL;
 }
 
 /* Compiling and the reference are work of the CPU, so several workers finish sooner. exec_us then

@@ -141,12 +141,8 @@ static bool keep_bytes(facts_process *p, const char *bytes, size_t length)
     if (p->used + length > FACTS_REPLY_MAX)
         return false;
     if (p->used + length > p->capacity) {
-        size_t capacity = (p->used + length) * 2;
-        char *line = realloc(p->line, capacity);
-        if (!line)
-            return false;
-        p->line = line;
-        p->capacity = capacity;
+        p->capacity = (p->used + length) * 2;
+        p->line = realloc(p->line, p->capacity);
     }
     memcpy(p->line + p->used, bytes, length);
     p->used += length;
@@ -249,10 +245,6 @@ facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **env
                                    facts_process_hooks hooks, void *owner, facts_error *error)
 {
     facts_process *p = calloc(1, sizeof *p);
-    if (!p) {
-        facts_fail(error, "%s: out of memory", path);
-        return NULL;
-    }
     p->owner = owner;
     p->hooks = hooks;
     p->open_handles = 5;
@@ -295,8 +287,6 @@ void facts_process_send(facts_process *p, const char *text, size_t length)
     if (done == length || (tried < 0 && tried != UV_EAGAIN))
         return;
     uv_write_t *request = malloc(sizeof *request + length - done);
-    if (!request)
-        return; /* the deadline decides */
     char *copy = (char *)(request + 1);
     memcpy(copy, text + done, length - done);
     buffer = uv_buf_init(copy, (unsigned)(length - done));

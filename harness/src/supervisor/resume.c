@@ -24,7 +24,7 @@ struct facts_resume {
     char *path;
     const char *suite_hash;
     facts_error *error;
-    bool foreign, no_memory;
+    bool foreign;
     facts_read_counts counts;
     facts_validity validity;
 };
@@ -44,19 +44,16 @@ static entry *slot_of(const facts_resume *r, XXH128_hash_t key)
     return &r->table[i];
 }
 
-static bool grow(facts_resume *r)
+static void grow(facts_resume *r)
 {
     facts_resume larger = { .capacity = r->capacity ? r->capacity * 2 : 1024 };
     larger.table = calloc(larger.capacity, sizeof *larger.table);
-    if (!larger.table)
-        return false;
     for (size_t i = 0; i < r->capacity; i++)
         if (r->table[i].used)
             *slot_of(&larger, r->table[i].key) = r->table[i];
     free(r->table);
     r->table = larger.table;
     r->capacity = larger.capacity;
-    return true;
 }
 
 static entry *entry_of(facts_resume *r, const facts_line *line)
@@ -66,10 +63,8 @@ static entry *entry_of(facts_resume *r, const facts_line *line)
         !facts_json_string(facts_line_get(line, "build"), build, sizeof build) ||
         !facts_json_string(facts_line_get(line, "device"), device, sizeof device))
         return NULL;
-    if (r->used * 2 >= r->capacity && !grow(r)) {
-        r->no_memory = true;
-        return NULL;
-    }
+    if (r->used * 2 >= r->capacity)
+        grow(r);
     XXH128_hash_t key = key_of(name, build, device);
     entry *e = slot_of(r, key);
     if (!e->used) {
@@ -128,7 +123,7 @@ static bool each_line(void *context, const facts_line *line)
         return true;
     entry *e = entry_of(r, line);
     if (!e)
-        return !r->no_memory;
+        return true;
     if (line->kind == FACTS_LINE_START)
         e->attempts++;
     else
@@ -141,12 +136,10 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
 {
     *out = NULL;
     facts_resume *r = calloc(1, sizeof *r);
-    if (!r || !grow(r) || !(r->path = strdup(path))) {
-        facts_resume_free(r);
-        return facts_fail_as(3, error, "%s: out of memory", path);
-    }
+    grow(r);
+    r->path = strdup(path);
     for (size_t i = 0; targets && i < targets->count; i++)
-        r->no_memory |= !facts_validity_add(&r->validity, &targets->at[i]);
+        facts_validity_add(&r->validity, &targets->at[i]);
     r->suite_hash = suite_hash;
     r->error = error;
     bool missing = access(path, F_OK) != 0 && errno == ENOENT;
@@ -155,9 +148,9 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
         facts_resume_free(r);
         return 2;
     }
-    if (!read || r->no_memory) {
-        facts_error why = { .text = "out of memory" };
-        int status = r->no_memory ? 3 : facts_record_trouble(&r->counts, &why);
+    if (!read) {
+        facts_error why;
+        int status = facts_record_trouble(&r->counts, &why);
         facts_fail(error, "%.400s: %.200s", path, why.text);
         facts_resume_free(r);
         return status;

@@ -3,18 +3,20 @@
 
 #include "supervision.h"
 
+void facts_record_ends(facts_supervision *run, const char *why)
+{
+    run->counts->record_failed = true;
+    snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s", why);
+    facts_stop(run);
+    facts_slot_kill_all(run);
+}
+
 void facts_write_line(facts_supervision *run, const facts_text *line)
 {
     facts_writer *writer = run->order->writer;
-    if (run->counts->record_failed || !writer)
-        return;
-    if (!line->failed && facts_writer_line(writer, line->data, line->length))
-        return;
-    run->counts->record_failed = true;
-    snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s",
-             line->failed ? "out of memory for a record line" : facts_writer_error(writer));
-    facts_stop(run);
-    facts_slot_kill_all(run);
+    if (!run->counts->record_failed && writer &&
+        !facts_writer_line(writer, line->data, line->length))
+        facts_record_ends(run, facts_writer_error(writer));
 }
 
 /* Ran where numbers are made, or only asked? */

@@ -15,12 +15,6 @@ static double ms_since(uint64_t then)
     return (double)(uv_hrtime() - then) / 1e6;
 }
 
-static void send_text(facts_slot *slot, const facts_text *text)
-{
-    if (!text->failed)
-        facts_process_send(slot->process, text->data, text->length);
-}
-
 static void await_end(facts_slot *slot)
 {
     facts_process_end_input(slot->process);
@@ -86,7 +80,7 @@ void facts_slot_ask(facts_slot *slot, size_t work)
     facts_text_clear(&run->text);
     facts_compose_request(&run->text, run->order, slot->id, name, item->from_config, item->fresh);
     slot->since = uv_hrtime();
-    send_text(slot, &run->text);
+    facts_process_send(slot->process, run->text.data, run->text.length);
     facts_process_deadline(slot->process, run->timeout_s);
 }
 
@@ -99,7 +93,7 @@ void facts_slot_take_turn(facts_slot *slot, size_t work)
     slot->since = uv_hrtime();
     facts_text_clear(&run->text);
     facts_compose_turn(&run->text, slot->id, run->order->work[work].name);
-    send_text(slot, &run->text);
+    facts_process_send(slot->process, run->text.data, run->text.length);
     facts_process_deadline(slot->process, run->timeout_s);
 }
 
@@ -205,15 +199,12 @@ static void nonsense(facts_slot *slot)
     facts_process_kill(slot->process);
 }
 
-static bool hold_row(facts_slot *slot, facts_span row, double wall_ms)
+static void hold_row(facts_slot *slot, facts_span row, double wall_ms)
 {
     slot->held = malloc(row.length);
-    if (!slot->held)
-        return false;
     memcpy(slot->held, row.at, row.length);
     slot->held_length = row.length;
     slot->held_ms = wall_ms;
-    return true;
 }
 
 /* It ends by itself. */
@@ -345,8 +336,9 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
         go_on(slot, bye, false);
         return;
     }
-    if (row.at && !(final && hold_row(slot, row, wall_ms)) &&
-        !write_row(slot, row, (facts_row_extra){ .wall_ms = wall_ms })) {
+    if (row.at && final) {
+        hold_row(slot, row, wall_ms);
+    } else if (row.at && !write_row(slot, row, (facts_row_extra){ .wall_ms = wall_ms })) {
         nonsense(slot);
         return;
     }
@@ -354,7 +346,9 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
         return;
     if (!slot->held)
         facts_slot_finish(slot);
-    slot->reported = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
+    slot->reported = feeds && !slot->held && row.at;
+    if (slot->reported)
+        hold_row(slot, row, wall_ms);
     slot->keeps = run->order->another_round && !bye;
     go_on(slot, bye, final);
 }
@@ -469,27 +463,25 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
 {
     facts_target_state *state = &run->targets[target];
     facts_slot *slot = calloc(1, sizeof *slot);
-    facts_error error = { .text = "out of memory" };
+    facts_error error = { 0 };
     if (!state->links.folder[0] && state->target->kind != FACTS_TARGET_CPU)
         facts_links_make(&state->links, &state->target->build);
     const bool alone = state->crowded && state->todo == state->crowded;
     const int queue = queue_of_new(run, state, alone);
     char **environment = facts_worker_environment(state->target, state->links.folder, run->threads,
                                                   run->thresholds[queue]);
-    if (slot && environment) {
-        *slot = (facts_slot){ .run = run,
-                              .target = target,
-                              .queue = queue,
-                              .gpu = gpu,
-                              .alone = alone,
-                              .config = -1,
-                              .since = uv_hrtime() };
-        slot->process = facts_process_start(
-            &run->loop, run->order->worker, environment,
-            (facts_process_hooks){ .line = on_line, .gone = on_gone }, slot, &error);
-    }
+    *slot = (facts_slot){ .run = run,
+                          .target = target,
+                          .queue = queue,
+                          .gpu = gpu,
+                          .alone = alone,
+                          .config = -1,
+                          .since = uv_hrtime() };
+    slot->process = facts_process_start(&run->loop, run->order->worker, environment,
+                                        (facts_process_hooks){ .line = on_line, .gone = on_gone },
+                                        slot, &error);
     free(environment);
-    if (!slot || !slot->process) {
+    if (!slot->process) {
         free(slot);
         facts_fail_target(run, target, "environment", error.text, "");
         return false;
@@ -504,7 +496,7 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
     facts_text_clear(&run->text);
     facts_compose_target(&run->text, run->order, state->target, gpu, run->driver, run->errata,
                          run->threads);
-    send_text(slot, &run->text);
+    facts_process_send(slot->process, run->text.data, run->text.length);
     facts_process_deadline(slot->process, START_TIMEOUT_S);
     return true;
 }

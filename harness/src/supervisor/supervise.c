@@ -54,7 +54,7 @@ static void begin_item(facts_supervision *run, facts_target_state *state, size_t
 }
 
 /* Makes an item for each case added since, in a new place or in the place of a finished one. */
-static bool fit_items(facts_supervision *run)
+static void fit_items(facts_supervision *run)
 {
     size_t count = run->order->work_count;
     for (size_t i = 0; i < run->order->target_count; i++) {
@@ -67,15 +67,11 @@ static bool fit_items(facts_supervision *run)
             continue;
         while (room < count)
             room *= 2;
-        facts_item *items = realloc(state->items, room * sizeof *items);
-        if (!items)
-            return false;
-        state->items = items;
+        state->items = realloc(state->items, room * sizeof *state->items);
         for (size_t work = state->item_count; work < count; work++)
             begin_item(run, state, work);
         state->item_count = count;
     }
-    return true;
 }
 
 /* Asks for more work, if work is added as answers come. */
@@ -87,17 +83,11 @@ static bool ask_for_more(facts_supervision *run)
     if (!any || run->stopping || run->counts->record_failed || !run->order->more ||
         !run->order->more(run->order->context))
         return false;
-    if (fit_items(run)) {
-        for (size_t i = 0; i < run->order->target_count; i++)
-            if (run->targets[i].failed)
-                facts_fail_target(run, i, "environment", "the target was given up", "");
-        return true;
-    }
-    snprintf(run->counts->trouble, sizeof run->counts->trouble, "out of memory for %zu cases",
-             run->order->work_count);
-    run->counts->record_failed = true;
-    facts_stop(run);
-    return false;
+    fit_items(run);
+    for (size_t i = 0; i < run->order->target_count; i++)
+        if (run->targets[i].failed)
+            facts_fail_target(run, i, "environment", "the target was given up", "");
+    return true;
 }
 
 bool facts_take_item(facts_supervision *run, size_t target, size_t work)
@@ -315,7 +305,7 @@ static int cores(void)
     return n ? (int)n : 1;
 }
 
-static bool prepare(facts_supervision *run)
+static void prepare(facts_supervision *run)
 {
     const facts_order *order = run->order;
     run->jobs = order->jobs > 0 ? order->jobs
@@ -327,8 +317,6 @@ static bool prepare(facts_supervision *run)
     run->targets = calloc(order->target_count, sizeof *run->targets);
     run->line = malloc(sizeof *run->line);
     run->row = malloc(sizeof *run->row);
-    if (!run->targets || !run->line || !run->row)
-        return false;
     for (size_t i = 0; i < order->target_count; i++) {
         facts_target_state *state = &run->targets[i];
         state->target = &order->targets[i];
@@ -336,8 +324,8 @@ static bool prepare(facts_supervision *run)
         if (state->target->kind == FACTS_TARGET_DESCRIBED)
             state->sm = state->target->described.sm;
     }
-    if (!facts_gpus_prepare(run) || !fit_items(run))
-        return false;
+    facts_gpus_prepare(run);
+    fit_items(run);
     char folder[FACTS_PATH];
     if (facts_home_path("nulldriver", folder))
         facts_join(run->driver, folder, "libcuda.so.1");
@@ -345,14 +333,11 @@ static bool prepare(facts_supervision *run)
     if (facts_home_path("cases/errata.json", folder))
         run->errata = facts_file_text(
             folder, &error); /* a case that needs them reports that they are missing */
-    return true;
 }
 
 static void release(facts_supervision *run)
 {
-    if (!run)
-        return;
-    for (size_t i = 0; run->targets && i < run->order->target_count; i++) {
+    for (size_t i = 0; i < run->order->target_count; i++) {
         facts_links_remove(&run->targets[i].links);
         free(run->targets[i].items);
         facts_text_free(&run->targets[i].libraries);
@@ -388,14 +373,8 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
 {
     *out = (facts_outcome_counts){ 0 };
     facts_supervision *run = calloc(1, sizeof *run);
-    if (run)
-        *run = (facts_supervision){ .order = order, .counts = out, .queue_count = 1 };
-    if (!run || !prepare(run)) {
-        snprintf(out->trouble, sizeof out->trouble, "out of memory for %zu cases on %zu targets",
-                 order->work_count, order->target_count);
-        release(run);
-        return 3;
-    }
+    *run = (facts_supervision){ .order = order, .counts = out, .queue_count = 1 };
+    prepare(run);
     signal(SIGPIPE, SIG_IGN);
     const int failed = start_loop(run);
     if (failed) {

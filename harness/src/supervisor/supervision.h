@@ -225,7 +225,7 @@ int facts_queue_next(const facts_supervision *run, const facts_target_state *sta
                      const bool *tried);
 
 /* gpus.c: pure, except for the state of the GPUs */
-bool facts_gpus_prepare(facts_supervision *run);
+void facts_gpus_prepare(facts_supervision *run);
 /* The GPU of the target with the fewest workers that has room for one more. False: none has.
  * FACTS_NO_GPU for a target without GPUs. */
 bool facts_gpu_choose(const facts_supervision *run, const facts_target_state *state, int *gpu);
@@ -268,6 +268,8 @@ typedef struct facts_row_extra {
 bool facts_write_row(facts_supervision *run, size_t target, size_t work, const char *text,
                      size_t length, facts_row_extra extra);
 void facts_write_line(facts_supervision *run, const facts_text *line);
+/* The record cannot go on: the run ends, and says why. */
+void facts_record_ends(facts_supervision *run, const char *why);
 /* One turn: its line, and on_turn. */
 void facts_write_turn(facts_supervision *run, size_t target, size_t work, facts_span turn);
 

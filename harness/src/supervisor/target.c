@@ -37,14 +37,10 @@ static int clash(const facts_target *a, const facts_target *b, facts_error *mess
                          a->build.name, a->build.dir, b->build.dir);
 }
 
-bool facts_targets_add(facts_targets *targets, const facts_target *target)
+void facts_targets_add(facts_targets *targets, const facts_target *target)
 {
-    facts_target *more = realloc(targets->at, (targets->count + 1) * sizeof *more);
-    if (!more)
-        return false;
-    targets->at = more;
-    more[targets->count++] = *target;
-    return true;
+    targets->at = realloc(targets->at, (targets->count + 1) * sizeof *targets->at);
+    targets->at[targets->count++] = *target;
 }
 
 size_t facts_targets_find(const facts_targets *targets, const char *build, const char *device)
@@ -82,9 +78,8 @@ static int add(facts_targets *targets, const facts_target *target, facts_error *
         if (targets->at[i].gpus && target->gpus && targets->at[i].gpus != target->gpus)
             return facts_fail_as(2, message,
                                  "--device: all is every GPU already; leave the numbers out");
-    if (facts_targets_add(targets, target))
-        return 0;
-    return facts_fail_as(3, message, "out of memory for targets");
+    facts_targets_add(targets, target);
+    return 0;
 }
 
 static bool is_number(const char *text)
@@ -195,9 +190,7 @@ static int add_devices(facts_targets *out, const char *devices, const facts_buil
                        facts_error *message)
 {
     char *words = strdup(devices), *rest = words, *word;
-    int status = words ? 0 : 3;
-    if (!words)
-        facts_fail(message, "out of memory");
+    int status = 0;
     while (status == 0 && (word = strsep(&rest, ",")) != NULL)
         if (*word)
             status = add_device(out, word, builds, message);

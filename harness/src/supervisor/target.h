@@ -39,8 +39,8 @@ int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags,
                           const char *devices, facts_error *note, facts_error *message);
 /* One word of --device, without a build. Returns 0; 2 or 3 with a line in *message. */
 int facts_target_device(facts_target *out, const char *word, facts_error *message);
-/* One more. False: out of memory. */
-bool facts_targets_add(facts_targets *targets, const facts_target *target);
+/* One more. */
+void facts_targets_add(facts_targets *targets, const facts_target *target);
 /* The one that a record knows by this build and device; as many as there are: none. */
 size_t facts_targets_find(const facts_targets *targets, const char *build, const char *device);
 /* The backend that is asked first; a row whose worker died before its answer has it. */

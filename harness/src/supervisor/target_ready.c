@@ -169,16 +169,11 @@ static void write_target(facts_supervision *run, size_t target, facts_span ready
 {
     proof *p = calloc(1, sizeof *p);
     char *copy = malloc(ready.length);
-    if (!p || !copy) {
-        free(p);
-        free(copy);
-        return;
-    }
     memcpy(copy, ready.at, ready.length);
     *p = (proof){ .run = run, .target = target, .ready = copy, .length = ready.length };
     p->done.data = p;
     if (uv_async_init(&run->loop, &p->done, join) != 0) {
-        facts_write_line(run, &(facts_text){ .failed = true });
+        facts_record_ends(run, "a target line could not be written");
         free(copy);
         free(p);
     } else if (uv_thread_create(&p->thread, prove_on_thread, p) !=

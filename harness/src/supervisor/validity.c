@@ -65,15 +65,11 @@ static XXH128_hash_t key_of(const char *run, const char *build, const char *devi
     return XXH3_128bits(text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
-bool facts_validity_add(facts_validity *validity, const facts_target *target)
+void facts_validity_add(facts_validity *validity, const facts_target *target)
 {
-    facts_validity_asked *more =
-        realloc(validity->targets, (validity->target_count + 1) * sizeof *more);
-    if (!more)
-        return false;
-    validity->targets = more;
-    more[validity->target_count++].target = target;
-    return true;
+    validity->targets =
+        realloc(validity->targets, (validity->target_count + 1) * sizeof *validity->targets);
+    validity->targets[validity->target_count++].target = target;
 }
 
 static bool holds(const facts_validity *validity, const char *build, const char *device, bool gpu,
@@ -88,16 +84,11 @@ static bool holds(const facts_validity *validity, const char *build, const char 
     return true; /* not asked now: the answer would not be read */
 }
 
-/* Without memory the target stays unknown, and is asked again. */
 static void know(facts_validity *validity, XXH128_hash_t key, bool it_holds)
 {
     if (validity->known_count == validity->capacity) {
-        const size_t capacity = validity->capacity ? 2 * validity->capacity : 64;
-        validity_target *more = realloc(validity->known, capacity * sizeof *more);
-        if (!more)
-            return;
-        validity->known = more;
-        validity->capacity = capacity;
+        validity->capacity = validity->capacity ? 2 * validity->capacity : 64;
+        validity->known = realloc(validity->known, validity->capacity * sizeof *validity->known);
     }
     validity->known[validity->known_count++] = (validity_target){ key, it_holds };
     validity->sorted = false;

@@ -25,8 +25,8 @@ typedef struct facts_validity {
     uint64_t stale; /* rows that are not valid */
 } facts_validity;
 
-/* Adds a target, which must outlive this. False: out of memory. */
-bool facts_validity_add(facts_validity *validity, const facts_target *target);
+/* Adds a target, which must outlive this. */
+void facts_validity_add(facts_validity *validity, const facts_target *target);
 /* Call it for each line of a record, in order. False: a row or a start of other libraries. */
 bool facts_validity_line(facts_validity *validity, const facts_line *line);
 /* Prints a line for people if rows are not valid. */

@@ -129,30 +129,23 @@ static bool another_round(facts_session *session, size_t work, int round)
     return false;
 }
 
-static bool double_targets(facts_targets *targets)
+static void double_targets(facts_targets *targets)
 {
     const size_t count = targets->count;
     for (size_t i = 0; i < count; i++) {
         const facts_target copy = targets->at[i];
-        if (!facts_targets_add(targets, &copy))
-            return false;
+        facts_targets_add(targets, &copy);
     }
-    return true;
 }
 
 facts_rounds *facts_rounds_begin(facts_session *session, bool twice)
 {
     facts_rounds *r = calloc(1, sizeof *r);
-    if (r && (!twice || double_targets(&session->targets))) {
-        r->target_count = session->targets.count;
-        r->wanted = session->options->rounds;
-        r->of = calloc(r->target_count * MOST_CONFIGS, sizeof *r->of);
-    }
-    if (!r || !r->of) {
-        facts_rounds_free(r);
-        facts_no_memory();
-        return NULL;
-    }
+    if (twice)
+        double_targets(&session->targets);
+    r->target_count = session->targets.count;
+    r->wanted = session->options->rounds;
+    r->of = calloc(r->target_count * MOST_CONFIGS, sizeof *r->of);
     session->another_round = another_round;
     session->on_turn = on_turn;
     session->context = r;
@@ -166,7 +159,6 @@ size_t facts_rounds_turns(const facts_rounds *rounds)
 
 void facts_rounds_free(facts_rounds *rounds)
 {
-    if (rounds)
-        free(rounds->of);
+    free(rounds->of);
     free(rounds);
 }

@@ -16,8 +16,7 @@ typedef struct facts_rounds facts_rounds;
 double facts_median_uncertainty(double *values, int count);
 
 /* Prepares `session` to launch its cases in turns. session->targets must be complete. With `twice`
- * every target takes part two times, and the difference between the two is noise. NULL with a line
- * on stderr. */
+ * every target takes part two times, and the difference between the two is noise. */
 facts_rounds *facts_rounds_begin(facts_session *session, bool twice);
 /* The number of turns that were measured; 0: there is nothing to report. */
 size_t facts_rounds_turns(const facts_rounds *rounds);

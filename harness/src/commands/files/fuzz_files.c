@@ -87,8 +87,7 @@ static void write_all(const void *subject, FILE *out)
         add_bucket(&text, files->bucket, 0);
     for (size_t i = 0; files->findings && i < facts_findings_count(files->findings); i++)
         add_bucket(&text, facts_findings_at(files->findings, i), i + 1);
-    if (!text.failed)
-        fwrite(text.data, 1, text.length, out);
+    fwrite(text.data, 1, text.length, out);
     facts_text_free(&text);
 }
 

@@ -75,8 +75,7 @@ static void write_all(const void *subject, FILE *file)
     add_whole(&text, b);
     for (size_t v = 0; v < b->versions; v++)
         add_version(&text, b, v);
-    if (!text.failed)
-        fwrite(text.data, 1, text.length, file);
+    fwrite(text.data, 1, text.length, file);
     facts_text_free(&text);
 }
 

@@ -38,9 +38,9 @@ static void print_target(const facts_tally *tally, size_t t, bool decided, FILE 
 static void print_reasons(const facts_tally *tally, FILE *out)
 {
     facts_text_count *reasons = facts_tally_texts(tally, offsetof(facts_cell, reason));
-    if (reasons && reasons[0].cells)
+    if (reasons[0].cells)
         fputs("\nreasons, most frequent first:\n", out);
-    for (size_t i = 0; reasons && i < 5 && reasons[i].cells; i++)
+    for (size_t i = 0; i < 5 && reasons[i].cells; i++)
         fprintf(out, "  %6zu  %.140s\n", reasons[i].cells,
                 facts_intern_text(tally->texts, reasons[i].id));
     free(reasons);

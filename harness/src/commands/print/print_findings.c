@@ -59,7 +59,7 @@ static void print_known(const facts_tally *tally, size_t all, FILE *out)
 {
     facts_text_count *links = facts_tally_texts(tally, offsetof(facts_cell, known));
     fprintf(out, "\n%zu known failure%s", all, all == 1 ? "" : "s");
-    for (size_t i = 0; links && links[i].cells; i++) {
+    for (size_t i = 0; links[i].cells; i++) {
         if (i == LINKS_SHOWN) {
             fputs(" …", out);
             break;

@@ -24,16 +24,11 @@ static uint32_t *slot_of(const facts_intern *t, const char *text)
     return &t->slots[i];
 }
 
-static int grow(facts_intern *t)
+static void grow(facts_intern *t)
 {
     facts_intern larger = { .count = t->count, .capacity = t->capacity ? t->capacity * 2 : 64 };
     larger.texts = calloc(larger.capacity, sizeof *larger.texts);
     larger.slots = calloc((size_t)larger.capacity * 2, sizeof *larger.slots);
-    if (!larger.texts || !larger.slots) {
-        free(larger.texts);
-        free(larger.slots);
-        return 0;
-    }
     if (t->count)
         memcpy(larger.texts, t->texts, t->count * sizeof *t->texts);
     for (uint32_t id = 1; id <= t->count; id++)
@@ -43,20 +38,18 @@ static int grow(facts_intern *t)
     t->texts = larger.texts;
     t->slots = larger.slots;
     t->capacity = larger.capacity;
-    return 1;
 }
 
 uint32_t facts_intern_id(facts_intern *t, const char *text)
 {
-    if (!*text || (t->count == t->capacity && !grow(t)))
+    if (!*text)
         return 0;
+    if (t->count == t->capacity)
+        grow(t);
     uint32_t *slot = slot_of(t, text);
     if (*slot)
         return *slot;
-    char *copy = strdup(text);
-    if (!copy)
-        return 0;
-    t->texts[t->count++] = copy;
+    t->texts[t->count++] = strdup(text);
     *slot = t->count;
     return t->count;
 }

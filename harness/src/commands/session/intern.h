@@ -7,8 +7,8 @@
 
 typedef struct facts_intern facts_intern;
 
-facts_intern *facts_intern_new(void); /* NULL: out of memory */
-/* Returns the number of a text, from 1. Returns 0 for an empty text and if memory runs out. */
+facts_intern *facts_intern_new(void);
+/* Returns the number of a text, from 1; 0 for an empty text. */
 uint32_t facts_intern_id(facts_intern *table, const char *text);
 const char *facts_intern_text(const facts_intern *table, uint32_t id); /* "" for 0 */
 uint32_t facts_intern_count(const facts_intern *table);                /* ids are 1 to this */

@@ -33,18 +33,17 @@ static bool in_shard(const facts_options *options, const char *name)
 }
 
 /* The shard's cases. Workers, record and tally all point at the names of the list. */
-static bool take_shard(facts_session *s)
+static void take_shard(facts_session *s)
 {
     s->all_count = facts_cases_count(s->cases);
     s->work = calloc(s->all_count + 1, sizeof *s->work);
-    for (size_t i = 0; s->work && i < s->all_count; i++) {
+    for (size_t i = 0; i < s->all_count; i++) {
         const facts_planned planned = facts_cases_at(s->cases, i);
         if (in_shard(s->options, planned.name))
             s->work[s->work_count++] = (facts_work){ .name = planned.name,
                                                      .group = planned.group,
                                                      .expect = planned.expect };
     }
-    return s->work != NULL;
 }
 
 int facts_session_cases(facts_session *s, const char *const *texts, size_t count)
@@ -59,8 +58,7 @@ int facts_session_cases(facts_session *s, const char *const *texts, size_t count
         return facts_complain(status, "%s", error.text);
     facts_expectations_suites(texts, count, s->suites);
     facts_cases_hash(s->cases, s->suite_hash);
-    if (!take_shard(s))
-        return facts_no_memory();
+    take_shard(s);
     if (!s->work_count)
         return facts_complain(FACTS_EXIT_NOTHING, "facts: no case is selected");
     return FACTS_EXIT_OK;
@@ -271,9 +269,7 @@ int facts_session_run(facts_session *s)
     if (s->options->plan_dir && facts_plan_key(s->plan_key, &error) != 0)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir: %s", error.text);
     s->sms = calloc(s->targets.count, sizeof *s->sms);
-    if (!s->sms ||
-        !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count))
-        return facts_no_memory();
+    facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count);
     int status = facts_session_open_record(s);
     if (status != 0)
         return status;

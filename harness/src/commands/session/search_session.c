@@ -50,19 +50,13 @@ static bool ask_again(void *context, const facts_case *c, int attempt, bool alon
 }
 
 /* The question whose answer comes with a work. */
-static bool remember(facts_search *search, const facts_work *work, facts_memo_id id)
+static void remember(facts_search *search, const facts_work *work, facts_memo_id id)
 {
     const facts_session *s = &search->session;
-    facts_memo_id *larger =
-        s->vacant_count ? search->ids : facts_grow(search->ids, s->work_count, sizeof *larger);
-    if (!larger)
-        return false;
-    search->ids = larger;
-    size_t place = facts_session_add(&search->session, work);
-    if (place == FACTS_NO_PLACE)
-        return false;
-    larger[place] = id;
-    return true;
+    if (!s->vacant_count)
+        search->ids = facts_grow(search->ids, s->work_count, sizeof *search->ids);
+    const size_t place = facts_session_add(&search->session, work);
+    search->ids[place] = id;
 }
 
 bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, const char *group,
@@ -80,8 +74,10 @@ bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, co
                               .alone = alone,
                               .from_config =
                                   id == FACTS_MEMO_NONE ? 0 : facts_memo_config(search->memo, id) };
-    if (id == FACTS_MEMO_NONE || !remember(search, &work, id))
+    if (id == FACTS_MEMO_NONE)
         search->failed = true;
+    else
+        remember(search, &work, id);
     search->asked++;
     return false;
 }
@@ -190,8 +186,7 @@ static int load_record(facts_search *search)
                     .context = search,
                     .drawn = load_drawn },
                   { 0 } };
-    if (status == FACTS_EXIT_OK && !facts_validity_add(&l.validity, t))
-        return facts_no_memory();
+    facts_validity_add(&l.validity, t);
     if (status == FACTS_EXIT_OK)
         status = facts_read_record("facts", path, load_line, &l, NULL);
     facts_validity_say(&l.validity, path);
@@ -241,8 +236,6 @@ int facts_search_open(facts_search *search, const facts_invocation *call)
     search->asker = (facts_asker){ .context = search, .ask = ask_again };
     search->jobs = facts_session_jobs(call->options);
     search->memo = facts_memo_new();
-    if (!search->memo)
-        return facts_no_memory();
     if (search->by)
         facts_memo_compare(search->memo, *search->by);
     int status = open_target(search);

@@ -76,8 +76,7 @@ int facts_session_targets(facts_session *session, const char *cudnn, const char 
 int facts_session_prepare(facts_session *session, const char *const *texts, size_t count,
                           const char *cudnn, const char *devices);
 /* Adds one case to a session with `more`. Copies `work` and its name, but not the group. Returns
- * its place; FACTS_NO_PLACE: out of memory. */
-#define FACTS_NO_PLACE SIZE_MAX
+ * its place. */
 size_t facts_session_add(facts_session *session, const facts_work *work);
 /* Frees the place of this work, all of whose rows are written (on_free). */
 void facts_session_vacate(facts_session *session, size_t work);

@@ -6,18 +6,14 @@
 #include "session.h"
 
 /* Makes room after the last. */
-static bool append(facts_session *s)
+static void append(facts_session *s)
 {
-    facts_work *larger = facts_grow(s->work, s->work_count, sizeof *larger);
-    if (!larger)
-        return false;
-    s->work = larger;
-    if (s->tally.cells && !facts_tally_grow(&s->tally, s->work, s->work_count + 1))
-        return false;
+    s->work = facts_grow(s->work, s->work_count, sizeof *s->work);
+    if (s->tally.cells)
+        facts_tally_grow(&s->tally, s->work, s->work_count + 1);
     s->work[s->work_count++].name = NULL;
     s->order.work = s->work;
     s->order.work_count = s->work_count;
-    return true;
 }
 
 /* Cases that are added together are asked in the order of their places. */
@@ -34,11 +30,9 @@ static size_t take_lowest(facts_session *s)
 
 size_t facts_session_add(facts_session *s, const facts_work *work)
 {
-    char *name = strdup(work->name);
-    if (!name || (!s->vacant_count && !append(s))) {
-        free(name);
-        return FACTS_NO_PLACE;
-    }
+    char *name = strdup(work->name); /* `work` may be in the list that grows */
+    if (!s->vacant_count)
+        append(s);
     size_t place = s->vacant_count ? take_lowest(s) : s->work_count - 1;
     s->work[place] = *work;
     s->work[place].name = name;
@@ -47,13 +41,10 @@ size_t facts_session_add(facts_session *s, const facts_work *work)
 
 void facts_session_vacate(facts_session *s, size_t work)
 {
-    size_t *larger = facts_grow(s->vacant, s->vacant_count, sizeof *larger);
     s->on_free(s, work);
     facts_tally_retire(&s->tally, work);
     free((char *)s->work[work].name);
     s->work[work].name = NULL;
-    if (!larger)
-        return; /* the place stays empty */
-    s->vacant = larger;
+    s->vacant = facts_grow(s->vacant, s->vacant_count, sizeof *s->vacant);
     s->vacant[s->vacant_count++] = work;
 }

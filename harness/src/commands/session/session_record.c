@@ -118,7 +118,7 @@ static bool write_run(facts_session *s, const char *started)
     add_groups(s, &line);
     facts_text_close(&line);
     facts_text_puts(&line, "}");
-    bool ok = !line.failed && facts_writer_line(s->writer, line.data, line.length);
+    bool ok = facts_writer_line(s->writer, line.data, line.length);
     facts_text_free(&line);
     return ok;
 }
@@ -167,8 +167,7 @@ void facts_session_end_record(facts_session *s)
                                   (int64_t)facts_tally_of(&s->tally, v));
     facts_text_close(&line);
     facts_text_puts(&line, "}}");
-    if (!line.failed && !facts_writer_line(s->writer, line.data, line.length) &&
-        !s->counts.record_failed) {
+    if (!facts_writer_line(s->writer, line.data, line.length) && !s->counts.record_failed) {
         s->counts.record_failed = true;
         snprintf(s->counts.trouble, sizeof s->counts.trouble, "%s", facts_writer_error(s->writer));
     }

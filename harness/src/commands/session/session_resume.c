@@ -49,12 +49,7 @@ bool facts_session_recount(facts_session *s)
 {
     recount r = { .session = s, .index = calloc(s->work_count + 1, sizeof *r.index) };
     facts_tally_free(&s->tally);
-    errno = ENOMEM;
-    if (!r.index ||
-        !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count)) {
-        free(r.index);
-        return false;
-    }
+    facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count);
     for (size_t i = 0; i < s->work_count; i++)
         r.index[i] = (index_entry){ s->work[i].name, i };
     qsort(r.index, s->work_count, sizeof *r.index, by_name);

@@ -5,7 +5,7 @@
 
 #include "record/record_row.h"
 
-bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count,
+void facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count,
                       const facts_work *work, size_t work_count)
 {
     *out = (facts_tally){
@@ -13,30 +13,22 @@ bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t targ
     };
     out->cells = calloc(target_count * work_count + 1, sizeof *out->cells);
     out->texts = facts_intern_new();
-    if (!out->cells || !out->texts)
-        return false;
     for (size_t i = 0; i < target_count * work_count; i++)
         out->cells[i].verdict = out->cells[i].news = FACTS_VERDICT_COUNT;
     out->room = target_count * work_count;
-    return true;
 }
 
-bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_count)
+void facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_count)
 {
     while (tally->room < work_count) {
-        size_t room = tally->room ? tally->room * 2 : 64;
-        facts_cell *cells = realloc(tally->cells, room * sizeof *cells);
-        if (!cells)
-            return false;
-        tally->cells = cells;
-        tally->room = room;
+        tally->room = tally->room ? tally->room * 2 : 64;
+        tally->cells = realloc(tally->cells, tally->room * sizeof *tally->cells);
     }
     for (size_t i = tally->work_count; i < work_count; i++)
         tally->cells[i] =
             (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
     tally->work = work;
     tally->work_count = work_count;
-    return true;
 }
 
 void facts_tally_retire(facts_tally *tally, size_t work)
@@ -225,8 +217,6 @@ facts_text_count *facts_tally_texts(const facts_tally *tally, size_t member)
 {
     uint32_t n = facts_intern_count(tally->texts);
     facts_text_count *counts = calloc((size_t)n + 1, sizeof *counts);
-    if (!counts)
-        return NULL;
     for (uint32_t id = 0; id <= n; id++)
         counts[id].id = id;
     for (size_t i = 0; i < tally->target_count * tally->work_count; i++) {

@@ -32,10 +32,10 @@ typedef struct facts_tally {
     size_t retired[FACTS_VERDICT_COUNT + 1]; /* cells by verdict whose place another case has now */
 } facts_tally;
 
-bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count,
+void facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count,
                       const facts_work *work, size_t work_count);
 /* Adds work to a tally of one target. The counts so far stay. */
-bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_count);
+void facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_count);
 /* The cell is another case's from now on; its verdict stays counted. Of a tally of one target. */
 void facts_tally_retire(facts_tally *tally, size_t work);
 void facts_tally_free(facts_tally *tally);
@@ -49,7 +49,7 @@ static inline const facts_cell *facts_tally_cell(const facts_tally *tally, size_
 }
 
 /* How many cells have each text, the most frequent first; the last entry has id 0. `member` is
- * offsetof(facts_cell, reason) or another text member. The caller frees it; NULL: out of memory. */
+ * offsetof(facts_cell, reason) or another text member. The caller frees it. */
 typedef struct facts_text_count {
     uint32_t id;
     size_t cells;
