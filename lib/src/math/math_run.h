@@ -38,7 +38,7 @@ typedef struct fattn__math_run {
 /* The factor of the product q k, without a scale in memory. */
 float fattn__math_factor(const fattn_problem *p);
 
-/* math_tensors.c: makes the kernels' matrices from the addresses of a call. */
+/* Makes the kernels' matrices from the addresses of a call. */
 fattn_status fattn__math_matrices(fattn__math_run *r);
 fattn__matrix fattn__math_stats(const fattn__math_run *r);
 fattn__lengths fattn__math_lengths(const fattn__math_run *r);

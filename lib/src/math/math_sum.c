@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "math_kernels.h"
 #include "math_params.h"
-#include "math_reduce.h"
 
 enum { THREADS = 256 };
 

@@ -36,4 +36,9 @@ void fattn__math_close(fattn_context *context);
 fattn_status fattn__math_sum(const fattn_context *context, const fattn__sum *sum,
                              struct CUstream_st *stream);
 
+/* fattn__math_sum. With `first` false the sum is added to the values in `to`, which must be f32 then
+ * for the result to be the sum of all calls. */
+fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *sum, bool first,
+                                struct CUstream_st *stream);
+
 #endif

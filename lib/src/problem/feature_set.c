@@ -25,3 +25,22 @@ const char *fattn__features_missing(const fattn_problem *p, uint64_t features)
             return clauses[i];
     return NULL;
 }
+
+const char *fattn__unified_alone(const fattn_problem *p)
+{
+    if (p->cumulative != 0)
+        return "cumulative: prefix sums of lengths";
+    if (p->ragged_tokens)
+        return "ragged_tokens: offsets in tokens";
+    if (p->block_mask)
+        return "block_mask";
+    if (p->rope)
+        return "rope";
+    return p->unfuse_fma ? "unfuse_fma" : NULL;
+}
+
+bool fattn__is_unified(const fattn_problem *p)
+{
+    return p->impl == FATTN_IMPL_UNIFIED ||
+           (p->impl == FATTN_IMPL_AUTO && fattn__unified_alone(p) != NULL);
+}

@@ -43,4 +43,11 @@ enum { FATTN__FEATURE_LIST(FATTN__AS_PLACE_) FATTN__FEATURE_COUNT };
  * NULL when there is none. */
 const char *fattn__features_missing(const fattn_problem *resolved, uint64_t features);
 
+/* The first feature of a problem that only the unified operation can express; NULL: none. */
+const char *fattn__unified_alone(const fattn_problem *problem);
+/* Is a resolved problem built as a unified operation? `impl` decides. With auto, it is if only the
+ * unified operation can express the problem (cumulative lengths, offsets in tokens, a block mask,
+ * an unfused multiply-add). Otherwise it is a composite graph. */
+bool fattn__is_unified(const fattn_problem *problem);
+
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "abi.h"
-#include "cudnn/plan/builders.h"
+#include "problem/feature_set.h"
 
 enum { ANY_DIM = INT32_MAX, HEURISTICS = -1, OLDEST = 90800 };
 

@@ -43,12 +43,12 @@ fattn__traits fattn__chain_traits(const fattn__chain *c,
  * [1,n,1,1]. */
 fattn__desc fattn__chain_vector(const fattn__chain *c, fattn__auxiliary which, int bits);
 fattn__desc fattn__chain_small(const fattn__chain *c, fattn__auxiliary which);
-/* graph_totals.c: a tensor in the library's workspace with the layout of a ragged tensor of the
+/* A tensor in the library's workspace with the layout of a ragged tensor of the
  * call and space for the declared tokens. NULL if that tensor is not ragged, or if no total is
  * declared. `heads`: the tensor's heads, or more (a group of query heads for each). */
 fattn__desc fattn__chain_packed_scratch(const fattn__chain *c, fattn__role like, int type,
                                         int64_t heads);
-/* graph_paged.c: K as [b,h,d,s] and V as [b,h,s,d]. Paged tensors are gathered from their pages
+/* K as [b,h,d,s] and V as [b,h,s,d]. Paged tensors are gathered from their pages
  * just before their product. */
 fattn__desc fattn__chain_keys(const fattn__chain *c);
 fattn__desc fattn__chain_values(const fattn__chain *c);
@@ -78,23 +78,23 @@ fattn__desc fattn__chain_index(const fattn__chain *c, fattn__desc x, int axis,
 fattn__desc fattn__chain_keep(const fattn__chain *c, fattn__desc keep,
                               fattn__desc x); /* x where keep, otherwise -inf */
 
-/* graph_bias.c: the bias or the boolean mask, then ALiBi. Returns x if the problem has neither. */
+/* The bias or the boolean mask, then ALiBi. Returns x if the problem has neither. */
 fattn__desc fattn__chain_bias(const fattn__chain *c, fattn__desc x);
 /* The gradients of the bias and of the score_mod's tensors that the problem asks for. d_s is the
  * gradient before the score_mod's gradient and the scale. */
 void fattn__chain_added_gradients(const fattn__chain *c, fattn__desc d_s);
 
-/* graph_mod.c: the score_mod on the scaled score, and d(loss)/d(scaled score) from
+/* The score_mod on the scaled score, and d(loss)/d(scaled score) from
  * d(loss)/d(modified score). Without a score_mod, returns x or d_s. Refuses operations that cuDNN
  * does not have. */
 fattn__desc fattn__chain_mod(const fattn__chain *c, fattn__desc x);
 fattn__desc fattn__chain_mod_gradient(const fattn__chain *c, fattn__desc x, fattn__desc d_s);
 
-/* graph_mask.c: masked scores become -inf. Without lengths, or without bounds, returns x. */
+/* Masked scores become -inf. Without lengths, or without bounds, returns x. */
 fattn__desc fattn__chain_padding(const fattn__chain *c, fattn__desc x);
 fattn__desc fattn__chain_bands(const fattn__chain *c, fattn__desc x);
 
-/* graph_dropout.c: the factors of P. All NULL: no dropout. */
+/* The factors of P. All NULL: no dropout. */
 typedef struct fattn__dropout {
     fattn__desc keep;    /* 1 or 0 for each score: cuDNN's Philox, or the caller's */
     fattn__desc scale;   /* factor of a kept score */
@@ -124,7 +124,7 @@ fattn__desc fattn__chain_product(const fattn__chain *c, fattn__desc a, fattn__de
 /* The steps of a forward between the scaled score and the softmax: score_mod, bias, lengths, bands.
  */
 fattn__desc fattn__chain_masked(const fattn__chain *c, fattn__desc x);
-/* graph_softmax.c: probabilities of `type`; writes Stats, Max and Sum_exp as the problem asks. */
+/* Probabilities of `type`; writes Stats, Max and Sum_exp as the problem asks. */
 fattn__desc fattn__chain_softmax(const fattn__chain *c, fattn__desc x, int type);
 
 #endif

@@ -70,3 +70,145 @@ fattn__desc fattn__mx_dequantized(const fattn__chain *c, const fattn__mx_operand
     fattn__op_block_scale(c->g, &op);
     return op.y;
 }
+
+/* O = softmax(scale * Q K^T + mask) V of block-scaled types. P is cast to the type of Q as it is,
+ * between 0 and 1. */
+
+fattn_status fattn__build_mx_forward(fattn__graph *g, const fattn_problem *problem)
+{
+    fattn__fp8 f;
+    if (fattn__fp8_begin(&f, g, problem) != FATTN_OK)
+        return fattn__graph_status(g);
+
+    const fattn__chain *c = &f.chain;
+    const fattn__desc k =
+        fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_K,
+                                                       .factors = FATTN__AUXILIARY_SF_K,
+                                                       .role = FATTN__ROLE_K,
+                                                       .transposed = true });
+    const fattn__desc q = fattn__mx_dequantized(
+        c, &(fattn__mx_operand){
+               .data = FATTN__SLOT_Q, .factors = FATTN__AUXILIARY_SF_Q, .role = FATTN__ROLE_Q });
+    const fattn__desc product = fattn__chain_product(c, q, k);
+
+    fattn__desc x = fattn__chain_scaled(c, product);
+    x = fattn__chain_masked(c, x);
+    x = fattn__chain_softmax(c, x, fattn__chain_drops(c) ? DNN_DATA_FLOAT : c->type);
+    x = fattn__chain_dropped(c, x, c->type);
+
+    const fattn__desc v =
+        fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_V,
+                                                       .factors = FATTN__AUXILIARY_SF_V,
+                                                       .role = FATTN__ROLE_V,
+                                                       .along_rows = true });
+    fattn__mx_multiply(&f, &(fattn__fp8_product){
+                               .matmul = { .a = x, .b = v, .m = c->seq_len_q, .k = c->seq_len_kv },
+                               .amax = FATTN__AUXILIARY_AMAX_O,
+                               .out = FATTN__ROLE_O });
+    return fattn__graph_status(g);
+}
+
+/* dQ, dK, dV of block-scaled types. A product sums along the blocks of its operands. So Q, K and dO
+ * have two copies: one quantised along the channels, for Q K^T and dO V^T, and one along rows and
+ * keys, for P^T dO, dS K and dS^T Q. rowsum(dO * O) uses 16-bit tensors. P and dS stay fp32. */
+
+typedef struct operands {
+    fattn__desc q, k_transposed, v_transposed, d_o;
+} operands;
+
+static void dequantize(const fattn__chain *c, operands *out)
+{
+    out->k_transposed =
+        fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_K,
+                                                       .factors = FATTN__AUXILIARY_SF_K,
+                                                       .role = FATTN__ROLE_K,
+                                                       .transposed = true });
+    out->v_transposed =
+        fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_V,
+                                                       .factors = FATTN__AUXILIARY_SF_V,
+                                                       .role = FATTN__ROLE_V,
+                                                       .transposed = true });
+    out->q = fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_Q,
+                                                            .factors = FATTN__AUXILIARY_SF_Q,
+                                                            .role = FATTN__ROLE_Q });
+    out->d_o = fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_DO,
+                                                              .factors = FATTN__AUXILIARY_SF_DO,
+                                                              .role = FATTN__ROLE_DO });
+}
+
+static fattn__desc along_rows(const fattn__chain *c, fattn__slot data, fattn__auxiliary factors,
+                              fattn__role role)
+{
+    return fattn__mx_dequantized(
+        c,
+        &(fattn__mx_operand){
+            .data = data, .factors = factors, .role = role, .second = true, .along_rows = true });
+}
+
+/* rowsum(dO * O) of the tensors in o_dtype. */
+static fattn__desc row_sums(fattn__fp8 *f, fattn__desc stats)
+{
+    const fattn__chain *c = &f->chain;
+    const fattn__shape shape = fattn__problem_shape(c->problem, FATTN__ROLE_DO);
+    const fattn__desc d_o = fattn__tensor(
+        c->g, FATTN__SLOT_DO_16, fattn__data_type(c->problem->o_dtype), shape.dim, shape.strides);
+    const fattn__desc o = fattn__chain_tensor(c, FATTN__ROLE_O);
+    return fattn__fp8_softmax_sums(f, fattn__fp8_row_sums(f, d_o, o), stats);
+}
+
+static fattn__desc score_gradient(fattn__fp8 *f, const operands *in, fattn__desc p,
+                                  fattn__desc scaled, fattn__desc sums)
+{
+    const fattn__chain *c = &f->chain;
+    const fattn__desc product = fattn__chain_product(c, in->d_o, in->v_transposed);
+    return fattn__fp8_score_gradient(f, product, sums, p, scaled);
+}
+
+/* scores^T rows, where the rows are quantised along themselves. */
+static void gradient_of_keys(fattn__fp8 *f, fattn__desc scores, fattn__desc rows, fattn__role out,
+                             fattn__auxiliary amax)
+{
+    const fattn__chain *c = &f->chain;
+    fattn__mx_multiply(
+        f, &(fattn__fp8_product){
+               .matmul = { .a = scores, .b = rows, .m = c->seq_len_kv, .k = c->seq_len_q },
+               .amax = amax,
+               .out = out });
+}
+
+fattn_status fattn__build_mx_backward(fattn__graph *g, const fattn_problem *problem)
+{
+    fattn__fp8 f;
+    if (fattn__chain_repeat(g, problem) != FATTN_OK || fattn__fp8_begin(&f, g, problem) != FATTN_OK)
+        return fattn__graph_status(g);
+
+    const fattn__chain *c = &f.chain;
+    operands in;
+    dequantize(c, &in);
+    const fattn__desc stats = fattn__chain_tensor(c, FATTN__ROLE_STATS);
+    const fattn__desc sums = row_sums(&f, stats);
+
+    const fattn__desc product = fattn__chain_product(c, in.q, in.k_transposed);
+    const fattn__desc scaled = fattn__chain_scaled(c, product);
+    const fattn__desc score = fattn__chain_mod(c, scaled);
+    const fattn__desc p = fattn__fp8_probabilities(&f, score, stats);
+    const fattn__desc dropped = fattn__chain_dropped_again(c, p, &f.dropout);
+    const fattn__desc p_transposed = fattn__chain_transposed_score(c, dropped, DNN_DATA_FLOAT);
+    const fattn__desc d_o_rows =
+        along_rows(c, FATTN__SLOT_DO_T, FATTN__AUXILIARY_SF_DO_T, FATTN__ROLE_DO);
+    gradient_of_keys(&f, p_transposed, d_o_rows, FATTN__ROLE_DV, FATTN__AUXILIARY_AMAX_DV);
+
+    const fattn__desc d_s = score_gradient(&f, &in, p, scaled, sums);
+    const fattn__desc k_rows =
+        along_rows(c, FATTN__SLOT_K_T, FATTN__AUXILIARY_SF_K_T, FATTN__ROLE_K);
+    fattn__mx_multiply(
+        &f, &(fattn__fp8_product){
+                .matmul = { .a = d_s, .b = k_rows, .m = c->seq_len_q, .k = c->seq_len_kv },
+                .amax = FATTN__AUXILIARY_AMAX_DQ,
+                .out = FATTN__ROLE_DQ });
+    const fattn__desc d_s_transposed = fattn__chain_transposed_score(c, d_s, DNN_DATA_FLOAT);
+    const fattn__desc q_rows =
+        along_rows(c, FATTN__SLOT_Q_T, FATTN__AUXILIARY_SF_Q_T, FATTN__ROLE_Q);
+    gradient_of_keys(&f, d_s_transposed, q_rows, FATTN__ROLE_DK, FATTN__AUXILIARY_AMAX_DK);
+    return fattn__graph_status(g);
+}

@@ -44,26 +44,6 @@ static const fattn__builder mx[] = {
     [FATTN_BACKWARD] = { "mxfp8 backward", MX_BOTH, fattn__build_mx_backward },
 };
 
-/* The first feature that only the unified operation can express; NULL: none. */
-static const char *unified_alone(const fattn_problem *p)
-{
-    if (p->cumulative != 0)
-        return "cumulative: prefix sums of lengths";
-    if (p->ragged_tokens)
-        return "ragged_tokens: offsets in tokens";
-    if (p->block_mask)
-        return "block_mask";
-    if (p->rope)
-        return "rope";
-    return p->unfuse_fma ? "unfuse_fma" : NULL;
-}
-
-bool fattn__is_unified(const fattn_problem *p)
-{
-    return p->impl == FATTN_IMPL_UNIFIED ||
-           (p->impl == FATTN_IMPL_AUTO && unified_alone(p) != NULL);
-}
-
 const fattn__builder *fattn__builder_of(const fattn_problem *p)
 {
     if (fattn__is_unified(p))
@@ -78,10 +58,11 @@ const fattn__builder *fattn__builder_of(const fattn_problem *p)
 fattn_status fattn__build(fattn__graph *g, const fattn_problem *p)
 {
     const fattn__builder *builder = fattn__builder_of(p);
-    if (p->impl == FATTN_IMPL_COMPOSITE && unified_alone(p) != NULL)
+    if (p->impl == FATTN_IMPL_COMPOSITE && fattn__unified_alone(p) != NULL)
         return fattn__graph_refuse(
             g, FATTN_UNSUPPORTED,
-            "%s: a composite graph cannot express it; want impl unified or auto", unified_alone(p));
+            "%s: a composite graph cannot express it; want impl unified or auto",
+            fattn__unified_alone(p));
     const char *missing = fattn__features_missing(p, builder->features);
     if (missing != NULL)
         return fattn__graph_refuse(g, FATTN_INTERNAL, "not implemented: %s (%s)", missing,

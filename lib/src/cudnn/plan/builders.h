@@ -13,10 +13,6 @@ typedef struct fattn__builder {
     fattn_status (*build)(fattn__graph *g, const fattn_problem *problem);
 } fattn__builder;
 
-/* Is a resolved problem built as a unified operation? `impl` decides. With auto, it is if only the
- * unified operation can express the problem (cumulative lengths, offsets in tokens, a block mask,
- * an unfused multiply-add). Otherwise it is a composite graph. */
-bool fattn__is_unified(const fattn_problem *problem);
 const fattn__builder *fattn__builder_of(const fattn_problem *problem);
 
 /* Fills `g` with that builder. Refuses features that the composite graph cannot express
