@@ -12,15 +12,7 @@ PARTS = {
     "window": {"left": 0, "right": 1},
 }
 SUBJECT = (
-    "cudnn",
-    "sm",
-    "build",
-    "backend",
-    "grade",
-    "verdict",
-    "engine",
-    "config",
-    "class",
+    "cudnn sm build backend grade verdict engine config class".split()
 )  # of a row, not of its case
 
 

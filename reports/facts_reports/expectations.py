@@ -40,18 +40,7 @@ def row_get(row):
     said = cases.parse(row["case"])
     about = {"class": (row.get("reason") or {}).get("class"), "case": row["case"]}
     about |= {
-        k: row.get(k)
-        for k in (
-            "cudnn",
-            "sm",
-            "build",
-            "backend",
-            "grade",
-            "verdict",
-            "engine",
-            "config",
-            "device",
-        )
+        k: row.get(k) for k in "cudnn sm build backend grade verdict engine config device".split()
     }
 
     def get(key):

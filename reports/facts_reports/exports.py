@@ -13,37 +13,10 @@ from .store import wall_ms
 from .vocabulary import BY_WORD, KNOWN, OUTCOMES, standing
 
 COLUMNS = (
-    "case",
-    "pass",
-    "dtype",
-    "cudnn",
-    "build",
-    "device",
-    "sm",
-    "grade",
-    "backend",
-    "outcome",
-    "verdict",
-    "known",
-    "supported",
-    "engine",
-    "config",
-    "reason_class",
-    "reason_status",
-    "reason",
-    "worst",
-    "workspace_bytes",
-    "plan_ms",
-    "exec_us",
-    "decide_us",
-    "attempt",
-    "run",
-    "group",
-    "ratio",
-    "asked",
-    "tolerance",
-    "suite_hash",
-)
+    "case pass dtype cudnn build device sm grade backend outcome verdict known supported "
+    "engine config reason_class reason_status reason worst workspace_bytes plan_ms exec_us "
+    "decide_us attempt run group ratio asked tolerance suite_hash"
+).split()
 JUNIT_ALL = 20000  # above this many rows only what is not a pass is listed, beside the totals: readers refuse files above 30 MB
 _UNTAGGED = tuple(o.word for o in OUTCOMES if o.kind == "good")
 _RISKY = "=+-@\t\r"  # a spreadsheet runs what begins so

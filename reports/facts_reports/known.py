@@ -23,38 +23,12 @@ from .versions import version_key
 from .vocabulary import VERDICTS
 
 KINDS = ("decision", "number", "caller", "speed", "design", "behaviour")
-HEAD = (
-    "title",
-    "kind",
-    "link",
-    "verdict",
-    "reported",
-    "range",
-    "fixed",
-    "needs",
-    "tests",
-    "expected",
-    "size",
-)
+HEAD = "title kind link verdict reported range fixed needs tests expected size".split()
 REPEATED = ("link", "seen", "right")
 BLOCK = (
-    "verdict",
-    "when",
-    "shows",
-    "engine",
-    "knobs",
-    "sm",
-    "suspected",
-    "seen",
-    "right",
-    "suites",
-    "date",
-    "link",
-    "note",
-    "guard",
-    "instead",
-    "ask",
-)
+    "verdict when shows engine knobs sm suspected seen right suites date link note guard "
+    "instead ask"
+).split()
 GROUPS = ("cases", "controls", "guarded")
 DECIDED = ("crash", "build_fail", "exit_crash")  # what a described device can show
 NEWEST = 0  # the open end of a range

@@ -13,15 +13,8 @@ from itertools import combinations, compress, repeat
 
 from . import cases, predicate
 
-_WHOLE = (
-    "h",
-    "s",
-    "d",
-    "seed",
-    "engine",
-    "window",
-    "h.kv",
-)  # their parts say it, or it is no property of the problem
+# Their parts say it, or it is no property of the problem.
+_WHOLE = "h s d seed engine window h.kv".split()
 _VALUES, _LEAVES, _TRIPLES, _BEAM, _MORE, _RULES = 24, 90, 26, 24, 2, 3
 _OPPOSITE = {"!=": "=", ">": "<=", ">=": "<"}
 _OPERATORS = {

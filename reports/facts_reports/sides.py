@@ -21,28 +21,9 @@ PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA 
 CREATE TABLE seen({latest.COLUMNS}, record INT, offered INT, answer BLOB);
 """
 _LOOKED_AT = (
-    "case",
-    "cudnn",
-    "build",
-    "device",
-    "sm",
-    "grade",
-    "backend",
-    "verdict",
-    "supported",
-    "engine",
-    "config",
-    "workspace_bytes",
-    "plan_ms",
-    "exec_us",
-    "wall_ms",
-    "reason",
-    "errors",
-    "expectation",
-    "attempt",
-    "run",
-    "stage",
-)
+    "case cudnn build device sm grade backend verdict supported engine config "
+    "workspace_bytes plan_ms exec_us wall_ms reason errors expectation attempt run stage"
+).split()
 _REASON = ("class", "status", "text", "rule")
 
 

@@ -17,23 +17,9 @@ from .vocabulary import OUTCOMES
 MOST_ROWS = 250_000  # of a page, which then has some 35 MB
 _HERE = Path(__file__).parent / "page"
 _SCRIPTS = (
-    "predicate.js",
-    "data.js",
-    "document.js",
-    "state.js",
-    "keys.js",
-    "matrix.js",
-    "heat.js",
-    "boundary.js",
-    "trust.js",
-    "timeline.js",
-    "numbers.js",
-    "detail.js",
-    "rows.js",
-    "compare.js",
-    "save.js",
-    "app.js",
-)
+    "predicate.js data.js document.js state.js keys.js matrix.js heat.js boundary.js "
+    "trust.js timeline.js numbers.js detail.js rows.js compare.js save.js app.js"
+).split()
 _STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
 
 

@@ -10,28 +10,9 @@ from .steps import Steps
 
 _ALL_DETAILS = 20000  # above this many rows the numbers of right answers stay in results.json
 _PLAIN = ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")
-_FIRST = {
-    "case",
-    "target",
-    "outcome",
-    "reason",
-    "grade",
-    "engine",
-    "config",
-}  # columns that the first view reads; the page reads another when it is first asked for
-_NAMED = (
-    "case",
-    "target",
-    "verdict",
-    "grade",
-    "backend",
-    "engine",
-    "reason",
-    "engines",
-    "group",
-    "run",
-    "worst",
-)
+# Columns that the first view reads; the page reads another when it is first asked for.
+_FIRST = set("case target outcome reason grade engine config".split())
+_NAMED = "case target verdict grade backend engine reason engines group run worst".split()
 _PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
 
 _DETAILS = ("errors", "padded", "pictures", "expectation", "inputs_from", "tflops", "wall_ms")
