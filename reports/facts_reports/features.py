@@ -62,42 +62,18 @@ _SPELLED = {
         ("sum_exp", "want~*sum_exp*"),
     ),
 }
-_BY_VALUE = (
-    ("Type", "dtype"),
-    ("Output type", "out"),
-    ("Layout", "layout"),
-    ("Output layout", "o"),
-    ("Gradient layout", "dqkv"),
-    ("Stats layout", "stats"),
-    ("Bias", "bias"),
-    ("ALiBi", "alibi"),
-    ("Block mask", "blockmask"),
-    ("Softmax", "softmax"),
-    ("Score mod", "mod"),
-    ("Dropout", "dropout"),
-    ("Paged", "paged"),
-    ("Scale", "scale"),
-    ("Scaling", "scaling"),
-    ("Deterministic", "deterministic"),
-    ("Execution", "exec"),
-    ("Implementation", "impl"),
-    ("Spelling", "spelling"),
-    ("Rope", "rope"),
-    ("Data", "fill"),
-    ("Poison", "poison"),
-)
-_ORDER = (
-    "Pass",
-    "Type",
-    "Mask",
-    "Padding",
-    "Head dim",
-    "Heads",
-    "Lengths",
-    "Layout",
-    "Strides",
-    "Outputs",
-)
+# Axes whose slices are the values of a key.
+_BY_VALUE = [
+    one.split(": ")
+    for one in (
+        "Type: dtype, Output type: out, Layout: layout, Output layout: o, Gradient layout: dqkv, "
+        "Stats layout: stats, Bias: bias, ALiBi: alibi, Block mask: blockmask, Softmax: softmax, "
+        "Score mod: mod, Dropout: dropout, Paged: paged, Scale: scale, Scaling: scaling, "
+        "Deterministic: deterministic, Execution: exec, Implementation: impl, Spelling: spelling, "
+        "Rope: rope, Data: fill, Poison: poison"
+    ).split(", ")
+]
+_ORDER = "Pass, Type, Mask, Padding, Head dim, Heads, Lengths, Layout, Strides, Outputs".split(", ")
 _SLICES_PER_AXIS = 16
 # The rows of the heat map: what people ask first. A row that no case of a record has is left out.
 _HEAT = (

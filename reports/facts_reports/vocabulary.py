@@ -87,131 +87,41 @@ class Change:
     mark: str
     exit: int  # what it makes of the exit code unless --fail-on says otherwise: 1 a finding, 3 or 4 not answered, 0 information
     among: str  # whose answers could have changed so: what a predicate is held against
+    says: str
     least: float  # the ratio from which it counts; 0: any difference
     floor: float  # and the absolute difference below which it does not (µs, ms, bytes)
-    says: str
 
 
 # The most serious first. Every pair of answers is the same, or is in one class, or is in several of the classes that two accepted answers can have.
-CHANGES = (
-    Change("worse", "✗", 1, "answered before", 0, 0, "accepted before, and now fails"),
-    Change(
-        "changed kind",
-        "✱",
-        1,
-        "answered before",
-        0,
-        0,
-        "a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way",
-    ),
-    Change("lost", "–", 1, "accepted before", 0, 0, "accepted before, now refused"),
-    Change(
-        "missing", "…", 4, "planned", 0, 0, "only one side has an answer: never read as the same"
-    ),
-    Change(
-        "inconclusive",
-        "?",
-        3,
-        "planned",
-        0,
-        0,
-        "one side could not be asked, or its data could not show an error: never read as the same",
-    ),
-    Change(
-        "slower",
-        "▼",
-        0,
-        "accepted by both sides",
-        1.10,
-        2,
-        "the kernel takes longer (--slower R; times of one run, not of a benchmark)",
-    ),
-    Change(
-        "time unknown",
-        "?",
-        3,
-        "accepted by both sides",
-        0,
-        0,
-        "with --bench: the times of the two sides could not be compared: never read as the same",
-    ),
-    Change(
-        "engine changed",
-        "⇄",
-        0,
-        "accepted by both sides",
-        0,
-        0,
-        "other engines are offered, or in another order, or another backend computed",
-    ),
-    Change(
-        "knobs changed",
-        "⚙",
-        0,
-        "accepted by both sides",
-        0,
-        0,
-        "the same engines, with other knob values",
-    ),
-    Change(
-        "plan slower",
-        "◷",
-        0,
-        "accepted by both sides",
-        2.0,
-        100,
-        "the plan takes longer to build (ms)",
-    ),
-    Change(
-        "workspace larger",
-        "▣",
-        0,
-        "accepted by both sides",
-        2.0,
-        1 << 20,
-        "the chosen configuration needs more workspace (bytes)",
-    ),
-    Change(
-        "better",
-        "✓",
-        0,
-        "that failed before",
-        0,
-        0,
-        "failed before, now right, or refused instead of failing",
-    ),
-    Change("gained", "+", 0, "refused before", 0, 0, "refused before, now accepted"),
-    Change(
-        "reason changed",
-        "“",
-        0,
-        "refused by both sides",
-        0,
-        0,
-        "refused by both, for another reason",
-    ),
-    Change(
-        "new knobs",
-        "⚙",
-        0,
-        "accepted by both sides",
-        0,
-        0,
-        "the same engines have other knobs: their settings cannot be compared",
-    ),
-    Change(
-        "not asked",
-        "∅",
-        0,
-        "planned",
-        0,
-        0,
-        "FACTS itself refused the case for one build: nobody asked cuDNN",
-    ),
-)
-SAME = frozenset(
-    ("reason changed", "new knobs")
-)  # an answer that changed so alone counts as the same
-APART = frozenset(("new knobs", "not asked"))  # printed in lines of their own, not in groups
+# word | mark | exit | among | says
+_CHANGES = """
+worse            | ✗ | 1 | answered before        | accepted before, and now fails
+changed kind     | ✱ | 1 | answered before        | a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way
+lost             | – | 1 | accepted before        | accepted before, now refused
+missing          | … | 4 | planned                | only one side has an answer: never read as the same
+inconclusive     | ? | 3 | planned                | one side could not be asked, or its data could not show an error: never read as the same
+slower           | ▼ | 0 | accepted by both sides | the kernel takes longer (--slower R; times of one run, not of a benchmark)
+time unknown     | ? | 3 | accepted by both sides | with --bench: the times of the two sides could not be compared: never read as the same
+engine changed   | ⇄ | 0 | accepted by both sides | other engines are offered, or in another order, or another backend computed
+knobs changed    | ⚙ | 0 | accepted by both sides | the same engines, with other knob values
+plan slower      | ◷ | 0 | accepted by both sides | the plan takes longer to build (ms)
+workspace larger | ▣ | 0 | accepted by both sides | the chosen configuration needs more workspace (bytes)
+better           | ✓ | 0 | that failed before     | failed before, now right, or refused instead of failing
+gained           | + | 0 | refused before         | refused before, now accepted
+reason changed   | “ | 0 | refused by both sides  | refused by both, for another reason
+new knobs        | ⚙ | 0 | accepted by both sides | the same engines have other knobs: their settings cannot be compared
+not asked        | ∅ | 0 | planned                | FACTS itself refused the case for one build: nobody asked cuDNN
+"""
+_LEAST = {"slower": (1.10, 2), "plan slower": (2.0, 100), "workspace larger": (2.0, 1 << 20)}
+
+
+def _change(line):
+    word, mark, code, among, says = (part.strip() for part in line.split("|"))
+    return Change(word, mark, int(code), among, says, *_LEAST.get(word, (0, 0)))
+
+
+CHANGES = tuple(map(_change, _CHANGES.strip().split("\n")))
+SAME = {"reason changed", "new knobs"}  # an answer that changed so alone counts as the same
+APART = {"new knobs", "not asked"}  # printed in lines of their own, not in groups
 BY_CHANGE = {c.word: c for c in CHANGES}
 GRAVITY = {c.word: i for i, c in enumerate(CHANGES)}
