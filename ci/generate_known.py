@@ -19,7 +19,7 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME / "reports"))
 sys.dont_write_bytecode = True
 
-from facts_reports import known, known_expectations, known_guards, known_pages  # noqa: E402
+from facts_reports import expectations, known, known_guards, known_pages  # noqa: E402
 
 
 def _write(path, text):
@@ -50,7 +50,7 @@ def main():
         print(error, file=sys.stderr)
         return 2
     if args.expectations:
-        _write(args.expectations, known_expectations.expectations(entries))
+        _write(args.expectations, expectations.write(entries))
     if args.page:
         _write(args.page, known_pages.findings(entries))
     if args.check and Path(args.check).read_text(encoding="utf-8") != known_pages.findings(entries):

@@ -4,6 +4,7 @@ Every verdict is the record's own; what differs is classified by changes.py, wha
 """
 
 from array import array
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -184,41 +185,37 @@ def _add(diff, slot, case, first, second):
         diff.among.setdefault(phrase, []).append(pair)
 
 
+_BEFORE = {"yes": "accepted before", "no": "refused before", "fail": "that failed before"}
+_BOTH = {("yes", "yes"): "accepted by both sides", ("no", "no"): "refused by both sides"}
+
+
 def _phrases(kinds):
     """Whose answers could have changed how (vocabulary.CHANGES, `among`)."""
     a, b = kinds
-    out = ["planned"]
-    out += ["answered before"] if a != "open" and b != "open" else []
-    out += (
-        {"yes": ["accepted before"], "no": ["refused before"], "fail": ["that failed before"]}.get(
-            a, []
-        )
-        if b != "open"
-        else []
-    )
-    return out + (
-        ["accepted by both sides"]
-        if a == b == "yes"
-        else ["refused by both sides"]
-        if a == b == "no"
-        else []
-    )
+    out = ["planned", _BOTH.get(kinds)]
+    if b != "open":
+        out += ["answered before" if a != "open" else None, _BEFORE.get(a)]
+    return filter(None, out)
+
+
+def _about(record, target):
+    """What a predicate asks of a target."""
+    about = record.targets[target]
+    sm = None if about["sm"] is None else str(about["sm"])
+    return {"device": target[1], "build": target[0], "sm": sm, "cudnn": about["cudnn"]}
 
 
 def _subjects(diff):
     """What differs from pair of targets to pair of targets, as a predicate asks it of both sides alike."""
-    out = {}
-    for key, place in (("device", 1), ("build", 0)):
-        if all(slot.first[place] == slot.second[place] for slot in diff.sides.slots):
-            out[key] = [diff.sides.slots[s].first[place] for s in diff.slots]
-    abouts = [
-        [diff.record(i).targets[t] for i, t in enumerate((slot.first, slot.second))]
+    both = [
+        [_about(diff.record(side), at) for side, at in enumerate((slot.first, slot.second))]
         for slot in diff.sides.slots
     ]
-    for key in ("sm", "cudnn"):
-        if all(a[key] == b[key] and a[key] is not None for a, b in abouts):
-            out[key] = [str(abouts[s][0][key]) for s in diff.slots]
-    return out
+    return {
+        key: [both[s][0][key] for s in diff.slots]
+        for key in ("device", "build", "sm", "cudnn")
+        if all(a[key] == b[key] is not None for a, b in both)
+    }
 
 
 def _grouped(diff, columns):
@@ -228,11 +225,7 @@ def _grouped(diff, columns):
         phrase: separate.bits_of(pairs, columns.size) for phrase, pairs in diff.among.items()
     }
     for word in sorted(set(diff.classes) - APART, key=GRAVITY.get):
-        around = (
-            universe[BY_CHANGE[word].among]
-            if BY_CHANGE[word].among in universe
-            else universe["planned"]
-        )
+        around = universe.get(BY_CHANGE[word].among, universe["planned"])
         ways = sorted(diff.classes[word].items(), key=lambda item: (-len(item[1]), item[0]))
         bits = [(alike, separate.bits_of(pairs, columns.size)) for alike, pairs in ways]
         everything = 0
@@ -248,28 +241,14 @@ def _grouped(diff, columns):
             bits = [(_ways(ways), everything)]
         for alike, one in bits[:_EVERY]:
             name = "; ".join(way for way, _ in ways[:_NAMED]) if len(bits) < len(ways) else alike
-            found = (
-                whole
-                if one == everything and whole
-                else separate.rules(columns, one, around, everything)
-            )
-            out += [
-                _group(diff, word, (alike, name), rule, one, around, everything) for rule in found
-            ]
+            found = whole if one == everything else []
+            for rule in found or separate.rules(columns, one, around, everything):
+                out.append(_group(diff, word, (alike, name), rule, one, around, everything))
         if len(bits) > _EVERY:
             rest = sum(one for _, one in bits[_EVERY:])  # no two share a case
             said = (f"{len(bits) - _EVERY:,} other ways", "other ways")
-            out.append(
-                _group(
-                    diff,
-                    word,
-                    said,
-                    separate.Rule(None, separate.count(rest), 0, rest),
-                    rest,
-                    around,
-                    everything,
-                )
-            )
+            rule = separate.Rule(None, separate.count(rest), 0, rest)
+            out.append(_group(diff, word, said, rule, rest, around, everything))
     return _ordered(out, diff.fail_on)
 
 
@@ -283,17 +262,14 @@ def _apart(columns, word, bits, around, everything):
 
 def _ordered(groups, fail_on):
     """The most serious class first. Of a class without findings, the fourth row and all later rows come last, so that they hide no other class."""
-    seen, first, last = {}, [], []
-    for group in groups:
-        seen[group.word] = seen.get(group.word, 0) + 1
-        (
-            last
-            if seen[group.word] > _NAMED
-            and group.word not in fail_on
-            and not BY_CHANGE[group.word].exit
-            else first
-        ).append(group)
-    return first + last
+    seen = Counter()
+
+    def is_late(group):
+        seen[group.word] += 1
+        serious = group.word in fail_on or BY_CHANGE[group.word].exit
+        return seen[group.word] > _NAMED and not serious
+
+    return sorted(groups, key=is_late)
 
 
 def _ways(ways):
@@ -332,39 +308,23 @@ def _group(diff, word, said, rule, whole, around, everything):
 def _target_terms(tree):
     """Comparisons of a predicate that speak of a target alone and must hold."""
     terms = tree[1] if tree[0] == "and" else [tree]
-    return [
-        t
-        for t in terms
-        if t[0] not in ("and", "or", "not") and t[1] in ("build", "device", "cudnn", "sm")
-    ]
+    return [t for t in terms if t[1] in ("build", "device", "cudnn", "sm")]  # of an and, a list
 
 
 def _keep_targets(record, terms):
-    def get(target, about):
-        return {
-            "build": target[0],
-            "device": target[1],
-            "cudnn": about["cudnn"],
-            "sm": None if about["sm"] is None else str(about["sm"]),
-        }.get
-
     record.targets = {
-        t: about
-        for t, about in record.targets.items()
-        if all(predicate.holds(term, get(t, about)) for term in terms)
+        target: about
+        for target, about in record.targets.items()
+        if all(predicate.holds(term, _about(record, target).get) for term in terms)
     }
 
 
-def _kept(tree, slot, case, answers, record):
+def _kept(tree, target, case, answers, record):
     """Does a row of one side satisfy the predicate?"""
-    said = parse(case)
-    about = record.targets[slot]
+    said, about = parse(case), _about(record, target)
     for a in answers:
-        subject = {
-            "build": slot[0],
-            "device": slot[1],
-            "cudnn": about["cudnn"],
-            "sm": None if about["sm"] is None else str(about["sm"]),
+        row = {
+            **about,
             "backend": a.chosen[0],
             "grade": a.grade,
             "verdict": a.verdict,
@@ -372,9 +332,7 @@ def _kept(tree, slot, case, answers, record):
             "case": case,
             "engine": a.chosen[1] or value_of(said, "engine"),
         }
-        if predicate.holds(
-            tree, lambda key: subject[key] if key in subject else value_of(said, key)
-        ):
+        if predicate.holds(tree, lambda key: row[key] if key in row else value_of(said, key)):
             return True
     return False
 
@@ -385,10 +343,10 @@ def _read_pairs(diff):
     for slot, case, first, second in diff.sides.pairs():
         mapping = diff.mappings.get(numbering.space(slot, case))
         if mapping and second:
+            graph = "backward" if case.startswith("pass=bwd") else "forward"
+            if " impl=unified" in case:
+                graph = "unified " + graph
             for old in {index for a in first for index, *_ in a.offered} & set(mapping):
-                graph = ("unified " if " impl=unified" in case else "") + (
-                    "backward" if case.startswith("pass=bwd") else "forward"
-                )
                 key = graph, old, mapping[old]
                 diff.numbers[key] = diff.numbers.get(key, 0) + 1
             first = numbering.translate(first, mapping)
@@ -405,11 +363,7 @@ def classes(said):
     if said is None:
         return None
     if said == "any":
-        return frozenset(
-            c.word
-            for c in CHANGES
-            if c.word not in ("better", "gained", "reason changed", "new knobs", "not asked")
-        )
+        return BY_CHANGE.keys() - {"better", "gained", *SAME, *APART}
     found = set()
     for word in said.split(","):
         name = word.strip().replace("-", " ").replace("_", " ")
@@ -561,11 +515,8 @@ def version(diff, slot, side):
     about = diff.record(side).targets[target(diff, slot, side)]
     line = about.get("line", {})
     if line.get("origin") == "folder":
-        libraries = [
-            str(lib.get("path"))
-            for lib in line.get("libraries") or []
-            if isinstance(lib, dict) and lib.get("in_build")
-        ]
+        found = text.objects(line, "libraries")
+        libraries = [str(lib.get("path")) for lib in found if lib.get("in_build")]
         return str(PurePosixPath(libraries[0]).parent) if libraries else build
     others = {
         b
@@ -582,10 +533,7 @@ def _runs(diff, slot, side):
     return [
         run
         for run in diff.record(side).runs.values()
-        if any(
-            isinstance(t, dict) and (t.get("build"), t.get("device")) == at
-            for t in run.get("targets") or []
-        )
+        if any((t.get("build"), t.get("device")) == at for t in text.objects(run, "targets"))
     ]
 
 
@@ -593,7 +541,7 @@ def _device(diff, slot, side):
     """The device as --device wants it: a GPU's number, a description's file where the run named one."""
     device = target(diff, slot, side)[1]
     for run in _runs(diff, slot, side):
-        command = [str(word) for word in run.get("command") or []]
+        command = text.texts(run, "command")
         named = [word for at, word in enumerate(command) if at and command[at - 1] == "--device"]
         files = [word for said in named for word in said.split(",") if word.endswith(".json")]
         if len(files) == 1 and device not in named[0].split(","):
@@ -614,17 +562,11 @@ def ask(diff, slot, case, word=""):
     builds = [b for b in builds if b != words.NO_BUILD]
     first, second = diff.sides.answers(slot, case)
     measured = any(a.grade == "measured" for a in first + second)
-    asked = (
-        "bench"
-        if word in ("slower", "time unknown")
-        else "repro"
-        if measured and (first and second)
-        else "decide"
-    )
+    asked = "repro" if measured and first and second else "decide"
+    asked = "bench" if word in ("slower", "time unknown") else asked
     more = " --plan" if not measured and _planned(diff, slot, first, second) else ""
-    more += (
-        " --explain" if asked == "decide" and word in ("lost", "reason changed", "gained") else ""
-    )
+    if asked == "decide" and word in ("lost", "reason changed", "gained"):
+        more += " --explain"
     return (
         f"facts {asked} {text.shell(case)}"
         + (f" --cudnn {text.shell(','.join(builds))}" if builds else "")
@@ -645,22 +587,10 @@ def bisect(diff, group):
     old, new = sorted(
         (version(diff, group.slot, side) for side in (0, 1)), key=version_key
     )  # a range goes up, also for a step down
-    found = (
-        "worse",
-        "changed kind",
-        "lost",
-        "gained",
-        "better",
-        "engine changed",
-        "reason changed",
-    )
+    found = "worse", "changed kind", "lost", "gained", "better", "engine changed", "reason changed"
     if diff.axes != ["build"] or not old or not new or "/" in old + new or group.word not in found:
         return ""
     first, second = diff.sides.answers(group.slot, group.case)
-    plan = (
-        " --plan"
-        if not any(a.grade == "measured" for a in first + second)
-        and _planned(diff, group.slot, first, second)
-        else ""
-    )
+    measured = any(a.grade == "measured" for a in first + second)
+    plan = " --plan" if not measured and _planned(diff, group.slot, first, second) else ""
     return f"facts bisect {text.shell(group.case)} --cudnn {text.shell(f'{old}..{new}')} --device {text.shell(_device(diff, group.slot, 1))}{plan}{_BY.get(group.word, '')}"

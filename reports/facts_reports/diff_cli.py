@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import decision, diff, diff_files, diff_words, files, predicate, reader, sides, text
+from . import diff, diff_files, diff_words, files, predicate, reader, sides, text
 from .options import BAD_INPUT, Command, Option, folder, number, passed
 from .store import load
 from .vocabulary import CHANGES
@@ -70,7 +70,7 @@ def _write_files(found, args, inputs, command):
         from . import cli  # the one part that needs Jinja2
 
         cli.write_site(
-            load(inputs), Path(args.page), f"{command.name}: {decision.decision(found)}", found
+            load(inputs), Path(args.page), f"{command.name}: {diff_words.decision(found)}", found
         )
         print(f"page: {Path(args.page) / 'index.html'}", file=sys.stderr)
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from . import decision, diff as d, diff_words, files, text
+from . import diff as d, diff_words, files, text
 from .cases import parse, value_of
 from .separate import members
 from .versions import version_key
@@ -54,8 +54,8 @@ def json_lines(diff):
     ]
     still, right, unasked = diff.failures.groups()
     head = {
-        "decision": decision.decision(diff),
-        "answer": decision.headline(diff),
+        "decision": diff_words.decision(diff),
+        "answer": diff_words.headline(diff),
         "exit": diff.exit_code(),
         "compared": diff.compared(),
         "same": diff.same,
@@ -115,7 +115,7 @@ def write_junit(diff, path):
     properties = f'<properties><property name="compared" value="{diff.compared()}"/><property name="same" value="{diff.same}"/></properties>\n'
     _write_suites(
         path,
-        decision.headline(diff),
+        diff_words.headline(diff),
         diff.exit_code(),
         properties,
         suites,
@@ -191,7 +191,7 @@ def decided(words, headline, code):
 
 def annotations(diff):
     """At most ten lines ::error, ::warning or ::notice: the decision, then the worst groups."""
-    out = [decided(decision.decision(diff), decision.headline(diff), diff.exit_code())]
+    out = [decided(diff_words.decision(diff), diff_words.headline(diff), diff.exit_code())]
     for group in diff.groups[: ANNOTATIONS - 1]:
         fails = group.word in diff.fail_on and group.news > 0
         kind = (
@@ -215,10 +215,10 @@ def annotations(diff):
 
 def unasked(why, args):
     """CANNOT TELL in the form that the options want: the builds could not be asked, so there is no record."""
-    headline = f"{decision.CANNOT_TELL}: {text.line(why, 500)}."
+    headline = f"{diff_words.CANNOT_TELL}: {text.line(why, 500)}."
     print(
         json.dumps(
-            {"diff": {"decision": decision.CANNOT_TELL, "answer": headline}}, ensure_ascii=False
+            {"diff": {"decision": diff_words.CANNOT_TELL, "answer": headline}}, ensure_ascii=False
         )
         if args.json
         else f"**{text.markdown(headline)}**"
@@ -227,7 +227,7 @@ def unasked(why, args):
     )
     if args.annotations:
         print(
-            decided(decision.CANNOT_TELL, headline, 3),
+            decided(diff_words.CANNOT_TELL, headline, 3),
             file=sys.stderr if args.json or args.markdown else sys.stdout,
         )
     if args.junit:

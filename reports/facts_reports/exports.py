@@ -5,7 +5,7 @@ import json
 from functools import lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
-from . import words
+from . import text, words
 from .cases import parse
 from .files import replaced
 from .page import trusted
@@ -178,12 +178,8 @@ def _testcase(store, row, version, tag, message, outcome, labels):
     if not tag:
         return head + "/>\n"
     lines = [message, words.repro(store, row), f"grade: {row.get('grade') or 'unknown'}"]
-    chain = (row.get("reason") or {}).get("chain")
-    lines += (
-        [f"  {c.get('status', '')}: {c.get('text', '')}" for c in chain[:10] if isinstance(c, dict)]
-        if isinstance(chain, list)
-        else []
-    )
+    chain = text.objects(row.get("reason") or {}, "chain")[:10]
+    lines += [f"  {c.get('status', '')}: {c.get('text', '')}" for c in chain]
     details = escape("\n".join(lines))
     inner = f"<{tag} message={quoteattr(message[:500])}" + (
         f" type={quoteattr(outcome)}" if tag != "skipped" else ""

@@ -4,13 +4,11 @@ Alike: the same outcome on the same device in the same tensors and the same slic
 """
 
 from . import cases, latest, words
-from .store import Store
 from .versions import range_words, segments
 from .vocabulary import BY_WORD, KNOWN, NEWS, RANK
 
-_SIZES = frozenset(
-    ("dtype", "b", "h", "s", "d", "layout", "engine", "seed")
-)  # what differs between cases of one slice
+# What differs between cases of one slice.
+_SIZES = set("dtype b h s d layout engine seed".split())
 
 
 def slice_of(name):
@@ -29,22 +27,15 @@ def slice_of(name):
 
 def bad_tensors(row):
     """Names of the tensors that are out of their bound; the reason's status where no number says it."""
-    errors = row["errors"] if isinstance(row.get("errors"), dict) else {}
-    bad = [
-        t
-        for t, e in errors.items()
-        if isinstance(e, dict) and (r := words.ratio_of(e.get("ratio"))) is not None and r > 1
-    ]
-    return tuple(sorted(bad)) or (str((row.get("reason") or {}).get("status", "")),)
+    ratios = [(t, words.ratio_of(e.get("ratio"))) for t, e in words.errors_of(row)]
+    bad = sorted(t for t, ratio in ratios if ratio is not None and ratio > 1)
+    return tuple(bad) or (str((row.get("reason") or {}).get("status", "")),)
 
 
 def _link(row):
     expectation = row.get("expectation")
-    return (
-        str(expectation.get("link") or expectation.get("reason") or "")
-        if isinstance(expectation, dict)
-        else ""
-    )
+    expectation = expectation if isinstance(expectation, dict) else {}
+    return str(expectation.get("link") or expectation.get("reason") or "")
 
 
 def _collect(store):

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import asking, files, reader
+from . import asking, files, reader, text
 from .options import FINDINGS, OK, Command, Failed, Option, UsageError, passed
 from .store import load
 from .versions import segments, version_key
@@ -95,7 +95,7 @@ class Matrix:
             members.setdefault(group, set()).update(*by.values())
         self.groups = [g for g in told if g in members] + sorted(members.keys() - told)
         self.cases = {group: _in_order(names) for group, names in members.items()}
-        planned = [str(t.get("device")) for t in run.get("targets") or [] if isinstance(t, dict)]
+        planned = [str(t.get("device")) for t in text.objects(run, "targets")]
         self.devices = list(dict.fromkeys([*planned, *store.devices()]))
 
 
@@ -135,8 +135,8 @@ def render(matrix, store):
 def _hash(store, build):
     """The first twelve digits of the sha256 of the build's libcudnn_graph."""
     for target in store.target_lines:
-        for library in (target.get("libraries") or []) if target.get("build") == build else []:
-            if isinstance(library, dict) and "libcudnn_graph" in str(library.get("path")):
+        for library in text.objects(target, "libraries") if target.get("build") == build else []:
+            if "libcudnn_graph" in str(library.get("path")):
                 return str(library.get("sha256", ""))[:12]
     return ""
 

@@ -121,11 +121,11 @@ def issue(store, case):
     labels = words.build_labels(store.builds())
     rows = sorted(store.rows("case_name=?", (name,)), key=lambda r: RANK[r[0]])
     worst, row = rows[0]
+    says = BY_WORD[worst].says
     out = [
         f"## {worst}: {text.code(name)}\n",
-        f"{BY_WORD[worst].says[0].upper()}{BY_WORD[worst].says[1:]}. {text.markdown(words.why(row))}\n",
-        "| device | cuDNN | outcome | evidence | engine | |",
-        "|---|---|---|---|---|---|",
+        f"{says[0].upper()}{says[1:]}. {text.markdown(words.why(row))}\n",
+        "| device | cuDNN | outcome | evidence | engine | |\n|---|---|---|---|---|---|",
     ]
     place = {b: i for i, (b, _) in enumerate(store.builds())}
     for outcome, r in sorted(
@@ -140,35 +140,20 @@ def issue(store, case):
         out += [
             "",
             "| tensor | ratio | gate | worst at | got | want | bound |",
-            "|---|---|---|---|---|---|---|",
+            "|---|" + 6 * "---|",
         ]
-        for tensor, e in row["errors"].items():
-            if isinstance(e, dict):
-                cells = [
-                    e.get("ratio"),
-                    e.get("gate"),
-                    e.get("worst_index"),
-                    e.get("got"),
-                    e.get("want"),
-                    e.get("bound"),
-                ]
-                out.append(
-                    f"| {text.markdown(tensor)} | "
-                    + " | ".join("" if c is None else text.markdown(str(c)) for c in cells)
-                    + " |"
-                )
-    chain = [c for c in (row.get("reason") or {}).get("chain") or [] if isinstance(c, dict)]
+        for tensor, e in words.errors_of(row):
+            said = map(e.get, ("ratio", "gate", "worst_index", "got", "want", "bound"))
+            cells = ["" if c is None else text.markdown(str(c)) for c in said]
+            out.append(f"| {text.markdown(tensor)} | {' | '.join(cells)} |")
+    chain = text.objects(row.get("reason") or {}, "chain")[:10]
     if chain:
-        said = [
-            [text.markdown(str(c.get(key, ""))) for key in ("engine", "status", "text")]
-            for c in chain[:10]
-        ]
-        out += [
-            "",
-            "Reason chain:",
-            "",
-            *(f"- engine {engine}: {status} {words_}" for engine, status, words_ in said),
-        ]
+        out += ["", "Reason chain:", ""]
+    for c in chain:
+        engine, status, said = (
+            text.markdown(str(c.get(k, ""))) for k in ("engine", "status", "text")
+        )
+        out.append(f"- engine {engine}: {status} {said}")
     out += ["", "Repeat it:", "", "    " + words.repro(store, row), "", _environment(store, row)]
     return "\n".join(out)
 
@@ -185,9 +170,9 @@ def _environment(store, row):
         f"build {row['build']}",
     ]
     lines = [text.markdown(", ".join(said)), ""]
-    for lib in target.get("libraries") or []:
-        if isinstance(lib, dict) and lib.get("sha256"):
-            lines.append(
-                f"- {text.code(str(lib.get('path', '')).rsplit('/', 1)[-1])} sha256 {text.code(str(lib['sha256'])[:64])} RECORD: {text.markdown(str(lib.get('record', 'unknown')))}"
-            )
+    for lib in text.objects(target, "libraries"):
+        if lib.get("sha256"):
+            name = text.code(str(lib.get("path", "")).rsplit("/", 1)[-1])
+            proof = text.markdown(str(lib.get("record", "unknown")))
+            lines.append(f"- {name} sha256 {text.code(str(lib['sha256'])[:64])} RECORD: {proof}")
     return "\n".join(lines) + "\n"

@@ -16,7 +16,6 @@ from . import (
     files,
     findings,
     known,
-    known_expectations,
     known_observe,
     separate,
     text,
@@ -38,7 +37,7 @@ def propose(store, entries, folder, write):
     """Prints the diff; exit 1 when there is one. An earlier proposal explains nothing: this one replaces it. What a guard would refuse
     today is explained, because a record can be older than the guard."""
     lines = expectations.read(
-        known_expectations.expectations([e for e in entries if e.name != NAME], before_guards=True)
+        expectations.write([e for e in entries if e.name != NAME], before_guards=True)
     )
     rows, failed = expectations.unexplained(store, lines)
     found = _causes(rows, failed)

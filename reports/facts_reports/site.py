@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
 
-from . import findings as wrong, words
+from . import findings as wrong, text, words
 from .page import opening
 from .page.payload import payload
 from .page.steps import Steps
@@ -25,14 +25,10 @@ _STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
 
 def embedded(value):
     """JSON that may stand inside a script element: no '<', so no '</script' and no '<!--'."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return (
-        text.replace("<", "\\u003c")
-        .replace(">", "\\u003e")
-        .replace("&", "\\u0026")
-        .replace("\u2028", "\\u2028")
-        .replace("\u2029", "\\u2029")
-    )
+    said = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for c in "<>&\u2028\u2029":
+        said = said.replace(c, f"\\u{ord(c):04x}")
+    return said
 
 
 def _digest(source):
@@ -44,40 +40,20 @@ def provenance(store):
     labels = words.build_labels(store.builds())
     order = {b: i for i, (b, _) in enumerate(store.builds())}
     targets = []
-    for (build, device), about in sorted(
-        store.targets.items(), key=lambda t: (order.get(t[0][0], 999), t[0])
-    ):
-        libraries = (
-            [lib for lib in about.get("libraries") or [] if isinstance(lib, dict)]
-            if isinstance(about.get("libraries"), list)
-            else []
-        )
+    for target in sorted(store.targets, key=lambda t: (order.get(t[0], 999), t)):
+        build, about = target[0], store.targets[target]
         proofs = [
             {
                 "name": str(lib.get("path", "")).rsplit("/", 1)[-1],
                 "sha256": str(lib.get("sha256") or ""),
                 "record": str(lib.get("record") or "unknown"),
             }
-            for lib in libraries
+            for lib in text.objects(about, "libraries")
         ]
-        targets.append(
-            {
-                "label": labels.get(build, build),
-                "build": build,
-                "device": device,
-                "about": about,
-                "proofs": proofs,
-            }
-        )
+        targets.append({"build": build, "device": target[1], "about": about, "proofs": proofs})
+        targets[-1]["label"] = labels.get(build, build)
     runs = [
-        {
-            "id": i,
-            **r,
-            "words": " ".join(str(w) for w in r["command"])
-            if isinstance(r.get("command"), list)
-            else "",
-        }
-        for i, r in store.runs.items()
+        {"id": i, **r, "words": " ".join(text.texts(r, "command"))} for i, r in store.runs.items()
     ]
     return {"runs": runs, "targets": targets, "files": store.files}
 

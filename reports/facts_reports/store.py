@@ -7,7 +7,7 @@ import re
 import sqlite3
 from functools import lru_cache
 
-from . import latest, reader
+from . import latest, reader, text
 from .versions import build_key, version_key
 from .vocabulary import NEWS, RANK, outcome_of, standing
 
@@ -24,7 +24,7 @@ def name_gpus(runs, target_lines):
     """
     numbers = {}
     for run, about in runs.items():
-        plan = [t for t in about.get("targets") or [] if isinstance(t, dict)]
+        plan = text.objects(about, "targets")
         named = {(str(t.get("build", "")), str(t.get("device", ""))) for t in plan}
         said = [t for t in target_lines if str(t.get("run", "")) == run]
         exact = {
@@ -202,11 +202,8 @@ class Store:
     def _draw_missing(self):
         """A plan is cases times targets: a case that one target of its run answered is expected from the others."""
         for run, about in self.runs.items():
-            targets = [
-                (str(t.get("build", "")), str(t.get("device", "")))
-                for t in about.get("targets") or []
-                if isinstance(t, dict)
-            ]
+            plan = text.objects(about, "targets")
+            targets = [(str(t.get("build", "")), str(t.get("device", ""))) for t in plan]
             for build, device in targets:
                 if not build or not device:
                     continue

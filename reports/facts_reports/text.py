@@ -64,6 +64,18 @@ def clean_json(value, limit=4000, depth=8, items=400):
     }  # most members need no call
 
 
+def objects(value, key):
+    """The objects in the list that an object of a record holds under a key: a record from elsewhere may hold anything there."""
+    found = value.get(key)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def texts(value, key):
+    """The same of texts."""
+    found = value.get(key)
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
 def shell(word):
     """Quoted for a POSIX shell: what is copied from a page must do nothing but what it says."""
     return word if _SAFE_WORD.fullmatch(word) else "'" + word.replace("'", "'\\''") + "'"

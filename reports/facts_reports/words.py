@@ -26,13 +26,7 @@ def several(items, most=6):
     items = list(items)
     if len(items) > most:
         return f"{items[0]} … {items[-1]}"
-    return (
-        items[0]
-        if len(items) == 1
-        else ", ".join(items[:-1]) + " and " + items[-1]
-        if items
-        else "none"
-    )
+    return ", ".join(items[:-1]) + (" and " if items[1:] else "") + items[-1] if items else "none"
 
 
 _SUITES = ("smoke", "core", "nightly", "exhaustive", "regress", "reject")
@@ -41,16 +35,9 @@ _SUITES = ("smoke", "core", "nightly", "exhaustive", "regress", "reject")
 def suites_of(run):
     """The suites that a run asked; in the first records only its command line names them."""
     named = run.get("suites")
-    said = [
-        run.get("suite"),
-        *(named.split() if isinstance(named, str) else named if isinstance(named, list) else []),
-    ]
-    command = run.get("command") if isinstance(run.get("command"), list) else []
-    return list(
-        dict.fromkeys(
-            [w for w in said if isinstance(w, str) and w] + [w for w in command if w in _SUITES]
-        )
-    )
+    said = [run.get("suite"), *(named.split() if isinstance(named, str) else named or [])]
+    said = [w for w in said if isinstance(w, str) and w]
+    return list(dict.fromkeys(said + [w for w in text.texts(run, "command") if w in _SUITES]))
 
 
 def suites(store):
@@ -102,59 +89,44 @@ def answer(store):
 
 def repro(store, row, verb="repro"):
     """The command that repeats a row: a GPU is asked for by its number, where it ran."""
-    cudnn = (
-        ""
-        if row["build"] == NO_BUILD
-        else " --cudnn " + text.shell(build_labels(store.builds()).get(row["build"], row["build"]))
-    )
+    build = build_labels(store.builds()).get(row["build"], row["build"])
+    cudnn = "" if row["build"] == NO_BUILD else " --cudnn " + text.shell(build)
     return f"facts {verb} {text.shell(row['case'])}{cudnn} --device {text.shell(store.gpus.get(row['device'], row['device']))}"
 
 
-def _worst_error(row):
-    """(ratio, tensor, numbers) or None."""
-    found = None
-    for tensor, e in row["errors"].items() if isinstance(row.get("errors"), dict) else ():
-        ratio = ratio_of(e.get("ratio")) if isinstance(e, dict) else None
-        if ratio is not None and (found is None or ratio > found[0]):
-            found = (ratio, tensor, e)
-    return found
+def errors_of(row):
+    """[(tensor, numbers)]"""
+    errors = row.get("errors")
+    return [(t, e) for t, e in errors.items() if isinstance(e, dict)] if errors else []
+
+
+def _ratios(row):
+    """[(ratio, tensor, numbers)]"""
+    found = [(ratio_of(e.get("ratio")), tensor, e) for tensor, e in errors_of(row)]
+    return [one for one in found if one[0] is not None]
 
 
 def worst_ratio(row):
     """The largest error of a row's tensors, as a part of its bound: five digits, "inf", or None."""
-    ratios = (
-        [ratio_of(e.get("ratio")) for e in row["errors"].values() if isinstance(e, dict)]
-        if row.get("errors")
-        else []
-    )
-    worst = max((r for r in ratios if r is not None), default=None)
+    worst = max((ratio for ratio, _, _ in _ratios(row)), default=None)
     return "inf" if worst == float("inf") else worst if worst is None else float(f"{worst:.5g}")
 
 
 def why(row, limit=200):
     """One line: the worst number, or the reason; before it the expected verdict, if it is another."""
-    expectation = row.get("expectation")
+    expectation, what = row.get("expectation"), _what(row)
     if is_met(expectation, row["verdict"]) is False:
-        expected = " ".join(
-            str(expectation[k]) for k in ("verdict", "link", "reason") if expectation.get(k)
-        )
-        what = _what(row)
-        return text.line(
-            f"{row['verdict']}, expected {expected}" + (f"; {what}" if what else ""), limit
-        )
-    what = _what(row)
+        keys = ("verdict", "link", "reason")
+        expected = " ".join(str(expectation[k]) for k in keys if expectation.get(k))
+        what = f"{row['verdict']}, expected {expected}" + (f"; {what}" if what else "")
     return text.line(what, limit) if what else ""
 
 
 def _what(row):
-    worst = _worst_error(row)
+    worst = max(_ratios(row), key=lambda one: one[0], default=None)
     if worst and worst[0] > 1:
         _, tensor, e = worst
-        place = (
-            ",".join(str(i) for i in e["worst_index"][:4])
-            if isinstance(e.get("worst_index"), list)
-            else ""
-        )
+        place = ",".join(text.texts(e, "worst_index")[:4])
         return f"{tensor}[{place}]: got {_number(e.get('got'))}, want {_number(e.get('want'))}, ratio {_number(e.get('ratio'))} ({e.get('gate')})"
     reason = row.get("reason")
     if not reason:

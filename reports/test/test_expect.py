@@ -267,7 +267,7 @@ class Expectations(unittest.TestCase):
             kept, made = matrix(self.folder, {"9.12.0": engines})
             self.assertEqual(golden.compare(made, kept, text, "s.txt"), [])
             shown, names = golden.propose(made, text, "s.txt")
-            self.assertIn(f"9.12.0 is new: ", shown[0])
+            self.assertIn("9.12.0 is new: ", shown[0])
             self.assertIn(said, shown[0])
             self.assertIn("facts expect golden add --cudnn 9.12.0", shown[-1])
             self.assertEqual(len(names), lost)

@@ -10,7 +10,6 @@ from facts_reports import (
     cases,
     expectations,
     known,
-    known_expectations,
     known_guards,
     known_observe,
     known_pages,
@@ -162,7 +161,7 @@ class Files(Temporary):
                     holds,
                 )
         self.assertIn("sm>=80 & sm<=89", elsewhere)
-        self.assertIn("wrong? ", known_expectations.expectations([self.read()]))
+        self.assertIn("wrong? ", expectations.write([self.read()]))
 
     def test_shows_narrows_or_replaces_or_leaves_out(self):
         for shows, want in (
@@ -428,7 +427,7 @@ class TheProjectsOwn(unittest.TestCase):
                 self.assertTrue(any("guards=off" in line for line in asked), entry.name)
 
     def test_every_failing_row_of_the_kept_runs_and_of_the_newest_searches_is_explained(self):
-        lines = expectations.read(known_expectations.expectations(self.entries, before_guards=True))
+        lines = expectations.read(expectations.write(self.entries, before_guards=True))
         records = sorted(
             path
             for name in (

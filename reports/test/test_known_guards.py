@@ -7,7 +7,7 @@ from pathlib import Path
 
 import support
 
-from facts_reports import cases, known_guards, predicate
+from facts_reports import cases, predicate
 from facts_reports.known_guards import FACTS, KEYS, GuardError, Number, emit
 
 SOURCE = support.HERE.parent.parent

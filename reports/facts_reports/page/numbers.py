@@ -25,12 +25,11 @@ class Errors:
         self.found = {}
 
     def add(self, row):
-        for tensor, e in row["errors"].items() if isinstance(row.get("errors"), dict) else ():
-            ratio = words.ratio_of(e.get("ratio")) if isinstance(e, dict) else None
+        for tensor, e in words.errors_of(row):
+            ratio = words.ratio_of(e.get("ratio"))
             if ratio is not None and not math.isnan(ratio):
-                self.found.setdefault(
-                    (str(tensor)[:40], str(e.get("gate") or "none")[:40]), [0] * BINS
-                )[_bin(ratio)] += 1
+                key = str(tensor)[:40], str(e.get("gate") or "none")[:40]
+                self.found.setdefault(key, [0] * BINS)[_bin(ratio)] += 1
 
     def as_object(self):
         """The most common first."""

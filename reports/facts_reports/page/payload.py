@@ -3,7 +3,7 @@
 import json
 import marshal
 
-from .. import cases, features, sides, words
+from .. import cases, features, sides, text, words
 from ..vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
 from . import numbers, trusted
 from .steps import Steps
@@ -45,37 +45,20 @@ def _short(value):
     )  # as many digits as a comparison shows
 
 
-def _errors(row):
-    return {
-        t: {k: _short(v) for k, v in e.items()}
-        for t, e in row.get("errors", {}).items()
-        if isinstance(e, dict)
-    }
-
-
 def _details(row, names):
-    return {
-        name: value
-        for name in names
-        if (value := _errors(row) if name == "errors" else row.get(name))
-    }
+    kept = {name: row[name] for name in names if row.get(name)}
+    if "errors" in kept:
+        kept["errors"] = {t: {k: _short(v) for k, v in e.items()} for t, e in words.errors_of(row)}
+    return {name: value for name, value in kept.items() if value}
 
 
 def _reason(row):
     reason = dict(row.get("reason") or {})
     if not reason and row["verdict"] != "unsupported":
         return reason
-    chain = (
-        [c for c in reason.get("chain") or [] if isinstance(c, dict)]
-        if isinstance(reason.get("chain"), list)
-        else []
-    )
-    reason["chain"] = chain[:24]
-    reason["ours"] = (
-        row["verdict"] == "unsupported"
-        and sides.is_ours(*(str(reason.get(k) or "") for k in ("class", "status", "text")))
-        or None
-    )
+    reason["chain"] = text.objects(reason, "chain")[:24]
+    said = (str(reason.get(k) or "") for k in ("class", "status", "text"))
+    reason["ours"] = row["verdict"] == "unsupported" and sides.is_ours(*said) or None
     return {k: v for k, v in reason.items() if v not in ("", None, [])}
 
 

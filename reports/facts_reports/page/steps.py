@@ -1,6 +1,6 @@
 """What changed between two versions, as objects for the page: the comparison of `facts diff`, made once here and only shown there."""
 
-from .. import decision, diff, diff_files, diff_words, features, separate, sides, words
+from .. import diff, diff_files, diff_words, features, separate, sides, text, words
 from ..versions import version_key
 from ..vocabulary import APART, CHANGES
 from . import numbers
@@ -11,13 +11,12 @@ _NOT_SHOWN = APART | {"reason changed"}
 
 
 def option(command, name):
-    """The value of an option in a run's command line, or None."""
-    said = [str(word) for word in command] if isinstance(command, list) else []
-    for at, word in enumerate(said):
+    """The value of an option in a command line, or None."""
+    for at, word in enumerate(command):
         if word.startswith(f"--{name}="):
             return word.partition("=")[2]
-        if word == f"--{name}" and at + 1 < len(said):
-            return said[at + 1]
+        if word == f"--{name}" and at + 1 < len(command):
+            return command[at + 1]
     return None
 
 
@@ -25,24 +24,15 @@ def gated(store, record):
     """(baseline, candidate, {what diff.of_targets() takes besides}) when every run is one gate's, else None."""
     asked = set()
     for run in store.runs.values():
-        command = run.get("command") if isinstance(run.get("command"), list) else []
-        asked.add(
-            (
-                *(option(command, name) for name in ("baseline", "candidate", "slower", "fail-on")),
-                "--bench" in command,
-            )
-            if "gate" in command[:2]
-            else None
-        )
+        command, names = text.texts(run, "command"), ("baseline", "candidate", "slower", "fail-on")
+        said = (*(option(command, name) for name in names), "--bench" in command)
+        asked.add(said if "gate" in command[:2] else None)
     *named, slower, fail_on, measured = (asked.pop() if len(asked) == 1 else None) or (None,) * 5
     builds = [sides.builds_named(record, word or "") for word in named]
     if any(len(found) != 1 for found in builds):
         return None
-    options = {
-        "slower": _number(slower),
-        "fail_on": _classes(fail_on),
-        "turns": numbers.turns(store) if measured else None,
-    }
+    turns = numbers.turns(store) if measured else None
+    options = {"slower": _number(slower), "fail_on": _classes(fail_on), "turns": turns}
     return builds[0][0], builds[1][0], options
 
 
@@ -85,33 +75,29 @@ def _chains(store):
 
 def _neighbours(chains):
     """{(build before, build): [device]}, newest first."""
-    steps = {}
-    for device, chain in chains.items():
-        for pair in zip(chain, chain[1:]):
-            steps.setdefault(pair, []).append(device)
-    return _newest_first(steps)
+    return _newest_first(
+        (pair, device) for device, chain in chains.items() for pair in zip(chain, chain[1:])
+    )
 
 
 def _others(chains):
     """The other pairs of versions that a page offers."""
-    out = {}
-    for device, chain in chains.items():
-        for i, old in enumerate(chain):
-            for new in (
-                chain[i + 2 :] if len(chain) <= _FEW else chain[max(i + 2, len(chain) - 1) :]
-            ):
-                out.setdefault((old, new), []).append(device)
-    return _newest_first(out)
+    return _newest_first(
+        ((old, new), device)
+        for device, chain in chains.items()
+        for i, old in enumerate(chain)
+        for new in chain[i + 2 :]
+        if len(chain) <= _FEW or new == chain[-1]
+    )
 
 
 def _newest_first(pairs):
-    return dict(
-        sorted(
-            pairs.items(),
-            key=lambda item: tuple(version_key(b) for b in reversed(item[0])),
-            reverse=True,
-        )
-    )
+    """{(build before, build): [device]}"""
+    out = {}
+    for pair, device in pairs:
+        out.setdefault(pair, []).append(device)
+    order = sorted(out, key=lambda pair: [version_key(b) for b in reversed(pair)], reverse=True)
+    return {pair: out[pair] for pair in order}
 
 
 def _members(found, group, places):
@@ -127,15 +113,10 @@ def _members(found, group, places):
 def _words(found, group):
     """Where a group is, in words; with the pass where all of its cases have one, which those around it may not show."""
     said = features.words_of(group.where)
-    passes = {
-        "backward" if found.names[pair].startswith("pass=bwd") else "forward"
-        for pair in separate.members(group.members, len(found.names))
-    }
-    return (
-        f"{said}, {passes.pop()}"
-        if len(passes) == 1 and group.where and "=" not in said and "ward" not in said
-        else said
-    )
+    names = [found.names[pair] for pair in separate.members(group.members, len(found.names))]
+    passes = {"backward" if name.startswith("pass=bwd") else "forward" for name in names}
+    alone = len(passes) == 1 and group.where and "=" not in said and "ward" not in said
+    return f"{said}, {passes.pop()}" if alone else said
 
 
 def _group(found, group, places):
@@ -163,14 +144,14 @@ def as_object(found, places):
         "devices": [s.second[1] for s in slots],
         "compared": found.compared(),
         "same": found.same,
-        "headline": decision.headline(found),
+        "headline": diff_words.headline(found),
         "headlines": {
-            s.second[1]: decision.headline(diff.of_slot(found, place))
+            s.second[1]: diff_words.headline(diff.of_slot(found, place))
             for place, s in enumerate(slots)
         },
-        "decision": decision.decision(found),
+        "decision": diff_words.decision(found),
         "sentences": {
-            c.word: decision.sentence(found, c.word) for c in CHANGES if found.total(c.word)
+            c.word: diff_words.sentence(found, c.word) for c in CHANGES if found.total(c.word)
         },
         "totals": {c.word: found.total(c.word) for c in CHANGES if found.total(c.word)},
         "notes": [

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .. import claims, words
+from .. import claims, text, words
 
 _CLAIMS = Path(__file__).resolve().parents[3] / "cases" / "claims"
 
@@ -11,18 +11,13 @@ def runs(store):
     """{run: when it began, its suite, its builds, the command, and what judged it}."""
     out = {}
     for name, run in store.runs.items():
-        targets = (
-            [t for t in run.get("targets") or [] if isinstance(t, dict)]
-            if isinstance(run.get("targets"), list)
-            else []
-        )
-        command = run["command"] if isinstance(run.get("command"), list) else []
+        targets, command = text.objects(run, "targets"), text.texts(run, "command")
         out[name] = {
             "started": str(run.get("started", "")),
             "suite": str(run.get("suite_hash", "")),
             "suites": words.suites_of(run),
             "builds": sorted({str(t.get("build")) for t in targets}),
-            "by": str(command[1]) if len(command) > 1 else "",
+            "by": command[1] if len(command) > 1 else "",
             "tolerance": f"FACTS {run.get('facts', '')}".strip(),
         }
     return out
@@ -41,16 +36,12 @@ def audited(audit, names, targets):
     """[{a rule, the audit's word, "shown": [[place of a case, place of a target]]}]: the rules that disagree with cuDNN, by the cases that show it."""
     if not audit:
         return []
-    cases, places, out = (
-        {name: i for i, name in enumerate(names)},
-        {tuple(pair): i for i, pair in enumerate(targets)},
-        {},
-    )
+    cases = {name: i for i, name in enumerate(names)}
+    places, out = {tuple(pair): i for i, pair in enumerate(targets)}, {}
     for claim, name, (device, build, *_), word in audit.against:
         if name in cases and (build, device) in places:
-            out.setdefault((claim.id, word), {**_about(claim), "word": word, "shown": []})[
-                "shown"
-            ].append([cases[name], places[build, device]])
+            one = out.setdefault((claim.id, word), {**_about(claim), "word": word, "shown": []})
+            one["shown"].append([cases[name], places[build, device]])
     return list(out.values())
 
 
