@@ -100,7 +100,7 @@ class Diff:
 
     def incomplete(self):
         """Files that are not complete and hold a target that is compared; also files of which no row could be read."""
-        compared = {target for slot in self.sides.slots for target in (slot.first, slot.second)}
+        compared = {target for slot in self.sides.slots for target in slot}
         return [
             f
             for record in self.sides.records
@@ -125,11 +125,8 @@ class Diff:
         """What a class makes of the exit code. Where a slower case is no finding, an unknown time is no question."""
         if change.word in self.fail_on:
             return 1
-        return (
-            change.exit
-            if change.exit > 1 and (change.word != "time unknown" or "slower" in self.fail_on)
-            else 0
-        )
+        open_ = change.exit > 1 and (change.word != "time unknown" or "slower" in self.fail_on)
+        return change.exit if open_ else 0
 
 
 def timed(diff, slot, case):
@@ -141,12 +138,9 @@ def timed(diff, slot, case):
 
 def _slower(diff, slot, case):
     """[Change] of the times of a case that both sides accept."""
-    found = bench.slower(
-        diff.times.cases.get(case),
-        target(diff, slot, 0),
-        target(diff, slot, 1),
-        diff.options.get("slower", times.LEAST),
-    )
+    both = target(diff, slot, 0), target(diff, slot, 1)
+    least = diff.options.get("slower", times.LEAST)
+    found = bench.slower(diff.times.cases.get(case), *both, least)
     if found.is_slower is None:
         return [changes.Change("time unknown", found.why)]
     return [changes.Change("slower", "", found.ratio)] if found.is_slower else []
@@ -208,8 +202,7 @@ def _about(record, target):
 def _subjects(diff):
     """What differs from pair of targets to pair of targets, as a predicate asks it of both sides alike."""
     both = [
-        [_about(diff.record(side), at) for side, at in enumerate((slot.first, slot.second))]
-        for slot in diff.sides.slots
+        [_about(diff.record(side), at) for side, at in enumerate(slot)] for slot in diff.sides.slots
     ]
     return {
         key: [both[s][0][key] for s in diff.slots]
@@ -418,41 +411,24 @@ def compare(
                 f"{', '.join(text.line(n, 200) for n in record.names)}: no answer in it"
                 + (" that --where keeps" if tree else "")
             )
-    axes, pairs, only_first, only_second = sides.match(first, second, baseline, candidate)
+    axes, pairs, *alone = sides.match(first, second, baseline, candidate)
     if pool and not axes:
         raise sides.SidesError(f"--baseline and --candidate are both {pairs[0][0][0]}")
     both.pair([((0, *a), (len(both.records) - 1, *b)) for a, b in pairs])
-    diff = _of(
-        both,
-        axes,
-        (only_first, only_second),
-        slower,
-        fail_on,
-        command,
-        bench.load(inputs)[0] if measured else None,
-    )
-    return filled(
-        diff,
-        lambda slot, case, one, other: (
-            not tree
-            or _kept(tree, both.slots[slot].first, case, one, first)
-            or _kept(tree, both.slots[slot].second, case, other, second)
-        ),
-    )
+    turns = bench.load(inputs)[0] if measured else None
+
+    def is_kept(slot, case, one, other):
+        a, b = both.slots[slot]
+        return not tree or _kept(tree, a, case, one, first) or _kept(tree, b, case, other, second)
+
+    return filled(_of(both, axes, tuple(alone), slower, fail_on, command, turns), is_kept)
 
 
 def of_targets(both, pairs, command="diff", slower=None, fail_on=None, turns=None):
     """A Diff of targets of one record, [(target, target)]; the rest as compare() and _of() have it. A `diff` leaves out the cases that only one of the two was asked; a `gate` has them as missing."""
-    axes = [
-        name
-        for place, name in enumerate(("build", "device"))
-        if any(a[place] != b[place] for a, b in pairs)
-    ]
     mine = both.apart([((0, *a), (0, *b)) for a, b in pairs])
-    return filled(
-        _of(mine, axes, ((), ()), slower, fail_on, command, turns),
-        lambda slot, case, one, other: command == "gate" or one and other,
-    )
+    diff = _of(mine, sides.axes_of(pairs), ((), ()), slower, fail_on, command, turns)
+    return filled(diff, lambda slot, case, one, other: command == "gate" or one and other)
 
 
 @dataclass
@@ -506,7 +482,7 @@ def filled(diff, is_kept=lambda slot, case, one, other: True):
 
 
 def target(diff, slot, side):
-    return (diff.sides.slots[slot].first, diff.sides.slots[slot].second)[side]
+    return diff.sides.slots[slot][side]
 
 
 def version(diff, slot, side):

@@ -79,25 +79,23 @@ def _silent(diff):
         if count == sum(diff.counts[slot, side].values()):
             out.setdefault(_target_words(diff, slot, side), why)
     return [
-        f"{name} could not be asked" + (f" ({text.line(why, 160)})" if why else "")
+        f"{name} could not be asked" + f" ({text.line(why, 160)})" * bool(why)
         for name, why in out.items()
     ]
 
 
 def _target_words(diff, slot, side):
-    build, device = (diff.sides.slots[slot].first, diff.sides.slots[slot].second)[side]
+    build, device = d.target(diff, slot, side)
     return f"{'cuDNN ' + build if build != 'none' else 'the CPU backend'} on {device}"
 
 
 def _clause(diff, counted):
     """One clause, and the classes that it has named."""
     code = diff.exit_code()
+    if code == 5 and diff.names:
+        return "FACTS itself refuses every case for one of the two sides", []
     if code == 5:
-        return (
-            "FACTS itself refuses every case for one of the two sides"
-            if diff.names
-            else "the two sides have no case and target in common"
-        ), []
+        return "the two sides have no case and target in common", []
     if code == 1:
         said = [word for word in counted if word in diff.fail_on and diff.news(word)]
         return _and([sentence(diff, word) for word in said]), said
@@ -115,22 +113,23 @@ def _clause(diff, counted):
 
 def headline(diff):
     """One line: the decision, why, what else changed, how many answers were compared."""
-    counted = [
-        c.word
-        for c in CHANGES
-        if c.word not in APART and c.word != "reason changed" and diff.total(c.word)
-    ]
+    apart = {"reason changed", *APART}
+    counted = [c.word for c in CHANGES if c.word not in apart and diff.total(c.word)]
     why, said = _clause(diff, counted)
     rest = [sentence(diff, word) for word in counted if word not in said]
-    rest += (
-        [f"{part[0].upper()}{part[1:]}" for part in partial(diff)] if diff.exit_code() == 1 else []
-    )
+    if diff.exit_code() == 1:
+        rest += [f"{part[0].upper()}{part[1:]}" for part in partial(diff)]
     if diff.compared():
         rest.append(f"{text.count(diff.compared(), 'answer')} compared, {diff.same:,} same")
     return f"{decision(diff)}: " + ". ".join([why, *rest]) + "."
 
 
 # ---- what follows ----
+
+
+def _some(parts, between=", ", most=_NAMED):
+    parts = list(parts)
+    return between.join(parts[:most]) + (" …" if len(parts) > most else "")
 
 
 def notes(diff):
@@ -149,11 +148,7 @@ def notes(diff):
             f"{text.count(diff.unmet, 'case')} of the second side {'does' if diff.unmet == 1 else 'do'} not meet {'its' if diff.unmet == 1 else 'their'} expectation (facts expect check)."
         )
     grades = [
-        {
-            g
-            for slot in diff.sides.slots
-            for g in diff.record(side).targets[(slot.first, slot.second)[side]]["grades"]
-        }
+        {g for slot in diff.sides.slots for g in diff.record(side).targets[slot[side]]["grades"]}
         for side in (0, 1)
     ]
     if "measured" in grades[1] and grades[0] == {"decided"}:
@@ -162,17 +157,15 @@ def notes(diff):
         )
     if all(g == {"decided"} for g in grades):
         out.append("Decisions only: nothing ran on a GPU, no number was computed.")
-    for side, alone in enumerate(diff.alone):
+    for side, alone in zip(("first", "second"), diff.alone):
         if alone:
-            out.append(
-                f"Only the {('first', 'second')[side]} side has {', '.join(f'{b} on {v}' for b, v in alone[:_NAMED])}{' …' if len(alone) > _NAMED else ''}."
-            )
+            out.append(f"Only the {side} side has {_some(f'{b} on {v}' for b, v in alone)}.")
     cut = [
         f"{text.line(f.name, 120)}: {text.count(f.unreadable, 'unreadable line') if f.unreadable else 'the record has no end'}"
         for f in diff.incomplete()
     ]
     if cut:
-        out.append(f"Incomplete: {'; '.join(cut[:_NAMED])}{' …' if len(cut) > _NAMED else ''}.")
+        out.append(f"Incomplete: {_some(cut, '; ')}.")
     hashes = [
         {str(run.get("suite_hash")) for run in record.runs.values()}
         for record in diff.sides.records
@@ -207,18 +200,14 @@ def known_failures(diff):
     more = _elsewhere(diff, {*still, *right, *unasked})
     if not (still or right or unasked or more):
         return "", []
-    said = (
-        f"{text.count(len(still), 'known failure still fails', 'known failures still fail')}, {len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, "
-        f"{len(unasked):,} got no answer."
-        if still or right or unasked
-        else "No known failure is among these cases."
-    )
+    said = known_observe.told(still, right, unasked) + "."
+    if not (still or right or unasked):
+        said = "No known failure is among these cases."
     if more:
         version = diff.record(1).targets[diff.sides.slots[0].second]["cudnn"]
         said += f" {text.count(len(more), 'failure that FACTS guards against is', 'failures that FACTS guards against are')} not in these cases: facts known check --cudnn {version} asks about these failures."
-    return said, [
-        (name, d.ask(diff, slot, case)) for name, (slot, case) in list(right.items())[:_RIGHT]
-    ]
+    named = list(right.items())[:_RIGHT]
+    return said, [(name, d.ask(diff, slot, case)) for name, (slot, case) in named]
 
 
 def not_asked(diff):
@@ -248,11 +237,9 @@ def engines_words(diff):
         )
     ways = sorted(diff.classes.get("new knobs", {}).items(), key=lambda item: -len(item[1]))
     if ways:
-        said = [
-            f"{way} ({text.count(len(pairs), 'case')})" for way, pairs in ways[: _NAMED // 2]
-        ] + ["…"] * (len(ways) > _NAMED // 2)
+        said = [f"{way} ({text.count(len(pairs), 'case')})" for way, pairs in ways]
         out.append(
-            f"The engines have other knobs: {', '.join(said)}. FACTS cannot compare the old and the new settings."
+            f"The engines have other knobs: {_some(said, most=_NAMED // 2)}. FACTS cannot compare the old and the new settings."
         )
     return out
 

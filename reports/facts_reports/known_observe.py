@@ -208,6 +208,6 @@ def summary(entries, seen, versions):
 
 def told(fails, right, unasked):
     return (
-        f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, {len(right)} no longer {'fails' if len(right) == 1 else 'fail'}, "
-        f"{len(unasked)} got no answer"
+        f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, {len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, "
+        f"{len(unasked):,} got no answer"
     )

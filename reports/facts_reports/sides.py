@@ -84,17 +84,13 @@ def is_ours(word, status, said):
 
 
 def _knobs(value):
-    return (
-        tuple(sorted((str(k), str(v)) for k, v in value.items())) if isinstance(value, dict) else ()
-    )
+    items = value.items() if isinstance(value, dict) else ()
+    return tuple(sorted((str(k), str(v)) for k, v in items))
 
 
 def _number(value):
-    return (
-        value
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
-        else None
-    )
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
+    return value if known else None
 
 
 def _offered(engines):
@@ -122,12 +118,8 @@ class Lists:
 
 def known_of(row):
     """The name of the known failure that a row's expectation names; "" where it names none."""
-    expectation = row.get("expectation")
-    return (
-        str(expectation.get("title") or expectation.get("link") or "")
-        if isinstance(expectation, dict)
-        else ""
-    )
+    said = row.get("expectation")
+    return str(said.get("title") or said.get("link") or "") if isinstance(said, dict) else ""
 
 
 def answer_of(row, lists):
@@ -135,14 +127,13 @@ def answer_of(row, lists):
     expectation = row.get("expectation")
     outcome = outcome_of(row["verdict"], row["grade"], row["supported"])
     met = is_met(expectation, row["verdict"])
-    offered = lists.at[row["offered"]]
-    place = (
-        row["config"] if isinstance(row["config"], int) and 0 <= row["config"] < len(offered) else 0
-    )
+    offered, config = lists.at[row["offered"]], row["config"]
+    place = config if isinstance(config, int) and 0 <= config < len(offered) else 0
     knobs = offered[place][1] if offered else ()
     named = text.line(known_of(row), 200) if expectation else ""
     known = (named or "expected") if met and is_finding(outcome) else ""
-    why = "" if is_good(row["verdict"]) else words.why(row, 300)
+    engine = "" if row.get("engine") is None else str(row["engine"])
+    measures = (_number(row.get(k)) for k in ("workspace_bytes", "plan_ms", "exec_us", "wall_ms"))
     return Answer(
         row["verdict"],
         outcome,
@@ -151,14 +142,11 @@ def answer_of(row, lists):
         met is False,
         row["grade"] or "",
         row["sm"],
-        (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs),
+        (row["backend"], engine, knobs),
         row["offered"],
-        _number(row.get("workspace_bytes")),
-        _number(row.get("plan_ms")),
-        _number(row.get("exec_us")),
-        _number(row.get("wall_ms")),
+        *measures,
         tuple(str(row["reason"].get(k) or "") for k in _REASON),
-        why,
+        "" if is_good(row["verdict"]) else words.why(row, 300),
     )
 
 
@@ -167,8 +155,7 @@ def _unpack(data, lists):
     return answer._replace(offered=lists.at[answer.offered])
 
 
-@dataclass
-class Slot:
+class Slot(NamedTuple):
     """One target of each side, compared case by case."""
 
     first: tuple  # (build, device)
@@ -199,10 +186,8 @@ class _Reading:
         kept = {name: item[name] for name in _LOOKED_AT if name in item}
         if item.get("verdict") in ("pass", "supported", "unsupported"):
             kept.pop("errors", None)
-        if isinstance(kept.get("reason"), dict):
-            kept["reason"] = {
-                name: kept["reason"][name] for name in _REASON if name in kept["reason"]
-            }
+        if isinstance(reason := kept.get("reason"), dict):
+            kept["reason"] = {name: reason[name] for name in _REASON if name in reason}
         engines = item.get("engines")
         kept["offered"] = self.lists.number(engines if isinstance(engines, list) else [])
         return kept
@@ -220,23 +205,19 @@ class _Reading:
 
     def add_row(self, row):
         row["case"] = text.line(row["case"], 1500)
-        key = (row["build"], row["device"])
+        self.note_target(row)
+        started = str(self.record.runs.get(row["run"], {}).get("started", ""))
+        answer = marshal.dumps(tuple(answer_of(row, self.lists)))  # read by this process alone
+        self.batch.append((*latest.columns(row, started), self.number, row["offered"], answer))
+        if len(self.batch) >= 5000:
+            self.flush()
+
+    def note_target(self, row):
         about = self.record.targets.setdefault(
-            key, {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()}
+            (row["build"], row["device"]), {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()}
         )
         if row["verdict"] not in ("not_run", "inconclusive"):
             about["grades"].add(row["grade"] or "unknown")
-        started = str(self.record.runs.get(row["run"], {}).get("started", ""))
-        self.batch.append(
-            (
-                *latest.columns(row, started),
-                self.number,
-                row["offered"],
-                _pack(answer_of(row, self.lists)),
-            )
-        )
-        if len(self.batch) >= 5000:
-            self.flush()
 
     def flush(self):
         self.db.executemany("INSERT INTO seen VALUES(NULL" + 10 * ",?" + ")", self.batch)
@@ -246,22 +227,13 @@ class _Reading:
         self.flush()
         for line in self.lines:
             key = (str(line.get("build", "")), str(line.get("device", "")))
-            self.record.targets.setdefault(
-                key,
-                {
-                    "cudnn": str(line.get("cudnn") or key[0].split("-")[0]),
-                    "sm": line.get("sm"),
-                    "grades": set(),
-                },
-            )["line"] = line
+            cudnn = str(line.get("cudnn") or key[0].split("-")[0])
+            about = {"cudnn": cudnn, "sm": line.get("sm"), "grades": set()}
+            self.record.targets.setdefault(key, about)["line"] = line
             planned = str(line.get("planned") or "")
             if planned.startswith("gpu") and planned[3:].isdigit():
                 self.record.gpus[key[1]] = planned[3:]
         self.lines = []
-
-
-def _pack(answer):
-    return marshal.dumps(tuple(answer))  # read by this process alone
 
 
 class Sides:
@@ -340,17 +312,11 @@ class _Clean(_Reading):
         self.held, self.offered = {}, {}
 
     def add_row(self, row):
-        key = (row["build"], row["device"])
-        about = self.record.targets.setdefault(
-            key, {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()}
-        )
-        if row["verdict"] not in ("not_run", "inconclusive"):
-            about["grades"].add(row["grade"] or "unknown")
+        self.note_target(row)
         row["offered"] = self._number(marshal.dumps(row["engines"], 2), row["engines"])
         answer = answer_of(row, self.lists)
-        self.held.setdefault(key, {}).setdefault(row["case"], {})[latest.config(row)] = (
-            answer._replace(offered=self.lists.at[answer.offered])
-        )
+        held = self.held.setdefault((row["build"], row["device"]), {}).setdefault(row["case"], {})
+        held[latest.config(row)] = answer._replace(offered=self.lists.at[answer.offered])
 
     def _number(self, said, engines):
         if said not in self.offered:
@@ -365,10 +331,9 @@ class Stored:
     """The rows of a store.Store as one record, without what is missing: its targets can be paired again and again. Answers as Sides does."""
 
     def __init__(self, store):
-        self.slots, self.records = (
-            [],
-            [Record([f.name for f in store.files], store.files, store.runs, {}, store.gpus)],
-        )
+        self.slots = []
+        names = [f.name for f in store.files]
+        self.records = [Record(names, store.files, store.runs, {}, store.gpus)]
         reading = _Clean(self.records[0])
         for outcome, row in store.rows(order="id"):
             if outcome != "missing":
@@ -376,9 +341,7 @@ class Stored:
         reading.lines = list(store.target_lines)
         reading.finish()
         self._held = {
-            target: {
-                case: [found[config] for config in sorted(found)] for case, found in held.items()
-            }
+            target: {case: [one[config] for config in sorted(one)] for case, one in held.items()}
             for target, held in reading.held.items()
         }
 
@@ -390,7 +353,7 @@ class Stored:
 
     def pairs(self):
         for number, slot in enumerate(self.slots):
-            first, second = (self._held.get(target, {}) for target in (slot.first, slot.second))
+            first, second = (self._held.get(target, {}) for target in slot)
             for case in sorted({**first, **second}):
                 yield number, case, first.get(case, []), second.get(case, [])
 
@@ -400,10 +363,7 @@ class Stored:
                 yield slot, case, first[0].offered, second[0].offered
 
     def answers(self, slot, case):
-        return tuple(
-            self._held.get(target, {}).get(case, [])
-            for target in (self.slots[slot].first, self.slots[slot].second)
-        )
+        return tuple(self._held.get(target, {}).get(case, []) for target in self.slots[slot])
 
 
 def worst(answers):
@@ -428,12 +388,12 @@ def builds_named(record, word):
     if not re.fullmatch(r"\d+(\.\d+){0,3}", word):
         return []
     wanted, parts = version_key(word), word.count(".") + 1
-    same = [
-        b
-        for b, v in builds.items()
-        if (version_key(v) if parts > 2 else (*version_key(v), 0, 0)[:parts])
-        == (wanted if parts > 2 else (*wanted, 0, 0)[:parts])
-    ]
+
+    def begins(version):
+        found = version_key(version)
+        return found == wanted if parts > 2 else (*found, 0, 0)[:parts] == (*wanted, 0, 0)[:parts]
+
+    same = [b for b, v in builds.items() if begins(v)]
     newest = max((version_key(builds[b]) for b in same), default=None)
     return sorted(b for b in same if version_key(builds[b]) == newest)
 
@@ -449,6 +409,15 @@ def chosen_build(record, word, option):
         else f"is no build of {_names(record.names)}; there are: {_names(here) or 'none'}"
     )
     raise SidesError(f"{option} {text.line(word, 60)} {what}")
+
+
+def axes_of(pairs):
+    """What differs between the targets of pairs."""
+    return [
+        name
+        for place, name in enumerate(("build", "device"))
+        if any(a[place] != b[place] for a, b in pairs)
+    ]
 
 
 def match(first, second, baseline=None, candidate=None):
@@ -469,11 +438,7 @@ def match(first, second, baseline=None, candidate=None):
         pairs = [(t, t) for t in sorted(ours & theirs)]
     else:
         pairs = _pair_by(ours, theirs)
-    axes = [
-        name
-        for place, name in enumerate(("build", "device"))
-        if any(a[place] != b[place] for a, b in pairs)
-    ]
+    axes = axes_of(pairs)
     return axes, pairs, sorted(ours - {a for a, _ in pairs}), sorted(theirs - {b for _, b in pairs})
 
 
