@@ -35,12 +35,20 @@ def state_words(answer):
     if answer.kind == "no":
         return f"refused ({reason_words(answer)})"
     if answer.kind == "yes":
-        return (
-            f"{answer.outcome}"
-            + (f" by engine {answer.chosen[1]}" if answer.chosen[1] else "")
-            + ("" if answer.chosen[0] in ("cudnn", "") else f" ({answer.chosen[0]})")
-        )
+        engine = f" by engine {answer.chosen[1]}" if answer.chosen[1] else ""
+        other = f" ({answer.chosen[0]})" if answer.chosen[0] not in ("cudnn", "") else ""
+        return answer.outcome + engine + other
     return answer.outcome + (f" ({answer.why})" if answer.why else "")
+
+
+_CLASSES = {
+    ("yes", "no"): "lost",
+    ("no", "yes"): "gained",
+    ("yes", "fail"): "worse",
+    ("no", "fail"): "changed kind",
+    ("fail", "yes"): "better",
+    ("fail", "no"): "better",
+}
 
 
 def _verdicts(a, b):
@@ -48,22 +56,11 @@ def _verdicts(a, b):
     if "open" in (a.kind, b.kind):
         if a.outcome == b.outcome == "not_run":
             return "missing"
-        open_one = [x for x in (a, b) if x.kind == "open"]
-        return (
-            "missing"
-            if any(x.outcome in ("not_run", "missing") for x in open_one)
-            else "inconclusive"
-        )
+        ends = {x.outcome for x in (a, b) if x.kind == "open"}
+        return "missing" if ends & {"not_run", "missing"} else "inconclusive"
     if a.kind == b.kind:
         return "changed kind" if a.kind == "fail" and a.outcome != b.outcome else None
-    return {
-        ("yes", "no"): "lost",
-        ("no", "yes"): "gained",
-        ("yes", "fail"): "worse",
-        ("no", "fail"): "changed kind",
-        ("fail", "yes"): "better",
-        ("fail", "no"): "better",
-    }[a.kind, b.kind]
+    return _CLASSES[a.kind, b.kind]
 
 
 def _verdict_change(a, b, engine=""):
@@ -94,26 +91,15 @@ def _engines(a, b):
         return ""
     old, new = _indices(a), _indices(b)
     if not old or not new:
-        return (
-            f"engine {a.chosen[1]} -> {b.chosen[1]}"
-            if a.chosen[1] and b.chosen[1] and a.chosen[1] != b.chosen[1]
-            else ""
-        )
+        one, other = a.chosen[1], b.chosen[1]
+        return f"engine {one} -> {other}" if one and other and one != other else ""
     if old == new:
         return ""
     gone, come = [e for e in old if e not in new], [e for e in new if e not in old]
     said = [f"engine {e} gone{', was first' if e == old[0] and len(old) > 1 else ''}" for e in gone]
-    said += [
-        f"engine {e} new"
-        + (
-            ", first"
-            if e == new[0] and len(new) > 1
-            else ", last"
-            if e == new[-1] and len(new) > 1
-            else ""
-        )
-        for e in come
-    ]
+    for e in come:
+        place = ", first" if e == new[0] else ", last" if e == new[-1] else ""
+        said.append(f"engine {e} new{place if len(new) > 1 else ''}")
     if not said:
         said = [f"order {_list(old)} -> {_list(new)}"]
     return "; ".join(said)
@@ -127,11 +113,8 @@ def _knob_names(a, b):
     old, new = (
         {k for index, knobs, _ in x.offered if index in both for k, _ in knobs} for x in (a, b)
     )
-    return "; ".join(
-        f"{', '.join(sorted(names))} {word}"
-        for names, word in ((old - new, "gone"), (new - old, "new"))
-        if names and old and new
-    )
+    named = ((old - new, "gone"), (new - old, "new")) if old and new else ()
+    return "; ".join(f"{', '.join(sorted(names))} {word}" for names, word in named if names)
 
 
 def _knobs(a, b):
@@ -202,16 +185,12 @@ def of(first, second, options):
     if not first or not second:
         side = "candidate" if not second else "baseline"
         return [Change("missing", f"not in the {side}")]
-    first, second = (
-        [x for x in answers if not x.ours] or answers[:1] for answers in (first, second)
-    )  # cuDNN's answers, where there are any
+    # cuDNN's answers, where there are any.
+    first, second = ([x for x in side if not x.ours] or side[:1] for side in (first, second))
     a, b = worst(first), worst(second)
     if (a.ours or b.ours) and "open" not in (a.kind, b.kind):
-        return (
-            []
-            if a.ours and b.ours
-            else [_not_asked("baseline", a) if a.ours else _not_asked("candidate", b)]
-        )
+        side, ours = ("baseline", a) if a.ours else ("candidate", b)
+        return [] if a.ours and b.ours else [_not_asked(side, ours)]
     change = _verdict_change(a, b)
     if change:
         return [change]
@@ -219,11 +198,8 @@ def of(first, second, options):
     hidden = _configurations(first, second) if several else []
     if a.kind == "no":
         old, new = _blank(reason_words(a)), _blank(reason_words(b))
-        return (
-            [Change("reason changed", f"{old} -> {new}")]
-            if (a.reason[0], old) != (b.reason[0], new)
-            else []
-        )
+        is_same = (a.reason[0], old) == (b.reason[0], new)
+        return [] if is_same else [Change("reason changed", f"{old} -> {new}")]
     if a.kind == "yes" or several:
         return hidden + _accepted(first[0], second[0], options)
     return hidden

@@ -100,29 +100,20 @@ def write_junit(diff, path):
         groups = [g for g in diff.groups if g.word == change.word]
         if not groups:
             continue
-        fails = change.word in diff.fail_on
-        open_class = diff.code_of(change) > 1
+        fails, open_class = change.word in diff.fail_on, diff.code_of(change) > 1
         bad = sum(g.news > 0 for g in groups)
-        body = "".join(
-            _junit_case(diff, g, "failure" if fails and g.news else "error" if open_class else "")
-            for g in groups
-        )
+        body = ""
+        for g in groups:
+            tag = "failure" if fails and g.news else "error" if open_class else ""
+            body += _junit_case(diff, g, tag)
         suites.append(
             f'<testsuite name={quoteattr(change.word)} time="{sum(_seconds(diff, g) for g in groups):.3f}" tests="{len(groups)}" failures="{bad if fails else 0}" errors="{len(groups) if open_class else 0}">\n'
             f'<properties><property name="cases" value="{diff.total(change.word)}"/><property name="known" value="{diff.known(change.word)}"/></properties>\n{body}</testsuite>\n'
         )
         total, failed = total + len(groups), failed + bad * fails
     properties = f'<properties><property name="compared" value="{diff.compared()}"/><property name="same" value="{diff.same}"/></properties>\n'
-    _write_suites(
-        path,
-        diff_words.headline(diff),
-        diff.exit_code(),
-        properties,
-        suites,
-        total,
-        failed,
-        sum(diff.seconds),
-    )
+    code, taken = diff.exit_code(), sum(diff.seconds)
+    _write_suites(path, diff_words.headline(diff), code, properties, suites, total, failed, taken)
 
 
 def _seconds(diff, group):
@@ -134,11 +125,9 @@ def _write_suites(path, headline, code, properties="", suites=(), total=0, faile
     """The decision as a test of its own, then the other suites. `seconds`: what all took."""
     said = quoteattr(text.line(headline, 500))
     tag = {0: "system-out", 1: "failure"}.get(code, "error")
-    inner = (
-        f"<system-out>{escape(text.line(headline, 500))}</system-out>"
-        if not code
-        else f"<{tag} message={said}/>"
-    )
+    inner = f"<{tag} message={said}/>"
+    if not code:
+        inner = f"<system-out>{escape(text.line(headline, 500))}</system-out>"
     bad, silent = int(code == 1), int(code > 1)
     answer = (
         f'<testsuite name="decision" time="{seconds:.3f}" tests="1" failures="{bad}" errors="{silent}">\n{properties}'
@@ -160,21 +149,22 @@ def _junit_case(diff, group, tag):
         ": ".join(x for x in (group.word, group.engine, where, group.name) if x), 500
     )  # without a count: the same test from run to run
     cases = [diff.names[i] for i in members(group.members, len(diff.names))[:_CASES]]
+    rest = group.hits - len(cases)
     detail = [
         diff_words.exactness(group),
         f"{before} -> {after}",
         d.repro(diff, group),
         d.bisect(diff, group),
         *cases,
-        *([f"and {group.hits - len(cases):,} more"] if group.hits > len(cases) else []),
+        f"and {rest:,} more" if rest else "",
     ]
     details = escape("\n".join(text.line(line, 3500) for line in detail if line))
     head = f'<testcase classname={quoteattr("facts.diff." + group.word.replace(" ", "_"))} name={quoteattr(name)} time="{_seconds(diff, group):.3f}">'
-    inner = (
-        f"<{tag} message={quoteattr(message)} type={quoteattr(group.word)}>{details}</{tag}>"
-        if tag
-        else f"<system-out>{details}</system-out>"
-    )
+    inner = f"<system-out>{details}</system-out>"
+    if tag:
+        inner = (
+            f"<{tag} message={quoteattr(message)} type={quoteattr(group.word)}>{details}</{tag}>"
+        )
     return f"{head}{inner}</testcase>\n"
 
 
@@ -194,19 +184,13 @@ def annotations(diff):
     out = [decided(diff_words.decision(diff), diff_words.headline(diff), diff.exit_code())]
     for group in diff.groups[: ANNOTATIONS - 1]:
         fails = group.word in diff.fail_on and group.news > 0
-        kind = (
-            "error"
-            if fails
-            else "warning"
-            if BY_CHANGE[group.word].exit or group.known
-            else "notice"
-        )
-        title = f"{group.hits:,} {group.word}" + (
-            f" ({group.known:,} known)" if group.known else ""
-        )
-        out.append(
-            f"::{kind} title={_workflow('FACTS: ' + title, True)}::{_workflow(f'{diff_words.where_words(group)} ({diff_words.exactness(group)}): {group.alike}. {d.repro(diff, group)}')}"
-        )
+        kind = "warning" if BY_CHANGE[group.word].exit or group.known else "notice"
+        kind = "error" if fails else kind
+        title = f"FACTS: {group.hits:,} {group.word}"
+        title += f" ({group.known:,} known)" if group.known else ""
+        where = f"{diff_words.where_words(group)} ({diff_words.exactness(group)})"
+        said = f"{where}: {group.alike}. {d.repro(diff, group)}"
+        out.append(f"::{kind} title={_workflow(title, True)}::{_workflow(said)}")
     return out
 
 
@@ -216,15 +200,13 @@ def annotations(diff):
 def unasked(why, args):
     """CANNOT TELL in the form that the options want: the builds could not be asked, so there is no record."""
     headline = f"{diff_words.CANNOT_TELL}: {text.line(why, 500)}."
-    print(
-        json.dumps(
-            {"diff": {"decision": diff_words.CANNOT_TELL, "answer": headline}}, ensure_ascii=False
-        )
-        if args.json
-        else f"**{text.markdown(headline)}**"
-        if args.markdown
-        else headline
-    )
+    said = headline
+    if args.json:
+        answer = {"diff": {"decision": diff_words.CANNOT_TELL, "answer": headline}}
+        said = json.dumps(answer, ensure_ascii=False)
+    elif args.markdown:
+        said = f"**{text.markdown(headline)}**"
+    print(said)
     if args.annotations:
         print(
             decided(diff_words.CANNOT_TELL, headline, 3),
@@ -247,6 +229,10 @@ def _version_number(version):
     return major * 10000 + minor * 100 + patch
 
 
+def _nothing():
+    return {"sm": set(), "verdicts": set(), "cases": [], "builds": set()}
+
+
 def _failing(diff):
     """{(pass, engine, knobs): {"sm": set, "verdicts": set, "cases": [case], "builds": set}} of what worsened, by the configurations that fail in the candidate."""
     found = {}
@@ -257,15 +243,12 @@ def _failing(diff):
             slot, case = diff.slots[pair], diff.names[pair]
             _, second = diff.sides.answers(slot, case)
             for answer in second:
-                if (
-                    is_finding(answer.outcome)
-                    and answer.chosen[0] in ("cudnn", "")
-                    and answer.chosen[1].isdigit()
-                ):
-                    one = found.setdefault(
-                        (value_of(parse(case), "pass"), int(answer.chosen[1]), answer.chosen[2]),
-                        {"sm": set(), "verdicts": set(), "cases": [], "builds": set()},
-                    )
+                backend, engine, knobs = answer.chosen
+                if not is_finding(answer.outcome) or backend not in ("cudnn", ""):
+                    continue
+                if engine.isdigit():
+                    key = value_of(parse(case), "pass"), int(engine), knobs
+                    one = found.setdefault(key, _nothing())
                     one["sm"].add(answer.sm)
                     one["verdicts"].add(answer.outcome)
                     one["cases"].append(case)
@@ -279,7 +262,7 @@ def errata(diff):
     rules = []
     for word, engine in sorted({key[:2] for key in found}):
         settings = {key[2]: one for key, one in found.items() if key[:2] == (word, engine)}
-        every = {"sm": set(), "verdicts": set(), "cases": [], "builds": set()}
+        every = _nothing()
         for one in settings.values():
             for key in ("sm", "verdicts", "builds"):
                 every[key] |= one[key]

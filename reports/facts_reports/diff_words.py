@@ -252,11 +252,8 @@ def exactness(group):
     if group.where == "":
         return f"all {text.count(group.total, 'case')} {among}"
     hits = f"the predicate fits {'all ' if group.hits == group.total > 1 else f'{group.hits:,} of ' if group.hits < group.total else ''}{text.count(group.total, 'case')}"
-    also = (
-        f"; it also fits {text.count(group.also, 'case')} that changed in another way"
-        if group.also
-        else ""
-    )
+    also = f"; it also fits {text.count(group.also, 'case')} that changed in another way"
+    also = also if group.also else ""
     if not group.among:
         return f"{hits}; there are no other cases {among}{also}"
     if group.among == 1:
@@ -265,13 +262,8 @@ def exactness(group):
 
 
 def _ratio(group):
-    return (
-        ""
-        if not group.ratio
-        else "from nothing"
-        if group.ratio == float("inf")
-        else f"up to {group.ratio:.3g} times"
-    )
+    said = "from nothing" if group.ratio == float("inf") else f"up to {group.ratio:.3g} times"
+    return said if group.ratio else ""
 
 
 def detail(group):
@@ -287,18 +279,21 @@ def _indented(line):
 def on(diff, group):
     """The devices of a group, where others were compared too and its predicate names none."""
     slots = diff.sides.slots
-    mine = dict.fromkeys(
-        slots[diff.slots[pair]].second[1] for pair in members(group.members, len(diff.names))
-    )
-    return (
-        ""
-        if len(mine) == len(slots) or {"device", "sm"} & set(re.findall(r"\w+", group.where or ""))
-        else ", ".join(mine)
-    )
+    pairs = members(group.members, len(diff.names))
+    mine = dict.fromkeys(slots[diff.slots[pair]].second[1] for pair in pairs)
+    named = {"device", "sm"} & set(re.findall(r"\w+", group.where or ""))
+    return "" if named or len(mine) == len(slots) else ", ".join(mine)
 
 
 def where_words(group):
     return {None: "no predicate found", "": "every case"}.get(group.where, group.where)
+
+
+_MEASURES = {
+    "slower": ("exec_us", "µs"),
+    "plan slower": ("plan_ms", "ms"),
+    "workspace larger": ("workspace_bytes", "bytes"),
+}
 
 
 def before_after(diff, group):
@@ -306,26 +301,17 @@ def before_after(diff, group):
     first, second = diff.sides.answers(group.slot, group.case)
     ends = [worst(answers) if answers else None for answers in (first, second)]
     if group.engine:
-        ends = (
-            _configuration(first, d.renumbered(diff, group.slot, group.case, first), second, group)
-            or ends
-        )
+        same = d.renumbered(diff, group.slot, group.case, first)
+        ends = _configuration(first, same, second, group) or ends
     said = [state_words(end) if end else "no answer" for end in ends]
     if group.word in ("engine changed", "knobs changed"):
         said = [_offered_words(answers[0]) for answers in (first, second)]
-    timed = (
-        d.timed(diff, group.slot, group.case)
-        if group.word in ("slower", "time unknown") and diff.times
-        else []
-    )
+    is_time = group.word in ("slower", "time unknown") and diff.times
+    timed = d.timed(diff, group.slot, group.case) if is_time else []
     if timed:
         said = [f"{times.microseconds(side, config).middle:,.6g} µs" for side, config in timed]
     elif group.ratio:
-        name, unit = {
-            "slower": ("exec_us", "µs"),
-            "plan slower": ("plan_ms", "ms"),
-            "workspace larger": ("workspace_bytes", "bytes"),
-        }[group.word]
+        name, unit = _MEASURES[group.word]
         said = [f"{getattr(answers[0], name):,.6g} {unit}" for answers in (first, second)]
     return said
 
@@ -333,9 +319,8 @@ def before_after(diff, group):
 def _configuration(first, renumbered, second, group):
     """The configuration of engine=all that a group names, before and after."""
     for before, same in zip(first, renumbered):
-        if group.engine == "engine " + same.chosen[1] + "".join(
-            f" {k}={v}" for k, v in same.chosen[2]
-        ):
+        knobs = "".join(f" {k}={v}" for k, v in same.chosen[2])
+        if group.engine == f"engine {same.chosen[1]}{knobs}":
             for after in second:
                 if after.chosen[1:] == same.chosen[1:]:
                     return before, after
@@ -345,18 +330,17 @@ def _configuration(first, renumbered, second, group):
 def _offered_words(answer):
     indices = list(dict.fromkeys(index for index, *_ in answer.offered))
     knobs = " ".join(f"{k}={v}" for k, v in answer.offered[0][1]) if answer.offered else ""
-    return f"{answer.chosen[0]} engines {' '.join(indices) or 'none'}" + (
-        f" ({knobs})" if knobs else ""
-    )
+    said = f"{answer.chosen[0]} engines {' '.join(indices) or 'none'}"
+    return f"{said} ({knobs})" if knobs else said
 
 
 def targets_words(diff):
     """What was compared with what, a line for each pair of targets."""
     out = []
-    for slot, (pair) in enumerate(diff.sides.slots[:_TARGETS]):
+    for slot, pair in enumerate(diff.sides.slots[:_TARGETS]):
         grades = [
             "/".join(sorted(diff.record(side).targets[t]["grades"])) or "nothing answered"
-            for side, t in enumerate((pair.first, pair.second))
+            for side, t in enumerate(pair)
         ]
         counts = []
         for outcome in reversed(OUTCOMES):
@@ -379,33 +363,26 @@ def provenance(diff):
     out = []
     for side in (0, 1):
         record = diff.record(side)
-        builds = {(slot.first, slot.second)[side][0] for slot in diff.sides.slots}
+        builds = {slot[side][0] for slot in diff.sides.slots}
         runs = [
             r
             for r in record.runs.values()
-            if any(
-                isinstance(t, dict) and t.get("build") in builds for t in r.get("targets") or [{}]
-            )
+            if {t.get("build") for t in text.objects(r, "targets")} & builds
         ] or list(record.runs.values())
 
         def said(key, limit=40):
             values = sorted({text.line(str(r.get(key)), limit) for r in runs if r.get(key)})
-            return ", ".join(values[:3]) + (" …" if len(values) > 3 else "") or "unknown"
+            return _some(values, most=3) or "unknown"
 
         checked = {
             str(lib.get("record"))
             for t, about in record.targets.items()
             if t[0] in builds
-            for lib in about.get("line", {}).get("libraries") or []
-            if isinstance(lib, dict) and lib.get("in_build") is not False
+            for lib in text.objects(about.get("line", {}), "libraries")
+            if lib.get("in_build") is not False
         }
-        proof = (
-            ""
-            if not checked
-            else ", libraries match their package"
-            if checked <= {"ok"}
-            else ", libraries not verified"
-        )
+        proof = "match their package" if checked <= {"ok"} else "not verified"
+        proof = f", libraries {proof}" if checked else ""
         out.append(
             f"{', '.join(text.line(b, 60) for b in sorted(builds))}: suite {said('suite_hash')}, {said('started')[:60]}, FACTS {said('facts')}{proof}"
         )
