@@ -58,12 +58,8 @@ def _number(value, otherwise):
 
 def _key(item):
     """(case, build, device); None: one is missing."""
-    case, build, device = item.get("case"), item.get("build"), item.get("device")
-    return (
-        (case, build, device)
-        if isinstance(case, str) and isinstance(build, str) and isinstance(device, str)
-        else None
-    )
+    key = tuple(item.get(name) for name in ("case", "build", "device"))
+    return key if all(isinstance(part, str) for part in key) else None
 
 
 class Merge:
@@ -71,9 +67,7 @@ class Merge:
 
     def __init__(self, force=False):
         """`force`: records of different suites are joined all the same."""
-        self.db = sqlite3.connect(
-            "", isolation_level=None
-        )  # a file of SQLite's own, gone at the end
+        self.db = sqlite3.connect("", isolation_level=None)  # a file of SQLite's own
         self.db.executescript(_SCHEMA)
         self.db.execute("BEGIN")
         self.force = force
@@ -109,15 +103,11 @@ class Merge:
                 objects += 1
                 if objects % 5000 == 0:
                     self._flush()
-                self._take(
-                    item,
-                    (len(self.files) - 1, report.at, len(line.rstrip(b"\n").removesuffix(b"\r"))),
-                    report,
-                )
+                length = len(line.rstrip(b"\n").removesuffix(b"\r"))
+                self._take(item, (len(self.files) - 1, report.at, length), report)
         except OSError as error:
-            raise MergeError(
-                path, error.strerror, BAD_INPUT if error.errno in _NO_FILE else ENVIRONMENT
-            ) from None
+            status = BAD_INPUT if error.errno in _NO_FILE else ENVIRONMENT
+            raise MergeError(path, error.strerror, status) from None
         if not objects:
             raise MergeError(path, "is not a record (no line could be read)", BAD_INPUT)
         self.bad += report.unreadable
@@ -142,11 +132,8 @@ class Merge:
         report.run = str(run.get("id") or "?")
         suite = str(run.get("suite_hash") or "")
         if self.suite and suite != self.suite and not self.force:
-            raise MergeError(
-                report.name,
-                "belongs to another suite than the earlier records; --force joins them anyway",
-                BAD_INPUT,
-            )
+            what = "belongs to another suite than the earlier records; --force joins them anyway"
+            raise MergeError(report.name, what, BAD_INPUT)
         self.suite = self.suite or suite
         self.runs.setdefault(report.run, run)
         self.run_places.setdefault(report.run, place)
@@ -156,9 +143,8 @@ class Merge:
             report.refuse("a row without case, build or device")
             return
         row = {name: item.get(name) for name in ("case", "build", "device", "verdict", "stage")}
-        row.update(
-            attempt=_number(item.get("attempt"), 1), config=_number(item.get("config"), None)
-        )
+        row["attempt"] = _number(item.get("attempt"), 1)
+        row["config"] = _number(item.get("config"), None)
         run = item["run"] if isinstance(item.get("run"), str) and item["run"] else report.run
         started = str(self.runs.get(run, {}).get("started", ""))
         self._seen.append((*latest.columns(row, started), run, *place))
@@ -185,16 +171,11 @@ class Merge:
             self.db.execute(
                 "INSERT INTO run VALUES(?,?,?)", (name, suite, _number(run.get("cases"), 0))
             )
-            for target in run.get("targets") or []:
-                if (
-                    isinstance(target, dict)
-                    and isinstance(target.get("build"), str)
-                    and isinstance(target.get("device"), str)
-                ):
-                    self.db.execute(
-                        "INSERT INTO pair VALUES(?,?,?,?,?)",
-                        (suite, target["build"], target["device"], *(_number(n, 1) for n in part)),
-                    )
+            for target in text.objects(run, "targets"):
+                at = target.get("build"), target.get("device")
+                if all(isinstance(name, str) for name in at):
+                    values = (suite, *at, *(_number(n, 1) for n in part))
+                    self.db.execute("INSERT INTO pair VALUES(?,?,?,?,?)", values)
 
     def _one(self, query):
         return self.db.execute(query).fetchone()[0] or 0
@@ -256,12 +237,8 @@ class Merge:
         """Writes the runs, other lines, the rows that stay, and an end. Returns what is missing."""
         self._finish()
         missing = self.missing()
-        end = {
-            "run": "merge",
-            "complete": not missing,
-            "rows": self.rows,
-            **({"missing": missing} if missing else {}),
-        }
+        end = {"run": "merge", "complete": not missing, "rows": self.rows}
+        end |= {"missing": missing} if missing else {}
         runs = sorted(self.runs, key=lambda name: (str(self.runs[name].get("started", "")), name))
         try:
             with _open_output(path, overwrite) as stream:
@@ -269,10 +246,8 @@ class Merge:
                     stream.write(self._line(*place))
                 for place in self.db.execute("SELECT file, at, length FROM kept ORDER BY id"):
                     stream.write(self._line(*place))
-                stream.write(
-                    json.dumps({"end": end}, separators=(",", ":"), ensure_ascii=False).encode()
-                    + b"\n"
-                )
+                said = json.dumps({"end": end}, separators=(",", ":"), ensure_ascii=False)
+                stream.write(said.encode() + b"\n")
                 stream.flush()
                 _sync(stream)
         except OSError as error:
@@ -283,26 +258,13 @@ class Merge:
 def _open_output(path, overwrite):
     """Only one process writes a record at a time: `flock`, as the supervisor does."""
     device = str(path).startswith("/dev/")  # /dev/stdout, and what `>(...)` of a shell stands for
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if device else os.O_NOFOLLOW)
     try:
-        stream = os.fdopen(
-            os.open(
-                path,
-                os.O_RDWR
-                | os.O_CREAT
-                | os.O_APPEND
-                | os.O_CLOEXEC
-                | (0 if device else os.O_NOFOLLOW),
-                0o666,
-            ),
-            "wb",
-            1 << 20,
-        )
+        stream = os.fdopen(os.open(path, flags, 0o666), "wb", 1 << 20)
     except OSError as error:
-        raise MergeError(
-            path,
-            "is a link; give the file itself" if error.errno == errno.ELOOP else error.strerror,
-            ENVIRONMENT,
-        ) from None
+        link = "is a link; give the file itself"
+        why = link if error.errno == errno.ELOOP else error.strerror
+        raise MergeError(path, why, ENVIRONMENT) from None
     with contextlib.ExitStack() as undo:
         undo.callback(stream.close)
         try:
@@ -313,11 +275,8 @@ def _open_output(path, overwrite):
         if not (device or stat.S_ISREG(about.st_mode) or stat.S_ISCHR(about.st_mode)):
             raise MergeError(path, "is no file; give another name", ENVIRONMENT)
         if stat.S_ISREG(about.st_mode) and about.st_nlink > 1:
-            raise MergeError(
-                path,
-                "has a second name (a hard link), and its contents would change too; give another file",
-                ENVIRONMENT,
-            )
+            what = "has a second name (a hard link), and its contents would change too; give another file"
+            raise MergeError(path, what, ENVIRONMENT)
         if stat.S_ISREG(about.st_mode) and about.st_size:
             if not overwrite:
                 raise MergeError(path, "exists; --overwrite replaces it", BAD_INPUT)

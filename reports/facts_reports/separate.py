@@ -26,6 +26,7 @@ _OPERATORS = {
     ">=": operator.ge,
 }
 _EXACT = 1.5  # a score that only an exact conjunction has
+_AS_DIGITS = b"01".ljust(256)  # of False and True
 _DIGITS = bytes(c == 49 for c in range(256))  # of a digit 0 or 1 its value
 _MODULI = (128, 64, 16, 8)
 _PAIRS = (("s.q", "s.kv"), ("h.q", "h.k"), ("h.k", "h.v"), ("d.qk", "d.v"))
@@ -95,22 +96,13 @@ class Columns:
 
     def __init__(self, names, subjects):
         """`names` of cases; `subjects` {key: a value for each name}."""
-        self.size, self.columns, self._leaves, self._each, self._found, self._pick = (
-            len(names),
-            {},
-            {},
-            {},
-            {},
-            {},
-        )
-        self._all = (1 << self.size) - 1
+        self.size, self._all = len(names), (1 << len(names)) - 1
+        self.columns, self._leaves, self._each, self._found, self._pick = {}, {}, {}, {}, {}
         keys = self._keys(
             {token.partition("=")[0] for name in dict.fromkeys(names) for token in name.split()}
         )
         different = {}
-        which = [
-            different.setdefault(name, len(different)) for name in names
-        ]  # several devices were asked the same
+        which = [different.setdefault(name, len(different)) for name in names]
         column = cases.Columns(tuple(different))
         for key in keys:
             place = {}
@@ -155,28 +147,21 @@ class Columns:
             return self._all ^ self.bits(key, _OPPOSITE[op], value, modulus)
         if (key, op, value, modulus) not in self._found:
             truth = self._truth(key, op, value, modulus)
-            digits = (
-                bytes(codes.tolist()).translate(truth.ljust(256, b"0"))
-                if len(values) <= 256
-                else bytes(self._pick[key](truth))
-            )
+            if len(values) <= 256:
+                digits = bytes(codes.tolist()).translate(truth.ljust(256, b"0"))
+            else:
+                digits = bytes(self._pick[key](truth))
             self._found[key, op, value, modulus] = int(digits, 2)
         return self._found[key, op, value, modulus]
 
     def _truth(self, key, op, value, modulus):
         """Is a comparison true: a digit 0 or 1 for each distinct value, as predicate.compare says."""
-        numbers, right = (
-            self.numbers.get(key),
-            predicate.number(value) if isinstance(value, str) else None,
-        )
+        numbers = self.numbers.get(key)
+        right = predicate.number(value) if isinstance(value, str) else None
         if numbers and right is not None and op in _OPERATORS and None not in numbers:
-            holds = _OPERATORS[op]
-            rests = (
-                (math.fmod(n, modulus) if n < math.inf else n for n in numbers)
-                if modulus
-                else numbers
-            )
-            return bytes(map(holds, rests, repeat(right))).translate(b"01".ljust(256))
+            if modulus:
+                numbers = (math.fmod(n, modulus) if n < math.inf else n for n in numbers)
+            return bytes(map(_OPERATORS[op], numbers, repeat(right))).translate(_AS_DIGITS)
         return bytes(
             49 if v is not None and predicate.compare(op, key, v, value, modulus) else 48
             for v in self.columns[key][0]
@@ -188,31 +173,27 @@ class Columns:
         if len(values) <= 256:
             if key not in self._each:
                 digits = bytes(codes.tolist())
-                self._each[key] = [
-                    int(digits.translate(bytes(49 if c == one else 48 for c in range(256))), 2)
-                    for one in range(len(values))
-                ]
+                ones = (
+                    digits.translate(bytes(49 if c == n else 48 for c in range(256)))
+                    for n in range(len(values))
+                )
+                self._each[key] = [int(one, 2) for one in ones]
             tally = {c: n for c, bits in enumerate(self._each[key]) if (n := count(bits & inside))}
         else:
             tally = Counter(compress(codes, f"{inside:0{self.size}b}".encode().translate(_DIGITS)))
-        return [
-            values[c] for c in sorted(tally, key=lambda c: (-tally[c], c)) if values[c] is not None
-        ]
+        order = sorted(tally, key=lambda c: (-tally[c], c))
+        return [values[c] for c in order if values[c] is not None]
 
     def leaf(self, key, op, value, cost, modulus=0):
-        shown = (
-            f"({', '.join(map(_quoted, value))})"
-            if op == "in"
-            else value
-            if op in "~!~" or value in cases.numbers()
-            else _quoted(value)
-        )
+        if op == "in":
+            shown = f"({', '.join(map(_quoted, value))})"
+        else:
+            shown = value if op in "~!~" or value in cases.numbers() else _quoted(value)
         said = f"{key}{f'%{modulus}' if modulus else ''}{' in ' if op == 'in' else op}{shown}"
         if said not in self._leaves:
             bits = self.bits(key, op, tuple(value) if op == "in" else value, modulus)
-            self._leaves[said] = _Leaf(
-                key, said, bits, cost + (0.6 if key in _DULL else 0.3 if key in _followers() else 0)
-            )
+            cost += 0.6 if key in _DULL else 0.3 if key in _followers() else 0
+            self._leaves[said] = _Leaf(key, said, bits, cost)
         return self._leaves[said]
 
     def across(self, left, op, right):
@@ -257,11 +238,9 @@ def _number_leaves(columns, key, inside, yes):
     values = sorted((v for v in inside if v != "inf"), key=float)
     least, most = min(yes, key=float), max(yes, key=float)
     place = {v: i for i, v in enumerate(values)}
-    cuts = (
-        set(range(1, len(values)))
-        if len(values) <= _VALUES
-        else {round(k * len(values) / _VALUES) for k in range(1, _VALUES)}
-    )
+    cuts = {round(k * len(values) / _VALUES) for k in range(1, _VALUES)}
+    if len(values) <= _VALUES:
+        cuts = set(range(1, len(values)))
     cuts |= {place.get(least, 0), place[most] + 1 if most in place else 0}
     for cut in sorted(c for c in cuts if 0 < c < len(values)):
         below, above = values[cut - 1], values[cut]
@@ -278,16 +257,12 @@ def _number_leaves(columns, key, inside, yes):
 
 
 def _word_leaves(columns, key, inside, yes):
-    heads = {v.split(":")[0] for v in yes if ":" in v} | (
-        {"thd", "t"} if key == "layout" else set()
-    )
+    heads = {v.split(":")[0] for v in yes if ":" in v}
+    heads |= {"thd", "t"} if key == "layout" else set()
     for head in sorted(heads):
         glob = f"{head}*"
-        if (
-            _is_plain(head)
-            and not set(head) & set("*?")
-            and 1 < sum(v.startswith(head) for v in inside) < len(inside)
-        ):
+        some = 1 < sum(v.startswith(head) for v in inside) < len(inside)
+        if some and _is_plain(head) and not set(head) & set("*?"):
             yield columns.leaf(key, "~", glob, 1.2)
 
 
@@ -300,17 +275,9 @@ def _leaves_of(columns, key, changed, universe):
         yield columns.leaf(key, "=", value, 1)
         yield columns.leaf(key, "!=", value, 1.2)
     if 2 <= len(yes) <= 4 and len(yes) < len(inside):
-        yield columns.leaf(
-            key,
-            "in",
-            sorted(yes, key=(lambda v: (float(v), v)) if numeric else None),
-            1 + len(yes) / 3,
-        )
-    yield from (
-        _number_leaves(columns, key, inside, yes)
-        if numeric
-        else _word_leaves(columns, key, inside, yes)
-    )
+        order = sorted(yes, key=(lambda v: (float(v), v)) if numeric else None)
+        yield columns.leaf(key, "in", order, 1 + len(yes) / 3)
+    yield from (_number_leaves if numeric else _word_leaves)(columns, key, inside, yes)
 
 
 def _leaves(columns, changed, universe):
@@ -324,19 +291,14 @@ def _leaves(columns, changed, universe):
     for leaf in found:
         bits = leaf.bits & universe
         if bits and bits != universe:
-            held = best.setdefault(
-                bits, leaf
-            )  # one look-up: the hash of such an integer takes long
+            held = best.setdefault(bits, leaf)  # the hash of such an integer takes long
             if (leaf.cost, leaf.text) < (held.cost, held.text):
                 best[bits] = leaf
     total, rest = count(changed), count(universe & ~changed) or 1
 
     def use(leaf):
-        return (
-            count(leaf.bits & changed) / total
-            - count(leaf.bits & universe & ~changed) / rest
-            - leaf.cost / 100
-        )
+        others = count(leaf.bits & universe & ~changed)
+        return count(leaf.bits & changed) / total - others / rest - leaf.cost / 100
 
     return sorted(best.values(), key=use, reverse=True)[:_LEAVES]
 
@@ -410,13 +372,8 @@ def _one(columns, changed, universe, otherwise=0):
             for leaf in found[0]:
                 holds &= leaf.bits
             holds = holds if form == "{}" else universe & ~holds
-            told.append(
-                (
-                    len(found[0]) + (form != "{}"),
-                    form.format(_said(columns, found[0])),
-                    count(holds & otherwise),
-                )
-            )
+            said, also = form.format(_said(columns, found[0])), count(holds & otherwise)
+            told.append((len(found[0]) + (form != "{}"), said, also))
     if not told:
         return None
     _, said, also = min(told)
@@ -426,9 +383,8 @@ def _one(columns, changed, universe, otherwise=0):
 def rules(columns, changed, universe, otherwise=0):
     """[Rule]: rules that separate `changed` from the rest of `universe`. One exact rule, if there is one: first against all others, then without those that
     changed `otherwise`. Otherwise a greedy cover: each rule is about the cases that the rules before it left. Uncovered cases come last, with text None."""
-    one = _one(columns, changed, universe) or (
-        _one(columns, changed, universe, otherwise & ~changed) if otherwise & ~changed else None
-    )
+    rest = otherwise & ~changed
+    one = _one(columns, changed, universe) or (rest and _one(columns, changed, universe, rest))
     if one:
         return [one]
     out, left = [], changed
@@ -437,15 +393,8 @@ def rules(columns, changed, universe, otherwise=0):
         if not found or count(found[1] & left) < max(2, count(left) // 4):
             break
         chosen, bits = found
-        hits = bits & left
-        out.append(
-            Rule(
-                _said(columns, chosen),
-                count(hits),
-                count(bits & universe & ~(changed | otherwise)),
-                hits,
-                count(bits & universe & otherwise & ~changed),
-            )
-        )
+        hits, others = bits & left, count(bits & universe & ~(changed | otherwise))
+        also = count(bits & universe & otherwise & ~changed)
+        out.append(Rule(_said(columns, chosen), count(hits), others, hits, also))
         left &= ~bits
     return out + ([Rule(None, count(left), 0, left)] if left else [])

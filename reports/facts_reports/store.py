@@ -56,12 +56,9 @@ def _version(cudnn):
 
 def _most(run):
     """Cases times targets: a run cannot plan more."""
-    cases, targets = run.get("cases"), run.get("targets")
-    return (
-        cases * len(targets)
-        if isinstance(cases, int) and isinstance(targets, list) and cases > 0 and targets
-        else math.inf
-    )
+    cases, targets = run.get("cases"), text.objects(run, "targets")
+    known = isinstance(cases, int) and cases > 0 and targets
+    return cases * len(targets) if known else math.inf
 
 
 def wall_ms(row):
@@ -78,19 +75,11 @@ class Store:
         return item
 
     def __init__(self):
-        self.db = sqlite3.connect(
-            ""
-        )  # a file of SQLite's own, gone at the end: the system may page it out
+        self.db = sqlite3.connect("")  # a file of SQLite's own, gone at the end
         self.db.execute("PRAGMA cache_size=-262144")
         self.db.execute(_SCHEMA)
-        self.runs, self.targets, self.target_lines, self.files, self.starts, self.turns = (
-            {},
-            {},
-            [],
-            [],
-            {},
-            [],
-        )
+        self.runs, self.targets, self.starts = {}, {}, {}
+        self.target_lines, self.files, self.turns = [], [], []
         self._answers = {}  # to what is asked often: nothing changes after finish()
         self._builds = self._totals = self.findings = None
         self.gpus = {}  # device: its number, as --device wants it
@@ -111,18 +100,12 @@ class Store:
         elif word == "end":
             self.runs.setdefault(run, {})["end"] = value
         elif word == "start":
-            key = (
-                str(value.get("case", "")),
-                str(value.get("build", "")),
-                str(value.get("device", "")),
-            )
+            key = tuple(str(value.get(name, "")) for name in ("case", "build", "device"))
             self.starts[key] = self.starts.get(key, 0) + 1
 
     def add_row(self, row):
         if self.starts:
-            self.starts.pop(
-                (row["case"], row["build"], row["device"]), None
-            )  # what has a row is not missing
+            self.starts.pop((row["case"], row["build"], row["device"]), None)  # it has a row
         expectation = row.get("expectation")
         outcome = outcome_of(row["verdict"], row["grade"], row["supported"], expectation)
         started = str(self.runs.get(row["run"], {}).get("started", ""))
@@ -171,20 +154,14 @@ class Store:
         if named.issuperset(self.runs):
             return []
         pairs = self.db.execute("SELECT DISTINCT run, build, device FROM seen").fetchall()
-        return [
-            {"run": run, "build": build, "device": device}
-            for run, build, device in pairs
-            if run not in named
-        ]
+        names = ("run", "build", "device")
+        return [dict(zip(names, at)) for at in pairs if at[0] not in named]
 
     @staticmethod
     def _plan(run):
         """A resumed or repeated run plans the same again; another shard or another target plans more."""
-        return (
-            str(run.get("suite_hash")),
-            str(run.get("shard")),
-            json.dumps(run.get("targets"), sort_keys=True),
-        )
+        targets = json.dumps(run.get("targets"), sort_keys=True)
+        return str(run.get("suite_hash")), str(run.get("shard")), targets
 
     def _count_planned_twice(self):
         """Suites overlap: a case that two plans ask of one target is answered for both, and there is one answer."""
@@ -297,13 +274,9 @@ class Store:
     def pairs(self, finding):
         """{outcome: number of (case, build, device)} whose worst row of this standing ended so; worst first. What is news is not counted as known."""
         news = (
-            ""
-            if finding == NEWS
-            else (
-                " AND NOT EXISTS (SELECT 1 FROM row n WHERE n.case_name=row.case_name AND n.build=row.build"
-                f" AND n.device=row.device AND n.finding={NEWS})"
-            )
-        )
+            " AND NOT EXISTS (SELECT 1 FROM row n WHERE n.case_name=row.case_name AND n.build=row.build"
+            f" AND n.device=row.device AND n.finding={NEWS})"
+        ) * (finding != NEWS)
         return dict(
             self._once(
                 "SELECT outcome, count(*) FROM (SELECT outcome, min(rank) AS worst FROM row WHERE finding=?"
@@ -326,11 +299,7 @@ class Store:
         shards = {}
         for run in self.runs.values():
             planned = run.get("planned")
-            if (
-                isinstance(planned, int)
-                and not isinstance(planned, bool)
-                and 0 <= planned < 1 << 40
-            ):
+            if type(planned) is int and 0 <= planned < 1 << 40:
                 shards[self._plan(run)] = min(planned, _most(run))
         said = sum(shards.values()) - self._planned_twice
         planned = max(said, answered + named)
@@ -346,11 +315,8 @@ class Store:
         }
 
     def complete(self):
-        return (
-            bool(self.files)
-            and all(f.complete for f in self.files)
-            and self.totals()["missing"] == 0
-        )
+        whole = bool(self.files) and all(f.complete for f in self.files)
+        return whole and self.totals()["missing"] == 0
 
 
 def load(inputs):
