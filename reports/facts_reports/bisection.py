@@ -65,10 +65,10 @@ class Bisection:
     def repeat(self, before, after):
         """The command that asks both sides again."""
         about = self.about
-        return (
-            f"facts {'run' if about['ran'] else 'decide'} '{about['case']}' --cudnn {before['build']},{after['build']} --device {about['asked_device']}"
-            + (" --plan" if about["plan"] and not about["ran"] else "")
-        )
+        do, plan = "run" if about["ran"] else "decide", about["plan"] and not about["ran"]
+        builds = f"{before['build']},{after['build']}"
+        said = f"facts {do} '{about['case']}' --cudnn {builds} --device {about['asked_device']}"
+        return said + " --plan" * plan
 
     def _ranges(self):
         """Every version that was asked; neighbours that say the same share a line."""
@@ -96,11 +96,8 @@ class Bisection:
                 return
 
     def _edge(self, before, after, between):
-        change, one, two = (
-            self.change(before, after),
-            self._side(before, after, before),
-            self._side(before, after, after),
-        )
+        change = self.change(before, after)
+        one, two = (self._side(before, after, said) for said in (before, after))
         if between:
             yield f"{change} between: {one} {before['cudnn']}, {two} {after['cudnn']}"
         elif self.about["by"] == "verdict":
@@ -119,20 +116,15 @@ class Bisection:
         for edge in self.edges:
             yield from self._edge(*edge)
         if about["outcome"] == "equal":
-            rest = (
-                ", and so does every version between them that answered"
-                if about["all"]
-                else "; --all also asks the versions between"
-            )
+            rest = "; --all also asks the versions between"
+            if about["all"]:
+                rest = ", and so does every version between them that answered"
             yield f"no change: {versions[about['first']]['cudnn']} and {versions[about['last']]['cudnn']} give the same answer{rest}"
         if about["outcome"] == "nothing":
             yield "no answer: fewer than two versions could be asked"
         asked = sum(said["asked"] for said in versions)
-        yield f"{asked} of {text.count(len(versions), 'version')} asked" + (
-            "; both sides of each change were asked twice and gave the same answer"
-            if self.edges
-            else ""
-        )
+        twice = "; both sides of each change were asked twice and gave the same answer"
+        yield f"{asked} of {text.count(len(versions), 'version')} asked" + twice * bool(self.edges)
 
     # ---- for programs: an object for each edge, and one for the whole ------------------------------------------------------------
 
@@ -141,22 +133,13 @@ class Bisection:
         out = {key: said[key] for key in ("cudnn", "build", "verdict")}
         if said["engine"] >= 0:
             out["engine"] = said["engine"]
-        return {
-            **out,
-            **{
-                key: said[key]
-                for key in ("engines", "knobs", "class", "text", "rule", "known")
-                if said[key]
-            },
-        }
+        more = ("engines", "knobs", "class", "text", "rule", "known")
+        return {**out, **{key: said[key] for key in more if said[key]}}
 
     @staticmethod
     def _silent(versions):
-        return [
-            {"cudnn": said["cudnn"], "why": why_not(said)}
-            for said in versions
-            if _has_no_part(said)
-        ]
+        found = filter(_has_no_part, versions)
+        return [{"cudnn": said["cudnn"], "why": why_not(said)} for said in found]
 
     def objects(self):
         about, versions = self.about, self.versions
@@ -185,9 +168,8 @@ class Bisection:
 
 def main(argv):
     """FILE"""
-    shown = Bisection(
-        [json.loads(line) for line in Path(argv[0]).read_text(encoding="utf-8").splitlines()]
-    )
+    lines = Path(argv[0]).read_text(encoding="utf-8").splitlines()
+    shown = Bisection([json.loads(line) for line in lines])
     if shown.about["json"]:
         for one in shown.objects():
             print(json.dumps(one, separators=(",", ":"), ensure_ascii=False))

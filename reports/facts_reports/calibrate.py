@@ -10,7 +10,7 @@ import math
 import os
 import sys
 
-from . import asking, cases, reader
+from . import asking, cases, reader, words
 from .files import replaced
 from .options import (
     ENVIRONMENT,
@@ -44,11 +44,8 @@ POOLS = {
 def _number(record, key):
     """Numbers that are not finite are words in a record."""
     value = record.get(key, 0.0)
-    return (
-        float(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-        else math.inf
-    )
+    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if known else math.inf
 
 
 def _object(record, key):
@@ -62,9 +59,7 @@ def _off(error):
 
 def _is_refused(row, errors):
     """A gate of any tensor, or a check of the case, refused the answer."""
-    return row["verdict"] == "wrong" or any(
-        _number(error, "ratio") > 1 for error in errors.values()
-    )
+    return row["verdict"] == "wrong" or any(_number(e, "ratio") > 1 for e in errors.values())
 
 
 class Peak:
@@ -76,9 +71,7 @@ class Peak:
     def note(self, value, error, case):
         if self.value < value < math.inf:
             self.value, self.case = value, case
-            self.got, self.want, self.bound = (
-                _number(error, key) for key in ("got", "want", "bound")
-            )
+            self.got, self.want, self.bound = (_number(error, k) for k in ("got", "want", "bound"))
 
 
 def _is_wild(errors):
@@ -90,9 +83,8 @@ def _is_wild(errors):
             or (_number(gates, "tl") > WILD and tensor != "stats")
         ):
             return True
-    stats = errors.get(
-        "stats", {}
-    )  # LSE may be further off: a row sum of rounded P is 1082 tau away, and O does not move
+    # LSE may be further off: a row sum of rounded P is 1082 tau away, and O does not move.
+    stats = errors.get("stats", {})
     return _number(_object(stats, "gates"), "tl") > 1 and not _off(stats) < 2**-7
 
 
@@ -103,17 +95,11 @@ class Engine:
         self.sm, self.backend, self.dtype, self.passes, self.number = key
         self.device, self.rows, self.wild, self.known = "", 0, 0, 0
         self.refused = []  # cases with an answer that a gate refuses
-        self.gauss, self.squares, self.elements = (
-            {},
-            {},
-            {},
-        )  # by version: rows of fill=gauss; by (version, pool)
+        # By version: rows of fill=gauss; by (version, pool).
+        self.gauss, self.squares, self.elements = {}, {}, {}
         self.t1 = {key: Peak() for key in POOLS}
-        self.tl, self.stats_loss, self.sum_loss = (
-            Peak(),
-            Peak(),
-            Peak(),
-        )  # of fill=unip: |LSE - ln n|; |1 - O| where V is 1
+        # Of fill=unip: |LSE - ln n|; |1 - O| where V is 1.
+        self.tl, self.stats_loss, self.sum_loss = Peak(), Peak(), Peak()
 
     def add(self, row, errors, get):
         if _object(row, "expectation").get("met"):  # a known failure is no rounding
@@ -124,13 +110,8 @@ class Engine:
             return
         self.rows += 1
         self.device = row["device"]
-        gauss, unip, grouped, case, version = (
-            get("fill") == "gauss",
-            get("fill") == "unip",
-            "/" in get("h"),
-            row["case"],
-            row["cudnn"],
-        )
+        gauss, unip, grouped = get("fill") == "gauss", get("fill") == "unip", "/" in get("h")
+        case, version = row["case"], row["cudnn"]
         self.gauss[version] = self.gauss.get(version, 0) + gauss
         if _is_refused(row, errors):
             self.refused.append(case)
@@ -156,16 +137,12 @@ class Engine:
         """{pool: mean (E/sigma)^2} of these versions of cuDNN, or of all together."""
         found = {}
         for key in POOLS:
-            pools = [
-                (version, key)
-                for version in versions or self.gauss
-                if (version, key) in self.squares
-            ]
+            asked = ((version, key) for version in versions or self.gauss)
+            pools = [pool for pool in asked if pool in self.squares]
             elements = sum(self.elements[pool] for pool in pools)
             if pools:
-                found[key] = (
-                    sum(self.squares[pool] for pool in pools) / elements if elements else 0.0
-                )
+                squares = sum(self.squares[pool] for pool in pools)
+                found[key] = squares / elements if elements else 0.0
         return found
 
     def has_enough(self):
@@ -196,21 +173,16 @@ class Engine:
     def proposals(self, limits):
         """[(constant, value, limit, peak)]. eps_exp is twice the largest residual, over min(1, 4 |P|_2 + 0.1), of which 1 is the most."""
         eps_exp, acc_pv = limits.get(self.dtype) or limits["f32"]
-        found = (
-            [("eps_exp", 2 * abs(self.tl.got - self.tl.want), eps_exp, self.tl)]
-            if self.tl.value > 1
-            else []
-        )
-        return found + (
-            [("acc_pv", self.sum_loss.value, acc_pv, self.sum_loss)]
-            if self.sum_loss.value > self.sum_loss.bound
-            else []
-        )
+        found = []
+        if self.tl.value > 1:
+            found.append(("eps_exp", 2 * abs(self.tl.got - self.tl.want), eps_exp, self.tl))
+        if self.sum_loss.value > self.sum_loss.bound:
+            found.append(("acc_pv", self.sum_loss.value, acc_pv, self.sum_loss))
+        return found
 
     def table_row(self, date, limits):
-        largest = {
-            key: peak.value for key, peak in {**self.t1, "stats": self.tl}.items() if peak.value > 0
-        }
+        peaks = {**self.t1, "stats": self.tl}
+        largest = {key: peak.value for key, peak in peaks.items() if peak.value > 0}
         row = {
             "sm": self.sm,
             "backend": self.backend,
@@ -226,20 +198,15 @@ class Engine:
             "rms": {key: math.sqrt(mean) for key, mean in self.means().items()},
             "largest": largest,
         }
+        names = {"case": "case", "value": "ratio", "got": "got", "want": "want", "bound": "bound"}
         proposed = [
             {
                 "constant": constant,
                 "value": value,
                 "limit": limit,
-                "because": {
-                    "case": p.case,
-                    "ratio": p.value,
-                    "got": p.got,
-                    "want": p.want,
-                    "bound": p.bound,
-                },
+                "because": {said: getattr(peak, name) for name, said in names.items()},
             }
-            for constant, value, limit, p in self.proposals(limits)
+            for constant, value, limit, peak in self.proposals(limits)
         ]
         return {**row, "proposed": proposed} if proposed else row
 
@@ -258,35 +225,19 @@ class Measured:
         """Lines that are no rows say nothing here."""
 
     def add_row(self, row):
-        errors = {
-            tensor: error for tensor, error in row["errors"].items() if isinstance(error, dict)
-        }
+        errors = dict(words.errors_of(row))
         if errors:
-            get = cases.asked_of(row["case"])
-            engine = row.get("engine")
-            key = (
-                row["sm"] or 0,
-                row["backend"],
-                get("dtype"),
-                get("pass"),
-                -1 if engine is None else engine,
-            )
+            get, engine = cases.asked_of(row["case"]), row.get("engine")
+            number = -1 if engine is None else engine
+            key = (row["sm"] or 0, row["backend"], get("dtype"), get("pass"), number)
             self.engines.setdefault(key, Engine(key)).add(row, errors, get)
 
     def rows(self):
         return sum(engine.rows for engine in self.engines.values())
 
     def table(self, date, limits):
-        return _rounded(
-            {
-                "version": 1,
-                "rows": [
-                    engine.table_row(date, limits)
-                    for engine in self.engines.values()
-                    if engine.rows
-                ],
-            }
-        )
+        rows = [one.table_row(date, limits) for one in self.engines.values() if one.rows]
+        return _rounded({"version": 1, "rows": rows})
 
 
 def _rounded(value):
@@ -318,14 +269,11 @@ def _shown(p):
 
 def describe(engine, limits):
     """The same for a person, line by line. No line starts with a record's text, which may look like a command to a CI runner."""
+    few = f" (too few: {LEAST_ROWS} rows of fill=gauss of each cuDNN version are needed)"
     yield (
         f"backend {engine.backend} sm_{engine.sm} {engine.dtype} {engine.passes} engine {engine.number}: {engine.rows} rows"
-        + (", calibrated" if engine.is_calibrated() else "")
-        + (
-            ""
-            if engine.has_enough()
-            else f" (too few: {LEAST_ROWS} rows of fill=gauss of each cuDNN version are needed)"
-        )
+        + ", calibrated" * engine.is_calibrated()
+        + few * (not engine.has_enough())
     )
     if engine.known:
         yield f"  {engine.known} rows were left out: a known failure explains them"
@@ -348,9 +296,7 @@ def describe(engine, limits):
     if engine.has_wide_partials():
         yield f"  constants: partials_cast false (dk of GQA {means['dk_grouped']:.3f}, of single heads {means['dk']:.3f})"
     for constant, value, limit, peak in engine.proposals(limits):
-        beyond = (
-            ", above which FACTS would miss a liar; no row may have it" if value > limit else ""
-        )
+        beyond = ", above which FACTS would miss a liar; no row may have it" * (value > limit)
         yield f"  proposed: {constant} {value:.3g}, limit {limit:.3g}{beyond}; the case that forces it: {_shown(peak)}"
 
 
@@ -387,9 +333,9 @@ def _run(args):
         raise Failed(
             COMMAND.fail("no GPU here; give --device cpu for the CPU backend", ENVIRONMENT)
         )
-    words = args.given("cudnn", "where", "with", "jobs", "timeout", "pinned-only")
+    given = args.given("cudnn", "where", "with", "jobs", "timeout", "pinned-only")
     status, record = asking.run(
-        "run", args.words, *words, "--device", args.device or "0", out=sys.stderr
+        "run", args.words, *given, "--device", args.device or "0", out=sys.stderr
     )
     if not record:
         raise Failed(status)

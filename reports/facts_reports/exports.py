@@ -31,48 +31,38 @@ def _cell(value):
     """A spreadsheet must not run what a record says."""
     if type(value) is not str:
         value = str(value) if not isinstance(value, bool) else str(int(value))
-    return (
-        "'" + value
-        if value and value[0] in _RISKY and not value.lstrip("+-").replace(".", "", 1).isdigit()
-        else value
-    )
+    number = value.lstrip("+-").replace(".", "", 1).isdigit()
+    return "'" + value if value and value[0] in _RISKY and not number else value
 
 
 def _asked(run):
     """When the rows of a run were asked, what judged them, and of which suite they are: as in the downloads of the page."""
-    return {
-        "asked": run.get("started", ""),
-        "tolerance": run.get("tolerance", ""),
-        "suite_hash": run.get("suite", ""),
-    }
+    keys = {"asked": "started", "tolerance": "tolerance", "suite_hash": "suite"}
+    return {name: run.get(key, "") for name, key in keys.items()}
 
 
 def _cells(row):
     """`row`: as results.json has it."""
     said, reason, expectation = _said(row["case"]), row.get("reason") or {}, row.get("expectation")
+    known = standing(row["outcome"], row["verdict"], expectation) == KNOWN
     all_of = {
         **row,
         "pass": said.get("pass"),
         "dtype": said.get("dtype"),
-        "reason_class": reason.get("class"),
-        "reason_status": reason.get("status"),
+        **{f"reason_{key}": reason.get(key) for key in ("class", "status")},
         "reason": reason.get("text"),
-        "known": (expectation or {}).get("link", "yes")
-        if standing(row["outcome"], row["verdict"], expectation) == KNOWN
-        else "",
+        "known": (expectation or {}).get("link", "yes") if known else "",
         "worst": words.why(row),
     }
     # csv writes None, a number and most texts as we do.
-    return [
-        value
-        if value is None
-        or type(value) in _NUMBERS
-        and value >= 0
-        or type(value) is str
-        and value[:1] not in _RISKY
-        else _cell(value)
-        for value in map(all_of.get, COLUMNS)
-    ]
+    return [value if _is_plain(value) else _cell(value) for value in map(all_of.get, COLUMNS)]
+
+
+def _is_plain(value):
+    kind = type(value)
+    return (
+        value is None or kind in _NUMBERS and value >= 0 or kind is str and value[:1] not in _RISKY
+    )
 
 
 def written_rows(store, folder, about):
@@ -89,23 +79,15 @@ def written_rows(store, folder, about):
             sorted({run[key] for run in runs.values() if run[key]})
             for key in ("started", "tolerance", "suite")
         )
-        about = {
-            **about,
-            "asked": " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "",
-            "tolerances": tolerances,
-            "suites": suites,
-        }
+        asked = " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else ""
+        about = {**about, "asked": asked, "tolerances": tolerances, "suites": suites}
         head = json.dumps(about, ensure_ascii=False, indent=1)
         out.write(head[:-2] + ',\n "rows": [')
         asked = {name: _asked(run) for name, run in runs.items()}
         for i, (outcome, row) in enumerate(store.rows()):
             yield outcome, row
-            row = {
-                **row,
-                "outcome": outcome,
-                "ratio": words.worst_ratio(row),
-                **(asked.get(row.get("run")) or _asked({})),
-            }
+            row = {**row, "outcome": outcome, "ratio": words.worst_ratio(row)}
+            row |= asked.get(row.get("run")) or _asked({})
             table.writerow(_cells(row))
             out.write(f"{',' if i else ''}\n{_encode(row)}")
         out.write("\n]}\n")
@@ -119,14 +101,14 @@ def _tag(outcome, row):
     expectation, kind = row.get("expectation"), BY_WORD[outcome].kind
     if standing(outcome, row["verdict"], expectation) == KNOWN:
         return "skipped", f"xfail: {outcome}, known: {json.dumps(expectation, ensure_ascii=False)}"
-    if kind == "failure":
-        return "failure", f"{outcome}: {words.why(row)}"
-    if kind == "error" or outcome in ("mistrusted", "inconclusive"):
-        return "error", f"{outcome}: {words.why(row)}"
-    if kind == "refused":
-        return "skipped", words.why(row) or "refused without a reason"
-    if kind == "open":
-        return "skipped", f"{outcome}: {words.why(row)}"
+    why = words.why(row)
+    if kind in ("failure", "error") or outcome in ("mistrusted", "inconclusive"):
+        return ("failure" if kind == "failure" else "error"), f"{outcome}: {why}"
+    if kind in ("refused", "open"):
+        return (
+            "skipped",
+            f"{outcome}: {why}" if kind == "open" else why or "refused without a reason",
+        )
     return "", ""
 
 
@@ -166,12 +148,12 @@ def _suite(store, out, build, version, device, labels, everything):
 
 
 def _testcase(store, row, version, tag, message, outcome, labels):
-    sm = row.get("sm")
-    classname = f"facts.{parse(row['case']).get('pass', 'fwd')}.{f'sm{sm}' if sm is not None else 'cpu' if row['device'] == 'cpu' else 'sm'}.cudnn{version}"
-    config = row.get("config")
-    name = f"{row['case']} @ {labels[row['build']]} {row['device']}" + (
-        f" config {config}" if config is not None and "engine=all" in row["case"] else ""
-    )
+    sm, config = row.get("sm"), row.get("config")
+    device = f"sm{sm}" if sm is not None else "cpu" if row["device"] == "cpu" else "sm"
+    classname = f"facts.{parse(row['case']).get('pass', 'fwd')}.{device}.cudnn{version}"
+    name = f"{row['case']} @ {labels[row['build']]} {row['device']}"
+    if config is not None and "engine=all" in row["case"]:
+        name += f" config {config}"
     head = (
         f'<testcase classname={quoteattr(classname)} name={quoteattr(name)} time="{_seconds(row)}"'
     )
@@ -181,12 +163,8 @@ def _testcase(store, row, version, tag, message, outcome, labels):
     chain = text.objects(row.get("reason") or {}, "chain")[:10]
     lines += [f"  {c.get('status', '')}: {c.get('text', '')}" for c in chain]
     details = escape("\n".join(lines))
-    inner = f"<{tag} message={quoteattr(message[:500])}" + (
-        f" type={quoteattr(outcome)}" if tag != "skipped" else ""
-    )
-    body = (
-        f"{inner}>{details}</{tag}>"
-        if tag != "skipped"
-        else f"{inner}/><system-out>{details}</system-out>"
-    )
+    inner = f"<{tag} message={quoteattr(message[:500])}"
+    body = f"{inner}/><system-out>{details}</system-out>"
+    if tag != "skipped":
+        body = f"{inner} type={quoteattr(outcome)}>{details}</{tag}>"
     return f"{head}>{body}</testcase>\n"
