@@ -64,14 +64,14 @@ _SPELLED = {
 }
 # Axes whose slices are the values of a key.
 _BY_VALUE = [
-    one.split(": ")
+    one.split("=")
     for one in (
-        "Type: dtype, Output type: out, Layout: layout, Output layout: o, Gradient layout: dqkv, "
-        "Stats layout: stats, Bias: bias, ALiBi: alibi, Block mask: blockmask, Softmax: softmax, "
-        "Score mod: mod, Dropout: dropout, Paged: paged, Scale: scale, Scaling: scaling, "
-        "Deterministic: deterministic, Execution: exec, Implementation: impl, Spelling: spelling, "
-        "Rope: rope, Data: fill, Poison: poison"
-    ).split(", ")
+        "Type=dtype; Output type=out; Layout=layout; Output layout=o; Gradient layout=dqkv; "
+        "Stats layout=stats; Bias=bias; ALiBi=alibi; Block mask=blockmask; Softmax=softmax; "
+        "Score mod=mod; Dropout=dropout; Paged=paged; Scale=scale; Scaling=scaling; "
+        "Deterministic=deterministic; Execution=exec; Implementation=impl; Spelling=spelling; "
+        "Rope=rope; Data=fill; Poison=poison"
+    ).split("; ")
 ]
 _ORDER = "Pass, Type, Mask, Padding, Head dim, Heads, Lengths, Layout, Strides, Outputs".split(", ")
 _SLICES_PER_AXIS = 16
