@@ -395,3 +395,184 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
     release(run);
     return 0;
 }
+
+/* A run with another_round: the targets alternate, so that slow changes (clocks, temperature)
+ * affect all of them equally. One worker at a time is busy. */
+
+static facts_slot *slot_of(const facts_supervision *run, size_t target)
+{
+    for (facts_slot *slot = run->slots; slot; slot = slot->next)
+        if (slot->target == target && slot->phase == FACTS_PHASE_IDLE)
+            return slot;
+    return NULL;
+}
+
+/* A worker that starts or ends disturbs a measurement, too. */
+static bool is_anyone_busy(const facts_supervision *run)
+{
+    for (const facts_slot *slot = run->slots; slot; slot = slot->next)
+        if (slot->phase != FACTS_PHASE_IDLE)
+            return true;
+    return false;
+}
+
+static void close_idle(facts_supervision *run)
+{
+    for (facts_slot *slot = run->slots; slot; slot = slot->next)
+        if (slot->phase == FACTS_PHASE_IDLE)
+            facts_slot_close(slot);
+}
+
+/* Is there a target without a row of the case? It is asked if its worker runs; otherwise the
+ * schedule starts one. */
+static bool ask_case(facts_supervision *run, size_t work)
+{
+    for (size_t target = 0; target < run->order->target_count; target++) {
+        const facts_target_state *state = &run->targets[target];
+        if (state->failed || state->items[work].state == FACTS_ITEM_DONE)
+            continue;
+        facts_slot *slot = slot_of(run, target);
+        if (slot && facts_take_item(run, target, work))
+            facts_slot_ask(slot, work);
+        return true;
+    }
+    return false;
+}
+
+static bool take_turn(facts_supervision *run, facts_turns *turns)
+{
+    const size_t count = run->order->target_count;
+    while (turns->next < count) {
+        const size_t place = turns->next++;
+        facts_slot *slot = slot_of(run, turns->round % 2 ? count - 1 - place : place);
+        if (!slot || !slot->keeps || slot->work != turns->work)
+            continue;
+        turns->any = true;
+        facts_slot_take_turn(slot, turns->work);
+        return true;
+    }
+    return false;
+}
+
+void facts_turns_go_on(facts_supervision *run)
+{
+    facts_turns *turns = &run->turns;
+    if (run->stopping) {
+        close_idle(run);
+        return;
+    }
+    if (is_anyone_busy(run))
+        return;
+    for (; turns->work < run->order->work_count;
+         *turns = (facts_turns){ .work = turns->work + 1 }) {
+        if (ask_case(run, turns->work))
+            return;
+        do {
+            if (take_turn(run, turns))
+                return;
+            if (!turns->any ||
+                !run->order->another_round(run->order->context, turns->work, turns->round))
+                break;
+            *turns = (facts_turns){ .work = turns->work, .round = turns->round + 1 };
+        } while (true);
+    }
+    close_idle(run);
+}
+
+void facts_record_ends(facts_supervision *run, const char *why)
+{
+    run->counts->record_failed = true;
+    snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s", why);
+    facts_stop(run);
+    facts_slot_kill_all(run);
+}
+
+void facts_write_line(facts_supervision *run, const facts_text *line)
+{
+    facts_writer *writer = run->order->writer;
+    if (!run->counts->record_failed && writer &&
+        !facts_writer_line(writer, line->data, line->length))
+        facts_record_ends(run, facts_writer_error(writer));
+}
+
+/* Ran where numbers are made, or only asked? */
+static const char *grade_of(const facts_order *order, const facts_target *target)
+{
+    return order->task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED ? "measured"
+                                                                                   : "decided";
+}
+
+static facts_frame frame_of(const facts_supervision *run, size_t target, size_t work,
+                            const facts_row_extra *extra)
+{
+    const facts_order *order = run->order;
+    const facts_target_state *state = &run->targets[target];
+    return (facts_frame){
+        .name = order->work[work].name,
+        .group = order->work[work].group,
+        .cudnn = state->target->build.version,
+        .build = state->target->build.name,
+        .device = state->device,
+        .grade = grade_of(order, state->target),
+        .backend = facts_target_backend(state->target),
+        .run = order->run_id,
+        .expectation = "",
+        .verdict = extra->verdict ? extra->verdict : "",
+        .note = extra->note ? extra->note : "",
+        .sm = state->sm,
+        .wall_ms = extra->wall_ms,
+        .attempt = state->items[work].attempts,
+        .more = extra->more,
+    };
+}
+
+bool facts_write_row(facts_supervision *run, size_t target, size_t work, const char *text,
+                     size_t length, facts_row_extra extra)
+{
+    const facts_order *order = run->order;
+    facts_line *row = run->row;
+    size_t count;
+    if (!facts_scan_object(text, length, row->members, FACTS_ROW_MEMBERS, &count) ||
+        count > FACTS_ROW_MEMBERS)
+        return false;
+    row->count = count;
+    facts_verdict verdict = facts_verdict_parse(facts_line_get(row, "verdict"));
+    if (verdict == FACTS_VERDICT_COUNT)
+        return false;
+    facts_frame frame = frame_of(run, target, work, &extra);
+    if (extra.verdict)
+        verdict = FACTS_VERDICT_EXIT_CRASH;
+    facts_expected_row expected = { .unexpected = facts_verdict_is_finding(verdict) };
+    if (order->expect)
+        order->expect(order->context, target, work, verdict, row, &expected);
+    frame.expectation = expected.json;
+    facts_text_clear(&run->text);
+    facts_compose_row(&run->text, row, &frame);
+    facts_write_line(run, &run->text);
+    if (run->counts->record_failed)
+        return true;
+    run->counts->rows++;
+    if (order->on_row)
+        order->on_row(order->context, &(facts_outcome){ .target = target,
+                                                        .work = work,
+                                                        .line = row,
+                                                        .text = run->text.data,
+                                                        .length = run->text.length,
+                                                        .verdict = verdict,
+                                                        .expected = &expected });
+    if (order->fail_fast && expected.unexpected && !run->stopping) {
+        run->counts->stopped_early = true;
+        facts_stop(run);
+    }
+    return true;
+}
+
+void facts_write_turn(facts_supervision *run, size_t target, size_t work, facts_span turn)
+{
+    const facts_frame frame = frame_of(run, target, work, &(facts_row_extra){ .wall_ms = -1 });
+    facts_text_clear(&run->text);
+    facts_compose_time(&run->text, &frame, target, run->turns.round, turn);
+    facts_write_line(run, &run->text);
+    if (!run->counts->record_failed)
+        run->order->on_turn(run->order->context, target, work, turn);
+}

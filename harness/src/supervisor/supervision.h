@@ -1,5 +1,5 @@
-/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker,
- * death.c reads its end and rows.c writes: these call each other, as a state machine does.
+/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker:
+ * these call each other, as a state machine does.
  * README.md says who may call whom. */
 #ifndef FACTS_SUPERVISION_H
 #define FACTS_SUPERVISION_H
@@ -180,12 +180,10 @@ void facts_slot_finish(facts_slot *slot);
  * about cuDNN. */
 bool facts_slot_is_in_facts(const facts_slot *slot);
 
-/* death.c */
 /* Writes what the end of the worker says, and gives its case back or its target up. Its slot is in
  * no list any more. */
 void facts_slot_died(facts_slot *slot, const facts_death *death);
 
-/* turns.c */
 /* Sends the next question of a run with another_round, unless a worker is busy. Closes the workers
  * at the end. */
 void facts_turns_go_on(facts_supervision *run);
@@ -257,7 +255,7 @@ bool facts_worker_ready(facts_slot *slot, facts_span ready);
  * once for each target. */
 void facts_target_ready(facts_supervision *run, size_t target, facts_span ready);
 
-/* rows.c */
+/* ---- rows */
 typedef struct facts_row_extra {
     double wall_ms;
     bool more;

@@ -1,5 +1,5 @@
 /* What a worker says it is doing is whose fault a deadline is: the engine's, whose plans and calls
- * hang, or ours (supervisor/death.c). */
+ * hang, or ours (supervisor/slot.c). */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
