@@ -25,7 +25,7 @@ import time
 
 HOME = pathlib.Path(__file__).resolve().parent.parent
 LOCK, GOLDEN = HOME / "ci/cudnn.lock", HOME / "cases/golden/support.txt"
-DATA = ("ci/cudnn.lock", "cases", "docs/findings.md")  # all that a step may change
+DATA = ("ci/cudnn.lock", "cases")  # all that a step may change
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
 
 
@@ -149,12 +149,6 @@ def known(run):
         *(["--device", run.args.device] if run.args.device else []),
     )
     run.must(status, err, (OK, FINDINGS))
-    page = HOME / "docs" / "findings.md"
-    if page.exists():
-        subprocess.run(
-            [sys.executable, "-B", str(HOME / "ci" / "generate_known.py"), "--page", str(page)],
-            check=True,
-        )
     said = [
         line for line in err.splitlines() if ".known:" in line or ": suspected on " in line
     ]  # what a person has to look at

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Draws records of `facts bench` as an atlas: how the time of each case moved from version to version, and which engine is the fastest.
 
-usage: ci/atlas.py RECORD... -o DIR    (needs matplotlib; records of `facts bench --cudnn 9.12.0,9.14.0,… -o RECORD`)
+usage: ci/atlas.py RECORD... -o DIR    (records of `facts bench --cudnn 9.12.0,9.14.0,… -o RECORD`)
 
-Writes DIR/README.md, and an SVG for each group of the suite: a panel for each case, versions from left to right. A line is an engine with its best knobs,
+Writes DIR/atlas.md, and an SVG for each group of the suite: a panel for each case, versions from left to right. A line is an engine with its best knobs,
 the thick one cuDNN's first choice; bars are intervals of 95 %. The page names what got slower between neighbouring versions, by cuDNN's first choice and by
-the same engine with the same knobs, and where the first choice is not the fastest engine. Exit: 0 written; 2 bad input; 3 no matplotlib; 5 no times.
+the same engine with the same knobs, and where the first choice is not the fastest engine. Exit: 0 written; 2 bad input; 5 no times.
 """
 
 import argparse
 import collections
+import html
 import math
 import pathlib
 import re
@@ -22,6 +23,7 @@ from facts_reports import bench, reader, text, times  # noqa: E402
 from facts_reports.versions import version_key  # noqa: E402
 
 COLUMNS, MOST_ROWS, CELL = 4, 60, 74
+COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#17becf")
 
 
 def version_of(side):
@@ -129,60 +131,61 @@ def short(name):
     )
 
 
-def draw(plt, group, cases, versions, path):
-    """One SVG: a panel for each case."""
+def draw(group, cases, versions):
+    """The SVG of a group: a panel for each case."""
+    wide, high, left, top = 330, 220, 46, 28  # of a panel; the plot begins at (left, top) in it
+    plot_wide, plot_high = wide - left - 10, high - top - 58
     rows = math.ceil(len(cases) / COLUMNS)
-    figure, axes = plt.subplots(rows, COLUMNS, figsize=(4.6 * COLUMNS, 3.1 * rows), squeeze=False)
-    numbers = sorted(
-        {n for case in cases for n in series(case, versions)[0]}, key=lambda n: (len(n), n)
-    )
-    colours = {n: f"C{i % 10}" for i, n in enumerate(numbers)}
-    for axis in axes.flat[len(cases) :]:
-        axis.set_visible(False)
-    for axis, case in zip(axes.flat, cases):
-        lines, first = series(case, versions)
+    found = {case.name: series(case, versions) for case in cases}
+    numbers = sorted({n for lines, _ in found.values() for n in lines}, key=lambda n: (len(n), n))
+    colours = dict(zip(numbers, COLOURS * len(numbers)))
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{COLUMNS * wide}" height="{rows * high + 30}" font-family="sans-serif" font-size="9">',
+        f'<rect width="100%" height="100%" fill="white"/><text x="8" y="19" font-size="13">{html.escape(group)}</text>',
+    ]
+    for i, n in enumerate(numbers):
+        out.append(f'<text x="{200 + 80 * i}" y="19" fill="{colours[n]}">engine {n}</text>')
+    out.append(f'<text x="{200 + 80 * len(numbers)}" y="19" fill="#888">grey: first choice</text>')
+    for place, case in enumerate(cases):
+        lines, first = found[case.name]
+        most = 1.08 * max(us.middle for line in lines.values() for us in line if us)
+
+        def at(i, us, most=most):
+            x = left + plot_wide * (i + 0.5) / len(versions)
+            return f"{x:.1f},{top + plot_high * (1 - min(us, most) / most):.1f}"
+
+        def path(line, draw, at=at):
+            points = " ".join(at(i, us.middle) for i, us in enumerate(line) if us)
+            return f'<polyline points="{points}" fill="none" {draw}/>'
+
+        x, y = place % COLUMNS * wide, 30 + place // COLUMNS * high
+        out += [
+            f'<g transform="translate({x},{y})"><text x="{left}" y="18">{html.escape(text.line(short(case.name), 56))}</text>',
+            f'<rect x="{left}" y="{top}" width="{plot_wide}" height="{plot_high}" fill="none" stroke="#bbb"/>',
+            *(
+                f'<text x="{left - 4}" y="{top + plot_high * (1 - share) + 3:.1f}" text-anchor="end">{most * share:,.{0 if most > 99 else 1}f}</text>'
+                for share in (0, 0.5, 1)
+            ),
+            f'<text x="4" y="{top - 6}">µs</text>',
+            path(first, 'stroke="black" stroke-opacity="0.25" stroke-width="5"'),
+        ]
         for number, line in sorted(lines.items()):
-            points = [(i, us) for i, us in enumerate(line) if us]
-            widths = [
-                [max(us.middle - us.low, 0) for _, us in points],
-                [max(min(us.high, 2 * us.middle) - us.middle, 0) for _, us in points],
-            ]
-            axis.errorbar(
-                [i for i, _ in points],
-                [us.middle for _, us in points],
-                yerr=widths,
-                color=colours[number],
-                marker=".",
-                linewidth=1,
-                label=f"engine {number}",
+            stroke = f'stroke="{colours[number]}"'
+            out.append(path(line, stroke))
+            for i, us in enumerate(line):
+                if us:
+                    (cx, low), high_end = at(i, us.low).split(","), at(i, us.high).split(",")[1]
+                    out.append(f'<path d="M{cx} {low}V{high_end}" {stroke}/>')
+                    out.append(
+                        f'<circle cx="{cx}" cy="{at(i, us.middle).split(",")[1]}" r="2" fill="{colours[number]}"/>'
+                    )
+        for i, version in enumerate(versions):
+            cx = at(i, 0).split(",")[0]
+            out.append(
+                f'<text transform="translate({cx},{top + plot_high + 8})rotate(60)">{version}</text>'
             )
-        points = [(i, us.middle) for i, us in enumerate(first) if us]
-        axis.plot(
-            [i for i, _ in points],
-            [us for _, us in points],
-            color="black",
-            linewidth=3,
-            alpha=0.25,
-            label="first choice",
-        )
-        axis.set_title(text.line(short(case.name), 70), fontsize=7)
-        axis.set_xticks(range(len(versions)), versions, rotation=60, fontsize=7)
-        axis.tick_params(axis="y", labelsize=7)
-        axis.set_ylim(0, 1.08 * max(us.middle for line in lines.values() for us in line if us))
-        axis.set_ylabel("µs", fontsize=7)
-        axis.grid(alpha=0.3)
-    handles = {
-        label: handle
-        for axis in axes.flat
-        for handle, label in zip(*axis.get_legend_handles_labels())
-    }
-    figure.legend(
-        handles.values(), handles.keys(), loc="upper right", fontsize=8, ncols=len(handles)
-    )
-    figure.suptitle(group, x=0.01, ha="left", fontsize=11)
-    figure.tight_layout(rect=(0, 0, 1, 0.97))
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+        out.append("</g>")
+    return "\n".join([*out, "</svg>", ""])
 
 
 def _cell(name):
@@ -235,7 +238,7 @@ def page(record, figures):
         "# Atlas of times",
         "",
         *textwrap.wrap(about, 120, break_on_hyphens=False),
-        "Every engine that cuDNN offers was timed. [docs/bench.md](../bench.md) says how times are measured and compared. A ratio",
+        "Every engine that cuDNN offers was timed. `docs/bench.md` says how times are measured and compared. A ratio",
         "is named only where its whole interval lies beyond 1.02. A case without `dtype=` is bf16.",
         "",
         "## Where cuDNN's first choice got slower",
@@ -330,15 +333,6 @@ def main(argv):
     parser.add_argument("-o", "--output", required=True, metavar="DIR")
     args = parser.parse_args(argv)
     try:
-        import matplotlib
-    except ImportError:
-        print("atlas.py: needs matplotlib (Debian: python3-matplotlib)", file=sys.stderr)
-        return 3
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "facts"  # the same record gives the same bytes
-    import matplotlib.pyplot as plt
-
-    try:
         record, files = bench.load(args.inputs)
     except reader.InputError as error:
         print(f"atlas.py: {error}", file=sys.stderr)
@@ -355,10 +349,10 @@ def main(argv):
     figures = []
     for group, cases in groups_of(record).items():
         name = re.sub(r"[^A-Za-z0-9.-]+", "-", group) + ".svg"
-        draw(plt, group, cases, versions, folder / name)
+        (folder / name).write_text(draw(group, cases, versions), encoding="utf-8")
         figures.append((group, name))
-    (folder / "README.md").write_text(page(record, figures), encoding="utf-8")
-    print(folder / "README.md")
+    (folder / "atlas.md").write_text(page(record, figures), encoding="utf-8")
+    print(folder / "atlas.md")
     return 0
 
 

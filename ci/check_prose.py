@@ -25,7 +25,6 @@ LINE, CELL, WORDS, SOURCE_WORDS = (
 # Pages with longer sentences, and the words of the longest. A number may only fall: a test finds a page whose longest sentence is shorter.
 LONGER = {
     "docs/numerics.md": 35,
-    "docs/audit.md": 28,
     "reports/README.md": 31,
     "reports/catalogue/README.md": 34,
     "reports/examples/README.md": 32,

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""Makes from cases/known what the build and the pages need.
+"""Makes from cases/known what the build needs.
 
-usage: ci/generate_known.py [--guards FILE.c] [--expectations FILE] [--page FILE.md] [--check FILE.md]
+usage: ci/generate_known.py [--guards FILE.c] [--expectations FILE]
 
   --guards        the library's guards in C
   --expectations  which results are known to fail, a line each: what the harness reads
-  --page          docs/findings.md
-  --check         exit 1 when that page is out of date
 
 Needs Python's own library alone. A mistake in a file is one line with its place and exit 2.
 """
@@ -19,7 +17,7 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME / "reports"))
 sys.dont_write_bytecode = True
 
-from facts_reports import expectations, known, known_guards, known_pages  # noqa: E402
+from facts_reports import expectations, known, known_guards  # noqa: E402
 
 
 def _write(path, text):
@@ -34,7 +32,7 @@ def main():
         prog="ci/generate_known.py", description=__doc__.split("\n", maxsplit=1)[0]
     )
     parser.add_argument("--folder", default=str(HOME / "cases/known"))
-    for name in ("guards", "expectations", "page", "check"):
+    for name in ("guards", "expectations"):
         parser.add_argument(f"--{name}")
     args = parser.parse_args()
     try:
@@ -51,14 +49,6 @@ def main():
         return 2
     if args.expectations:
         _write(args.expectations, expectations.write(entries))
-    if args.page:
-        _write(args.page, known_pages.findings(entries))
-    if args.check and Path(args.check).read_text(encoding="utf-8") != known_pages.findings(entries):
-        print(
-            f"{args.check} is out of date: run ci/generate_known.py --page {args.check} and review the diff",
-            file=sys.stderr,
-        )
-        return 1
     return 0
 
 

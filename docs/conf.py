@@ -1,4 +1,5 @@
-"""The site: `./facts docs`. Every Markdown page of the project is read in place; docs/index.md is the table of contents."""
+"""The site: `./facts docs`. ci/docs/site_tree.py makes the folder that Sphinx reads: every Markdown page of the project, and the printed pages. docs/index.md is the table
+of contents."""
 
 import re
 from pathlib import Path
@@ -28,24 +29,35 @@ def add_contents(_, name, source):
     if name != root_doc:
         return
     for title, body in re.findall(r"(?m)^## (.*)\n((?:(?!^## ).*\n?)*)", source[0]):
-        pages = dict.fromkeys(page for page in re.findall(r"\]\(([\w/-]+)\.md\)", body))
+        pages = dict.fromkeys(re.findall(r"\]\((?:\.\./docs/)?([\w/-]+)\.md\)", body))
         entries = "\n".join(pages)
         source[0] += f"\n```{{toctree}}\n:caption: {title}\n:hidden:\n\n{entries}\n```\n"
 
 
-REPORT = re.compile(
-    r"(?ms)^```.*?^```|^    [^\n]*|`[^`]*`|\[[^\]]*\]\([^)]*\)|\b([\w-]+/[\w.-]+)#(\d+)\b"
-)  # code and links stay as they are
+LINKS = re.compile(
+    r"(?ms)^```.*?^```|^    [^\n]*|`printed/(?P<page>[\w/-]+)\.md`|`[^`]*`"
+    r"|(?P<text>\[[^\]]*\])\((?:[./]*cases/known/(?P<known>[\w-]+)\.known|[^)]*)\)"
+    r"|\b(?P<report>[\w-]+/[\w.-]+)#(?P<number>\d+)\b"
+)  # other code, and links, stay as they are
 
 
-def link_reports(_, __, source):
-    """Makes a link of each public report: owner/repository#number."""
-    source[0] = REPORT.sub(
-        lambda m: f"[{m[0]}](https://github.com/{m[1]}/issues/{m[2]})" if m[1] else m[0], source[0]
-    )
+def add_links(_, name, source):
+    """Makes links of the names of printed pages, of files in cases/known (each is a page of the site), and of public reports, owner/repository#number."""
+    printed = "../" * name.count("/") + "docs/printed"
+
+    def link(m):
+        if m["page"]:
+            return f"[{m['page']}]({printed}/{m['page']}.md)"
+        if m["known"]:
+            return f"{m['text']}({printed}/known/{m['known']}.md)"
+        if m["report"]:
+            return f"[{m[0]}](https://github.com/{m['report']}/issues/{m['number']})"
+        return m[0]
+
+    source[0] = LINKS.sub(link, source[0])
 
 
 def setup(app):
     """Called by Sphinx."""
-    app.connect("source-read", link_reports)
+    app.connect("source-read", add_links)
     app.connect("source-read", add_contents)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Prints a page of the API from the comments and declarations of headers.
 
-    python3 ci/docs/api.py >docs/api.md                       the C API of libfattn
-    python3 ci/docs/api.py cpp >docs/api-cpp.md               fattn.hpp
-    python3 ci/docs/api.py reference >docs/api-reference.md   libfref
-    python3 ci/docs/api.py python >docs/api-python.md         the module fattn, from its docstrings
+    python3 ci/docs/api.py             the C API of libfattn
+    python3 ci/docs/api.py cpp         fattn.hpp
+    python3 ci/docs/api.py reference   libfref
+    python3 ci/docs/api.py python      the module fattn, from its docstrings
 
 A paragraph of a header is a comment and the declarations below it. Words at the start of a comment's line, followed by two blanks, are the headings of a
 contract (Memory, Threads, Returns).
@@ -34,7 +34,7 @@ PAGES = {
         ),
         """# C API
 
-Printed from the headers in `lib/include/fattn` by `ci/docs/api.py`; a test compares. [install.md](install.md) says how
+Printed from the headers in `lib/include/fattn` by `ci/docs/api.py`. [install.md](../install.md) says how
 to link the library, and `examples/` has short programs. [The C++ API](api-cpp.md) wraps these functions.
 """,
     ),
@@ -43,7 +43,7 @@ to link the library, and `examples/` has short programs. [The C++ API](api-cpp.m
         ("fattn.hpp",),
         """# C++ API
 
-Printed from `lib/include/fattn/fattn.hpp` by `ci/docs/api.py cpp`; a test compares. The classes wrap the
+Printed from `lib/include/fattn/fattn.hpp` by `ci/docs/api.py cpp`. The classes wrap the
 [C API](api.md), which describes shapes, memory, stream order and threads. C++17.
 """,
     ),
@@ -52,8 +52,8 @@ Printed from `lib/include/fattn/fattn.hpp` by `ci/docs/api.py cpp`; a test compa
         ("fref.h", "gpu.h"),
         """# API of the reference
 
-Printed from the headers in `reference/include/fref` by `ci/docs/api.py reference`; a test compares. libfref computes
-attention in double precision, with a tolerance for each answer. [numerics.md](numerics.md) derives the tolerances. The
+Printed from the headers in `reference/include/fref` by `ci/docs/api.py reference`. libfref computes
+attention in double precision, with a tolerance for each answer. [numerics.md](../numerics.md) derives the tolerances. The
 library is part of the build and is not installed.
 """,
     ),
@@ -61,10 +61,10 @@ library is part of the build and is not installed.
 MODULE = Path("lib/python/fattn")
 PYTHON = """# Python API
 
-Printed from the docstrings of `lib/python/fattn` by `ci/docs/api.py python`; a test compares. The module is in the
-[wheel](install.md#libfattn-in-python).
+Printed from the docstrings of `lib/python/fattn` by `ci/docs/api.py python`. The module is in the
+[wheel](../install.md#libfattn-in-python).
 
-Ask about a GPU that is not here. A [described device](explain-devices.md) decides and compiles; it runs nothing:
+Ask about a GPU that is not here. A [described device](../explain-devices.md) decides and compiles; it runs nothing:
 
 ```python
 import subprocess, fattn

@@ -367,7 +367,7 @@ def _lines(judged, label):
         f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}. "
         + (f"Reported for {text.code(reported)}. " if reported else "")
         + f"{label}: {_escaped(_answer(judged))}. "
-        + (text.markdown(", ".join(entry.links)) or f"[findings](findings.md#{entry.name})")
+        + (text.markdown(", ".join(entry.links)) or f"[page](known/{entry.name}.md)")
         + "."
     )
 

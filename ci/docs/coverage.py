@@ -1,11 +1,8 @@
-"""The coverage of the case language: for each key and value the number of cases, the versions that decided them and the versions that ran them. Also the
-answers of both implementations to the same case.
-"""
+"""The coverage of the case language: for each key and value the number of cases, the versions that decided them and the versions that ran them."""
 
 import re
 
-from facts_reports import cases, latest, text
-from facts_reports.compare import bits_of
+from facts_reports import cases, text
 from facts_reports.versions import version_key
 
 _NUMBERED = re.compile(r"(?<![a-z0-9_])[NMXPL](?::[NMXPL])?(?![a-z0-9_])")
@@ -101,86 +98,13 @@ def table(store):
         for v in value.decided | value.run
     }
     head = [
+        "# Coverage of the case language",
+        "",
+        "A value that cuDNN always refuses counts as well. Records that are not published do not count.",
+        "",
         f"{store.one('SELECT count(DISTINCT case_name) FROM row'):,} cases, {len(versions)} versions ({_versions(versions)}). `N` stands for every number, and",
         '`lengths` for every list of lengths. "Decided" is cuDNN\'s answer for a described device.',
         "",
     ]
     tail = ["", "**Values without a case:** " + (", ".join(text.code(n) for n in never) or "none")]
     return "\n".join([*head, *lines, *tail]) + "\n", len(never)
-
-
-# ---- one case, two implementations ---------------------------------------------------------------------------------------------
-
-
-def _twin(case):
-    """(the case without impl=, which implementation)."""
-    words = [w for w in case.split() if not w.startswith("impl=")]
-    impl = next((w[5:] for w in case.split() if w.startswith("impl=")), "auto")
-    return " ".join(words), impl
-
-
-def twins(store):
-    """[(case, build, device, {impl: (outcome, row)})] where composite and unified were both asked, by name: an unsaid impl= may be either."""
-    found = {}
-    for outcome, row in store.rows(
-        "outcome NOT IN ('missing','inconclusive','not_run')",
-        (),
-        "case_name, build, device, config",
-    ):
-        name, impl = _twin(row["case"])
-        group = found.setdefault((name, row["build"], row["device"], latest.config(row)), {})
-        group[impl] = (outcome, row)
-    pairs = []
-    for (name, build, device, _), answers in found.items():
-        if "composite" in answers and "unified" in answers:
-            pairs.append((name, build, device, answers))
-    return pairs
-
-
-def _same_bits(one, other):
-    one, other = bits_of(one), bits_of(other)
-    common = one.keys() & other.keys()
-    return (
-        ""
-        if not common
-        else "same bits"
-        if all(one[t] == other[t] for t in common)
-        else "other bits: " + ", ".join(sorted(t for t in common if one[t] != other[t]))
-    )
-
-
-def implementations(store):
-    """(Markdown, how many pairs disagree): a finding of one where the other has none, or one that refuses what the other takes is shown by case."""
-    counts, rows, worse = {}, [], 0
-    for name, build, device, answers in twins(store):
-        (left, a), (right, b) = answers["composite"], answers["unified"]
-        bits = _same_bits(a, b)
-        key = (build, device, left, right, bits.split(":")[0])
-        counts[key] = counts.get(key, 0) + 1
-        if left != right:
-            findings = {left, right} - {"pass", "supported", "unsupported"}
-            worse += bool(findings)
-            rows.append(
-                (
-                    not findings,
-                    f"| {text.code(name)} | {build} {device} | {left} {a.get('engine') or ''} | {right} {b.get('engine') or ''} |",
-                )
-            )
-    lines = ["| build, device | composite | unified | bits | cases |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {build} {device} | {left} | {right} | {bits} | {n:,} |"
-        for (build, device, left, right, bits), n in sorted(counts.items())
-    ]
-    shown = [line for _, line in sorted(rows)[:40]]
-    if shown:
-        lines += [
-            "",
-            "Where they differ (findings first):",
-            "",
-            "| case | build, device | composite, engine | unified, engine |",
-            "|---|---|---|---|",
-            *shown,
-        ]
-        if len(rows) > len(shown):
-            lines += ["", f"and {len(rows) - len(shown):,} more"]
-    return "\n".join(lines) + "\n", worse

@@ -16,7 +16,6 @@ sys.path[:0] = [str(ROOT / "reports"), str(Path(__file__).parent)]
 
 import catalogue
 import coverage
-import items
 import readme
 from facts_reports import known, predicate, reader
 from facts_reports.store import load
@@ -46,25 +45,17 @@ def _catalogue(store, args):
     return OK if reproduced else FINDINGS
 
 
-def _lacking(made):
-    shown, lacking = made
+def _coverage(store, _):
+    shown, lacking = coverage.table(store)
     print(shown, end="")
     return FINDINGS if lacking else OK
 
 
 PAGES = {
     "readme": (_readme, "README's table: cases of each cuDNN version, by their worst answer"),
-    "items": (
-        lambda store, args: _lacking(items.table(store, items.read(args.list))),
-        "what was promised, beside what the records answer",
-    ),
     "coverage": (
-        lambda store, _: _lacking(coverage.table(store)),
+        _coverage,
         "each key and value of the case language: its cases, and the versions that decided and ran it",
-    ),
-    "implementations": (
-        lambda store, _: _lacking(coverage.implementations(store)),
-        "the composite beside the unified implementation: verdicts, engines, bits",
     ),
     "catalogue": (_catalogue, "which failures of cases/known the records reproduce"),
 }
@@ -82,12 +73,6 @@ def main(argv=None):
             "records", metavar="RECORD", nargs="+", help="a record, or a folder of records"
         )
         page.add_argument(
-            "--list",
-            type=Path,
-            default=ROOT / "cases/items/seeds.items",
-            help=argparse.SUPPRESS if name != "items" else "what was promised",
-        )
-        page.add_argument(
             "--known",
             type=Path,
             default=ROOT / "cases/known",
@@ -100,7 +85,6 @@ def main(argv=None):
         return PAGES[args.page][0](store, args)
     except (
         reader.InputError,
-        items.ItemsError,
         predicate.PredicateError,
         known.KnownError,
         OSError,

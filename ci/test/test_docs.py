@@ -10,7 +10,9 @@ from pathlib import Path
 
 HOME = Path(os.environ.get("FACTS_SOURCE", Path(__file__).parents[2]))
 sys.path.insert(0, str(HOME / "ci"))
+sys.path.insert(0, str(HOME / "ci/docs"))
 import check_prose  # noqa: E402
+import site_tree  # noqa: E402
 
 PAGES = sorted(path for path in check_prose.pages() if path.suffix == ".md")
 TIME = re.search(
@@ -31,6 +33,17 @@ def anchors(page):
 
 
 class Docs(unittest.TestCase):
+    def test_every_printed_page_is_in_the_index_and_no_other(self):
+        names = lambda page: set(
+            re.findall(r"`printed/([\w-]+)\.md`", page.read_text(encoding="utf-8"))
+        )
+        made = {
+            name.removesuffix(".md") for name in (*site_tree.PRINTED, "findings.md", "atlas.md")
+        }
+        self.assertEqual(names(HOME / "docs/index.md"), made)
+        for page in PAGES:
+            self.assertEqual(names(page) - made, set(), page)
+
     def test_every_link_leads_somewhere(self):
         for page in PAGES:
             for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
@@ -119,7 +132,7 @@ class Docs(unittest.TestCase):
         site = runpy.run_path(str(HOME / "docs/conf.py"))
         kept = "`a/b#1` [a/b#1](x.md)\n\n    a/b#1\n\n```text\na/b#1\n```\n"
         page = [f"See NVIDIA/cudnn-frontend#1071, a/b.c#2. {kept}"]
-        site["link_reports"](None, "page", page)
+        site["add_links"](None, "page", page)
         one, other = (
             "https://github.com/NVIDIA/cudnn-frontend/issues/1071",
             "https://github.com/a/b.c/issues/2",

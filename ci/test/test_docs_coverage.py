@@ -1,4 +1,4 @@
-"""The page of the case language's coverage, and of the two implementations."""
+"""The page of the case language's coverage."""
 
 import tempfile
 import unittest
@@ -74,42 +74,6 @@ class Coverage(unittest.TestCase):
     def test_what_could_not_be_asked_does_not_count(self):
         _, out, _ = self.show("coverage", row(PLAIN, verdict="inconclusive", supported=None))
         self.has(out, "| `layout` | `thd` | 0 | none | none |")
-
-    def test_twins_are_joined_by_name(self):
-        left = row(
-            f"{PLAIN} impl=composite",
-            grade="measured",
-            engine=2,
-            errors={"o": {"bits": "aa"}, "stats": {"bits": "bb"}},
-        )
-        right = row(
-            f"{PLAIN} impl=unified",
-            grade="measured",
-            engine=9,
-            errors={"o": {"bits": "aa"}, "stats": {"bits": "bc"}},
-        )
-        code, out, _ = self.show(
-            "implementations", left, right, row(f"{PLAIN} d=64 impl=unified"), row(f"{PLAIN} d=64")
-        )
-        self.assertEqual(code, 0)
-        self.has(out, "| 9.27.0-jit-cu13 h100-80gb-hbm3 | pass | pass | other bits | 1 |")
-        self.assertNotIn("d=64", out)
-
-    def test_a_finding_of_one_alone_is_told(self):
-        code, out, _ = self.show(
-            "implementations",
-            row(f"{PLAIN} impl=composite", grade="measured", engine=2),
-            row(f"{PLAIN} impl=unified", grade="measured", engine=9, verdict="wrong"),
-        )
-        self.assertEqual(code, 1)
-        self.has(out, "| pass 2 | wrong 9 |")
-        code, out, _ = self.show(
-            "implementations",
-            row(f"{PLAIN} impl=composite"),
-            row(f"{PLAIN} impl=unified", verdict="unsupported", supported=False),
-        )
-        self.assertEqual(code, 0)
-        self.has(out, "| supported  | unsupported  |")
 
 
 if __name__ == "__main__":

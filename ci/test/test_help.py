@@ -1,4 +1,4 @@
-"""Help has one source for each command: docs/commands.md, the man page and the completion of bash are what the program prints."""
+"""Help has one source for each command: the man page and the completion of bash are what the program prints."""
 
 import os
 import re
@@ -23,13 +23,6 @@ def facts(*words):
 @unittest.skipUnless(FACTS.exists(), f"{FACTS} is not built")
 class Help(unittest.TestCase):
     maxDiff = None
-
-    def test_the_reference_page_is_what_the_program_prints(self):
-        self.assertEqual(
-            (HOME / "docs/commands.md").read_text(encoding="utf-8"),
-            facts("help", "markdown"),
-            "facts help markdown >docs/commands.md",
-        )
 
     def test_every_form_has_each_command_and_option(self):
         """Options of C come from its table, those of Python from the parsers of its commands."""

@@ -1,7 +1,7 @@
 """Known failures: one file each in cases/known, the only place where a failure is written down.
 
 The generator (ci/generate_known.py) makes from these files the library's guards, the expectations of the harness, the suite `regress` and
-docs/findings.md. docs/known.md describes the format for people. A file has a head, then sections:
+the pages of the site. docs/known.md describes the format for people. A file has a head, then sections:
 
     title: one sentence                       kind: number | decision | speed | caller | design | behaviour
     link: owner/project#12                    verdict: nan wrong
@@ -285,7 +285,7 @@ class Entry:
         """The first address among the links; without one, the place of the report."""
         return next(
             (link for link in self.links if "/" in link and " " not in link),
-            f"docs/findings.md#{self.name}",
+            f"cases/known/{self.name}.known",
         )
 
     @property

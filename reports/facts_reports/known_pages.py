@@ -1,4 +1,4 @@
-"""docs/findings.md: every known failure for people, from cases/known."""
+"""The known failures of cases/known for people: a table, and a page for each."""
 
 import math
 
@@ -8,12 +8,11 @@ from .known import NEWEST, word
 _ARCHITECTURES = {(0, 0): "all"}
 _HEAD = """# Known failures of cuDNN's fused attention
 
-Printed from `cases/known` by `ci/generate_known.py --page docs/findings.md`; a test fails when this page is out of date.
-[known.md](known.md) explains the files. [catalogue.md](catalogue.md) lists the public reports.
+Printed from `cases/known`, with a page for each file. [known.md](../known.md) explains the files. [catalogue.md](catalogue.md) lists the public reports.
 
 A failure holds from the first version that was seen failing up to the next version that was seen right. If no newer version was seen right, the
-failure holds for every newer version. "Suspected" architectures have the same engine and were not asked. "The library" is libfattn: with its guards on,
-it refuses the problem, or leaves out the engine that fails.
+failure holds for every newer version. "Suspected" architectures have the same engine and were not asked. With its guards on, libfattn refuses a guarded
+problem, or leaves out the engine that fails.
 """
 
 
@@ -120,29 +119,48 @@ def section(entry):
     return lines
 
 
+def _row(entry):
+    """One line of the table: what happens, its verdicts, versions and architectures, and whether the library guards it."""
+    verdicts = dict.fromkeys(v for f in entry.failures for v in f.verdicts)
+    seen = dict.fromkeys(a for f in entry.failures for a in _sm(f.architectures[0]).split(" ") if a)
+    guarded = any(f.guarded for f in entry.failures)
+    cells = (
+        f"[{text.markdown(entry.title)}](known/{entry.name}.md)",
+        " ".join(verdicts),
+        all_versions(entry.failures),
+        " ".join(seen),
+        "yes" if guarded else "no",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
 def findings(entries):
-    """The page."""
-    shown = [e for e in entries if e.failures or e.kind == "behaviour" or (e.text and e.found_here)]
-    failing = [e for e in shown if e.failures]
+    """The table: one line for each failure."""
+    failing = [e for e in entries if e.failures]
+    others = [
+        e for e in entries if not e.failures and e.text and (e.kind == "behaviour" or e.found_here)
+    ]
+    guarded = sum(any(f.guarded for f in e.failures) for e in failing)
     lines = [
         _HEAD,
-        f"{len(failing)} failures, {sum(any(f.guarded for f in e.failures) for e in failing)} of them guarded by the library.",
+        f"{len(failing)} failures, {guarded} of them guarded by the library.",
         "",
-        "| failure | what happens | versions | library |",
-        "|---|---|---|---|",
-    ]
-    for entry in failing:
-        first = entry.failures[0]
-        lines.append(
-            f"| [{entry.name}](#{entry.name}) | {' '.join(dict.fromkeys(v for f in entry.failures for v in f.verdicts))} | {versions(first)} "
-            f"| {'guards' if any(f.guarded for f in entry.failures) else 'does not refuse'} |"
-        )
-    lines += [
+        "| failure | ends as | cuDNN | seen on | guarded |",
+        "|---|---|---|---|---|",
+        *map(_row, failing),
         "",
         "These entries describe behaviour, not failures: "
-        + ", ".join(f"[{e.name}](#{e.name})" for e in shown if not e.failures)
+        + ", ".join(f"[{e.name}](known/{e.name}.md)" for e in others)
         + ".",
     ]
-    for entry in shown:
-        lines += section(entry)
     return text.wrapped("\n".join(lines)) + "\n"
+
+
+def page(entry):
+    """The page of one failure."""
+    lines = section(entry)[1:]
+    lines += [
+        "",
+        f"File: `cases/known/{entry.name}.known`. Its cases: `facts list regress/{entry.name}`.",
+    ]
+    return text.wrapped("\n".join(lines)).replace("## ", "# ", 1) + "\n"

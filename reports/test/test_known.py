@@ -1,7 +1,5 @@
 """The files of known failures: what they say, how ranges follow from observations, what is made of them, and each mistake with its place."""
 
-import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -380,21 +378,6 @@ class TheProjectsOwn(unittest.TestCase):
     def setUpClass(cls):
         cls.entries = known.load(FOLDER)
 
-    def test_the_page_is_up_to_date(self):
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-B",
-                HOME / "ci/generate_known.py",
-                "--check",
-                HOME / "docs/findings.md",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-
     def test_no_failure_ends_at_a_version_that_was_only_the_last_one_tested(self):
         for entry in self.entries:
             for failure in entry.failures:
@@ -410,11 +393,11 @@ class TheProjectsOwn(unittest.TestCase):
             self.assertTrue(guard.rules, guard.name)
         self.assertIn("fattn_guard_count", text)
 
-    def test_every_entry_has_a_section_or_a_report(self):
+    def test_every_failure_has_a_line_and_other_entries_a_link(self):
         page = known_pages.findings(self.entries)
         for entry in self.entries:
             if entry.failures:
-                self.assertIn(f"## {entry.name}\n", page)
+                self.assertIn(f"(known/{entry.name}.md)", page)
             elif entry.kind not in ("behaviour", "caller"):
                 self.assertTrue(entry.links, f"{entry.name}: neither a failure nor a link")
 

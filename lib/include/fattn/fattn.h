@@ -373,7 +373,7 @@ typedef struct fattn_tensors {
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit
                                   i % 8 of byte i / 8 is tile i */
     /* Angles: [seq_q, rope_dim], [seq_kv, rope_dim]; for cuDNN the same ones
-     * (docs/findings.md#rope-more-keys-than-rows). */
+     * (cases/known/rope-more-keys-than-rows.known). */
     const float *rope_q, *rope_k;
     const float *descale_q, *descale_k, *descale_v, *descale_s, *scale_s,
         *scale_o; /* [1] each; scale_o: of an O of 8 bits */
@@ -406,7 +406,7 @@ fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
  * strides. The tensors belong to the other problem. Nothing is compiled, and the engine need not be the best one.
  * Returns  as fattn_forward; FATTN_UNSUPPORTED (a field that the graph contains differs: the message names it; or a backend other than cuDNN,
  *          or cuDNN itself, refuses: nothing was launched); FATTN_POLICY (a stride that is not a multiple of 16 bytes; strides other than the
- *          plan's, which cuDNN 9.28.0 accepts and ignores: docs/findings.md#override-strides). Rows of O and Stats beyond seq_q, up to the
+ *          plan's, which cuDNN 9.28.0 accepts and ignores: cases/known/override-strides.known). Rows of O and Stats beyond seq_q, up to the
  *          plan's, may be written.
  * Source   cuDNN backend API, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES and _STRIDES. */
 fattn_status fattn_forward_as(const fattn_plan *plan, const fattn_problem *problem,

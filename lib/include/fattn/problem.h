@@ -157,7 +157,7 @@ typedef struct fattn_problem {
     int64_t table_k, table_v; /* pages of an entry in its table; 0: as many as seq_kv needs */
 
     /* Bias: added to the scaled score, after score_mod. bias_dtype FATTN_BOOL is a boolean mask, one byte an element: 0 makes the score -inf. It
-     * has no gradient. cuDNN computes it wrongly on sm_90 (refused: docs/findings.md); use a bias of 0 and -inf. */
+     * has no gradient. cuDNN computes it wrongly on sm_90 (refused: cases/known); use a bias of 0 and -inf. */
     int64_t bias_dim[4]; /* 1 or the full extent in b, h, s_q and s_kv; all 0: [1, heads_q, seq_q,
                             seq_kv] */
     int64_t bias_strides[4],

@@ -125,7 +125,7 @@ class Problem:
             known = ["causal", "window", *FIELDS]
             near = SHORT.get(name) or next(iter(difflib.get_close_matches(name, known, 1)), None)
             refuse(
-                f"{name}: not a field of a problem; {f'did you mean {near}? ' if near else ''}docs/api.md lists the fields (fattn_problem)"
+                f"{name}: not a field of a problem; {f'did you mean {near}? ' if near else ''}lib/include/fattn/problem.h lists the fields (fattn_problem)"
             )
         if value is None:
             return

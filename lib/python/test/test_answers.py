@@ -36,8 +36,10 @@ class Refused(unittest.TestCase):
     def test_problems(self):
         for pattern, fields in {
             r"^dtype: 'f17': one of bf16, f16": dict(dtype="f17"),
-            r"^sequence: not a field of a problem; docs/api\.md lists": dict(sequence=1),
-            r"^casual: .* did you mean causal\? docs/api": dict(casual=True),
+            r"^sequence: not a field of a problem; lib/include/fattn/problem\.h lists": dict(
+                sequence=1
+            ),
+            r"^casual: .* did you mean causal\? lib/include": dict(casual=True),
             r"^d: .* did you mean dim_qk or dim_v\? .{,60}$": dict(d=5),
             r"^batch: 'two'": dict(batch="two"),
             r"^q_strides: \(1, 2, 3, 4, 5\)": dict(q_strides=(1, 2, 3, 4, 5)),
