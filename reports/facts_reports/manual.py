@@ -1,4 +1,4 @@
-"""Help of all commands: for people, as docs/commands.md, as a man page, and as completion for bash.
+"""Help of all commands: for people, as a page, as a man page, and as completion for bash.
 
 The program facts prints its table of commands and the options of those that are C (`facts help json`); the rest is Python's own.
 """
