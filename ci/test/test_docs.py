@@ -100,15 +100,6 @@ class Docs(unittest.TestCase):
             ]
             self.assertEqual(said, [first] if page == "README.md" else [], page)
 
-    def test_numerics_has_the_reason_of_each_blind_spot(self):
-        reasons = re.findall(
-            r'\{ FACTS_LIAR_\w+,[^{}]*?(?:true|false),\s*"([^"]+)"',
-            (HOME / "harness/src/emulation/scenes.c").read_text(encoding="utf-8"),
-        )
-        self.assertGreater(len(reasons), 20)
-        page = (HOME / "docs/numerics.md").read_text(encoding="utf-8")
-        self.assertEqual([reason for reason in reasons if f"| {reason}" not in page], [])
-
     def test_a_script_can_be_started_as_the_pages_say(self):
         listed = subprocess.run(
             ["git", "-C", HOME, "ls-files", "-z", "--", "*.py", "*.sh", "facts"],
