@@ -16,6 +16,7 @@ set -uo pipefail
 facts=$1 builds=$2 device=$3 out=$4
 shift 4
 home=$(dirname -- "$(dirname -- "$(realpath -- "$0")")")
+[[ ! -e $home/ci/test.sh ]] || . "$home/ci/test.sh" # test_builds; a bundle has neither it nor the step
 targets=${TARGETS:-$home/build/fuzz} # a bundle has none
 suites=${SUITES:-smoke core core+fill=spiky core+fill=needle core+fill=neglse surface models numbers+engine=all peers-te peers-fe nightly}
 if [[ $# -eq 0 ]]; then
@@ -58,7 +59,7 @@ for name; do
             step fuzz "$facts" fuzz --minutes "${MINUTES:-60}" "${target[@]}" "${words[@]}"
             ;;
         targets) step targets env FACTS_FUZZ_SECONDS="${TARGET_SECONDS:-300}" ctest --test-dir "$targets" -L fuzz --no-tests=error -j "${JOBS:-$(nproc)}" ;;
-        builds) step builds "$facts" cudnn install "$(sed -n 's/^night *\([^ ]*\).*/\1/p' "$home/ci/builds-test.txt" | paste -sd ,)" ;;
+        builds) step builds "$facts" cudnn install "$(test_builds night)" ;;
         programs) # the tests of ./facts test with their night's inputs, over the builds of the night
             step programs env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -E '^ci_test_(relink|packages)$' --timeout 7200 --no-tests=error
             step newest env FACTS_ALL=1 FACTS_TEST_BUILD=9.28.0-full-cu13 ctest --test-dir "${targets%/*}/release" -R '^lib_(cudnn|plan)$' --no-tests=error

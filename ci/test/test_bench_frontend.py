@@ -6,7 +6,7 @@ import sys
 import unittest
 
 CI = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(CI))
+sys.path.insert(0, str(CI / "bench"))
 import bench_frontend as bench  # noqa: E402
 
 
@@ -61,7 +61,7 @@ class BenchFrontend(unittest.TestCase):
 
     def test_what_is_missing_is_one_line_and_exit_3(self):
         done = subprocess.run(
-            [sys.executable, CI / "bench_frontend.py", "bench_device", "/nowhere"],
+            [sys.executable, CI / "bench.py", "frontend", "bench_device", "/nowhere"],
             capture_output=True,
             text=True,
         )

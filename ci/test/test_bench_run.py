@@ -5,7 +5,7 @@ import sys
 import unittest
 
 CI = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(CI))
+sys.path.insert(0, str(CI / "bench"))
 import bench_run as bench  # noqa: E402
 
 

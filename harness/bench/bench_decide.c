@@ -2,7 +2,7 @@
  *   bare     heuristics descriptor, finalize, fetch: what cuDNN itself costs, graphs built beforehand
  *   decide   fattn_decide: validation, graph, heuristics, knobs and notes, the reason of a refusal
  * usage: bench_decide CUDNN_DIR NVRTC|- NULL_DRIVER DEVICE_JSON_FILE < case names, one a line
- * Prints one JSON object. Source of the "decisions" figures of the README; run by ci/bench.sh. */
+ * Prints one JSON object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

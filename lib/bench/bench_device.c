@@ -1,4 +1,4 @@
-/* The time of one attention call, for a script that also times another program (ci/bench_torch.py, ci/bench_frontend.py).
+/* The time of one attention call, for a script that also times another program (ci/bench.py torch, frontend).
  *
  * usage: bench_device BACKEND PASS DTYPE MASK B H S D [WORD=VALUE...] [CUDNN_DIR [NVRTC]]
  *        BACKEND cudnn, math or cpu; PASS fwd or bwd; DTYPE bf16, f16 or f32; MASK none, causal or causal_br (bottom right)

@@ -84,7 +84,8 @@ class Gpu(e2e.TestCase):
     def test_the_benchmark_of_several_gpus_prints_their_ratio(self):
         command = [
             sys.executable,
-            os.path.join(e2e.SOURCE, "ci", "bench_gpus.py"),
+            os.path.join(e2e.SOURCE, "ci", "bench.py"),
+            "gpus",
             "--suite",
             "pass=fwd d=8..1600:8",
             "--cudnn",

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Times the work of a case in addition to its kernels on a GPU: fill, reference results in double precision with every bound, comparison. In the same run it
 times a plain PyTorch reference in fp32 of the same problem.
 
-usage: ci/bench_oracle.py [--small BENCH_SMALL CUDNN_DIR NVRTC] FACTS CUDNN [CASE...]
+usage: ci/bench.py oracle [--small BENCH_SMALL CUDNN_DIR NVRTC] FACTS CUDNN [CASE...]
        (FACTS: the front door or a bundle's facts; CUDNN as for --cudnn; BENCH_SMALL and what it takes: harness/bench/bench_small.c)
 
 Prints Markdown tables: PyTorch's time, the time of FACTS (fill + oracle + judge), and their ratio. Without CASE: 8 forward and 8 backward cases of the suite core,
@@ -222,7 +221,3 @@ def main(args):
     if len(args) == 2:
         print_table(ours(args[0], args[1], LARGE, 1), {}, 1, 3)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """How much faster is a run on all GPUs of a host (--device all) than on one of them? Plans are made before, and the same cases are run in turn on GPU 0
 and on all, with as many workers for each GPU in both. Prints seconds and executed cases a second of each run, how the cases were spread over the GPUs,
 and the ratio of the best runs.
 
-usage: bench_gpus.py [--suite peers-fe] [--cudnn 9.27.0] [--jobs N] [--turns 2] [--plans DIR]
+usage: ci/bench.py gpus [--suite peers-fe] [--cudnn 9.27.0] [--jobs N] [--turns 2] [--plans DIR]
   --jobs N   workers for each GPU (default: the cores, divided by the GPUs)
 Exit: 0 printed; 1 the rows of one GPU and of all say something else; 3 a run could not be made.
 """
@@ -17,7 +16,7 @@ import tempfile
 import time
 from collections import Counter
 
-HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NOT_EXECUTED = {"unsupported", "inconclusive", "not_run", "build_fail"}
 
 
@@ -72,7 +71,7 @@ def run(options, device, jobs, record):
     return (seconds, *read(record))
 
 
-def main():
+def main(args):
     parser = argparse.ArgumentParser(usage=__doc__.partition("usage: ")[2])
     parser.add_argument("--suite", default="peers-fe")
     parser.add_argument("--cudnn", default="9.27.0")
@@ -82,7 +81,7 @@ def main():
     parser.add_argument(
         "--bin", default=os.environ.get("FACTS_BIN") or os.path.join(HOME, "build/release/bin")
     )
-    options = parser.parse_args()
+    options = parser.parse_args(args)
     with tempfile.TemporaryDirectory() as folder:
         options.plans = options.plans or os.path.join(folder, "plans")
         _, rows, _, gpus = run(
@@ -128,7 +127,3 @@ def main():
             + (f"; the first one: {unlike[0]}" if unlike else "")
         )
         return 1 if unlike else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

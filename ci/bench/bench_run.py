@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How fast is a run of a suite, and what do kept plans save? Each step is one command; the same folder of plans serves all of them.
 
   without a GPU   decide and compile with an empty folder, and again with what that left; the rows must be the same
@@ -7,7 +6,7 @@
   --frontend DIR  a checkout of cudnn-frontend, whose test_mhas_v2.py is run in the same session: the ratio of executed cases a second. Wants a
                   GPU, and a Python (--python) with cudnn, torch, pytest and looseversion
 
-usage: bench_run.py [--suite peers-fe] [--cudnn 9.27.0] [--device h200-sxm|0] [--shard I/N] [--jobs N] [--plans DIR] [--frontend DIR] [--frontend-seconds N] [decide] [compile]
+usage: ci/bench.py run [--suite peers-fe] [--cudnn 9.27.0] [--device h200-sxm|0] [--shard I/N] [--jobs N] [--plans DIR] [--frontend DIR] [--frontend-seconds N] [decide] [compile]
 Exit: 0 printed; 1 the rows of two steps are not the same; 3 a step could not be run.
 """
 
@@ -21,7 +20,7 @@ import sys
 import tempfile
 import time
 
-HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What may differ between two answers to one question: times, and who gave the answer.
 FREE = {
     "decide_us",
@@ -234,7 +233,7 @@ def frontend(options):
     return executed / seconds
 
 
-def main():
+def main(args):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -270,12 +269,8 @@ def main():
         default=["decide", "compile"],
         help="without a GPU: only this",
     )
-    options = parser.parse_args()
+    options = parser.parse_args(args)
     if set(options.what) - {"decide", "compile"}:
         parser.error(f"{options.what[0]}: decide or compile")
     with tempfile.TemporaryDirectory() as work:
         sys.exit((measured if options.device.isdigit() else described)(options, work))
-
-
-if __name__ == "__main__":
-    main()

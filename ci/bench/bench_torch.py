@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Times FACTS beside PyTorch on one GPU, in one run. Every figure is a ratio of two times, measured one after the other. With the same cuDNN, device times
 are medians of alternating runs, and their ratio has the interval of facts bench (docs/bench.md).
 
-usage: ci/bench_torch.py [--same] BENCH_DEVICE [CUDNN_DIR [NVRTC]]    (--same: cuDNN beside cuDNN alone; bench_device of
+usage: ci/bench.py torch [--same] BENCH_DEVICE [CUDNN_DIR [NVRTC]]    (--same: cuDNN beside cuDNN alone; bench_device of
        lib/bench; CUDNN_DIR should be PyTorch's own for the comparison with the same cuDNN)
 
 Prints a Markdown table: PyTorch's time, the time of FACTS, and their ratio. A host time is the time of one call in its thread; a device time is between two events.
@@ -16,7 +15,7 @@ import sys
 import time
 from statistics import median
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "reports"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
 from facts_reports import times  # noqa: E402
 
 try:
@@ -213,7 +212,3 @@ def main(args):
             mine and mine["device_us"],
         )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Times ragged sequences and paged keys in FACTS, cudnn-frontend and PyTorch on one GPU. All use one cuDNN and take turns in one run.
 
-usage: ci/bench_frontend.py BENCH_DEVICE CUDNN_DIR [NVRTC]    (bench_device of lib/bench; needs PyTorch and the Python package cudnn of cudnn-frontend)
+usage: ci/bench.py frontend BENCH_DEVICE CUDNN_DIR [NVRTC]    (bench_device of lib/bench; needs PyTorch and the Python package cudnn of cudnn-frontend)
        BENCH_FRONTEND_SECONDS=N  no new case is begun after N seconds; BENCH_FRONTEND_ROUNDS=N  turns of a case (11)
 
 Prints a Markdown table: the plan of each side, which is the first of its list; the median times; and the ratio peer / FACTS, as median and range over
@@ -490,7 +489,3 @@ def main(args):
     if others:
         print(f"bench_frontend: also mapped: {' '.join(others)}", file=sys.stderr)
     return 3 if others else 0 if good else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
