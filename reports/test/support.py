@@ -4,6 +4,8 @@ import contextlib
 import io
 import re
 import sys
+import tempfile
+import unittest
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,10 +21,24 @@ from needs import NIGHT  # noqa: E402, F401
 
 def run(*args):
     """(exit code, stdout, stderr)"""
+    return called(cli.main, *args)
+
+
+def called(main, *args):
+    """(exit code, stdout, stderr)"""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = cli.main([str(a) for a in args])
+        code = main([str(a) for a in args])
     return code, out.getvalue(), err.getvalue()
+
+
+class Folder(unittest.TestCase):
+    """A test with a folder of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = self.at = Path(folder.name)
 
 
 def store(folder, data, name="r.jsonl"):

@@ -74,6 +74,15 @@ def _refusal(engine):
     }
 
 
+def refused(one, text, status="CUDNN_STATUS_NOT_SUPPORTED", **reason):
+    """Makes a row a refusal."""
+    one |= {"verdict": "unsupported", "supported": False, "engine": None, "engines": []}
+    one |= {
+        "errors": {},
+        "reason": {"class": "unsupported", "status": status, "text": text, **reason},
+    }
+
+
 def row(case, group, build, device, run, rng):
     name, sm, grade = device
     tokens = dict(t.split("=", 1) for t in case.split())
@@ -260,18 +269,7 @@ def gate(device=DEVICES[0], lost="stride=gap:8"):
                 device[0],
             ]
         if one.get("cudnn") == "9.27.0" and lost in one.get("case", ""):
-            one |= {
-                "verdict": "unsupported",
-                "supported": False,
-                "engine": None,
-                "engines": [],
-                "errors": {},
-                "reason": {
-                    "class": "unsupported",
-                    "status": "CUDNN_STATUS_NOT_SUPPORTED_LAYOUT",
-                    "text": "strides with gaps are not supported",
-                },
-            }
+            refused(one, "strides with gaps are not supported", "CUDNN_STATUS_NOT_SUPPORTED_LAYOUT")
         yield one
 
 
@@ -290,16 +288,7 @@ def grown():
             or "d=512" in case
             and version in ("9.20.0", "9.27.0")
         ):
-            one |= {
-                "verdict": "unsupported",
-                "supported": False,
-                "engines": [],
-                "reason": {
-                    "class": "unsupported",
-                    "status": "CUDNN_STATUS_NOT_SUPPORTED",
-                    "text": "not in this version",
-                },
-            }
+            refused(one, "not in this version")
         yield one
 
 

@@ -1,6 +1,4 @@
-import tempfile
 import unittest
-from pathlib import Path
 
 import support
 import synthetic
@@ -32,12 +30,7 @@ def bits(**tensors):
     return {"errors": {t: {"ratio": 0.5, "bits": b} for t, b in tensors.items()}}
 
 
-class Records(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.at = Path(folder.name)
-
+class Records(support.Folder):
     def write(self, name, *items):
         path = self.at / name
         path.write_text(

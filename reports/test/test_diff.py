@@ -1,10 +1,7 @@
 """Two records become one answer: by case and verdict, grouped by what separates, never green for what was not answered."""
 
-import contextlib
-import io
 import json
 import re
-import tempfile
 import unittest
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -86,12 +83,7 @@ NAMES = [
 ]
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
+class Case(support.Folder):
     def write(self, name, data):
         path = self.folder / name
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
@@ -99,10 +91,7 @@ class Case(unittest.TestCase):
 
     def run_diff(self, *args):
         """(exit code, stdout, stderr)"""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = diff_cli.main([str(a) for a in args])
-        return code, out.getvalue(), err.getvalue()
+        return support.called(diff_cli.main, *args)
 
     def answer(self, old, new, *args):
         """What `facts diff --json` says of two lists of rows: (exit code, head, groups)"""

@@ -3,12 +3,11 @@
 import contextlib
 import io
 import json
-import tempfile
 import unittest
-from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+import support
 from support import run, store
 
 from facts_reports import expectations, golden, known, known_cli
@@ -100,12 +99,7 @@ def propose(folder, data, *files, write=False):
     return code, out
 
 
-class Expectations(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
+class Expectations(support.Folder):
     def test_a_line_is_read_with_its_suites(self):
         first, second, third = expectations.read(
             "# c\n2026-11-21 nan? pass=bwd & s.q=1 a/b#1 # note # more\nsuites: x y # z\n"

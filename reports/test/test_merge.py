@@ -1,11 +1,7 @@
 """facts merge joins records; it, the report and the comparison agree on the row that counts."""
 
-import contextlib
-import io
 import json
-import tempfile
 import unittest
-from pathlib import Path
 
 import support
 
@@ -38,12 +34,7 @@ LATE = {
 }
 
 
-class Merging(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.at = Path(folder.name)
-
+class Merging(support.Folder):
     def put(self, *lines, name="r.jsonl"):
         path = self.at / name
         path.write_text(
@@ -54,10 +45,7 @@ class Merging(unittest.TestCase):
 
     def call(self, *arguments):
         """(exit code, stdout, stderr)"""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = merge.main([str(a) for a in arguments])
-        return code, out.getvalue(), err.getvalue()
+        return support.called(merge.main, *arguments)
 
     def join(self, *lines, code=0, force=()):
         """Merges a record of these lines; (the output's lines, stdout, stderr)."""

@@ -23,12 +23,7 @@ def uneven():
             and one["device"] == "h100-sxm"
             and "stride=gap:8" in one["case"]
         ):
-            one |= {
-                "verdict": "unsupported",
-                "supported": False,
-                "engines": [],
-                "reason": {"class": "unsupported", "status": "S", "text": "no"},
-            }
+            synthetic.refused(one, "no")
         yield one
     for version, build in (("9.14.0", JIT), ("9.19.0", "9.19.0-jit-cu13")):
         yield {

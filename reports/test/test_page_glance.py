@@ -251,12 +251,7 @@ class Glance(WithPages):
         lines = list(synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[1],)))
         for one in lines:
             if one.get("cudnn") == "9.27.0" and "dtype=f16" in one.get("case", ""):
-                one |= {
-                    "verdict": "unsupported",
-                    "supported": False,
-                    "engines": [],
-                    "reason": {"class": "policy", "text": "a guard", "rule": "some-guard"},
-                }
+                synthetic.refused(one, "a guard", "", **{"class": "policy", "rule": "some-guard"})
         self.make("guarded", synthetic.text(lines))
         page = self.open("guarded")
         self.assertEqual(

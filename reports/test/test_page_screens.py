@@ -236,67 +236,6 @@ class Screens(WithPages):
         self.assertLessEqual(page.locator("#heat thead th").last.bounding_box()["x"], PHONE[0] - 20)
         self.assertEqual(page.locator("#heat th[scope=row]").first.bounding_box()["x"], 12)
 
-    def test_it_prints_on_two_pages(self):
-        for name in SHAPES:
-            page = self.kept(name, EVERYTHING)
-            self.assertLessEqual(
-                page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n"), 2, name
-            )
-
-    def test_print_counts_what_it_has_no_room_for(self):
-        """A comparison with seven groups, and an address that opens one of them."""
-        lines = list(synthetic.gate())
-        for one in lines:
-            for place, where in enumerate(
-                ("layout=sbhd", "layout=bhsd", "layout=bs3hd", "d=512", "d=256", "h=8/1")
-            ):
-                if one.get("cudnn") == "9.27.0" and where in one.get("case", ""):
-                    one |= {
-                        "verdict": "unsupported",
-                        "supported": False,
-                        "engine": None,
-                        "engines": [],
-                        "errors": {},
-                        "reason": {
-                            "class": "unsupported",
-                            "status": "S",
-                            "text": "abcdef"[place] * 300,
-                        },
-                    }
-        self.make("groups", synthetic.text(lines))
-        page = self.open("groups", "#group=9.20.0-jit-cu13..9.27.0-jit-cu13.0&a=9.20.0&b=9.27.0")
-        cut = "[...document.querySelectorAll('main > section')].filter((e) => e.scrollHeight > e.clientHeight + 1).map((e) => e.id)"
-        many = page.locator("#compare-result button.group").count()
-        self.assertGreater(many, 6)
-        self.assertFalse(page.locator(".printed").first.is_visible())
-        page.emulate_media(media="print")
-        self.assertEqual(page.evaluate(cut), [])
-        self.assertEqual(
-            len([e for e in page.locator("#compare-result li").all() if e.is_visible()]), 6
-        )
-        self.assertIn(f"{many - 6} more group", page.inner_text("#compare-result"))
-        page = self.open()
-        page.emulate_media(media="print")
-        self.assertEqual(page.evaluate(cut), [])
-
-    def test_a_printed_map_of_every_version_is_whole(self):
-        page = self.open("many", screen=(1045, 700))  # A4, landscape, without its margins
-        page.emulate_media(media="print")
-        self.assertEqual(page.locator("#heat thead th").count(), 34)
-        self.assertLessEqual(
-            page.evaluate("document.getElementById('heat').getBoundingClientRect().right"), 1045
-        )
-        page.emulate_media(media="screen")
-        self.show(page, screen=LAPTOP)
-        self.assertLessEqual(
-            page.evaluate("document.getElementById('heat').getBoundingClientRect().right"),
-            LAPTOP[0],
-        )
-        self.assertLessEqual(
-            page.evaluate("document.getElementById('glance').getBoundingClientRect().bottom"),
-            LAPTOP[1],
-        )
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,9 +1,7 @@
 import gzip
 import json
 import lzma
-import tempfile
 import unittest
-from pathlib import Path
 
 import support
 import synthetic
@@ -12,12 +10,7 @@ from facts_reports import reader, words
 from facts_reports.store import load
 
 
-class Records(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.at = Path(self.folder.name)
-        self.addCleanup(self.folder.cleanup)
-
+class Records(support.Folder):
     def row(self, **change):
         return {
             "case": "pass=fwd dtype=bf16",

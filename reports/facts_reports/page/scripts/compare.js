@@ -1,6 +1,6 @@
 // What changed between two versions: each group with its cases side by side. `facts diff` compared the pairs that stand in the data; for another the page has the command.
 const Compare = (() => {
-  const { targets, dict, columns, raw } = Data, MOST = 60, PRINTED = 6;   // cases of a group; groups on paper, as narrow.css shows them
+  const { targets, dict, columns, raw } = Data, MOST = 60;   // cases of a group
   const labels = new Map(targets.map((t) => [t.build, t.spec])), versions = new Map(targets.map((t) => [t.build, t.cudnn])), label = (build) => labels.get(build) ?? build;
   const order = (a, b) => Predicate.compareVersions(versions.get(a), versions.get(b)) || (a < b ? -1 : a > b ? 1 : 0);
   const builds = [...versions.keys()].filter((b) => b !== "none").sort(order);
@@ -86,7 +86,7 @@ const Compare = (() => {
     const part = state.device && step.devices.length > 1, items = step.groups.map((g, i) => groupOf(step, g, i, state)).filter(Boolean);
     return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${part ? ofDevice(step, state.device) : step.headline}`)),
       items.length ? element("ul", { class: "groups" }, ...items) : part ? null : element("p", { class: "quiet" }, "Nothing changed here."),
-      items.length > PRINTED ? element("p", { class: "quiet printed" }, `${count(items.length - PRINTED)} more ${items.length - PRINTED === 1 ? "group" : "groups"}: the page shows them.`) : null, ...(part ? [] : step.notes.map((n) => element("p", { class: "quiet" }, n)))].filter(Boolean);
+      ...(part ? [] : step.notes.map((n) => element("p", { class: "quiet" }, n)))].filter(Boolean);
   }
 
   const say = (...words) => [element("p", {}, ...words)];
