@@ -48,11 +48,9 @@ def _collect(store):
     groups = {}
     for (case, device, outcome, finding, link), rows in failing.items():
         tensors = tuple(sorted({t for row in rows for t in bad_tensors(row) if t}))
-        alike = (
-            (finding, outcome, device, link)
-            if finding == KNOWN and link
-            else (finding, outcome, device, link, slice_of(case), tensors)
-        )
+        alike = finding, outcome, device, link
+        if finding != KNOWN or not link:
+            alike += slice_of(case), tensors
         groups.setdefault(alike, []).extend((case, row, tensors) for row in rows)
     return groups
 
@@ -73,9 +71,8 @@ class _Rows:
 def _span(outcome, failing, all_rows):
     """(outcome, note) of one build: which of the cases fail, in which engines; or how the worst of them ends."""
     if not failing:
-        return min(
-            (o for case in all_rows for _, o, _ in all_rows[case]), key=RANK.get, default="missing"
-        ), ""
+        ends = (o for case in all_rows for _, o, _ in all_rows[case])
+        return min(ends, key=RANK.get, default="missing"), ""
     notes = []
     bad = {case for case, _ in failing}
     if len(bad) < len(all_rows):

@@ -108,6 +108,9 @@ class Failure:
     at: dict  # key: line
     families: dict
 
+    def fail(self, key, what):
+        raise KnownError(f"{self.entry.path}:{self.at.get(key, self.line)}: {key}: {what}")
+
     @property
     def verdicts(self):
         return self.fields["verdict"].rstrip("?").split("/")
@@ -158,11 +161,8 @@ class Failure:
             return [(None, first, end)]
         out = []
         for name in engine.split():
-            out += (
-                [(int(name), first, end)]
-                if name.isdigit()
-                else self.families[name].within(first, end)
-            )
+            own = [(int(name), first, end)] if name.isdigit() else None
+            out += own or self.families[name].within(first, end)
         return sorted(out, key=lambda r: (r[1], r[0]))
 
     @cached_property
@@ -180,39 +180,27 @@ class Failure:
             parts = [_grouped(self.shows)]
             if self.guarded and not before_guards and "guards=" not in self.shows:
                 parts.insert(0, "guards=off")
-            parts.append(
-                _either(
-                    [
-                        _engine_range(*r)
-                        for first, end in self.ranges
-                        for r in self.numbers(first, end)
-                    ]
-                )
-            )
+            spans = [r for first, end in self.ranges for r in self.numbers(first, end)]
+            parts.append(_either([_engine_range(*r) for r in spans]))
             parts.append(_either([_sm_range(*place) for place in places]))
             if not set(self.verdicts) <= set(DECIDED):
-                parts.append(
-                    _either(
-                        ["grade=measured", *(f"verdict={v}" for v in self.verdicts if v in DECIDED)]
-                    )
-                )
+                decided = (f"verdict={v}" for v in self.verdicts if v in DECIDED)
+                parts.append(_either(["grade=measured", *decided]))
             out.append((" & ".join(p for p in parts if p), suspected))
         return out
 
     def guard(self):
         sms, suspected = self.architectures
-        every = dict.fromkeys(
-            span for first, end in self.ranges for span in self.numbers(first, end)
-        )
-        spans = [span for span in every if not any(_within(span, other) for other in every)]
-        rules, more = (
-            tuple(
+        every = [span for first, end in self.ranges for span in self.numbers(first, end)]
+        spans = [s for s in dict.fromkeys(every) if not any(_within(s, other) for other in every)]
+
+        def rules_of(places):
+            return tuple(
                 Rule(n, first, end - 1 if end else 0, *sm)
                 for n, first, end in spans
                 for sm in places
             )
-            for places in (sms, suspected)
-        )
+
         common = {
             "name": self.name,
             "file": f"cases/known/{self.entry.name}.known",
@@ -223,17 +211,13 @@ class Failure:
             "unasked": self.fields.get("ask") == "never",
             "knobs": self.knobs,
         }
-        why = self.fields["guard"]
-        out = [Guard(why=why, rules=rules, **common)] if rules else []
-        if more:
+        why, out = self.fields["guard"], []
+        if rules := rules_of(sms):
+            out.append(Guard(why=why, rules=rules, **common))
+        if rules := rules_of(suspected):
             seen = " and ".join(_sm_words(place) for place in sms) or "another architecture"
-            out.append(
-                Guard(
-                    why=f"{why}. Suspected: it was seen on {seen}, which has the same engine",
-                    rules=more,
-                    **common,
-                )
-            )
+            why += f". Suspected: it was seen on {seen}, which has the same engine"
+            out.append(Guard(why=why, rules=rules, **common))
         return out
 
     @property
@@ -246,9 +230,7 @@ class Failure:
         try:
             return predicate.parse(text, FACTS if key == "when" else {})
         except predicate.PredicateError as error:
-            raise KnownError(
-                f"{self.entry.path}:{self.at.get(key, self.line)}: {key}: {error}"
-            ) from None
+            self.fail(key, error)
 
 
 def _within(span, other):
@@ -338,13 +320,9 @@ def _engine_range(engine, first, end):
 def _sm_range(low, high):
     if not low and not high:
         return ""
-    return (
-        f"sm={low}"
-        if low == high
-        else " & ".join(
-            p for p in (f"sm>={low}" if low else "", f"sm<={high}" if high else "") if p
-        )
-    )
+    if low == high:
+        return f"sm={low}"
+    return " & ".join([f"sm>={low}"] * bool(low) + [f"sm<={high}"] * bool(high))
 
 
 def _sm_words(place):
@@ -354,17 +332,13 @@ def _sm_words(place):
 
 def _architectures(failure, key):
     text = failure.fields.get(key, "")
-    if not text:
-        return []
     if text == "any":
         return [(0, 0)]
     out = []
     for part in text.split():
         low, _, high = part.partition("..")
         if not re.fullmatch(r"\d{2,3}(\.\.(\d{2,3})?)?", part):
-            raise KnownError(
-                f"{failure.entry.path}:{failure.at[key]}: {key}: '{part}' is not an architecture, such as 90 or 100..109"
-            )
+            failure.fail(key, f"'{part}' is not an architecture, such as 90 or 100..109")
         out.append((int(low), int(high or low) if ".." not in part or high else 0))
     return out
 
@@ -372,16 +346,13 @@ def _architectures(failure, key):
 def _observation(failure, key, text):
     versions, sep, source = text.partition(";")
     if not sep or not source.strip():
-        raise KnownError(
-            f"{failure.entry.path}:{failure.at[key]}: {key}: what showed it is missing; write '{key}: 9.14.0 9.19.0; RECORD or report'"
-        )
+        example = f"write '{key}: 9.14.0 9.19.0; RECORD or report'"
+        failure.fail(key, f"what showed it is missing; {example}")
     for v in versions.split():
         if not (_VERSION.fullmatch(v) or v == "any"):
-            raise KnownError(
-                f"{failure.entry.path}:{failure.at[key]}: {key}: '{v}' is not a version, such as 9.14.0"
-            )
+            failure.fail(key, f"'{v}' is not a version, such as 9.14.0")
     if not versions.split():
-        raise KnownError(f"{failure.entry.path}:{failure.at[key]}: {key}: no version")
+        failure.fail(key, "no version")
     return Observation(tuple(versions.split()), source.strip())
 
 
@@ -420,13 +391,8 @@ class _Reader:
             self.fail(place, f"failure: '{label}' is not a label of small letters, digits and -")
         failure = Failure(self.entry, label, place, {}, {}, self.families)
         self.entry.failures.append(failure)
-        self.fields, self.at, self.keys, self.last, self.group = (
-            failure.fields,
-            failure.at,
-            BLOCK,
-            None,
-            None,
-        )
+        self.fields, self.at, self.keys = failure.fields, failure.at, BLOCK
+        self.last = self.group = None
 
     def _pair(self, place, line, key, value):
         if not line.strip() or line.startswith("#"):
@@ -435,10 +401,8 @@ class _Reader:
             self._append(line.strip())
             return
         if ":" not in line or key not in self.keys:
-            self.fail(
-                place,
-                f"'{key}' is not a key here; did you mean {predicate.nearest(key, self.keys)}?",
-            )
+            near = predicate.nearest(key, self.keys)
+            self.fail(place, f"'{key}' is not a key here; did you mean {near}?")
         if key in self.fields and key not in REPEATED:
             self.fail(place, f"{key} is given twice")
         self.last = key
@@ -487,42 +451,34 @@ def _check_head(entry):
 
 
 def _check_failure(failure, families):
-    def fail(key, what):
-        raise KnownError(f"{failure.entry.path}:{failure.at.get(key, failure.line)}: {key}: {what}")
-
+    fail = failure.fail
     for key in ("verdict", "when", "seen", "date"):
         if not failure.fields.get(key):
             fail(key, "is missing")
     if not failure.fields.get("sm") and not failure.fields.get("suspected"):
-        fail(
-            "sm",
-            "is missing: the architectures where it was seen, or suspected: those where it was not asked",
-        )
+        where = "the architectures where it was seen, or suspected: those where it was not asked"
+        fail("sm", f"is missing: {where}")
     if not set(failure.verdicts) <= set(VERDICTS):
         fail("verdict", f"'{failure.fields['verdict']}' is not a verdict")
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", failure.fields["date"]):
         fail("date", "want a date such as 2026-11-22")
     for name in failure.fields.get("engine", "any").split():
         if name != "any" and not name.isdigit() and name not in families:
-            fail(
-                "engine",
-                f"'{name}' is no number and no family of cases/known/engines.families; did you mean {predicate.nearest(name, families)}?",
-            )
+            families_ = "no family of cases/known/engines.families"
+            near = predicate.nearest(name, families)
+            fail("engine", f"'{name}' is no number and {families_}; did you mean {near}?")
     both = failure.versions("seen") & failure.versions("right")
     if both:
         fail("right", f"{word(min(both))} was seen failing and is also listed as right")
     if failure.guarded != ("instead" in failure.fields):
-        fail(
-            "guard",
-            "guard and instead belong together: the sentence of the refusal, and what the user can do",
-        )
+        both = "the sentence of the refusal, and what the user can do"
+        fail("guard", f"guard and instead belong together: {both}")
     if not failure.guarded and ("ask" in failure.fields or "knobs" in failure.fields):
         fail("guard", "ask and knobs belong to a guard")
     if failure.fields.get("ask", "never") != "never":
         fail("ask", "want never")
-    if not all(
-        re.fullmatch(r"[A-Z_0-9]+=\d+", pair) for pair in failure.fields.get("knobs", "").split()
-    ):
+    knobs = failure.fields.get("knobs", "").split()
+    if not all(re.fullmatch(r"[A-Z_0-9]+=\d+", pair) for pair in knobs):
         fail("knobs", "want KNOB=NUMBER, such as TILE_N=2")
     failure.tree("when")
     if failure.shows:

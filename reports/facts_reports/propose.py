@@ -114,9 +114,8 @@ def _asked(all_rows, targets, grade):
     near = [
         r
         for r in all_rows
-        if (r["build"], r["device"]) in targets
-        and r["grade"] == (grade or None)
-        and r["verdict"] != "not_run"
+        if (r["build"], r["device"]) in targets and r["grade"] == (grade or None)
+        if r["verdict"] != "not_run"
     ]
     subjects = {k: [None if r.get(k) in (None, "") else str(r[k]) for r in near] for k in _SUBJECT}
     return near, separate.Columns([bare(r["case"]) for r in near], subjects)
@@ -141,11 +140,8 @@ def _separated(near, columns, failed):
 def _shared(rows, where):
     """What all rows say of themselves, so that the predicate speaks of no others: the pass, and that guards were off."""
     said = [set(r["case"].split()) for r in rows]
-    return [
-        t
-        for t in ("pass=fwd", "pass=bwd", "guards=off")
-        if all(t in s for s in said) and t not in where
-    ]
+    every = set.intersection(*said)
+    return [t for t in ("pass=fwd", "pass=bwd", "guards=off") if t in every and t not in where]
 
 
 def _records(store):
@@ -157,9 +153,8 @@ def _failure(store, label, where, tensors, rows):
     engines, devices = {r.get("engine") for r in rows}, sorted({r["device"] for r in rows})
     engine = engines.pop() if len(engines) == 1 else None
     if engine is not None and "|" not in where:  # the key `engine` says it
-        where = (
-            " & ".join(part for part in where.split(" & ") if part != f"engine={engine}") or where
-        )
+        parts = [part for part in where.split(" & ") if part != f"engine={engine}"]
+        where = " & ".join(parts) or where
     suites = sorted(set().union(*(expectations.suites_of(store, r) for r in rows)))
     return [
         "",

@@ -128,14 +128,9 @@ def read_file(path, store):
     report = FileReport(text.line(path.name, 200))
     try:
         packed = path.name.endswith((".gz", ".xz"))
+        most = PACKED * path.stat().st_size + PACKED_LEAST if packed else FILE_LIMIT
         with _open(path) as stream:
-            for line in lines(
-                stream,
-                report,
-                min(FILE_LIMIT, PACKED * path.stat().st_size + PACKED_LEAST)
-                if packed
-                else FILE_LIMIT,
-            ):
+            for line in lines(stream, report, min(FILE_LIMIT, most)):
                 _take(line, report, store)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         report.refuse(f"packed data ends or breaks here ({text.line(str(error), 100)})")
@@ -153,11 +148,8 @@ def _take(line, report, store):
     try:
         item = _decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
-        report.refuse(
-            "not JSON"
-            + ("" if line.endswith(b"\n") else ", and cut off")
-            + f" ({text.line(str(error), 80)})"
-        )
+        cut = "" if line.endswith(b"\n") else ", and cut off"
+        report.refuse(f"not JSON{cut} ({text.line(str(error), 80)})")
         return
     if not isinstance(item, dict):
         report.refuse("not an object")
@@ -171,16 +163,12 @@ def _dispatch(item, report, store):
     for word in ("run", "target", "start", "time", "finding", "end"):
         if isinstance(item.get(word), dict):
             # The many `start`, `time` and `finding` objects are compared, never shown.
-            value = (
-                item[word] if word in ("start", "time", "finding") else text.clean_json(item[word])
-            )
+            short = word in ("start", "time", "finding")
+            value = item[word] if short else text.clean_json(item[word])
             if word == "run":
                 refuse_newer(report.name, value)
-                report.runs, report.run, report.closed = (
-                    report.runs + 1,
-                    str(value.get("id") or ""),
-                    False,
-                )
+                report.runs, report.closed = report.runs + 1, False
+                report.run = str(value.get("id") or "")
             if word == "end":
                 report.closed = value.get("complete") is True
             store.note(word, value)

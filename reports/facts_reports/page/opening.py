@@ -6,16 +6,10 @@ from .. import text, words
 from ..vocabulary import BY_CHANGE, BY_WORD, KNOWN
 
 _FINDINGS, _GROUPS, _GATE, _LINES = 10, 2, 6, 30
-_FIRST = (
-    "worse",
-    "changed kind",
-    "lost",
-    "missing",
-    "inconclusive",
-    "time unknown",
-    "better",
-    "gained",
-)  # of a step: before engines, knobs and times
+# Of a step: before engines, knobs and times.
+_FIRST = "worse, changed kind, lost, missing, inconclusive, time unknown, better, gained".split(
+    ", "
+)
 _APART = ("not asked", "new knobs", "reason changed")
 _FOLDED = {
     "slower": "slower case",
@@ -25,14 +19,9 @@ _FOLDED = {
     "workspace larger": "larger workspace",
 }  # of steps in one entry
 _KINDS = {
-    "worse": "failure",
-    "changed kind": "failure",
-    "lost": "failure",
-    "missing": "open",
-    "inconclusive": "open",
-    "time unknown": "open",
-    "better": "good",
-    "gained": "good",
+    **dict.fromkeys(("worse", "changed kind", "lost"), "failure"),
+    **dict.fromkeys(("missing", "inconclusive", "time unknown"), "open"),
+    **dict.fromkeys(("better", "gained"), "good"),
 }
 
 
@@ -129,10 +118,8 @@ def various(news):
     for f in news:
         turns[f["outcome"]] += 1
         f["turn"] = turns[f["outcome"]]
-    kept, cases = (
-        {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]},
-        Counter(f["case"] for f in news),
-    )
+    kept = {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]}
+    cases = Counter(f["case"] for f in news)
     return [_finding(f, f["device"] if cases[f["case"]] > 1 else "") for f in news if id(f) in kept]
 
 
@@ -142,14 +129,8 @@ def _change_words(steps, labels):
     said = [steps[0]["sentences"][word] for word in _FIRST if word in steps[0]["sentences"]]
     if said:
         return f"cuDNN {new}, after {old}: {', '.join(said)}."
-    last = next(
-        (
-            labels.get(s["b"], s["b"])
-            for s in steps
-            if any(word in s["sentences"] for word in _FIRST)
-        ),
-        "",
-    )
+    moved = (s["b"] for s in steps if not s["sentences"].keys().isdisjoint(_FIRST))
+    last = next((labels.get(b, b) for b in moved), "")
     return f"cuDNN {new} accepts and refuses what {old} does." + (
         f" Support last changed with {last}." if last else ""
     )
@@ -176,10 +157,9 @@ def of(store, steps, findings):
     }
     if steps.gate:
         word, _, clause = steps.gate["headline"].partition(": ")
-        devices = (
-            text.count(len(steps.gate["devices"]), "device")
-            + f" ({words.several(steps.gate['devices'])})"
-        )
+        a, b, devices = (steps.gate[key] for key in ("a", "b", "devices"))
+        where = f"{text.count(len(devices), 'device')} ({words.several(devices)})"
+        groups = enumerate(steps.gate["groups"])
         out |= {
             "kind": "gate",
             "findings": [],
@@ -187,10 +167,8 @@ def of(store, steps, findings):
             "tone": {0: "good", 1: "bad"}.get(steps.code, "open"),
             "head": word,
             "clause": clause,
-            "sentence": f"cuDNN {labels.get(steps.gate['a'], steps.gate['a'])} → {labels.get(steps.gate['b'], steps.gate['b'])} on {devices}.",
-            "groups": [
-                _group_line(steps.gate, i, g, True) for i, g in enumerate(steps.gate["groups"])
-            ][:_GATE],
+            "sentence": f"cuDNN {labels.get(a, a)} → {labels.get(b, b)} on {where}.",
+            "groups": [_group_line(steps.gate, i, g, True) for i, g in groups][:_GATE],
             "older": max(0, len(steps.gate["groups"]) - _GATE),
             "notes": [n for n in (steps.gate["known"],) if n],
         }
@@ -202,9 +180,6 @@ def of(store, steps, findings):
     )
     if steps.steps and not news and not measured and store.complete():
         out |= {"kind": "matrix", "head": _change_words(steps.steps, labels)}
-        out["tone"] = (
-            "bad"
-            if any(w in steps.steps[0]["totals"] for w in ("worse", "changed kind", "lost"))
-            else "good"
-        )
+        broken = not steps.steps[0]["totals"].keys().isdisjoint(("worse", "changed kind", "lost"))
+        out["tone"] = "bad" if broken else "good"
     return out
