@@ -214,7 +214,7 @@ def check_folders(every, names):
             yield f"{folder}: {files} sources: at most {FILES_IN_A_FOLDER} in a folder"
         above = re.sub(r"/test/.*", "/test", folder)  # the folders of tests share a page
         if not {f"{folder}/README.md", f"{above}/README.md"} & names:
-            yield f"{folder}: no README.md: each folder has a page that says who may call whom"
+            yield f"{folder}: no README.md: each folder has a page that says what it holds"
 
 
 def check_linked(build):

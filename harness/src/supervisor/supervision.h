@@ -1,6 +1,6 @@
 /* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker:
  * these call each other, as a state machine does.
- * README.md says who may call whom. */
+ * README.md lists the parts. */
 #ifndef FACTS_SUPERVISION_H
 #define FACTS_SUPERVISION_H
 
