@@ -96,7 +96,7 @@ typedef struct facts_options {
       "print, compare or extend the golden matrix of supported cases", NULL, NULL)                 \
     X(KNOWN, "known", facts_command_python, "list|show|check|propose|note [...]",                  \
       "list, show and check known failures, or add one", NULL, NULL)                               \
-    X(MERGE, "merge", facts_command_python, "IN...", "merge records and list missing rows", NULL,   \
+    X(MERGE, "merge", facts_command_python, "IN...", "merge records and list missing rows", NULL,  \
       NULL)                                                                                        \
     X(SELF, "self", facts_command_self, "",                                                        \
       "run kernels that are wrong on purpose; show which ones FACTS finds", "facts self --quick",  \
