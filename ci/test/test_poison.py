@@ -176,7 +176,7 @@ class Poison(unittest.TestCase):
             f"# {text()}\ngroup: {CASE}\nwhy: {text()}\npass=fwd {text()}\n"
         )
         (cls.at / "why.cases").write_text(f"group:\nwhy: {text()}\n{CASE}\n")
-        (cls.at / "x.weights").write_text(f"pass: 1 {text()}\n")
+        (cls.at / "draws.cases").write_text(f"draw 1\npass={text()}\n")
         device = json.loads((SOURCE / "lib/devices/h100-sxm.json").read_text())
         (cls.at / "x.json").write_text(
             json.dumps(
@@ -203,7 +203,7 @@ class Poison(unittest.TestCase):
             "cases/claims",
             "cases/golden",
             "cases/errata.json",
-            "cases/fuzz.weights",
+            "cases/fuzz.cases",
             "cases/calibration.json",
             "cases/reject",
             "ci/cudnn_lock.py",
@@ -344,7 +344,7 @@ class Poison(unittest.TestCase):
         for form in ((), ("--json",)):
             self.ask("import", "x.log", *form)
         self.ask("import", f"none{NAME}", "a.jsonl")
-        self.ask("fuzz", "--weights", "x.weights", "--cases", "1", "--device", "cpu")
+        self.ask("fuzz", "--draws", "draws.cases", "--cases", "1", "--device", "cpu")
         for device in ("x.json", "bad.json", text(), f"none{NAME}.json"):
             self.ask("decide", CASE, "--device", device, "--cudnn", text())
             self.ask("compile", CASE, "--device", device, "--plan-dir", f"out/{NAME}")

@@ -131,10 +131,10 @@ READERS = (
         cudnn=True,
     ),
     Reader(
-        "weights, fuzz",
-        ("fuzz", "--weights", "{in}", "--cases", "1", "--device", "none", "-o", "{}/r.jsonl"),
-        ("cases/fuzz.weights",),
-        name_of_input="input.weights",
+        "draws, fuzz",
+        ("fuzz", "--draws", "{in}", "--cases", "1", "--device", "none", "-o", "{}/r.jsonl"),
+        ("cases/fuzz.cases",),
+        name_of_input="input.cases",
         read='--device "none"',
     ),
     Reader(

@@ -21,6 +21,10 @@ static void expand(const facts_suite *suite)
         return;
     for (size_t i = 0; i < suite->lines; i++) {
         const facts_suite_line *line = &suite->line[i];
+        if (line->pattern == NULL) {
+            facts_line_draw(suite, line, line->seed, 0, &(facts_draw_choice){ 0 }, &c);
+            continue;
+        }
         uint64_t members = facts_pattern_count(line->pattern),
                  count = line->draw > 0 ? line->draw : members;
         for (uint64_t k = 0; k < count; k++) {

@@ -6,22 +6,25 @@
 #include <xxhash.h>
 
 #include "builds/print_line.h"
+#include "case/suites/suite.h"
 #include "case/words/text_file.h"
 #include "commands/files/fuzz_files.h"
 #include "commands/session/search_session.h"
-#include "search/weights.h"
 
 #define DRAW_AHEAD 4      /* cases drawn at once, for each worker */
 #define TIMEOUT_S 60.0    /* of one case, unless --timeout is given: the cases are small */
 #define MOST_IN_VAIN 2000 /* draws in a row without a new case */
+/* What many users have. */
+#define ORDINARY "s.q<4096 & s.kv<4096 & layout=bshd & stride=dense & exec=eager & impl=auto"
 #define TOGETHER                                                                                   \
     16 /* cases with rescale= that are asked at once: each threshold needs a worker that starts    \
           with it */
 
 typedef struct fuzzing {
     const facts_options *options;
-    facts_weights *weights;
-    facts_predicate *where;
+    facts_suite suite;
+    char *text; /* of the suite */
+    facts_predicate *where, *ordinary;
     facts_draw_choice choice;
     facts_findings *findings;
     uint64_t seed, index, in_vain;                          /* index: the next draw */
@@ -62,7 +65,7 @@ static void draw(facts_search *search, fuzzing *z)
     char name[FACTS_NAME_MAX];
     facts_answer answer;
     while (!draw_ended(z) && !facts_search_time_is_up(search)) {
-        if (facts_weights_draw(z->weights, z->seed, z->index++, &z->choice, &c) &&
+        if (facts_suite_draw(&z->suite, z->seed, z->index++, &z->choice, &c) &&
             facts_memo_get(search->memo, facts_case_name(&c, name), 1, &answer) ==
                 FACTS_MEMO_UNKNOWN &&
             !facts_memo_forgot(search->memo, name)) {
@@ -104,7 +107,7 @@ static void take_drawn(facts_search *search, const char *name, const facts_answe
 static bool is_ordinary(const void *context, const facts_case *c)
 {
     const fuzzing *z = context;
-    return facts_weights_ordinary(z->weights, c);
+    return facts_predicate_holds(z->ordinary, &(facts_subject){ .c = c });
 }
 
 static int write_files(const facts_search *search, fuzzing *z)
@@ -227,7 +230,7 @@ static void print_summary(const facts_search *search, const fuzzing *z)
         printf("%zu cases were left out: each of them ended the whole run three times\n",
                search->given_up);
     if (z->exhausted)
-        puts("the weights (and --where) allow no further new case");
+        puts("the suite (and --where) allows no further new case");
     print_buckets(z, flags);
     putchar('\n');
     if (explained)
@@ -255,24 +258,34 @@ static int check(const facts_options *o)
     return FACTS_EXIT_OK;
 }
 
-static int open_weights(facts_search *search, fuzzing *z)
+static bool draws(const facts_suite *suite)
+{
+    for (size_t i = 0; i < suite->lines; i++)
+        if (suite->line[i].draw > 0)
+            return true;
+    return false;
+}
+
+static int open_suite(facts_search *search, fuzzing *z)
 {
     const facts_options *o = z->options;
     facts_error error = { 0 };
-    char path[FACTS_PATH];
-    if (!o->weights && !facts_home_path("cases/fuzz.weights", path))
+    static char path[FACTS_PATH];
+    if (!o->draws && !facts_home_path("cases/fuzz.cases", path))
         return facts_complain(FACTS_EXIT_ENVIRONMENT,
-                              "facts: cases/fuzz.weights was not found; set FACTS_HOME to the "
-                              "project's folder, or give --weights FILE");
-    const char *from = o->weights ? o->weights : path;
-    char *text = facts_file_text(from, &error);
-    bool ok = text && facts_weights_read(&z->weights, text, from, &error);
+                              "facts: cases/fuzz.cases was not found; set FACTS_HOME to the "
+                              "project's folder, or give --draws FILE");
+    const char *from = o->draws ? o->draws : path;
+    z->text = facts_file_text(from, &error);
+    bool ok = z->text && facts_suite_read(&z->suite, z->text, from, &error);
     if (ok)
         snprintf(search->session.suite_hash, sizeof search->session.suite_hash, "%016" PRIx64,
-                 (uint64_t)XXH64(text, strlen(text), 0));
-    free(text);
+                 (uint64_t)XXH64(z->text, strlen(z->text), 0));
+    ok =
+        ok && (draws(&z->suite) || facts_fail_at(&error, from, 1, 1, "no line starts with draw N"));
     z->choice = (facts_draw_choice){ .with = o->with };
     ok = ok && (!o->where || facts_predicate_parse(&z->where, o->where, &error)) &&
+         facts_predicate_parse(&z->ordinary, ORDINARY, &error) &&
          facts_draw_check(&z->choice, &error);
     z->choice.where = z->where;
     return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
@@ -293,7 +306,7 @@ static int open_all(facts_search *search, fuzzing *z, const facts_invocation *ca
     facts_read_counts counts;
     int status = check(z->options);
     if (status == FACTS_EXIT_OK)
-        status = open_weights(search, z);
+        status = open_suite(search, z);
     if (status != FACTS_EXIT_OK)
         return status;
     z->seed = 1;
@@ -370,7 +383,9 @@ int facts_command_fuzz(const facts_invocation *call)
     }
     facts_findings_free(z.findings);
     facts_predicate_destroy(z.where);
-    facts_weights_destroy(z.weights);
+    facts_predicate_destroy(z.ordinary);
+    facts_suite_clear(&z.suite);
+    free(z.text);
     facts_search_close(&search);
     return status;
 }

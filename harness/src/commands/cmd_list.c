@@ -119,7 +119,7 @@ static int print_each(const facts_options *o)
         char name[FACTS_NAME_MAX];
         facts_case c;
         bool ok = facts_pattern_read(&pattern, facts_span_of(o->words[i]),
-                                     (facts_place){ "case", 1, 1 }, &error);
+                                     (facts_place){ "case", 1, 1 }, NULL, &error);
         for (uint64_t k = 0; ok && k < facts_pattern_count(pattern); k++) {
             ok = facts_pattern_at(pattern, k, &c, &error);
             if (ok)

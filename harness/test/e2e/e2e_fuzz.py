@@ -18,16 +18,11 @@ from facts_reports import known  # noqa: E402
 
 LIARS = os.path.join(e2e.BIN, "facts-worker-liars")
 # Small cases, many of them with what the liar lies about.
-SMALL = """number n: 1 1..40
-pass: 1 fwd, 3 bwd
-dtype: 2 bf16, 1 f16
-b: 1 {1..3}
-h: 1 2, 1 4/2
-s: 1 {n}, 1 {n}/{n}
-d: 1 8, 1 {1..16}
-mask: 1 default, 1 causal
-mod: 1 default, 1 softcap:{1..20}, 1 temperature:{2..8}
-fill: 2 gauss, 1 uniform
+SMALL = """draw 100
+pass=fwd,bwd@3 dtype=bf16@2,f16 b=1..3 h=2,4/2 s=1..40,1..40/1..40 d=8,1..16
+mask=default,causal
+mod=default,softcap:1..20,temperature:2..8
+fill=gauss@2,uniform
 """
 
 
@@ -51,13 +46,13 @@ class Fuzz(e2e.TestCase):
         )
 
     def small(self):
-        return "--weights", self.write("small.weights", SMALL)
+        return "--draws", self.write("small.cases", SMALL)
 
     def test_cases_that_need_a_worker_of_their_own_are_asked_together(self):
         """cuDNN reads the threshold of rescale= once, so a worker of another one starts again."""
-        weights = self.write(
-            "rescale.weights",
-            "pass: 1 fwd\ndtype: 1 bf16\nb: 1 {1..3}\nh: 1 {1..8}\ns: 1 {1..300}\nrescale: 7 default, 1 2, 1 8\n",
+        suite = self.write(
+            "rescale.cases",
+            "draw 100\npass=fwd dtype=bf16 b=1..3 h=1..8 s=1..300 rescale=default@7,2,8\n",
         )
         done = e2e.facts(
             "fuzz",
@@ -70,8 +65,8 @@ class Fuzz(e2e.TestCase):
             "150",
             "--seed",
             "1",
-            "--weights",
-            weights,
+            "--draws",
+            suite,
             "-o",
             self.path("r.jsonl"),
         )
@@ -204,11 +199,11 @@ class Fuzz(e2e.TestCase):
                     row["case"],
                 )
 
-    ROPE = SMALL + "rope: 1 default, 1 1\nordinary pass=bwd\n"
+    ROPE = SMALL + "rope=default,1\n"
 
     def test_the_ranking_is_on_the_terminal_in_the_record_and_in_the_files(self):
-        weights = self.write("ranked.weights", self.ROPE)
-        done = self.fuzz("--cases", "40", "--weights", weights, worker=self.liar("rope-pair"))
+        suite = self.write("ranked.cases", self.ROPE)
+        done = self.fuzz("--cases", "40", "--draws", suite, worker=self.liar("rope-pair"))
         self.assertStatus(done, 1)
         listed = [
             (int(n), bool(ordinary))
@@ -420,7 +415,7 @@ class Fuzz(e2e.TestCase):
         )
 
     def test_bad_input_is_one_line(self):
-        bad = self.write("bad.weights", "pass: 1 fwd\nfil: 1 gauss\n")
+        bad = self.write("bad.cases", "draw 9\npass=fwd\nfil=gauss\n")
         held = self.write("held.jsonl", "{}\n")
         for arguments, words in (
             (["fuzz", "--device", "cpu"], ["--minutes"]),
@@ -428,10 +423,10 @@ class Fuzz(e2e.TestCase):
             (["fuzz", "--cases", "many"], ["--cases"]),
             (["fuzz", "--cases", "3", "--resume"], ["-o FILE"]),
             (
-                ["fuzz", "--cases", "3", "--device", "cpu", "--weights", bad],
-                ["bad.weights:2:1: fil is no key", "fill?"],
+                ["fuzz", "--cases", "3", "--device", "cpu", "--draws", bad],
+                ["bad.cases:3:1: fil is not a key", "fill?"],
             ),
-            (["fuzz", "--cases", "3", "--device", "cpu", "--weights", self.path("none")], ["none"]),
+            (["fuzz", "--cases", "3", "--device", "cpu", "--draws", self.path("none")], ["none"]),
             (["fuzz", "--cases", "3", "--device", "cpu", "--where", "d.qk>"], ["where"]),
             (["fuzz", "--cases", "3", "--device", "cpu", "--with", "engine=some"], ["engine"]),
             (["fuzz", "--cases", "3", "--device", "cpu", "-o", held], ["held.jsonl", "exists"]),

@@ -5,39 +5,57 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dice.h"
 #include "draft.h"
 #include "key_value.h"
 
-#define MOST_RANGES 4
+#define MOST_RANGES 8
 #define MOST_ITEMS 4096
+#define MOST_WEIGHT 1000000
+#define MOST_NUMBERS 16 /* that are drawn until a value fits */
 
-/* a..b:step or a..b*factor inside a value. */
+/* a..b:step, a..b*factor or {LIST} inside a value. */
 typedef struct range {
     size_t at, length; /* letters of the value that it takes up */
     uint64_t first, last, step, count;
     bool factor;
+    const facts_list *list;
 } range;
 
 /* One value of a list. */
 typedef struct item {
-    facts_span text;
+    facts_span text; /* without its weight */
     int column;
+    uint64_t weight;
+    bool absent; /* default: the key is not set */
     size_t ranges;
     range range[MOST_RANGES];
     uint64_t count;
     char *canonical; /* when there is no range */
 } item;
 
-typedef struct axis {
-    facts_key key;
-    int column;
+typedef struct values {
     size_t items;
     item *item;
-    uint64_t count;
+    uint64_t count, weight;
+} values;
+
+struct facts_list {
+    facts_span name;
+    values values;
+    const facts_list *before;
+};
+
+typedef struct axis {
+    facts_key key; /* FACTS_KEY_COUNT: of a list */
+    int column;
+    values values;
 } axis;
 
 struct facts_pattern {
     facts_place place;
+    const facts_list *lists;
+    int weight_column; /* of the first weight; 0: none */
     size_t axes;
     axis axis[FACTS_KEY_COUNT];
     uint64_t count;
@@ -114,16 +132,36 @@ static const char *read_range(facts_key key, facts_span text, size_t least, size
     return NULL;
 }
 
+/* Reads {LIST}. Returns NULL or what is wrong. */
+static const char *read_list_name(const facts_list *lists, facts_span text, size_t at, range *out)
+{
+    const char *end = memchr(text.at + at, '}', text.length - at);
+    if (end == NULL)
+        return "a { is not closed";
+    facts_span name = { text.at + at + 1, (size_t)(end - text.at) - at - 1 };
+    while (lists != NULL &&
+           (lists->name.length != name.length || memcmp(lists->name.at, name.at, name.length) != 0))
+        lists = lists->before;
+    if (lists == NULL)
+        return "no line `list` above has this name";
+    *out =
+        (range){ .at = at, .length = name.length + 2, .count = lists->values.count, .list = lists };
+    return NULL;
+}
+
 static bool read_ranges(facts_pattern *pattern, facts_key key, item *it, facts_error *error)
 {
     size_t behind = 0; /* the range before: its digits are not also the next one's */
     it->count = 1;
-    for (size_t i = 0; i + 1 < it->text.length; i++) {
-        if (it->text.at[i] != '.' || it->text.at[i + 1] != '.')
+    for (size_t i = 0; i < it->text.length; i++) {
+        bool list = it->text.at[i] == '{',
+             dots = i + 1 < it->text.length && it->text.at[i] == '.' && it->text.at[i + 1] == '.';
+        if (!list && !dots)
             continue;
-        range r;
+        range r = { 0 };
         const char *wrong = it->ranges == MOST_RANGES ? "too many ranges in one value"
-                                                      : read_range(key, it->text, behind, i, &r);
+                            : list ? read_list_name(pattern->lists, it->text, i, &r)
+                                   : read_range(key, it->text, behind, i, &r);
         if (wrong != NULL)
             return facts_fail_at(error, pattern->place.where, pattern->place.line,
                                  it->column + (int)i, "%s", wrong);
@@ -135,38 +173,56 @@ static bool read_ranges(facts_pattern *pattern, facts_key key, item *it, facts_e
     return true;
 }
 
-/* The text of one value of an item with ranges; the last range turns fastest. */
-static bool item_text(const item *it, uint64_t index, char out[FACTS_CASE_TEXT])
+static const item *item_at(const values *v, uint64_t *index)
+{
+    const item *it = v->item;
+    for (; *index >= it->count; it++)
+        *index -= it->count;
+    return it;
+}
+
+static bool put(char out[FACTS_CASE_TEXT], size_t *used, const char *letters, size_t count)
+{
+    if (*used + count >= FACTS_CASE_TEXT)
+        return false;
+    memcpy(out + *used, letters, count);
+    *used += count;
+    out[*used] = '\0';
+    return true;
+}
+
+static bool put_item(const item *it, uint64_t index, char out[FACTS_CASE_TEXT], size_t *used);
+
+static bool put_range(const range *r, uint64_t index, char out[FACTS_CASE_TEXT], size_t *used)
+{
+    char number[24];
+    if (r->list != NULL) {
+        const item *it = item_at(&r->list->values, &index);
+        return put_item(it, index, out, used);
+    }
+    uint64_t value = r->first;
+    for (uint64_t i = 0; r->factor && i < index; i++)
+        value *= r->step;
+    value += r->factor ? 0 : index * r->step;
+    return put(out, used, number, (size_t)snprintf(number, sizeof number, "%" PRIu64, value));
+}
+
+/* The text of one value of an item; the last range turns fastest. */
+static bool put_item(const item *it, uint64_t index, char out[FACTS_CASE_TEXT], size_t *used)
 {
     uint64_t digit[MOST_RANGES];
     for (size_t r = it->ranges; r-- > 0;) {
         digit[r] = index % it->range[r].count;
         index /= it->range[r].count;
     }
-    size_t used = 0, from = 0;
-    for (size_t r = 0; r <= it->ranges; r++) {
-        size_t to = r < it->ranges ? it->range[r].at : it->text.length;
-        char number[24] = "";
-        if (r < it->ranges) {
-            uint64_t value = it->range[r].first;
-            if (it->range[r].factor) {
-                for (uint64_t i = 0; i < digit[r]; i++)
-                    value *= it->range[r].step;
-            } else {
-                value += digit[r] * it->range[r].step;
-            }
-            snprintf(number, sizeof number, "%" PRIu64, value);
-        }
-        size_t letters = to - from, written = strlen(number);
-        if (used + letters + written >= FACTS_CASE_TEXT)
+    size_t from = 0;
+    for (size_t r = 0; r < it->ranges; r++) {
+        if (!put(out, used, it->text.at + from, it->range[r].at - from) ||
+            !put_range(&it->range[r], digit[r], out, used))
             return false;
-        memcpy(out + used, it->text.at + from, letters);
-        memcpy(out + used + letters, number, written);
-        used += letters + written;
-        from = r < it->ranges ? it->range[r].at + it->range[r].length : to;
+        from = it->range[r].at + it->range[r].length;
     }
-    out[used] = '\0';
-    return true;
+    return put(out, used, it->text.at + from, it->text.length - from);
 }
 
 /* The canonical text of one value, in `out` or kept by the item; NULL when it is none. */
@@ -176,8 +232,9 @@ static const char *item_value(const facts_pattern *pattern, const axis *a, const
     if (it->canonical != NULL)
         return it->canonical;
     char text[FACTS_CASE_TEXT];
+    size_t used = 0;
     facts_value_fault fault = { 0 };
-    if (!item_text(it, index, text)) {
+    if (!put_item(it, index, text, &used)) {
         facts_fail_at(error, pattern->place.where, pattern->place.line, it->column,
                       "%s is longer than a case may be", facts_keys[a->key].word);
         return NULL;
@@ -207,33 +264,103 @@ static bool check_item(facts_pattern *pattern, const axis *a, item *it, facts_er
            facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "no memory");
 }
 
-static bool read_axis(facts_pattern *pattern, const facts_token *token, facts_error *error)
+/* VALUE or VALUE@WEIGHT. */
+static bool read_item(facts_pattern *pattern, const axis *a, facts_span text, item *it,
+                      facts_error *error)
 {
-    axis *a = &pattern->axis[pattern->axes++];
-    *a = (axis){ .key = token->key, .column = token->column, .items = 1 };
-    for (size_t i = 0; i < token->value.length; i++)
-        a->items += token->value.at[i] == ',';
-    if (a->items > MOST_ITEMS)
-        return facts_fail_at(error, pattern->place.where, pattern->place.line, token->column,
-                             "more than %d values", MOST_ITEMS);
-    a->item = calloc(a->items, sizeof *a->item);
-    if (a->item == NULL)
-        return facts_fail_at(error, pattern->place.where, pattern->place.line, token->column,
-                             "no memory");
-    facts_span rest = token->value;
-    for (size_t i = 0; i < a->items; i++) {
-        item *it = &a->item[i];
-        it->column = token->value_column + (int)(rest.at - token->value.at);
-        it->text = facts_span_cut(&rest, ',');
-        if (!read_ranges(pattern, a->key, it, error) || !check_item(pattern, a, it, error))
-            return false;
-        a->count = sum(a->count, it->count);
+    facts_span weight = text;
+    it->text = facts_span_cut(&weight, '@');
+    it->weight = 1;
+    int column = it->column + (int)it->text.length;
+    if (it->text.length < text.length) {
+        pattern->weight_column = pattern->weight_column ? pattern->weight_column : column;
+        if (!facts_read_integer(weight, MOST_WEIGHT, &it->weight) || it->weight == 0)
+            return facts_fail_at(error, pattern->place.where, pattern->place.line, column,
+                                 "a weight is a whole number from 1 to %d: VALUE@WEIGHT",
+                                 MOST_WEIGHT);
     }
-    pattern->count = product(pattern->count, a->count);
+    it->absent = a->key < FACTS_KEY_COUNT && facts_span_is(it->text, "default");
+    it->count = 1;
+    return it->absent || (read_ranges(pattern, a->key, it, error) &&
+                          (a->key == FACTS_KEY_COUNT || check_item(pattern, a, it, error)));
+}
+
+static bool read_values(facts_pattern *pattern, axis *a, facts_span text, int column,
+                        facts_error *error)
+{
+    values *v = &a->values;
+    size_t items = 1;
+    for (size_t i = 0; i < text.length; i++)
+        items += text.at[i] == ',';
+    if (items > MOST_ITEMS)
+        return facts_fail_at(error, pattern->place.where, pattern->place.line, a->column,
+                             "more than %d values", MOST_ITEMS);
+    v->item = calloc(items, sizeof *v->item);
+    if (v->item == NULL)
+        return facts_fail_at(error, pattern->place.where, pattern->place.line, a->column,
+                             "no memory");
+    for (facts_span rest = text; v->items < items;) {
+        item *it = &v->item[v->items++];
+        it->column = column + (int)(rest.at - text.at);
+        if (!read_item(pattern, a, facts_span_cut(&rest, ','), it, error))
+            return false;
+        v->count = sum(v->count, it->count);
+        v->weight += it->weight;
+    }
     return true;
 }
 
-bool facts_pattern_read(facts_pattern **out, facts_span text, facts_place place, facts_error *error)
+static bool read_axis(facts_pattern *pattern, const facts_token *token, facts_error *error)
+{
+    axis *a = &pattern->axis[pattern->axes++];
+    *a = (axis){ .key = token->key, .column = token->column };
+    bool read = read_values(pattern, a, token->value, token->value_column, error);
+    pattern->count = product(pattern->count, a->values.count);
+    return read;
+}
+
+static void free_values(values *v)
+{
+    for (size_t i = 0; i < v->items; i++)
+        free(v->item[i].canonical);
+    free(v->item);
+}
+
+bool facts_list_read(const facts_list **lists, facts_span text, facts_place place,
+                     facts_error *error)
+{
+    facts_span rest = text, name = facts_span_cut(&rest, '=');
+    facts_pattern scratch = { .place = place, .lists = *lists };
+    axis a = { .key = FACTS_KEY_COUNT, .column = place.column };
+    size_t letters = 0;
+    while (letters < name.length && name.at[letters] >= 'a' && name.at[letters] <= 'z')
+        letters++;
+    if (letters == 0 || letters < name.length || memchr(rest.at, ' ', rest.length) != NULL)
+        return facts_fail_at(error, place.where, place.line, place.column,
+                             "want list NAME=VALUES; a name has the letters a-z");
+    bool read = read_values(&scratch, &a, rest, place.column + (int)name.length + 1, error);
+    facts_list *list = read ? calloc(1, sizeof *list) : NULL;
+    if (list == NULL) {
+        free_values(&a.values);
+        return read && facts_fail_at(error, place.where, place.line, 1, "no memory");
+    }
+    *list = (facts_list){ name, a.values, *lists };
+    *lists = list;
+    return true;
+}
+
+void facts_lists_destroy(const facts_list *lists)
+{
+    while (lists != NULL) {
+        facts_list *list = (facts_list *)lists;
+        lists = list->before;
+        free_values(&list->values);
+        free(list);
+    }
+}
+
+bool facts_pattern_read(facts_pattern **out, facts_span text, facts_place place,
+                        const facts_list *lists, facts_error *error)
 {
     *out = NULL;
     facts_token token[FACTS_KEY_COUNT];
@@ -244,6 +371,7 @@ bool facts_pattern_read(facts_pattern **out, facts_span text, facts_place place,
     if (pattern == NULL)
         return facts_fail_at(error, place.where, place.line, place.column, "no memory");
     pattern->place = place;
+    pattern->lists = lists;
     pattern->count = 1;
     for (size_t i = 0; i < count; i++) {
         if (!read_axis(pattern, &token[i], error)) {
@@ -253,6 +381,11 @@ bool facts_pattern_read(facts_pattern **out, facts_span text, facts_place place,
     }
     *out = pattern;
     return true;
+}
+
+int facts_pattern_weight(const facts_pattern *pattern)
+{
+    return pattern->weight_column;
 }
 
 uint64_t facts_pattern_count(const facts_pattern *pattern)
@@ -269,11 +402,11 @@ bool facts_pattern_at(const facts_pattern *pattern, uint64_t index, facts_case *
     facts_draft draft = { 0 };
     for (size_t i = pattern->axes; i-- > 0;) {
         const axis *a = &pattern->axis[i];
-        uint64_t digit = index % a->count;
-        index /= a->count;
-        const item *it = a->item;
-        for (; digit >= it->count; it++)
-            digit -= it->count;
+        uint64_t digit = index % a->values.count;
+        index /= a->values.count;
+        const item *it = item_at(&a->values, &digit);
+        if (it->absent)
+            continue;
         const char *text = item_value(pattern, a, it, digit, value, error);
         if (text == NULL)
             return false;
@@ -305,20 +438,61 @@ void facts_pattern_destroy(facts_pattern *pattern)
 {
     if (pattern == NULL)
         return;
-    for (size_t i = 0; i < pattern->axes; i++) {
-        for (size_t j = 0; pattern->axis[i].item != NULL && j < pattern->axis[i].items; j++)
-            free(pattern->axis[i].item[j].canonical);
-        free(pattern->axis[i].item);
-    }
+    for (size_t i = 0; i < pattern->axes; i++)
+        free_values(&pattern->axis[i].values);
     free(pattern);
 }
 
-static uint64_t splitmix(uint64_t x)
+/* ---- drawing ---- */
+
+static const item *draw_item(const values *v, facts_dice *dice)
 {
-    x += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
+    uint64_t left = facts_dice_below(dice, v->weight);
+    const item *it = v->item;
+    for (; left >= it->weight; it++)
+        left -= it->weight;
+    return it;
+}
+
+/* The number of one of the item's values. */
+static uint64_t draw_number(const item *it, facts_dice *dice)
+{
+    uint64_t index = 0;
+    for (size_t r = 0; r < it->ranges; r++) {
+        const range *one = &it->range[r];
+        uint64_t digit = 0;
+        if (one->list == NULL) {
+            digit = facts_dice_below(dice, one->count);
+        } else {
+            const values *v = &one->list->values;
+            const item *chosen = draw_item(v, dice);
+            for (const item *before = v->item; before < chosen; before++)
+                digit += before->count;
+            digit += draw_number(chosen, dice);
+        }
+        index = index * one->count + digit;
+    }
+    return index;
+}
+
+void facts_pattern_draw_keys(const facts_pattern *pattern, facts_dice *dice,
+                             bool (*fits)(void *context, const facts_case *c), void *context,
+                             facts_case *c)
+{
+    for (size_t i = 0; i < pattern->axes; i++) {
+        const axis *a = &pattern->axis[i];
+        const item *it = draw_item(&a->values, dice);
+        bool set = it->absent;
+        for (int k = 0; !set && k < (it->count > 1 ? MOST_NUMBERS : 1); k++) {
+            const facts_case before = *c;
+            char value[FACTS_CASE_TEXT];
+            facts_error ignored;
+            const char *text = item_value(pattern, a, it, draw_number(it, dice), value, &ignored);
+            set = text != NULL && facts_case_set(c, a->key, text, &ignored) && fits(context, c);
+            if (!set)
+                *c = before;
+        }
+    }
 }
 
 /* A Feistel network permutes the smallest even power of two that holds `count`; what falls outside
@@ -332,7 +506,7 @@ uint64_t facts_pattern_draw(uint64_t count, uint64_t seed, uint64_t i)
     do {
         uint64_t left = i >> half & mask, right = i & mask;
         for (uint64_t round = 0; round < 4; round++) {
-            uint64_t next = left ^ (splitmix(splitmix(seed + round) ^ right) & mask);
+            uint64_t next = left ^ (facts_dice_hash(facts_dice_hash(seed + round) ^ right) & mask);
             left = right;
             right = next;
         }

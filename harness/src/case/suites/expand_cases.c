@@ -249,10 +249,49 @@ static bool keeps(const facts_predicate *p, const facts_case *c)
     return p == NULL || facts_predicate_holds(p, &(facts_subject){ .c = c });
 }
 
+/* One case of a line, if `where` (of --where) keeps it. */
+static bool take_case(facts_cases *cases, const facts_suite_line *line, facts_case *c,
+                      const facts_predicate *where, const char *with, facts_error *error)
+{
+    if (!keeps(where, c))
+        return true;
+    if (with && !facts_case_override(c, with, error))
+        return false;
+    return add_case(cases, c, line->group) ||
+           facts_fail_at(error, line->place.where, line->place.line, 1, "no memory for %zu cases",
+                         cases->count);
+}
+
+static bool too_few(const facts_suite_line *line, uint64_t taken, uint64_t tries,
+                    facts_error *error)
+{
+    return facts_fail_at(error, line->place.where, line->place.line, 1,
+                         "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64 " members satisfy where",
+                         line->draw, taken, tries);
+}
+
+/* Lines of keys below a draw. */
+static bool expand_draw(facts_cases *cases, const facts_suite_line *line,
+                        const facts_predicate *where, const char *with, facts_error *error)
+{
+    uint64_t taken = 0;
+    for (uint64_t i = 0; i < 4 * line->draw && taken < line->draw; i++) {
+        facts_case c;
+        if (!facts_line_draw(&cases->suite, line, line->seed, i, &(facts_draw_choice){ 0 }, &c))
+            continue;
+        taken++;
+        if (!take_case(cases, line, &c, where, with, error))
+            return false;
+    }
+    return taken == line->draw || too_few(line, taken, 4 * line->draw, error);
+}
+
 static bool expand_line(facts_cases *cases, const facts_suite_line *line,
                         const facts_predicate *where, const char *with, facts_error *error)
 {
     const facts_group *group = &cases->suite.group[line->group];
+    if (line->pattern == NULL)
+        return expand_draw(cases, line, where, with, error);
     uint64_t members = facts_pattern_count(line->pattern), taken = 0, tries = members;
     if (line->draw > 0 && line->draw < tries / MOST_TRIES_PER_CASE)
         tries = line->draw * MOST_TRIES_PER_CASE;
@@ -263,21 +302,12 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line,
             return false;
         if (!keeps(line->where, &c) || !keeps(group->where, &c))
             continue;
-        bool wanted = keeps(where, &c);
-        if (wanted && with && !facts_case_override(&c, with, error))
+        if (!take_case(cases, line, &c, where, with, error))
             return false;
-        if (wanted && !add_case(cases, &c, line->group))
-            return facts_fail_at(error, line->place.where, line->place.line, 1,
-                                 "no memory for %zu cases", cases->count);
         if (++taken == line->draw)
             return true;
     }
-    if (line->draw > 0)
-        return facts_fail_at(error, line->place.where, line->place.line, 1,
-                             "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64
-                             " members satisfy where",
-                             line->draw, taken, tries);
-    return true;
+    return line->draw == 0 || too_few(line, taken, tries, error);
 }
 
 static uint64_t members_of(const facts_suite_line *line)

@@ -3,14 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "file_lines.h"
 
 #define MOST_LETTERS 65536 /* of one line */
+#define MOST_TRIES 64      /* of one case that is drawn */
 
 typedef struct reader {
     facts_suite *suite;
     facts_lines in;
     size_t first_group;
+    bool draws; /* the lines that follow belong to the last `draw` */
 } reader;
 
 static char *copy(facts_span text)
@@ -66,10 +69,21 @@ static size_t find_word(facts_span text, const char *word)
     return SIZE_MAX;
 }
 
-/* `draw N [seed=S]` at the front of a line. */
+/* Removes "WORD=N" from the front of *rest, if it is there. */
+static bool read_number(reader *r, facts_span *rest, const char *word, uint64_t *out)
+{
+    facts_span behind = *rest, number = facts_span_word(&behind), value = number;
+    if (!facts_span_is(facts_span_cut(&value, '='), word))
+        return true;
+    *rest = behind;
+    return facts_read_integer(value, UINT64_MAX - 9, out) ||
+           facts_lines_fail(&r->in, number.at, "%s= of a draw is a whole number", word);
+}
+
+/* `draw N [seed=S] [work=W]` at the front of a line. */
 static bool read_draw(reader *r, facts_span *text, facts_suite_line *line)
 {
-    facts_span rest = *text, before;
+    facts_span rest = *text;
     if (!facts_span_is(facts_span_word(&rest), "draw"))
         return true;
     facts_span number = facts_span_word(&rest);
@@ -78,16 +92,47 @@ static bool read_draw(reader *r, facts_span *text, facts_suite_line *line)
             &r->in, number.at,
             "draw takes how many, from 1 to 1000000: draw 40 seed=7 KEY=VALUES...");
     line->seed = 1;
-    before = rest;
-    facts_span seed = facts_span_word(&rest), value = seed;
-    if (facts_span_is(facts_span_cut(&value, '='), "seed")) {
-        if (!facts_read_integer(value, UINT64_MAX - 9, &line->seed))
-            return facts_lines_fail(&r->in, seed.at, "the seed of a draw is a whole number");
-    } else {
-        rest = before;
-    }
+    if (!read_number(r, &rest, "seed", &line->seed) || !read_number(r, &rest, "work", &line->work))
+        return false;
     *text = facts_span_trim(rest);
     return true;
+}
+
+static bool add_line(reader *r, facts_suite_line line)
+{
+    facts_suite *suite = r->suite;
+    facts_suite_line *lines = facts_grow(suite->line, suite->lines, sizeof *lines);
+    if (lines == NULL)
+        return facts_lines_fail(&r->in, NULL, "no memory");
+    suite->line = lines;
+    suite->line[suite->lines++] = line;
+    return true;
+}
+
+/* Keys of the `draw` above. */
+static bool add_keys(reader *r, facts_drawn_keys keys)
+{
+    facts_suite_line *line = &r->suite->line[r->suite->lines - 1];
+    facts_drawn_keys *larger = facts_grow(line->keys, line->key_lines, sizeof *larger);
+    if (larger == NULL)
+        return facts_lines_fail(&r->in, NULL, "no memory");
+    line->keys = larger;
+    line->keys[line->key_lines++] = keys;
+    return true;
+}
+
+/* A pattern alone: all its members, or some that are drawn. */
+static bool add_pattern(reader *r, facts_suite_line line)
+{
+    int weight = facts_pattern_weight(line.pattern);
+    uint64_t members = facts_pattern_count(line.pattern);
+    if (weight > 0)
+        return facts_lines_fail(&r->in, r->in.start + weight - 1,
+                                "only lines below a `draw N` have weights");
+    if (line.draw > members)
+        return facts_lines_fail(&r->in, NULL, "draw %llu of %llu members",
+                                (unsigned long long)line.draw, (unsigned long long)members);
+    return add_line(r, line);
 }
 
 static bool read_pattern(reader *r, facts_span text)
@@ -107,21 +152,19 @@ static bool read_pattern(reader *r, facts_span text)
     line.place = (facts_place){ r->in.where, r->in.line, (int)(text.at - r->in.start) + 1 };
     if (where != SIZE_MAX && !facts_lines_predicate(&r->in, kept, "where: ", &line.where))
         return false;
-    facts_suite_line *lines = NULL;
-    if (!facts_pattern_read(&line.pattern, text, line.place, r->in.error) ||
-        (lines = facts_grow(suite->line, suite->lines, sizeof *lines)) == NULL) {
+    bool below = line.draw == 0 && r->draws;
+    r->draws = below || (line.draw > 0 && text.length == 0);
+    bool read =
+        line.draw > 0 && text.length == 0
+            ? add_line(r, line)
+            : facts_pattern_read(&line.pattern, text, line.place, suite->lists, r->in.error) &&
+                  (below ? add_keys(r, (facts_drawn_keys){ line.pattern, line.where })
+                         : add_pattern(r, line));
+    if (!read) {
         facts_predicate_destroy(line.where);
-        bool read = line.pattern != NULL;
         facts_pattern_destroy(line.pattern);
-        return read ? facts_lines_fail(&r->in, NULL, "no memory") : false;
     }
-    suite->line = lines;
-    suite->line[suite->lines++] = line;
-    if (line.draw > facts_pattern_count(line.pattern))
-        return facts_lines_fail(&r->in, NULL, "draw %llu of %llu members",
-                                (unsigned long long)line.draw,
-                                (unsigned long long)facts_pattern_count(line.pattern));
-    return true;
+    return read;
 }
 
 static bool starts(facts_span text, const char *word, facts_span *rest)
@@ -153,8 +196,15 @@ static bool read_line(void *context, facts_span text)
     facts_span rest;
     facts_group *group =
         r->suite->groups > r->first_group ? &r->suite->group[r->suite->groups - 1] : NULL;
-    if (starts(text, "name:", &rest))
+    if (starts(text, "name:", &rest)) {
+        r->draws = false;
         return read_name(r, rest);
+    }
+    if (starts(text, "list ", &rest))
+        return facts_list_read(
+            &r->suite->lists, rest,
+            (facts_place){ r->in.where, r->in.line, (int)(rest.at - r->in.start) + 1 },
+            r->in.error);
     bool why = starts(text, "why:", &rest), expect = !why && starts(text, "expect:", &rest);
     if (why || expect) {
         if (group == NULL)
@@ -176,7 +226,14 @@ bool facts_suite_read(facts_suite *suite, const char *text, const char *where, f
     reader r = { .suite = suite,
                  .in = { .where = where, .most = MOST_LETTERS, .error = error },
                  .first_group = suite->groups };
-    return facts_lines_each(&r.in, text, read_line, &r);
+    size_t first = suite->lines;
+    if (!facts_lines_each(&r.in, text, read_line, &r))
+        return false;
+    for (size_t i = first; i < suite->lines; i++)
+        if (suite->line[i].pattern == NULL && suite->line[i].key_lines == 0)
+            return facts_fail_at(error, where, suite->line[i].place.line, 1,
+                                 "no keys follow this draw");
+    return true;
 }
 
 uint64_t facts_suite_count(const facts_suite *suite)
@@ -199,10 +256,117 @@ void facts_suite_clear(facts_suite *suite)
         facts_predicate_destroy(suite->group[i].where);
     }
     for (size_t i = 0; i < suite->lines; i++) {
-        facts_pattern_destroy(suite->line[i].pattern);
-        facts_predicate_destroy(suite->line[i].where);
+        facts_suite_line *line = &suite->line[i];
+        for (size_t k = 0; k < line->key_lines; k++) {
+            facts_pattern_destroy(line->keys[k].pattern);
+            facts_predicate_destroy(line->keys[k].where);
+        }
+        free(line->keys);
+        facts_pattern_destroy(line->pattern);
+        facts_predicate_destroy(line->where);
     }
+    facts_lists_destroy(suite->lists);
     free(suite->group);
     free(suite->line);
     *suite = (facts_suite){ 0 };
+}
+
+/* ---- drawing ---- */
+
+static bool holds(const facts_predicate *p, const facts_case *c)
+{
+    return p == NULL || facts_predicate_holds(p, &(facts_subject){ .c = c });
+}
+
+typedef struct fitting {
+    facts_problem *problem;
+    const facts_predicate *where;
+} fitting;
+
+static bool resolves(facts_problem *problem, const facts_case *c)
+{
+    facts_error ignored;
+    return facts_problem_resolve(problem, c, &ignored) == FACTS_RESOLVED;
+}
+
+static bool fits(void *context, const facts_case *c)
+{
+    const fitting *f = context;
+    return holds(f->where, c) && resolves(f->problem, c);
+}
+
+/* The multiplications of a case, about: what the reference needs its time for. */
+static double work_of(const facts_problem *problem)
+{
+    const fattn_problem *ask = &problem->ask;
+    return (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv *
+           (double)(ask->dim_qk + ask->dim_v) * (double)problem->repeat;
+}
+
+/* Parses the name again, so that two ways to the same case give the same text. */
+static bool finish(const facts_suite *suite, const facts_suite_line *line,
+                   const facts_draw_choice *choice, facts_problem *problem, facts_case *c)
+{
+    char name[FACTS_NAME_MAX];
+    facts_error ignored;
+    if (choice->with != NULL && !facts_case_override(c, choice->with, &ignored))
+        return false;
+    return resolves(problem, c) && (line->work == 0 || work_of(problem) <= (double)line->work) &&
+           holds(line->where, c) && holds(suite->group[line->group].where, c) &&
+           holds(choice->where, c) && facts_case_parse(c, facts_case_name(c, name), &ignored);
+}
+
+bool facts_line_draw(const facts_suite *suite, const facts_suite_line *line, uint64_t seed,
+                     uint64_t index, const facts_draw_choice *choice, facts_case *out)
+{
+    fitting f = { .problem = malloc(sizeof *f.problem) };
+    bool found = false;
+    for (uint64_t attempt = 0; f.problem != NULL && !found && attempt < MOST_TRIES; attempt++) {
+        facts_dice dice = facts_dice_make(seed, index, attempt);
+        facts_error ignored;
+        if (!facts_case_parse(out, "", &ignored))
+            break;
+        for (size_t i = 0; i < line->key_lines; i++) {
+            f.where = line->keys[i].where;
+            facts_pattern_draw_keys(line->keys[i].pattern, &dice, fits, &f, out);
+        }
+        found = finish(suite, line, choice, f.problem, out);
+    }
+    free(f.problem);
+    return found;
+}
+
+static bool draw_member(const facts_suite *suite, const facts_suite_line *line, uint64_t seed,
+                        uint64_t index, const facts_draw_choice *choice, facts_case *out)
+{
+    facts_error ignored;
+    uint64_t member = facts_pattern_draw(facts_pattern_count(line->pattern), seed, index);
+    facts_problem *problem = malloc(sizeof *problem);
+    bool found = problem != NULL && facts_pattern_at(line->pattern, member, out, &ignored) &&
+                 finish(suite, line, choice, problem, out);
+    free(problem);
+    return found;
+}
+
+bool facts_suite_draw(const facts_suite *suite, uint64_t seed, uint64_t index,
+                      const facts_draw_choice *choice, facts_case *out)
+{
+    uint64_t all = 0, i = 0;
+    for (size_t k = 0; k < suite->lines; k++)
+        all += suite->line[k].draw;
+    if (all == 0)
+        return false;
+    const facts_suite_line *line = suite->line;
+    for (i = index % all; i >= line->draw; line++)
+        i -= line->draw;
+    uint64_t of_round = facts_dice_hash(seed) + index / all + line->seed;
+    return (line->pattern != NULL ? draw_member : facts_line_draw)(suite, line, of_round, i, choice,
+                                                                   out);
+}
+
+bool facts_draw_check(const facts_draw_choice *choice, facts_error *error)
+{
+    facts_case c;
+    return choice->with == NULL ||
+           (facts_case_parse(&c, "", error) && facts_case_override(&c, choice->with, error));
 }

@@ -99,8 +99,8 @@ typedef enum option_kind {
     X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw N cases")                                    \
     X("steps", 0, NUMBER, steps, "N", SEARCHES,                                                    \
       "at most N questions to shrink one case; default 400")                                       \
-    X("weights", 0, TEXT, weights, "FILE", ON(FUZZ),                                               \
-      "how often each value is drawn; default: cases/fuzz.weights")                                \
+    X("draws", 0, TEXT, draws, "FILE", ON(FUZZ),                                                   \
+      "a suite with lines of draw; default: cases/fuzz.cases")                                     \
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also shrink known failures")                       \
     X("by", 0, BY, by, "WHAT", ON(BISECT) | ON(SHRINK),                                            \
       "what to compare: verdict, class, engine, engines, knobs or reason")                         \

@@ -29,7 +29,7 @@ typedef struct facts_options {
     int clean, seed; /* -1: not given */
     int first;
     bool quick, markdown;
-    const char *weights, *by;
+    const char *draws, *by;
     double minutes;           /* 0: not given */
     int cases, steps, rounds; /* 0: not given */
     bool all, decide, run, turns, twice, known, pinned_only, frontend;

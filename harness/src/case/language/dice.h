@@ -1,6 +1,6 @@
 /* Numbers that depend on a seed alone: splitmix64. */
-#ifndef FACTS_DICE_H
-#define FACTS_DICE_H
+#ifndef FACTS_CASE_DICE_H
+#define FACTS_CASE_DICE_H
 
 #include <stdint.h>
 
@@ -14,6 +14,11 @@ static inline uint64_t facts_dice_roll(facts_dice *dice)
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
+}
+
+static inline uint64_t facts_dice_hash(uint64_t x)
+{
+    return facts_dice_roll(&(facts_dice){ x });
 }
 
 /* Dice of their own for each (seed, index, attempt). */
