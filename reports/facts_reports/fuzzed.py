@@ -1,16 +1,14 @@
-"""What facts fuzz and facts shrink found, in two texts for each bucket: a file for cases/known (docs/known.md), and a paragraph for a report.
+"""What facts fuzz and facts shrink found (searched.py), in two texts for each finding: a file for cases/known (docs/known.md), and a paragraph.
 
-Reads JSON lines: {"version", "origin", "flags", "folder"}, then an object for each bucket with its symptom and its forms (the smallest cases), in the
-order of the ranking. With a folder both texts become files there, ID.known and ID.md, and README.md lists them; without one the paragraphs are printed.
+fuzz writes both into RECORD.findings, ID.known and ID.md, with a README.md that lists them. shrink prints the paragraph.
 """
 
-import json
 import re
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
-from . import cases, files, text
+from . import cases, files, searched, text
 
 _SIZES = ("pass", "dtype", "b", "h", "s", "d")
 _TO_DO = "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a condition."
@@ -201,19 +199,61 @@ def _write_all(folder, buckets, head):
     _clear(folder, {ident(bucket) for bucket in news})
 
 
-def main(argv):
-    """FILE"""
-    head, *buckets = (
-        json.loads(line)
-        for line in Path(argv[0]).read_text(encoding="utf-8", errors="replace").splitlines()
+def _listed(buckets, head):
+    """The lines for a terminal."""
+    for bucket in buckets:
+        number = "known" if bucket["explained"] else bucket["rank"]
+        yield (
+            f"\n{number}{', ordinary' if bucket['ordinary'] and not bucket['explained'] else ''}: {bucket['text']}: {text.count(bucket['cases'], 'drawn case')}"
+        )
+        for form in bucket["forms"]:
+            whole = "not wholly shrunk:" if form["unfinished"] else "smallest:"
+            flaky = form["failed"] < form["asked"]
+            yield (
+                f"  {'does not fail each time:' if flaky else whole}\n    facts repro '{form['best']}' {head['flags']}"
+            )
+            if bucket["explained"]:
+                yield f"  this known failure, which has fewer features, explains it:\n    {form['known_as']}  {form['link']}"
+
+
+def _summary(buckets, head):
+    news = [bucket for bucket in buckets if not bucket["explained"]]
+    explained = len(buckets) - len(news)
+    if explained == 1:
+        yield "1 more case is a known failure with additional features, not a finding"
+    elif explained:
+        yield f"{explained} more cases are known failures with additional features, not findings"
+    ordinary = sum(bucket["ordinary"] for bucket in news)
+    yield (
+        f"{text.count(len(news), 'finding')}, {ordinary} of them ordinary; files for cases/known and paragraphs for a report: {head['folder']}/"
+        if news
+        else "0 findings"
     )
-    folder = Path(head["folder"])
-    for bucket in () if head["folder"] else buckets:
+
+
+def _print_shrunk(record, head):
+    """The last finding of a record of shrink."""
+    one = list(record.findings.values())[-1]
+    (bucket,) = searched.buckets(searched.only(record, one))
+    if "by" not in one:
         print(paragraph(bucket, head), end="")
+    for name in bucket["forms"][0]["controls"] if "by" in one else ():
+        print(f"  accepted with {difference(one['best'], name)}: '{name}'")
+
+
+def main(argv):
+    """RECORD FLAGS"""
     try:
-        if head["folder"] and buckets:
-            _write_all(folder, buckets, head)
+        record = searched.Record(argv[0])
+        head = searched.head(record, *argv)
+        if not head["folder"] and record.findings:
+            _print_shrunk(record, head)
+        if head["folder"]:
+            buckets = searched.buckets(record)
+            print("\n".join([*_listed(buckets, head), "", *_summary(buckets, head)]))
+            if buckets:
+                _write_all(Path(head["folder"]), buckets, head)
     except OSError as error:
-        print(f"facts: {error.filename or folder}: {error.strerror or error}", file=sys.stderr)
+        print(f"facts: {error.filename or argv[0]}: {error.strerror or error}", file=sys.stderr)
         return 3
     return 0

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import tempfile
 import unittest
 from pathlib import Path
@@ -122,12 +121,7 @@ class Texts(unittest.TestCase):
         )
         with tempfile.TemporaryDirectory() as folder:
             found = Path(folder) / "r.findings"
-            handed = Path(folder) / "handed"
-            handed.write_text(
-                "".join(json.dumps(one) + "\n" for one in ({**HEAD, "folder": str(found)}, BUCKET)),
-                encoding="utf-8",
-            )
-            self.assertEqual(fuzzed.main([str(handed)]), 0)
+            fuzzed._write_all(found, [BUCKET], HEAD)
             self.assertEqual(
                 sorted(path.name for path in found.iterdir()),
                 ["README.md", "wrong-dq-e6-t1-bwd-fill.known", "wrong-dq-e6-t1-bwd-fill.md"],
@@ -136,27 +130,12 @@ class Texts(unittest.TestCase):
                 (found / "wrong-dq-e6-t1-bwd-fill.md").read_text(encoding="utf-8"),
                 fuzzed.paragraph(BUCKET, HEAD, 1),
             )
-            handed.write_text(
-                "".join(
-                    json.dumps(one) + "\n"
-                    for one in ({**HEAD, "folder": str(handed / "no")}, BUCKET)
-                ),
-                encoding="utf-8",
-            )
             with contextlib.redirect_stderr(io.StringIO()) as err:
-                self.assertEqual(fuzzed.main([str(handed)]), 3)
+                self.assertEqual(fuzzed.main([str(Path(folder) / "none"), ""]), 3)
             self.assertEqual(err.getvalue().count("\n"), 1)
 
     def hand(self, folder, *buckets):
-        handed = folder / "handed"
-        handed.write_text(
-            "".join(
-                json.dumps(one) + "\n"
-                for one in ({**HEAD, "folder": str(folder / "r.findings")}, *buckets)
-            ),
-            encoding="utf-8",
-        )
-        self.assertEqual(fuzzed.main([str(handed)]), 0)
+        fuzzed._write_all(folder / "r.findings", list(buckets), HEAD)
         return folder / "r.findings"
 
     def test_the_page_lists_the_ranking_and_what_is_explained(self):

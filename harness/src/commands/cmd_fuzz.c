@@ -1,5 +1,5 @@
-/* facts fuzz: draws cases over all axes, asks them, and compares the answers; confirms, shrinks and
- * writes each failure once. */
+/* facts fuzz: draws cases over all axes, asks them, and compares the answers; confirms and shrinks
+ * what fails. The report package prints the findings from the record. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,14 +8,11 @@
 #include "builds/print_line.h"
 #include "case/suites/suite.h"
 #include "case/words/text_file.h"
-#include "commands/files/fuzz_files.h"
 #include "commands/session/search_session.h"
 
 #define DRAW_AHEAD 4      /* cases drawn at once, for each worker */
 #define TIMEOUT_S 60.0    /* of one case, unless --timeout is given: the cases are small */
 #define MOST_IN_VAIN 2000 /* draws in a row without a new case */
-/* What many users have. */
-#define ORDINARY "s.q<4096 & s.kv<4096 & layout=bshd & stride=dense & exec=eager & impl=auto"
 #define TOGETHER                                                                                   \
     16 /* cases with rescale= that are asked at once: each threshold needs a worker that starts    \
           with it */
@@ -24,7 +21,7 @@ typedef struct fuzzing {
     const facts_options *options;
     facts_suite suite;
     char *text; /* of the suite */
-    facts_predicate *where, *ordinary;
+    facts_predicate *where;
     facts_draw_choice choice;
     facts_findings *findings;
     uint64_t seed, index, in_vain;                          /* index: the next draw */
@@ -32,8 +29,7 @@ typedef struct fuzzing {
     bool exhausted;
     facts_case aside[TOGETHER];
     size_t asides;
-    facts_fuzz_files files;
-    size_t written; /* facts_findings_changes of the files */
+    size_t recorded; /* forms in the record */
 } fuzzing;
 
 /* ---- what is drawn
@@ -104,26 +100,14 @@ static void take_drawn(facts_search *search, const char *name, const facts_answe
         search->failed = true;
 }
 
-static bool is_ordinary(const void *context, const facts_case *c)
+/* At once, so that they stay if the run is killed. */
+static void record_forms(facts_search *search, fuzzing *z)
 {
-    const fuzzing *z = context;
-    return facts_predicate_holds(z->ordinary, &(facts_subject){ .c = c });
-}
-
-static int write_files(const facts_search *search, fuzzing *z)
-{
-    const facts_options *o = z->options;
-    z->written = facts_findings_changes(z->findings);
-    if (!facts_findings_count(z->findings))
-        return FACTS_EXIT_OK;
-    facts_findings_rank(z->findings);
-    z->files.search = search;
-    z->files.findings = z->findings;
-    facts_fuzz_files_folder(z->files.folder, search->session.record[0] ? search->session.record
-                                             : o->output               ? o->output
-                                                                       : "");
-    snprintf(z->files.origin, sizeof z->files.origin, "facts fuzz --seed %" PRIu64, z->seed);
-    return facts_fuzz_files_write(&z->files);
+    facts_session *session = &search->session;
+    for (; session->writer && z->recorded < facts_findings_count(z->findings) &&
+           !session->counts.record_failed;
+         z->recorded++)
+        facts_search_record(search, facts_findings_at(z->findings, z->recorded), NULL);
 }
 
 /* Questions of a shrinking come first; drawn cases keep the other workers busy. */
@@ -133,8 +117,7 @@ static bool more(facts_search *search)
     size_t before = search->asked;
     if (!facts_findings_advance(z->findings, &search->asker))
         search->failed = true;
-    if (search->session.record[0] && facts_findings_changes(z->findings) > z->written)
-        write_files(search, z); /* they stay if the run is killed; errors are reported at the end */
+    record_forms(search, z);
     size_t wanted = (size_t)search->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
     while (search->asked - before < wanted && !draw_ended(z) && !search->failed &&
            !facts_search_time_is_up(search))
@@ -166,52 +149,8 @@ static void show(facts_session *session, int live)
     facts_progress_say(&session->progress, text);
 }
 
-static void print_forms(const facts_bucket *bucket, const char *flags)
+static void print_counts(const facts_search *search, const fuzzing *z)
 {
-    char name[FACTS_NAME_MAX];
-    for (size_t k = 0; k < bucket->forms; k++) {
-        const facts_form *form = &bucket->form[k];
-        printf("  %s\n    facts repro '%s' %s\n",
-               form->failed < form->asked ? "does not fail each time:"
-               : form->unfinished         ? "not wholly shrunk:"
-                                          : "smallest:",
-               facts_case_name(&form->best, name), flags);
-        if (bucket->explained)
-            printf("  this known failure, which has fewer features, explains it:\n    %s  %s\n",
-                   facts_case_name(&form->known, name), form->link);
-    }
-}
-
-/* In the order of the ranking; explained findings come last and have no number. */
-static void print_buckets(const fuzzing *z, const char *flags)
-{
-    size_t count = facts_findings_count(z->findings);
-    for (size_t i = 0; i < count; i++) {
-        const facts_bucket *bucket = facts_findings_at(z->findings, i);
-        char what[FACTS_SYMPTOM_TEXT], number[24] = "known";
-        if (!bucket->explained)
-            snprintf(number, sizeof number, "%zu", i + 1);
-        printf("\n%s%s: %s: %zu drawn case%s\n", number, bucket->ordinary ? ", ordinary" : "",
-               facts_symptom_text(&bucket->symptom, what), bucket->cases,
-               bucket->cases == 1 ? "" : "s");
-        print_forms(bucket, flags);
-    }
-}
-
-static size_t count_ordinary(const fuzzing *z)
-{
-    size_t ordinary = 0;
-    for (size_t i = 0; i < facts_findings_news(z->findings); i++)
-        ordinary += facts_findings_at(z->findings, i)->ordinary;
-    return ordinary;
-}
-
-static void print_summary(const facts_search *search, const fuzzing *z)
-{
-    char flags[FACTS_PATH + 64] = "";
-    facts_search_flags(search, flags, sizeof flags);
-    size_t news = facts_findings_news(z->findings),
-           explained = facts_findings_count(z->findings) - news;
     printf("%zu cases drawn with seed %" PRIu64 ":", z->drawn, z->seed);
     bool first = true;
     for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
@@ -231,20 +170,6 @@ static void print_summary(const facts_search *search, const fuzzing *z)
                search->given_up);
     if (z->exhausted)
         puts("the suite (and --where) allows no further new case");
-    print_buckets(z, flags);
-    putchar('\n');
-    if (explained)
-        printf("%zu more %s with additional features, not %s\n", explained,
-               explained == 1 ? "case is a known failure" : "cases are known failures",
-               explained == 1 ? "a finding" : "findings");
-    if (news)
-        printf("%zu finding%s, %zu of them ordinary; files for cases/known and paragraphs for a "
-               "report: %s/\n",
-               news, news == 1 ? "" : "s", count_ordinary(z), z->files.folder);
-    else
-        puts("0 findings");
-    if (search->session.record[0])
-        facts_print_line(stdout, "record: %s", search->session.record);
 }
 
 /* ---- opening
@@ -253,7 +178,7 @@ static void print_summary(const facts_search *search, const fuzzing *z)
 
 static int check(const facts_options *o)
 {
-    if (!(o->minutes > 0) && !o->cases)
+    if (!(o->minutes > 0) && !o->cases && !o->resume)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts fuzz: give --minutes N or --cases N");
     return FACTS_EXIT_OK;
 }
@@ -285,7 +210,6 @@ static int open_suite(facts_search *search, fuzzing *z)
         ok && (draws(&z->suite) || facts_fail_at(&error, from, 1, 1, "no line starts with draw N"));
     z->choice = (facts_draw_choice){ .with = o->with };
     ok = ok && (!o->where || facts_predicate_parse(&z->where, o->where, &error)) &&
-         facts_predicate_parse(&z->ordinary, ORDINARY, &error) &&
          facts_draw_check(&z->choice, &error);
     z->choice.where = z->where;
     return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
@@ -320,46 +244,40 @@ static int open_all(facts_search *search, fuzzing *z, const facts_invocation *ca
     return facts_search_open(search, call);
 }
 
-/* The ranking, a line for each finding. */
 static void record_findings(facts_session *session)
 {
     facts_search *search = session->context;
     fuzzing *z = search->context;
-    facts_text line = { 0 };
-    if (search->failed || !facts_findings_close(z->findings, &search->asker))
-        return;
-    facts_findings_rank(z->findings);
-    for (size_t i = 0; i < facts_findings_count(z->findings) && !session->counts.record_failed;
-         i++) {
-        facts_text_clear(&line);
-        facts_text_puts(&line, "{\"finding\":{");
-        facts_text_member(&line, "run", session->run_id);
-        facts_fuzz_files_finding(&line, facts_findings_at(z->findings, i), i + 1);
-        facts_text_puts(&line, "}}");
-        if (facts_writer_line(session->writer, line.data, line.length))
-            continue;
-        session->counts.record_failed = true;
-        snprintf(session->counts.trouble, sizeof session->counts.trouble, "%.600s",
-                 facts_writer_error(session->writer));
-    }
-    facts_text_free(&line);
+    if (!search->failed && facts_findings_close(z->findings, &search->asker))
+        record_forms(search, z);
 }
 
 /* Prints the findings, whatever ended the run. */
 static int conclude(facts_search *search, fuzzing *z, int status)
 {
+    const char *record = search->session.record;
     if (status != FACTS_EXIT_OK && status != FACTS_EXIT_INTERRUPTED &&
-        (status != FACTS_EXIT_ENVIRONMENT || !search->session.record[0]))
-        return status;                                      /* nothing was asked */
-    if (!facts_findings_close(z->findings, &search->asker)) /* where nothing was asked */
-        return FACTS_EXIT_ENVIRONMENT;
-    int written = write_files(search, z);
-    print_summary(search, z);
-    if (written != FACTS_EXIT_OK)
+        (status != FACTS_EXIT_ENVIRONMENT || !record[0]))
+        return status; /* nothing was asked */
+    print_counts(search, z);
+    int printed = FACTS_EXIT_OK;
+    if (facts_findings_count(z->findings) && record[0])
+        printed = facts_search_print(search, record);
+    else
+        puts("\n0 findings");
+    if (record[0])
+        facts_print_line(stdout, "record: %s", record);
+    if (printed != FACTS_EXIT_OK)
         return FACTS_EXIT_ENVIRONMENT;
     if (status != FACTS_EXIT_OK)
         return status;
     return facts_findings_news(z->findings) ? FACTS_EXIT_FINDINGS : FACTS_EXIT_OK;
+}
+
+/* --resume without a limit only prints what the record holds. */
+static bool only_prints(const facts_options *o)
+{
+    return o->resume && !o->cases && !(o->minutes > 0);
 }
 
 int facts_command_fuzz(const facts_invocation *call)
@@ -373,17 +291,18 @@ int facts_command_fuzz(const facts_invocation *call)
     search.session.before_end = record_findings;
     if (!(options.timeout_s > 0))
         options.timeout_s = TIMEOUT_S;
-    z.findings = facts_findings_new(&(facts_findings_limits){
-        .most_steps = (int)options.steps, .lookahead = 4, .ordinary = is_ordinary, .context = &z });
+    z.findings = facts_findings_new(
+        &(facts_findings_limits){ .most_steps = (int)options.steps, .lookahead = 4 });
     int status = z.findings ? open_all(&search, &z, &mine) : FACTS_EXIT_ENVIRONMENT;
-    if (status == FACTS_EXIT_OK) {
+    if (status == FACTS_EXIT_OK && only_prints(&options)) {
+        status = facts_search_print(&search, options.output);
+    } else if (status == FACTS_EXIT_OK) {
         if (options.minutes > 0)
             search.deadline_s = facts_search_now_s() + options.minutes * 60;
         status = conclude(&search, &z, facts_search_run(&search));
     }
     facts_findings_free(z.findings);
     facts_predicate_destroy(z.where);
-    facts_predicate_destroy(z.ordinary);
     facts_suite_clear(&z.suite);
     free(z.text);
     facts_search_close(&search);

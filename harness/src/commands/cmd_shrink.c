@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/files/fuzz_files.h"
+#include "commands/session/search_session.h"
 
 #define MOST_REPEATS 5
 #define STEPS 400
@@ -114,74 +114,50 @@ static bool more(facts_search *search)
     return s->state == SHRINKING && shrink(search);
 }
 
+/* What the case was shrunk to, into the record. */
+static void record_form(facts_session *session)
+{
+    facts_search *search = session->context;
+    shrinking *s = search->context;
+    facts_answer answer;
+    char name[FACTS_NAME_MAX];
+    if (s->state < SHRINKING || (!s->result.steps && s->state != DONE))
+        return;
+    facts_form form = { .best = s->result.best,
+                        .start = s->start,
+                        .symptom = s->symptom,
+                        .asked = s->state == DONE ? 2 : s->asked,
+                        .failed = s->state == DONE ? s->again : s->failed,
+                        .unfinished = s->state != DONE || s->result.out_of_steps };
+    if (facts_memo_get(search->memo, facts_case_name(&form.best, name), 1, &answer) ==
+            FACTS_MEMO_ANSWERED &&
+        facts_answer_find(&answer, &s->symptom))
+        form.symptom = *facts_answer_find(&answer, &s->symptom);
+    facts_search_record(search, &form, search->by ? facts_by_word(s->by) : NULL);
+}
+
 static void report(facts_search *search)
 {
     shrinking *s = search->context;
     facts_answer answer;
-    char name[FACTS_NAME_MAX];
-    facts_bucket *bucket = calloc(1, sizeof *bucket);
-    bucket->symptom = s->symptom;
-    bucket->forms = 1;
-    facts_form *form = &bucket->form[0];
-    *form = (facts_form){ .best = s->result.best,
-                          .start = s->start,
-                          .unfinished = s->state != DONE || s->result.out_of_steps };
-    form->asked = s->state == DONE ? 2 : s->asked;
-    form->failed = s->state == DONE ? s->again : s->failed;
-    form->controls = s->result.controls;
-    memcpy(form->control, s->result.control, sizeof form->control);
-    if (facts_memo_get(search->memo, facts_case_name(&form->best, name), 1, &answer) ==
-            FACTS_MEMO_ANSWERED &&
-        answer.count) {
-        const facts_symptom *found = facts_answer_find(&answer, &s->symptom);
-        form->evidence = answer.evidence[found ? found - answer.failing : 0];
-        if (found)
-            bucket->symptom = *found;
-    }
-    printf("\n%d steps, %d kept%s\n%s\n\n", s->result.steps, s->result.kept,
-           s->result.out_of_steps ? "; no steps left (--steps)"
-           : s->state != DONE     ? "; not finished (with -o FILE, --resume continues)"
-                                  : "",
-           name);
-    facts_fuzz_files_write(
-        &(facts_fuzz_files){ .search = search, .origin = "facts shrink", .bucket = bucket });
-    free(bucket);
-}
-
-/* "mask=none instead of causal": one key that differs; the engine, which a control keeps, only if
- * no other key does. */
-static void print_difference(const facts_case *from, const facts_case *to)
-{
-    facts_key different = FACTS_KEY_ENGINE;
-    for (facts_key key = 0; key < FACTS_KEY_COUNT && different == FACTS_KEY_ENGINE; key++)
-        if (strcmp(facts_case_get(from, key), facts_case_get(to, key)) != 0)
-            different = key;
-    printf("%s=%s instead of %s", facts_keys[different].word, facts_case_get(to, different),
-           facts_case_get(from, different));
-}
-
-/* With --by: the answer, the case, and the accepted cases that differ in one key. */
-static void report_answer(facts_search *search)
-{
-    shrinking *s = search->context;
-    facts_answer answer;
     char name[FACTS_NAME_MAX], flags[FACTS_PATH + 64];
-    const char *verb = search->session.task == FACTS_TASK_RUN ? "run" : "decide";
-    facts_search_flags(search, flags, sizeof flags);
     facts_case_name(&s->result.best, name);
     printf("\n%d steps, %d kept%s\n", s->result.steps, s->result.kept,
            s->result.out_of_steps ? "; no steps left (--steps)"
            : s->state != DONE     ? "; not finished (with -o FILE, --resume continues)"
                                   : "");
-    if (facts_memo_get(search->memo, name, 1, &answer) == FACTS_MEMO_ANSWERED && answer.count)
-        printf("the same %s: %s\n", facts_by_word(s->by), answer.evidence[0].reason);
-    printf("  facts %s '%s' %s\n", verb, name, flags);
-    for (size_t i = 0; i < s->result.controls && !facts_verdict_is_good(s->verdict); i++) {
-        printf("  accepted with ");
-        print_difference(&s->result.best, &s->result.control[i]);
-        printf(": '%s'\n", facts_case_name(&s->result.control[i], name));
+    if (search->by) {
+        facts_search_flags(search, flags, sizeof flags);
+        if (facts_memo_get(search->memo, name, 1, &answer) == FACTS_MEMO_ANSWERED && answer.value)
+            printf("the same %s: %s\n", facts_by_word(s->by), answer.value);
+        printf("  facts %s '%s' %s\n", search->session.task == FACTS_TASK_RUN ? "run" : "decide",
+               name, flags);
+    } else {
+        printf("%s\n\n", name);
     }
-    if (s->state == DONE && s->again < 2)
+    if (search->session.record[0] && (!search->by || !facts_verdict_is_good(s->verdict)))
+        facts_search_print(search, search->session.record);
+    if (search->by && s->state == DONE && s->again < 2)
         puts("  asked again, it gave another answer");
 }
 
@@ -212,7 +188,7 @@ static int conclude(facts_search *search, int status)
         return status ? status : FACTS_EXIT_FINDINGS;
     default:
         if (s->result.steps || s->state == DONE)
-            (search->by ? report_answer : report)(search);
+            report(search);
         if (status == FACTS_EXIT_OK && s->state == DONE && !facts_verdict_is_finding(s->verdict))
             return FACTS_EXIT_OK;
         return status ? status : s->state == DONE ? FACTS_EXIT_FINDINGS : FACTS_EXIT_INCOMPLETE;
@@ -230,6 +206,8 @@ int facts_command_shrink(const facts_invocation *call)
     shrinking *s = calloc(1, sizeof *s);
     facts_search search = { .more = more, .context = s };
     search.session.show = quiet; /* the steps show the progress */
+    search.session.keep_record = true;
+    search.session.before_end = record_form;
     if (call->options->by) {
         s->by = facts_by_parse(call->options->by);
         search.by = &s->by;

@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "case/words/case_text.h"
-#include "reduction.h"
 
 #define MOST_REPEATS 5
 #define STEPS 400
 #define AT_ONCE 4
+#define FEW 4        /* features of a case that is shrunk before others */
+#define MOST_FORMS 4 /* that are alike; then similar cases are not shrunk */
 
 typedef enum finding_state {
     WAITING,
@@ -22,21 +23,19 @@ typedef enum finding_state {
 
 typedef struct finding {
     finding_state state;
-    bool ordinary; /* as drawn */
     facts_case start, best;
     facts_symptom symptom;
     facts_shrink_result *shrunk; /* while it is being shrunk */
-    bool explained;              /* explained by this known failure, with this link */
+    bool explained;              /* by this known failure */
     facts_case known;
-    char link[200];
     int failed, asked;
 } finding;
 
 struct facts_findings {
     finding *at;
     size_t count, first_open;
-    facts_bucket **bucket;
-    size_t buckets, changes;
+    facts_form *form;
+    size_t forms;
     facts_findings_limits limits;
     const facts_asker *asker;
     bool failed;
@@ -59,16 +58,9 @@ void facts_findings_free(facts_findings *f)
         return;
     for (size_t i = 0; i < f->count; i++)
         free(f->at[i].shrunk);
-    for (size_t i = 0; i < f->buckets; i++)
-        free(f->bucket[i]);
     free(f->at);
-    free(f->bucket);
+    free(f->form);
     free(f);
-}
-
-static bool is_ordinary(const facts_findings *f, const facts_case *c)
-{
-    return f->limits.ordinary && f->limits.ordinary(f->limits.context, c);
 }
 
 bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_answer *answer,
@@ -87,97 +79,58 @@ bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_
         if (!larger)
             return false;
         f->at = larger;
-        f->at[f->count++] = (finding){ .ordinary = is_ordinary(f, drawn),
-                                       .start = *drawn,
-                                       .best = *drawn,
-                                       .symptom = answer->failing[i] };
+        f->at[f->count++] =
+            (finding){ .start = *drawn, .best = *drawn, .symptom = answer->failing[i] };
     }
     return true;
 }
 
-/* ---- buckets
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- forms ---- */
 
-static bool belongs(const facts_bucket *bucket, const facts_symptom *symptom,
-                    const facts_form *form, bool explained)
+static const struct {
+    facts_key key;
+    int part;
+} numbers[] = { { FACTS_KEY_B, 0 }, { FACTS_KEY_H, 0 }, { FACTS_KEY_S, 0 },
+                { FACTS_KEY_S, 1 }, { FACTS_KEY_D, 0 }, { FACTS_KEY_D, 1 } };
+
+static unsigned long long number_of(const facts_case *c, facts_key key, int part)
 {
-    if (bucket->explained != explained || !facts_symptom_alike(&bucket->symptom, symptom))
+    const char *text = facts_case_get(c, key);
+    for (; part > 0 && strchr(text, '/'); part--)
+        text = strchr(text, '/') + 1;
+    return strtoull(text, NULL, 10);
+}
+
+static bool same_value(const facts_case *a, const facts_case *b, facts_key key)
+{
+    return strcmp(facts_case_get(a, key), facts_case_get(b, key)) == 0;
+}
+
+unsigned facts_case_kernels(const facts_case *c)
+{
+    const char *dtype = facts_case_get(c, FACTS_KEY_DTYPE);
+    const unsigned family = strcmp(dtype, "f32") == 0 ? 0
+                            : *dtype == 'e'           ? 1
+                            : *dtype == 'm'           ? 2
+                                                      : 3;
+    return 1U << (family + (strcmp(facts_case_get(c, FACTS_KEY_PASS), "bwd") == 0 ? 4 : 0));
+}
+
+bool facts_form_covers(const facts_form *form, const facts_case *larger)
+{
+    const facts_case *smaller = &form->best;
+    const bool others = facts_case_kernels(smaller) != facts_case_kernels(larger);
+    if (!(form->kernels & facts_case_kernels(larger)))
         return false;
-    for (size_t i = 0; i < bucket->forms; i++)
-        if (facts_case_neighbours(&bucket->form[i].best, &form->best))
-            return true;
-    return false;
-}
-
-/* A new form may be a neighbour of two forms that were separate until now. */
-static void merge(facts_findings *f, facts_bucket *into, size_t from)
-{
-    facts_bucket *other = f->bucket[from];
-    for (size_t i = 0; i < other->forms; i++)
-        facts_bucket_take(into, &other->form[i]);
-    into->cases += other->cases;
-    free(other);
-    f->bucket[from] = f->bucket[--f->buckets];
-}
-
-static facts_bucket *bucket_of(facts_findings *f, const facts_symptom *symptom,
-                               const facts_form *form, bool explained)
-{
-    facts_bucket *found = NULL;
-    for (size_t i = 0; i < f->buckets;) {
-        if (!belongs(f->bucket[i], symptom, form, explained)) {
-            i++;
-        } else if (found) {
-            merge(f, found, i);
-        } else {
-            found = f->bucket[i++];
-        }
-    }
-    if (found)
-        return found;
-    facts_bucket **larger = realloc(f->bucket, (f->buckets + 1) * sizeof(facts_bucket *));
-    facts_bucket *made = calloc(1, sizeof *made);
-    if (larger)
-        f->bucket = larger;
-    if (!larger || !made) {
-        free(made);
-        f->failed = true;
-        return NULL;
-    }
-    made->symptom = *symptom;
-    made->explained = explained;
-    return f->bucket[f->buckets++] = made;
-}
-
-static bool same_case(const facts_case *a, const facts_case *b)
-{
-    char left[FACTS_NAME_MAX], right[FACTS_NAME_MAX];
-    return strcmp(facts_case_name(a, left), facts_case_name(b, right)) == 0;
-}
-
-static facts_form form_of(const finding *at, const facts_answer *answer, const facts_symptom *found,
-                          bool unfinished)
-{
-    facts_form form = { .best = at->best,
-                        .start = at->start,
-                        .failed = at->failed,
-                        .asked = at->asked,
-                        .unfinished = unfinished,
-                        .cases = 1 };
-    form.kernels = facts_case_kernels(&at->best) | facts_case_kernels(&at->start);
-    if (at->explained)
-        form.known = at->known;
-    memcpy(form.link, at->link, sizeof form.link);
-    if (found)
-        form.evidence = answer->evidence[found - answer->failing];
-    if (at->shrunk) {
-        form.steps = at->shrunk->steps;
-        form.unfinished |= at->shrunk->out_of_steps;
-        form.controls = at->shrunk->controls;
-        memcpy(form.control, at->shrunk->control, sizeof form.control);
-    }
-    return form;
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
+        if (facts_is_feature(key) && smaller->at[key] != 0 && !same_value(smaller, larger, key) &&
+            !(others && (key == FACTS_KEY_DTYPE || key == FACTS_KEY_PASS)))
+            return false;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (number_of(larger, numbers[i].key, numbers[i].part) <
+            number_of(smaller, numbers[i].key, numbers[i].part))
+            return false;
+    return true;
 }
 
 static bool ask_first(facts_findings *f, const facts_case *c, facts_answer *out)
@@ -185,31 +138,43 @@ static bool ask_first(facts_findings *f, const facts_case *c, facts_answer *out)
     return f->asker->ask(f->asker->context, c, 1, false, out);
 }
 
-/* The finding cannot be simplified further: adds it to its bucket. */
+/* The same smallest case again stands for the kernels of both. */
+static void join_same(facts_findings *f, facts_form *form)
+{
+    char name[FACTS_NAME_MAX], other[FACTS_NAME_MAX];
+    facts_case_name(&form->best, name);
+    for (size_t i = 0; i < f->forms; i++)
+        if (strcmp(facts_case_name(&f->form[i].best, other), name) == 0) {
+            form->again = true;
+            f->form[i].kernels = form->kernels |= f->form[i].kernels;
+        }
+}
+
+/* The finding cannot be simplified further: it leaves a form. */
 static void settle(facts_findings *f, finding *at, bool unfinished)
 {
     facts_answer answer;
-    const facts_symptom *found = NULL;
-    if (ask_first(f, &at->best, &answer))
-        found = facts_answer_find(&answer, &at->symptom);
-    facts_form form = form_of(at, &answer, found, unfinished);
-    const facts_symptom symptom = found ? *found : at->symptom;
-    form.ordinary = is_ordinary(f, &form.best);
-    facts_bucket *bucket = bucket_of(f, &symptom, &form, at->explained);
+    facts_form form = { .best = at->best,
+                        .start = at->start,
+                        .symptom = at->symptom,
+                        .kernels = facts_case_kernels(&at->best) | facts_case_kernels(&at->start),
+                        .failed = at->failed,
+                        .asked = at->asked,
+                        .unfinished = unfinished || (at->shrunk && at->shrunk->out_of_steps),
+                        .explained = at->explained,
+                        .known = at->known };
+    if (ask_first(f, &at->best, &answer) && facts_answer_find(&answer, &at->symptom))
+        form.symptom = *facts_answer_find(&answer, &at->symptom);
     at->state = OVER;
     free(at->shrunk);
     at->shrunk = NULL;
-    if (!bucket)
+    join_same(f, &form);
+    facts_form *larger = facts_grow(f->form, f->forms, sizeof *larger);
+    f->failed |= !larger;
+    if (!larger)
         return;
-    bucket->cases++;
-    f->changes++;
-    for (size_t i = 0; i < bucket->forms; i++)
-        if (same_case(&bucket->form[i].best, &form.best)) {
-            bucket->form[i].cases++;
-            bucket->form[i].kernels |= form.kernels;
-            return;
-        }
-    facts_bucket_take(bucket, &form);
+    f->form = larger;
+    f->form[f->forms++] = form;
 }
 
 /* ---- one finding: confirm, shrink, compare with known failures
@@ -220,32 +185,27 @@ static bool is_active(const finding *at)
     return at->state != WAITING && at->state != OVER;
 }
 
-/* Does every form of a full bucket set only keys that this case sets too? */
-static bool has_all_keys(const facts_bucket *bucket, const facts_case *c)
+/* Does the form set only keys that this case sets too? */
+static bool has_its_keys(const facts_form *form, const facts_case *c)
 {
-    for (size_t i = 0; i < bucket->forms; i++)
-        for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-            if (facts_is_feature(key) && bucket->form[i].best.at[key] != 0 && c->at[key] == 0)
-                return false;
-    return bucket->forms == FACTS_MOST_FORMS && !bucket->explained;
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
+        if (facts_is_feature(key) && form->best.at[key] != 0 && c->at[key] == 0)
+            return false;
+    return true;
 }
 
-/* Counted without a question: a form covers it, or its bucket is full. */
-static bool counted(facts_findings *f, finding *at)
+/* Nothing is asked of what a form covers, or of what is like several forms already. */
+static bool counted(const facts_findings *f, finding *at)
 {
-    for (size_t i = 0; i < f->buckets; i++) {
-        facts_bucket *bucket = f->bucket[i];
-        if (!facts_symptom_same(&bucket->symptom, &at->symptom))
+    int alike = 0;
+    for (size_t i = 0; i < f->forms; i++) {
+        const facts_form *form = &f->form[i];
+        if (!facts_symptom_same(&form->symptom, &at->symptom))
             continue;
-        facts_form *form = NULL;
-        for (size_t k = 0; k < bucket->forms && !form; k++)
-            if (facts_form_covers(&bucket->form[k], &at->start))
-                form = &bucket->form[k];
-        if (!form && !has_all_keys(bucket, &at->start))
+        bool covers = facts_form_covers(form, &at->start);
+        alike += !form->explained && !form->again && has_its_keys(form, &at->start);
+        if (!covers && alike < MOST_FORMS)
             continue;
-        bucket->cases++;
-        if (form)
-            form->cases++;
         at->state = OVER;
         return true;
     }
@@ -354,12 +314,8 @@ static void explain(facts_findings *f, finding *at)
     at->state = REPEATING;
     if (!ask_first(f, &result.best, &answer) || facts_answer_find(&answer, &at->symptom))
         return;
-    const facts_symptom *found = facts_answer_find(&answer, &wanted);
-    if (!found)
-        return;
-    at->explained = true;
+    at->explained = facts_answer_find(&answer, &wanted) != NULL;
     at->known = result.best;
-    snprintf(at->link, sizeof at->link, "%s", answer.evidence[found - answer.failing].link);
 }
 
 static void advance(facts_findings *f, finding *at)
@@ -384,17 +340,17 @@ bool facts_findings_advance(facts_findings *f, const facts_asker *asker)
 {
     f->asker = asker;
     bool again;
-    do { /* a finished finding may explain the findings that wait for it */
-        size_t buckets = f->buckets;
+    do { /* a form may stand for the findings that wait for it */
+        size_t forms = f->forms;
         again = false;
-        for (int ordinary = 1; ordinary >= 0; ordinary--)
+        for (int few = 1; few >= 0; few--) /* cases with few features first */
             for (size_t i = f->first_open; i < f->count && !f->failed; i++) {
                 finding_state before = f->at[i].state;
-                if (f->at[i].ordinary == (ordinary != 0))
+                if ((facts_case_features(&f->at[i].start) <= FEW) == (few != 0))
                     advance(f, &f->at[i]);
                 again |= before != OVER && f->at[i].state == OVER;
             }
-        again |= buckets != f->buckets;
+        again |= forms != f->forms;
         while (f->first_open < f->count && f->at[f->first_open].state == OVER)
             f->first_open++;
     } while (again && !f->failed);
@@ -424,36 +380,20 @@ bool facts_findings_close(facts_findings *f, const facts_asker *asker)
     return !f->failed;
 }
 
-static int in_order(const void *a, const void *b)
+size_t facts_findings_count(const facts_findings *f)
 {
-    return facts_bucket_order(*(const facts_bucket *const *)a, *(const facts_bucket *const *)b);
-}
-
-void facts_findings_rank(facts_findings *f)
-{
-    if (f->buckets)
-        qsort(f->bucket, f->buckets, sizeof(facts_bucket *), in_order);
-}
-
-size_t facts_findings_changes(const facts_findings *f)
-{
-    return f->changes;
+    return f->forms;
 }
 
 size_t facts_findings_news(const facts_findings *f)
 {
     size_t news = 0;
-    for (size_t i = 0; i < f->buckets; i++)
-        news += !f->bucket[i]->explained;
+    for (size_t i = 0; i < f->forms; i++)
+        news += !f->form[i].explained;
     return news;
 }
 
-size_t facts_findings_count(const facts_findings *f)
+const facts_form *facts_findings_at(const facts_findings *f, size_t i)
 {
-    return f->buckets;
-}
-
-facts_bucket *facts_findings_at(facts_findings *f, size_t i)
-{
-    return f->bucket[i];
+    return &f->form[i];
 }

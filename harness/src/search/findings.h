@@ -1,18 +1,16 @@
-/* The findings of a fuzzer: drawn cases that failed are confirmed, shrunk, and put into buckets.
- * Pure: it asks through a callback and continues when the answers have come.
+/* The failures that a fuzzer found: drawn cases that failed are confirmed and shrunk. Pure: it asks
+ * through a callback and continues when the answers have come.
  *
- * A bucket is one finding. Its smallest cases fail alike: same verdict, engine, backend, class of
- * the reason, and one tensor at fault in common. They also set the same keys, or one case has every
- * feature of the other. A bucket is reported once, with the number of drawn cases that belong to
- * it. Its smallest cases are its forms, the most ordinary first. A drawn case that has every
- * feature of a form, and is not smaller in any size, is counted for that form and not shrunk.
+ * What is left of a drawn case, its smallest case, is a form. A drawn case that has every feature
+ * of a form, is smaller in no size and fails in the same way is not shrunk: the form stands for it.
+ * So do four forms that set only keys which the case sets too. Reports join the forms into findings
+ * and sort them (facts_reports/searched.py).
  *
- * A smallest case is explained if it becomes a known failure when some of its features are removed.
- * It is then no finding, and it is listed last. */
+ * A form is explained if it becomes a known failure when some of its features are removed. */
 #ifndef FACTS_FINDINGS_H
 #define FACTS_FINDINGS_H
 
-#include "buckets.h"
+#include "shrink.h"
 
 typedef struct facts_asker {
     void *context;
@@ -21,39 +19,45 @@ typedef struct facts_asker {
     bool (*ask)(void *context, const facts_case *c, int attempt, bool alone, facts_answer *out);
 } facts_asker;
 
+typedef struct facts_form {
+    facts_case best, start; /* smallest; as drawn */
+    facts_symptom symptom;
+    unsigned kernels;  /* the pass and the family of types, of both: a bit for each */
+    int failed, asked; /* of how many times */
+    bool unfinished;   /* shrinking ended early: out of time or steps */
+    bool again;        /* an earlier form has the same smallest case */
+    bool explained;
+    facts_case known; /* of an explained form: the case without some features, a known failure */
+} facts_form;
+
 typedef struct facts_findings facts_findings; /* owner; opaque */
 
 typedef struct facts_findings_limits {
     int most_steps; /* of one shrinking; 0: 400 */
     int lookahead;  /* open questions of one shrinking */
-    int at_once;    /* findings that are shrunk at the same time; 0: 4 */
-    /* Is this a case that many users have? Such cases are shrunk and listed first. NULL: no case
-     * is. */
-    bool (*ordinary)(const void *context, const facts_case *c);
-    const void *context;
+    int at_once;    /* cases that are shrunk at the same time; 0: 4 */
 } facts_findings_limits;
 
 facts_findings *facts_findings_new(const facts_findings_limits *limits);
 void facts_findings_free(facts_findings *findings);
-/* Adds a drawn case that failed. Each way in which it failed is a finding. Known failures are left
- * out unless they are wanted. Data that could not show an error are always left out. False: out of
- * memory. */
+/* Adds a drawn case that failed. Known failures are left out unless they are wanted. Data that
+ * could not show an error are always left out. False: out of memory. */
 bool facts_findings_add(facts_findings *findings, const facts_case *drawn,
                         const facts_answer *answer, bool known_too);
 /* Continues as far as the answers allow. False: out of memory. */
 bool facts_findings_advance(facts_findings *findings, const facts_asker *asker);
-/* Findings that still wait for answers. */
+/* Failures that still wait for answers. */
 size_t facts_findings_open(const facts_findings *findings);
 /* Ends the search: each open case becomes a form as it is. */
 bool facts_findings_close(facts_findings *findings, const facts_asker *asker);
-/* Sorts the findings: ordinary cases first, then fewest features, then most cases. Explained ones
- * come last. */
-void facts_findings_rank(facts_findings *findings);
-size_t facts_findings_count(const facts_findings *findings); /* buckets */
-size_t facts_findings_news(const facts_findings *findings);  /* of those: not explained */
-facts_bucket *facts_findings_at(facts_findings *findings, size_t i);
-/* Counts changes: new buckets and new forms. If it grew, files that were written earlier are out of
- * date. */
-size_t facts_findings_changes(const facts_findings *findings);
+/* The forms, in the order in which they were found; each drawn case that was shrunk has one. */
+size_t facts_findings_count(const facts_findings *findings);
+size_t facts_findings_news(const facts_findings *findings); /* of those: not explained */
+const facts_form *facts_findings_at(const facts_findings *findings, size_t i);
+
+/* Does the larger case have every feature of the form, in a kernel that the form is known to fail
+ * in, and is no size smaller? The engine belongs to the symptom. */
+bool facts_form_covers(const facts_form *form, const facts_case *larger);
+unsigned facts_case_kernels(const facts_case *c);
 
 #endif

@@ -7,9 +7,8 @@
 #include "reported.h"
 #include "symptom.h"
 
-typedef struct facts_memo facts_memo; /* owner; opaque */
-typedef uint32_t facts_memo_id;
-#define FACTS_MEMO_NONE UINT32_MAX
+typedef struct facts_memo facts_memo;             /* owner; opaque */
+typedef struct facts_memo_entry facts_memo_entry; /* one question; opaque */
 
 typedef enum facts_memo_state {
     FACTS_MEMO_UNKNOWN,
@@ -26,17 +25,17 @@ void facts_memo_compare(facts_memo *memo, facts_by by);
 /* Returns the answer if there is one. *answer is valid until the memo changes. */
 facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int attempt,
                                 facts_answer *out);
-/* Notes that the question was asked. FACTS_MEMO_NONE: out of memory. */
-facts_memo_id facts_memo_ask(facts_memo *memo, const char *name, int attempt);
+/* Notes that the question was asked. NULL: out of memory. */
+facts_memo_entry *facts_memo_ask(facts_memo *memo, const char *name, int attempt);
 /* Adds one row of the answer; `last`: no other row follows. False: out of memory. */
-bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, bool last);
+bool facts_memo_row(facts_memo *memo, facts_memo_entry *entry, const facts_line *row, bool last);
 /* With engine=all: the first configuration that has no row. */
-int facts_memo_config(const facts_memo *memo, facts_memo_id id);
+int facts_memo_config(const facts_memo_entry *entry);
 size_t facts_memo_answered(const facts_memo *memo); /* how many */
-/* Drops an answer without failures; the id may be another question's from now on. FACTS still knows
- * of the last two million, except a few, that they were asked. */
-void facts_memo_forget(facts_memo *memo, facts_memo_id id);
-/* The case was asked, and forgotten. True by mistake for one in 10^18 other cases. */
+/* Drops an answer without failures, and the entry with it. Only a hash is kept, of at most two
+ * million cases: then FACTS begins a new list, and may ask a case again. */
+void facts_memo_forget(facts_memo *memo, facts_memo_entry *entry);
+/* The case was asked, and forgotten. */
 bool facts_memo_forgot(const facts_memo *memo, const char *name);
 
 /* Reads a record: its starts and rows in order. `drawn` is called for the last row of a case of

@@ -14,7 +14,6 @@
 #include "symptom.h"
 
 #define FACTS_SHRINK_MOST_STEPS 5000
-#define FACTS_SHRINK_CONTROLS 4
 
 /* One question that was asked and what became of it. */
 typedef struct facts_shrink_step {
@@ -42,11 +41,12 @@ typedef struct facts_shrink_result {
     bool out_of_steps;
     facts_case best;
     int steps, kept;
-    facts_case control[FACTS_SHRINK_CONTROLS]; /* one key away from `best`, and passed */
-    size_t controls;
 } facts_shrink_result;
 
 /* False: out of memory. */
 bool facts_shrink(facts_shrink_result *out, const facts_shrink_order *order);
+
+bool facts_is_feature(facts_key key);            /* neither a size (b h s d) nor the engine */
+size_t facts_case_features(const facts_case *c); /* how many are not default */
 
 #endif

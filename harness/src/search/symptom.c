@@ -52,28 +52,7 @@ static bool at_fault(const object *error)
     return strcmp(ratio, "inf") == 0 || strtod(ratio, NULL) > 1.0;
 }
 
-static void read_evidence(facts_evidence_text *out, const object *error)
-{
-    size_t used = 0;
-    char checked[24];
-    copy(out->ratio, sizeof out->ratio, get(error, "ratio"));
-    copy(out->index, sizeof out->index, get(error, "worst_index"));
-    copy(out->got, sizeof out->got, get(error, "got"));
-    copy(out->want, sizeof out->want, get(error, "want"));
-    copy(out->bound, sizeof out->bound, get(error, "bound"));
-    copy(checked, sizeof checked, get(error, "checked"));
-    for (size_t i = 0; i < COUNTS; i++) {
-        char number[24];
-        copy(number, sizeof number, get(error, count_keys[i]));
-        if (number[0] && used < sizeof out->counts)
-            used += (size_t)snprintf(out->counts + used, sizeof out->counts - used, "%s%s %s",
-                                     used ? ", " : "", number, count_keys[i]);
-    }
-    if (used && checked[0] && used < sizeof out->counts)
-        snprintf(out->counts + used, sizeof out->counts - used, " of %s", checked);
-}
-
-static void read_errors(facts_symptom *out, facts_evidence_text *evidence, facts_span errors)
+static void read_errors(facts_symptom *out, facts_span errors)
 {
     object tensors, error;
     size_t used = 0;
@@ -84,23 +63,17 @@ static void read_errors(facts_symptom *out, facts_evidence_text *evidence, facts
         if (!scan(&error, m->value) || !at_fault(&error) ||
             used + m->key.length + 2 >= sizeof out->tensors)
             continue;
-        if (used == 0) {
+        if (used == 0)
             copy(out->gate, sizeof out->gate, get(&error, "gate"));
-            if (evidence)
-                read_evidence(evidence, &error);
-        }
         used += (size_t)snprintf(out->tensors + used, sizeof out->tensors - used, "%s%.*s",
                                  used ? " " : "", (int)m->key.length, m->key.at);
     }
 }
 
-bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row,
-                        facts_verdict *verdict)
+bool facts_symptom_read(facts_symptom *out, const facts_line *row, facts_verdict *verdict)
 {
     object reason, expectation;
     *out = (facts_symptom){ .engine = -1 };
-    if (evidence)
-        *evidence = (facts_evidence_text){ .cudnn = "" };
     out->verdict = *verdict = facts_verdict_parse(facts_line_get(row, "verdict"));
     if (!facts_verdict_is_finding(*verdict) && *verdict != FACTS_VERDICT_MISTRUSTED)
         return false;
@@ -115,20 +88,12 @@ bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const
         copy(out->class_word, sizeof out->class_word, get(&reason, "class"));
     if (!out->class_word[0])
         copy(out->class_word, sizeof out->class_word, facts_line_get(row, "stage"));
-    read_errors(out, evidence, facts_line_get(row, "errors"));
-    if (evidence) {
-        copy(evidence->cudnn, sizeof evidence->cudnn, facts_line_get(row, "cudnn"));
-        copy(evidence->build, sizeof evidence->build, facts_line_get(row, "build"));
-        copy(evidence->device, sizeof evidence->device, facts_line_get(row, "device"));
-        copy(evidence->sm, sizeof evidence->sm, facts_line_get(row, "sm"));
-        copy(evidence->reason, sizeof evidence->reason, get(&reason, "text"));
-        if (out->known)
-            copy(evidence->link, sizeof evidence->link, get(&expectation, "link"));
-    }
+    read_errors(out, facts_line_get(row, "errors"));
     return true;
 }
 
-void facts_symptom_tensor(const facts_symptom *symptom, char out[FACTS_TENSORS_TEXT])
+/* "dq" of "dq dk". */
+static void first_tensor(const facts_symptom *symptom, char out[FACTS_TENSORS_TEXT])
 {
     size_t n = strcspn(symptom->tensors, " ");
     memcpy(out, symptom->tensors, n);
@@ -149,28 +114,10 @@ bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other)
     char tensor[FACTS_TENSORS_TEXT];
     if (wanted->value)
         return wanted->value == other->value;
-    facts_symptom_tensor(wanted, tensor);
+    first_tensor(wanted, tensor);
     return wanted->verdict == other->verdict && wanted->engine == other->engine &&
            strcmp(wanted->backend, other->backend) == 0 && (wanted->known || !other->known) &&
            (tensor[0] == '\0' || has_tensor(other->tensors, tensor));
-}
-
-static bool share_tensor(const char *a, const char *b)
-{
-    char list[FACTS_TENSORS_TEXT], *rest = list, *name;
-    snprintf(list, sizeof list, "%s", a);
-    while ((name = strsep(&rest, " ")) != NULL)
-        if (has_tensor(b, name))
-            return true;
-    return false;
-}
-
-bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b)
-{
-    return a->verdict == b->verdict && a->engine == b->engine && a->known == b->known &&
-           strcmp(a->backend, b->backend) == 0 && strcmp(a->class_word, b->class_word) == 0 &&
-           (a->tensors[0] && b->tensors[0] ? share_tensor(a->tensors, b->tensors)
-                                           : a->tensors[0] == b->tensors[0]);
 }
 
 const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted)
@@ -184,7 +131,7 @@ const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_s
 const char *facts_symptom_text(const facts_symptom *symptom, char out[FACTS_SYMPTOM_TEXT])
 {
     char tensor[FACTS_TENSORS_TEXT], engine[40] = "", gate[24] = "";
-    facts_symptom_tensor(symptom, tensor);
+    first_tensor(symptom, tensor);
     if (symptom->engine >= 0)
         snprintf(engine, sizeof engine, ", engine %lld", (long long)symptom->engine);
     else if (symptom->backend[0])

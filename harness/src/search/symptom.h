@@ -22,39 +22,25 @@ typedef struct facts_symptom {
     char class_word[24]; /* of the reason; if the worker died, the stage */
 } facts_symptom;
 
-/* Details for people. All texts, as the row has them. */
-typedef struct facts_evidence_text {
-    char cudnn[24], build[64], device[112], sm[8];
-    char ratio[32], index[64], got[32], want[32], bound[32], counts[120]; /* of the first tensor */
-    char reason[400];
-    char link[200]; /* of the known failure that explains it */
-} facts_evidence_text;
-
 /* The answer of a case: the worst verdict of its rows, and each way in which it failed (several
  * with engine=all). */
 typedef struct facts_answer {
     facts_verdict verdict;
     size_t count;
     const facts_symptom *failing;
-    const facts_evidence_text *evidence; /* beside `failing` */
+    const char *value; /* with --by: what is compared; otherwise NULL */
 } facts_answer;
 
 /* Reads a row of a record. A failure is every finding, and data that cannot show an error. False:
- * the row is no failure; *verdict is set all the same. `evidence` may be NULL. */
-bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row,
-                        facts_verdict *verdict);
+ * the row is no failure; *verdict is set all the same. */
+bool facts_symptom_read(facts_symptom *out, const facts_line *row, facts_verdict *verdict);
 /* Is `other` the same failure as `wanted`: same verdict, backend, engine and known failure, and
  * `other` contains the first tensor of `wanted`? */
 bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other);
-/* Can two failures have one cause: same verdict, engine, backend, class and known failure, and one
- * tensor at fault in both (or none in both)? */
-bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b);
 /* The failure of an answer that equals `wanted`; NULL: none. */
 const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted);
 /* "wrong dq (t1), engine 6": for one line. Returns `out`. */
 #define FACTS_SYMPTOM_TEXT 200
 const char *facts_symptom_text(const facts_symptom *symptom, char out[FACTS_SYMPTOM_TEXT]);
-/* "dq" of "dq dk". */
-void facts_symptom_tensor(const facts_symptom *symptom, char out[FACTS_TENSORS_TEXT]);
 
 #endif

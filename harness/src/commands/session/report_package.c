@@ -21,21 +21,28 @@ static FILE *open_temporary(char path[FACTS_PATH])
     return file;
 }
 
+int facts_run_report(const char *view, const char *path, const char *more)
+{
+    const char *const words[] = { "-m", "facts_reports", view, path, more, NULL };
+    facts_error message = { 0 };
+    fflush(NULL);
+    int status = facts_python_run(words, &message);
+    if (message.text[0])
+        fprintf(stderr, "facts report: %s\n", message.text);
+    return status;
+}
+
 int facts_run_view(const char *view, void (*write)(const void *subject, FILE *out),
                    const void *subject)
 {
     char path[FACTS_PATH];
-    const char *const words[] = { "-m", "facts_reports", view, path, NULL };
-    facts_error message = { 0 };
     FILE *out = open_temporary(path);
     if (!out)
         return FACTS_EXIT_ENVIRONMENT;
     write(subject, out);
-    int status = fclose(out) == 0 ? facts_python_run(words, &message)
+    int status = fclose(out) == 0 ? facts_run_report(view, path, NULL)
                                   : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: %s: %s", path,
                                                    strerror(errno));
-    if (message.text[0])
-        fprintf(stderr, "facts report: %s\n", message.text);
     unlink(path);
     return status;
 }

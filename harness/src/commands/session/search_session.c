@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "case/words/case_text.h"
+#include "record/text.h"
+#include "report_package.h"
 
 #define MOST_STARTS 3
 
@@ -50,13 +52,14 @@ static bool ask_again(void *context, const facts_case *c, int attempt, bool alon
 }
 
 /* The question whose answer comes with a work. */
-static void remember(facts_search *search, const facts_work *work, facts_memo_id id)
+static void remember(facts_search *search, const facts_work *work, facts_memo_entry *entry)
 {
     const facts_session *s = &search->session;
     if (!s->vacant_count)
-        search->ids = facts_grow(search->ids, s->work_count, sizeof *search->ids);
+        search->entries =
+            facts_grow(search->entries, s->work_count, sizeof(facts_memo_entry *));
     const size_t place = facts_session_add(&search->session, work);
-    search->ids[place] = id;
+    search->entries[place] = entry;
 }
 
 bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, const char *group,
@@ -67,17 +70,13 @@ bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, co
     facts_memo_state state = facts_memo_get(search->memo, name, attempt, out);
     if (state != FACTS_MEMO_UNKNOWN || search->failed)
         return state == FACTS_MEMO_ANSWERED;
-    facts_memo_id id = facts_memo_ask(search->memo, name, attempt);
+    facts_memo_entry *entry = facts_memo_ask(search->memo, name, attempt);
     const facts_work work = { .name = name,
                               .group = group,
                               .expect = "",
                               .alone = alone,
-                              .from_config =
-                                  id == FACTS_MEMO_NONE ? 0 : facts_memo_config(search->memo, id) };
-    if (id == FACTS_MEMO_NONE)
-        search->failed = true;
-    else
-        remember(search, &work, id);
+                              .from_config = facts_memo_config(entry) };
+    remember(search, &work, entry);
     search->asked++;
     return false;
 }
@@ -98,7 +97,7 @@ static void session_free(facts_session *session, size_t work)
 {
     facts_search *search = session->context;
     if (strcmp(session->work[work].group, FACTS_SEARCH_DRAWN) == 0)
-        facts_memo_forget(search->memo, search->ids[work]);
+        facts_memo_forget(search->memo, search->entries[work]);
 }
 
 static void session_row(facts_session *session, const facts_outcome *outcome)
@@ -113,7 +112,7 @@ static void session_row(facts_session *session, const facts_outcome *outcome)
     facts_line_parse(&line, outcome->text, outcome->length);
     facts_json_bool(facts_line_get(&line, "more"), &more);
     search->inconclusive += outcome->verdict == FACTS_VERDICT_INCONCLUSIVE;
-    if (!facts_memo_row(search->memo, search->ids[outcome->work], &line, !more)) {
+    if (!facts_memo_row(search->memo, search->entries[outcome->work], &line, !more)) {
         search->failed = true;
         return;
     }
@@ -129,6 +128,50 @@ static void session_ready(facts_session *session, size_t target, const facts_lin
     (void)ready;
     if (search->device[0] && strcmp(search->device, session->targets.at[target].device) != 0)
         search->foreign = true;
+}
+
+/* ---- findings ---- */
+
+void facts_search_record(facts_search *search, const facts_form *form, const char *by)
+{
+    facts_session *s = &search->session;
+    const facts_symptom *symptom = &form->symptom;
+    facts_text line = { 0 };
+    char name[FACTS_NAME_MAX], what[FACTS_SYMPTOM_TEXT];
+    facts_text_puts(&line, "{\"finding\":{");
+    facts_text_member(&line, "run", s->run_id);
+    facts_text_member(&line, "best", facts_case_name(&form->best, name));
+    facts_text_member(&line, "start", facts_case_name(&form->start, name));
+    facts_text_member(&line, "verdict", facts_verdict_name(symptom->verdict));
+    facts_text_member(&line, "text", facts_symptom_text(symptom, what));
+    facts_text_member(&line, "tensors", symptom->tensors);
+    facts_text_member(&line, "gate", symptom->gate);
+    facts_text_member(&line, "backend", symptom->backend);
+    facts_text_member(&line, "class", symptom->class_word);
+    facts_text_member_int(&line, "engine", symptom->engine);
+    facts_text_format(&line, "\"known\":%s,\"unfinished\":%s,", symptom->known ? "true" : "false",
+                      form->unfinished ? "true" : "false");
+    if (form->explained)
+        facts_text_member(&line, "known_as", facts_case_name(&form->known, name));
+    if (by)
+        facts_text_member(&line, "by", by);
+    facts_text_member_int(&line, "failed", form->failed);
+    facts_text_member_int(&line, "asked", form->asked);
+    facts_text_close(&line);
+    facts_text_puts(&line, "}");
+    if (!facts_writer_line(s->writer, line.data, line.length)) {
+        s->counts.record_failed = true;
+        snprintf(s->counts.trouble, sizeof s->counts.trouble, "%.600s",
+                 facts_writer_error(s->writer));
+    }
+    facts_text_free(&line);
+}
+
+int facts_search_print(const facts_search *search, const char *record)
+{
+    char flags[FACTS_PATH + 64] = "";
+    facts_search_flags(search, flags, sizeof flags);
+    return facts_run_report("fuzz", record, flags);
 }
 
 /* ---- the record that is resumed
@@ -271,5 +314,5 @@ void facts_search_close(facts_search *search)
 {
     facts_session_free(&search->session);
     facts_memo_free(search->memo);
-    free(search->ids);
+    free(search->entries);
 }

@@ -17,7 +17,7 @@ typedef struct facts_search {
     facts_session session;
     facts_memo *memo;
     facts_asker asker;
-    facts_memo_id *ids; /* by work */
+    facts_memo_entry **entries; /* by work */
     int jobs;
     const facts_by *by; /* NULL: the search is about failures. Otherwise it compares any answer by
                            this (facts_memo_compare) */
@@ -48,6 +48,10 @@ bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, co
 int facts_search_run(facts_search *search);
 bool facts_search_time_is_up(const facts_search *search);
 double facts_search_now_s(void);
+/* Writes what a case was shrunk to as a line `finding` of the record. `by`: of --by, or NULL. */
+void facts_search_record(facts_search *search, const facts_form *form, const char *by);
+/* Prints the findings of the record, and writes their files. Returns an exit code. */
+int facts_search_print(const facts_search *search, const char *record);
 /* Writes the options that repeat a case on this target: "--cudnn 9.19.0-full-cu13 --device 0". */
 void facts_search_flags(const facts_search *search, char *out, size_t capacity);
 void facts_search_close(facts_search *search);
