@@ -16,10 +16,18 @@ MOST_FORMS = 4
 _COUNTS = ("wrong", "not_finite", "unwritten", "overrun")
 # What many users have: failures of such cases are listed first.
 _ORDINARY = predicate.parse(
-    "s.q<4096 & s.kv<4096 & layout=bshd & q=bshd & k=bshd & v=bshd & o in (auto, bshd) & do in (auto, bshd) & dqkv in (auto, bshd) & stats=bhs1"
-    " & stride=dense & exec=eager & threads=1 & workspace=aligned & impl=auto & spelling=auto & engine=auto & knob=none & rescale=auto & guards=on"
-    " & scale=auto & deterministic in (0, 1) & bwd_dtype=same & stats_dtype=f32"
-    " & (dtype=bf16 & out=bf16 & grad=bf16 & bias_dtype=bf16 | dtype=f16 & out=f16 & grad=f16 & bias_dtype=f16)"
+    " & ".join(
+        (
+            "s.q<4096 & s.kv<4096 & stride=dense & stats=bhs1",
+            "layout=bshd & q=bshd & k=bshd & v=bshd",
+            "o in (auto, bshd) & do in (auto, bshd) & dqkv in (auto, bshd)",
+            "exec=eager & impl=auto & spelling=auto & guards=on",
+            "engine=auto & knob=none & rescale=auto & scale=auto",
+            "deterministic in (0, 1) & bwd_dtype=same",
+            "(dtype=bf16 & out=bf16 & grad=bf16 & bias_dtype=bf16"
+            " | dtype=f16 & out=f16 & grad=f16 & bias_dtype=f16)",
+        )
+    )
 )
 
 

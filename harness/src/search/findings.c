@@ -194,7 +194,7 @@ static bool has_its_keys(const facts_form *form, const facts_case *c)
     return true;
 }
 
-/* Nothing is asked of what a form covers, or of what is like several forms already. */
+/* A form covers the case, or several forms are like it already. */
 static bool counted(const facts_findings *f, finding *at)
 {
     int alike = 0;
