@@ -56,8 +56,7 @@ static void remember(facts_search *search, const facts_work *work, facts_memo_en
 {
     const facts_session *s = &search->session;
     if (!s->vacant_count)
-        search->entries =
-            facts_grow(search->entries, s->work_count, sizeof(facts_memo_entry *));
+        search->entries = facts_grow(search->entries, s->work_count, sizeof(facts_memo_entry *));
     const size_t place = facts_session_add(&search->session, work);
     search->entries[place] = entry;
 }
