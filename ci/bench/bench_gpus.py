@@ -17,7 +17,7 @@ import time
 from collections import Counter
 
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-NOT_EXECUTED = {"unsupported", "inconclusive", "not_run", "build_fail"}
+NOT_EXECUTED = {"unsupported", "inconclusive", "build_fail"}
 
 
 def give_up(why):

@@ -172,7 +172,7 @@ def print_table(rows_of_case, in_a_row, warm, runs):
         judged = [row for row in rows if all(stage in row for stage in STAGES)]
         if not judged:
             print(
-                f"| `{case}` | {rows[0]['verdict'] if rows else 'not_run'} | | | | | | | | | | |",
+                f"| `{case}` | {rows[0]['verdict'] if rows else 'no row'} | | | | | | | | | | |",
                 flush=True,
             )
             continue

@@ -36,7 +36,7 @@ FREE = {
     "plan_loaded",
     "refusal_loaded",
 }
-NOT_EXECUTED = {"unsupported", "inconclusive", "not_run", "build_fail"}
+NOT_EXECUTED = {"unsupported", "inconclusive", "build_fail"}
 
 
 def give_up(why):

@@ -16,7 +16,7 @@ from facts_reports import cases, known, predicate, text
 from facts_reports.versions import version_key
 from facts_reports.vocabulary import VERDICTS, is_finding
 
-_UNASKED = ("missing", "inconclusive", "not_run")
+_UNASKED = ("missing", "inconclusive")
 _GOOD = ("pass", "supported")
 _OURS = re.compile(
     r"[a-z_]+(, [a-z_]+)*: |spelling single needs |what becomes of a score "
@@ -100,7 +100,7 @@ class Answer:
 def answers(store):
     """{bare case: [Answer]}; an expectation changes nothing here, what happened does."""
     found = {}
-    for _, row in store.rows("outcome NOT IN ('missing','inconclusive','not_run')", order="rowid"):
+    for _, row in store.rows("outcome NOT IN ('missing','inconclusive')", order="rowid"):
         word = row["verdict"]
         if word in _UNASKED or (row.get("backend") or "cudnn") != "cudnn":
             continue

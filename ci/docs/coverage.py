@@ -6,7 +6,7 @@ from facts_reports import cases, text
 from facts_reports.versions import version_key
 
 _NUMBERED = re.compile(r"(?<![a-z0-9_])[NMXPL](?::[NMXPL])?(?![a-z0-9_])")
-NO_ANSWER = ("missing", "inconclusive", "not_run")
+NO_ANSWER = ("missing", "inconclusive")
 
 
 def _short(value):

@@ -62,7 +62,6 @@ def join(a, b):
 
 
 _WEIGHT = {
-    "not_run": 0,
     "pass": 1,
     "supported": 1,
     "unsupported": 2,
@@ -88,7 +87,7 @@ class Answer:
         if self.finished and row["attempt"] > self.finished:
             self.verdict = self.reason = self.engines = ""
             self.finished = 0
-        if not row.get("more") and verdict != "not_run":
+        if not row.get("more"):
             self.finished = row["attempt"]
         if not self.verdict or _WEIGHT.get(verdict, 5) > _WEIGHT.get(self.verdict, 5):
             self.verdict = verdict

@@ -54,10 +54,7 @@ _CLASSES = {
 def _verdicts(a, b):
     """The class of two answers' verdicts, or None where both accept, refuse, or fail alike."""
     if "open" in (a.kind, b.kind):
-        if a.outcome == b.outcome == "not_run":
-            return "missing"
-        ends = {x.outcome for x in (a, b) if x.kind == "open"}
-        return "missing" if ends & {"not_run", "missing"} else "inconclusive"
+        return "missing" if "missing" in (a.outcome, b.outcome) else "inconclusive"
     if a.kind == b.kind:
         return "changed kind" if a.kind == "fail" and a.outcome != b.outcome else None
     return _CLASSES[a.kind, b.kind]

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 from . import diff as d, diff_words, files, text
 from .cases import parse, value_of
 from .separate import members
-from .versions import version_key
+from .versions import number, version_key
 from .vocabulary import BY_CHANGE, CHANGES, is_finding
 
 ANNOTATIONS = 10
@@ -224,11 +224,6 @@ WARNING = (
 )
 
 
-def _version_number(version):
-    major, minor, patch = (*version_key(version), 0, 0, 0)[:3]
-    return major * 10000 + minor * 100 + patch
-
-
 def _nothing():
     return {"sm": set(), "verdicts": set(), "cases": [], "builds": set()}
 
@@ -274,8 +269,8 @@ def errata(diff):
                 "operation": "Matmul_Matmul" if word == "fwd" else "Matmul_Matmul_Matmul",
                 "engine": engine,
                 "knob": _frontend_knobs(settings),
-                "cudnn_version_start": _version_number(cudnn[0]),
-                "cudnn_version_end": _version_number(cudnn[-1]) + 1,
+                "cudnn_version_start": number(cudnn[0]),
+                "cudnn_version_end": number(cudnn[-1]) + 1,
                 "comment": f"{len(set(every['cases']))} cases, e.g. {every['cases'][0]}; seen on sm {', '.join(sorted(str(s) for s in every['sm']))}; {WARNING}",
             }
         )

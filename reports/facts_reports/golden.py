@@ -25,7 +25,7 @@ _HEAD = """\
 
 def _mark(row):
     """One word for what became of a case."""
-    if row["verdict"] in ("inconclusive", "not_run"):
+    if row["verdict"] == "inconclusive":
         return _OPEN
     if row["verdict"] in ("crash", "hang", "exit_crash"):
         return _DIED

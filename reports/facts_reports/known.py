@@ -19,7 +19,7 @@ from typing import Optional
 from . import predicate
 from .known_guards import FACTS
 from .text import clean
-from .versions import version_key
+from .versions import number  # noqa: F401: of this module, too
 from .vocabulary import VERDICTS
 
 KINDS = ("decision", "number", "caller", "speed", "design", "behaviour")
@@ -37,12 +37,6 @@ _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){1,2}")
 
 class KnownError(ValueError):
     """One line for people, with its place."""
-
-
-def number(version):
-    """9.14.0 as cuDNN counts: 91400."""
-    major, minor, patch = (*version_key(version), 0, 0, 0)[:3]
-    return major * 10000 + minor * 100 + patch
 
 
 def word(n):

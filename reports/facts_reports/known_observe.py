@@ -9,7 +9,7 @@ from .expectations import row_get
 from .known import DECIDED, number
 from .vocabulary import is_good
 
-_NO_ANSWER = ("missing", "inconclusive", "not_run")
+_NO_ANSWER = ("missing", "inconclusive")
 
 
 @dataclass

@@ -30,10 +30,8 @@ def config(row):
 
 
 def is_answer(row):
-    """False for a row without an answer: not_run, or inconclusive because the worker timed out in FACTS's own code (`stage` names the code)."""
-    return row["verdict"] != "not_run" and not (
-        row["verdict"] == "inconclusive" and bool(row.get("stage"))
-    )
+    """False for a row without an answer: inconclusive because the worker timed out in FACTS's own code (`stage` names the code)."""
+    return not (row["verdict"] == "inconclusive" and row.get("stage"))
 
 
 # columns() of a question, and of what chooses among its rows: the greatest counts, and of equal ones the last.

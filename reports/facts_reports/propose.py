@@ -115,7 +115,6 @@ def _asked(all_rows, targets, grade):
         r
         for r in all_rows
         if (r["build"], r["device"]) in targets and r["grade"] == (grade or None)
-        if r["verdict"] != "not_run"
     ]
     subjects = {k: [None if r.get(k) in (None, "") else str(r[k]) for r in near] for k in _SUBJECT}
     return near, separate.Columns([bare(r["case"]) for r in near], subjects)

@@ -216,7 +216,7 @@ class _Reading:
         about = self.record.targets.setdefault(
             (row["build"], row["device"]), {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()}
         )
-        if row["verdict"] not in ("not_run", "inconclusive"):
+        if row["verdict"] != "inconclusive":
             about["grades"].add(row["grade"] or "unknown")
 
     def flush(self):

@@ -206,7 +206,7 @@ class Store:
                         "build": build,
                         "device": device,
                         "cudnn": version,
-                        "verdict": "not_run",
+                        "verdict": "missing",
                         "run": run,
                         "group": group,
                         "reason": {"class": "", "text": said},

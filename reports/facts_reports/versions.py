@@ -11,6 +11,12 @@ def version_key(version):
     return tuple(parts)
 
 
+def number(version):
+    """9.14.0 as cuDNN counts: 91400."""
+    major, minor, patch = (*version_key(version), 0, 0, 0)[:3]
+    return major * 10000 + minor * 100 + patch
+
+
 def build_key(build, version):
     return (version_key(version or build), build)
 

@@ -32,7 +32,6 @@ OUTCOMES = (
     Outcome("mistrusted", "≈", "open", "the data could not show an error"),
     Outcome("inconclusive", "?", "open", "the target could not be asked"),
     Outcome("missing", "…", "open", "planned, but the record holds no row"),
-    Outcome("not_run", "·", "open", "planned, not run"),
     Outcome("unsupported", "–", "refused", "refused with a reason"),
     Outcome("supported", "○", "good", "decided yes; nobody ran it"),
     Outcome("pass", "✓", "good", "ran, and the numbers are right"),
@@ -64,7 +63,7 @@ def outcome_of(verdict, grade, supported, expectation=None):
     """A yes for a described device is no pass: nothing was computed. An expectation that was not met is never good news."""
     if is_met(expectation, verdict) is False and verdict in BY_WORD and not is_finding(verdict):
         return "unexpected"
-    if supported and verdict in ("pass", "not_run") and grade != "measured":
+    if supported and verdict == "pass" and grade != "measured":
         return "supported"
     return verdict
 

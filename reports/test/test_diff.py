@@ -27,7 +27,7 @@ def row(case, build=OLD, verdict="pass", device="h100-sxm", **more):
         "grade": "decided",
         "backend": "cudnn",
         "verdict": verdict,
-        "supported": None if verdict in ("inconclusive", "not_run") else not refused,
+        "supported": None if verdict == "inconclusive" else not refused,
         "run": f"r{build}",
         "attempt": 1,
         "engines": [],
@@ -124,8 +124,6 @@ class Classes(Case):
             ("unsupported", "unsupported", "same", 0),
             ("pass", "inconclusive", "inconclusive", 3),
             ("inconclusive", "inconclusive", "inconclusive", 3),
-            ("not_run", "pass", "missing", 4),
-            ("not_run", "not_run", "missing", 4),
             ("mistrusted", "pass", "inconclusive", 3),
         ):
             self.assertEqual(self.one({"verdict": old}, {"verdict": new}), (code, word), (old, new))

@@ -69,11 +69,6 @@ class TheRowThatCounts(Merging):
         ("the latest run", [row("wrong", run_id="2", attempt=1), row(run_id="1", attempt=9)], 0),
         ("the last line of one attempt", [row("wrong", attempt=1), row(attempt=1)], 1),
         (
-            "an answer, not a later not_run",
-            [row("wrong", run_id="1"), row("not_run", run_id="2")],
-            0,
-        ),
-        (
             "an answer, not a later row that timed out in FACTS",
             [row("wrong", run_id="1"), row(**LATE, run_id="2")],
             0,
@@ -90,7 +85,7 @@ class TheRowThatCounts(Merging):
         ),
         (
             "the latest of those without an answer",
-            [row("not_run", attempt=1), row(**LATE, attempt=2)],
+            [row(**LATE, attempt=1), row(**LATE, attempt=2)],
             1,
         ),
         ("a hang is an answer", [row("pass", attempt=1), row("hang", stage="exec", attempt=2)], 1),

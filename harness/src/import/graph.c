@@ -300,14 +300,10 @@ static bool read_frontend(facts_import_graph *g, const json_t *root, facts_error
 /* "9.19.0" or 91900. */
 static int version_of(const json_t *json)
 {
-    uint32_t part[FACTS_VERSION_PARTS];
     if (json_is_integer(json))
         return (int)(json_integer_value(json) & 0xffffff);
-    if (!json_is_string(json) ||
-        !facts_version_read(facts_span_of(json_string_value(json)), part) || part[0] > 99 ||
-        part[1] > 99 || part[2] > 99)
-        return 0;
-    return (int)(part[0] * 10000 + part[1] * 100 + part[2]);
+    return json_is_string(json) ? facts_version_number(facts_span_of(json_string_value(json)), 0)
+                                : 0;
 }
 
 bool facts_import_read(facts_import_graph *out, json_t *root, facts_error *error)

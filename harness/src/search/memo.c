@@ -297,8 +297,7 @@ bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)
         return true;
     facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
     bool row = line->kind == FACTS_LINE_ROW;
-    if (row && (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_INCONCLUSIVE ||
-                verdict == FACTS_VERDICT_NOT_RUN))
+    if (row && (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_INCONCLUSIVE))
         return true; /* to be asked again */
     facts_memo_entry *e = attempt_of(load, name, row && verdict == FACTS_VERDICT_EXIT_CRASH);
     if (!e)
@@ -326,7 +325,7 @@ size_t facts_memo_load_end(facts_memo *memo, int most_starts)
             if (e->state == FACTS_MEMO_ANSWERED || e->starts < most_starts)
                 continue;
             e->state = FACTS_MEMO_ANSWERED;
-            e->verdict = FACTS_VERDICT_NOT_RUN;
+            e->verdict = FACTS_VERDICT_INCONCLUSIVE;
             given_up++;
         }
     return given_up;

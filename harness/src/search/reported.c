@@ -88,7 +88,6 @@ bool facts_reported_answers(const facts_reported *reported)
 {
     return reported->verdict != FACTS_VERDICT_COUNT &&
            reported->verdict != FACTS_VERDICT_INCONCLUSIVE &&
-           reported->verdict != FACTS_VERDICT_NOT_RUN &&
            reported->verdict != FACTS_VERDICT_MISTRUSTED;
 }
 

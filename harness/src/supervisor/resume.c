@@ -97,8 +97,7 @@ static void note_row(entry *e, const facts_line *line)
     int64_t config;
     bool more = false;
     const facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
-    if (verdict == FACTS_VERDICT_NOT_RUN ||
-        verdict == FACTS_VERDICT_COUNT) /* an unknown word is no answer */
+    if (verdict == FACTS_VERDICT_COUNT) /* an unknown word is no answer */
         return;
     if (e->complete) { /* asked again, all of it */
         e->complete = e->late = false;

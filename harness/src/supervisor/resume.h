@@ -14,8 +14,7 @@
 typedef struct facts_resume facts_resume;
 
 typedef struct facts_resume_state {
-    bool done; /* all its rows are there. Rows with not_run do not count, and a case that timed out
-                  in FACTS does not count */
+    bool done;       /* all its rows are there, and it did not time out in FACTS */
     int from_config; /* with engine=all: the first configuration without a row; 0 for a case that is
                         asked again */
     int attempts;    /* starts so far */

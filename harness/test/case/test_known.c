@@ -195,15 +195,6 @@ Test(known, cases_keep_their_lines_and_a_group_without_a_reason_has_the_title)
     cr_expect_not(facts_is_known(".known") || facts_is_known("a.cases"));
 }
 
-Test(known, a_described_device_shows_crashes_and_what_does_not_compile)
-{
-    cr_expect(facts_known_shows_without_gpu("verdict: wrong\nfailure:\nverdict: wrong/crash\n"));
-    cr_expect(facts_known_shows_without_gpu(
-        "failure: a\nverdict: nan\nfailure: b\nverdict: build_fail\n"));
-    cr_expect_not(facts_known_shows_without_gpu("verdict: crash\nfailure:\nverdict: wrong\n"),
-                  "of the head is the catalogue's");
-}
-
 Test(known, the_first_group_says_the_title_and_the_links)
 {
     facts_cases *cases = cases_of("bwd-stats-order-read-as-bhsd");

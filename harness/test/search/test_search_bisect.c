@@ -306,7 +306,6 @@ Test(search_said, what_could_not_be_asked_or_told_is_no_answer)
     } rows[] = { { "{\"case\":\"a\",\"verdict\":\"pass\"}", true },
                  { "{\"case\":\"a\",\"verdict\":\"crash\"}", true },
                  { "{\"case\":\"a\",\"verdict\":\"inconclusive\"}", false },
-                 { "{\"case\":\"a\",\"verdict\":\"not_run\"}", false },
                  { "{\"case\":\"a\",\"verdict\":\"mistrusted\"}", false },
                  { "{\"case\":\"a\"}", false } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -209,7 +209,7 @@ Test(memo, what_takes_everything_down_three_times_is_left_alone)
     load(&l, "{\"start\":{\"case\":\"b\"," OF_TARGET "}}");
     cr_expect_eq(facts_memo_load_end(memo, 3), 1);
     cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_ANSWERED);
-    cr_expect_eq(answer.verdict, FACTS_VERDICT_NOT_RUN);
+    cr_expect_eq(answer.verdict, FACTS_VERDICT_INCONCLUSIVE);
     cr_expect_eq(facts_memo_get(memo, "b", 1, &answer), FACTS_MEMO_UNKNOWN);
     facts_memo_free(memo);
 }

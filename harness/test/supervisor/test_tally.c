@@ -113,7 +113,6 @@ Test(tally, what_is_asked_again_counts_alone)
     add(0, 0, ROW("pass", "2", ""), FACTS_VERDICT_PASS, "", false);
     cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_INCONCLUSIVE,
                  "another worker went on behind it");
-    add(0, 0, ROW("not_run", "2", ""), FACTS_VERDICT_NOT_RUN, "", false);
     add(0, 0, ROW("pass", "3", ",\"more\":true"), FACTS_VERDICT_PASS, "", false);
     add(0, 0, ROW("unsupported", "4", ""), FACTS_VERDICT_UNSUPPORTED, "", false);
     cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_UNSUPPORTED);

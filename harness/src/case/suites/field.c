@@ -157,6 +157,21 @@ bool facts_version_read(facts_span text, uint32_t out[FACTS_VERSION_PARTS])
     return text.length == 0;
 }
 
+int32_t facts_version_number(facts_span text, uint32_t missing)
+{
+    uint32_t part[FACTS_VERSION_PARTS];
+    int written = 1;
+    if (!facts_version_read(text, part))
+        return 0;
+    for (size_t i = 0; i < text.length && text.at[i] != '-'; i++)
+        written += text.at[i] == '.';
+    for (int i = written; i < 3; i++)
+        part[i] = missing;
+    return written < 2 || written > 3 || part[0] > 99 || part[1] > 99 || part[2] > 99
+               ? 0
+               : (int32_t)(part[0] * 10000 + part[1] * 100 + part[2]);
+}
+
 int facts_version_compare(const uint32_t a[FACTS_VERSION_PARTS],
                           const uint32_t b[FACTS_VERSION_PARTS])
 {

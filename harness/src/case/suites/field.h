@@ -42,6 +42,9 @@ bool facts_field_read_number(facts_span text, double *out);
 /* "9.10.2" and the like; what follows a - is left out. False: not a version. */
 #define FACTS_VERSION_PARTS 4
 bool facts_version_read(facts_span text, uint32_t out[FACTS_VERSION_PARTS]);
+/* As cudnnGetVersion() returns it: 9.28.1 is 92801. Parts that are not written are `missing` (0, or
+ * 99: the last of a range). 0: not a version of two or three parts. */
+int32_t facts_version_number(facts_span text, uint32_t missing);
 int facts_version_compare(const uint32_t a[FACTS_VERSION_PARTS],
                           const uint32_t b[FACTS_VERSION_PARTS]);
 

@@ -123,24 +123,6 @@ bool facts_known_titles(struct facts_suite *suite, size_t first, const char *tex
     return true;
 }
 
-bool facts_known_shows_without_gpu(const char *text)
-{
-    bool failure = false;
-    facts_span rest = facts_span_of(text), value;
-    while (rest.length > 0) {
-        facts_span line = facts_span_cut(&rest, '\n');
-        failure = failure || begins(line, "failure:", &value);
-        if (!failure || !begins(line, "verdict:", &value))
-            continue;
-        while (value.length > 0) {
-            facts_span word = facts_span_cut(&value, '/');
-            if (facts_span_is(word, "crash") || facts_span_is(word, "build_fail"))
-                return true;
-        }
-    }
-    return false;
-}
-
 bool facts_known_in_regress(const char *text)
 {
     facts_span rest = facts_span_of(text), value;

@@ -20,7 +20,5 @@ bool facts_known_titles(struct facts_suite *suite, size_t first, const char *tex
 /* Does the file belong to the suite regress? Files with `size: big` and files without cases do not.
  */
 bool facts_known_in_regress(const char *text);
-/* Can a described device show one of its failures: a crash, or a plan that does not compile? */
-bool facts_known_shows_without_gpu(const char *text);
 
 #endif

@@ -14,8 +14,7 @@
     X(NAN, "nan") X(UNWRITTEN, "unwritten") X(OVERRUN, "overrun")                             \
     X(NONDETERMINISTIC, "nondeterministic") X(GRAPH_MISMATCH, "graph_mismatch")               \
     X(BUILD_FAIL, "build_fail") X(EXEC_FAIL, "exec_fail") X(CRASH, "crash") X(HANG, "hang")   \
-    X(EXIT_CRASH, "exit_crash") X(MISTRUSTED, "mistrusted") X(INCONCLUSIVE, "inconclusive")   \
-    X(NOT_RUN, "not_run")
+    X(EXIT_CRASH, "exit_crash") X(MISTRUSTED, "mistrusted") X(INCONCLUSIVE, "inconclusive")
 /* clang-format on */
 #define AS_ENUM(symbol, word) FACTS_VERDICT_##symbol,
 typedef enum facts_verdict { FACTS_VERDICT_LIST(AS_ENUM) FACTS_VERDICT_COUNT } facts_verdict;

@@ -118,7 +118,7 @@ static void judge_refusal(const char *expect, const facts_subject *subject, fact
     char text[1024];
     size_t n = strcspn(expect, " ");
     const char *words = expect + n + strspn(expect + n, " ");
-    if (verdict == FACTS_VERDICT_INCONCLUSIVE || verdict == FACTS_VERDICT_NOT_RUN)
+    if (verdict == FACTS_VERDICT_INCONCLUSIVE)
         return;
     bool class_met = subject->reason_class && strlen(subject->reason_class) == n &&
                      memcmp(subject->reason_class, expect, n) == 0;
@@ -167,8 +167,8 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
         return;
     bool met = facts_deviation_names(known, facts_verdict_name(verdict));
     known->met = known->met || met;
-    bool tried = measured && verdict != FACTS_VERDICT_INCONCLUSIVE &&
-                 verdict != FACTS_VERDICT_NOT_RUN && verdict != FACTS_VERDICT_UNSUPPORTED;
+    bool tried =
+        measured && verdict != FACTS_VERDICT_INCONCLUSIVE && verdict != FACTS_VERDICT_UNSUPPORTED;
     bool counts = facts_verdict_is_finding(verdict) || tried;
     if (!met && (!counts || (!is_certain(expectations, known) && facts_verdict_is_good(verdict))))
         return;
@@ -220,8 +220,7 @@ static long candidates(const facts_expectations *e, size_t line, const facts_tal
         subject.c = &c;
         if (!facts_deviations_possible(e->list, line, &subject))
             continue;
-        if (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_NOT_RUN ||
-            verdict == FACTS_VERDICT_INCONCLUSIVE)
+        if (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_INCONCLUSIVE)
             return -1;
         n++;
     }

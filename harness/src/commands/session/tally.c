@@ -51,8 +51,6 @@ static int weight(uint8_t verdict)
     switch (verdict) {
     case FACTS_VERDICT_COUNT:
         return -1;
-    case FACTS_VERDICT_NOT_RUN:
-        return 0;
     case FACTS_VERDICT_PASS:
     case FACTS_VERDICT_SUPPORTED:
         return 1;
@@ -142,7 +140,7 @@ static uint32_t read_link(facts_tally *tally, const char *expected)
 }
 
 /* Of a case that was asked again after it was finished, only the new rows count. */
-static void begin_again(facts_cell *cell, facts_verdict verdict, const facts_line *row)
+static void begin_again(facts_cell *cell, const facts_line *row)
 {
     int64_t attempt = 0;
     bool more = false;
@@ -150,7 +148,7 @@ static void begin_again(facts_cell *cell, facts_verdict verdict, const facts_lin
     facts_json_bool(facts_line_get(row, "more"), &more);
     if (cell->finished && attempt > cell->finished)
         *cell = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
-    if (!more && verdict != FACTS_VERDICT_NOT_RUN && attempt > 0 && attempt <= UINT16_MAX)
+    if (!more && attempt > 0 && attempt <= UINT16_MAX)
         cell->finished = (uint16_t)attempt;
 }
 
@@ -159,7 +157,7 @@ void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts
 {
     facts_cell *cell = &tally->cells[target * tally->work_count + work];
     uint32_t reason = facts_verdict_is_good(verdict) ? 0 : read_reason(tally, row);
-    begin_again(cell, verdict, row);
+    begin_again(cell, row);
     tally->rows++;
     if (weight((uint8_t)verdict) > weight(cell->verdict)) {
         cell->verdict = (uint8_t)verdict;
@@ -186,8 +184,7 @@ size_t facts_tally_of(const facts_tally *tally, facts_verdict verdict)
 
 size_t facts_tally_missing(const facts_tally *tally)
 {
-    return facts_tally_of(tally, FACTS_VERDICT_COUNT) +
-           facts_tally_of(tally, FACTS_VERDICT_NOT_RUN);
+    return facts_tally_of(tally, FACTS_VERDICT_COUNT);
 }
 
 size_t facts_tally_unexpected(const facts_tally *tally)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/suites/field.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/oracle_view.h"
 
@@ -235,23 +236,6 @@ static void read_constants(facts_constants *out, const json_t *constants)
 #undef AS_READ
 }
 
-/* "9.28.1" as cuDNN numbers itself: 92801. Negative: no version. */
-static int32_t version_number(const char *text)
-{
-    long out = 0;
-    char *end;
-    for (int i = 0; text && i < 3; i++) {
-        long n = strtol(text, &end, 10);
-        if (end == text || n < 0 || n > 99 || (*end != '.' && *end))
-            return -1;
-        out = out * 100 + n;
-        text = *end ? end + 1 : end;
-        if (!*end && i < 2)
-            return -1;
-    }
-    return text ? (int32_t)out : -1;
-}
-
 /* The version that a row was measured with that is nearest to `cudnn`; 0: none. */
 static int32_t nearest_of(const row *r, int32_t cudnn)
 {
@@ -260,7 +244,8 @@ static int32_t nearest_of(const row *r, int32_t cudnn)
     json_t *version;
     json_array_foreach(r->cudnn, k, version)
     {
-        const int32_t number = version_number(json_string_value(version));
+        const char *text = json_string_value(version);
+        const int32_t number = text ? facts_version_number(facts_span_of(text), 0) : 0;
         if (number > 0 && (out == 0 || abs(number - cudnn) < abs(out - cudnn)))
             out = number;
     }

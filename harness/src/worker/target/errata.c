@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/suites/field.h"
 #include "case/suites/predicate.h"
 #include "fattn/policy.h"
 
@@ -154,28 +155,11 @@ static bool read_knobs(draft *d, json_t *value)
  * -----------------------------------------------------------------------------------------------------------------
  */
 
-/* 9.14.0 as cudnnGetVersion() returns it. 9.14 is the first or the last of its patches. */
+/* 9.14 is the first or the last of its patches. */
 static bool version_of(const char *text, size_t length, bool last, int32_t *out)
 {
-    int64_t part[3] = { 0, 0, last ? 99 : 0 };
-    char word[16];
-    int count = 0;
-    for (size_t at = 0; at <= length && count < 3; count++) {
-        const char *dot = memchr(text + at, '.', length - at);
-        const size_t letters = dot != NULL ? (size_t)(dot - text) - at : length - at;
-        if (letters >= 3)
-            return false;
-        memcpy(word, text + at, letters);
-        word[letters] = '\0';
-        if (!whole_number(word, &part[count]))
-            return false;
-        at += letters + 1;
-        if (at > length) {
-            *out = (int32_t)(part[0] * 10000 + part[1] * 100 + part[2]);
-            return count >= 1 && part[0] >= 9;
-        }
-    }
-    return false;
+    *out = facts_version_number((facts_span){ text, length }, last ? 99 : 0);
+    return *out >= 90000;
 }
 
 static bool sm_of(const char *text, size_t length, bool last, int32_t *out)
