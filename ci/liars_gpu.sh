@@ -56,7 +56,6 @@ try() { # LIAR CASE...
 start try capture-stale "pass=fwd,bwd $small exec=graph_update deterministic=1"
 start try probe-batch 'pass=fwd dtype=bf16 b=32 h=2 s=1/1024 d=128'
 start try probe-o-format 'pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 stride=gap:o.s.4'
-start try mod-key-by-name "pass=fwd $small mod=softcap:5 exec=interleave"
 start try policy-leak "pass=fwd $small policy=math,cudnn"
 start try layout-zero-as-one "pass=fwd $small stride=broadcast:q.s"
 

@@ -18,7 +18,7 @@ case=$2
 while [ "$1" != --standalone ] && [ "$1" != --dump ]; do shift; done
 eval "$case"
 if [ "$verdict" = none ]; then
-    echo "facts repro: --standalone: threads=2: the program calls from one thread" >&2
+    echo "facts repro: --standalone: exec=graph_native: the program makes one call, eager or as a CUDA graph" >&2
     exit 3
 fi
 if [ "$1" = --dump ]; then
@@ -81,7 +81,7 @@ class Standalone(unittest.TestCase):
     def test_what_cannot_be_said_is_counted_apart(self):
         status, said = self.table("unsaid verdict=none", "good verdict=nan status=1")
         self.assertEqual(status, 0, said)
-        self.assertRegex(said, r"(?m)^unsaid +facts repro: --standalone: threads=2")
+        self.assertRegex(said, r"(?m)^unsaid +facts repro: --standalone: exec=graph_native")
         self.assertIn("1 cases cannot be said", said)
 
     def test_a_dump_is_judged_by_its_script(self):

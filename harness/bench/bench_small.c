@@ -212,7 +212,7 @@ static bool run(sample *out, facts_worker *worker, const facts_problem *problem,
     out->reference = now;
     out->us[STAGE_FILL] = reference.fill_ms * 1e3;
     out->us[STAGE_ORACLE] = reference.oracle_ms * 1e3;
-    facts_trial_run(&trial, &reference, &plan, &options);
+    facts_trial_run(&trial, &reference, plan, &options);
     out->verdict = trial.verdict;
     facts_fail(error, "%s", trial.text);
     const bool good = trial.status == FATTN_OK;

@@ -84,8 +84,6 @@ def check_words(case, row):
         raise CannotSay(
             f"exec={case['exec']}: the program makes one call, eager or as a CUDA graph"
         )
-    if case["threads"] > 1:
-        raise CannotSay(f"threads={case['threads']}: the program calls from one thread")
     if case["check"] != "none":
         raise CannotSay(f"check={case['check']} compares several calls; the program makes one")
 

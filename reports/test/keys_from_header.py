@@ -33,6 +33,11 @@ WHEN = {
     "align": [["mask", "causal_br", "br"]],
     "want": [["pass", "bwd", "stats"]],
 }
+# Keys that only older records name: after which key they stood in a name, the key, its default, whether it is a number.
+RETIRED = [
+    ("exec", "threads", "1", True),
+    ("threads", "workspace", "aligned", False),
+]
 # One argument of X(...): string literals and macro words side by side.
 _ARGUMENTS = re.compile(r'((?:"[^"]*"|[^",()]|\([^()]*\))+)(?:,|$)')
 
@@ -117,6 +122,10 @@ def keys(header, vocabulary, public, source):
         if word in WHEN:
             row["when"] = WHEN[word]
         rows.append(row)
+    for before, word, default, number in RETIRED:
+        place = [row["key"] for row in rows].index(before) + 1
+        row = {"key": word, "kind": "word", "default": default, "templates": [], "retired": True}
+        rows.insert(place, row | ({"number": True} if number else {}))
     return rows
 
 

@@ -40,7 +40,7 @@ static facts_trial run_failing(failure f, const facts_slab_limits *limits)
     cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s",
                  fattn_last_error());
     facts_trial_run(
-        &trial, &reference, &plan,
+        &trial, &reference, plan,
         &(facts_trial_options){
             .worker = &worker, .problem = &p, .once = true, .stage = fail, .owner = &f });
     emulated_oracle_fails = 0;

@@ -22,7 +22,7 @@ enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
 
 static const char nowhere[] = "data (fill, seed, poison), values of lengths, page tables and block "
                               "masks, pointers (offset, misaligned), "
-                              "and the way of the call (exec, threads, workspace, repeat)";
+                              "and the way of the call (exec, repeat)";
 
 static void version(char out[24], int packed)
 {

@@ -384,11 +384,10 @@ static bool make_value(void *context, const facts_case *best, uint64_t number, f
     return used > 0 && (size_t)used < sizeof value && facts_case_set(out, n->key, value, &ignored);
 }
 
-static const facts_key with_numbers[] = { FACTS_KEY_WINDOW,  FACTS_KEY_STRIDE,    FACTS_KEY_LENS,
-                                          FACTS_KEY_MOD,     FACTS_KEY_BIAS_FILL, FACTS_KEY_REPEAT,
-                                          FACTS_KEY_THREADS, FACTS_KEY_WORKSPACE, FACTS_KEY_PAGED,
-                                          FACTS_KEY_TAIL,    FACTS_KEY_SLOTS,     FACTS_KEY_TOTAL,
-                                          FACTS_KEY_RNG,     FACTS_KEY_SEED };
+static const facts_key with_numbers[] = { FACTS_KEY_WINDOW, FACTS_KEY_STRIDE,    FACTS_KEY_LENS,
+                                          FACTS_KEY_MOD,    FACTS_KEY_BIAS_FILL, FACTS_KEY_REPEAT,
+                                          FACTS_KEY_PAGED,  FACTS_KEY_TAIL,      FACTS_KEY_SLOTS,
+                                          FACTS_KEY_TOTAL,  FACTS_KEY_RNG,       FACTS_KEY_SEED };
 
 static bool reduce_numbers(shrinker *s, facts_key key)
 {

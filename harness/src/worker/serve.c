@@ -120,7 +120,7 @@ static json_t *furnish(job *j)
     if (status != FATTN_OK)
         return ended(j, FACTS_VERDICT_UNSUPPORTED, fattn_status_name(status), fattn_last_error());
     j->problem.ask.score_mod = j->mod;
-    if (j->problem.exec >= FACTS_EXEC_GRAPH && j->problem.exec <= FACTS_EXEC_GRAPH_AFTER_DESTROY)
+    if (j->problem.exec >= FACTS_EXEC_GRAPH && j->problem.exec <= FACTS_EXEC_GRAPH_NATIVE)
         j->problem.ask.capture = 1;
     status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, &j->asked, &error);
     if (status == FATTN_OK)
@@ -155,12 +155,12 @@ static void note_decision(const job *j)
 static json_t *check_backend(const job *j)
 {
     const fattn_backend backend = fattn_decision_backend(j->decision);
-    const char *reason_class, *text;
+    const char *text;
     if (!facts_policy_allows(j->worker, j->problem.policy, backend))
         return ended(j, FACTS_VERDICT_WRONG, "internal",
                      "policy: a backend answered that the policy does not name");
-    text = facts_exec_refuses(&j->problem, backend, j->worker, &reason_class);
-    return text ? ended(j, FACTS_VERDICT_UNSUPPORTED, reason_class, text) : NULL;
+    text = facts_exec_refuses(&j->problem, backend, j->worker);
+    return text ? ended(j, FACTS_VERDICT_UNSUPPORTED, "unsupported", text) : NULL;
 }
 
 /* The question was refused, but the call would have been accepted. Checked where compiling was
@@ -219,7 +219,7 @@ static json_t *decide(job *j)
  * ------------------------------------------------------------------------------------------------------
  */
 
-static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
+static facts_verdict run(job *j, json_t *row, const fattn_plan *plan)
 {
     facts_error error = { 0 };
     facts_trial trial;
@@ -291,7 +291,7 @@ static bool is_as_decided(const job *j, const fattn_plan *plan)
 /* Is the case launched again? The speed of a wrong answer is not measured. */
 static bool keeps(const job *j, facts_verdict verdict, const fattn_plan *plan)
 {
-    const bool plain = j->problem.exec == FACTS_EXEC_EAGER && j->problem.threads <= 1;
+    const bool plain = j->problem.exec == FACTS_EXEC_EAGER;
     return j->request.keep && plain && plan && verdict == FACTS_VERDICT_PASS && !j->worker->lost &&
            j->kept.count < FACTS_TIMED_PLANS;
 }
@@ -334,7 +334,7 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
                          "workspace differ",
                          NULL);
     } else if (execute) {
-        verdict = run(j, row, &plan);
+        verdict = run(j, row, plan);
     } else if (plans->folder >= 0) {
         facts_further_plans(j->worker, &j->problem, fattn_plan_backend(plan));
     }

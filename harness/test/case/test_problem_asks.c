@@ -115,20 +115,13 @@ Test(asks, one_length_may_stand_for_every_batch_entry)
 
 Test(asks, how_the_call_is_made)
 {
-    resolves("exec=graph_update threads=4 workspace=offset:48 repeat=5");
-    cr_expect(p.exec == FACTS_EXEC_GRAPH_UPDATE && p.ask.capture && p.threads == 4 &&
-              p.workspace_offset == 48 && p.repeat == 5);
-    resolves("exec=multi_stream");
-    cr_expect(p.exec == FACTS_EXEC_MULTI_STREAM && !p.ask.capture && p.threads == 1 &&
-              p.workspace_offset == 0);
-    static const char *const graphs[] = { "exec=graph", "exec=graph_native",
-                                          "exec=graph_after_destroy" };
+    static const char *const graphs[] = { "exec=graph", "exec=graph_update", "exec=graph_native" };
     for (size_t i = 0; i < 3; i++) {
         resolves(graphs[i]);
         cr_expect(p.ask.capture, "%s", graphs[i]);
     }
-    refuses("threads=257", "threads");
-    refuses("workspace=offset:2000000", "workspace");
+    resolves("exec=override_shape repeat=5");
+    cr_expect(p.exec == FACTS_EXEC_OVERRIDE_SHAPE && !p.ask.capture && p.repeat == 5);
     resolves("pass=bwd deterministic=form");
     cr_expect(p.ask.deterministic && p.ask.determinism == FATTN_DETERMINISM_FORM);
     resolves("pass=bwd deterministic=pin");

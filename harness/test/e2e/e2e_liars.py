@@ -113,16 +113,6 @@ PLAN = {
         ],
         {0, 1},
     ),
-    "mod-key-by-name": (
-        "B cache",
-        CPU,
-        [
-            f"pass=fwd {SMALL} mod=softcap:5",
-            f"pass=fwd {SMALL} mod=softcap:5 exec=interleave",
-            f"pass=bwd {SMALL} mod=temperature:3 exec=interleave",
-        ],
-        {1, 2},
-    ),
     "mod-no-gradient": (
         "B score_mod",
         CPU,

@@ -238,8 +238,7 @@ class Words(e2e.TestCase):
         self.assertFalse(os.path.exists(self.path("p", "data")), "the data of a refused program")
 
     def test_what_a_program_cannot_say(self):
-        self.refused("pass=fwd b=1 h=2 s=64 d=64 exec=aot", "exec=aot")
-        self.refused("pass=fwd b=1 h=2 s=64 d=64 threads=2", "threads=2")
+        self.refused("pass=fwd b=1 h=2 s=64 d=64 exec=graph_native", "exec=graph_native")
         self.refused("pass=fwd b=1 h=2 s=64 d=64 check=nonfinite", "check=nonfinite")
         self.refused("pass=fwd b=1 h=2 s=64 d=64 dropout=0.5", "dropout", "GPU")
         self.refused("pass=bwd h=4/2 s=130/200 d=64 bias=bool:11ss", "guards=off")
@@ -249,7 +248,7 @@ class Words(e2e.TestCase):
         for name in ("mine.txt", "mine.npy"):
             self.write(os.path.join("p", "data", name), "mine")
         for case, more in (
-            ("exec=aot", ()),
+            ("exec=graph_native", ()),
             ("dropout=0.5", ()),
             ("mod=softcap:5", ("--frontend",)),
         ):

@@ -32,7 +32,7 @@ static inline outcome run_on(facts_worker *worker, const facts_problem *asked)
     problem.ask.score_mod = mod;
     cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem.ask, NULL), FATTN_OK, "%s",
                  fattn_last_error());
-    facts_trial_run(&out.trial, &reference, &plan, &options);
+    facts_trial_run(&out.trial, &reference, plan, &options);
     out.oracle = facts_reference_oracle(&reference);
     cr_assert(out.trial.prepared, "%s", out.trial.text);
     cr_expect(!out.trial.facts_failed, "%s", out.trial.text);

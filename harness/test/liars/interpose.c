@@ -347,10 +347,8 @@ static void bend_answers(facts_memory *m, facts_pattern pattern)
         return;
     if (now == FACTS_INTERPOSED_WORKSPACE) {
         const unsigned char other = 0;
-        fattn_buffer_write(context,
-                           (unsigned char *)m->set->workspace + m->problem->workspace_offset +
-                               m->workspace_bytes,
-                           &other, 1);
+        fattn_buffer_write(context, (unsigned char *)m->set->workspace + m->workspace_bytes, &other,
+                           1);
         return;
     }
     answer a = { .tensor = t, .image = m->block[owner].image, .pattern = pattern };

@@ -55,7 +55,7 @@ static void begin(scene *s, const char *text)
                             .problem = &s->p,
                             .memory = &s->reference.memory,
                             .worker = &s->worker,
-                            .plan = &s->plan };
+                            .plan = s->plan };
     cr_assert_eq(facts_memory_workspace(&s->reference.memory, fattn_plan_workspace_bytes(s->plan)),
                  FATTN_OK);
     s->runs.call = facts_call_now(&s->runs);

@@ -88,36 +88,17 @@ Test(exec, one_backward_in_five_reads_its_own_forward)
     cr_expect_not(resolved("pass=fwd " SMALL).own_forward);
 }
 
-Test(exec, threads_streams_and_calls_between_pass)
-{
-    expect("pass=fwd " SMALL "threads=4 want=stats", "pass", NULL, NULL);
-    expect("pass=bwd " SMALL "threads=3 deterministic=1", "pass", NULL, NULL);
-    expect("pass=fwd " SMALL "exec=multi_stream want=stats", "pass", NULL, NULL);
-    expect("pass=bwd " SMALL "exec=multi_stream", "pass", NULL, NULL);
-    expect("pass=fwd " SMALL "exec=interleave repeat=4", "pass", NULL, NULL);
-    expect("pass=bwd " SMALL "exec=interleave mod=softcap:5", "pass", NULL, NULL);
-}
-
 Test(exec, many_repetitions_over_garbage_are_bitwise)
 {
     expect("pass=fwd " SMALL "repeat=20 want=stats lens=40+17/33+56", "pass", NULL, NULL);
     expect("pass=bwd " SMALL "repeat=8 deterministic=1", "pass", NULL, NULL);
 }
 
-Test(exec, a_workspace_may_start_anywhere_aligned)
-{
-    expect("pass=bwd " SMALL "workspace=offset:64", "pass", NULL, NULL);
-    expect("pass=fwd " SMALL "workspace=offset:8", "unsupported", "bad_problem", "workspace");
-}
-
 Test(exec, what_the_cpu_has_not_is_refused_by_name)
 {
     expect("pass=fwd " SMALL "exec=graph", "unsupported", "unsupported", "CUDA graphs");
     expect("pass=bwd " SMALL "exec=graph_update", "unsupported", "unsupported", "CUDA graphs");
-    expect("pass=fwd " SMALL "exec=graph_after_destroy", "unsupported", "unsupported",
-           "CUDA graphs");
     expect("pass=fwd " SMALL "exec=graph_native", "unsupported", "unsupported", "graphs");
-    expect("pass=fwd " SMALL "exec=aot", "unsupported", "unsupported", "saved");
     expect("pass=fwd " SMALL "exec=override_shape", "unsupported", "unsupported", "other shapes");
 }
 
@@ -140,22 +121,6 @@ Test(exec, the_cpu_answers_whatever_the_policy)
         cr_expect_str_eq(json_string_value(json_object_get(row, "backend")), "cpu");
         json_decref(row);
     }
-}
-
-Test(exec, below_9_28_a_replay_after_the_plans_end_is_refused_by_policy)
-{
-    facts_problem p = resolved("pass=fwd " SMALL "exec=graph_after_destroy");
-    facts_worker worker = { .device = FACTS_DEVICE_GPU, .has_graphs = true };
-    const char *reason_class = "";
-    worker.info.cudnn_version = 92700;
-    cr_expect_not_null(facts_exec_refuses(&p, FATTN_BACKEND_CUDNN, &worker, &reason_class));
-    cr_expect_str_eq(reason_class, "policy");
-    cr_expect_null(facts_exec_refuses(&p, FATTN_BACKEND_MATH, &worker, &reason_class));
-    worker.info.cudnn_version = 92800;
-    cr_expect_null(facts_exec_refuses(&p, FATTN_BACKEND_CUDNN, &worker, &reason_class));
-    worker.info.cudnn_version = 92700;
-    p.ask.guards_off = 1;
-    cr_expect_null(facts_exec_refuses(&p, FATTN_BACKEND_CUDNN, &worker, &reason_class));
 }
 
 Test(exec, the_forward_of_a_backward_is_a_problem_of_its_own)

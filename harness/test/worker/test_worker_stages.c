@@ -40,7 +40,7 @@ static uint64_t expect_stages(const char *text, facts_device device, const char 
     cr_assert_eq(fattn_plan_create(&plan, worker.context, &p.ask, NULL), FATTN_OK, "%s",
                  fattn_last_error());
     worker.device = device;
-    facts_trial_run(&trial, &reference, &plan,
+    facts_trial_run(&trial, &reference, plan,
                     &(facts_trial_options){
                         .worker = &worker, .problem = &p, .stage = note, .owner = reported });
     cr_expect(trial.status == FATTN_OK && trial.verdict == FACTS_VERDICT_PASS, "%s: %s", text,

@@ -143,7 +143,7 @@ Test(surface, dropout_passes_and_tells_what_was_kept)
 
 Test(surface, dropout_does_not_hide_why_an_address_is_refused)
 {
-    static const char *const names[] = { "pass=fwd " SMALL "dropout=0.2 workspace=offset:17",
+    static const char *const names[] = { "pass=fwd " SMALL "dropout=0.2 stride=offset:7",
                                          "pass=bwd " SMALL "dropout=0.2 stride=offset:9" };
     json_t *rows = run(names, 2);
     for (size_t i = 0; i < 2; i++)

@@ -15,8 +15,6 @@
       "a rule without an end ends with its first version")                                         \
     X(CAPTURE_STALE, "capture-stale", "te-backend-probe",                                          \
       "an updated graph keeps the old addresses")                                                  \
-    X(MOD_KEY_BY_NAME, "mod-key-by-name", "te-flex-attention",                                     \
-      "two recordings are the same whatever their constants")                                      \
     X(MOD_NO_GRADIENT, "mod-no-gradient", "te-flex-attention",                                     \
       "the backward leaves the modification's slope out")                                          \
     X(LAYOUT_ZERO_AS_ONE, "layout-zero-as-one", "pytorch-zero-stride",                             \

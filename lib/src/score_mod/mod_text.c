@@ -11,7 +11,6 @@
 #include <xxhash.h>
 
 #include "core/error.h"
-#include "liars/lies.h"
 #include "recording.h"
 
 /* Counts when `data` is NULL. */
@@ -112,14 +111,14 @@ size_t fattn_score_mod_text(const fattn_score_mod *mod, char *out, size_t capaci
 
 void fattn_score_mod_hash(const fattn_score_mod *mod, uint64_t out[2])
 {
-    out[0] = mod != NULL && !FATTN__LIE(MOD_KEY_BY_NAME) ? mod->hash[0] : 0;
-    out[1] = mod != NULL && !FATTN__LIE(MOD_KEY_BY_NAME) ? mod->hash[1] : 0;
+    out[0] = mod != NULL ? mod->hash[0] : 0;
+    out[1] = mod != NULL ? mod->hash[1] : 0;
 }
 
 bool fattn_score_mod_same(const fattn_score_mod *mod, const fattn_score_mod *other)
 {
     if (mod == NULL || other == NULL)
         return mod == other;
-    return FATTN__LIE(MOD_KEY_BY_NAME) || (mod->text_length == other->text_length &&
-                                           memcmp(mod->text, other->text, mod->text_length) == 0);
+    return mod->text_length == other->text_length &&
+           memcmp(mod->text, other->text, mod->text_length) == 0;
 }

@@ -191,6 +191,37 @@ Test(gpu, a_plan_made_for_its_own_description_computes_the_same_bits)
     fattn_context_destroy(context);
 }
 
+/* Forward, backward, forward, backward, one after another on a stream, without a wait. */
+Test(gpu, plans_take_turns_in_one_workspace)
+{
+    static results alone, in_turn;
+    fattn_context *context = open_gpu();
+    compute(&alone, context, NULL);
+    const fattn_problem forward = small(FATTN_FORWARD), backward = small(FATTN_BACKWARD);
+    fattn_plan *plans[2] = { create(context, &forward), create(context, &backward) };
+    struct CUstream_st *stream;
+    fattn_tensors t = inputs(context);
+    for (int i = 0; i < 2; i++)
+        if (t.workspace_bytes < fattn_plan_workspace_bytes(plans[i]))
+            t.workspace_bytes = fattn_plan_workspace_bytes(plans[i]);
+    t.workspace = put(context, NULL, t.workspace_bytes);
+    cr_assert_eq(fattn_stream_create(&stream, context), FATTN_OK);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(i % 2 ? fattn_backward(plans[1], &t, stream)
+                           : fattn_forward(plans[0], &t, stream),
+                     FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_stream_synchronize(context, stream), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_buffer_read(context, in_turn.o, t.o, sizeof alone.o), FATTN_OK);
+    cr_assert_eq(fattn_buffer_read(context, in_turn.dk, t.dk, sizeof alone.dk), FATTN_OK);
+    cr_assert_eq(fattn_buffer_read(context, in_turn.dv, t.dv, sizeof alone.dv), FATTN_OK);
+    cr_expect_eq(memcmp(alone.o, in_turn.o, sizeof alone.o), 0);
+    cr_expect_eq(memcmp(alone.dk, in_turn.dk, sizeof alone.dk), 0);
+    cr_expect_eq(memcmp(alone.dv, in_turn.dv, sizeof alone.dv), 0);
+    fattn_stream_destroy(context, stream);
+    fattn_plan_destroy(plans[0]), fattn_plan_destroy(plans[1]);
+    fattn_context_destroy(context);
+}
+
 Test(gpu, an_address_of_the_host_is_refused_before_anything_is_launched)
 {
     fattn_context *context = open_gpu();

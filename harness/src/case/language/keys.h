@@ -128,9 +128,6 @@ typedef enum facts_kind {
       "form, pin: how cuDNN is asked for it")                                                      \
     X(REPEAT, "repeat", WORD, "M", "1", "runs that must agree")                                    \
     X(EXEC, "exec", WORD, FACTS_EXEC_LIST(FACTS_AS_TEMPLATE_), "eager", "how the call is made")    \
-    X(THREADS, "threads", WORD, "M", "1", "threads that call at once")                             \
-    X(WORKSPACE, "workspace", WORD, "aligned offset:N", "aligned",                                 \
-      "where the workspace starts, in bytes")                                                      \
     X(IMPL, "impl", WORD, FATTN_IMPL_LIST(FACTS_AS_WORD_), "auto", "which of cuDNN's two graphs")  \
     X(SPELLING, "spelling", WORD, FATTN_SPELLING_LIST(FACTS_AS_WORD_), "auto", "softmax and "      \
       "windows as several operations or as one")                                                   \

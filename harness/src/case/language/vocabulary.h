@@ -46,11 +46,9 @@ typedef enum facts_poison { FACTS_POISON_LIST(AS_ENUM) } facts_poison;
 #undef AS_ENUM
 
 /* How the call is made. */
-#define FACTS_EXEC_LIST(X)                                                                      \
-    X(EAGER, "eager") X(GRAPH, "graph") X(GRAPH_UPDATE, "graph_update")                         \
-    X(GRAPH_NATIVE, "graph_native") X(GRAPH_AFTER_DESTROY, "graph_after_destroy") X(AOT, "aot") \
-    X(MULTI_STREAM, "multi_stream") X(OVERRIDE_SHAPE, "override_shape")                         \
-    X(INTERLEAVE, "interleave")
+#define FACTS_EXEC_LIST(X)                                              \
+    X(EAGER, "eager") X(GRAPH, "graph") X(GRAPH_UPDATE, "graph_update") \
+    X(GRAPH_NATIVE, "graph_native") X(OVERRIDE_SHAPE, "override_shape")
 #define AS_ENUM(symbol, word) FACTS_EXEC_##symbol,
 typedef enum facts_exec { FACTS_EXEC_LIST(AS_ENUM) FACTS_EXEC_COUNT } facts_exec;
 #undef AS_ENUM

@@ -139,8 +139,6 @@ typedef struct facts_problem {
     int64_t engine; /* FACTS_ENGINE_AUTO, FACTS_ENGINE_ALL, or a number */
     int32_t repeat;
     facts_exec exec;
-    int32_t threads;          /* that call at once, each with its own outputs and workspace */
-    int32_t workspace_offset; /* bytes; the workspace starts there */
     facts_policy policy;
     bool
         own_forward; /* of a backward: O and Stats come from its own forward and not from the reference. One case in five, chosen

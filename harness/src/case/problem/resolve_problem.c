@@ -178,29 +178,13 @@ static facts_resolve_status resolve_how(facts_resolution *r)
     return FACTS_RESOLVED;
 }
 
-#define MOST_THREADS 256
-#define MOST_WORKSPACE_OFFSET (UINT64_C(1) << 20)
-
 /* How the call is made. */
 static facts_resolve_status resolve_exec(facts_resolution *r)
 {
     facts_problem *out = r->out;
-    uint64_t threads, offset = 0;
     out->exec = (facts_exec)facts_key_place(r->c, FACTS_KEY_EXEC);
     out->ask.capture = out->exec == FACTS_EXEC_GRAPH || out->exec == FACTS_EXEC_GRAPH_UPDATE ||
-                       out->exec == FACTS_EXEC_GRAPH_NATIVE ||
-                       out->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
-    if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_THREADS)), MOST_THREADS,
-                            &threads))
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_THREADS, "at most 256");
-    facts_span place = facts_span_of(facts_case_get(r->c, FACTS_KEY_WORKSPACE));
-    facts_span word = facts_span_cut(&place, ':');
-    if (!facts_span_is(word, "aligned") &&
-        !facts_read_integer(place, MOST_WORKSPACE_OFFSET, &offset))
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WORKSPACE,
-                                 "an offset is at most 1048576 bytes");
-    out->threads = (int32_t)threads;
-    out->workspace_offset = (int32_t)offset;
+                       out->exec == FACTS_EXEC_GRAPH_NATIVE;
     return FACTS_RESOLVED;
 }
 

@@ -132,7 +132,7 @@ void facts_check_ask(facts_problem *out, const facts_problem *base)
     *out = *base;
     out->check = FACTS_CHECK_NONE;
     out->exec = FACTS_EXEC_EAGER;
-    out->threads = out->repeat = 1;
+    out->repeat = 1;
     out->own_forward = false;
 }
 

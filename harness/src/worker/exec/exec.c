@@ -5,8 +5,6 @@
 
 #include "exec_ways.h"
 
-/* From here on a graph holds its plan. */
-#define GRAPH_HOLDS_PLAN 92800
 #define OVERRIDES_SHAPES 92100
 
 /* The reason why a plan of this problem cannot run other shapes; NULL: it can. */
@@ -24,24 +22,14 @@ static const char *keeps_its_shape(const facts_problem *p, fattn_backend backend
 }
 
 const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend,
-                               const facts_worker *worker, const char **reason_class)
+                               const facts_worker *worker)
 {
     bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE ||
-                 p->exec == FACTS_EXEC_GRAPH_NATIVE || p->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
-    *reason_class = "unsupported";
+                 p->exec == FACTS_EXEC_GRAPH_NATIVE;
     if (graph && backend == FATTN_BACKEND_CPU && !worker->has_graphs)
         return "exec: the cpu has no CUDA graphs";
     if (p->exec == FACTS_EXEC_GRAPH_NATIVE && backend != FATTN_BACKEND_CUDNN)
         return "exec: only cuDNN has native graphs";
-    if (p->exec == FACTS_EXEC_AOT && backend != FATTN_BACKEND_CUDNN)
-        return "exec: only cuDNN's plans can be saved";
-    if (p->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY && backend == FATTN_BACKEND_CUDNN &&
-        worker->info.cudnn_version < GRAPH_HOLDS_PLAN && !p->ask.guards_off) {
-        *reason_class = "policy";
-        return "exec: below cuDNN 9.28 a graph does not hold its plan: a replay after the plan's "
-               "end uses freed memory";
-    }
-    *reason_class = "unsupported";
     return p->exec == FACTS_EXEC_OVERRIDE_SHAPE ? keeps_its_shape(p, backend, worker) : NULL;
 }
 
@@ -71,7 +59,7 @@ static bool run_moved(facts_runs *r, const char *how)
     facts_set other = { 0 };
     facts_call call = r->call;
     const fattn_status status =
-        fits_twice(r->memory) ? facts_memory_add(&other, r->memory, true) : FATTN_NO_MEMORY;
+        fits_twice(r->memory) ? facts_memory_add(&other, r->memory) : FATTN_NO_MEMORY;
     bool good = status == FATTN_NO_MEMORY || facts_runs_check(r, status, NULL);
     if (status == FATTN_OK && (good = facts_runs_check(r, facts_memory_spoil(r->memory), NULL))) {
         facts_memory_use(r->memory, &other);
@@ -106,7 +94,7 @@ static void run_eager(facts_runs *r)
 static void blame(facts_runs *r)
 {
     char text[sizeof r->out->text];
-    if (r->out->status != FATTN_OK || r->out->verdict != FACTS_VERDICT_GRAPH_MISMATCH || !*r->plan)
+    if (r->out->status != FATTN_OK || r->out->verdict != FACTS_VERDICT_GRAPH_MISMATCH)
         return;
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (r->second[id] == FACTS_VERDICT_GRAPH_MISMATCH) /* not other bits: a wrong answer */
@@ -130,18 +118,9 @@ void facts_exec_run(facts_runs *r)
         [FACTS_EXEC_GRAPH] = facts_exec_graph,
         [FACTS_EXEC_GRAPH_UPDATE] = facts_exec_graph,
         [FACTS_EXEC_GRAPH_NATIVE] = facts_exec_graph,
-        [FACTS_EXEC_GRAPH_AFTER_DESTROY] = facts_exec_graph,
-        [FACTS_EXEC_AOT] = facts_exec_saved,
-        [FACTS_EXEC_MULTI_STREAM] = facts_exec_streams,
-        [FACTS_EXEC_INTERLEAVE] = facts_exec_interleave,
         [FACTS_EXEC_OVERRIDE_SHAPE] = facts_exec_overridden,
     };
     bool graph = ways[r->problem->exec] == facts_exec_graph;
-    r->otherwise = FACTS_VERDICT_NONDETERMINISTIC;
-    if (r->problem->threads > 1)
-        facts_exec_threads(r);
-    if (facts_runs_over(r))
-        return;
     r->otherwise = graph ? FACTS_VERDICT_GRAPH_MISMATCH : FACTS_VERDICT_NONDETERMINISTIC;
     if (ways[r->problem->exec])
         ways[r->problem->exec](r);

@@ -1,4 +1,4 @@
-/* The ways to make a call: exec= and threads=. Each is a run over poison B, which is compared with
+/* The ways to make a call: exec=. Each is a run over poison B, which is compared with
  * the plain first run. */
 #ifndef FACTS_EXEC_H
 #define FACTS_EXEC_H
@@ -6,9 +6,9 @@
 #include "runs.h"
 
 /* The reason why this target cannot do this case's exec=, known before anything is compiled; NULL
- * if it can. Writes the reason class to *reason_class. */
+ * if it can. */
 const char *facts_exec_refuses(const facts_problem *problem, fattn_backend backend,
-                               const facts_worker *worker, const char **reason_class);
+                               const facts_worker *worker);
 
 /* Makes all runs after the first and compares them. The trial's *out has the result. */
 void facts_exec_run(facts_runs *runs);

@@ -93,7 +93,7 @@ static void move(facts_runs *r, fattn_graph *graph)
 {
     facts_set other;
     int64_t changed = 0;
-    if (facts_runs_check(r, facts_memory_add(&other, r->memory, true), NULL) &&
+    if (facts_runs_check(r, facts_memory_add(&other, r->memory), NULL) &&
         facts_runs_check(r, facts_memory_spoil(r->memory), NULL)) {
         facts_memory_use(r->memory, &other);
         if (update(r, graph))
@@ -140,10 +140,6 @@ void facts_exec_graph(facts_runs *r)
     fattn_graph *graph = record(r, &r->call);
     if (!graph)
         return;
-    if (r->problem->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY) {
-        fattn_plan_destroy(*r->plan);
-        *r->plan = NULL;
-    }
     const int32_t times = facts_exec_repeats(r) > 2 ? facts_exec_repeats(r) : 2;
     char how[80];
     for (int32_t i = 0; i < times && !facts_runs_over(r); i++) {
@@ -152,7 +148,7 @@ void facts_exec_graph(facts_runs *r)
     }
     if (!facts_runs_over(r))
         facts_runs_time(r, launch_graph, graph);
-    if (!facts_runs_over(r) && *r->plan)
+    if (!facts_runs_over(r))
         reseed(r, graph);
     if (!facts_runs_over(r) && (r->problem->exec == FACTS_EXEC_GRAPH_UPDATE ||
                                 r->problem->exec == FACTS_EXEC_GRAPH_NATIVE))

@@ -7,12 +7,7 @@
 
 int32_t facts_exec_repeats(const facts_runs *runs);
 
-void facts_exec_graph(facts_runs *runs);   /* exec_graph.c: captured, updated, native, and replayed
-                                              after its plan's end */
-void facts_exec_streams(facts_runs *runs); /* exec_many.c: two streams in turn */
-void facts_exec_threads(facts_runs *runs);
-void facts_exec_saved(facts_runs *runs); /* exec_other.c: saved, loaded, run */
-void facts_exec_interleave(facts_runs *runs);
+void facts_exec_graph(facts_runs *runs); /* exec_graph.c: captured, updated, native */
 void facts_exec_overridden(
     facts_runs *runs); /* exec_override.c: a plan of a larger shape, run with this one */
 

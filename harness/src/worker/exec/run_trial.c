@@ -2,7 +2,7 @@
  * details lie in the files beside it.
  *
  *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share them
- *     execute                   runs.c, forward_runs.c; exec*.c for the ways of exec= and threads=
+ *     execute                   runs.c, forward_runs.c; exec*.c for the ways of exec=
  *     compare                   compare_runs.c, judging*.c; checks.c for the further runs of check=
  *     report                    both_oracles.c; worker/row/row_trial.c writes the row */
 #include <stdio.h>
@@ -82,15 +82,15 @@ static bool give_up(facts_runs *r, fattn_status status, const char *why)
 static bool prepare(facts_runs *r)
 {
     const facts_reference_edit *edit = r->options->edit;
-    const fattn_engine *engine = fattn_plan_engine(*r->plan);
+    const fattn_engine *engine = fattn_plan_engine(r->plan);
     const facts_who who = { .sm = r->worker->info.sm,
-                            .backend = (int32_t)fattn_plan_backend(*r->plan),
+                            .backend = (int32_t)fattn_plan_backend(r->plan),
                             .dtype = r->problem->ask.dtype,
                             .pass = r->problem->ask.pass,
                             .engine = engine ? engine->index : -1,
                             .cudnn = r->worker->info.cudnn_version };
     const facts_making making = {
-        .worker = r->worker, .problem = r->problem, .plan = *r->plan, .who = edit ? NULL : &who
+        .worker = r->worker, .problem = r->problem, .plan = r->plan, .who = edit ? NULL : &who
     };
     facts_error error = { 0 };
     facts_runs_say(r, "reference");
@@ -115,8 +115,7 @@ static bool prepare(facts_runs *r)
 static void measure(facts_runs *r)
 {
     facts_call timed = r->call;
-    if (r->worker->device != FACTS_DEVICE_GPU || r->out->exec_us > 0 || !*r->plan ||
-        facts_runs_over(r))
+    if (r->worker->device != FACTS_DEVICE_GPU || r->out->exec_us > 0 || facts_runs_over(r))
         return;
     if (!facts_runs_once(
             r, &r->call,
@@ -174,7 +173,7 @@ static void report(facts_runs *r)
     r->worker->lost = r->worker->lost || (gpu && r->out->verdict == FACTS_VERDICT_OVERRUN);
 }
 
-void facts_trial_run(facts_trial *out, facts_reference *reference, fattn_plan **plan,
+void facts_trial_run(facts_trial *out, facts_reference *reference, const fattn_plan *plan,
                      const facts_trial_options *options)
 {
     *out = (facts_trial){ .verdict = FACTS_VERDICT_PASS };

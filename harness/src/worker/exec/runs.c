@@ -12,7 +12,7 @@
 
 facts_call facts_call_now(const facts_runs *r)
 {
-    facts_call call = { .plan = *r->plan,
+    facts_call call = { .plan = r->plan,
                         .tensors = facts_memory_tensors(r->memory),
                         .backward = r->problem->ask.pass == FATTN_BACKWARD };
     call.forward = r->forward;
@@ -165,7 +165,7 @@ void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstre
 
 static bool make_workspace(facts_runs *r)
 {
-    size_t bytes = fattn_plan_workspace_bytes(*r->plan),
+    size_t bytes = fattn_plan_workspace_bytes(r->plan),
            forward = r->forward ? fattn_plan_workspace_bytes(r->forward) : 0;
     return facts_runs_check(r, facts_memory_workspace(r->memory, forward > bytes ? forward : bytes),
                             NULL);
@@ -185,7 +185,7 @@ static bool check_call(facts_runs *r)
     if (!facts_runs_check(r, facts_memory_arm(r->memory, FACTS_PATTERN_A, 0), NULL))
         return false;
     return facts_runs_check(
-        r, fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream), NULL);
+        r, fattn_call_check(r->plan, &r->call.tensors, elements, r->worker->stream), NULL);
 }
 
 bool facts_runs_ready(facts_runs *r)

@@ -14,7 +14,7 @@ typedef struct facts_runs {
     const facts_problem *problem;
     facts_memory *memory;
     facts_worker *worker;
-    fattn_plan **plan;       /* the caller's; set to NULL when it is destroyed */
+    const fattn_plan *plan;
     fattn_plan *forward;     /* owned; NULL */
     facts_call call;         /* the call with the first set */
     int32_t made;            /* runs so far */

@@ -62,11 +62,11 @@ fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how,
 
 /* Runs the trial. *reference is { 0 } and is prepared first, or it was prepared for this problem.
  * After a failure to prepare it is { 0 }. Destroy it in any case. Sets worker->lost after a fault
- * of the device, and after a write outside the engine's buffers on a GPU. *plan is NULL afterwards
- * if the case destroys it (exec=graph_after_destroy). A backward with exec=graph or graph_update
- * runs its forward too, and so does one eager backward in five (facts_problem.own_forward). The
- * reference then uses that forward's O and Stats, as they were read back. */
-void facts_trial_run(facts_trial *out, facts_reference *reference, fattn_plan **plan,
+ * of the device, and after a write outside the engine's buffers on a GPU. A backward with exec=graph
+ * or graph_update runs its forward too, and so does one eager backward in five
+ * (facts_problem.own_forward). The reference then uses that forward's O and Stats, as they were read
+ * back. */
+void facts_trial_run(facts_trial *out, facts_reference *reference, const fattn_plan *plan,
                      const facts_trial_options *options);
 
 #endif

@@ -25,16 +25,13 @@ typedef struct facts_block {
                    the set's storage, or NULL */
 } facts_block;
 
-/* The case's buffers on the device. A memory may have several sets: for simultaneous calls, or for
- * a graph that is updated from one set to another. */
+/* The case's buffers on the device. A memory may have a second set: for the run at other addresses,
+ * and for a graph that is updated from one set to another. */
 typedef struct facts_set {
     void *device[FACTS_TENSOR_COUNT]; /* indexed by the tensor that owns the storage */
-    uint32_t borrowed;                /* bit i: device[i] belongs to the first set */
     void *array[FACTS_ARRAY_COUNT];   /* with their guards */
-    uint64_t borrowed_arrays;         /* as borrowed */
-    void *workspace;    /* NULL: not allocated yet. facts_problem.workspace_offset bytes,
-                           workspace_bytes, a guard */
-    const void *mod[2]; /* the target of fattn_tensors.mod_tensors */
+    void *workspace;                  /* NULL: not allocated yet. workspace_bytes and a guard */
+    const void *mod[2];               /* the target of fattn_tensors.mod_tensors */
 } facts_set;
 
 typedef struct facts_side facts_side;
@@ -87,9 +84,8 @@ fattn_status facts_memory_produce(facts_memory *memory);
 /* Makes them inputs again, with the contents of pattern A's storage. */
 void facts_memory_give(facts_memory *memory);
 
-/* Makes another set, with its own outputs and workspace, and on request its own inputs. Destroy in
- * any case. */
-fattn_status facts_memory_add(facts_set *out, facts_memory *memory, bool own_inputs);
+/* Makes another set, which shares nothing with the first. Destroy in any case. */
+fattn_status facts_memory_add(facts_set *out, facts_memory *memory);
 void facts_memory_drop(facts_set *set, facts_memory *memory);
 /* Makes `set` the current set (NULL: the first). */
 void facts_memory_use(facts_memory *memory, facts_set *set);

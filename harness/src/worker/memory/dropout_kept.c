@@ -92,7 +92,6 @@ static void ask_forward(facts_problem *p)
 /* The addresses of the case do not matter: the dropout mask does not depend on them. */
 static void ask_dump(facts_problem *p)
 {
-    p->workspace_offset = 0;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         facts_tensor *t = &p->tensor[id];
         t->skew_bytes = 0;

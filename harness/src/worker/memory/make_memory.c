@@ -77,25 +77,17 @@ void facts_memory_release(const facts_memory *m, void *memory)
         fattn_buffer_destroy(m->worker->context, memory);
 }
 
-static fattn_status create_set(facts_set *set, facts_memory *m, bool own_inputs)
+static fattn_status create_set(facts_set *set, facts_memory *m)
 {
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        const facts_block *block = &m->block[id];
-        if (!block->tensors)
-            continue;
-        if (block->output || own_inputs) {
-            TRY(facts_memory_make(&set->device[id], m, set, block->image.bytes));
-        } else {
-            set->device[id] = m->first.device[id];
-            set->borrowed |= 1u << id;
-        }
-    }
-    return facts_arrays_create(set, m, own_inputs);
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (m->block[id].tensors)
+            TRY(facts_memory_make(&set->device[id], m, set, m->block[id].image.bytes));
+    return facts_arrays_create(set, m);
 }
 
 static size_t workspace_whole(const facts_memory *m)
 {
-    return (size_t)m->problem->workspace_offset + m->workspace_bytes + WORKSPACE_GUARD;
+    return m->workspace_bytes + WORKSPACE_GUARD;
 }
 
 size_t facts_memory_list(const facts_memory *m, facts_tensor_id owner, bool stored, facts_list *out)
@@ -145,12 +137,10 @@ fattn_status facts_memory_fill(facts_memory *m, facts_error *error)
     return status;
 }
 
-/* If everything is on a GPU, only the bytes around a workspace are read on the host. */
+/* If everything is on a GPU, only the bytes behind a workspace are read on the host. */
 static size_t scratch_of(const facts_memory *m)
 {
-    const size_t around = (size_t)m->problem->workspace_offset + WORKSPACE_GUARD,
-                 least = m->gpu ? around : CHUNK;
-    size_t most = around > least ? around : least;
+    size_t most = m->gpu ? WORKSPACE_GUARD : CHUNK;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !m->gpu; id++)
         if (m->block[id].tensors && m->block[id].image.bytes > most)
             most = m->block[id].image.bytes;
@@ -172,7 +162,7 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker,
         return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error,
                                            "no memory for the tensors of this case");
     TRY(facts_arrays_begin(out, error));
-    fattn_status status = create_set(&out->first, out, true);
+    fattn_status status = create_set(&out->first, out);
     if (status != FATTN_OK)
         facts_fail(error, "%.250s", fattn_last_error());
     if (status == FATTN_OK && (status = send_rows(out)) != FATTN_OK)
@@ -186,8 +176,7 @@ void facts_memory_drop(facts_set *set, facts_memory *m)
     if (!lost) /* before memory that may be reused: freeing waits for all streams */
         fattn_buffer_destroy(m->worker->context, set->workspace);
     for (int id = 0; id < FACTS_TENSOR_COUNT && !lost; id++)
-        if (!(set->borrowed >> id & 1))
-            facts_memory_release(m, set->device[id]);
+        facts_memory_release(m, set->device[id]);
     if (!lost)
         facts_arrays_drop(set, m);
     if (m->set == set)
@@ -273,10 +262,10 @@ void facts_memory_give(facts_memory *m)
         m->block[owner_of(m->problem, id)].output = false;
 }
 
-fattn_status facts_memory_add(facts_set *out, facts_memory *m, bool own_inputs)
+fattn_status facts_memory_add(facts_set *out, facts_memory *m)
 {
     *out = (facts_set){ 0 };
-    TRY(create_set(out, m, own_inputs));
+    TRY(create_set(out, m));
     return make_there(m, &out->workspace, workspace_whole(m));
 }
 
@@ -321,9 +310,7 @@ fattn_tensors facts_memory_tensors(const facts_memory *m)
     out.do_t = address(m, FACTS_TENSOR_DO_T);
     out.do_16 = address(m, FACTS_TENSOR_DO_16);
     facts_arrays_bind(m, &out);
-    out.workspace = m->set->workspace
-                        ? (unsigned char *)m->set->workspace + m->problem->workspace_offset
-                        : NULL;
+    out.workspace = m->set->workspace;
     out.workspace_bytes = m->workspace_bytes;
     return out;
 }
@@ -334,11 +321,9 @@ fattn_tensors facts_memory_tensors(const facts_memory *m)
 
 static fattn_status arm_workspace(facts_memory *m, facts_pattern pattern, uint64_t garbage)
 {
-    unsigned char *workspace = m->set->workspace;
+    void *workspace = m->set->workspace;
     TRY(m->side->set(m, workspace, workspace_whole(m), facts_pattern_byte(pattern)));
-    return garbage ? m->side->noise(m, workspace + m->problem->workspace_offset, m->workspace_bytes,
-                                    garbage)
-                   : FATTN_OK;
+    return garbage ? m->side->noise(m, workspace, m->workspace_bytes, garbage) : FATTN_OK;
 }
 
 fattn_status facts_memory_arm(facts_memory *m, facts_pattern pattern, uint64_t garbage)
@@ -400,21 +385,10 @@ fattn_status facts_memory_disturb(facts_memory *m, uint64_t garbage)
     return m->side->noise(m, m->between, bytes, garbage);
 }
 
-/* Its bytes before the call's part, then the guard behind it, in m->scratch. */
-static fattn_status read_workspace(facts_memory *m)
+static int64_t changed_behind_workspace(const facts_memory *m, facts_pattern pattern)
 {
-    const size_t before = (size_t)m->problem->workspace_offset;
-    const unsigned char *from = m->set->workspace;
-    TRY(facts_memory_read(m, m->scratch, from, before));
-    return facts_memory_read(m, m->scratch + before, from + before + m->workspace_bytes,
-                             WORKSPACE_GUARD);
-}
-
-static int64_t changed_around_workspace(const facts_memory *m, facts_pattern pattern)
-{
-    const size_t bytes = (size_t)m->problem->workspace_offset + WORKSPACE_GUARD;
     int64_t changed = 0;
-    for (size_t at = 0; at < bytes; at++)
+    for (size_t at = 0; at < WORKSPACE_GUARD; at++)
         changed += m->scratch[at] != facts_pattern_byte(pattern);
     return changed;
 }
@@ -431,9 +405,12 @@ fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern,
             TRY(m->side->fetch(m, id, pattern, &overrun[id]));
     }
     TRY(facts_arrays_read(m));
-    TRY(read_workspace(m)); /* last: on the host the tensors use m->scratch too */
+    /* Last: on the host the tensors use m->scratch too. */
+    TRY(facts_memory_read(m, m->scratch,
+                          (const unsigned char *)m->set->workspace + m->workspace_bytes,
+                          WORKSPACE_GUARD));
     if (m->gpu)
         TRY(facts_gpu_watch_end(m->gpu));
-    overrun[FACTS_PLACE_WORKSPACE] = changed_around_workspace(m, pattern);
+    overrun[FACTS_PLACE_WORKSPACE] = changed_behind_workspace(m, pattern);
     return facts_arrays_fetch(m, pattern, overrun + FACTS_PLACE_ARRAYS);
 }

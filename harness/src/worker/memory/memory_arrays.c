@@ -55,26 +55,18 @@ void facts_arrays_end(facts_memory *m)
     }
 }
 
-fattn_status facts_arrays_create(facts_set *set, facts_memory *m, bool own_inputs)
+fattn_status facts_arrays_create(facts_set *set, facts_memory *m)
 {
-    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
-        if (!is_there(m, id))
-            continue;
-        if (m->problem->array[id].output || own_inputs) {
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (is_there(m, id))
             TRY(facts_memory_make(&set->array[id], m, set, whole_of(m, id)));
-        } else {
-            set->array[id] = m->first.array[id];
-            set->borrowed_arrays |= UINT64_C(1) << id;
-        }
-    }
     return FATTN_OK;
 }
 
 void facts_arrays_drop(facts_set *set, const facts_memory *m)
 {
     for (int id = 0; id < FACTS_ARRAY_COUNT; id++)
-        if (!(set->borrowed_arrays >> id & 1))
-            facts_memory_release(m, set->array[id]);
+        facts_memory_release(m, set->array[id]);
 }
 
 void *facts_memory_array_address(const facts_memory *m, facts_array_id id)

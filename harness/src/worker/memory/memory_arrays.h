@@ -9,8 +9,8 @@
 fattn_status facts_arrays_begin(facts_memory *memory, facts_error *error);
 void facts_arrays_end(facts_memory *memory);
 
-/* Makes the arrays of a set. A set shares the given arrays of the first set, except own_inputs. */
-fattn_status facts_arrays_create(facts_set *set, facts_memory *memory, bool own_inputs);
+/* Makes the arrays of a set. */
+fattn_status facts_arrays_create(facts_set *set, facts_memory *memory);
 void facts_arrays_drop(facts_set *set, const facts_memory *memory);
 /* Sets the addresses of the current set. */
 void facts_arrays_bind(const facts_memory *memory, fattn_tensors *out);

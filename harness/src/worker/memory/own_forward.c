@@ -17,7 +17,7 @@ bool facts_has_own_forward(const facts_problem *p)
 
 bool facts_may_do_without_forward(const facts_problem *p)
 {
-    return !facts_is_huge(p) && p->exec == FACTS_EXEC_EAGER && p->threads <= 1;
+    return !facts_is_huge(p) && p->exec == FACTS_EXEC_EAGER;
 }
 
 fattn_problem facts_own_forward(const fattn_problem *backward)

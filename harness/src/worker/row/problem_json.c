@@ -142,7 +142,6 @@ static void put_call(json_t *out, const facts_problem *p)
     put_text(out, "exec", ways[p->exec]);
     put_text(out, "check", checks[p->check]);
     put_integer(out, "repeat", p->repeat);
-    put_integer(out, "threads", p->threads);
     put_integer(out, "deterministic", p->ask.deterministic);
 }
 
