@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -50,49 +49,6 @@ class Cookbook(unittest.TestCase):
             "renewing again changes nothing",
         )
 
-    def test_a_command_that_answers_nothing_ends_it_and_the_page_stays(self):
-        with tempfile.TemporaryDirectory() as folder:
-            page, facts = Path(folder) / "page.md", Path(folder) / "facts"
-            for script, code in (
-                ("echo the reason >&2; exit 3", 3),
-                ("echo half; exit 2", 2),
-                ("exit 0", 3),
-            ):
-                page.write_text(PAGE, encoding="utf-8")
-                facts.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-                facts.chmod(0o755)
-                done = subprocess.run(
-                    [sys.executable, HOME / "ci" / "cookbook.py", page],
-                    capture_output=True,
-                    text=True,
-                    env={"FACTS": str(facts)},
-                    check=False,
-                )
-                self.assertEqual(
-                    (done.returncode, page.read_text(encoding="utf-8")), (code, PAGE), script
-                )
-                self.assertIn(f"{page}: exit", done.stderr)
-                self.assertIn("facts list 'pass=fwd d=64'", done.stderr)
-
-    def test_a_page_is_printed_and_never_rewritten(self):
-        with tempfile.TemporaryDirectory() as folder:
-            page, facts = Path(folder) / "page.md", Path(folder) / "facts"
-            page.write_text(PAGE, encoding="utf-8")
-            facts.write_text("#!/bin/sh\necho new at 2026-11-22T19:17:13Z\n", encoding="utf-8")
-            facts.chmod(0o755)
-            run = lambda *words: subprocess.run(
-                [sys.executable, HOME / "ci/cookbook.py", *words, page],
-                capture_output=True,
-                text=True,
-                env={"FACTS": str(facts)},
-                check=False,
-            )
-            self.assertIn("$ facts doctor\nnew at (time)\n```\n", run().stdout)
-            checked = run("--check")
-            self.assertEqual((checked.returncode, checked.stdout), (1, ""))
-            self.assertIn("+new at (time)", checked.stderr)
-            self.assertEqual(page.read_text(encoding="utf-8"), PAGE)
-
     def test_only_commands_of_these_versions_run(self):
         page = PAGE.replace("facts doctor", "facts decide x --cudnn 9.20.0-jit-cu13,9.27.0")
         asked = []
@@ -100,18 +56,6 @@ class Cookbook(unittest.TestCase):
         self.assertEqual(asked, ["facts list 'pass=fwd d=64'"])
         cookbook.renew(page, lambda command: asked.append(command) or "x", {"9.20.0", "9.27.0"})
         self.assertEqual(len(asked), 3)
-
-    def test_a_command_that_reads_a_record_needs_no_version(self):
-        record = "reports/examples/regress.jsonl.xz"
-        self.assertEqual(
-            cookbook.needs(f"facts gate {record} --baseline 9.14.0 --candidate 9.19.0"), set()
-        )
-        self.assertEqual(
-            cookbook.needs(
-                "facts gate --baseline 9.14.0 --candidate 9.19.0-jit-cu13 -o none.jsonl"
-            ),
-            {"9.14.0", "9.19.0"},
-        )
 
     def test_no_page_is_stale(self):
         """Of the commands that need no other versions than those that ./facts test installs."""
