@@ -3,12 +3,13 @@
 import contextlib
 import io
 import json
+import re
 import unittest
 import xml.etree.ElementTree as ET
 
 import support
 import synthetic
-from facts_reports import diff_cli, diff_files
+from facts_reports import diff_cli, diff_files, known
 from test_diff import NAMES, NEW, OLD, Case as Base, record, row
 
 CASE = NAMES[0]
@@ -258,6 +259,9 @@ class Decision(Case):
         )
 
 
+KNOWN = support.HERE.parents[1] / "cases/known"
+
+
 class KnownFailures(Case):
     def known(self, build, verdict="crash", name="a/b#1", met=True, case=CASE, **more):
         return row(
@@ -285,6 +289,15 @@ class KnownFailures(Case):
             " failures that FACTS guards against are not in these cases: facts known check --cudnn 9.27.0 asks about these failures.",
             out,
         )
+
+    def test_a_failure_that_an_old_record_names_by_its_page_is_among_these_cases(self):
+        entry = next(e for e in known.load(KNOWN) if not e.links and e.failures[0].guarded)
+        now, old, other = (
+            re.search(r"([0-9]+) failures that FACTS guards", self.gate(*records)[2])[1]
+            for name in (entry.link, f"docs/findings.md#{entry.name}", "a/b#1")
+            for records in [[record([self.known(b, name=name)]) for b in (OLD, NEW)]]
+        )
+        self.assertEqual((old, int(old) + 1), (now, int(other)))
 
     def test_those_that_are_right_now_are_listed_with_their_commands(self):
         said = "0 known failures still fail, 1 no longer fails, 0 got no answer."
