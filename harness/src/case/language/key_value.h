@@ -7,11 +7,6 @@
 
 #define FACTS_MAX_LENGTHS 4096 /* lengths in one list */
 
-typedef struct facts_value_fault {
-    size_t at;      /* letter of the value, from 0 */
-    char text[360]; /* "what is wrong; what is allowed" */
-} facts_value_fault;
-
 /* Writes the canonical spelling of `value` to out[FACTS_CASE_TEXT]. Returns false and fills *fault
  * when it is not a value of `key`.
  */
@@ -20,10 +15,6 @@ bool facts_value_canonical(facts_key key, facts_span value, char *out, facts_val
  * canonically to out[FACTS_CASE_TEXT].
  */
 int facts_template_match(const char *templates, facts_span value, char *out);
-
-/* Fills *fault and returns false. */
-bool facts_fault(facts_value_fault *fault, size_t at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* Lengths of one side: "256+0x3". Returns how many, 0 when the text is none or has more than
  * `most`. */

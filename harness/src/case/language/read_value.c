@@ -1,7 +1,6 @@
 #include "key_value.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,16 +9,6 @@
 
 #define MOST_INTEGER                                                                               \
     INT64_MAX /* of N, M and L; sizes are checked again where they are multiplied */
-
-bool facts_fault(facts_value_fault *fault, size_t at, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(fault->text, sizeof fault->text, format, arguments);
-    va_end(arguments);
-    fault->at = at;
-    return false;
-}
 
 /* The letters that a placeholder of a template may stand for: a number up to the template's next
  * own letter. */

@@ -44,7 +44,7 @@ facts_resolve_status facts_resolve_softmax(facts_resolution *r);
  */
 void facts_resolve_sides(facts_resolution *r);
 facts_resolve_status facts_resolve_packed(facts_resolution *r);
-/* Pools of pages; lengths are known (resolve_paged.c). */
+/* Pools of pages; lengths are known (resolve_packed.c). */
 facts_resolve_status facts_resolve_paged(facts_resolution *r);
 /* Places every tensor of the call (tensors.c). Sizes, types, lengths and the score modification
  * must be known. */

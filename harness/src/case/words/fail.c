@@ -112,3 +112,13 @@ bool facts_fail_at(facts_error *error, const char *where, int line, int column, 
     error->column = column;
     return false;
 }
+
+bool facts_fault(facts_value_fault *fault, size_t at, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fault->text, sizeof fault->text, format, arguments);
+    va_end(arguments);
+    fault->at = at;
+    return false;
+}

@@ -32,4 +32,14 @@ int facts_fail_as(int status, facts_error *error, const char *format, ...)
 bool facts_fail_at(facts_error *error, const char *where, int line, int column, const char *format,
                    ...) __attribute__((format(printf, 5, 6)));
 
+/* What is wrong with a value. */
+typedef struct facts_value_fault {
+    size_t at;      /* letter of the value, from 0 */
+    char text[360]; /* "what is wrong; what is allowed" */
+} facts_value_fault;
+
+/* Fills *fault and returns false. */
+bool facts_fault(facts_value_fault *fault, size_t at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 #endif
