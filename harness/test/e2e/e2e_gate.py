@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 
 import e2e
 
@@ -216,6 +217,7 @@ class Gate(e2e.TestCase):
             ) as program:
                 self.assertTrue(worker.wait_until_held(program))
                 program.send_signal(number)
+                time.sleep(3)  # until the run has it, on a machine with other work too
                 worker.release()
                 out, _ = program.communicate(timeout=300)
             self.assertEqual((program.returncode, out), (130, b""))
