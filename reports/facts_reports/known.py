@@ -19,7 +19,7 @@ from typing import Optional
 from . import predicate
 from .known_guards import FACTS
 from .text import clean
-from .versions import number  # noqa: F401: of this module, too
+from .versions import number  # noqa: F401
 from .vocabulary import VERDICTS
 
 KINDS = ("decision", "number", "caller", "speed", "design", "behaviour")
