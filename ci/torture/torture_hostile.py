@@ -103,14 +103,14 @@ READERS = (
         "known file, known list",
         ("known", "list"),
         ("cases/known/b*.known",),
-        ("known", "--folder", "{home}/cases/known", "list"),
+        ("known", "list"),
         home="cases/known/zzz.known",
     ),
     Reader(
         "known file, known show",
         ("known", "show", "zzz"),
         ("cases/known/b*.known",),
-        ("known", "--folder", "{home}/cases/known", "show", "zzz"),
+        ("known", "show", "zzz"),
         home="cases/known/zzz.known",
     ),
     Reader(
