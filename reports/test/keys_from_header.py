@@ -35,6 +35,7 @@ WHEN = {
 }
 # Keys that only older records name: after which key they stood in a name, the key, its default, whether it is a number.
 RETIRED = [
+    ("scales", "scale_format", "auto", False),
     ("exec", "threads", "1", True),
     ("threads", "workspace", "aligned", False),
 ]

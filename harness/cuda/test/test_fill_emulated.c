@@ -90,9 +90,6 @@ Test(emulated, bias_tensors_of_modifications_and_fills_that_need_something_too)
     static const char *const texts[] = {
         "pass=fwd dtype=f16 b=2 h=2 s=20/12 d=16 bias=bhss",
         "pass=fwd dtype=bf16 b=2 h=2 s=20/12 d=16 bias=11ss bias_fill=random",
-        "pass=fwd dtype=bf16 b=2 h=2 s=20/12 d=16 mask=causal bias=1hss fill=bias_needle",
-        "pass=bwd dtype=f16 b=1 h=4/2 s=20/140 d=16 fill=outlier:50",
-        "pass=bwd dtype=bf16 b=3 h=2 s=20/12 d=16 lens=7+20+1/12+3+5 fill=pad_garbage",
         "pass=bwd dtype=f16 b=3 h=2 s=20/12 d=16 lens=7+20+1/12+3+5 fill=amax_plant seed=5",
         "pass=fwd dtype=f16 b=2 h=2 s=20/12 d=16 bias=1hss bias_fill=rows_masked",
         "pass=fwd dtype=f16 b=2 h=2 s=20/12 d=16 bias=bhss bias_fill=window:3:2",

@@ -295,13 +295,3 @@ Test(problem, what_nothing_implements_is_named_by_its_key)
                   "%s: %s", texts[i], error.text);
     }
 }
-
-Test(problem, a_fill_that_needs_something_else_says_so)
-{
-    resolves("fill=outlier:10");
-    cr_expect_eq(p.fill_parameter, 10);
-    resolves("fill=bias_needle bias=1hss");
-    cr_expect_eq(resolve("fill=bias_needle"), FACTS_BAD_PROBLEM);
-    cr_expect_eq(resolve("fill=bias_needle bias=1hss bias_fill=zero"), FACTS_BAD_PROBLEM);
-    cr_expect_eq(resolve("fill=outlier:1e9"), FACTS_BAD_PROBLEM);
-}

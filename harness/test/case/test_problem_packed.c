@@ -176,11 +176,10 @@ Test(packed, types_and_pins_are_asked)
     cr_expect(p->high_backward && p->narrow == FATTN_E5M2 && p->ask.dtype == FATTN_F16 &&
               p->ask.grad_dtype == FATTN_F16 && p->ask.scaling == 0);
     free(p);
-    p = resolved("pass=bwd dtype=mxe4m3 scale_format=bhsd");
+    p = resolved("pass=bwd dtype=mxe4m3");
     cr_expect(p->ask.o_dtype == FATTN_BF16 && p->tensor[FACTS_TENSOR_DO].dtype == FATTN_MXE4M3 &&
               p->tensor[FACTS_TENSOR_DO_16].dtype == FATTN_BF16);
-    cr_expect(p->tensor[FACTS_TENSOR_Q_T].present && p->ask.scale_format == FATTN_FORMAT_BHSD &&
-              p->array[FACTS_ARRAY_SF_Q_T].count > 0);
+    cr_expect(p->tensor[FACTS_TENSOR_Q_T].present && p->array[FACTS_ARRAY_SF_Q_T].count > 0);
     free(p);
     p = resolved("pass=bwd engine=6 knob=stages:4+tile_m:2 rescale=2 want=stats");
     cr_expect(p->knob_count == 2 && p->knob[0].type == 14 && p->knob[0].value == 4 &&

@@ -122,8 +122,6 @@ typedef enum facts_kind {
       )                                                                                            \
     X(SCALES, "scales", WORD, FACTS_SCALES_LIST(FACTS_AS_TEMPLATE_), "unit",                       \
       "8-bit types: values of the scales")                                                         \
-    X(SCALE_FORMAT, "scale_format", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto",                \
-      "mx types: layout of the scale factors")                                                     \
     X(DETERMINISTIC, "deterministic", WORD, "0 1 form pin", "0", "backward repeats bit for bit; "  \
       "form, pin: how cuDNN is asked for it")                                                      \
     X(REPEAT, "repeat", WORD, "M", "1", "runs that must agree")                                    \

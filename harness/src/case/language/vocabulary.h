@@ -14,8 +14,7 @@
     X(GAUSS, "gauss") X(UNIFORM, "uniform") X(SPIKY, "spiky") X(NEEDLE, "needle")               \
     X(NEGLSE, "neglse") X(STAIR_UP, "stair_up") X(STAIR_DN, "stair_dn") X(BIGLOGIT, "biglogit") \
     X(OFFSET_K, "offset_k") X(OFFSET_V, "offset_v") X(SPARSE_INT, "sparse_int") X(UNIP, "unip") \
-    X(BIAS_NEEDLE, "bias_needle") X(AMAX_PLANT, "amax_plant") X(PAD_GARBAGE, "pad_garbage")     \
-    X(HUGELOGIT, "hugelogit") X(OUTLIER, "outlier:X") X(POSLSE, "poslse") X(TE, "te")
+    X(AMAX_PLANT, "amax_plant") X(HUGELOGIT, "hugelogit")
 #define AS_ENUM(symbol, word) FACTS_FILL_##symbol,
 typedef enum facts_fill { FACTS_FILL_LIST(AS_ENUM) FACTS_FILL_OTHER } facts_fill;
 #undef AS_ENUM

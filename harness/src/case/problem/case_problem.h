@@ -132,7 +132,6 @@ typedef struct facts_problem {
     int32_t knob_count;
     fattn_knob knob[FATTN_MAX_KNOBS]; /* with `engine`: a pin */
     facts_fill fill;
-    double fill_parameter; /* of outlier */
     facts_check check;
     facts_poison poison;
     uint64_t seed;

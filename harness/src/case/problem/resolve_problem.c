@@ -99,13 +99,7 @@ static facts_resolve_status resolve_how(facts_resolution *r)
 {
     facts_problem *out = r->out;
     const facts_case *c = r->c;
-    facts_span parameter = facts_span_of(facts_case_get(c, FACTS_KEY_FILL));
-    facts_span_cut(&parameter, ':');
     out->fill = (facts_fill)facts_key_place(c, FACTS_KEY_FILL);
-    if (out->fill == FACTS_FILL_OUTLIER &&
-        (!facts_read_real(parameter, &out->fill_parameter) || fabs(out->fill_parameter) > 1024.0))
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL,
-                                 "an outlier is at most 1024 times the others");
     out->poison = (facts_poison)facts_key_place(c, FACTS_KEY_POISON);
     out->seed = strtoull(facts_case_get(c, FACTS_KEY_SEED), NULL, 10);
     unsigned long long repeat = strtoull(facts_case_get(c, FACTS_KEY_REPEAT), NULL, 10);
@@ -190,8 +184,6 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
                                  ask->has_bias ? "a forward has no gradients" : "there is no bias");
     if (ask->dbias && boolean)
         return facts_resolve_bad(r, FACTS_KEY_DBIAS, "a boolean mask has no gradient");
-    if ((!ask->has_bias || boolean) && r->out->fill == FACTS_FILL_BIAS_NEEDLE)
-        return facts_resolve_bad(r, FACTS_KEY_FILL, "bias_needle needs a bias");
     if (!ask->has_bias)
         return FACTS_RESOLVED;
     const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv };
@@ -208,9 +200,6 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
         return facts_resolve_bad(r, FACTS_KEY_BIAS_FILL,
                                  "a boolean mask holds no numbers; want random, rows_masked, "
                                  "window, all_true or minus_inf");
-    if (r->out->fill == FACTS_FILL_BIAS_NEEDLE && r->out->bias_fill != FACTS_BIAS_RANDN)
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL,
-                                 "bias_needle already sets the bias; leave bias_fill out");
     return FACTS_RESOLVED;
 }
 

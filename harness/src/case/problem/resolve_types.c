@@ -52,27 +52,16 @@ static facts_resolve_status resolve_do(facts_resolution *r)
 static facts_resolve_status resolve_scales(facts_resolution *r)
 {
     static const facts_key of_fp8[] = { FACTS_KEY_SCALES, FACTS_KEY_SCALING };
-    static const facts_key of_mx[] = { FACTS_KEY_SCALE_FORMAT };
     fattn_problem *ask = &r->out->ask;
     facts_resolve_status status = FACTS_RESOLVED;
     if (!facts_is_fp8(ask->dtype))
         status = facts_resolve_idle(r, of_fp8, 2, "only e4m3 and e5m2 have scales");
-    if (status == FACTS_RESOLVED && !facts_is_mx(ask->dtype))
-        status = facts_resolve_idle(r, of_mx, 1, "only the mx types have scale factors");
     if (status != FACTS_RESOLVED)
         return status;
     r->out->scales = (facts_scales)facts_key_place(r->c, FACTS_KEY_SCALES);
     if (facts_is_fp8(ask->dtype))
         ask->scaling = facts_key_is(r->c, FACTS_KEY_SCALING, "current") ? FATTN_SCALING_CURRENT
                                                                         : FATTN_SCALING_DELAYED;
-    if (facts_key_is(r->c, FACTS_KEY_SCALE_FORMAT, "thd"))
-        return facts_resolve_bad(
-            r, FACTS_KEY_SCALE_FORMAT,
-            "scale factors of ragged sequences have no layout; want bshd, sbhd or bhsd");
-    _Static_assert(FATTN_FORMAT_UNSET == 0 && FATTN_FORMAT_BSHD == 1 && FATTN_FORMAT_SBHD == 2 &&
-                       FATTN_FORMAT_BHSD == 3,
-                   "as scale_format= lists them");
-    ask->scale_format = facts_key_place(r->c, FACTS_KEY_SCALE_FORMAT);
     return FACTS_RESOLVED;
 }
 

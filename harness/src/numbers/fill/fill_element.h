@@ -20,17 +20,12 @@
     X(MEAN)                                                                                        \
     /* N rounded to the type, and a mean between 1 and 3 in size, drawn for each channel of each head */\
     X(SPARSE)      /* whole numbers within -2 and 2; four in five are 0 */                         \
-    X(OUTLIER)     /* N; in one channel for all (the middle one) gain N */                         \
-    X(COUNTS)      /* gain times a whole number from 0 to 199 */                                   \
     X(NEEDLE) /* gain times the signs of key row[] (without a table: the key with the row's        \
       number) of head h / group, at the                                                            \
                       index that `key` gives */                                                    \
-    X(BIAS_NEEDLE) /* gain at key row[], else 0 */                                                 \
-    X(ONE_HOT)     /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */               \
     X(PLANT_ROW)                                                                                   \
     /* gain times the signs of key plant[3] in the planted row, else N; padded rows 64 times larger */\
     X(PLANT)       /* gain at the planted place, else N; padded rows 64 times larger */            \
-    X(GARBAGE)     /* N; padded rows +-(gain + steps r), r = row mod 16 */                         \
     X(NEGLSE_Q)    /* -gain times the direction in far rows */                                     \
     X(NEGLSE_K)    /* small integers around twice the direction */                                 \
     X(STAIR)                                                                                       \
@@ -180,14 +175,6 @@ FACTS_BOTH float facts_element_plant(const facts_recipe *r, const int64_t at[4])
 }
 
 /* Finite and large, so that a kernel that reads a padded row gets a visibly wrong answer. */
-FACTS_BOTH float facts_element_garbage(const facts_recipe *r, const int64_t at[4])
-{
-    facts_draw draw = facts_element_draw(r, FACTS_LANE_VALUE, at);
-    float size = r->gain + (float)(r->steps * (double)(at[2] % 16)); /* whole numbers */
-    return facts_recipe_pads(r, at) ? size * facts_sign(draw) : facts_normal(draw);
-}
-
-/* x to the nearest whole number, halves to the even one, within -2 and 2. */
 FACTS_BOTH float facts_small_integer(float x)
 {
     float size = x < 0 ? -x : x, whole = size >= 1.5f ? 2.0f : size > 0.5f ? 1.0f : 0.0f;
@@ -239,29 +226,17 @@ FACTS_BOTH double facts_element_value(const facts_recipe *r, const int64_t at[4]
         return (double)facts_element_spiky(r, at);
     case FACTS_ELEMENT_SCALED:
         return (double)(r->gain * facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at)));
-    case FACTS_ELEMENT_OUTLIER:
-        return (double)(facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at)) *
-                        (at[3] == r->dim[3] / 2 ? r->gain : 1.0f));
     case FACTS_ELEMENT_OFFSET:
         return facts_element_offset(r, at);
     case FACTS_ELEMENT_MEAN:
         return facts_element_mean(r, at);
     case FACTS_ELEMENT_SPARSE:
         return facts_element_sparse(r, at);
-    case FACTS_ELEMENT_COUNTS:
-        return (double)(r->gain *
-                        (float)facts_pick(facts_element_draw(r, FACTS_LANE_VALUE, at).r[0], 200));
     case FACTS_ELEMENT_NEEDLE:
         return (double)facts_element_needle(r, at);
-    case FACTS_ELEMENT_BIAS_NEEDLE:
-        return at[3] == r->row[facts_row_number(r->dim, at)] ? (double)r->gain : 0.0;
-    case FACTS_ELEMENT_ONE_HOT:
-        return at[3] == (at[2] + 5 * at[1] + 11 * at[0]) % r->dim[3] ? 1.0 : 0.0;
     case FACTS_ELEMENT_PLANT_ROW:
     case FACTS_ELEMENT_PLANT:
         return (double)facts_element_plant(r, at);
-    case FACTS_ELEMENT_GARBAGE:
-        return (double)facts_element_garbage(r, at);
     case FACTS_ELEMENT_NEGLSE_Q:
         return (double)facts_element_neglse_q(r, at);
     case FACTS_ELEMENT_NEGLSE_K:

@@ -198,10 +198,8 @@ static bool make_scored(facts_recipe *r, const facts_problem *problem, bool quer
         make_needle(r, problem, query, scale);
         return !query || make_needles(r, problem);
     case FACTS_FILL_NEGLSE:
-    case FACTS_FILL_POSLSE:
         r->element = query ? FACTS_ELEMENT_NEGLSE_Q : FACTS_ELEMENT_NEGLSE_K;
-        r->gain =
-            neglse_gain(problem->ask.dim_qk, problem->fill == FACTS_FILL_POSLSE ? -scale : scale);
+        r->gain = neglse_gain(problem->ask.dim_qk, scale);
         return true;
     case FACTS_FILL_STAIR_UP:
     case FACTS_FILL_STAIR_DN:
@@ -217,15 +215,10 @@ static bool make_scored(facts_recipe *r, const facts_problem *problem, bool quer
         make_scaled(
             r, logit_gain(problem, problem->fill == FACTS_FILL_BIGLOGIT ? 8.0 : 1000.0, scale));
         return true;
-    case FACTS_FILL_OUTLIER:
-        r->element = FACTS_ELEMENT_OUTLIER;
-        r->gain = (float)problem->fill_parameter;
-        return true;
     case FACTS_FILL_OFFSET_K:
         r->element = query ? FACTS_ELEMENT_NORMAL : FACTS_ELEMENT_OFFSET;
         return true;
     case FACTS_FILL_UNIP:
-    case FACTS_FILL_BIAS_NEEDLE:
         r->element = query ? FACTS_ELEMENT_ZERO : FACTS_ELEMENT_NORMAL;
         return true;
     case FACTS_FILL_AMAX_PLANT:
@@ -242,17 +235,11 @@ static bool make_scored(facts_recipe *r, const facts_problem *problem, bool quer
 /* The fill's values of V and dO. */
 static void make_summed(facts_recipe *r, const facts_problem *problem, bool value)
 {
-    if (problem->fill == FACTS_FILL_BIAS_NEEDLE && value)
-        r->element = FACTS_ELEMENT_ONE_HOT;
     if (problem->fill == FACTS_FILL_OFFSET_V &&
         value == (problem->ask.pass == FATTN_FORWARD)) /* the factor of P */
         r->element = FACTS_ELEMENT_MEAN;
     if (problem->fill == FACTS_FILL_AMAX_PLANT)
         make_plant(r, problem, false);
-    if (problem->fill == FACTS_FILL_TE && !value) {
-        r->element = FACTS_ELEMENT_COUNTS;
-        r->gain = 0.001f;
-    }
 }
 
 static void shape_recipe(facts_recipe *r, const facts_tensor *t)
@@ -275,16 +262,9 @@ static void make_noise(facts_recipe *r, const facts_problem *problem)
         [FACTS_FILL_UNIFORM] = FACTS_ELEMENT_UNIFORM,
         [FACTS_FILL_SPIKY] = FACTS_ELEMENT_SPIKY,
         [FACTS_FILL_SPARSE_INT] = FACTS_ELEMENT_SPARSE,
-        [FACTS_FILL_PAD_GARBAGE] = FACTS_ELEMENT_GARBAGE,
-        [FACTS_FILL_TE] = FACTS_ELEMENT_SCALED,
     };
-    bool narrow = facts_dtype_is_8_bit(r->dtype);
     r->element = elements[problem->fill]; /* NORMAL is 0, and so is OTHER: a run that only dumps the
                                              dropout mask */
-    r->gain = problem->fill == FACTS_FILL_TE ? 0.1f
-              : narrow                       ? 32.0f
-                                             : 4096.0f; /* of garbage, else */
-    r->steps = narrow ? 4.0 : 64.0;
 }
 
 /* The starts of a tensor's sequences or pages. */
@@ -351,8 +331,7 @@ bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_te
     out->poison = poison_code(problem->poison, out->dtype);
     out->poisoned = problem->poison != FACTS_POISON_FILL;
     make_noise(out, problem);
-    if ((out->poisoned || out->exact || problem->fill == FACTS_FILL_AMAX_PLANT ||
-         problem->fill == FACTS_FILL_PAD_GARBAGE) &&
+    if ((out->poisoned || out->exact || problem->fill == FACTS_FILL_AMAX_PLANT) &&
         !make_live(out, problem))
         return false;
     if (id == FACTS_TENSOR_Q || id == FACTS_TENSOR_K)

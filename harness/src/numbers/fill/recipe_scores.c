@@ -54,25 +54,8 @@ static bool make_list(facts_recipe *r, const facts_problem *p, facts_tensor_id i
     return list != NULL;
 }
 
-/* One key for each row of the bias; of its first batch entry and head where it is broadcast. */
-static bool make_bias_needles(facts_recipe *r, const facts_problem *p)
-{
-    int64_t count = r->dim[0] * r->dim[1] * r->dim[2];
-    int32_t *key = malloc((size_t)count * sizeof *key + 1);
-    r->stream = FACTS_STREAM_BIAS;
-    r->element = FACTS_ELEMENT_BIAS_NEEDLE;
-    r->gain = 16.0f;
-    r->row = key;
-    for (int64_t n = 0; key && n < count; n++)
-        key[n] = (int32_t)facts_needle_key(p, n / (r->dim[1] * r->dim[2]),
-                                           n / r->dim[2] % r->dim[1], n % r->dim[2]);
-    return key != NULL;
-}
-
 bool facts_recipe_scores(facts_recipe *r, const facts_problem *p, facts_tensor_id id)
 {
-    if (id == FACTS_TENSOR_BIAS && p->fill == FACTS_FILL_BIAS_NEEDLE)
-        return make_bias_needles(r, p);
     if (id == FACTS_TENSOR_BIAS) {
         make_bias(r, p);
         return true;
