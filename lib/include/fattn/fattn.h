@@ -1,15 +1,18 @@
 /* fattn.h: fused attention on cuDNN's backend API, in plain C. From examples/first_call.c:
  *
  *     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
- *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and addresses of device memory
+ *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and
+ *                                             // addresses of device memory
  *     CHECK(fattn_context_create(&context, &options));
- *     fattn_problem problem = FATTN_PROBLEM_INIT; // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
+ *     fattn_problem problem = FATTN_PROBLEM_INIT; // a field that is 0 has its default: dense b,s,h,d,
+ *                                                 // scale 1/sqrt(dim_qk)
  *     problem.dtype = FATTN_F32, problem.batch = 2, problem.heads_q = 8, problem.heads_k = 2;
  *     problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64, problem.has_right = 1; // causal
  *     CHECK(fattn_plan_create(&plan, context, &problem, NULL));
  *     fattn_tensors tensors = FATTN_TENSORS_INIT;
  *     tensors.q = q, tensors.k = k, tensors.v = v, tensors.o = o;
- *     tensors.workspace_bytes = fattn_plan_workspace_bytes(plan), tensors.workspace = malloc(tensors.workspace_bytes);
+ *     tensors.workspace_bytes = fattn_plan_workspace_bytes(plan),
+ *     tensors.workspace = malloc(tensors.workspace_bytes);
  *     CHECK(fattn_forward(plan, &tensors, NULL));
  *
  * A problem describes one attention call completely. fattn_decide asks about it, fattn_plan_create compiles it, and fattn_forward and

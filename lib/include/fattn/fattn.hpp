@@ -2,9 +2,11 @@
  * From examples/first_call.cpp:
  *
  *     auto options = fattn::context_options();
- *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and addresses of device memory
+ *     options.device_kind = FATTN_DEVICE_CPU; // a GPU: FATTN_DEVICE_GPU, options.cudnn_dir, and
+ *                                             // addresses of device memory
  *     const fattn::context context(options);
- *     auto problem = fattn::problem(); // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
+ *     auto problem =
+ *         fattn::problem(); // a field that is 0 has its default: dense b,s,h,d, scale 1/sqrt(dim_qk)
  *     problem.dtype = FATTN_F32, problem.batch = 2, problem.heads_q = 8, problem.heads_k = 2;
  *     problem.seq_q = problem.seq_kv = 128, problem.dim_qk = 64, problem.has_right = 1; // causal
  *     const fattn::plan plan(context, problem);
