@@ -48,7 +48,7 @@ static bool grow(facts_memo *memo)
 {
     facts_memo before = *memo;
     memo->lists = before.lists ? before.lists * 2 : 2048;
-    memo->list = calloc(memo->lists, sizeof *memo->list);
+    memo->list = calloc(memo->lists, sizeof(facts_memo_entry *));
     if (!memo->list) {
         *memo = before;
         return false;
