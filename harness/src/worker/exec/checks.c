@@ -141,8 +141,10 @@ static bool has_no_memory(facts_runs *r)
 static bool run_one(work *w)
 {
     further *f = &w->run[w->number];
+    /* The reference on a GPU takes neither NaN nor an infinity. */
+    const bool here = !w->r->memory->gpu || w->r->problem->check == FACTS_CHECK_NONFINITE;
     facts_reference_edit edit = {
-        .inputs = edit_inputs, .given = edit_given, .owner = w, .here = !w->r->memory->gpu
+        .inputs = edit_inputs, .given = edit_given, .owner = w, .here = here
     };
     facts_trial trial;
     facts_trial_options options = *w->r->options;
