@@ -115,10 +115,8 @@ def _find_build(args, option, word):
     return name, word if "/" in word else name
 
 
-def _ask(args, cases, builds, *more):
+def _ask(args, cases, builds, devices, kinds, *more):
     """The record of both builds. Here only a difference is a finding, not a failure."""
-    devices = asking.devices("gate", args.device)
-    kinds = _check_devices(args, devices)
     task = "decide" if kinds == {"described"} else "run"
     if args.plan and "described" in kinds and task == "run":
         print(
@@ -144,7 +142,7 @@ def _ask(args, cases, builds, *more):
     return record
 
 
-def _confirm(args, record, names, asked):
+def _confirm(args, record, names, builds, *where):
     """Cases that may be slower are measured again: other workers have other memory, and twice in a row is no accident."""
     found = bench.may_be_slower(record, *names, args.slower or times.LEAST)
     if not found:
@@ -160,7 +158,7 @@ def _confirm(args, record, names, asked):
         more = args.given("resume", "overwrite")
         if args.output:
             more += ["-o", f"{args.output}.again.jsonl"]
-        return [_ask(args, [suite], asked[::-1], *more)]
+        return [_ask(args, [suite], builds[::-1], *where, *more)]
 
 
 def _ask_and_compare(args):
@@ -168,7 +166,7 @@ def _ask_and_compare(args):
         _say_how(args)
     devices = asking.devices("gate", args.device)
     cases = args.words or ["bench" if args.bench else "smoke"]
-    described = "described" in _check_devices(args, devices)
+    kinds = _check_devices(args, devices)
     if args.trust_plans and not os.path.isdir(args.trust_plans):
         raise UsageError(f"--trust-plans {args.trust_plans}: --plan-dir makes a new folder")
     try:
@@ -179,17 +177,17 @@ def _ask_and_compare(args):
                 raise Unasked(NOTHING, "no case is selected") from None
             raise
         for option in ("baseline", "candidate"):
-            _check_build(f"--{option}", getattr(args, option), described)
+            _check_build(f"--{option}", getattr(args, option), "described" in kinds)
         (old, *first), (new, *second) = (
             _find_build(args, f"--{option}", getattr(args, option))
             for option in ("baseline", "candidate")
         )
         if old == new:
             raise UsageError(f"--baseline and --candidate are both {old}")
-        asked = first + second
-        records = [_ask(args, cases, asked, *args.given("where", "output", "resume", "overwrite"))]
+        asked = (first + second, devices, kinds)
+        records = [_ask(args, cases, *asked, *args.given("where", "output", "resume", "overwrite"))]
         if args.bench:
-            records += _confirm(args, records[0], (old, new), asked)
+            records += _confirm(args, records[0], (old, new), *asked)
     except Unasked as unasked:
         if unasked.args[0] in (NOTHING, ENVIRONMENT):
             diff_files.unasked(unasked.args[1], args)
