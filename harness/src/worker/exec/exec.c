@@ -72,6 +72,14 @@ static bool run_moved(facts_runs *r, const char *how)
     return good;
 }
 
+static bool run_again(facts_runs *r, const char *how)
+{
+    const bool good = facts_runs_once(r, &r->call, FACTS_PATTERN_B);
+    if (good)
+        facts_runs_compare(r, how);
+    return good;
+}
+
 static void run_eager(facts_runs *r)
 {
     const int32_t times = facts_exec_repeats(r);
@@ -79,13 +87,8 @@ static void run_eager(facts_runs *r)
     for (int32_t i = 0; i < times && !facts_runs_over(r); i++) {
         snprintf(how, sizeof how, "two runs over different memory, run 1 and run %d of %d", i + 2,
                  times + 1);
-        if (i == 0 && !run_moved(r, how))
+        if (!(i == 0 ? run_moved(r, how) : run_again(r, how)))
             return;
-        if (i == 0)
-            continue;
-        if (!facts_runs_once(r, &r->call, FACTS_PATTERN_B))
-            return;
-        facts_runs_compare(r, how);
     }
 }
 
