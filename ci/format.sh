@@ -5,7 +5,7 @@ set -euo pipefail
 cd -- "$(dirname -- "$0")/.."
 bin=$PWD/build/venv/bin
 status=0
-sources() { git ls-files -z -- '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' '*.hpp'; }
+sources() { comm -z -23 <(git ls-files -z -- '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' '*.hpp' | sort -z) <(git ls-files -z --deleted | sort -z); }
 if [[ ${1-} == --check ]]; then
     sources | xargs -0 -P2 -n 100 "$bin/clang-format" --dry-run 2>&1 | sed -n 's/^\([^:]*\):.*\[-Wclang-format-violations\]$/\1: run ci\/format.sh/p' | sort -u | { ! grep .; } || status=1
     "$bin/ruff" format --check --quiet . || status=1
