@@ -48,10 +48,6 @@ PRINTED = {
     ],
     "audit-gpu.md": [PROGRAM, "audit", "--markdown", "--from", f"{EXAMPLES}/audit.jsonl.xz"],
 }
-ATLAS = [
-    f"reports/bench/h100-atlas-{name}.jsonl.xz"
-    for name in ("more-9.12.0-9.28.1", "9.12.0-9.28.1", "fp8-backward")
-]
 
 
 def printed(command):
@@ -70,7 +66,6 @@ def write_pages(folder):
     for entry in entries:
         (folder / f"known/{entry.name}.md").write_text(known_pages.page(entry), encoding="utf-8")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        pool.submit(printed, [sys.executable, "ci/atlas.py", *ATLAS, "-o", folder]).result()
         for name, page in zip(PRINTED, pool.map(printed, PRINTED.values())):
             head = AUDIT.format(record=PRINTED[name][-1]) if "audit" in name else ""
             (folder / name).write_text(head + page, encoding="utf-8")

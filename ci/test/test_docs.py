@@ -37,9 +37,7 @@ class Docs(unittest.TestCase):
         names = lambda page: set(
             re.findall(r"`printed/([\w-]+)\.md`", page.read_text(encoding="utf-8"))
         )
-        made = {
-            name.removesuffix(".md") for name in (*site_tree.PRINTED, "findings.md", "atlas.md")
-        }
+        made = {name.removesuffix(".md") for name in (*site_tree.PRINTED, "findings.md")}
         self.assertEqual(names(HOME / "docs/index.md"), made)
         for page in PAGES:
             self.assertEqual(names(page) - made, set(), page)
