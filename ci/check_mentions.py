@@ -26,9 +26,7 @@ MENTIONS = [
         rf"^__version__ = \"{VERSION}\"$",
         rf"\(time\), FACTS {VERSION},",
         rf"Found by FACTS {VERSION},",
-        rf"\bfacts_{VERSION}-1_",
         rf"\bgithub\.com/{NAME}//ci/gate\?ref=v{VERSION}",
-        rf"^  version: \"{VERSION}\"$",
         rf"\blibfattn\.so\.{VERSION}",
         r"\blibfattn(?:\.so\.)?(?P<major>\d+)(?![\d.])",
     )
@@ -74,7 +72,6 @@ def main(write):
             "*.sh",
             "*.toml",
             "CMakeLists.txt",
-            "ci/package/debian",
         ],
         capture_output=True,
         text=True,
