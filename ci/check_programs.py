@@ -112,7 +112,7 @@ STARTS = {
 
 
 def of_python(text):
-    """First words of what subprocess and os start, of shutil.which, and of functions that take *command."""
+    """First words of what subprocess and os start, of shutil.which, and of functions that take *command: the file's own, and those of ci/test/scripts.py."""
     tree, words = ast.parse(text), set()
     own = {
         node.name
@@ -121,6 +121,8 @@ def of_python(text):
         and node.args.vararg
         and node.args.vararg.arg == "command"
     }
+    if any(isinstance(node, ast.ImportFrom) and node.module == "scripts" for node in tree.body):
+        own |= {"run", "start"}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args:
             continue
@@ -135,12 +137,8 @@ def of_python(text):
             )
         elif name not in own or owner not in ("", "self", "cls"):
             continue
-        if (
-            isinstance(first, ast.Constant)
-            and isinstance(first.value, str)
-            and WORD.match(first.value)
-        ):
-            words.add(first.value)
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            words.update(filter(WORD.match, first.value.split()[:1]))
     return words
 
 

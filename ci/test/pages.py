@@ -13,7 +13,7 @@ import support  # noqa: E402
 import synthetic  # noqa: E402
 
 
-def run(*args):
+def printed(*args):
     """(exit code, stdout, stderr)"""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

@@ -4,7 +4,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from pages import HOME, page, run, support, synthetic
+from pages import HOME, page, printed, support, synthetic
 
 import catalogue
 from facts_reports import known
@@ -164,9 +164,9 @@ class Catalogue(unittest.TestCase):
                         ]
                     )
                 )
-                self.assertEqual(run("catalogue", "--known", folder, record)[0], code)
+                self.assertEqual(printed("catalogue", "--known", folder, record)[0], code)
             head.write_text("title: y\nkind: odd\n")
-            code, _, said = run("catalogue", "--known", folder, record)
+            code, _, said = printed("catalogue", "--known", folder, record)
             self.assertEqual(code, 2)
             self.assertIn("e.known:2: kind: 'odd' is none of", said)
 

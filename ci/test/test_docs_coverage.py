@@ -4,7 +4,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from pages import run, synthetic
+from pages import printed, synthetic
 
 PLAIN = "pass=fwd dtype=bf16 layout=thd padding=random want=stats+max"
 
@@ -47,7 +47,7 @@ class Coverage(unittest.TestCase):
                 ]
             )
         )
-        return run(option, record)
+        return printed(option, record)
 
     def test_each_value_has_its_cases_and_versions(self):
         code, out, _ = self.show(

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from pages import HOME, run, synthetic
+from pages import HOME, printed, synthetic
 
 RECORDS = ["reports/examples/smoke.jsonl.xz", "reports/examples/regress.jsonl.xz"]
 
@@ -14,7 +14,7 @@ class Readme(unittest.TestCase):
     def test_the_table_is_what_the_command_prints(self):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(HOME)
-        status, table, _ = run("readme", *RECORDS)
+        status, table, _ = printed("readme", *RECORDS)
         self.assertEqual(status, 0)
         begin, end = "<!-- example: begin", "<!-- example: end -->"
         text = (HOME / "README.md").read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ class Readme(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             record = Path(folder) / "six.jsonl"
             record.write_text(synthetic.text(lines))
-            _, out, _ = run("readme", record)
+            _, out, _ = printed("readme", record)
         self.assertIn("| 9.19.0 | 6 | 1 | 1 | 1 | 2 | 1 |", out)
 
     def test_readme_is_one_screen_and_a_bit(self):
