@@ -17,51 +17,33 @@ import torture_scenes as scenes
 from torture_run import SOURCE, Place, adopt_orphans
 
 PARTS = {
-    "memory": "each allocation fails once, and from there on for ever",
+    "memory": "each allocation of a worker fails once, and from there on for ever",
     "calls": "each system call on files fails once, or does half of its work",
     "kills": "SIGKILL at each system call that changes a file, then the next run",
     "surroundings": "full disks, closed files, limits, strange paths",
-    "hostile": "files that were changed, for each command that reads one",
     "signals": "SIGINT, SIGTERM, both twice, SIGSTOP, then the next run",
     "device": "a call of the GPU's driver or a kernel fails, or never returns",
     "gpu": "a call of the GPU's driver or a kernel fails, or never returns, on a real GPU",
 }
+BUILT = os.path.join(SOURCE, "build")
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="ci/torture.sh", description=__doc__)
-    parser.add_argument(
-        "--part", action="append", choices=sorted(PARTS), help="only this part; may be given again"
-    )
-    parser.add_argument("--scene", action="append", help="only this scene: list, run, decide ...")
-    parser.add_argument(
-        "--points",
-        type=int,
-        default=0,
-        help="at most so many points of a scene, drawn by --seed; 0: all",
-    )
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument(
-        "--programs",
-        default=os.path.join(SOURCE, "build/release/bin"),
-        help="the folder of facts and facts-worker",
-    )
-    parser.add_argument("--injector", default=os.path.join(SOURCE, "build/torture/inject.so"))
-    parser.add_argument(
-        "--state",
-        default=os.path.join(SOURCE, "build/torture/state"),
-        help="what was done is not done again",
-    )
-    parser.add_argument(
-        "--gpu", metavar="BUILD", help="part gpu too: on GPU 0, with this build of cuDNN"
-    )
-    parser.add_argument("--fresh", action="store_true", help="forgets what was done")
-    parser.add_argument("--done", action="store_true", help="only prints what was done before")
-    parser.add_argument("--table", help="writes the table here too")
-    parser.add_argument(
-        "--show", type=int, default=3, help="so many examples of each fault of ours"
-    )
+    add = parser.add_argument
+    add("--part", action="append", choices=sorted(PARTS), help="only this part; again for more")
+    add("--scene", action="append", help="only this scene: list, run, decide ...")
+    add("--points", type=int, default=0, help="at most so many of a scene, by --seed; 0: all")
+    add("--seed", type=int, default=1)
+    add("--jobs", type=int, default=2)
+    add("--programs", default=f"{BUILT}/release/bin", help="folder of facts and facts-worker")
+    add("--injector", default=f"{BUILT}/torture/inject.so")
+    add("--state", default=f"{BUILT}/torture/state", help="what was done is not done again")
+    add("--gpu", metavar="BUILD", help="part gpu too: on GPU 0, with this build of cuDNN")
+    add("--fresh", action="store_true", help="forgets what was done")
+    add("--done", action="store_true", help="only prints what was done before")
+    add("--table", help="writes the table here too")
+    add("--show", type=int, default=3, help="so many examples of each fault of ours")
     return parser.parse_args()
 
 
@@ -98,13 +80,21 @@ class Ledger:
         self.file.flush()
 
 
+def module_of(part):
+    return importlib.import_module("torture_" + part)
+
+
+def own_place(options):
+    """An empty folder of this process."""
+    folder = os.path.join(options.scratch, str(os.getpid()))
+    place = Place(folder, options.programs, options.injector)
+    place.clear()
+    return place
+
+
 def work(options, part, scene, point, base):
     """Runs in a process of its own. Returns the result's word and the end of the output."""
-    place = Place(
-        os.path.join(options.scratch, str(os.getpid())), options.programs, options.injector
-    )
-    place.clear()
-    return importlib.import_module("torture_" + part).attempt(scene, place, point, base)
+    return module_of(part).attempt(scene, own_place(options), point, base)
 
 
 def drawn(points, options, salt):
@@ -115,32 +105,21 @@ def drawn(points, options, salt):
 
 def unbroken(options, part, scene):
     """In a process of its own: what the scene gives without a fault, and the points at which there can be one. None: it does not run here."""
-    place = Place(
-        os.path.join(options.scratch, str(os.getpid())), options.programs, options.injector
-    )
-    place.clear()
-    module = importlib.import_module("torture_" + part)
-    if hasattr(module, "base"):
-        base = module.base(scene, place)
-        return base and (base, module.points(scene, place))
+    place = own_place(options)
     if not scenes.prepare(scene, place):
         return None
-    ended = place.run(
-        scene.commands(place.folder), timeout=scene.seconds, **scene.environment(place.folder)
-    )
+    ended = place.run_scene(scene)
     if ended.status not in scene.statuses:
-        print(
-            f"{part}, {scene.name}: without a fault it ends with {ended.status}: {ended.err[-500:]}",
-            file=sys.stderr,
-        )
+        said = f"without a fault it ends with {ended.status}: {ended.err[-500:]}"
+        print(f"{part}, {scene.name}: {said}", file=sys.stderr)
         return None
     base = scenes.produced(scene, place, ended)
     place.clear()
-    return base, module.points(scene, place)
+    return base, module_of(part).points(scene, place)
 
 
 def torture(options, pool, ledger, part, scene):
-    module = importlib.import_module("torture_" + part)
+    module = module_of(part)
     base, points = None, []
     if not options.done:
         found = pool.submit(unbroken, options, part, scene).result()
@@ -149,10 +128,10 @@ def torture(options, pool, ledger, part, scene):
         base, points = found[0], drawn(found[1], options, scene.name)
     count = dict.fromkeys(module.COLUMNS, 0)
     running, prefix = {}, json.dumps([part, scene.name])[:-1] + ","
-    for line in [
-        line for key, line in ledger.done.items() if key.startswith(prefix)
-    ]:  # all that was ever done with these programs
-        note(options, module, count, scene, json.loads(line["key"])[2], line["word"], line["text"])
+    # All that was ever done with these programs.
+    for key, line in list(ledger.done.items()):
+        if key.startswith(prefix):
+            note(options, module, count, scene, json.loads(key)[2], line["word"], line["text"])
     for point in points:
         if json.dumps([part, scene.name, point]) not in ledger.done:
             running[pool.submit(work, options, part, scene, point, base)] = point
@@ -166,94 +145,68 @@ def torture(options, pool, ledger, part, scene):
 def note(options, module, count, scene, point, word, text):
     count["points"] += 1
     count[word] = count.get(word, 0) + 1
-    if (word in module.MUST_BE_ZERO or word not in module.COLUMNS) and count[word] <= options.show:
-        print(
-            f"  {scene.name} {point}: {word}\n    " + text.strip().replace("\n", "\n    "),
-            file=sys.stderr,
-        )
+    bad = word in module.MUST_BE_ZERO or word not in module.COLUMNS
+    if bad and count[word] <= options.show:
+        indented = text.strip().replace("\n", "\n    ")
+        print(f"  {scene.name} {point}: {word}\n    {indented}", file=sys.stderr)
 
 
 def table(part, module, counts):
-    lines = [
-        f"| {part}: {PARTS[part]} | " + " | ".join(module.COLUMNS) + " |",
-        "|---|" + "---:|" * len(module.COLUMNS),
-    ]
+    rows = [[f"{part}: {PARTS[part]}", *module.COLUMNS]]
     for name, count in counts:
-        cells = (
-            [str(count[c]) for c in module.COLUMNS]
-            if count
-            else ["not asked"] + [""] * (len(module.COLUMNS) - 1)
-        )
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([name, *(str(count[c]) if count else "not asked" for c in module.COLUMNS)])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|---|" + "---:|" * len(module.COLUMNS), *lines[1:]])
 
 
-def installed(options):
-    """Are the builds here that some commands ask?"""
-    return all(
-        subprocess.run(
-            [os.path.join(options.programs, "facts"), "cudnn", "path", build],
-            capture_output=True,
-            check=False,
-        ).returncode
-        == 0
-        for build in scenes.BUILDS
-    )
+def installed(options, build):
+    """Is a build here that some commands ask?"""
+    words = [os.path.join(options.programs, "facts"), "cudnn", "path", build]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def is_due(options, part, scene, cudnn):
+    """Is the scene asked for, and can it be had here?"""
+    slow = scene.slow or scene.name in getattr(module_of(part), "SLOW", ())
+    if options.scene and scene.name not in options.scene or slow and 0 < options.points < 8:
+        return False
+    missing = ""
+    if not os.path.exists(os.path.join(options.programs, scene.program)):
+        missing = "the build has no emulated GPU" if scene.program == "torture_device" else ""
+    if scene.cudnn and not cudnn:
+        missing = f"needs ./facts cudnn install {','.join(scenes.BUILDS)}"
+    if missing:
+        print(f"[SKIP] {part}, {scene.name}: {missing}", file=sys.stderr)
+    return not missing
+
+
+def is_bad(module, count):
+    """Did something come out that may not, or nothing at all?"""
+    return not count or any(count[c] for c in module.MUST_BE_ZERO) or set(count) - {*module.COLUMNS}
 
 
 def main():
     options = arguments()
-    os.environ["TORTURE_BUILD"] = (
-        os.path.realpath(options.gpu) if os.path.isdir(options.gpu or "") else options.gpu or ""
-    )
+    build = options.gpu or ""
+    os.environ["TORTURE_BUILD"] = os.path.realpath(build) if os.path.isdir(build) else build
     options.scratch = tempfile.mkdtemp(prefix="facts-torture-")
     ledger = Ledger(options.state, build_of(options.programs), options.fresh)
-    text, worst, cudnn = [], 0, installed(options)
+    text, worst = [], 0
+    cudnn = all(installed(options, build) for build in scenes.BUILDS)
+    pool = concurrent.futures.ProcessPoolExecutor(options.jobs, initializer=adopt_orphans)
     try:
-        with concurrent.futures.ProcessPoolExecutor(
-            options.jobs, initializer=adopt_orphans
-        ) as pool:
-            for part in options.part or [name for name in PARTS if options.gpu or name != "gpu"]:
-                module, counts, start = (
-                    importlib.import_module("torture_" + part),
-                    [],
-                    time.monotonic(),
-                )
-                for scene in getattr(module, "SCENES", None) or scenes.named(module.NAMES):
-                    if options.scene and scene.name not in options.scene:
-                        continue
-                    if (
-                        scene.slow or scene.name in getattr(module, "SLOW", ())
-                    ) and 0 < options.points < 8:
-                        continue
-                    if scene.program == "torture_device" and not os.path.exists(
-                        os.path.join(options.programs, scene.program)
-                    ):
-                        print(
-                            f"[SKIP] {part}, {scene.name}: the build has no emulated GPU",
-                            file=sys.stderr,
-                        )
-                        continue
-                    if scene.cudnn and not cudnn:
-                        print(
-                            f"[SKIP] {part}, {scene.name}: needs ./facts cudnn install {','.join(scenes.BUILDS)}",
-                            file=sys.stderr,
-                        )
-                        continue
-                    counts.append((scene.name, torture(options, pool, ledger, part, scene)))
-                    count = counts[-1][1]
-                    bad = (
-                        count is None
-                        or any(count[c] for c in module.MUST_BE_ZERO)
-                        or set(count) - set(module.COLUMNS)
-                    )
-                    worst = max(worst, 1 if bad else 0)
-                    print(
-                        f"{part}, {scene.name}: {count}, {time.monotonic() - start:.0f} s",
-                        file=sys.stderr,
-                    )
-                text.append(table(part, module, counts))
+        for part in options.part or [name for name in PARTS if options.gpu or name != "gpu"]:
+            module, counts, start = module_of(part), [], time.monotonic()
+            for scene in getattr(module, "SCENES", None) or scenes.named(module.NAMES):
+                if is_due(options, part, scene, cudnn):
+                    count = torture(options, pool, ledger, part, scene)
+                    counts.append((scene.name, count))
+                    worst = max(worst, 1 if is_bad(module, count) else 0)
+                    seconds = time.monotonic() - start
+                    print(f"{part}, {scene.name}: {count}, {seconds:.0f} s", file=sys.stderr)
+            text.append(table(part, module, counts))
     finally:
+        pool.shutdown()
         shutil.rmtree(options.scratch, ignore_errors=True)
     print("\n\n".join(text))
     if options.table:

@@ -3,26 +3,13 @@
 import contextlib
 import json
 
-import torture_memory
 import torture_scenes as scenes
+from torture_calls import counted
 from torture_run import Fault
 
 COLUMNS = (
-    "points",
-    "again",
-    "failed",
-    "one hang",
-    "given up",
-    "lost",
-    "doubled",
-    "wrong",
-    "unnamed",
-    "hangs",
-    "used",
-    "crash",
-    "hang",
-    "orphan",
-    "mute",
+    *("points", "again", "failed", "one hang", "given up", "lost", "doubled", "wrong"),
+    *("unnamed", "hangs", "used", "crash", "hang", "orphan", "mute"),
 )
 MUST_BE_ZERO = COLUMNS[5:]
 KERNELS = (
@@ -32,11 +19,9 @@ KERNELS = (
     "kernels that never end from then on",
 )
 NAMES = (
-    "a GPU that fails",
-    "a GPU that hangs",
-    "a GPU that hangs at the start",
-    "a GPU that is gone",
-) + KERNELS
+    *("a GPU that fails", "a GPU that hangs", "a GPU that hangs at the start"),
+    *("a GPU that is gone", *KERNELS),
+)
 # What FACTS or cuDNN calls each error: the driver's name or its description.
 WORDS_OF = {
     "700": ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access", "err 700 "),
@@ -49,15 +34,13 @@ START = 15  # calls until the worker is ready, at least
 def points(scene, place):
     if scene.name in KERNELS:
         return kernel_points(scene, place)
-    count = torture_memory.counted(scene, place, Fault(scene.program, "driver"))
+    count = counted(scene, place, "driver")
     if scene.name == "a GPU that fails":
-        return [
-            (code, at, False, "driver") for at in range(1, min(count, 200) + 1) for code in WORDS_OF
-        ]
+        calls = range(1, min(count, 200) + 1)
+        return [(code, at, False, "driver") for at in calls for code in WORDS_OF]
     if scene.name == "a GPU that is gone":
-        calls = [(at, "driver") for at in (1, START + 25, START + 100)] + [
-            (at, "launch") for at in (2, 9)
-        ]  # 1 is the worker's own proof
+        calls = [(at, "driver") for at in (1, START + 25, START + 100)]  # 1: the worker's own proof
+        calls += [(at, "launch") for at in (2, 9)]
         return [(do, at, True, which) for at, which in calls for do in (*WORDS_OF, "hang")]
     hangs = range(1, START + 1) if scene.slow else range(START + 1, 51)
     return [("hang", at, False, "driver") for at in hangs if at <= count]
@@ -69,24 +52,19 @@ def kernel_points(scene, place):
     do, ever = "fault" if "fault" in scene.name else "spin", "from then on" in scene.name
     found = []
     for which in ("launch",) if ever else ("engine", "launch"):
-        count = torture_memory.counted(scene, place, Fault(scene.program, which))
+        count = counted(scene, place, which)
         found += [(do, at, ever, which) for at in range(1, min(count, 50) + 1, 5 if ever else 1)]
     return found
 
 
 def attempt(scene, place, point, base):
     do, at, ever, which = point
-    ended = place.run(
-        scene.commands(place.folder), Fault(scene.program, which, at, do, ever), scene.seconds
-    )
+    ended = place.run_scene(scene, Fault(scene.program, which, at, do, ever))
     if do in ("fault", "spin") and not ended.fired:
         return "unfired", ended.err[-600:]
     word = judged(scene, place, ended, base, do)
-    if (
-        ever
-        and word in ("failed", "one hang", "given up")
-        and asked_on(place.path(scene.record), scene, place, base) > 2
-    ):
+    lost = ever and word in ("failed", "one hang", "given up")
+    if lost and asked_on(place.path(scene.record), base) > 2:
         word = "used"  # although a fresh process had seen that it does not work
     return word, ended.err[-600:] + reasons(place.path(scene.record))
 
@@ -94,9 +72,8 @@ def attempt(scene, place, point, base):
 def reasons(path):
     with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
         found = [row for row in map(json.loads, file) if "verdict" in row]
-        found = [
-            row for row in found if row["verdict"] != "pass"
-        ] or found  # a right row may have the wrong device
+        # A right row may have the wrong device.
+        found = [row for row in found if row["verdict"] != "pass"] or found
         return "".join(
             f"{row['verdict']} {row['case']} on {row.get('device')}: {json.dumps(row.get('reason'))[:300]}\n"
             for row in found[:4]
@@ -104,11 +81,11 @@ def reasons(path):
     return ""
 
 
-def asked_on(path, scene, place, base):
+def asked_on(path, base):
     """The number of cases that a lost GPU was asked; the first one must detect the loss."""
     with open(path, encoding="utf-8") as file:
         starts = sum('"start"' in text[:10] for text in file)
-    return starts - sum(row in base["rows"] for row in scenes.rows(place.path(scene.record))[0])
+    return starts - sum(row in base["rows"] for row in scenes.rows(path)[0])
 
 
 def judged(scene, place, ended, base, do):
@@ -119,9 +96,8 @@ def judged(scene, place, ended, base, do):
     if ended.orphans:
         return "orphan"
     now = scenes.produced(scene, place, ended)
-    keys = [
-        row[:2] for row in now["rows"]
-    ]  # without the device: a GPU that never answered has no name but its number
+    # Without the device: a GPU that never answered has no name but its number.
+    keys = [row[:2] for row in now["rows"]]
     if len(set(keys)) < len(keys):
         return "doubled"
     if set(keys) != {row[:2] for row in base["rows"]}:
@@ -143,19 +119,14 @@ def judged(scene, place, ended, base, do):
 
 def named(path, changed, do):
     """Does each of the rows that the fault changed say what the first cause was?"""
-    texts = {}
     with open(path, encoding="utf-8") as file:
-        for text in file:
-            row = json.loads(text)
-            if "verdict" in row:
-                texts[(row["case"], row["build"], row["device"])] = json.dumps(
-                    row.get("reason", {})
-                )
-    words = (
-        ("not ready after", "timed out", "deadline", "too long", "killed", "in time", "hang")
-        if do in ("hang", "spin")
-        else WORDS_OF["700" if do == "fault" else do]
-    )
+        rows = [row for row in map(json.loads, file) if "verdict" in row]
+    texts = {
+        (row["case"], row["build"], row["device"]): json.dumps(row.get("reason", {}))
+        for row in rows
+    }
+    late = ("not ready after", "timed out", "deadline", "too long", "killed", "in time", "hang")
+    words = late if do in ("hang", "spin") else WORDS_OF["700" if do == "fault" else do]
     return all(
         row[-1] == "hang" or any(word in texts[row[:3]] for word in words) for row in changed
     )

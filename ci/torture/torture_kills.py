@@ -2,72 +2,47 @@
 
 import collections
 
-import torture_memory
 import torture_scenes as scenes
+from torture_calls import counted
 from torture_run import Fault
 
-COLUMNS = (
-    "points",
-    "whole",
-    "worse",
-    "lost",
-    "doubled",
-    "bettered",
-    "orphan",
-    "hang",
-    "blocked",
-    "torn",
-)
+COLUMNS = "points whole worse lost doubled bettered orphan hang blocked torn status".split()
 MUST_BE_ZERO = COLUMNS[3:]
 NAMES = (
-    "run of 48",
-    "run of 48, worker",
-    "resume",
-    "decide",
-    "compile",
-    "bisect",
-    "merge, Python",
-    "report, Python",
-    "fuzz",
-    "gate",
-    "shrink of a record",
-    "cudnn install, Python",
+    *("run of 48", "run of 48, worker", "resume", "decide", "compile", "bisect", "merge, Python"),
+    *("report, Python", "fuzz", "gate", "shrink of a record", "cudnn install, Python"),
 )
-SLOW = ("bisect",)  # not among a few points
 CHANGES = "open,write,fsync,rename,close,mkdir"
 DEAD = ("crash", "exit_crash", "hang", "inconclusive")
 
 
 def points(scene, place):
-    count = torture_memory.counted(scene, place, Fault(scene.program, CHANGES))
-    place.clear()
-    writes = torture_memory.counted(scene, place, Fault(scene.program, "write"))
-    return [("kill", CHANGES, at) for at in range(1, count + 1)] + [
-        ("torn", "write", at) for at in range(1, writes + 1)
+    ways = (("kill", CHANGES), ("torn", "write"))
+    return [
+        (do, calls, at) for do, calls in ways for at in range(1, counted(scene, place, calls) + 1)
     ]
 
 
 def attempt(scene, place, point, base):
     do, calls, at = point
+    return struck(scene, place, Fault(scene.program, calls, at, do), base)
+
+
+def struck(scene, place, fault, base, allowed=None):
+    """One run with the fault, then the next run. `allowed`: how a signal may end a command; a kill ends it anyhow, and its worker's death ends none."""
     if not scenes.prepare(scene, place):
         return "unprepared", ""
-    ended = place.run(
-        scene.commands(place.folder),
-        Fault(scene.program, calls, at, do),
-        scene.seconds,
-        **scene.environment(place.folder),
-    )
+    ended = place.run_scene(scene, fault)
     if ended.orphans:
-        return "orphan", f"{ended.orphans} processes after 2 s"
+        return "orphan", f"{ended.orphans} processes are left"
     if ended.hung:
         return "hang", ended.err[-300:]
-    if scene.program != "facts-worker":
-        ended = place.run(
-            scene.commands(place.folder, "again" if scene.again else "words"),
-            timeout=scene.seconds,
-            **scene.environment(place.folder),
-        )
-        if ended.hung or ended.status not in scene.statuses:
+    killed = allowed is None
+    if ended.status not in scene.statuses and not (killed and scene.program == "facts-worker"):
+        if not killed and ended.status not in allowed:
+            return "status", f"{ended.status}: {ended.err[-300:]}"
+        ended = place.run_scene(scene, again=True)
+        if ended.hung or ended.status not in (scene.statuses if killed else (*scene.statuses, 1)):
             return "blocked", f"the next run: {ended.status}: {ended.err[-300:]}"
     return compared(scenes.produced(scene, place, ended), base), ended.err[-300:]
 
@@ -78,9 +53,8 @@ def compared(now, base):
     asked, due = (collections.Counter(row[:-1] for row in which["rows"]) for which in (now, base))
     if any(count > due[key] for key, count in asked.items() if key in due):
         return "doubled"
-    if {row[:3] for row in base["rows"]} - {row[:3] for row in now["rows"]} or now["files"] != base[
-        "files"
-    ]:
+    missing = {row[:3] for row in base["rows"]} - {row[:3] for row in now["rows"]}
+    if missing or now["files"] != base["files"]:
         return "lost"
     changed = [row for row in now["rows"] if row not in base["rows"]]
     if not changed and not now["complete"]:

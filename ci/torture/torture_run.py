@@ -47,11 +47,10 @@ class Ended:
     status: int  # -N: signal N
     out: bytes
     err: str
-    seconds: float
-    hung: bool = False
-    orphans: int = 0
-    calls: int = 0
-    fired: int = 0
+    hung: bool
+    orphans: int
+    calls: int
+    fired: int
 
 
 def adopt_orphans():
@@ -72,23 +71,22 @@ class Place:
     def clear(self):
         for name in os.listdir(self.folder):
             path = self.path(name)
-            shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(
-                path
-            ) else os.unlink(path)
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
 
     def worker(self, fault, count):
         """A worker's environment is the supervisor's to make: a script puts the fault into it. The script stays the same with another fault and
         without one: --resume believes only rows of the very same worker."""
         script, faults = self.path("worker.sh"), self.path("fault.sh")
-        preload = {"LD_PRELOAD": self.injector} if fault and fault.program == "facts-worker" else {}
-        trace = {"TORTURE_TRACE": "1"} if os.environ.get("TORTURE_TRACE") else {}
+        found = fault.variables(count) if fault else {}
+        if fault and fault.program == "facts-worker":
+            found["LD_PRELOAD"] = self.injector
+        if fault and os.environ.get("TORTURE_TRACE"):
+            found["TORTURE_TRACE"] = "1"
         with open(faults, "w", encoding="utf-8") as file:
-            file.writelines(
-                f"export {name}='{value}'\n"
-                for name, value in (
-                    {**fault.variables(count), **preload, **trace} if fault else {}
-                ).items()
-            )
+            file.writelines(f"export {name}='{value}'\n" for name, value in found.items())
         if fault:
             with open(script, "w", encoding="utf-8") as file:
                 file.write(
@@ -98,21 +96,8 @@ class Place:
         return script
 
     def environment(self, fault, count, **more):
-        kept = {
-            k: v
-            for k, v in os.environ.items()
-            if not k.startswith(
-                (
-                    "FACTS_",
-                    "TORTURE_A",
-                    "TORTURE_C",
-                    "TORTURE_D",
-                    "TORTURE_E",
-                    "TORTURE_P",
-                    "LD_PRELOAD",
-                )
-            )
-        }
+        ours = ("FACTS_", "LD_PRELOAD", *(f"TORTURE_{letter}" for letter in "ACDEP"))
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
         kept.update(
             FACTS_HOME=SOURCE,
             TMPDIR=self.folder,
@@ -134,12 +119,17 @@ class Place:
         kept.update(more)
         return kept
 
+    def run_scene(self, scene, fault=None, again=False, **more):
+        words = scene.next(self.folder) if again else scene.commands(self.folder)
+        return self.run(words, fault, scene.seconds, **scene.environment(self.folder), **more)
+
     def run(self, arguments, fault=None, timeout=300.0, before=None, out=None, prefix=(), **more):
         """`before()` is called in the new process; `out` is another standard output; `prefix` are words before the command."""
         count = self.path("count")
         with open(count, "wb") as file:
             file.write(bytes(16))
-        started, hung = time.monotonic(), False
+        hung = False
+        environment = self.environment(fault, count, **more)
         with open(self.path("out"), "wb") as printed, open(self.path("err"), "wb") as err:
             process = subprocess.Popen(
                 [*prefix, os.path.join(self.programs, arguments[0]), *arguments[1:]],
@@ -148,9 +138,7 @@ class Place:
                 stderr=err,
                 cwd=self.folder,
                 preexec_fn=before,
-                env={
-                    k: v for k, v in self.environment(fault, count, **more).items() if v is not None
-                },
+                env={k: v for k, v in environment.items() if v is not None},
                 start_new_session=True,
             )
             if fault and fault.do == "stop":
@@ -161,24 +149,12 @@ class Place:
                 hung = True
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        seconds = time.monotonic() - started
         orphans = reap()
-        with (
-            open(self.path("out"), "rb") as printed,
-            open(self.path("err"), "rb") as err,
-            open(count, "rb") as counted,
-        ):
+        with open(count, "rb") as counted:
             calls, fired = struct.unpack("QQ", counted.read(16))
-            return Ended(
-                process.returncode,
-                printed.read(),
-                err.read().decode(errors="replace"),
-                seconds,
-                hung,
-                orphans,
-                calls,
-                fired,
-            )
+        with open(self.path("out"), "rb") as printed, open(self.path("err"), "rb") as err:
+            said = err.read().decode(errors="replace")
+            return Ended(process.returncode, printed.read(), said, hung, orphans, calls, fired)
 
 
 def go_on(process):
@@ -238,26 +214,19 @@ def rows(path):
     if not os.path.exists(path):
         return found, bad, complete
     with open(path, "rb") as file:
-        for text in file.read().split(b"\n"):
-            if not text:
-                continue
+        for text in filter(None, file.read().split(b"\n")):
             try:
                 line = json.loads(text)
-            except (ValueError, RecursionError):
+            except ValueError:
                 bad += 1
                 continue
-            end = line.get("end") if isinstance(line, dict) else None
-            complete |= isinstance(end, dict) and bool(end.get("complete"))
-            if isinstance(line, dict) and "verdict" in line and "case" in line:
+            complete |= bool(line.get("end", {}).get("complete"))
+            if "verdict" in line:
                 key = (line["case"], line.get("build", ""), line.get("device", ""))
                 row = (*key, line.get("config", -1), line["verdict"])
                 if line["verdict"] == "inconclusive" and line.get("stage"):
-                    without[repr(key)] = row  # no answer: it is asked again, and the answer counts
+                    without[key] = row  # no answer: it is asked again, and the answer counts
                 else:
-                    without.pop(repr(key), None)
+                    without.pop(key, None)
                     found.append(row)
-    return (
-        sorted(found + list(without.values()), key=repr),
-        bad,
-        complete,
-    )  # of a hostile record a member may have any type
+    return sorted([*found, *without.values()], key=repr), bad, complete

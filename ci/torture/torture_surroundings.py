@@ -4,23 +4,15 @@ import os
 import resource
 import subprocess
 
-import torture_memory
 import torture_scenes as scenes
+from torture_calls import finishes, judged
 
-COLUMNS = (
-    "points",
-    "refused",
-    "harmless",
-    "crash",
-    "hang",
-    "silent",
-    "blamed",
-    "mute",
-    "orphan",
-    "lost",
-)
+COLUMNS = "points refused harmless crash hang silent blamed mute orphan lost".split()
 MUST_BE_ZERO = COLUMNS[3:]
-NAMES = ("list", "cudnn list", "import", "run", "decide", "compile", "merge", "report, Python")
+NAMES = (
+    *("list", "cudnn list", "import", "run", "decide", "compile"),
+    *("merge, Python", "report, Python"),
+)
 SIZES = [4 * n for n in range(1, 37)] + [192, 256, 384, 512]  # kilobytes of a file system
 FULL = ("output", "cache", "TMPDIR")
 STRANGE = ("a b", "a%sb%n", "a\nb", "-o", "\u202etxt", "ä")
@@ -58,30 +50,16 @@ PLAIN = {
 def points(scene, place):
     """Full file systems need a mount namespace: where there is none, they are not among the points."""
     finds = scene.name == "cudnn list"  # prints what lies in the user's folders
-    found = [("plain", name) for name in PLAIN if not (finds and "HOME" in name)] + [
-        ("stdout", "/dev/full"),
-        ("stdout", "nobody reads it"),
-    ]
+    found = [("plain", name) for name in PLAIN if not (finds and "HOME" in name)]
+    found += [("stdout", "/dev/full"), ("stdout", "nobody reads it")]
     found += [("folder", name) for name in STRANGE]
-    if may_mount():
-        found += [
-            ("full", what, size)
-            for what in FULL
-            for size in SIZES
-            if not (finds and what == "cache")
-        ]
-    return found
+    disks = [what for what in FULL if not (finds and what == "cache")] if may_mount() else ()
+    return found + [("full", what, size) for what in disks for size in SIZES]
 
 
 def may_mount():
-    return (
-        subprocess.run(
-            ["unshare", "-Urm", "mount", "-t", "tmpfs", "-o", "size=16k", "none", "/mnt"],
-            capture_output=True,
-            check=False,
-        ).returncode
-        == 0
-    )
+    words = "unshare -Urm mount -t tmpfs -o size=16k none /mnt".split()
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
 def attempt(scene, place, point, base):
@@ -90,39 +68,34 @@ def attempt(scene, place, point, base):
     kind, name = point[0], point[1]
     if kind == "folder":
         return in_folder(scene, place, name, base)
-    ended = {"plain": plain, "stdout": to_stdout, "full": on_full_disk}[kind](
-        scene, place, *point[1:]
-    )
-    word = torture_memory.judged(scene, place, ended, base)
+    ways = {"plain": plain, "stdout": to_stdout, "full": on_full_disk}
+    ended = ways[kind](scene, place, *point[1:])
+    word = judged(scene, place, ended, base)
     unseen = name in ("closed stderr", "all three closed", "ulimit -f 0") or kind == "stdout"
-    if (
-        word == "mute"
-        and unseen
-        or word in ("silent", "crash")
-        and name in ("closed stdout", "all three closed")
-        and ended.status == 0
-        and not ended.out
-    ):
+    no_output = (
+        name in ("closed stdout", "all three closed") and ended.status == 0 and not ended.out
+    )
+    if word == "mute" and unseen or word in ("silent", "crash") and no_output:
         word = "refused"  # nobody reads the message
     if name == "nobody reads it" and ended.status in (-13, 0):
         word = "refused"  # as every program ends there
-    if word == "refused" and kind == "full" and scene.again and not finishes(scene, place, base):
+    if word == "refused" and kind == "full" and not finishes(scene, place, base, ("rows",)):
         word = "lost"
     return word, f"exit {ended.status}: {ended.err[-300:]}"
 
 
 def plain(scene, place, name):
-    return place.run(scene.commands(place.folder), timeout=scene.seconds, **PLAIN[name])
+    return place.run_scene(scene, **PLAIN[name])
 
 
 def to_stdout(scene, place, name):
     if name == "/dev/full":
         with open(name, "wb") as full:
-            return place.run(scene.commands(place.folder), timeout=scene.seconds, out=full)
+            return place.run_scene(scene, out=full)
     read, write = os.pipe()
     os.close(read)
     try:
-        return place.run(scene.commands(place.folder), timeout=scene.seconds, out=write)
+        return place.run_scene(scene, out=write)
     finally:
         os.close(write)
 
@@ -153,14 +126,6 @@ def on_full_disk(scene, place, what, size):
     return ended
 
 
-def finishes(scene, place, base):
-    ended = place.run(scene.commands(place.folder, "again"), timeout=scene.seconds)
-    return (
-        ended.status in scene.statuses
-        and scenes.produced(scene, place, ended)["rows"] == base["rows"]
-    )
-
-
 def in_folder(scene, place, name, base):
     """Everything lies in a folder of that name, and so do the outputs."""
     folder = place.path(name)
@@ -168,7 +133,5 @@ def in_folder(scene, place, name, base):
     strange = type(place)(folder, place.programs, place.injector)
     if not scenes.prepare(scene, strange):
         return "unprepared", ""
-    ended = strange.run(scene.commands(folder), timeout=scene.seconds)
-    return torture_memory.judged(
-        scene, strange, ended, base
-    ), f"exit {ended.status}: {ended.err[-300:]}"
+    ended = strange.run_scene(scene)
+    return judged(scene, strange, ended, base), f"exit {ended.status}: {ended.err[-300:]}"
