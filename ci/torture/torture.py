@@ -17,7 +17,7 @@ import torture_scenes as scenes
 from torture_run import SOURCE, Place, adopt_orphans
 
 PARTS = {
-    "memory": "each allocation of a worker fails once, and from there on for ever",
+    "memory": "each allocation of a run fails once, and from there on for ever",
     "calls": "each system call on files fails once, or does half of its work",
     "kills": "SIGKILL at each system call that changes a file, then the next run",
     "surroundings": "full disks, closed files, limits, strange paths",

@@ -1,11 +1,11 @@
-"""Part memory: each allocation of a worker fails once, and from there on for ever. `facts` ends at its first one (harness/src/ending)."""
+"""Part memory: each allocation of a run fails once, and from there on for ever. `facts` ends at its own first one (harness/src/ending): one scene of it."""
 
 from torture_calls import COLUMNS as COLUMNS
 from torture_calls import MUST_BE_ZERO as MUST_BE_ZERO
 from torture_calls import attempt as attempt
 from torture_calls import counted
 
-NAMES = ("run, worker",)
+NAMES = ("run", "run, worker")
 
 
 def points(scene, place):

@@ -26,26 +26,26 @@ IN_REACH(__real_fattn_backward(plan, tensors, stream))
 WRAP(fattn_call_check, (const fattn_plan *plan, const fattn_tensors *tensors,
                         const int64_t elements[FATTN_RAGGED_TENSORS], struct CUstream_st *stream))
 IN_REACH(__real_fattn_call_check(plan, tensors, elements, stream))
-WRAP(fattn_buffer_write, (fattn_context * context, void *to, const void *from_host, size_t bytes))
-IN_REACH(__real_fattn_buffer_write(context, to, from_host, bytes))
-WRAP(fattn_buffer_read, (fattn_context * context, void *to_host, const void *from, size_t bytes))
-IN_REACH(__real_fattn_buffer_read(context, to_host, from, bytes))
+WRAP(fattn_buffer_write, (fattn_context * of, void *to, const void *from_host, size_t bytes))
+IN_REACH(__real_fattn_buffer_write(of, to, from_host, bytes))
+WRAP(fattn_buffer_read, (fattn_context * of, void *to_host, const void *from, size_t bytes))
+IN_REACH(__real_fattn_buffer_read(of, to_host, from, bytes))
 
 static gpu_driver plain; /* as no test has changed it */
 
-WRAP(fattn_buffer_create, (void **out, fattn_context *context, size_t bytes))
+WRAP(fattn_buffer_create, (void **out, fattn_context *of, size_t bytes))
 {
     gpu_address at = 0;
-    (void)context;
+    (void)of;
     const int error = plain.memory_alloc(&at, bytes);
     *out = (void *)(uintptr_t)at;
     return error ? FATTN_NO_MEMORY : FATTN_OK;
 }
 
-void __wrap_fattn_buffer_destroy(fattn_context *context, void *buffer);
-void __wrap_fattn_buffer_destroy(fattn_context *context, void *buffer)
+void __wrap_fattn_buffer_destroy(fattn_context *of, void *buffer);
+void __wrap_fattn_buffer_destroy(fattn_context *of, void *buffer)
 {
-    (void)context;
+    (void)of;
     plain.memory_free((gpu_address)(uintptr_t)buffer);
 }
 

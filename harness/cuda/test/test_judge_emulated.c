@@ -12,6 +12,13 @@ typedef struct judged {
     int32_t expects[2 * 7];
 } judged;
 
+/* Where element n lies: of channel n % 8, row n / 8 % 7, head n / 56 % 3. */
+static int64_t place_of(const facts_tensor *t, int64_t n)
+{
+    return t->first + n / 168 * t->stride[0] + n / 56 % 3 * t->stride[1] +
+           n / 8 % 7 * t->stride[2] + n % 8;
+}
+
 /* An answer within its bounds but for faults of every kind. */
 static judged make_judged(void)
 {
@@ -23,15 +30,12 @@ static judged make_judged(void)
     for (int64_t i = 0; i < j.tensor.elements; i++)
         facts_store(FATTN_F16, j.storage, i, facts_pattern_code(FATTN_F16, FACTS_PATTERN_A, i));
     for (int64_t n = 0; n < (int64_t)j.elements; n++) {
-        const int64_t d = n % 8, s = n / 8 % 7, h = n / 56 % 3, b = n / 168;
-        j.want[n] = n % 8 == 7 && s == 2 ? 0.0 : sin((double)n);
+        j.want[n] = n % 8 == 7 && n / 8 % 7 == 2 ? 0.0 : sin((double)n);
         j.sigma[n] = j.want[n] == 0.0 ? 0.0 : 0.001;
         j.bound[n] = j.want[n] == 0.0 ? 0.0 : 0.01;
         double got = j.want[n] + (n % 31 == 0 ? 0.5 : 0.0005) * cos((double)n);
         if (n % 53 != 0)
-            facts_store(FATTN_F16, j.storage,
-                        j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] +
-                            s * j.tensor.stride[2] + d,
+            facts_store(FATTN_F16, j.storage, place_of(&j.tensor, n),
                         n % 47 == 0 ? 0x7C00 : facts_encode(FATTN_F16, got));
     }
     j.expects[5] = FACTS_EXPECTS_ANYTHING;
@@ -67,8 +71,7 @@ static void same_rows(const facts_judged_row *a, const facts_judged_row *b)
 static facts_judged_row row_in_c(const judged *j, const facts_limits *limits, int64_t n,
                                  const void *storage, facts_lie lie)
 {
-    const facts_tensor *t = &j->tensor;
-    const int64_t s = n % 7, h = n / 7 % 3, b = n / 21;
+    const int64_t s = n % 7, b = n / 21;
     facts_judged_row row;
     facts_judged_row_begin(&row);
     for (int64_t d = 0; d < 8; d++) {
@@ -77,7 +80,7 @@ static facts_judged_row row_in_c(const judged *j, const facts_limits *limits, in
                                     .bound = j->bound[8 * n + d],
                                     .channel = (int32_t)d,
                                     .expects = j->expects[b * 7 + s] };
-        at.place = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d;
+        at.place = place_of(&j->tensor, 8 * n + d);
         if (storage) {
             at.code = facts_load(FATTN_F16, storage, at.place);
             facts_judged_row_add(&row, limits, &at);
@@ -90,10 +93,10 @@ static facts_judged_row row_in_c(const judged *j, const facts_limits *limits, in
     return row;
 }
 
+TestSuite(emulated, .init = open_emulated, .fini = close_emulated);
+
 Test(emulated, rows_are_judged_alike)
 {
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
     judged j = make_judged();
     facts_rule rule = { .expected = { j.want, j.sigma, j.bound, NULL, NULL },
                         .pattern = FACTS_PATTERN_A };
@@ -124,7 +127,6 @@ Test(emulated, rows_are_judged_alike)
         }
     }
     free_judged(&j);
-    close_emulated(gpu, context);
 }
 
 static void same_judgement(const facts_judgement *a, const facts_judgement *b)
@@ -150,14 +152,10 @@ static judged make_subtle(bool gain)
     judged j = make_judged();
     j.expects[13] = FACTS_EXPECTS_ANYTHING;
     for (int64_t n = 0; n < (int64_t)j.elements; n++) {
-        const int64_t d = n % 8, s = n / 8 % 7, h = n / 56 % 3, b = n / 168;
         const double size = gain || n / 8 != 20 ? 1.0 : 3.0;
         j.want[n] = 2.0 * sin(1.0 + (double)n), j.sigma[n] = 0.01, j.bound[n] = 0.1;
         const double got = j.want[n] * (gain ? 1.01 : 1.0) + 0.01 * size * cos(7.0 * (double)n);
-        facts_store(FATTN_F16, j.storage,
-                    j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] +
-                        s * j.tensor.stride[2] + d,
-                    facts_encode(FATTN_F16, got));
+        facts_store(FATTN_F16, j.storage, place_of(&j.tensor, n), facts_encode(FATTN_F16, got));
     }
     return j;
 }
@@ -166,8 +164,6 @@ static judged make_subtle(bool gain)
 
 Test(emulated, slices_say_what_their_rows_say)
 {
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
     for (int kind = 0; kind < 3; kind++) {
         judged j = kind == 0 ? make_judged() : make_subtle(kind == 1);
         double nu[42], neff[42];
@@ -186,8 +182,8 @@ Test(emulated, slices_say_what_their_rows_say)
         };
         facts_judged_slice reported[1];
         facts_asked asked[MANY_QUESTIONS];
-        for (int n = 0; n < MANY_QUESTIONS;
-             n++) { /* the last is about the answer, the others about a lie in the first head */
+        /* The last is about the answer, the others about a lie in the first head. */
+        for (int n = 0; n < MANY_QUESTIONS; n++) {
             asked[n] = (facts_asked){ .tensor = &j.tensor,
                                       .lie = FACTS_LIE_ROW,
                                       .limits = limits,
@@ -196,14 +192,9 @@ Test(emulated, slices_say_what_their_rows_say)
                                       .out = reported };
             asked[n].part.batches = asked[n].part.heads = 1;
         }
-        asked[MANY_QUESTIONS - 1] = (facts_asked){ .tensor = &j.tensor,
-                                                   .storage = j.storage,
-                                                   .lie = FACTS_LIE_COUNT,
-                                                   .limits = limits,
-                                                   .expects = j.expects,
-                                                   .part = all,
-                                                   .weights = weights,
-                                                   .out = slices };
+        facts_asked *answer = &asked[MANY_QUESTIONS - 1];
+        answer->storage = j.storage, answer->lie = FACTS_LIE_COUNT, answer->part = all;
+        answer->weights = weights, answer->out = slices;
         cr_assert_eq(facts_gpu_judge(gpu, &asked[0], rows), FATTN_OK);
         int64_t moved = 0, refused = 0;
         for (int n = 0; n < 7; n++)
@@ -224,54 +215,10 @@ Test(emulated, slices_say_what_their_rows_say)
         cr_expect(kind == 0 || (here.ratio > 1 && here.wrong == 0));
         free_judged(&j);
     }
-    close_emulated(gpu, context);
-}
-
-Test(emulated, a_slice_of_heads_and_a_sample_of_rows_are_judged_as_in_the_whole)
-{
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    judged j = make_judged();
-    facts_rule rule = { .expected = { j.want, j.sigma, j.bound, NULL, NULL },
-                        .pattern = FACTS_PATTERN_A };
-    facts_limits limits = facts_judge_limits(&j.tensor, &rule);
-    const int64_t sample[] = { 0, 2, 5, 6 }, first = (1 * 3 + 1) * 7; /* batch 1, heads 1 and 2 */
-    double want[2 * 4 * 8], sigma[2 * 4 * 8], bound[2 * 4 * 8];
-    for (int64_t n = 0; n < 8; n++)
-        for (int64_t d = 0; d < 8; d++) {
-            const int64_t from = (first + n / 4 * 7 + sample[n % 4]) * 8 + d;
-            want[8 * n + d] = j.want[from], sigma[8 * n + d] = j.sigma[from],
-                         bound[8 * n + d] = j.bound[from];
-        }
-    facts_part part = { .b = 1,
-                        .batches = 1,
-                        .h = 1,
-                        .heads = 2,
-                        .rows = sample,
-                        .row_count = 4,
-                        .want = want,
-                        .sigma = sigma,
-                        .bound = bound };
-    facts_judged_row rows[8];
-    facts_asked asked = { .tensor = &j.tensor,
-                          .storage = j.storage,
-                          .limits = limits,
-                          .expects = j.expects,
-                          .part = part };
-    cr_assert_eq(facts_gpu_judge(gpu, &asked, rows), FATTN_OK);
-    for (int64_t n = 0; n < 8; n++) {
-        facts_judged_row right =
-            row_in_c(&j, &limits, first + n / 4 * 7 + sample[n % 4], j.storage, FACTS_LIE_COUNT);
-        same_rows(&rows[n], &right);
-    }
-    free_judged(&j);
-    close_emulated(gpu, context);
 }
 
 Test(emulated, other_bits_hashes_and_what_was_never_written)
 {
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
     judged j = make_judged();
     size_t bytes = (size_t)j.tensor.elements * 2;
     unsigned char *other = malloc(bytes);
@@ -319,23 +266,12 @@ Test(emulated, other_bits_hashes_and_what_was_never_written)
     cr_expect_eq(found.unwritten, unwritten);
     cr_expect_eq(found.not_finite, not_finite);
     cr_expect(found.first_unwritten[0] == 0 && found.first_unwritten[3] == 0);
-    free(other);
-    free_judged(&j);
-    close_emulated(gpu, context);
-}
-
-Test(emulated, doubles_are_rounded_alike)
-{
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    judged j = make_judged();
-    size_t bytes = (size_t)j.tensor.elements * 2;
     unsigned char *here = calloc(bytes, 1), *there = calloc(bytes, 1);
     facts_round_into(&j.tensor, j.want, 0.5, here);
     cr_expect_eq(facts_gpu_round(gpu, &j.tensor, j.want, 0.5, there), FATTN_OK);
-    cr_expect(memcmp(here, there, bytes) == 0);
+    cr_expect(memcmp(here, there, bytes) == 0, "doubles are rounded alike");
     free(here);
     free(there);
+    free(other);
     free_judged(&j);
-    close_emulated(gpu, context);
 }

@@ -5,11 +5,11 @@
 #include "../../test/numbers/numbers.h"
 #include "../calls.h"
 
+TestSuite(emulated, .init = open_emulated, .fini = close_emulated);
+
 Test(emulated, poison_and_guards_are_the_same_bytes)
 {
     static const int32_t dtypes[] = { FATTN_BF16, FATTN_F16, FATTN_F32, FATTN_E4M3, FATTN_E5M2 };
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B; pattern++)
             for (int64_t skew = 0; skew < 4; skew++) {
@@ -30,13 +30,10 @@ Test(emulated, poison_and_guards_are_the_same_bytes)
                 free(here);
                 free(there);
             }
-    close_emulated(gpu, context);
 }
 
 Test(emulated, every_changed_byte_outside_the_tensors_is_found)
 {
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
     facts_tensor t = gappy(FATTN_F16, 1);
     const facts_tensor *list[] = { &t };
     facts_image image;
@@ -57,13 +54,10 @@ Test(emulated, every_changed_byte_outside_the_tensors_is_found)
     }
     facts_image_destroy(&image);
     free(bytes);
-    close_emulated(gpu, context);
 }
 
 Test(emulated, copies_noise_and_differences)
 {
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
     enum { BYTES = 1003 };
     _Alignas(16) unsigned char a[BYTES + 1], b[BYTES + 1] = { 0 };
     int64_t differ;
@@ -78,15 +72,12 @@ Test(emulated, copies_noise_and_differences)
     cr_expect_eq(differ, 4);
     cr_expect_eq(facts_gpu_set(gpu, a, 0x3C, BYTES), FATTN_OK);
     cr_expect(a[0] == 0x3C && a[1002] == 0x3C && a[BYTES] == 9);
-    close_emulated(gpu, context);
 }
 
 Test(emulated, what_is_put_off_is_done_at_the_end_however_much_it_is)
 {
     enum { MANY = 2 * FACTS_PLACES_TOGETHER + 3, BYTES = 64 };
     static _Alignas(16) unsigned char from[MANY][BYTES], to[MANY][BYTES];
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
     int64_t differ[MANY], none = 0;
     memset(from, 5, sizeof from);
     facts_gpu_together_begin(gpu);
@@ -104,7 +95,6 @@ Test(emulated, what_is_put_off_is_done_at_the_end_however_much_it_is)
     for (int n = 0; n < MANY - 1; n++)
         none += differ[n];
     cr_expect(none == 0 && differ[MANY - 1] == 1);
-    close_emulated(gpu, context);
 }
 
 /* Two small blocks, one that fits exactly behind them, and one for which there is no room. They
@@ -114,8 +104,6 @@ Test(emulated, what_is_collected_is_there_at_the_end_however_much_it_is)
     enum { ROOM = 64 << 10, SMALL = 37, FITS = ROOM - 2 * 48 };
     static const size_t bytes[] = { SMALL, SMALL, FITS, 1 };
     static _Alignas(16) unsigned char from[4][ROOM + 16], to[4][ROOM];
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
     int64_t differ;
     for (int n = 0; n < 4; n++)
         for (size_t i = 0; i < sizeof from[n]; i++)
@@ -132,5 +120,4 @@ Test(emulated, what_is_collected_is_there_at_the_end_however_much_it_is)
             cr_expect(memcmp(to[n], from[n] + n, bytes[n]) == 0 && to[n][bytes[n]] == 0, "block %d",
                       n);
     }
-    close_emulated(gpu, context);
 }

@@ -27,18 +27,12 @@ int __wrap_facts_reference_judges(facts_reference *reference, const facts_who *w
 
 /* What a plan is answered; 0: it is made. */
 static fattn_status plan_status;
-fattn_status __real_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context,
-                                   const fattn_problem *problem, const fattn_plan_options *options,
-                                   bool *loaded);
-fattn_status __wrap_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context,
-                                   const fattn_problem *problem, const fattn_plan_options *options,
-                                   bool *loaded);
-fattn_status __wrap_facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context,
-                                   const fattn_problem *problem, const fattn_plan_options *options,
-                                   bool *loaded)
+WRAP(facts_plan_get,
+     (fattn_plan * *out, facts_plans *plans, fattn_context *of, const fattn_problem *problem,
+      const fattn_plan_options *options, bool *loaded))
 {
     return plan_status ? plan_status
-                       : __real_facts_plan_get(out, plans, context, problem, options, loaded);
+                       : __real_facts_plan_get(out, plans, of, problem, options, loaded);
 }
 
 /* From this step on the device is broken; 0: it is not. */
@@ -49,26 +43,20 @@ static bool is_broken(void)
     return breaks_at && ++steps >= breaks_at;
 }
 
-fattn_status __real_facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
-fattn_status __wrap_facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
-fattn_status __wrap_facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes)
+WRAP(facts_gpu_make, (facts_gpu * of, void **out, size_t bytes))
 {
     *out = NULL;
-    return is_broken() ? FATTN_DEVICE_FAULT : __real_facts_gpu_make(gpu, out, bytes);
+    return is_broken() ? FATTN_DEVICE_FAULT : __real_facts_gpu_make(of, out, bytes);
 }
 
-fattn_status __real_facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes);
-fattn_status __wrap_facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes);
-fattn_status __wrap_facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes)
+WRAP(facts_gpu_fetch, (facts_gpu * of, void *to_host, const void *from, size_t bytes))
 {
-    return is_broken() ? FATTN_DEVICE_FAULT : __real_facts_gpu_fetch(gpu, to_host, from, bytes);
+    return is_broken() ? FATTN_DEVICE_FAULT : __real_facts_gpu_fetch(of, to_host, from, bytes);
 }
 
-fattn_status __real_facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes);
-fattn_status __wrap_facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes);
-fattn_status __wrap_facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes)
+WRAP(facts_gpu_send, (facts_gpu * of, void *to, const void *from_host, size_t bytes))
 {
-    return is_broken() ? FATTN_DEVICE_FAULT : __real_facts_gpu_send(gpu, to, from_host, bytes);
+    return is_broken() ? FATTN_DEVICE_FAULT : __real_facts_gpu_send(of, to, from_host, bytes);
 }
 
 typedef struct served {
@@ -82,16 +70,13 @@ static void take(char *to, size_t capacity, const json_t *object, const char *ke
     snprintf(to, capacity, "%s", text ? text : "");
 }
 
-/* The last line of the replies. */
 /* Serves these in one process. Returns the last reply; *lost: whether the worker lost its GPU. */
 static json_t *last_reply_to(const facts_request *requests, size_t count, bool ran, bool *lost)
 {
     static char text[1 << 16];
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = {
-        .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .ran = ran
-    };
+    open_emulated();
+    facts_worker worker = worker_with(gpu);
+    worker.ran = ran;
     cr_assert_eq(facts_plans_open(&worker.plans, context, "", false), FATTN_OK);
     FILE *file = tmpfile();
     const int before = dup(STDOUT_FILENO);
@@ -105,7 +90,7 @@ static json_t *last_reply_to(const facts_request *requests, size_t count, bool r
     cr_assert_gt(n, 1);
     const char *last = memrchr(text, '\n', (size_t)n - 1), *line = last ? last + 1 : text;
     fclose(file);
-    close_emulated(gpu, context);
+    close_emulated();
     free(worker.plans);
     return json_loadb(line, (size_t)(text + n - line), 0, NULL);
 }
@@ -132,50 +117,45 @@ static served serve(int first, int then, bool ran)
     return out;
 }
 
-Test(serve, an_oracle_that_works_gives_a_pass)
+Test(serve, what_the_oracle_answers_is_held_against_no_engine_that_was_not_launched)
 {
-    const served s = serve(0, 0, false);
-    cr_expect(strcmp(s.verdict, "pass") == 0 && !s.lost && !s.bye, "%s: %s", s.verdict, s.text);
-}
-
-Test(serve, a_fault_of_ours_before_any_engine_has_run_is_no_finding)
-{
-    const served s = serve(EIO, 0, false);
-    cr_expect_str_eq(s.verdict, "inconclusive", "%s: %s", s.verdict, s.text);
-    cr_expect_str_eq(s.class_word, "internal");
-    cr_expect(strstr(s.text, "before an engine ran: emulated") == s.text, "%s", s.text);
-    cr_expect(s.lost && s.bye && !s.again, "the context is dead");
-}
-
-Test(serve, kernels_that_a_broken_device_does_not_load_are_no_lack_of_memory)
-{
-    const served s = serve(ENOEXEC, 0, false);
-    cr_expect_str_eq(s.class_word, "internal", "%s: %s", s.verdict, s.text);
-    cr_expect(s.lost && s.bye, "the context is dead");
-}
-
-Test(serve, a_fault_after_another_case_is_asked_of_another_worker)
-{
-    const served s = serve(EIO, 0, true);
-    cr_expect(s.again && s.lost, "%s: %s", s.verdict, s.text);
-}
-
-Test(serve, a_fault_after_another_configuration_is_too)
-{
-    const served s = serve(0, EIO, true);
-    cr_expect(s.again && s.lost, "%s: %s", s.verdict, s.text);
-}
-
-Test(serve, a_plan_that_a_broken_device_refuses_is_no_finding)
-{
-    plan_status = FATTN_DEVICE_FAULT;
-    const served first = serve(0, 0, false), later = serve(0, 0, true);
-    plan_status = FATTN_OK;
-    cr_expect_str_eq(first.verdict, "inconclusive", "%s: %s", first.verdict, first.text);
-    cr_expect_str_eq(first.class_word, "internal");
-    cr_expect(strstr(first.text, "before an engine ran: ") == first.text, "%s", first.text);
-    cr_expect(first.lost && first.bye && !first.again, "the context is dead");
-    cr_expect(later.again && later.lost, "another worker is asked");
+    static const struct {
+        const char *name;
+        int first, then;
+        fattn_status plan;
+        bool ran; /* another case or configuration before */
+        const char *verdict, *class_word, *text;
+        bool again, lost;
+    } rows[] = {
+        { "it works", 0, 0, 0, false, "pass", "", "", false, false },
+        { "a fault before any engine has run", EIO, 0, 0, false, "inconclusive", "internal",
+          "before an engine ran: emulated", false, true },
+        { "kernels that a broken device does not load", ENOEXEC, 0, 0, false, "inconclusive",
+          "internal", "", false, true },
+        { "a fault after another case", EIO, 0, 0, true, "", "", "", true, true },
+        { "a fault after another configuration", 0, EIO, 0, true, "", "", "", true, true },
+        { "a plan that a broken device refuses", 0, 0, FATTN_DEVICE_FAULT, false, "inconclusive",
+          "internal", "before an engine ran: ", false, true },
+        { "such a plan after another case", 0, 0, FATTN_DEVICE_FAULT, true, "", "", "", true,
+          true },
+        { "a NaN of the case's own forward", 0, ENOTSUP, 0, true, "nan", "",
+          "its own forward: a NaN", false, false },
+        { "a lack of memory", 0, ENOMEM, 0, true, "inconclusive", "no_memory",
+          "no memory for the reference", false, false },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        plan_status = rows[i].plan;
+        const served s = serve(rows[i].first, rows[i].then, rows[i].ran);
+        cr_expect_eq(s.lost, rows[i].lost, "%s", rows[i].name);
+        cr_expect_eq(s.again, rows[i].again, "%s", rows[i].name);
+        if (rows[i].again)
+            continue; /* another worker is asked */
+        cr_expect_str_eq(s.verdict, rows[i].verdict, "%s: %s: %s", rows[i].name, s.verdict, s.text);
+        cr_expect_eq(s.bye, rows[i].lost, "%s", rows[i].name);
+        cr_expect(strstr(s.class_word, rows[i].class_word) != NULL, "%s: %s", rows[i].name,
+                  s.class_word);
+        cr_expect(strstr(s.text, rows[i].text) != NULL, "%s: %s", rows[i].name, s.text);
+    }
 }
 
 Test(serve, a_device_that_breaks_at_any_step_is_no_answer_and_no_lack_of_memory)
@@ -197,43 +177,19 @@ Test(serve, a_device_that_breaks_at_any_step_is_no_answer_and_no_lack_of_memory)
     cr_expect(at > 10 && !broke, "%d steps", at);
 }
 
-Test(serve, a_nan_of_the_cases_own_forward_is_no_lack_of_memory)
-{
-    const served s = serve(0, ENOTSUP, true);
-    cr_expect_str_eq(s.verdict, "nan", "%s: %s", s.verdict, s.text);
-    cr_expect(strstr(s.text, "its own forward: a NaN") && !s.lost && !s.again, "%s", s.text);
-}
-
-Test(serve, a_lack_of_memory_is_one)
-{
-    const served s = serve(0, ENOMEM, true);
-    cr_expect_str_eq(s.verdict, "inconclusive");
-    cr_expect_str_eq(s.class_word, "no_memory");
-    cr_expect_str_eq(s.text, "no memory for the reference");
-}
+#define KEPT "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal"
 
 Test(serve, what_is_kept_is_launched_again)
 {
     static const facts_request requests[] = {
-        { .id = 1,
-          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
-          .what = FACTS_DO_RUN,
-          .keep = true },
-        { .id = 2,
-          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
-          .what = FACTS_DO_TIME },
-        { .id = 3,
-          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
-          .what = FACTS_DO_TIME },
+        { .id = 1, .text = KEPT, .what = FACTS_DO_RUN, .keep = true },
+        { .id = 2, .text = KEPT, .what = FACTS_DO_TIME },
+        { .id = 3, .text = KEPT, .what = FACTS_DO_TIME },
         { .id = 4,
           .text = "pass=fwd dtype=bf16 b=1 h=2 s=25 d=16",
           .what = FACTS_DO_TIME }, /* never run */
-        { .id = 5,
-          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
-          .what = FACTS_DO_RUN },
-        { .id = 6,
-          .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal",
-          .what = FACTS_DO_TIME }, /* not kept */
+        { .id = 5, .text = KEPT, .what = FACTS_DO_RUN },
+        { .id = 6, .text = KEPT, .what = FACTS_DO_TIME }, /* not kept */
     };
     bool lost;
     emulated_oracle_trims = 0;

@@ -2,203 +2,135 @@
  * compare and judge. What comes out must be what comes out where everything is here. */
 #include <errno.h>
 
-#include "../../test/case/resolved.h"
 #include "../../test/judge/outcomes.h"
 #include "hidden_memory.h"
 #include "night.h"
 #include "numbers/fill/seen.h"
 #include "worker/exec/judging.h"
 
-static facts_worker cpu_with(fattn_context *context)
+static void open_shown(void)
 {
-    return (facts_worker){ .context = context, .device = FACTS_DEVICE_CPU };
+    show_memory();
+    open_emulated();
 }
 
-Test(emulated, forwards_end_as_they_do_here)
-{
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16", "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=f16 b=2 h=2 s=24/40 d=16 mask=causal layout=sbhd want=max+sum_exp",
-                 "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=nan stride=gap:o.s.8",
-                 "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=f32 b=1 h=2 s=33 d=8 bias=1hss fill=needle", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 repeat=3", "gpu");
-    close_emulated(gpu, context);
-}
+TestSuite(emulated, .init = open_emulated, .fini = close_emulated);
+TestSuite(shown, .init = open_shown, .fini = close_emulated); /* the test plays the kernel */
 
-Test(emulated, backwards_too)
-{
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    for (int seed = 1; seed <= (night() ? 6 : 2);
-         seed++) { /* some read their own forward's O and Stats */
-        char text[200];
-        snprintf(text, sizeof text, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16 seed=%d", seed);
-        compare_case(cpu_with(context), gpu, text, "gpu");
-    }
-    compare_case(
-        cpu_with(context), gpu,
-        "pass=bwd dtype=f16 b=2 h=2 s=20 d=16 mask=causal bias=1hss dbias=1 deterministic=1",
-        "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=bwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=inf", "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=bwd dtype=bf16 b=2 h=4/2 s=20 d=16 bias=11ss dbias=1 stride=broadcast:do.s "
-                 "fill=needle",
-                 "gpu");
-    close_emulated(gpu, context);
-}
-
-/* The rest of the surface, by its own oracle there where that knows it. */
-Test(emulated, packed_and_paged_sequences_end_as_they_do_here)
-{
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd lens=7+20+0/28+3+20 "
-                 "slots=+3 tail=5 want=stats",
-                 "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=f16 b=3 h=2 s=20 d=16 layout=t3hd padding=random stats=ht1 "
-                 "want=max+sum_exp",
-                 "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=bf16 b=2 h=4/2 s=12/50 d=16 padding=random paged=16 poison=nan",
-                 "gpu");
-    for (int seed = 1; seed <= (night() ? 6 : 2); seed++) {
-        char text[200];
-        snprintf(text, sizeof text,
-                 "pass=bwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd padding=random seed=%d",
-                 seed);
-        compare_case(cpu_with(context), gpu, text, "gpu");
-    }
-    close_emulated(gpu, context);
-}
-
-Test(emulated, what_joins_the_softmax_too)
-{
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink want=stats", "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=bwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink dsink=1", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=f16 b=2 h=4 s=20 d=16 alibi=1", "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 dropout=0.25 want=rng_dump", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 dropout=0.25",
-                 "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 scale=tensor want=stats2", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=e4m3 b=2 h=2 s=20 d=16 scales=odd", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=e4m3 b=2 h=2 s=20 d=16 scales=odd", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:b1ss",
-                 "gpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:1hss",
-                 "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=bf16 b=2 h=2 s=150/280 d=8 blockmask=random want=stats", "gpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=fwd dtype=bf16 b=1 h=2 s=20/280 d=8 blockmask=first bias=1hss", "gpu");
-    close_emulated(gpu, context);
-}
-
+#define SMALL "b=2 h=2 s=20 d=16 "
 #define SHAPE "dtype=bf16 b=2 h=2/1 s=20/28 d=8 "
 
-/* A check changes data, and looks at answers, on the host. */
-Test(emulated, a_check_finds_the_same_there)
+/* By its own oracle there, where that knows the case; a check changes data, and looks at answers,
+ * on the host. */
+Test(emulated, cases_end_as_they_do_here)
 {
-    static const char *const checks[] = { "check=identities", "check=nonfinite",
-                                          "dropout=0.25 check=keep" };
-    char text[256];
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-        for (int backward = 0; backward < 2; backward++) {
-            snprintf(text, sizeof text, "pass=%s " SHAPE "%s", backward ? "bwd" : "fwd", checks[i]);
-            compare_case(cpu_with(context), gpu, text, "gpu");
+    static const char *const cases[] = {
+        "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16",
+        "pass=fwd dtype=f16 b=2 h=2 s=24/40 d=16 mask=causal layout=sbhd want=max+sum_exp",
+        "pass=fwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=nan stride=gap:o.s.8",
+        "pass=fwd dtype=f32 b=1 h=2 s=33 d=8 bias=1hss fill=needle",
+        "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 repeat=3",
+        "pass=bwd dtype=f16 " SMALL "mask=causal bias=1hss dbias=1 deterministic=1",
+        "pass=bwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=inf",
+        "pass=bwd dtype=bf16 b=2 h=4/2 s=20 d=16 bias=11ss dbias=1 stride=broadcast:do.s "
+        "fill=needle",
+        "pass=fwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd lens=7+20+0/28+3+20 slots=+3 tail=5 "
+        "want=stats",
+        "pass=fwd dtype=f16 b=3 h=2 s=20 d=16 layout=t3hd padding=random stats=ht1 "
+        "want=max+sum_exp",
+        "pass=fwd dtype=bf16 b=2 h=4/2 s=12/50 d=16 padding=random paged=16 poison=nan",
+        "pass=fwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink want=stats",
+        "pass=bwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink dsink=1",
+        "pass=bwd dtype=f16 b=2 h=4 s=20 d=16 alibi=1",
+        "pass=fwd dtype=bf16 " SMALL "dropout=0.25 want=rng_dump",
+        "pass=bwd dtype=bf16 " SMALL "dropout=0.25",
+        "pass=fwd dtype=bf16 " SMALL "scale=tensor want=stats2",
+        "pass=fwd dtype=e4m3 " SMALL "scales=odd",
+        "pass=bwd dtype=e4m3 " SMALL "scales=odd",
+        "pass=fwd dtype=bf16 " SMALL "bias=bool:b1ss",
+        "pass=bwd dtype=bf16 " SMALL "bias=bool:1hss",
+        "pass=fwd dtype=bf16 b=2 h=2 s=150/280 d=8 blockmask=random want=stats",
+        "pass=fwd dtype=bf16 b=1 h=2 s=20/280 d=8 blockmask=first bias=1hss",
+        "pass=fwd " SHAPE "check=identities",
+        "pass=bwd " SHAPE "check=identities",
+        "pass=fwd " SHAPE "check=nonfinite",
+        "pass=bwd " SHAPE "check=nonfinite",
+        "pass=fwd " SHAPE "dropout=0.25 check=keep",
+        "pass=bwd " SHAPE "dropout=0.25 check=keep",
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        compare_case(worker_with(NULL), gpu, cases[i], "gpu");
+    /* Some read their own forward's O and Stats. */
+    for (int seed = 1; seed <= (night() ? 6 : 2); seed++)
+        for (int packed = 0; packed < 2; packed++) {
+            char text[200];
+            snprintf(text, sizeof text, "pass=bwd dtype=bf16 %s d=16 seed=%d",
+                     packed ? "b=3 h=4/2 s=20/28 layout=thd padding=random" : "b=2 h=4/2 s=20/28",
+                     seed);
+            compare_case(worker_with(NULL), gpu, text, "gpu");
         }
-    close_emulated(gpu, context);
 }
 
 Test(emulated, what_the_oracle_there_lacks_is_computed_here)
 {
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 mod=softcap:5",
-                 "cpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=bwd dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b;sum:dk.b", "cpu");
-    compare_case(cpu_with(context), gpu,
-                 "pass=bwd " SHAPE "fill=uniform mod=softcap:5 check=identities", "cpu");
-    close_emulated(gpu, context);
+    static const char *const cases[] = {
+        "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 mod=softcap:5",
+        "pass=bwd dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b;sum:dk.b",
+        "pass=bwd " SHAPE "fill=uniform mod=softcap:5 check=identities"
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        compare_case(worker_with(NULL), gpu, cases[i], "cpu");
 }
 
-Test(emulated, slabs_of_heads_add_up_to_the_whole)
+Test(emulated, slabs_of_heads_add_up_to_the_whole_and_a_sample_of_rows_is_judged_as_in_it)
 {
-    const facts_slab_limits two_heads = { 0, 60000, 1e30 };
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16 want=stats",
-                  &two_heads);
-    compare_slabs(
-        cpu_with(context), gpu,
-        "pass=fwd dtype=f16 b=3 h=4 s=24 d=16 lens=7+20+1 layout=sbhd mask=causal bias=1hss",
-        &two_heads);
-    compare_slabs(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16", &two_heads);
-    close_emulated(gpu, context);
-}
-
-Test(emulated, a_sample_of_rows_is_judged_as_in_the_whole)
-{
-    const facts_slab_limits sample = { 0, 60000, 0 };
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    compare_slabs(cpu_with(context), gpu,
-                  "pass=fwd dtype=bf16 b=2 h=2 s=300/260 d=16 want=stats mask=causal", &sample);
-    compare_slabs(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=1 h=2/1 s=300/260 d=16", &sample);
-    close_emulated(gpu, context);
+    static const facts_slab_limits two_heads = { 0, 60000, 1e30 }, sample = { 0, 60000, 0 };
+    static const struct {
+        const facts_slab_limits *limits;
+        const char *text;
+    } rows[] = {
+        { &two_heads, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16 want=stats" },
+        { &two_heads, "pass=fwd dtype=f16 b=3 h=4 s=24 d=16 lens=7+20+1 layout=sbhd mask=causal "
+                      "bias=1hss" },
+        { &two_heads, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16" },
+        { &sample, "pass=fwd dtype=bf16 b=2 h=2 s=300/260 d=16 want=stats mask=causal" },
+        { &sample, "pass=bwd dtype=bf16 b=1 h=2/1 s=300/260 d=16" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        compare_slabs(worker_with(NULL), gpu, rows[i].text, rows[i].limits);
 }
 
 /* It reads every expected value, and those in slabs are never all there. */
 Test(emulated, a_check_of_what_is_due_in_slabs_is_made_here)
 {
     const facts_slab_limits two_heads = { 0, 60000, 1e30 };
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = cpu_with(context);
-    facts_problem *p = resolved("pass=bwd " SHAPE "check=identities");
-    worker.gpu = gpu;
+    facts_worker worker = worker_with(gpu);
     worker.limits = &two_heads;
-    const outcome there = run_on(&worker, p);
+    const outcome there = run_on(&worker, asked_by("pass=bwd " SHAPE "check=identities"));
     cr_expect_str_eq(there.oracle, "cpu");
     cr_expect(there.trial.verdict == FACTS_VERDICT_PASS && there.trial.check.done, "%s",
               there.trial.text);
-    free(p);
-    close_emulated(gpu, context);
+}
+
+/* Returns the problem. Destroy the reference. */
+static const facts_problem *prepared(facts_reference *out, facts_worker *worker, const char *text)
+{
+    const facts_problem *p = asked_by(text);
+    facts_error error = { 0 };
+    cr_assert_eq(
+        facts_trial_prepare(out, &(facts_making){ .worker = worker, .problem = p }, NULL, &error),
+        FATTN_OK, "%s: %s", text, error.text);
+    return p;
 }
 
 /* The O and Stats of a backward's own forward over two poisons, none of them written: what of it is
  * called different. */
 static void compare_unwritten(facts_worker worker, const char *text, int64_t live_rows)
 {
-    static facts_problem p;
-    facts_case c;
-    facts_error where = { 0 };
     facts_reference reference;
-    facts_error error = { 0 };
     int64_t overrun[FACTS_PLACES];
     facts_rerun repeats = { .asked = { [FACTS_TENSOR_O] = true, [FACTS_TENSOR_STATS] = true } };
-    cr_assert(facts_case_parse(&c, text, &where));
-    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
-    cr_assert_eq(facts_trial_prepare(
-                     &reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error),
-                 FATTN_OK, "%s", error.text);
+    prepared(&reference, &worker, text);
     cr_assert_eq(facts_memory_workspace(&reference.memory, 64), FATTN_OK);
     cr_assert_eq(facts_memory_produce(&reference.memory), FATTN_OK);
     for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B; pattern++) {
@@ -206,107 +138,72 @@ static void compare_unwritten(facts_worker worker, const char *text, int64_t liv
         cr_assert_eq(facts_memory_fetch(&reference.memory, pattern, overrun), FATTN_OK);
     }
     cr_assert_eq(facts_judging_repeat(&repeats, &reference), FATTN_OK);
-    const int64_t *different = repeats.different;
-    cr_expect_eq(different[FACTS_TENSOR_O], live_rows * 2 * 16, "%s: O: %ld", text,
-                 (long)different[FACTS_TENSOR_O]);
-    cr_expect_eq(different[FACTS_TENSOR_STATS], live_rows * 2, "%s: Stats: %ld", text,
-                 (long)different[FACTS_TENSOR_STATS]);
+    cr_expect_eq(repeats.different[FACTS_TENSOR_O], live_rows * 2 * 16, "%s", text);
+    cr_expect_eq(repeats.different[FACTS_TENSOR_STATS], live_rows * 2, "%s", text);
     facts_reference_destroy(&reference);
 }
 
 Test(emulated, only_live_rows_of_an_own_forward_have_to_be_the_same)
 {
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    facts_worker here = cpu_with(context), there = here;
-    there.gpu = gpu;
-    for (int side = 0; side < 2; side++) {
-        facts_worker worker = side ? there : here;
-        compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16", 40);
-        compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 lens=7+20", 27);
-        compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 lens=7+20/20+0", 7);
-        compare_unwritten(
-            worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 mask=causal_br lens=20+20/20+13", 33);
-    }
-    close_emulated(gpu, context);
+    static const struct {
+        const char *text;
+        int64_t live;
+    } rows[] = { { "pass=bwd dtype=bf16 " SMALL, 40 },
+                 { "pass=bwd dtype=bf16 " SMALL "lens=7+20", 27 },
+                 { "pass=bwd dtype=bf16 " SMALL "lens=7+20/20+0", 7 },
+                 { "pass=bwd dtype=bf16 " SMALL "mask=causal_br lens=20+20/20+13", 33 } };
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++)
+        compare_unwritten(worker_with(i % 2 ? gpu : NULL), rows[i / 2].text, rows[i / 2].live);
 }
 
 /* A later failure of somebody else's must not be told as the oracle's. */
 Test(emulated, what_the_oracle_said_is_forgotten_when_another_truth_is_made)
 {
     static const int answers[] = { ENOTSUP, ENOMEM, 0 };
-    static facts_problem p;
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
-    facts_case c;
-    facts_error where = { 0 };
-    facts_error error = { 0 };
-    cr_assert(facts_case_parse(&c, "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16", &where));
-    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
+    const facts_problem *p = asked_by("pass=bwd dtype=bf16 b=1 h=2 s=24 d=16");
+    facts_worker worker = worker_with(gpu);
+    const facts_making making = { .worker = &worker, .problem = p };
     for (int i = 0; i < 3; i++) {
         facts_reference reference;
+        facts_error error = { 0 };
         emulated_oracle_fails = answers[i];
-        fattn_status status = facts_trial_prepare(
-            &reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error);
+        fattn_status status = facts_trial_prepare(&reference, &making, NULL, &error);
         cr_expect_eq(status, answers[i] == ENOMEM ? FATTN_NO_MEMORY : FATTN_OK, "%s", error.text);
         if (status == FATTN_OK)
             cr_expect_str_empty(facts_gpu_error(gpu), "after %d", answers[i]);
         facts_reference_destroy(&reference);
     }
-    close_emulated(gpu, context);
 }
 
 /* Not as memory that is missing: no smaller case would mend it. */
 Test(emulated, a_fault_while_answers_are_judged_is_the_devices)
 {
-    static facts_problem p;
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
-    facts_case c;
-    facts_error where = { 0 };
+    facts_worker worker = worker_with(gpu);
     facts_reference reference;
-    facts_error error = { 0 };
-    cr_assert(facts_case_parse(&c, "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16", &where));
-    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
     facts_judgement found[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT];
     emulated_kernel_fails = "facts_kernel_judge";
-    cr_expect_eq(facts_trial_prepare(
-                     &reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error),
-                 FATTN_OK, "%s", error.text);
+    prepared(&reference, &worker, "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16");
     cr_expect_eq(facts_judging_all(found, bits, &reference), FATTN_DEVICE_FAULT);
     cr_expect(found[FACTS_TENSOR_O].no_memory && strstr(facts_gpu_error(gpu), "emulated"));
     facts_reference_destroy(&reference);
     emulated_kernel_fails = NULL;
-    close_emulated(gpu, context);
 }
 
-/* Lies about small answers are judged beside these: what is judged, walked over and looked at again
- * is one launch each. */
+/* What is judged, walked over and looked at again is one launch each. */
 static void weigh_at_once(facts_worker *worker, const char *text, int launches)
 {
-    static facts_problem p;
-    facts_case c;
-    facts_error where = { 0 };
     facts_reference reference;
-    facts_error error = { 0 };
     facts_judgement found[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT];
-    cr_assert(facts_case_parse(&c, text, &where));
-    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
-    cr_assert_eq(facts_trial_prepare(&reference, &(facts_making){ .worker = worker, .problem = &p },
-                                     NULL, &error),
-                 FATTN_OK, "%s", error.text);
+    const facts_problem *p = prepared(&reference, worker, text);
     const int before = emulated_launches;
     cr_assert_eq(facts_judging_all(found, bits, &reference), FATTN_OK);
     cr_expect_eq(emulated_launches - before, launches, "%s: %d launches", text,
                  emulated_launches - before);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (facts_tensor_is_output(&p, id) &&
-            reference.expectation.answer[id].at) { /* there is here */
-            const facts_tensor tensor = facts_tensor_seen(&p, id);
+        if (facts_tensor_is_output(p, id) && reference.expectation.answer[id].at) { /* it is here */
+            const facts_tensor tensor = facts_tensor_seen(p, id);
             const facts_rule rule =
                 facts_expectation_rule(&reference.expectation, id, FACTS_PATTERN_A);
             cr_expect_eq(reference.untrusted[id], !facts_judge_trusts(&tensor, &rule), "%s: %s",
@@ -315,42 +212,39 @@ static void weigh_at_once(facts_worker *worker, const char *text, int launches)
     facts_reference_destroy(&reference);
 }
 
-Test(emulated, lies_about_small_answers_need_no_second_round, .init = show_memory)
+Test(shown, lies_about_small_answers_need_no_second_round)
 {
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
-    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=4/2 s=1/40 d=16", 3);
-    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=2 s=1/900 d=8 want=stats", 3);
-    weigh_at_once(&worker, "pass=fwd dtype=e5m2 b=2 h=2 s=1/900 d=8", 3);
-    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16", 3);
-    weigh_at_once(&worker, "pass=bwd dtype=bf16 b=1 h=2 s=24/1 d=16", 3);
-    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=4 s=24/40 d=16 stride=broadcast:q.s",
-                  4); /* its rows are alike, and together say nothing */
-    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=1 h=3 s=1100/8 d=32",
-                  3); /* the first head tells */
-    close_emulated(gpu, context);
+    static const struct {
+        const char *text;
+        int launches;
+    } rows[] = {
+        { "pass=fwd dtype=bf16 b=2 h=4/2 s=1/40 d=16", 3 },
+        { "pass=fwd dtype=bf16 b=2 h=2 s=1/900 d=8 want=stats", 3 },
+        { "pass=fwd dtype=e5m2 b=2 h=2 s=1/900 d=8", 3 },
+        { "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16", 3 },
+        { "pass=bwd dtype=bf16 b=1 h=2 s=24/1 d=16", 3 },
+        /* Its rows are alike, and together say nothing. */
+        { "pass=fwd dtype=bf16 b=2 h=4 s=24/40 d=16 stride=broadcast:q.s", 4 },
+        /* The first head tells. */
+        { "pass=fwd dtype=bf16 b=1 h=3 s=1100/8 d=32", 3 },
+    };
+    facts_worker worker = worker_with(gpu);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        weigh_at_once(&worker, rows[i].text, rows[i].launches);
 }
 
 /* What lies in memory reaches those who look at it here, and what they write reaches the run. */
-Test(emulated, storages_are_fetched_and_pushed, .init = show_memory)
+Test(shown, storages_are_fetched_and_pushed)
 {
-    static facts_problem p;
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
-    facts_case c;
-    facts_error where = { 0 };
+    const facts_problem *p = asked_by("pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 stride=gap:q.s.8");
+    facts_worker worker = worker_with(gpu);
     facts_memory there, here;
     facts_error error = { 0 };
-    cr_assert(
-        facts_case_parse(&c, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 stride=gap:q.s.8", &where));
-    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
-    cr_assert_eq(facts_memory_create(&there, &worker, &p, false, &error), FATTN_OK);
-    cr_assert_eq(facts_memory_create(&here, &worker, &p, true, &error), FATTN_OK);
+    cr_assert_eq(facts_memory_create(&there, &worker, p, false, &error), FATTN_OK);
+    cr_assert_eq(facts_memory_create(&here, &worker, p, true, &error), FATTN_OK);
     cr_assert_eq(facts_memory_fill(&there, &error), FATTN_OK);
     cr_assert_eq(facts_memory_fill(&here, &error), FATTN_OK);
-    size_t bytes = (size_t)p.tensor[FACTS_TENSOR_Q].elements * 2;
+    size_t bytes = (size_t)p->tensor[FACTS_TENSOR_Q].elements * 2;
     unsigned char *q = facts_memory_storage(&there, FACTS_TENSOR_Q, FACTS_PATTERN_A);
     cr_expect(memcmp(q, facts_memory_storage(&here, FACTS_TENSOR_Q, FACTS_PATTERN_A), bytes) == 0,
               "gaps included");
@@ -370,13 +264,10 @@ Test(emulated, storages_are_fetched_and_pushed, .init = show_memory)
               overrun[FACTS_TENSOR_COUNT] == 1 && overrun[FACTS_TENSOR_K] == 0);
     facts_memory_destroy(&there);
     facts_memory_destroy(&here);
-    close_emulated(gpu, context);
 }
 
 Test(emulated, memory_that_was_given_back_is_handed_out_again)
 {
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
     void *first, *second, *small;
     cr_assert_eq(facts_gpu_make(gpu, &first, 1 << 20), FATTN_OK);
     facts_gpu_free(gpu, first);
@@ -388,7 +279,6 @@ Test(emulated, memory_that_was_given_back_is_handed_out_again)
     facts_gpu_free(gpu, second);
     facts_gpu_free(gpu, small);
     cr_expect(facts_gpu_trim(gpu));
-    close_emulated(gpu, context);
 }
 
 static int waits;
@@ -402,24 +292,14 @@ static int counted_wait(struct CUstream_st *stream)
 
 /* Other workers use the GPU between two waits, so that each wait can cost a time slice of theirs.
  */
-Test(emulated, a_run_is_read_back_with_one_wait_and_compared_with_another, .init = show_memory)
+Test(shown, a_run_is_read_back_with_one_wait_and_compared_with_another)
 {
-    static facts_problem p;
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
-    facts_case c;
-    facts_error where = { 0 }, error = { 0 };
+    facts_worker worker = worker_with(gpu);
     facts_reference reference;
     int64_t overrun[FACTS_PLACES];
     facts_rerun rerun = { .asked = { [FACTS_TENSOR_O] = true, [FACTS_TENSOR_STATS] = true } };
-    cr_assert(facts_case_parse(
-                  &c, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 padding=random want=stats", &where),
-              "%s", where.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED, "%s", where.text);
-    cr_assert_eq(facts_trial_prepare(
-                     &reference, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error),
-                 FATTN_OK, "%s", error.text);
+    prepared(&reference, &worker,
+             "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 padding=random want=stats");
     cr_assert_eq(facts_memory_workspace(&reference.memory, 64), FATTN_OK);
     gpu_driver *driver = emulated_driver();
     wait_for = driver->stream_synchronize;
@@ -442,5 +322,4 @@ Test(emulated, a_run_is_read_back_with_one_wait_and_compared_with_another, .init
               "two poisons");
     driver->stream_synchronize = wait_for;
     facts_reference_destroy(&reference);
-    close_emulated(gpu, context);
 }
