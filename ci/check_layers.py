@@ -90,7 +90,7 @@ RULES = [
         "the supervisor knows cuDNN, CUDA, libfattn and libfref through its workers only",
     ),
     (
-        r"^reports/facts_reports/(?!asking\.py).*\.py$",
+        r"^reports/facts_reports/(?!commands/asking\.py).*\.py$",
         r"^\s*(import|from)\s+(ctypes|subprocess|socket|urllib|requests)\b",
         "reports read records; they load and fetch nothing",
     ),
@@ -99,6 +99,16 @@ RULES = [
         r"^\s*(import|from)\s+(numpy|torch|cupy|jax|cffi|facts_reports)\b",
         "the module needs the standard library alone: the library of the inputs makes the outputs",
     ),
+]
+# The folders of facts_reports, lowest first.
+_FLOORS = ("read", "known", "compare", "page", "commands")
+RULES += [
+    (
+        f"^reports/facts_reports/{floor}/",
+        rf"^\s*from \.\.({'|'.join(_FLOORS[number + 1 :])})\b",
+        f"{floor}/ imports nothing of a folder above it (reports/README.md)",
+    )
+    for number, floor in enumerate(_FLOORS[:-1])
 ]
 # Absolute paths of somebody's own folders.
 TEXT = re.compile(r"(?<![\w$.}])(/root/|/home/\w+/|/tmp/build-)")

@@ -17,7 +17,7 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME / "reports"))
 sys.dont_write_bytecode = True
 
-from facts_reports import expectations, known, known_guards  # noqa: E402
+from facts_reports.known import expectations, guards, known  # noqa: E402
 
 
 def _write(path, text):
@@ -40,7 +40,7 @@ def main():
         if args.guards:
             _write(
                 args.guards,
-                known_guards.emit(
+                guards.emit(
                     [g for e in entries for f in e.failures if f.guarded for g in f.guard()]
                 ),
             )

@@ -16,7 +16,7 @@ import time
 from statistics import median
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
-from facts_reports import times  # noqa: E402
+from facts_reports.compare import times  # noqa: E402
 
 try:
     import torch

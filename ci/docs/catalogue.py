@@ -12,9 +12,10 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from facts_reports import cases, known, predicate, text
-from facts_reports.versions import version_key
-from facts_reports.vocabulary import VERDICTS, is_finding
+from facts_reports.known import known
+from facts_reports.read import cases, predicate, text
+from facts_reports.read.versions import version_key
+from facts_reports.read.vocabulary import VERDICTS, is_finding
 
 _UNASKED = ("missing", "inconclusive")
 _GOOD = ("pass", "supported")

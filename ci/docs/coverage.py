@@ -2,8 +2,8 @@
 
 import re
 
-from facts_reports import cases, text
-from facts_reports.versions import version_key
+from facts_reports.read import cases, text
+from facts_reports.read.versions import version_key
 
 _NUMBERED = re.compile(r"(?<![a-z0-9_])[NMXPL](?::[NMXPL])?(?![a-z0-9_])")
 NO_ANSWER = ("missing", "inconclusive")

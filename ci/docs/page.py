@@ -17,8 +17,9 @@ sys.path[:0] = [str(ROOT / "reports"), str(Path(__file__).parent)]
 import catalogue
 import coverage
 import readme
-from facts_reports import known, predicate, reader
-from facts_reports.store import load
+from facts_reports.known import known
+from facts_reports.read import predicate, reader
+from facts_reports.read.store import load
 
 OK, FINDINGS, BAD_INPUT, INCOMPLETE = 0, 1, 2, 4
 PROGRAM = Path(os.environ.get("FACTS_BIN", ROOT / "build/release/bin")) / "facts"

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "reports"))
 
-from facts_reports import cli
+from facts_reports import commands
 
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 RECORDS = [str(ROOT / f"reports/examples/{name}.jsonl.xz") for name in ("smoke", "regress")]
@@ -33,7 +33,9 @@ def main(arguments):
         return 3
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        status = cli.main([*RECORDS, "-o", folder, "--title", "cuDNN fused attention on an H100"])
+        status = commands.main(
+            [*RECORDS, "-o", folder, "--title", "cuDNN fused attention on an H100"]
+        )
         if status:
             return status
         subprocess.run(

@@ -1,7 +1,7 @@
 """README's table of results: a row for each cuDNN version, the worst answer of each case counted."""
 
-from facts_reports import text
-from facts_reports.vocabulary import BY_WORD, KNOWN
+from facts_reports.read import text
+from facts_reports.read.vocabulary import BY_WORD, KNOWN
 
 COLUMNS = ("pass", "unsupported", "known failures", "new failures", "not answered")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "reports"))
 
-from facts_reports import known, known_pages
+from facts_reports.known import known, pages
 
 PROGRAM = Path(os.environ.get("FACTS_BIN", ROOT / "build/release/bin")) / "facts"
 HERE, EXAMPLES = "ci/docs", "reports/examples"
@@ -62,9 +62,9 @@ def write_pages(folder):
     """Prints every page into a folder."""
     (folder / "known").mkdir(parents=True)
     entries = known.load(ROOT / "cases/known")
-    (folder / "findings.md").write_text(known_pages.findings(entries), encoding="utf-8")
+    (folder / "findings.md").write_text(pages.findings(entries), encoding="utf-8")
     for entry in entries:
-        (folder / f"known/{entry.name}.md").write_text(known_pages.page(entry), encoding="utf-8")
+        (folder / f"known/{entry.name}.md").write_text(pages.page(entry), encoding="utf-8")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, page in zip(PRINTED, pool.map(printed, PRINTED.values())):
             head = AUDIT.format(record=PRINTED[name][-1]) if "audit" in name else ""

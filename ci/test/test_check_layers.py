@@ -26,6 +26,8 @@ BAD = {
     "harness/src/supervisor/a.c": '#include "fattn/fattn.h"\n',
     "harness/src/commands/a.c": '#include "worker/memory/case_memory.h"\n',
     "reports/facts_reports/a.py": "import subprocess\n",
+    "reports/facts_reports/read/a.py": "from ..known import known\n",
+    "reports/facts_reports/page/a.py": "from ..commands import asking\n",
     "lib/python/fattn/a.py": "import numpy as np\n",
     "README.md": "see /ro" + "ot/x\n",
 }
@@ -36,6 +38,8 @@ GOOD = {
     "lib/gpu/c.c": "#include <gpu/gpu_driver.h>\n#include <dlfcn.h>\n",
     "reference/test/support/flash_answers.h": '#include "flash/flash.h"\n',
     "harness/src/flash/b.c": '#include "numbers/dtype.h"\n#include <fref/fref.h>\n',
+    "reports/facts_reports/commands/a.py": "from ..page import site\n",
+    "reports/facts_reports/page/b.py": "from ..compare import diff\n",
     "lib/python/test/test_b.py": "import numpy as np\n",
     "harness/src/worker/a.c": '#include "fattn/fattn.h"\n#include "fref/fref.h"\n',
 }

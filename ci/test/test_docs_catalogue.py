@@ -7,7 +7,7 @@ from pathlib import Path
 from pages import HOME, page, printed, support, synthetic
 
 import catalogue
-from facts_reports import known
+from facts_reports.known import known
 
 CASE, OTHER = "pass=fwd dtype=bf16 mask=causal", "pass=fwd dtype=bf16"
 EXPANDED = page.cases_of

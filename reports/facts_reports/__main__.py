@@ -3,7 +3,7 @@ import os
 import sqlite3
 import sys
 
-from . import text
+from .read import text
 
 
 class _Plain:
@@ -28,9 +28,9 @@ sys.stdout, sys.stderr = _Plain(sys.stdout), _Plain(sys.stderr)
 INTERRUPTED = 130
 command = sys.argv[1] if sys.argv[1:] and sys.argv[1].isalpha() else "report"
 try:
-    from . import cli  # here: it takes long enough to be interrupted
+    from . import commands  # here: it takes long enough to be interrupted
 
-    code = cli.main()
+    code = commands.main(sys.argv[1:])
     print(end="", flush=True)
 except BrokenPipeError:  # the reader of our output has seen enough
     _drop_output()

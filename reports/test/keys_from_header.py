@@ -1,6 +1,6 @@
-"""Prints facts_reports/keys.json from the harness's list of keys, so that the page knows the defaults that a name omits.
+"""Prints facts_reports/read/keys.json from the harness's list of keys, so that the page knows the defaults that a name omits.
 
-python3 reports/test/keys_from_header.py > reports/facts_reports/keys.json
+python3 reports/test/keys_from_header.py > reports/facts_reports/read/keys.json
 """
 
 import json

@@ -14,14 +14,14 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 sys.path.append(str(HERE.parents[1] / "ci/test"))
 
-from facts_reports import cli  # noqa: E402
-from facts_reports.store import load  # noqa: E402
+from facts_reports import commands  # noqa: E402
+from facts_reports.read.store import load  # noqa: E402
 from needs import NIGHT  # noqa: E402, F401
 
 
 def run(*args):
     """(exit code, stdout, stderr)"""
-    return called(cli.main, *args)
+    return called(commands.main, *args)
 
 
 def called(main, *args):

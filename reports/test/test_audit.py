@@ -4,7 +4,7 @@ import unittest
 
 import support  # noqa: F401  (the path of the package)
 
-from facts_reports import audit
+from facts_reports.commands import audit
 
 
 def pair(refused, let):

@@ -10,7 +10,9 @@ from statistics import fmean
 
 import support
 import synthetic
-from facts_reports import bench, store, times
+from facts_reports.commands import bench
+from facts_reports.compare import times
+from facts_reports.read import store
 from facts_reports.page import steps
 from test_diff import NEW, OLD, Case as Base, row
 
@@ -407,7 +409,7 @@ class Gate(Base):
     def test_what_seems_to_be_slower_is_asked_again(self):
         def found(lines, least=times.LEAST):
             path = self.write("r.jsonl", record_of(lines))
-            return bench.may_be_slower(path, f"{OLD}-jit-cu13", f"{NEW}-jit-cu13", least)
+            return times.may_be_slower(path, f"{OLD}-jit-cu13", f"{NEW}-jit-cu13", least)
 
         lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}}) + timed(
             "pass=bwd dtype=bf16", {OLD: {0: 100.0}, NEW: {0: 100.0}}

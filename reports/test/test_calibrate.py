@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 import support
-from facts_reports import calibrate
+from facts_reports.commands import calibrate
 
 FWD, BWD, GROUPED = (
     "pass=fwd dtype=bf16 s=128 want=stats",

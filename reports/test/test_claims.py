@@ -4,7 +4,7 @@ import unittest
 
 import support
 
-from facts_reports import claims
+from facts_reports.read import claims
 
 HEAD = 'project: thing 1.0\nlink: https://example.org\nrule: t/1\nsays: file: "message"\nkind: decision\n'
 FOLDER = support.HERE.parents[1] / "cases" / "claims"

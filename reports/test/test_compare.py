@@ -3,7 +3,7 @@ import unittest
 import support
 import synthetic
 
-from facts_reports import findings, words
+from facts_reports.read import findings, words
 
 H100 = {"device": "h100-80gb-hbm3", "grade": "measured"}
 SXM = {"device": "h100-sxm", "grade": "decided"}

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import support
 import synthetic
-from facts_reports import cases, diff, diff_cli, diff_files, diff_words, predicate, separate
-from facts_reports.vocabulary import BY_CHANGE, CHANGES
+from facts_reports.commands import diff as command
+from facts_reports.compare import diff, diff_files, diff_words
+from facts_reports.read import cases, predicate, separate
+from facts_reports.read.vocabulary import BY_CHANGE, CHANGES
 
 OLD, NEW = "9.20.0", "9.27.0"
 EURO = "\u20ac"
@@ -91,7 +93,7 @@ class Case(support.Folder):
 
     def run_diff(self, *args):
         """(exit code, stdout, stderr)"""
-        return support.called(diff_cli.main, *args)
+        return support.called(command.main, *args)
 
     def answer(self, old, new, *args):
         """What `facts diff --json` says of two lists of rows: (exit code, head, groups)"""

@@ -9,7 +9,9 @@ import xml.etree.ElementTree as ET
 
 import support
 import synthetic
-from facts_reports import diff_cli, diff_files, known
+from facts_reports.commands import diff
+from facts_reports.compare import diff_files
+from facts_reports.known import known
 from test_diff import NAMES, NEW, OLD, Case as Base, record, row
 
 CASE = NAMES[0]
@@ -173,7 +175,7 @@ class Decision(Case):
             (("--markdown",), f"**{said}**"),
             (("--json",), {"diff": {"decision": "CANNOT TELL", "answer": said}}),
         ):
-            args = diff_cli.COMMAND.parse(["A", "--junit", str(self.folder / "j.xml"), *words])
+            args = diff.COMMAND.parse(["A", "--junit", str(self.folder / "j.xml"), *words])
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 diff_files.unasked("cuDNN 9.28.1 could not be asked (no disk)", args)

@@ -6,7 +6,7 @@ import os
 import unittest
 from pathlib import Path
 
-from facts_reports import cli
+from facts_reports import commands
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,7 +17,7 @@ def printed(arguments):
     os.chdir(ROOT)
     try:
         with contextlib.redirect_stdout(out):
-            status = cli.main(arguments)
+            status = commands.main(arguments)
     finally:
         os.chdir(before)
     return status, out.getvalue().strip()

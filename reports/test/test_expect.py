@@ -10,8 +10,10 @@ from unittest import mock
 import support
 from support import run, store
 
-from facts_reports import expectations, golden, known, known_cli
-from facts_reports.store import load
+from facts_reports.commands import expect
+from facts_reports.commands import known as command
+from facts_reports.known import expectations, known
+from facts_reports.read.store import load
 
 WRONG = "pass=bwd dtype=bf16 s=1/128"
 RIGHT = "pass=bwd dtype=bf16 s=2/128"
@@ -83,7 +85,7 @@ def matrix(folder, versions, name="g.jsonl"):
                 (f"pass=fwd d={8 * (i + 1)}", "unsupported" if engine == "-" else "pass", more)
             )
     kept = store(folder, record(*rows, do="decide", groups={"golden.g": "why"}, targets=[]), name)
-    return kept, golden.Matrix(kept)
+    return kept, expect.Matrix(kept)
 
 
 def propose(folder, data, *files, write=False):
@@ -94,7 +96,7 @@ def propose(folder, data, *files, write=False):
     for i, text in enumerate(files):
         (known_folder / f"f{i}.known").write_text(text)
     (folder / "r.jsonl").write_text(data)
-    with mock.patch.object(known_cli, "folder", lambda: str(known_folder)):
+    with mock.patch.object(command, "folder", lambda: str(known_folder)):
         code, out, _ = run("known", "propose", folder / "r.jsonl", *(["--write"] if write else []))
     return code, out
 
@@ -226,7 +228,7 @@ class Expectations(support.Folder):
         )
         body = [
             line.split()
-            for line in golden.render(made, kept).split("\n")
+            for line in expect.render(made, kept).split("\n")
             if line and not line.startswith("#")
         ]
         self.assertEqual(
@@ -240,33 +242,33 @@ class Expectations(support.Folder):
 
     def test_the_matrix_holds_what_it_was_made_of_and_names_what_differs(self):
         kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "22", "9.11.0": "22"})
-        text = golden.render(made, kept)
-        self.assertEqual(golden.compare(made, kept, text, "s.txt"), [])
+        text = expect.render(made, kept)
+        self.assertEqual(expect.compare(made, kept, text, "s.txt"), [])
         kept, made = matrix(self.folder, {"9.10.0": "26"})
-        (said,) = golden.compare(made, kept, text, "s.txt")
+        (said,) = expect.compare(made, kept, text, "s.txt")
         self.assertIn("g h100 9.10.0: golden 2 2, answered 2 6; first 'pass=fwd d=16'", said)
-        with self.assertRaisesRegex(golden.GoldenError, "s.txt:2:1: not a line"):
-            golden.parse("# facts x suite 5\nnonsense\n", "s.txt")
+        with self.assertRaisesRegex(expect.GoldenError, "s.txt:2:1: not a line"):
+            expect.parse("# facts x suite 5\nnonsense\n", "s.txt")
 
     def test_a_new_version_is_proposed_beside_the_newest_before_it_and_a_lost_feature_is_named(
         self,
     ):
         kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "22", "9.13.0": "66"})
-        text = golden.render(made, kept)
+        text = expect.render(made, kept)
         for engines, said, lost in (
             ("22", "1 rows proposed, 1 answer as 9.10.0 does", 0),
             ("2-", "1 rows proposed, 0 answer as 9.10.0 does", 1),
             ("62", "0 answer as 9.10.0 does", 0),
         ):
             kept, made = matrix(self.folder, {"9.12.0": engines})
-            self.assertEqual(golden.compare(made, kept, text, "s.txt"), [])
-            shown, names = golden.propose(made, text, "s.txt")
+            self.assertEqual(expect.compare(made, kept, text, "s.txt"), [])
+            shown, names = expect.propose(made, text, "s.txt")
             self.assertIn("9.12.0 is new: ", shown[0])
             self.assertIn(said, shown[0])
             self.assertIn("facts expect golden add --cudnn 9.12.0", shown[-1])
             self.assertEqual(len(names), lost)
         self.assertEqual(
-            golden.propose(matrix(self.folder, {"9.12.0": "2-"})[1], text, "s.txt")[1],
+            expect.propose(matrix(self.folder, {"9.12.0": "2-"})[1], text, "s.txt")[1],
             [
                 "golden: g h100: 9.12.0 does not take 'pass=fwd d=16', which 9.10.0 takes by engine 2"
             ],
@@ -274,29 +276,29 @@ class Expectations(support.Folder):
 
     def test_adding_versions_gives_the_text_that_asking_all_would_have_given(self):
         kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "22", "9.13.0": "22"})
-        text = golden.render(made, kept)
+        text = expect.render(made, kept)
         kept, made = matrix(self.folder, {"9.12.0": "66", "9.14.0": "22"})
-        added = golden.add(made, kept, text, "s.txt")
+        added = expect.add(made, kept, text, "s.txt")
         kept, made = matrix(
             self.folder,
             {"9.9.0": "2-", "9.10.0": "22", "9.12.0": "66", "9.13.0": "22", "9.14.0": "22"},
         )
-        self.assertEqual(added, golden.render(made, kept))
+        self.assertEqual(added, expect.render(made, kept))
         kept, made = matrix(self.folder, {"9.12.0": "66"})
-        with self.assertRaisesRegex(golden.GoldenError, "also has h200"):
-            golden.add(made, kept, text + "g h200 9.9.0 1 of 2 2 -\n", "s.txt")
+        with self.assertRaisesRegex(expect.GoldenError, "also has h200"):
+            expect.add(made, kept, text + "g h200 9.9.0 1 of 2 2 -\n", "s.txt")
 
     def test_check_and_add_as_commands(self):
         kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "22"})
         path = self.folder / "s.txt"
-        path.write_text(golden.render(made, kept))
+        path.write_text(expect.render(made, kept))
         matrix(self.folder, {"9.12.0": "2-"}, "new.jsonl")
         args = SimpleNamespace(golden=path, output=None, overwrite=False)
 
         def run(task):
             out, err = io.StringIO(), io.StringIO()
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = golden.show(task, load([self.folder / "new.jsonl"]), args)
+                code = expect.show(task, load([self.folder / "new.jsonl"]), args)
             return code, out.getvalue(), err.getvalue()
 
         code, out, err = run("check")
@@ -312,8 +314,8 @@ class Expectations(support.Folder):
 
     def test_a_matrix_must_be_complete(self):
         kept = store(self.folder, record(("pass=fwd", "inconclusive", {}), do="decide"))
-        with self.assertRaisesRegex(golden.GoldenError, "must be complete"):
-            golden.show("print", kept, None)
+        with self.assertRaisesRegex(expect.GoldenError, "must be complete"):
+            expect.show("print", kept, None)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import support
 import synthetic
-from facts_reports import files, site
-from facts_reports.store import load
+from facts_reports.page import site
+from facts_reports.read import files
+from facts_reports.read.store import load
 
 
 class Files(unittest.TestCase):
@@ -91,7 +92,7 @@ class Files(unittest.TestCase):
         self.assertGreater(float(suite.get("time")), 1)
 
     def test_names_of_junit_stay_when_only_the_counts_differ(self):
-        from facts_reports import exports
+        from facts_reports.page import exports
 
         named = []
         for extra in (0, 3):

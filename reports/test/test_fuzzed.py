@@ -8,7 +8,8 @@ from pathlib import Path
 
 import support  # noqa: F401  (the path of the package)
 
-from facts_reports import fuzzed, known
+from facts_reports.commands import fuzz
+from facts_reports.known import known
 
 BEST = "pass=bwd dtype=bf16 b=1 h=1 s=64 d=65 fill=neglse"
 CONTROL = "pass=bwd dtype=bf16 b=1 h=1 s=64 d=65"
@@ -62,7 +63,7 @@ class Texts(unittest.TestCase):
     def test_a_known_failure_reads_back_as_its_cases(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "x.known"
-            path.write_text("\n".join(fuzzed.known(BUCKET, HEAD)) + "\n", encoding="utf-8")
+            path.write_text("\n".join(fuzz.known(BUCKET, HEAD)) + "\n", encoding="utf-8")
             entry = known.read_file(path, {})
         groups = {
             kind: [line for line in lines if line and not line.startswith("why:")]
@@ -72,7 +73,7 @@ class Texts(unittest.TestCase):
         self.assertEqual(entry.failures[0].verdicts, ["wrong"])
 
     def test_a_failure_says_what_fails_and_where(self):
-        said = "\n".join(fuzzed.known(BUCKET, HEAD))
+        said = "\n".join(fuzz.known(BUCKET, HEAD))
         for line in (
             "\ntitle: wrong dq (t1), engine 6, with cuDNN 9.19.0 (build 9.19.0-full-cu13) on h100-80gb-hbm3 (sm_90).\n",
             "\nkind: number\n",
@@ -81,12 +82,12 @@ class Texts(unittest.TestCase):
             "\nnote: dq dk\n",
         ):
             self.assertIn(line, said)
-        said = "\n".join(fuzzed.known(of(cudnn=""), HEAD))
+        said = "\n".join(fuzz.known(of(cudnn=""), HEAD))
         self.assertIn("\nkind: caller\n", said)  # another backend than cuDNN failed
         self.assertNotIn("\nfailure:", said)  # of cuDNN alone
 
     def test_the_paragraph_says_what_a_report_needs(self):
-        said = fuzzed.paragraph(BUCKET, HEAD)
+        said = fuzz.paragraph(BUCKET, HEAD)
         for words in (
             "wrong dq (t1), engine 6",
             "cuDNN 9.19.0 (build 9.19.0-full-cu13)",
@@ -105,37 +106,37 @@ class Texts(unittest.TestCase):
 
     def test_a_control_that_keeps_the_engine_is_told_by_its_other_key(self):
         self.assertEqual(
-            fuzzed.difference("pass=fwd dtype=bf16 engine=6", "pass=fwd dtype=bf16 engine=8 d=64"),
+            fuzz.difference("pass=fwd dtype=bf16 engine=6", "pass=fwd dtype=bf16 engine=8 d=64"),
             "d=64 instead of 128",
         )
         self.assertEqual(
-            fuzzed.difference("pass=fwd dtype=bf16 engine=6", "pass=fwd dtype=bf16 engine=8"),
+            fuzz.difference("pass=fwd dtype=bf16 engine=6", "pass=fwd dtype=bf16 engine=8"),
             "engine=8 instead of 6",
         )
 
     def test_files_have_the_name_of_the_bucket(self):
-        self.assertEqual(fuzzed.ident(BUCKET), "wrong-dq-e6-t1-bwd-fill")
+        self.assertEqual(fuzz.ident(BUCKET), "wrong-dq-e6-t1-bwd-fill")
         self.assertEqual(
-            fuzzed.ident({**BUCKET, "engine": -1, "backend": "cpu", "class": "a b", "known": True}),
+            fuzz.ident({**BUCKET, "engine": -1, "backend": "cpu", "class": "a b", "known": True}),
             "wrong-dq-cpu-t1-a-b-bwd-fill-known",
         )
         with tempfile.TemporaryDirectory() as folder:
             found = Path(folder) / "r.findings"
-            fuzzed._write_all(found, [BUCKET], HEAD)
+            fuzz._write_all(found, [BUCKET], HEAD)
             self.assertEqual(
                 sorted(path.name for path in found.iterdir()),
                 ["README.md", "wrong-dq-e6-t1-bwd-fill.known", "wrong-dq-e6-t1-bwd-fill.md"],
             )
             self.assertEqual(
                 (found / "wrong-dq-e6-t1-bwd-fill.md").read_text(encoding="utf-8"),
-                fuzzed.paragraph(BUCKET, HEAD, 1),
+                fuzz.paragraph(BUCKET, HEAD, 1),
             )
             with contextlib.redirect_stderr(io.StringIO()) as err:
-                self.assertEqual(fuzzed.main([str(Path(folder) / "none"), ""]), 3)
+                self.assertEqual(fuzz.main([str(Path(folder) / "none"), ""]), 3)
             self.assertEqual(err.getvalue().count("\n"), 1)
 
     def hand(self, folder, *buckets):
-        fuzzed._write_all(folder / "r.findings", list(buckets), HEAD)
+        fuzz._write_all(folder / "r.findings", list(buckets), HEAD)
         return folder / "r.findings"
 
     def test_the_page_lists_the_ranking_and_what_is_explained(self):

@@ -3,7 +3,7 @@
 import unittest
 
 import support
-from facts_reports import golden
+from facts_reports.commands import expect
 
 HOME = support.HERE.parents[1]
 SHOWN = {False: "-", "crash": "!", True: "*", None: "?"}
@@ -12,8 +12,8 @@ SHOWN = {False: "-", "crash": "!", True: "*", None: "?"}
 class Golden(unittest.TestCase):
     def test_every_answer_of_the_text_is_in_the_json(self):
         text = (HOME / "cases/golden/support.txt").read_text(encoding="utf-8")
-        made = golden.as_json(text, "support.txt", HOME / "lib/devices")
-        suite, versions, lines = golden.parse(text, "support.txt")
+        made = expect.as_json(text, "support.txt", HOME / "lib/devices")
+        suite, versions, lines = expect.parse(text, "support.txt")
         self.assertEqual(made["suite"], suite)
         self.assertEqual([b["cudnn"] for b in made["builds"]], list(versions))
         said = {

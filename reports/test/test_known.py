@@ -4,16 +4,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from facts_reports import (
-    cases,
-    expectations,
-    known,
-    known_guards,
-    known_observe,
-    known_pages,
-    predicate,
-)
-from facts_reports.store import load
+from facts_reports.known import expectations, guards, known, observe, pages
+from facts_reports.read import cases, predicate
+from facts_reports.read.store import load
 
 HOME = Path(__file__).resolve().parent.parent.parent
 FOLDER = HOME / "cases/known"
@@ -95,7 +88,7 @@ class Files(Temporary):
         )
         self.assertIn("Suspected: it was seen on sm_90", suspected.why)
         self.assertNotIn("uspected", guard.why)
-        self.assertIn("seq_q is", known_guards.emit([guard, suspected]))
+        self.assertIn("seq_q is", guards.emit([guard, suspected]))
 
     def test_a_kernel_that_a_version_does_not_offer_has_no_rule_there(self):
         guard = (
@@ -134,7 +127,7 @@ class Files(Temporary):
         (where, suspected), (elsewhere, seldom) = self.read().failures[0].expectations()
         self.assertEqual((suspected, seldom), (False, True))
         tree = predicate.parse(where)
-        for engine, version, sm, s, guards, holds in (
+        for engine, version, sm, s, word, holds in (
             ("1", "9.14.0", "90", 200, "off", True),
             ("7", "9.18.1", "90", 200, "off", True),
             ("7", "9.26.1", "90", 200, "off", True),
@@ -148,9 +141,9 @@ class Files(Temporary):
         ):
             row = {"engine": engine, "cudnn": version, "sm": sm, "grade": "measured"}
             said = cases.parse(
-                f"pass=bwd dtype=e4m3 s={s}" + (" guards=off" if guards == "off" else "")
+                f"pass=bwd dtype=e4m3 s={s}" + (" guards=off" if word == "off" else "")
             )
-            with self.subTest(engine=engine, version=version, sm=sm, s=s, guards=guards):
+            with self.subTest(engine=engine, version=version, sm=sm, s=s, guards=word):
                 self.assertEqual(
                     predicate.holds(
                         tree,
@@ -281,7 +274,7 @@ WRONG = "pass=bwd dtype=e4m3 s=200 guards=off"
 class Observations(Temporary):
     def seen(self, *rows, do="run", text=FILE):
         entry = self.read(text)
-        return entry, known_observe.observe([entry], Rows(*rows, do=do))
+        return entry, observe.observe([entry], Rows(*rows, do=do))
 
     def test_one_failing_result_is_a_failing_version_and_only_right_ones_a_right_one(self):
         for verdicts, word in (
@@ -327,14 +320,12 @@ class Observations(Temporary):
         ):
             _, seen = self.seen(answer(WRONG, verdict, version))
             self.assertEqual(
-                tuple(map(len, known_observe.news(seen))), (fresh, wrong), (version, verdict)
+                tuple(map(len, observe.news(seen))), (fresh, wrong), (version, verdict)
             )
 
     def test_a_proposal_stands_behind_the_last_observation_and_is_read_again(self):
         _, seen = self.seen(answer(WRONG, "wrong", "9.28.1"))
-        ((path, (before, after)),) = known_observe.proposals(
-            known_observe.news(seen)[0], "new.jsonl"
-        ).items()
+        ((path, (before, after)),) = observe.proposals(observe.news(seen)[0], "new.jsonl").items()
         self.assertEqual(
             [line for line in after if line not in before], ["seen: 9.28.1; h200, new.jsonl"]
         )
@@ -352,7 +343,7 @@ class Observations(Temporary):
         self.put("y.known", other)
         self.read()
         entries = known.load(self.folder.name)
-        seen = known_observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")))
+        seen = observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")))
         self.assertEqual([s.failure.entry.name for s in seen], ["y"])
 
     def test_a_result_that_is_new_to_several_failures_is_left_to_a_person(self):
@@ -360,17 +351,17 @@ class Observations(Temporary):
         self.read()
         entries, doubts = known.load(self.folder.name), []
         self.assertEqual(
-            known_observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")), doubts), []
+            observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")), doubts), []
         )
         self.assertEqual(doubts, [(WRONG, "9.28.1", ["x", "y"])])
 
     def test_the_counts_are_of_failures_that_the_version_is_expected_to_have(self):
         entry, seen = self.seen(answer(WRONG, "wrong", "9.20.0"))
-        self.assertEqual(known_observe.summary([entry], seen, ["9.20.0"]), ({"x"}, set(), set()))
+        self.assertEqual(observe.summary([entry], seen, ["9.20.0"]), ({"x"}, set(), set()))
         entry, seen = self.seen(answer(WRONG, "pass", "9.20.0"))
-        self.assertEqual(known_observe.summary([entry], seen, ["9.20.0"]), (set(), {"x"}, set()))
-        self.assertEqual(known_observe.summary([entry], [], ["9.20.0"]), (set(), set(), {"x"}))
-        self.assertEqual(known_observe.summary([entry], [], ["9.27.0"]), (set(), set(), set()))
+        self.assertEqual(observe.summary([entry], seen, ["9.20.0"]), (set(), {"x"}, set()))
+        self.assertEqual(observe.summary([entry], [], ["9.20.0"]), (set(), set(), {"x"}))
+        self.assertEqual(observe.summary([entry], [], ["9.27.0"]), (set(), set(), set()))
 
 
 class TheProjectsOwn(unittest.TestCase):
@@ -385,16 +376,16 @@ class TheProjectsOwn(unittest.TestCase):
                     self.assertTrue(end == 0 or end in failure.versions("right"), failure.name)
 
     def test_every_guard_can_be_written_and_names_a_file(self):
-        guards = [g for e in self.entries for f in e.failures if f.guarded for g in f.guard()]
-        self.assertGreater(len(guards), 50)
-        text = known_guards.emit(guards)
-        for guard in guards:
+        made = [g for e in self.entries for f in e.failures if f.guarded for g in f.guard()]
+        self.assertGreater(len(made), 50)
+        text = guards.emit(made)
+        for guard in made:
             self.assertTrue((HOME / guard.file).exists(), guard.file)
             self.assertTrue(guard.rules, guard.name)
         self.assertIn("fattn_guard_count", text)
 
     def test_every_failure_has_a_line_and_other_entries_a_link(self):
-        page = known_pages.findings(self.entries)
+        page = pages.findings(self.entries)
         for entry in self.entries:
             if entry.failures:
                 self.assertIn(f"(known/{entry.name}.md)", page)

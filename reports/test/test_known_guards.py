@@ -7,8 +7,8 @@ from pathlib import Path
 
 import support
 
-from facts_reports import cases, predicate
-from facts_reports.known_guards import FACTS, KEYS, GuardError, Number, emit
+from facts_reports.read import cases, predicate
+from facts_reports.known.guards import FACTS, KEYS, GuardError, Number, emit
 
 SOURCE = support.HERE.parent.parent
 

@@ -5,7 +5,9 @@ import unittest
 
 import support
 
-from facts_reports import merge, reader, sides
+from facts_reports.commands import merge
+from facts_reports.compare import sides
+from facts_reports.read import reader
 
 CASE = "pass=fwd dtype=bf16"
 

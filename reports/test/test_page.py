@@ -56,7 +56,8 @@ class Page(WithPages):
             self.assertEqual(answer, text if word == "bad" else word, text)
 
     def test_a_query_filters_to_the_rows_that_python_finds(self):
-        from facts_reports import expectations, predicate
+        from facts_reports.known import expectations
+        from facts_reports.read import predicate
 
         store = support.store(self.at, (self.at / "good.jsonl").read_bytes(), "copy.jsonl")
         page = self.open()

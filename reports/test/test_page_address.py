@@ -5,7 +5,7 @@ import unittest
 
 import synthetic
 from browser import LAPTOP, PHONE, WithPages
-from facts_reports import diff
+from facts_reports.compare import diff
 
 FULL, JIT = "9.14.0-full-cu13", "9.14.0-jit-cu13"
 

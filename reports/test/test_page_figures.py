@@ -182,7 +182,9 @@ class Figures(WithPages):
             self.assertIn("but PyTorch main@001f694a refuses this (pt/head-dim", note)
 
     def test_what_an_audit_found_stands_beside_the_decision(self):
-        from facts_reports import audit, claims, cli, store
+        from facts_reports.commands import audit
+        from facts_reports.page import exports
+        from facts_reports.read import claims, store
 
         rule = claims.Claim(
             "my/rule",
@@ -206,7 +208,7 @@ class Figures(WithPages):
                 "too strict",
             ),
         ]
-        cli.write_site(
+        exports.write_site(
             store.load([self.at / "bisect.jsonl"]), self.at / "audit", "audit", audit=found
         )
         page = self.open("audit", "#q=my/rule")

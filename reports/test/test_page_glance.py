@@ -10,7 +10,8 @@ import support
 import synthetic
 import test_diff
 from browser import LAPTOP, WithPages
-from facts_reports import diff_cli, findings
+from facts_reports.commands import diff
+from facts_reports.read import findings
 from facts_reports.page import opening, steps
 
 
@@ -108,7 +109,7 @@ class Glance(WithPages):
     def diffs(self, name, *options):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            diff_cli.main(["--json", *options, str(self.at / f"{name}.jsonl")])
+            diff.main(["--json", *options, str(self.at / f"{name}.jsonl")])
         return [json.loads(line) for line in out.getvalue().splitlines()]
 
     def test_a_gate_says_what_to_do(self):

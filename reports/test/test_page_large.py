@@ -6,7 +6,7 @@ import unittest
 import support
 import synthetic
 from browser import PATIENCE, WithPages
-from facts_reports import exports, site
+from facts_reports.page import exports, site
 from support import NIGHT
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import support
 import keys_from_header
 
-from facts_reports import cases, predicate
+from facts_reports.read import cases, predicate
 
 
 def lines():
@@ -131,7 +131,7 @@ class Keys(unittest.TestCase):
         self.assertEqual(
             cases.key_table(),
             keys_from_header.from_sources(),
-            "renew it: python3 reports/test/keys_from_header.py > reports/facts_reports/keys.json",
+            "renew it: python3 reports/test/keys_from_header.py > reports/facts_reports/read/keys.json",
         )
 
     def test_names_are_read_with_their_defaults(self):

@@ -6,8 +6,8 @@ import unittest
 import support
 import synthetic
 
-from facts_reports import reader, words
-from facts_reports.store import load
+from facts_reports.read import reader, words
+from facts_reports.read.store import load
 
 
 class Records(support.Folder):

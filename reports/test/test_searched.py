@@ -7,7 +7,7 @@ from pathlib import Path
 
 import support  # noqa: F401  (the path of the package)
 
-from facts_reports import searched
+from facts_reports.commands import fuzz
 
 CASE = "pass=bwd dtype=bf16 b=1 h=1 s=64 d=65"
 
@@ -53,7 +53,7 @@ def read(*lines):
         path.write_text(
             "".join(json.dumps(line) + "\n" for line in lines) + '{"half', encoding="utf-8"
         )
-        return searched.Record(path)
+        return fuzz.Record(path)
 
 
 class Searched(unittest.TestCase):
@@ -72,21 +72,21 @@ class Searched(unittest.TestCase):
             ("pass=bwd engine=7", "pass=bwd", True),
         ):
             with self.subTest(a=a, b=b):
-                self.assertEqual(searched.neighbours(a, b), expected)
-                self.assertEqual(searched.neighbours(b, a), expected)
+                self.assertEqual(fuzz.neighbours(a, b), expected)
+                self.assertEqual(fuzz.neighbours(b, a), expected)
 
     def test_neighbours_that_fail_alike_are_forms_of_one_finding(self):
         lines = [finding(f"{CASE} fill={fill}") for fill in ("spiky", "needle", "neglse")]
         other = finding(f"{CASE} fill=spiky", engine=7, text="wrong dq (t1), engine 7")
-        one, two = searched.buckets(read(*lines, other))
+        one, two = fuzz.buckets_of(read(*lines, other))
         self.assertEqual([len(one["forms"]), len(two["forms"])], [3, 1])
         self.assertEqual([one["rank"], two["rank"]], [1, 2])
         self.assertEqual(two["engine"], 7)
 
     def test_a_smaller_form_makes_one_finding_of_two(self):
         apart = [finding(f"{CASE} fill=spiky"), finding(f"{CASE} mask=causal")]
-        self.assertEqual(len(searched.buckets(read(*apart))), 2)
-        self.assertEqual(len(searched.buckets(read(*apart, finding(CASE)))), 1)
+        self.assertEqual(len(fuzz.buckets_of(read(*apart))), 2)
+        self.assertEqual(len(fuzz.buckets_of(read(*apart, finding(CASE)))), 1)
 
     def test_drawn_cases_count_for_the_form_that_stands_for_them(self):
         drawn = [
@@ -97,17 +97,17 @@ class Searched(unittest.TestCase):
             row("pass=bwd dtype=bf16 s=300 b=3", "pass", group="fuzz/drawn"),
             row("pass=bwd dtype=bf16 s=300 b=4", group="fuzz/drawn", tensors=("dv",)),
         ]
-        (bucket,) = searched.buckets(read(finding(CASE, start=drawn[0]["case"]), row(CASE), *drawn))
+        (bucket,) = fuzz.buckets_of(read(finding(CASE, start=drawn[0]["case"]), row(CASE), *drawn))
         self.assertEqual(
             bucket["cases"], 2, "not the smaller one, nor another type, tensor or verdict"
         )
-        (bucket,) = searched.buckets(read(finding(CASE, start=drawn[3]["case"]), row(CASE), *drawn))
+        (bucket,) = fuzz.buckets_of(read(finding(CASE, start=drawn[3]["case"]), row(CASE), *drawn))
         self.assertEqual(bucket["cases"], 3, "it is known to fail in e4m3")
 
     def test_a_form_has_what_its_row_says(self):
         said = row(CASE, cudnn="9.19.0", build="x", device="y", sm=90, reason={"text": "a\nb"})
         said["errors"]["dq"].update(worst_index=[0, 0, 5, 3], got="nan", want=0.25, bound=0.002)
-        (bucket,) = searched.buckets(read(finding(CASE), said))
+        (bucket,) = fuzz.buckets_of(read(finding(CASE), said))
         form = bucket["forms"][0]
         self.assertEqual((form["cudnn"], form["sm"], form["reason"]), ("9.19.0", "90", "a b"))
         self.assertEqual((form["index"], form["got"], form["want"]), ("[0,0,5,3]", "nan", "0.25"))
@@ -124,7 +124,7 @@ class Searched(unittest.TestCase):
             row(f"{best} engine=4", "pass"),
             row(best.replace("s=64", "s=63").replace("b=1", "b=2"), "pass"),
         ]
-        (bucket,) = searched.buckets(read(finding(best), row(best), *others))
+        (bucket,) = fuzz.buckets_of(read(finding(best), row(best), *others))
         self.assertEqual(
             bucket["forms"][0]["controls"],
             [CASE, best.replace("s=64", "s=63"), best.replace("s=64", "s=32")],
@@ -135,7 +135,7 @@ class Searched(unittest.TestCase):
         lines = [finding(f"{CASE} {keys}", text=keys, **{"class": keys}) for keys in cases]
         known = finding(f"{CASE} repeat=2", known_as=CASE, text="known", **{"class": "k"})
         link = row(CASE, expectation={"met": True, "link": "https://example.org/1"})
-        found = searched.buckets(read(*lines, known, link))
+        found = fuzz.buckets_of(read(*lines, known, link))
         self.assertEqual(
             [one["text"] for one in found],
             [

@@ -3,7 +3,7 @@
 import unittest
 
 import support  # noqa: F401
-from facts_reports.text import line, wrapped
+from facts_reports.read.text import line, wrapped
 
 
 class Clean(unittest.TestCase):

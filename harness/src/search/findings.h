@@ -4,7 +4,7 @@
  * What is left of a drawn case, its smallest case, is a form. A drawn case that has every feature
  * of a form, is smaller in no size and fails in the same way is not shrunk: the form stands for it.
  * So do four forms that set only keys which the case sets too. Reports join the forms into findings
- * and sort them (facts_reports/searched.py).
+ * and sort them (facts_reports/commands/fuzz.py).
  *
  * A form is explained if it becomes a known failure when some of its features are removed. */
 #ifndef FACTS_FINDINGS_H

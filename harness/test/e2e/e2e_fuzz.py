@@ -14,7 +14,7 @@ import unittest
 import e2e
 
 sys.path.insert(0, os.path.join(e2e.SOURCE, "reports"))
-from facts_reports import known  # noqa: E402
+from facts_reports.known import known  # noqa: E402
 
 LIARS = os.path.join(e2e.BIN, "facts-worker-liars")
 # Small cases, many of them with what the liar lies about.

@@ -389,7 +389,7 @@ class Gate(e2e.TestCase):
 
     def test_every_class_of_change_can_be_named(self):
         sys.path.insert(0, os.path.join(e2e.SOURCE, "reports"))
-        from facts_reports.vocabulary import CHANGES
+        from facts_reports.read.vocabulary import CHANGES
 
         names = ",".join(change.word.replace(" ", "-") for change in CHANGES)
         for words in (names, names.replace("-", "_"), "any"):

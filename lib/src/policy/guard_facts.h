@@ -1,5 +1,5 @@
 /* Facts about a resolved problem that no single field has. The generated guards use them
- * (reports/facts_reports/known_guards.py). */
+ * (reports/facts_reports/known/guards.py). */
 #ifndef FATTN_GUARD_FACTS_H
 #define FATTN_GUARD_FACTS_H
 

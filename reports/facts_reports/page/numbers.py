@@ -2,7 +2,8 @@
 
 import math
 
-from .. import bench, times, words
+from ..compare import times
+from ..read import words
 
 _LOW, _HIGH = -10, 4  # powers of two of error / bound; one bin for each, and one beyond each end
 BINS = _HIGH - _LOW + 2
@@ -43,8 +44,8 @@ class Errors:
 
 
 def turns(store):
-    """The bench.Record of a store's rows and times."""
-    record = bench.Record()
+    """The times.Record of a store's rows and times."""
+    record = times.Record()
     for value in store.target_lines:
         record.note("target", value)
     for value in store.turns:
@@ -75,12 +76,12 @@ def _engines(record, line):
         else ""
     )
     for config in dict.fromkeys((first, *best.values())):
-        share, limit = bench.share_of(record, side, us[config])
+        share, limit = times.share_of(record, side, us[config])
         yield {
             "case": line.case,
             "build": line.build,
             "device": line.device,
-            "engine": bench.name_of(case.engine(side, config)),
+            "engine": times.name_of(case.engine(side, config)),
             "mark": faster if config == fastest else "",
             "us": us[config].middle,
             "tflops": side.flops / us[config].middle * 1e-6 if us[config].middle else 0.0,
@@ -95,7 +96,7 @@ def speeds(store):
     if not store.turns:
         return {"peaks": {}, "lines": []}
     record = turns(store)
-    found = bench.lines(record)
+    found = times.lines(record)
     return {
         "peaks": {
             d: record.peak(d, "gemm_tflops") for d in dict.fromkeys(line.device for line in found)

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from .. import text, words
-from ..vocabulary import BY_CHANGE, BY_WORD, KNOWN
+from ..read import text, words
+from ..read.vocabulary import BY_CHANGE, BY_WORD, KNOWN
 
 _FINDINGS, _GROUPS, _GATE, _LINES = 10, 2, 6, 30
 # Of a step: before engines, knobs and times.

@@ -3,8 +3,9 @@
 import json
 import marshal
 
-from .. import cases, features, sides, text, words
-from ..vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
+from ..compare import sides
+from ..read import cases, features, text, words
+from ..read.vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
 from . import numbers, trusted
 from .steps import Steps
 

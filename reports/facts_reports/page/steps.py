@@ -1,8 +1,9 @@
 """What changed between two versions, as objects for the page: the comparison of `facts diff`, made once here and only shown there."""
 
-from .. import diff, diff_files, diff_words, features, separate, sides, text, words
-from ..versions import version_key
-from ..vocabulary import APART, CHANGES
+from ..compare import diff, diff_files, diff_words, sides
+from ..read import features, separate, text, words
+from ..read.versions import version_key
+from ..read.vocabulary import APART, CHANGES
 from . import numbers
 
 _FEW = 5  # of so few versions each pair is compared; of more, neighbours, and each with the newest

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .. import claims, text, words
+from ..read import claims, text, words
 
 _CLAIMS = Path(__file__).resolve().parents[3] / "cases" / "claims"
 

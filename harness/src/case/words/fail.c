@@ -39,7 +39,7 @@ size_t facts_utf8_length(const char *text, size_t length)
 }
 
 /* C1 controls, U+00AD, U+061C, U+200B, U+200E and F, U+2028 to 202E, U+2060 to 2069, U+FEFF, U+FFF9
- * to FFFB, U+E0000 to E007F: as reports/facts_reports/text.py. */
+ * to FFFB, U+E0000 to E007F: as reports/facts_reports/read/text.py. */
 size_t facts_obeyed(const char *text)
 {
     const unsigned char *c = (const unsigned char *)text;

@@ -1,0 +1,237 @@
+"""facts bench: the times of a record, for people (a table) and for programs (--json). times.py compares."""
+
+import json
+from collections import Counter
+
+from ..compare import times
+from ..read import reader, text
+from ..read.cases import asked_of
+from . import asking
+from .options import ENVIRONMENT, NOTHING, OK, Command, Failed, Option, passed
+
+
+def _number(value, unit=1.0, digits=0):
+    return (
+        f"{value / unit:,.{digits}f}"
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else "-"
+    )
+
+
+def table(found):
+    """Plain columns, a line for each case and target."""
+    head = (
+        "µs",
+        "±",
+        "TFLOP/s",
+        "share",
+        "plan ms",
+        "MiB",
+        "engine",
+        "build",
+        "against the first",
+        "faster engine",
+    )
+    body = []
+    for line in found:
+        width = (
+            (line.us.high - line.us.low) / 2 / line.us.middle
+            if line.us.middle and line.us.high < float("inf")
+            else None
+        )
+        faster = (
+            f"{line.fastest}: {line.fastest_ratio.ratio.middle:.2f} times"
+            if line.fastest_ratio
+            else ""
+        )
+        body.append(
+            (
+                line.case,
+                (
+                    f"{line.us.middle:,.1f}",
+                    "-" if width is None else f"{width:.1%}",
+                    f"{line.tflops:,.1f}",
+                    f"{line.share:.0%} {line.limit}" if line.limit else "-",
+                    _number(line.plan_ms),
+                    _number(line.workspace_bytes, 1 << 20, 1),
+                    line.engine or "-",
+                    line.build,
+                    line.change.text if line.change else "",
+                    faster,
+                ),
+            )
+        )
+    widths = [
+        max(len(cells[i]) for cells in [head, *(cells for _, cells in body)])
+        for i in range(len(head))
+    ]
+
+    def row(cells):
+        return (
+            "  "
+            + "  ".join(
+                c.rjust(w) if i < 6 else c.ljust(w) for i, (c, w) in enumerate(zip(cells, widths))
+            ).rstrip()
+        )
+
+    out, last = [row(head)], None
+    for case, cells in body:
+        if case != last:
+            out.append(case)
+        out.append(row(cells))
+        last = case
+    return out
+
+
+def summary(record, found):
+    """A few sentences behind the table."""
+    out = []
+    for device in dict.fromkeys(line.device for line in found):
+        gemm, copy = record.peak(device, "gemm_tflops"), record.peak(device, "copy_gbs")
+        said = [
+            f"bf16 GEMM {gemm:,.0f} TFLOP/s ({record.gemm(device)})"
+            if gemm
+            else "no GEMM (no libcublas was found; FACTS_CUBLAS names one)",
+            f"copy {copy:,.0f} GB/s" if copy else "no copy",
+        ]
+        out.append(f"{device}: measured peak: " + ", ".join(said))
+    words = [line.change.word for line in found if line.change]
+    if words:
+        out.append(
+            "against the first: "
+            + ", ".join(
+                f"{words.count(word)} {word}"
+                for word in ("slower", "faster", "same", "unclear", "unsteady")
+                if word in words
+            )
+        )
+    beaten = [line.fastest_ratio.ratio.middle for line in found if line.fastest_ratio]
+    if any(len(case.sides[s].us) > 1 for case in record.cases.values() for s in case.sides):
+        out.append(
+            f"cuDNN's first choice is not its fastest engine: {len(beaten)} of {len(found)}"
+            + (f"; the fastest is up to {max(beaten):.2f} times as fast" if beaten else "")
+        )
+    silent = [name for name, case in record.cases.items() if not case.sides]
+    if silent:
+        out.append(
+            f"not timed: {text.count(len(silent), 'case')} (refused, not right, or no answer): {_some(silent)}"
+        )
+    dropped = [
+        (f"{side.build} on {side.device}", name)
+        for name, case in record.cases.items()
+        for side in case.sides.values()
+        if case.first_choice(side) is None
+    ]
+    if dropped:
+        who = ", ".join(
+            f"{target} {text.count(n, 'case')}"
+            for target, n in Counter(target for target, _ in dropped).items()
+        )
+        out.append(
+            f"no time of cuDNN's first choice (not right, or not readable): {who}: {_some(list(dict.fromkeys(name for _, name in dropped)))}"
+        )
+    return out
+
+
+def _some(names):
+    return "; ".join(text.line(name, 100) for name in names[:5]) + (" …" if len(names) > 5 else "")
+
+
+def _as_object(line):
+    def of(found):
+        return (
+            {
+                "word": found.word,
+                "ratio": found.ratio.middle,
+                "low": found.ratio.low,
+                "high": found.ratio.high,
+                "rounds": found.ratio.count,
+                "left_out": found.left_out,
+            }
+            if found
+            else None
+        )
+
+    return {
+        "case": line.case,
+        "pass": asked_of(line.case)("pass"),
+        "build": line.build,
+        "device": line.device,
+        "side": line.side,
+        "engine": line.engine,
+        "knobs": dict(line.knobs),
+        "us": line.us.middle,
+        "us_low": line.us.low,
+        "us_high": line.us.high,
+        "rounds": line.us.count,
+        "tflops": line.tflops,
+        "share": line.share,
+        "limit": line.limit,
+        "plan_ms": line.plan_ms,
+        "workspace_bytes": line.workspace_bytes,
+        "faster_engine": line.fastest,
+        "first_choice_over_fastest": of(line.fastest_ratio),
+        "change": of(line.change),
+    }
+
+
+COMMAND = Command(
+    "bench",
+    (
+        *passed("cudnn", "device", "where", "with", "output", "overwrite", "timeout"),
+        *passed("plan-dir", "trust-plans"),
+        Option("twice", help="two workers of each build: their difference is noise"),
+        Option(
+            "rounds",
+            "N",
+            "N turns of each build; default: 16 to 64, until the intervals are narrow",
+        ),
+        Option("json", help="print one JSON object a line"),
+        *passed("pinned-only"),
+    ),
+    (
+        "facts bench --cudnn 9.20.0,9.27.0 --device 0",
+        "facts bench 'pass=fwd s=4096 mask=causal' --cudnn 9.27.0 --with engine=auto",
+    ),
+)
+
+
+def _measure(args):
+    if not args.device and not asking.gpus_here():
+        raise Failed(COMMAND.fail("no GPU here; --device cpu times the CPU backend", ENVIRONMENT))
+    words = args.given("cudnn", "where", "output", "overwrite", "timeout", "plan-dir")
+    words += args.given("trust-plans", "twice", "rounds", "pinned-only")
+    words += [
+        "--turns",
+        "--device",
+        args.device or "0",
+        "--with",
+        getattr(args, "with") or "engine=all",
+    ]
+    record = asking.asked("run", args.words or ["bench"], *words)[1]
+    asking.say(record)
+    return [record]
+
+
+def _bench(args):
+    given = args.words and all(map(reader.is_record_name, args.words))
+    try:
+        record, files = times.load(args.words if given else _measure(args))
+    except reader.InputError as error:
+        return COMMAND.fail(error)
+    reader.warn(files, "facts bench")
+    found = times.lines(record)
+    if not found:
+        return COMMAND.fail("no times in the record", NOTHING)
+    print(
+        "\n".join(
+            [json.dumps(_as_object(line), ensure_ascii=False) for line in found]
+            if args.json
+            else [*table(found), "", *summary(record, found)]
+        )
+    )
+    return OK
+
+
+def main(argv):
+    return COMMAND.main(argv, _bench)

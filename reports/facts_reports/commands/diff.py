@@ -1,0 +1,115 @@
+"""`facts diff`, and what `facts gate` does with its records: compares, groups and prints."""
+
+import json
+import sys
+from pathlib import Path
+
+from ..compare import diff, diff_files, diff_words, sides
+from ..read import files, predicate, reader, text
+from ..read.store import load
+from ..read.vocabulary import CHANGES
+from .options import BAD_INPUT, Command, Option, folder, number, passed
+
+
+def _classes(said):
+    try:
+        return diff.classes(said)
+    except sides.SidesError as error:
+        raise ValueError(str(error).removeprefix("--fail-on: ")) from None
+
+
+COMPARES = (
+    *passed("where"),
+    Option("baseline", "V", "the build that is trusted (also of one record that holds both)"),
+    Option("candidate", "V", "the build that may replace it"),
+    Option(
+        "fail-on",
+        "CLASS,CLASS",
+        "changes that fail; default worse,changed-kind,lost; any; docs/gate.md lists them",
+        read=_classes,
+    ),
+    Option(
+        "slower",
+        "R",
+        "ratio of times above which a case is slower; default 1.10",
+        read=number(1, 1000),
+    ),
+    Option("junit", "FILE", "also write the answer as JUnit"),
+    Option("errata", "FILE", "also write the engines to avoid, in cudnn-frontend's format"),
+    Option("page", "DIR", "also write the report page there", read=folder),
+    Option("annotations", help="also print the groups as GitHub annotations"),
+    Option("json", help="print one JSON object a line"),
+    Option("markdown", help="print Markdown, for a pull request or an issue"),
+)
+COMMAND = Command(
+    "diff",
+    COMPARES,
+    (
+        "facts diff old.jsonl new.jsonl",
+        "facts diff old.jsonl new.jsonl --where pass=bwd --json",
+    ),
+    needs="A B",
+    summary="Classes of change, worst first, and their exit codes without --fail-on:\n"
+    + "\n".join(
+        f"  {c.word:17} {'finding' if c.exit == 1 else f'exit {c.exit}' if c.exit else '-':8} {c.says}"
+        for c in CHANGES
+    ),
+)
+
+
+def _write_files(found, args, inputs, command):
+    if args.junit:
+        diff_files.write_junit(found, Path(args.junit))
+    if args.errata:
+        made = diff_files.errata(found)
+        files.write(args.errata, json.dumps(made, indent=2, ensure_ascii=False) + "\n")
+        print(
+            f"{args.errata}: {text.count(len(made['rules']), 'rule')}; {diff_files.WARNING}",
+            file=sys.stderr,
+        )
+    if args.page:
+        from ..page import exports  # the one part that needs Jinja2
+
+        exports.write_site(
+            load(inputs), Path(args.page), f"{command.name}: {diff_words.decision(found)}", found
+        )
+        print(f"page: {Path(args.page) / 'index.html'}", file=sys.stderr)
+
+
+def show(args, inputs, command, measured=False):
+    """Compares records and prints as the options ask. Returns an exit code."""
+    try:
+        found = diff.compare(
+            inputs,
+            args.baseline,
+            args.candidate,
+            args.where,
+            args.slower,
+            args.fail_on,
+            command.name,
+            measured,
+        )
+    except predicate.PredicateError as error:
+        return command.fail(f"--where: {error}")
+    except (reader.InputError, sides.SidesError) as error:
+        return command.fail(error, BAD_INPUT)
+    for record in found.sides.records:
+        reader.warn(record.files, f"facts {command.name}")
+    if args.json:
+        for line in diff_files.json_lines(found):
+            print(line)
+    elif args.markdown:
+        print(diff_words.as_markdown(found), end="")
+    else:
+        print(diff_words.as_text(found), end="")
+    if args.annotations:
+        print(
+            "\n".join(diff_files.annotations(found)),
+            file=sys.stderr if args.json or args.markdown else sys.stdout,
+        )
+    _write_files(found, args, inputs, command)
+    return found.exit_code()
+
+
+def main(argv):
+    return COMMAND.main(argv, lambda args: show(args, args.words, COMMAND))

@@ -1,0 +1,295 @@
+"""The answer of a diff for programs: JSON, JUnit, GitHub annotations, and errata in cudnn-frontend's form."""
+
+import json
+import sys
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+from ..read import files, text
+from ..read.cases import parse, value_of
+from ..read.separate import members
+from ..read.versions import number, version_key
+from ..read.vocabulary import BY_CHANGE, CHANGES, is_finding
+from . import diff as d
+from . import diff_words
+
+ANNOTATIONS = 10
+_CASES = 20  # named for each group, in JUnit
+
+
+def about(diff, group):
+    """A group as an object."""
+    before, after = diff_words.before_after(diff, group)
+    pair = diff.sides.slots[group.slot]
+    return {
+        "class": group.word,
+        "fails": group.word in diff.fail_on and group.news > 0,
+        "change": group.alike,
+        "where": group.where,
+        "cases": group.hits,
+        "of": group.total,
+        "others": group.others,
+        "of_others": group.among,
+        "among": BY_CHANGE[group.word].among,
+        "also": group.also,
+        "known": group.known,
+        "example": group.case,
+        "baseline": {"build": pair.first[0], "device": pair.first[1], "answer": before},
+        "candidate": {"build": pair.second[0], "device": pair.second[1], "answer": after},
+        "configuration": group.engine or None,
+        "ratio": round(group.ratio, 4) if 0 < group.ratio < 1e300 else None,
+        "repro": d.repro(diff, group),
+        "bisect": d.bisect(diff, group) or None,
+    }
+
+
+def json_lines(diff):
+    """The answer, then every group, one object a line."""
+    targets = [
+        {
+            "baseline": pair.first,
+            "candidate": pair.second,
+            "grades": grades,
+            "counts": {w: [a, b] for w, a, b in counts},
+        }
+        for pair, grades, counts in diff_words.targets_words(diff)
+    ]
+    still, right, unasked = diff.failures.groups()
+    head = {
+        "decision": diff_words.decision(diff),
+        "answer": diff_words.headline(diff),
+        "exit": diff.exit_code(),
+        "compared": diff.compared(),
+        "same": diff.same,
+        "axes": diff.axes,
+        "classes": {
+            c.word: {
+                "cases": diff.total(c.word),
+                "known": diff.known(c.word),
+                "fails": c.word in diff.fail_on,
+            }
+            for c in CHANGES
+            if diff.total(c.word)
+        },
+        "complete": diff.complete(),
+        "unreadable": [record.unreadable() for record in diff.sides.records],
+        "fail_on_both": diff.fail_both,
+        "notes": diff_words.notes(diff),
+        "known_failures": {
+            "still": sorted(still),
+            "right_now": dict(diff_words.known_failures(diff)[1]),
+            "not_asked": sorted(unasked),
+        },
+        "not_asked": {way: len(pairs) for way, pairs in diff.classes.get("not asked", {}).items()},
+        "new_knobs": {way: len(pairs) for way, pairs in diff.classes.get("new knobs", {}).items()},
+        "renumbered": [
+            {"graph": graph, "old": old, "new": new, "cases": cases}
+            for (graph, old, new), cases in sorted(diff.numbers.items())
+        ],
+        "targets": targets,
+        "provenance": diff_words.provenance(diff),
+        "scope": diff_words.SCOPE,
+    }
+    yield json.dumps({"diff": head}, ensure_ascii=False)
+    for group in diff.groups:
+        yield json.dumps({"group": about(diff, group)}, ensure_ascii=False)
+
+
+def write_junit(diff, path):
+    """A suite for each class, a test case for each group; what is the same is counted."""
+    suites, total, failed = [], 0, 0
+    for change in CHANGES:
+        groups = [g for g in diff.groups if g.word == change.word]
+        if not groups:
+            continue
+        fails, open_class = change.word in diff.fail_on, diff.code_of(change) > 1
+        bad = sum(g.news > 0 for g in groups)
+        body = ""
+        for g in groups:
+            tag = "failure" if fails and g.news else "error" if open_class else ""
+            body += _junit_case(diff, g, tag)
+        suites.append(
+            f'<testsuite name={quoteattr(change.word)} time="{sum(_seconds(diff, g) for g in groups):.3f}" tests="{len(groups)}" failures="{bad if fails else 0}" errors="{len(groups) if open_class else 0}">\n'
+            f'<properties><property name="cases" value="{diff.total(change.word)}"/><property name="known" value="{diff.known(change.word)}"/></properties>\n{body}</testsuite>\n'
+        )
+        total, failed = total + len(groups), failed + bad * fails
+    properties = f'<properties><property name="compared" value="{diff.compared()}"/><property name="same" value="{diff.same}"/></properties>\n'
+    code, taken = diff.exit_code(), sum(diff.seconds)
+    _write_suites(path, diff_words.headline(diff), code, properties, suites, total, failed, taken)
+
+
+def _seconds(diff, group):
+    """What asking about a group's cases took, on both sides."""
+    return sum(diff.seconds[i] for i in members(group.members, len(diff.names)))
+
+
+def _write_suites(path, headline, code, properties="", suites=(), total=0, failed=0, seconds=0.0):
+    """The decision as a test of its own, then the other suites. `seconds`: what all took."""
+    said = quoteattr(text.line(headline, 500))
+    tag = {0: "system-out", 1: "failure"}.get(code, "error")
+    inner = f"<{tag} message={said}/>"
+    if not code:
+        inner = f"<system-out>{escape(text.line(headline, 500))}</system-out>"
+    bad, silent = int(code == 1), int(code > 1)
+    answer = (
+        f'<testsuite name="decision" time="{seconds:.3f}" tests="1" failures="{bad}" errors="{silent}">\n{properties}'
+        f'<testcase classname="facts.diff" name="decision" time="{seconds:.3f}">{inner}</testcase>\n</testsuite>\n'
+    )
+    files.write(
+        path,
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="facts diff" tests="{total + 1}" failures="{failed + bad}">\n'
+        + "".join([answer, *suites])
+        + "</testsuites>\n",
+    )
+
+
+def _junit_case(diff, group, tag):
+    before, after = diff_words.before_after(diff, group)
+    where = diff_words.where_words(group)
+    message = text.line(f"{group.hits:,} {group.word}: {where}: {group.alike}", 500)
+    name = text.line(
+        ": ".join(x for x in (group.word, group.engine, where, group.name) if x), 500
+    )  # without a count: the same test from run to run
+    cases = [diff.names[i] for i in members(group.members, len(diff.names))[:_CASES]]
+    rest = group.hits - len(cases)
+    detail = [
+        diff_words.exactness(group),
+        f"{before} -> {after}",
+        d.repro(diff, group),
+        d.bisect(diff, group),
+        *cases,
+        f"and {rest:,} more" if rest else "",
+    ]
+    details = escape("\n".join(text.line(line, 3500) for line in detail if line))
+    head = f'<testcase classname={quoteattr("facts.diff." + group.word.replace(" ", "_"))} name={quoteattr(name)} time="{_seconds(diff, group):.3f}">'
+    inner = f"<system-out>{details}</system-out>"
+    if tag:
+        inner = (
+            f"<{tag} message={quoteattr(message)} type={quoteattr(group.word)}>{details}</{tag}>"
+        )
+    return f"{head}{inner}</testcase>\n"
+
+
+def _workflow(value, title=False):
+    """Text of a GitHub workflow command: it ends at a newline, a property also at , and :."""
+    value = text.line(value, 900).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return value.replace(":", "%3A").replace(",", "%2C") if title else value
+
+
+def decided(words, headline, code):
+    """The decision as an annotation."""
+    return f"::{'error' if code else 'notice'} title={_workflow('FACTS: ' + words, True)}::{_workflow(headline)}"
+
+
+def annotations(diff):
+    """At most ten lines ::error, ::warning or ::notice: the decision, then the worst groups."""
+    out = [decided(diff_words.decision(diff), diff_words.headline(diff), diff.exit_code())]
+    for group in diff.groups[: ANNOTATIONS - 1]:
+        fails = group.word in diff.fail_on and group.news > 0
+        kind = "warning" if BY_CHANGE[group.word].exit or group.known else "notice"
+        kind = "error" if fails else kind
+        title = f"FACTS: {group.hits:,} {group.word}"
+        title += f" ({group.known:,} known)" if group.known else ""
+        where = f"{diff_words.where_words(group)} ({diff_words.exactness(group)})"
+        said = f"{where}: {group.alike}. {d.repro(diff, group)}"
+        out.append(f"::{kind} title={_workflow(title, True)}::{_workflow(said)}")
+    return out
+
+
+# ---- no comparison ----
+
+
+def unasked(why, args):
+    """CANNOT TELL in the form that the options want: the builds could not be asked, so there is no record."""
+    headline = f"{diff_words.CANNOT_TELL}: {text.line(why, 500)}."
+    said = headline
+    if args.json:
+        answer = {"diff": {"decision": diff_words.CANNOT_TELL, "answer": headline}}
+        said = json.dumps(answer, ensure_ascii=False)
+    elif args.markdown:
+        said = f"**{text.markdown(headline)}**"
+    print(said)
+    if args.annotations:
+        print(
+            decided(diff_words.CANNOT_TELL, headline, 3),
+            file=sys.stderr if args.json or args.markdown else sys.stdout,
+        )
+    if args.junit:
+        _write_suites(Path(args.junit), headline, 3)
+
+
+# ---- errata ----
+
+WARNING = (
+    "a rule of this format has no SM and no condition: it removes its engine on every GPU, for every problem of that graph. "
+    "Check it before you ship it: such a rule once made other problems 80 % slower (pytorch/pytorch#189207)"
+)
+
+
+def _nothing():
+    return {"sm": set(), "verdicts": set(), "cases": [], "builds": set()}
+
+
+def _failing(diff):
+    """{(pass, engine, knobs): {"sm": set, "verdicts": set, "cases": [case], "builds": set}} of what worsened, by the configurations that fail in the candidate."""
+    found = {}
+    for group in diff.groups:
+        if group.word not in ("worse", "changed kind"):
+            continue
+        for pair in members(group.members, len(diff.names)):
+            slot, case = diff.slots[pair], diff.names[pair]
+            _, second = diff.sides.answers(slot, case)
+            for answer in second:
+                backend, engine, knobs = answer.chosen
+                if not is_finding(answer.outcome) or backend not in ("cudnn", ""):
+                    continue
+                if engine.isdigit():
+                    key = value_of(parse(case), "pass"), int(engine), knobs
+                    one = found.setdefault(key, _nothing())
+                    one["sm"].add(answer.sm)
+                    one["verdicts"].add(answer.outcome)
+                    one["cases"].append(case)
+                    one["builds"].add(diff.record(1).targets[d.target(diff, slot, 1)]["cudnn"])
+    return found
+
+
+def errata(diff):
+    """{"version": 1, "rules": [...]}: a rule for each engine that fails in the candidate, with its knobs where only one setting fails."""
+    found = _failing(diff)
+    rules = []
+    for word, engine in sorted({key[:2] for key in found}):
+        settings = {key[2]: one for key, one in found.items() if key[:2] == (word, engine)}
+        every = _nothing()
+        for one in settings.values():
+            for key in ("sm", "verdicts", "builds"):
+                every[key] |= one[key]
+            every["cases"] += one["cases"]
+        cudnn = sorted(every["builds"], key=version_key)
+        rules.append(
+            {
+                "rule_id": f"facts_{word}_engine_{engine}_{'_'.join(sorted(every['verdicts']))}",
+                "operation": "Matmul_Matmul" if word == "fwd" else "Matmul_Matmul_Matmul",
+                "engine": engine,
+                "knob": _frontend_knobs(settings),
+                "cudnn_version_start": number(cudnn[0]),
+                "cudnn_version_end": number(cudnn[-1]) + 1,
+                "comment": f"{len(set(every['cases']))} cases, e.g. {every['cases'][0]}; seen on sm {', '.join(sorted(str(s) for s in every['sm']))}; {WARNING}",
+            }
+        )
+    return {
+        "version": 1,
+        "comment": "operation: cudnn-frontend names a graph by its operations; copy the name from its log. "
+        + WARNING,
+        "rules": rules,
+    }
+
+
+def _frontend_knobs(settings):
+    """Knobs as a plan's tag has them (k24=7), where one setting alone fails and cuDNN's numbers are known; else none: the whole engine."""
+    knobs = next(iter(settings)) if len(settings) == 1 else ()
+    numbered = [(key.lstrip("kK"), value) for key, value in knobs]
+    return (
+        [f"k{number}={value}" for number, value in numbered]
+        if all(number.isdigit() for number, _ in numbered)
+        else []
+    )

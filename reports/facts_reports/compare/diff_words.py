@@ -1,0 +1,536 @@
+"""The answer of a diff in words: the decision, one clause why and the counts; then all of it for a terminal, and as Markdown for a pull request."""
+
+import re
+from pathlib import Path
+
+from ..known import known as failures_known
+from ..known import observe
+from ..read import text
+from ..read.separate import members
+from ..read.vocabulary import APART, BY_CHANGE, CHANGES, OUTCOMES
+from . import diff as d
+from . import times
+from .changes import state_words
+from .sides import worst
+
+SCOPE = "FACTS gates fused attention; a convolution or RNN regression will pass it."
+MARKDOWN_BYTES = 60000  # a comment of a pull request may have 65,536 characters
+_TARGETS, _NAMED, _RIGHT = 12, 6, 10
+
+
+# ---- the first line ----
+
+_DECISIONS = {"gate": ("OK TO MOVE", "DO NOT MOVE"), "diff": ("NO REGRESSION", "REGRESSION")}
+CANNOT_TELL = "CANNOT TELL"
+
+# A class of change as a sentence: one case, several cases.
+_SENTENCES = {
+    "worse": ("accepted case fails now", "accepted cases fail now"),
+    "changed kind": ("case fails in a new way", "cases fail in a new way"),
+    "lost": ("accepted case is refused now", "accepted cases are refused now"),
+    "missing": ("case has an answer on one side only", "cases have an answer on one side only"),
+    "inconclusive": ("case could not be asked", "cases could not be asked"),
+    "time unknown": ("case could not be compared by time", "cases could not be compared by time"),
+    "slower": ("case is slower", "cases are slower"),
+    "engine changed": ("case has other engines", "cases have other engines"),
+    "knobs changed": ("case has other knob values", "cases have other knob values"),
+    "plan slower": ("plan takes longer to build", "plans take longer to build"),
+    "workspace larger": ("case needs more workspace", "cases need more workspace"),
+    "better": ("case no longer fails", "cases no longer fail"),
+    "gained": ("refused case is accepted now", "refused cases are accepted now"),
+    "reason changed": (
+        "case is refused for another reason",
+        "cases are refused for another reason",
+    ),
+    "new knobs": ("case has new knobs", "cases have new knobs"),
+    "not asked": ("case was asked on one side only", "cases were asked on one side only"),
+}
+
+
+def decision(diff):
+    """What to do, in two or three words."""
+    code = diff.exit_code()
+    return CANNOT_TELL if code > 1 else _DECISIONS[diff.command][code]
+
+
+def sentence(diff, word):
+    said = text.count(diff.total(word), *_SENTENCES[word])
+    if word == "time unknown":
+        said += (
+            " ("
+            + "; ".join(
+                f"{why}: {len(pairs):,}" for why, pairs in sorted(diff.classes[word].items())
+            )
+            + ")"
+        )
+    return said + (f" ({diff.known(word):,} known)" if diff.known(word) else "")
+
+
+def _and(parts):
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def partial(diff):
+    """Why a comparison is not whole."""
+    out = [f"only one side has {b} on {d}" for side in diff.alone for b, d in side[:2]]
+    return out + ["a record is incomplete"] * (not diff.complete())
+
+
+def _silent(diff):
+    """Targets that gave no answer at all, each with the first reason."""
+    out = {}
+    for (slot, side), (count, why) in diff.silent.items():
+        if count == sum(diff.counts[slot, side].values()):
+            out.setdefault(_target_words(diff, slot, side), why)
+    return [
+        f"{name} could not be asked" + f" ({text.line(why, 160)})" * bool(why)
+        for name, why in out.items()
+    ]
+
+
+def _target_words(diff, slot, side):
+    build, device = d.target(diff, slot, side)
+    return f"{'cuDNN ' + build if build != 'none' else 'the CPU backend'} on {device}"
+
+
+def _clause(diff, counted):
+    """One clause, and the classes that it has named."""
+    code = diff.exit_code()
+    if code == 5 and diff.names:
+        return "FACTS itself refuses every case for one of the two sides", []
+    if code == 5:
+        return "the two sides have no case and target in common", []
+    if code == 1:
+        said = [word for word in counted if word in diff.fail_on and diff.news(word)]
+        return _and([sentence(diff, word) for word in said]), said
+    if code:
+        said = [word for word in counted if diff.code_of(BY_CHANGE[word]) > 1]
+        silent = _silent(diff)[:2]
+        shown = [sentence(diff, word) for word in said if not (silent and word == "inconclusive")]
+        return _and(silent + shown + partial(diff)), said
+    worse = [word for word in counted if word in d.FINDINGS]
+    if not worse:
+        return "nothing got worse", []
+    known = not any(diff.news(word) for word in worse)
+    return ("only known failures changed" if known else "--fail-on leaves out what got worse"), []
+
+
+def headline(diff):
+    """One line: the decision, why, what else changed, how many answers were compared."""
+    apart = {"reason changed", *APART}
+    counted = [c.word for c in CHANGES if c.word not in apart and diff.total(c.word)]
+    why, said = _clause(diff, counted)
+    rest = [sentence(diff, word) for word in counted if word not in said]
+    if diff.exit_code() == 1:
+        rest += [f"{part[0].upper()}{part[1:]}" for part in partial(diff)]
+    if diff.compared():
+        rest.append(f"{text.count(diff.compared(), 'answer')} compared, {diff.same:,} same")
+    return f"{decision(diff)}: " + ". ".join([why, *rest]) + "."
+
+
+# ---- what follows ----
+
+
+def _some(parts, between=", ", most=_NAMED):
+    parts = list(parts)
+    return between.join(parts[:most]) + (" …" if len(parts) > most else "")
+
+
+def notes(diff):
+    """What the numbers alone do not say, a sentence each."""
+    out = []
+    if diff.fail_both:
+        out.append(
+            f"{text.count(diff.fail_both, 'case fails', 'cases fail')} alike on both sides ({diff.known_both:,} known)."
+        )
+    if diff.total("reason changed"):
+        out.append(
+            f"{text.count(diff.total('reason changed'), 'case is', 'cases are')} refused for another reason."
+        )
+    if diff.unmet:
+        out.append(
+            f"{text.count(diff.unmet, 'case')} of the second side {'does' if diff.unmet == 1 else 'do'} not meet {'its' if diff.unmet == 1 else 'their'} expectation (facts expect check)."
+        )
+    grades = [
+        {g for slot in diff.sides.slots for g in diff.record(side).targets[slot[side]]["grades"]}
+        for side in (0, 1)
+    ]
+    if "measured" in grades[1] and grades[0] == {"decided"}:
+        out.append(
+            "The first side was only decided, the second was measured. A case that fails now may have failed before."
+        )
+    if all(g == {"decided"} for g in grades):
+        out.append("Decisions only: nothing ran on a GPU, no number was computed.")
+    for side, alone in zip(("first", "second"), diff.alone):
+        if alone:
+            out.append(f"Only the {side} side has {_some(f'{b} on {v}' for b, v in alone)}.")
+    cut = [
+        f"{text.line(f.name, 120)}: {text.count(f.unreadable, 'unreadable line') if f.unreadable else 'the record has no end'}"
+        for f in diff.incomplete()
+    ]
+    if cut:
+        out.append(f"Incomplete: {_some(cut, '; ')}.")
+    hashes = [
+        {str(run.get("suite_hash")) for run in record.runs.values()}
+        for record in diff.sides.records
+    ]
+    if len(hashes) == 2 and hashes[0] != hashes[1]:
+        out.append(
+            "The records have different suites or shards: cases of only one record are missing."
+        )
+    return out
+
+
+def _elsewhere(diff, told):
+    """The guarded failures that hold in a candidate's version and that these cases do not cover; None where cases/known is not there. For a gate alone."""
+    if diff.command != "gate":
+        return None
+    try:
+        entries = failures_known.load(Path(__file__).resolve().parents[3] / "cases" / "known")
+    except (OSError, failures_known.KnownError):
+        return None
+    # Records up to 1.0.0 name a failure without a link by its place in docs/findings.md.
+    told = {re.sub(r"^docs/findings\.md#(.+)", r"cases/known/\1.known", name) for name in told}
+    versions = {diff.record(1).targets[slot.second]["cudnn"] for slot in diff.sides.slots}
+    return {
+        e.name
+        for e in entries
+        if any(f.guarded and observe.holds(f, v) for f in e.failures for v in versions if v)
+        and not told & {link for f in e.failures for link in (f.link, e.link)}
+    }
+
+
+def known_failures(diff):
+    """(sentence, [(name, command)] of those that no longer fail)."""
+    still, right, unasked = diff.failures.groups()
+    more = _elsewhere(diff, {*still, *right, *unasked})
+    if not (still or right or unasked or more):
+        return "", []
+    said = observe.told(still, right, unasked) + "."
+    if not (still or right or unasked):
+        said = "No known failure is among these cases."
+    if more:
+        version = diff.record(1).targets[diff.sides.slots[0].second]["cudnn"]
+        said += f" {text.count(len(more), 'failure that FACTS guards against is', 'failures that FACTS guards against are')} not in these cases: facts known check --cudnn {version} asks about these failures."
+    named = list(right.items())[:_RIGHT]
+    return said, [(name, d.ask(diff, slot, case)) for name, (slot, case) in named]
+
+
+def not_asked(diff):
+    """Why FACTS asked only one of two builds, a line each."""
+    ways = diff.classes.get("not asked", {})
+    if not ways:
+        return []
+    out = [
+        f"FACTS did not ask one of the two builds about {text.count(diff.total('not asked'), 'case')}. FACTS itself refuses them there, so they show no change of cuDNN:"
+    ]
+    for way, pairs in sorted(ways.items(), key=lambda item: -len(item[1]))[:_NAMED]:
+        out.append(f"    {len(pairs):,} on the {way}")
+    return out + ([f"    and {len(ways) - _NAMED:,} more reasons"] if len(ways) > _NAMED else [])
+
+
+def engines_words(diff):
+    """Changes of all engines alike: other numbers, new knobs. A line each."""
+    out = []
+    if diff.numbers:
+        moved = [
+            f"{graph} "
+            + ", ".join(f"{old} -> {new}" for g, old, new in sorted(diff.numbers) if g == graph)
+            for graph in sorted({g for g, _, _ in diff.numbers})
+        ]
+        out.append(
+            f"cuDNN renumbered engines: {'; '.join(moved)}. Their knobs and notes are the same, so they count as the same engines."
+        )
+    ways = sorted(diff.classes.get("new knobs", {}).items(), key=lambda item: -len(item[1]))
+    if ways:
+        said = [f"{way} ({text.count(len(pairs), 'case')})" for way, pairs in ways]
+        out.append(
+            f"The engines have other knobs: {_some(said, most=_NAMED // 2)}. FACTS cannot compare the old and the new settings."
+        )
+    return out
+
+
+def exactness(group):
+    """How well the predicate separates: both ways."""
+    among = BY_CHANGE[group.word].among
+    if group.where is None:
+        return f"no predicate separates these {group.hits:,} of {text.count(group.total, 'case')} from the {text.count(group.among, 'other case')} {among}"
+    if group.where == "":
+        return f"all {text.count(group.total, 'case')} {among}"
+    hits = f"the predicate fits {'all ' if group.hits == group.total > 1 else f'{group.hits:,} of ' if group.hits < group.total else ''}{text.count(group.total, 'case')}"
+    also = f"; it also fits {text.count(group.also, 'case')} that changed in another way"
+    also = also if group.also else ""
+    if not group.among:
+        return f"{hits}; there are no other cases {among}{also}"
+    if group.among == 1:
+        return f"{hits}, and {'' if group.others else 'not '}the other case {among}{also}"
+    return f"{hits}, and {'none' if not group.others else f'{group.others:,}'} of the {text.count(group.among, 'other case')} {among}{also}"
+
+
+def _ratio(group):
+    said = "from nothing" if group.ratio == float("inf") else f"up to {group.ratio:.3g} times"
+    return said if group.ratio else ""
+
+
+def detail(group):
+    """How it changed, where the example does not say it better (its reason has its own numbers, or names types)."""
+    example = " -> " in group.alike and re.findall(r"#|[A-Za-z_]\d", group.alike)
+    return "; ".join(x for x in ("" if example else group.alike, group.engine, _ratio(group)) if x)
+
+
+def _indented(line):
+    return [f"    {line}"] if line else []
+
+
+def on(diff, group):
+    """The devices of a group, where others were compared too and its predicate names none."""
+    slots = diff.sides.slots
+    pairs = members(group.members, len(diff.names))
+    mine = dict.fromkeys(slots[diff.slots[pair]].second[1] for pair in pairs)
+    named = {"device", "sm"} & set(re.findall(r"\w+", group.where or ""))
+    return "" if named or len(mine) == len(slots) else ", ".join(mine)
+
+
+def where_words(group):
+    return {None: "no predicate found", "": "every case"}.get(group.where, group.where)
+
+
+_MEASURES = {
+    "slower": ("exec_us", "µs"),
+    "plan slower": ("plan_ms", "ms"),
+    "workspace larger": ("workspace_bytes", "bytes"),
+}
+
+
+def before_after(diff, group):
+    """The answer to the example on each side."""
+    first, second = diff.sides.answers(group.slot, group.case)
+    ends = [worst(answers) if answers else None for answers in (first, second)]
+    if group.engine:
+        same = d.renumbered(diff, group.slot, group.case, first)
+        ends = _configuration(first, same, second, group) or ends
+    said = [state_words(end) if end else "no answer" for end in ends]
+    if group.word in ("engine changed", "knobs changed"):
+        said = [_offered_words(answers[0]) for answers in (first, second)]
+    is_time = group.word in ("slower", "time unknown") and diff.times
+    timed = d.timed(diff, group.slot, group.case) if is_time else []
+    if timed:
+        said = [f"{times.microseconds(side, config).middle:,.6g} µs" for side, config in timed]
+    elif group.ratio:
+        name, unit = _MEASURES[group.word]
+        said = [f"{getattr(answers[0], name):,.6g} {unit}" for answers in (first, second)]
+    return said
+
+
+def _configuration(first, renumbered, second, group):
+    """The configuration of engine=all that a group names, before and after."""
+    for before, same in zip(first, renumbered):
+        knobs = "".join(f" {k}={v}" for k, v in same.chosen[2])
+        if group.engine == f"engine {same.chosen[1]}{knobs}":
+            for after in second:
+                if after.chosen[1:] == same.chosen[1:]:
+                    return before, after
+    return None
+
+
+def _offered_words(answer):
+    indices = list(dict.fromkeys(index for index, *_ in answer.offered))
+    knobs = " ".join(f"{k}={v}" for k, v in answer.offered[0][1]) if answer.offered else ""
+    said = f"{answer.chosen[0]} engines {' '.join(indices) or 'none'}"
+    return f"{said} ({knobs})" if knobs else said
+
+
+def targets_words(diff):
+    """What was compared with what, a line for each pair of targets."""
+    out = []
+    for slot, pair in enumerate(diff.sides.slots[:_TARGETS]):
+        grades = [
+            "/".join(sorted(diff.record(side).targets[t]["grades"])) or "nothing answered"
+            for side, t in enumerate(pair)
+        ]
+        counts = []
+        for outcome in reversed(OUTCOMES):
+            old, new = (diff.counts.get((slot, side), {}).get(outcome.word, 0) for side in (0, 1))
+            if old or new:
+                counts.append((outcome.word, old, new))
+        out.append((pair, grades, counts))
+    return out
+
+
+def _counts(counts, arrow):
+    """How many cases ended how: 'pass 12 -> 11'."""
+    return ", ".join(
+        f"{word} {old:,}" + (f" {arrow} {new:,}" if old != new else "") for word, old, new in counts
+    )
+
+
+def provenance(diff):
+    """Where the answers come from: one line a side."""
+    out = []
+    for side in (0, 1):
+        record = diff.record(side)
+        builds = {slot[side][0] for slot in diff.sides.slots}
+        runs = [
+            r
+            for r in record.runs.values()
+            if {t.get("build") for t in text.objects(r, "targets")} & builds
+        ] or list(record.runs.values())
+
+        def said(key, limit=40):
+            values = sorted({text.line(str(r.get(key)), limit) for r in runs if r.get(key)})
+            return _some(values, most=3) or "unknown"
+
+        checked = {
+            str(lib.get("record"))
+            for t, about in record.targets.items()
+            if t[0] in builds
+            for lib in text.objects(about.get("line", {}), "libraries")
+            if lib.get("in_build") is not False
+        }
+        proof = "match their package" if checked <= {"ok"} else "not verified"
+        proof = f", libraries {proof}" if checked else ""
+        out.append(
+            f"{', '.join(text.line(b, 60) for b in sorted(builds))}: suite {said('suite_hash')}, {said('started')[:60]}, FACTS {said('facts')}{proof}"
+        )
+    return out
+
+
+def _rows(diff, most):
+    shown = diff.groups[:most]
+    return shown, diff.groups[most:]
+
+
+def _more_words(rest):
+    return f"and {text.count(len(rest), 'more group')} ({text.count(sum(g.hits for g in rest), 'case')}). The same command with --json lists all of them."
+
+
+def _axes_words(diff):
+    said = {
+        (): "The same targets were asked twice",
+        ("build",): "The build differs",
+        ("device",): "The device differs",
+    }
+    return said.get(tuple(diff.axes), "Build and device differ: either may be the cause")
+
+
+def as_text(diff):
+    lines = [headline(diff), ""]
+    for pair, grades, counts in targets_words(diff):
+        name = (
+            f"{pair.first[0]} -> {pair.second[0]} on {pair.first[1]}"
+            if pair.first[1] == pair.second[1]
+            else f"{pair.first[0]} on {pair.first[1]} -> {pair.second[0]} on {pair.second[1]}"
+        )
+        grade = grades[0] if grades[0] == grades[1] else f"{grades[0]} -> {grades[1]}"
+        lines.append(f"{name} ({grade}): " + _counts(counts, "->"))
+    if len(diff.sides.slots) > _TARGETS:
+        lines.append(f"and {len(diff.sides.slots) - _TARGETS} more pairs of targets")
+    shown, rest = _rows(diff, d.ROWS)
+    for group in shown:
+        before, after = before_after(diff, group)
+        known = f", {group.known:,} known" if group.known else ""
+        lines += [
+            "",
+            f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}{f' on {devices}' if (devices := on(diff, group)) else ''}",
+            f"    {exactness(group)}",
+            *_indented(detail(group)),
+            f"    e.g. {before}  ->  {after}",
+            f"    {d.repro(diff, group)}",
+        ]
+        lines += _indented(d.bisect(diff, group))
+    if rest:
+        lines += ["", _more_words(rest)]
+    known, right = known_failures(diff)
+    lines += ["", known] if known else []
+    lines += [
+        line
+        for name, command in right
+        for line in (f"    no longer fails: {name}", f"      {command}")
+    ]
+    lines += ["", *not_asked(diff)] if not_asked(diff) else []
+    lines += [
+        "",
+        " ".join([_axes_words(diff) + ".", *notes(diff)]),
+        *engines_words(diff),
+        *provenance(diff),
+        SCOPE,
+    ]
+    return "".join(text.line(line, 4000) + "\n" for line in lines)
+
+
+def as_markdown(diff):
+    """Fits a comment of a pull request, always."""
+    for most in range(d.ROWS, -1, -1):
+        body = _markdown(diff, most)
+        if len(body.encode()) <= MARKDOWN_BYTES:
+            return body
+    return text.line(headline(diff), 1000) + "\n\n" + SCOPE + "\n"
+
+
+def _markdown(diff, most):
+    shown, rest = _rows(diff, most)
+    out = [f"**{text.markdown(headline(diff))}**", ""]
+    if shown:
+        out += ["| | change | cases | where | before → after (one case) |", "|---|---|---|---|---|"]
+        for i, group in enumerate(shown, 1):
+            before, after = before_after(diff, group)
+            where = text.code(group.where) if group.where else where_words(group)
+            known = f" ({group.known:,} known)" if group.known else ""
+            out.append(
+                f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(detail(group)) if detail(group) else ''} | {group.hits:,} | "
+                f"{where}{f' on {text.markdown(devices)}' if (devices := on(diff, group)) else ''}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |"
+            )
+        out.append("")
+        if rest:
+            out += [_more_words(rest), ""]
+        commands = [
+            c
+            for i, group in enumerate(shown, 1)
+            for c in (f"# {i}", d.repro(diff, group), d.bisect(diff, group))
+            if c
+        ]
+        fence = text.ticks("\n".join(commands), 3)
+        out += [f"{fence}sh", *(text.line(c, 3500) for c in commands), fence, ""]
+    elif rest:
+        out += [_more_words(rest), ""]
+    known, right = known_failures(diff)
+    if known:
+        fence = text.ticks("\n".join(command for _, command in right), 3)
+        out += [known, ""] + (
+            [
+                f"{fence}sh",
+                *(
+                    text.line(line, 3500)
+                    for name, command in right
+                    for line in (f"# no longer fails: {name}", command)
+                ),
+                fence,
+                "",
+            ]
+            if right
+            else []
+        )
+    if asked := not_asked(diff):
+        out += [asked[0], "", *(f"- {text.markdown(line.strip())}" for line in asked[1:]), ""]
+    out += ["| compared | | before → after |", "|---|---|---|"]
+    for pair, grades, counts in targets_words(diff):
+        build, device = (
+            " → ".join(dict.fromkeys(t[place] for t in (pair.first, pair.second)))
+            for place in (0, 1)
+        )
+        out.append(
+            f"| {text.markdown(build)} on {text.markdown(device)} | {' → '.join(dict.fromkeys(grades))} | {_counts(counts, '→')} |"
+        )
+    if len(diff.sides.slots) > _TARGETS:
+        out.append(f"| and {len(diff.sides.slots) - _TARGETS} more | | |")
+    out += [
+        "",
+        *(
+            f"- {text.markdown(note)}"
+            for note in [_axes_words(diff) + ".", *notes(diff), *engines_words(diff)]
+        ),
+        *(f"- {text.markdown(line)}" for line in provenance(diff)),
+        "",
+        SCOPE,
+    ]
+    return "\n".join(out) + "\n"

@@ -1,0 +1,213 @@
+"""What records show of the known failures: new observations, as edits to the files in cases/known."""
+
+import difflib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..read import cases, predicate, text
+from ..read.vocabulary import is_good
+from .expectations import row_get
+from .known import DECIDED, number
+
+_NO_ANSWER = ("missing", "inconclusive")
+
+
+@dataclass
+class Seen:
+    """What the rows of one version on one device show of one failure."""
+
+    failure: object
+    version: str
+    device: str
+    measured: bool
+    suspected: bool
+    fails: int = 0
+    right: int = 0
+    records: set = field(default_factory=set)
+
+    @property
+    def word(self):
+        return "seen" if self.fails else "right"
+
+
+def _within(places, sm):
+    return any((not low or sm >= low) and (not high or sm <= high) for low, high in places)
+
+
+def _place(failure, row):
+    """True: a suspected architecture; False: one where it was seen; None: another one."""
+    seen, suspected = failure.architectures
+    sm = int(row["sm"] or 0)
+    return False if _within(seen, sm) else True if _within(suspected, sm) else None
+
+
+def _compiled(row, runs):
+    return row["grade"] == "measured" or runs.get(row["run"], {}).get("do") == "plan"
+
+
+def _shows(failure, row, runs):
+    """Does this row show the failure (True), show that it is gone (False), or neither (None)?"""
+    if row["verdict"] in failure.verdicts:
+        return True if row["grade"] == "measured" or set(failure.verdicts) & set(DECIDED) else None
+    if failure.fields["verdict"].endswith("?"):
+        return None  # it shows only in some runs
+    good = is_good(row["verdict"])
+    if "crash" in failure.verdicts:  # an answer, yes or no; what is accepted has to compile too
+        return False if row["verdict"] == "unsupported" or (good and _compiled(row, runs)) else None
+    if "build_fail" in failure.verdicts:
+        return False if good and _compiled(row, runs) else None
+    return False if good and row["grade"] == "measured" else None
+
+
+def observe(entries, store, doubts=None):
+    """[Seen] of what the rows of a store say of the failures whose own cases they are, asked without guards. A result that is new to several
+    failures belongs to none of them by itself: it goes into `doubts`, (case, version, names)."""
+    found = {}
+    asked = {}
+    for entry in entries:
+        for failure in entry.failures:
+            if failure.shows:
+                asked[failure] = failure.tree("shows")
+    runs = store.runs
+    for _, row in store.rows(
+        "outcome<>'missing'", order="case_name, device, cudnn, build, config, id"
+    ):
+        if row["verdict"] in _NO_ANSWER or not row["cudnn"]:
+            continue
+        said, get, version = cases.parse(row["case"]), row_get(row), number(row["cudnn"])
+        shown = {}
+        for failure, tree in asked.items():
+            place = _place(failure, row)
+            if (
+                place is None
+                or (failure.guarded and said.get("guards") != "off")
+                or not _engine(failure, row, version)
+                or not predicate.holds(tree, get)
+            ):
+                continue
+            answer = _shows(failure, row, runs)
+            if answer is not None:
+                shown[failure] = (answer, place)
+        expected = any(
+            answer and holds(failure, row["cudnn"]) for failure, (answer, _) in shown.items()
+        )
+        new = [
+            failure
+            for failure, (answer, _) in shown.items()
+            if answer and not holds(failure, row["cudnn"])
+        ]
+        if not expected and len(new) > 1:
+            if doubts is not None:
+                doubts.append((row["case"], row["cudnn"], [failure.name for failure in new]))
+            continue
+        for failure, (answer, place) in shown.items():
+            if answer and expected and not holds(failure, row["cudnn"]):
+                continue  # a failure that is known in this version explains it
+            key = (failure.name, row["cudnn"], row["device"])
+            one = found.setdefault(
+                key, Seen(failure, row["cudnn"], row["device"], row["grade"] == "measured", place)
+            )
+            one.fails += answer
+            one.right += not answer
+    return list(found.values())
+
+
+def _engine(failure, row, version):
+    numbers = [n for n, _, _ in failure.numbers(version, version + 1)]
+    return (
+        numbers == [None]
+        or row.get("engine") in numbers
+        or (row.get("engine") is None and row["verdict"] in ("crash", "hang"))
+    )
+
+
+def holds(failure, version):
+    """Is the failure expected in this version?"""
+    return any(
+        first <= number(version) and (not end or number(version) < end)
+        for first, end in failure.ranges
+    )
+
+
+def news(seen):
+    """([what the files do not say yet], [what contradicts them])."""
+    fresh, wrong = [], []
+    for one in seen:
+        if one.suspected:
+            continue
+        here, other = ("seen", "right") if one.fails else ("right", "seen")
+        n = number(one.version)
+        if n in one.failure.versions(other):
+            wrong.append(one)
+        elif n not in one.failure.versions(here) and (one.fails or holds(one.failure, one.version)):
+            fresh.append(one)
+    return fresh, wrong
+
+
+def line(word, versions, source):
+    return f"{word}: {' '.join(versions)}; {source}"
+
+
+def edited(path, additions):
+    """The lines of a file with observations added: [(line of the failure, key, text)]. Each goes behind the last observation of its failure."""
+    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    for start, new in sorted(additions, reverse=True):
+        at = start  # the line behind `failure:`, from 0
+        last = at
+        while at < len(lines) and not lines[at].startswith(
+            ("failure:", "cases:", "controls:", "guarded:", "text:")
+        ):
+            if lines[at].startswith(("seen:", "right:")):
+                last = at + 1
+                while last < len(lines) and lines[last].startswith("  "):
+                    last += 1
+            at += 1
+        lines.insert(last, new)
+    return lines
+
+
+def proposals(fresh, record):
+    """{path: (lines before, lines after)}."""
+    wanted = {}
+    for one in sorted(fresh, key=lambda s: (s.failure.name, number(s.version))):
+        source = f"{one.device}{'' if one.measured else ' (described)'}, {record}"
+        wanted.setdefault(one.failure.entry.path, {}).setdefault(
+            (one.failure.line, one.word, source), []
+        ).append(one.version)
+    out = {}
+    for path, groups in wanted.items():
+        additions = [
+            (start, line(word, dict.fromkeys(versions), source))
+            for (start, word, source), versions in groups.items()
+        ]
+        out[path] = (Path(path).read_text(encoding="utf-8").split("\n"), edited(path, additions))
+    return out
+
+
+def diff(changes):
+    out = []
+    for path, (before, after) in sorted(changes.items()):
+        shown = f"cases/known/{Path(path).name}"
+        out += difflib.unified_diff(before, after, f"a/{shown}", f"b/{shown}", lineterm="")
+    return "\n".join(out) + ("\n" if out else "")
+
+
+def summary(entries, seen, versions):
+    """(still fail, no longer fail, got no answer): names of entries that the files expect to fail in one of `versions`."""
+    expected = {
+        e.name for e in entries for f in e.failures for v in versions if f.shows and holds(f, v)
+    }
+    fails = {s.failure.entry.name for s in seen if s.fails and s.version in versions}
+    right = {
+        s.failure.entry.name
+        for s in seen
+        if not s.fails and not s.suspected and s.version in versions and holds(s.failure, s.version)
+    } - fails
+    return fails, right, expected - fails - right
+
+
+def told(fails, right, unasked):
+    return (
+        f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, {len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, "
+        f"{len(unasked):,} got no answer"
+    )

@@ -1,0 +1,166 @@
+"""The known failures of cases/known for people: a table, and a page for each."""
+
+import math
+
+from ..read import text
+from .known import NEWEST, word
+
+_ARCHITECTURES = {(0, 0): "all"}
+_HEAD = """# Known failures of cuDNN's fused attention
+
+Printed from `cases/known`, with a page for each file. [known.md](../known.md) explains the files. [catalogue.md](catalogue.md) lists the public reports.
+
+A failure holds from the first version that was seen failing up to the next version that was seen right. If no newer version was seen right, the
+failure holds for every newer version. "Suspected" architectures have the same engine and were not asked. With its guards on, libfattn refuses a guarded
+problem, or leaves out the engine that fails.
+"""
+
+
+def versions(failure):
+    return _ranges(failure.ranges)
+
+
+def all_versions(failures):
+    """The union of the versions of all failures."""
+    union = []
+    for first, end in sorted((first, end or math.inf) for f in failures for first, end in f.ranges):
+        if union and first <= union[-1][1]:
+            union[-1] = (union[-1][0], max(end, union[-1][1]))
+        else:
+            union.append((first, end))
+    return _ranges((first, end if end < math.inf else NEWEST) for first, end in union)
+
+
+def _ranges(ranges):
+    return ", ".join(
+        (f"{word(first)} and newer" if first else "all")
+        if not end
+        else f"{word(first)} to before {word(end)}"
+        if first
+        else f"before {word(end)}"
+        for first, end in ranges
+    )
+
+
+def _sm(places):
+    return " ".join(
+        _ARCHITECTURES.get(place)
+        or (f"sm_{place[0]}" if place[0] == place[1] else f"sm_{place[0]} to sm_{place[1]}")
+        for place in places
+    )
+
+
+def _where(failure):
+    seen, suspected = failure.architectures
+    return "; ".join(
+        p for p in (_sm(seen), f"suspected {_sm(suspected)}" if suspected else "") if p
+    )
+
+
+def _library(failure):
+    if not failure.guarded:
+        return (
+            "takes another engine, if there is one"
+            if "build_fail" in failure.verdicts
+            else "does not refuse"
+        )
+    engine = failure.fields.get("engine", "any")
+    return (
+        "refuses"
+        if engine == "any"
+        else "leaves the configuration out"
+        if failure.knobs
+        else "leaves the engine out"
+    )
+
+
+def _failure(failure):
+    label = f"**{failure.label}** " if failure.label else ""
+    engine = (
+        f", engine {failure.fields['engine']}"
+        if failure.fields.get("engine", "any") != "any"
+        else ""
+    )
+    lines = [
+        f"- {label}`{failure.when}`{engine}: {' or '.join(failure.verdicts)}.",
+        f"  - Versions: {versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}.",
+    ]
+    for key, word_of_key in (("seen", "Seen"), ("right", "Right")):
+        if failure.observations[key]:
+            lines.append(
+                f"  - {word_of_key}: "
+                + "; ".join(
+                    f"{' '.join(o.versions)} ({o.source})" for o in failure.observations[key]
+                )
+                + "."
+            )
+    if failure.fields.get("note"):
+        lines.append(f"  - Note: {failure.fields['note']}.")
+    if failure.guarded:
+        lines.append(f"  - Instead: {failure.fields['instead']}.")
+    return lines
+
+
+def section(entry):
+    lines = ["", f"## {entry.name}", "", f"**{text.markdown(entry.title)}**"]
+    if entry.links:
+        lines += ["", "Reported: " + ", ".join(entry.links) + "."]
+    if entry.expected:
+        lines += [
+            "",
+            f"Expected: {entry.expected[0].lower() + entry.expected[1:] if entry.expected[1:2].islower() else entry.expected}",
+        ]
+    if entry.failures:
+        lines.append("")
+    for failure in entry.failures:
+        lines += _failure(failure)
+    if entry.text:
+        lines += ["", entry.text]
+    return lines
+
+
+def _row(entry):
+    """One line of the table: what happens, its verdicts, versions and architectures, and whether the library guards it."""
+    verdicts = dict.fromkeys(v for f in entry.failures for v in f.verdicts)
+    seen = dict.fromkeys(a for f in entry.failures for a in _sm(f.architectures[0]).split(" ") if a)
+    guarded = any(f.guarded for f in entry.failures)
+    cells = (
+        f"[{text.markdown(entry.title)}](known/{entry.name}.md)",
+        " ".join(verdicts),
+        all_versions(entry.failures),
+        " ".join(seen),
+        "yes" if guarded else "no",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def findings(entries):
+    """The table: one line for each failure."""
+    failing = [e for e in entries if e.failures]
+    others = [
+        e for e in entries if not e.failures and e.text and (e.kind == "behaviour" or e.found_here)
+    ]
+    guarded = sum(any(f.guarded for f in e.failures) for e in failing)
+    lines = [
+        _HEAD,
+        f"{len(failing)} failures, {guarded} of them guarded by the library.",
+        "",
+        "| failure | ends as | cuDNN | seen on | guarded |",
+        "|---|---|---|---|---|",
+        *map(_row, failing),
+        "",
+        "These entries describe behaviour, not failures: "
+        + ", ".join(f"[{e.name}](known/{e.name}.md)" for e in others)
+        + ".",
+    ]
+    return text.wrapped("\n".join(lines)) + "\n"
+
+
+def page(entry):
+    """The page of one failure."""
+    lines = section(entry)[1:]
+    lines += [
+        "",
+        f"File: `cases/known/{entry.name}.known`. Its cases: `facts list regress/{entry.name}`.",
+    ]
+    return text.wrapped("\n".join(lines)).replace("## ", "# ", 1) + "\n"

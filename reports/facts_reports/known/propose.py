@@ -1,0 +1,167 @@
+"""`facts known propose`: the file cases/known/proposed.known for failures that no file explains, as a unified diff to review.
+
+A cause is a verdict on one architecture with the same tensors and status, by the same side (guards on or off): what separates such rows from all others of
+the same target is looked for over the axes (separate.py). Each cause is one `failure:`; the same records show the versions where it is right. The same
+records give the same diff. Nothing is written unless asked.
+"""
+
+import difflib
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from ..read import files, findings, separate, text
+from ..read.cases import bare
+from . import expectations, known, observe
+
+OK, FINDINGS = 0, 1
+NAME = "proposed"
+_SUBJECT = ("engine", "config", "backend")
+_HEAD = """# Proposed by `facts known propose`. Move each failure to a file of its own, with its title, its link, what is expected, and its cases.
+title: Failures that no other file explains.
+kind: number
+verdict: {}
+expected: to be written
+"""
+
+
+def propose(store, entries, folder, write):
+    """Prints the diff; exit 1 when there is one. An earlier proposal explains nothing: this one replaces it. What a guard would refuse
+    today is explained, because a record can be older than the guard."""
+    lines = expectations.read(
+        expectations.write([e for e in entries if e.name != NAME], before_guards=True)
+    )
+    rows, failed = expectations.unexplained(store, lines)
+    found = _causes(rows, failed)
+    path = Path(folder) / f"{NAME}.known"
+    if found:
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        after = _file(found, store, folder)
+        sys.stdout.writelines(
+            f"{said}\n"
+            for said in difflib.unified_diff(
+                before.splitlines(),
+                after.splitlines(),
+                f"a/cases/known/{path.name}" if before else "/dev/null",
+                f"b/cases/known/{path.name}",
+                lineterm="",
+            )
+        )
+        if write:
+            files.write(path, after)
+    print(
+        f"{text.count(len(found), 'failure')} proposed"
+        + (f"; written to cases/known/{path.name}" if found and write else ""),
+        file=sys.stderr,
+    )
+    return FINDINGS if found else OK
+
+
+def _file(found, store, folder):
+    """The text of the file, with the versions where these records show that a failure is gone."""
+    body = [
+        *_HEAD.format(" ".join(sorted({rows[0]["verdict"] for _, _, rows in found}))).splitlines()
+    ]
+    labels = {}
+    for where, tensors, rows in found:
+        label = "-".join([rows[0]["verdict"], *tensors]).lower().replace("_", "-")
+        labels[label] = labels.get(label, 0) + 1
+        body += _failure(store, f"{label}-{labels[label]}", where, tensors, rows)
+    body += ["", "cases:", *sorted({r["case"] for _, _, rows in found for r in rows}), ""]
+    with tempfile.TemporaryDirectory() as aside:
+        path = Path(aside) / f"{NAME}.known"
+        path.write_text("\n".join(body), encoding="utf-8")
+        entry = known.read_file(path, known.read_families(Path(folder) / "engines.families"))
+        fresh, _ = observe.news(observe.observe([entry], store))
+        changed = observe.proposals(fresh, _records(store))
+        return "\n".join(changed[entry.path][1] if changed else body)
+
+
+def _causes(all_rows, failed):
+    """[(predicate, tensors, rows)], in a fixed order."""
+    alike, asked = {}, {}
+    for row in failed:
+        key = (
+            row["sm"] or 0,
+            row["verdict"],
+            row["grade"] or "",
+            "guards=off" in row["case"].split(),
+            tuple(findings.bad_tensors(row)),
+        )
+        alike.setdefault(key, []).append(row)
+    out = []
+    for (_, _, grade, _, tensors), rows in sorted(alike.items(), key=lambda c: str(c[0])):
+        targets = frozenset((r["build"], r["device"]) for r in rows)
+        if (targets, grade) not in asked:
+            asked[targets, grade] = _asked(all_rows, targets, grade)
+        out += [
+            (where, [t for t in tensors if t], mine)
+            for where, mine in _separated(*asked[targets, grade], rows)
+        ]
+    return out
+
+
+def _asked(all_rows, targets, grade):
+    """(rows of these targets, their columns)."""
+    near = [
+        r
+        for r in all_rows
+        if (r["build"], r["device"]) in targets and r["grade"] == (grade or None)
+    ]
+    subjects = {k: [None if r.get(k) in (None, "") else str(r[k]) for r in near] for k in _SUBJECT}
+    return near, separate.Columns([bare(r["case"]) for r in near], subjects)
+
+
+def _separated(near, columns, failed):
+    """[(predicate, rows)]: each predicate covers some of the failures; what none covers is named case by case."""
+    ids = {id(r) for r in failed}
+    changed = separate.bits_of([i for i, r in enumerate(near) if id(r) in ids], len(near))
+    everything = separate.bits_of(range(len(near)), len(near))
+    out, single = [], {}
+    for rule in separate.rules(columns, changed, everything):
+        mine = [near[i] for i in separate.members(rule.bits, len(near))]
+        if rule.text and rule.others == 0:
+            out.append((" & ".join([*_shared(mine, rule.text), rule.text]), mine))
+            continue
+        for row in mine:  # no predicate fits these alone: each by its name
+            single.setdefault((row["case"], row.get("engine")), []).append(row)
+    return out + [(f'case="{case}"', rows) for (case, _), rows in sorted(single.items(), key=str)]
+
+
+def _shared(rows, where):
+    """What all rows say of themselves, so that the predicate speaks of no others: the pass, and that guards were off."""
+    said = [set(r["case"].split()) for r in rows]
+    every = set.intersection(*said)
+    return [t for t in ("pass=fwd", "pass=bwd", "guards=off") if t in every and t not in where]
+
+
+def _records(store):
+    return " ".join(Path(f.name).name for f in store.files)
+
+
+def _failure(store, label, where, tensors, rows):
+    runs = {r["run"] for r in rows}
+    engines, devices = {r.get("engine") for r in rows}, sorted({r["device"] for r in rows})
+    engine = engines.pop() if len(engines) == 1 else None
+    if engine is not None and "|" not in where:  # the key `engine` says it
+        parts = [part for part in where.split(" & ") if part != f"engine={engine}"]
+        where = " & ".join(parts) or where
+    suites = sorted(set().union(*(expectations.suites_of(store, r) for r in rows)))
+    return [
+        "",
+        f"failure: {label}",
+        f"verdict: {rows[0]['verdict']}",
+        f"when: {where}",
+        *(
+            [f"engine: {engine}"]
+            if engine is not None and not re.search(r"\bengine\b", where)
+            else []
+        ),
+        f"sm: {rows[0]['sm'] or 'any'}",
+        f"seen: {' '.join(sorted({r['cudnn'] for r in rows}, key=known.number))}; {', '.join(devices)}, {_records(store)}",
+        "date: "
+        + max(str(store.runs.get(run, {}).get("started", ""))[:10] or "2000-01-01" for run in runs),
+        f"suites: {' '.join(suites) or 'all'}",
+        f"note: {', '.join(tensors) or rows[0]['verdict']}; {text.count(len({r['case'] for r in rows}), 'case')}",
+    ]

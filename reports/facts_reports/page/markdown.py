@@ -1,0 +1,178 @@
+"""Markdown for people in a hurry: the overview (about 4 kB) and the body of an issue."""
+
+import re
+
+from ..read import findings, text, words
+from ..read.cases import parse
+from ..read.vocabulary import BY_WORD, RANK
+
+SUMMARY_BYTES = 4096
+_FINDINGS = 10
+
+
+def counts_words(counts, known=None):
+    words_of = []
+    for o in sorted(counts, key=RANK.get):
+        k = (known or {}).get(o, 0)
+        words_of.append(
+            f"{BY_WORD[o].mark} {counts[o]:,} {o}"
+            + ("" if not k else " (known)" if k == counts[o] else f" ({k:,} known)")
+        )
+    return ", ".join(words_of)
+
+
+def summary(store, title):
+    head, sentence = words.answer(store)
+    totals, labels = store.totals(), words.build_labels(store.builds())
+    parts = [
+        f"# {text.markdown(title)}\n",
+        f"**{head}** {text.markdown(sentence)}\n",
+        f"Planned {totals['planned']:,} = answered {totals['answered']:,} + missing {totals['missing']:,}."
+        + (
+            ""
+            if store.complete()
+            else f" **Incomplete**: {text.count(totals['unreadable'], 'unreadable line')}."
+        )
+        + "\n",
+    ]
+    counts = store.counts
+    rows = [
+        f"| {text.markdown(labels[b])} | {text.markdown(d)} | {counts_words(c)} |"
+        for b, _ in store.builds()
+        for d in store.devices()
+        if (c := counts("build=? AND device=?", (b, d)))
+    ]
+    table = "| cuDNN | device | rows |\n|---|---|---|\n"
+    room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 600
+    parts.append(table + _fitting(rows, room * 3 // 5, "targets"))
+    found = findings.of(store)
+    if found:
+        rows = [
+            f"| {BY_WORD[f['outcome']].mark} {f['outcome']}{_standing(f)} | {text.code(f['case'])}{_more(f)} | {text.markdown(f['device'])} | "
+            f"{text.markdown(findings.history_words(f['history']))} |"
+            for f in found
+        ]
+        room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 400
+        parts.append(
+            "| finding | case | device | cuDNN |\n|---|---|---|---|\n"
+            + _fitting(rows[:_FINDINGS], room, "findings", len(rows))
+        )
+        parts.append(
+            "Repeat one: `" + words.repro(store, found[0]["row"]).replace("`", "") + "`\n"
+            if len(found[0]["case"]) < 250
+            else ""
+        )
+    parts.append("FACTS covers fused attention only; a convolution or RNN regression passes it.\n")
+    return "\n".join(parts)
+
+
+def _standing(finding):
+    """Which tensors; and of a known one its link, bare where a forge makes it one."""
+    tensors = (
+        f": {', '.join(text.markdown(t) for t in finding['tensors'][:4])}"
+        if finding["tensors"]
+        else ""
+    )
+    if not finding["known"]:
+        return tensors
+    link = finding["link"]
+    return f"{tensors}, known: " + (
+        link if re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", link) else text.markdown(link) or "no link"
+    )
+
+
+def _more(finding):
+    more = len(finding["cases"]) - 1
+    return f" and {text.count(more, 'case')} like it" if more else ""
+
+
+def _fitting(rows, room, noun, total=None):
+    kept, used = [], 0
+    for row in rows:
+        used += len(row.encode()) + 1
+        if used > room:
+            break
+        kept.append(row)
+    left = (total or len(rows)) - len(kept)
+    return (
+        "\n".join(kept)
+        + ("\n" if kept else "")
+        + (f"\n{left:,} more {noun}: index.html\n" if left else "")
+    )
+
+
+def _same(asked, name):
+    """A case may be given in any order of its tokens."""
+    return parse(asked) == parse(name)
+
+
+def issue(store, case):
+    """An issue body for one case, or None when no record holds it."""
+    name = next(
+        (
+            n
+            for (n,) in store.db.execute("SELECT DISTINCT case_name FROM row ORDER BY case_name")
+            if n == case or _same(case, n)
+        ),
+        None,
+    )
+    if name is None:
+        return None
+    labels = words.build_labels(store.builds())
+    rows = sorted(store.rows("case_name=?", (name,)), key=lambda r: RANK[r[0]])
+    worst, row = rows[0]
+    says = BY_WORD[worst].says
+    out = [
+        f"## {worst}: {text.code(name)}\n",
+        f"{says[0].upper()}{says[1:]}. {text.markdown(words.why(row))}\n",
+        "| device | cuDNN | outcome | evidence | engine | |\n|---|---|---|---|---|---|",
+    ]
+    place = {b: i for i, (b, _) in enumerate(store.builds())}
+    for outcome, r in sorted(
+        rows, key=lambda r: (r[1]["device"], place[r[1]["build"]], r[1].get("config") or 0)
+    ):
+        engine = "" if r.get("engine") is None else r["engine"]
+        out.append(
+            f"| {text.markdown(r['device'])} | {text.markdown(labels[r['build']])} | {BY_WORD[outcome].mark} {outcome} | {r.get('grade') or ''} | {text.markdown(str(engine))} | "
+            f"{text.markdown(words.why(r, 160))} |"
+        )
+    if row.get("errors"):
+        out += [
+            "",
+            "| tensor | ratio | gate | worst at | got | want | bound |",
+            "|---|" + 6 * "---|",
+        ]
+        for tensor, e in words.errors_of(row):
+            said = map(e.get, ("ratio", "gate", "worst_index", "got", "want", "bound"))
+            cells = ["" if c is None else text.markdown(str(c)) for c in said]
+            out.append(f"| {text.markdown(tensor)} | {' | '.join(cells)} |")
+    chain = text.objects(row.get("reason") or {}, "chain")[:10]
+    if chain:
+        out += ["", "Reason chain:", ""]
+    for c in chain:
+        engine, status, said = (
+            text.markdown(str(c.get(k, ""))) for k in ("engine", "status", "text")
+        )
+        out.append(f"- engine {engine}: {status} {said}")
+    out += ["", "Repeat it:", "", "    " + words.repro(store, row), "", _environment(store, row)]
+    return "\n".join(out)
+
+
+def _environment(store, row):
+    run = store.runs.get(row.get("run", ""), {})
+    target = store.targets.get((row["build"], row["device"]), {})
+    said = [
+        f"FACTS {run.get('facts', 'unknown')}",
+        f"suite {run.get('suite_hash', 'unknown')}",
+        f"seed {run.get('seed', 'unknown')}",
+        str(target.get("device_name") or row["device"]),
+        f"driver {target.get('driver', 'unknown')}",
+        f"build {row['build']}",
+    ]
+    lines = [text.markdown(", ".join(said)), ""]
+    for lib in text.objects(target, "libraries"):
+        if lib.get("sha256"):
+            name = text.code(str(lib.get("path", "")).rsplit("/", 1)[-1])
+            proof = text.markdown(str(lib.get("record", "unknown")))
+            lines.append(f"- {name} sha256 {text.code(str(lib['sha256'])[:64])} RECORD: {proof}")
+    return "\n".join(lines) + "\n"

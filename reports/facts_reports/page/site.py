@@ -1,0 +1,143 @@
+"""The page, and the index of several pages: templates filled with what page/ computed."""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader
+
+from ..read import findings as wrong
+from ..read import text, words
+from ..read.vocabulary import OUTCOMES
+from . import opening
+from .payload import payload
+from .steps import Steps
+
+MOST_ROWS = 250_000  # of a page, which then has some 35 MB
+_HERE = Path(__file__).parent
+_SCRIPTS = (
+    "predicate.js data.js document.js state.js keys.js matrix.js heat.js boundary.js "
+    "trust.js timeline.js numbers.js detail.js rows.js compare.js save.js app.js"
+).split()
+_STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
+
+
+def embedded(value):
+    """JSON that may stand inside a script element: no '<', so no '</script' and no '<!--'."""
+    said = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for c in "<>&\u2028\u2029":
+        said = said.replace(c, f"\\u{ord(c):04x}")
+    return said
+
+
+def _digest(source):
+    return "'sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode() + "'"
+
+
+def provenance(store):
+    """What the head of the page shows of runs, targets and files."""
+    labels = words.build_labels(store.builds())
+    order = {b: i for i, (b, _) in enumerate(store.builds())}
+    targets = []
+    for target in sorted(store.targets, key=lambda t: (order.get(t[0], 999), t)):
+        build, about = target[0], store.targets[target]
+        proofs = [
+            {
+                "name": str(lib.get("path", "")).rsplit("/", 1)[-1],
+                "sha256": str(lib.get("sha256") or ""),
+                "record": str(lib.get("record") or "unknown"),
+            }
+            for lib in text.objects(about, "libraries")
+        ]
+        targets.append({"build": build, "device": target[1], "about": about, "proofs": proofs})
+        targets[-1]["label"] = labels.get(build, build)
+    runs = [
+        {"id": i, **r, "words": " ".join(text.texts(r, "command"))} for i, r in store.runs.items()
+    ]
+    return {"runs": runs, "targets": targets, "files": store.files}
+
+
+@dataclass
+class Page:
+    html: str
+    first: dict  # its first screen: opening.of
+    most: int = 0  # rows that a page can hold, where there are more
+
+
+def _filled(template, **values):
+    environment = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    style = "\n".join((_HERE / "styles" / name).read_text(encoding="utf-8") for name in _STYLES)
+    return environment.get_template(template).render(
+        style=style, style_digest=_digest(style), **values
+    )
+
+
+def _too_large(store, title):
+    """A page that says where the rows are: a browser cannot hold them."""
+    first = opening.of(store, Steps.none(), wrong.of(store))
+    return Page(
+        _filled(
+            "large.html.j2",
+            title=title,
+            first=first,
+            rows=store.totals()["rows"],
+            most=MOST_ROWS,
+            complete=store.complete(),
+        ),
+        first,
+        MOST_ROWS,
+    )
+
+
+def make(store, title, compared=None, home="", audit=None, rows=None):
+    """A Page. `compared`: the diff.Diff that it is about; else the records say. `home`, `audit`, `rows`: of payload()."""
+    if store.totals()["rows"] > MOST_ROWS:
+        return _too_large(store, title)
+    script = (
+        '"use strict";\n(() => {\n'
+        + "\n".join((_HERE / "scripts" / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+        + "})();\n"
+    )
+    findings = wrong.of(store)
+    labels = words.build_labels(store.builds())
+    for f in findings:
+        f["repro"], f["why"] = words.repro(store, f["row"]), words.why(f["row"])
+    targets = [
+        (labels[b], d, store.counts("build=? AND device=?", (b, d)))
+        for b, _ in store.builds()
+        for d in store.devices()
+    ]
+    data, later, changed = payload(store, title, compared, home, audit, rows)
+    first = opening.of(store, changed, findings)
+    html = _filled(
+        "index.html.j2",
+        title=title,
+        first=first,
+        home=home,
+        totals=store.totals(),
+        complete=store.complete(),
+        provenance=provenance(store),
+        findings=[f for f in findings if not f["known"]],
+        known=[f for f in findings if f["known"]],
+        target_counts=[t for t in targets if t[2]],
+        outcomes={o.word: o for o in OUTCOMES},
+        script=script,
+        script_digest=_digest(script),
+        still=", ".join(data["still"]).lower(),
+        data=embedded(data),
+        later={name: embedded(column) for name, column in later.items()},
+    )
+    return Page(html, first)
+
+
+def render(store, title, compared=None):
+    return make(store, title, compared).html
+
+
+def index(runs, title):
+    """The index of several pages; `runs`: of publish.write."""
+    return _filled("runs.html.j2", runs=runs, title=title)

@@ -1,0 +1,1 @@
+"""Records, read: rows and what their words, versions and predicates mean."""
